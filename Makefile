@@ -1,0 +1,58 @@
+# make help lists the targets. Settings: PYTHON (for a new environment), CORPUS (make demo),
+# ARGS (further arguments for pytest), WORKERS (parallel test processes), VENV.
+
+PYTHON ?=
+VENV ?= .venv
+CORPUS ?= word_order
+WORKERS ?= 2
+ARGS ?=
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+# Every tool is the environment's own. Tests run side by side, so one thread each.
+IN_VENV = PATH="$(abspath $(VENV))/bin:$$PATH"
+PYTEST = $(IN_VENV) OMP_NUM_THREADS=1 python -m pytest -n $(WORKERS)
+PYTHON_SOURCES = diet_mt tests scripts setup.py
+
+.PHONY: help setup demo test test-slow test-gpu test-stock check lint types shell format clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: ## make .venv with everything in it (four minutes the first time, then nothing)
+	@PYTHON="$(PYTHON)" VENV="$(VENV)" bash scripts/setup.sh
+
+demo: setup ## train, decode and score three tiny models: CORPUS=word_order (default) or multi30k
+	@$(IN_VENV) CORPUS="$(CORPUS)" bash scripts/demo.sh
+
+test: setup ## run the tests, without the slow ones and those for a GPU
+	@$(PYTEST) $(ARGS)
+
+test-slow: setup ## run the slow tests
+	@$(PYTEST) -m "slow and not gpu" $(ARGS)
+
+test-gpu: setup ## run the tests for a GPU
+	@$(PYTEST) -m gpu $(ARGS)
+
+test-stock: ## run the tests against stock fairseq 0.12.2 (Python 3.10, a few gigabytes, once)
+	@bash scripts/test-stock-fairseq.sh $(ARGS)
+
+check: lint types shell test ## everything that CI checks
+
+lint: setup ## ruff: rules and formatting
+	@$(IN_VENV) ruff check $(PYTHON_SOURCES)
+	@$(IN_VENV) ruff format --check $(PYTHON_SOURCES)
+
+types: setup ## mypy
+	@$(IN_VENV) mypy
+
+shell: setup ## shellcheck
+	@$(IN_VENV) shellcheck -x .ci/run $$(find data-prep scripts tests -name '*.sh')
+
+format: setup ## let ruff mend what it can
+	@$(IN_VENV) ruff check --fix $(PYTHON_SOURCES)
+	@$(IN_VENV) ruff format $(PYTHON_SOURCES)
+
+clean: ## remove caches and build products; the environments and trained models stay
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	find diet_mt tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +

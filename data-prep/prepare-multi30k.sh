@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Multi30k (image captions) as a translation corpus for fairseq.
+#
+# Makes    $OUT/raw   the untouched sentences (references for scoring)
+#          $OUT/tok   Moses tokens;  $OUT/bpe.codes, $OUT/bpe   joint byte-pair encoding
+#          $OUT/bin   what fairseq-train and fairseq-generate read
+# From     task 1 of github.com/multi30k/dataset, test set test_2016_flickr: taken from the folder
+#          $MULTI30K_DIR if that is set (train.en or train.en.gz, ...), downloaded otherwise
+# Example  data-prep/prepare-multi30k.sh            (English to German)
+#          data-prep/prepare-multi30k.sh en-cs      (any pair of en, de, cs)
+# Takes    about a minute, 30 MB of disk
+# Licence  the source carries none; captions derive from Flickr30k: for research use
+set -euo pipefail
+
+PAIR=${1:-en-de}
+SRC=${PAIR%-*}
+TGT=${PAIR#*-}
+OUT=${OUT:-data/multi30k.$SRC-$TGT}
+BPE_MERGES=${BPE_MERGES:-6000}
+WORKERS=${WORKERS:-2}
+PYTHON=${PYTHON:-python3}
+HERE=$(cd "$(dirname "$0")" && pwd)
+MANIFEST=${MANIFEST:-$HERE/multi30k.manifest}
+URL=${URL:-https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw}
+COUNTS=${COUNTS:-29000 1014 1000}
+
+# shellcheck source=data-prep/lib.sh
+. "$HERE/lib.sh"
+
+# make_raw DIR: the six files, checked against the manifest, under the names of their splits.
+make_raw() {
+  local origin=(--url "$URL") lang
+  [ -z "${MULTI30K_DIR:-}" ] || origin=(--folder "$MULTI30K_DIR")
+  py diet_mt.data.fetch --manifest "$MANIFEST" "${origin[@]}" --out "$OUT/fetched" \
+    {train,val,test_2016_flickr}.{"$SRC","$TGT"}
+  mkdir -p "$1"
+  for lang in "$SRC" "$TGT"; do
+    cp "$OUT/fetched/train.$lang" "$1/train.$lang"
+    cp "$OUT/fetched/val.$lang" "$1/valid.$lang"
+    cp "$OUT/fetched/test_2016_flickr.$lang" "$1/test.$lang"
+  done
+  py diet_mt.data.corpus "$1" "$SRC" "$TGT" >/dev/null
+  rm -r "$OUT/fetched"
+}
+
+[[ $PAIR =~ ^(en|de|cs)-(en|de|cs)$ && $SRC != "$TGT" ]] ||
+  die "language pair '$PAIR': give two of en, de, cs, as in en-de"
+need_python diet_mt fairseq_cli sacremoses subword_nmt
+same_settings
+stage raw make_raw
+read -r -a counts <<<"$COUNTS"
+prepare "${counts[@]}"

@@ -1,0 +1,1 @@
+"""Corpora: text in, text out. Nothing here knows fairseq or torch."""

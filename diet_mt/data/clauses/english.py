@@ -1,0 +1,146 @@
+"""Says a plan in English: fixed order, subject before verb before objects.
+
+Whatever German shows by endings, English shows by order alone: "the dog sees the cat" against "the
+cat sees the dog", "shows the boy the dog", "that sees the cat" against "that the cat sees".
+"""
+
+from __future__ import annotations
+
+from .lexicon import BE, Verb
+from .plan import (
+    Both,
+    Clause,
+    Coordinated,
+    Gap,
+    NounPhrase,
+    Phrase,
+    Pronoun,
+    Question,
+    Sentence,
+    Statement,
+)
+
+_OBJECT_FORMS = {"he": "him", "she": "her", "it": "it", "they": "them"}
+
+
+def english(sentence: Sentence) -> str:
+    if isinstance(sentence, Statement):
+        words = _clause(sentence.clause)
+    elif isinstance(sentence, Question):
+        words = [sentence.word, *_question(sentence.clause)]
+    elif isinstance(sentence, Coordinated):
+        words = [*_clause(sentence.first), ",", sentence.word, *_clause(sentence.second)]
+    elif sentence.sub_first:
+        words = [sentence.word, *_clause(sentence.sub), ",", *_clause(sentence.main)]
+    else:
+        words = [*_clause(sentence.main), sentence.word, *_clause(sentence.sub)]
+    text = " ".join(word for word in words if word).replace(" ,", ",")
+    return text[0].upper() + text[1:] + ("?" if isinstance(sentence, Question) else ".")
+
+
+def _clause(clause: Clause) -> list[str]:
+    front, back = _adverbials(clause)
+    helper, lexical = _verbs(clause)
+    subject = _phrase(clause.subject)
+    objects = _objects(clause)
+    if clause.front == "direct":
+        assert clause.direct is not None
+        front = [*_phrase(clause.direct), ","]
+    if clause.verb is BE and clause.tense in ("present", "past"):
+        verbs = [*lexical, clause.frequency]
+    else:
+        verbs = [*helper, clause.frequency, *lexical]
+    return [*front, *subject, *verbs, *objects, *back, *_complement(clause)]
+
+
+def _question(clause: Clause) -> list[str]:
+    """Verb, or a form of "do", before the subject."""
+    _, back = _adverbials(clause)
+    helper, lexical = _verbs(clause)
+    if not helper and clause.verb is BE:
+        helper, lexical = lexical, []
+    elif not helper:
+        helper, lexical = [_do(clause)], [clause.verb.en_base]
+    elif clause.tense == "want":
+        helper, lexical = [_do(clause)], ["want", "to", *lexical]
+    subject = _phrase(clause.subject)
+    middle = [clause.frequency, *lexical, *_objects(clause)]
+    return [*helper, *subject, *middle, *back, *_complement(clause)]
+
+
+def _verbs(clause: Clause) -> tuple[list[str], list[str]]:
+    """(modal or "do not"-like helper, the verb itself); the frequency stands between them."""
+    verb, tense, plural = clause.verb, clause.tense, clause.subject.plural
+    if tense == "infinitive":
+        return [], [verb.en_base]
+    if tense == "want":
+        if clause.frequency == "not":
+            return [_do(clause)], ["want", "to", verb.en_base]
+        return [], ["want" if plural else "wants", "to", verb.en_base]
+    if tense not in ("present", "past"):
+        return [tense], [verb.en_base]
+    if clause.frequency == "not" and verb is not BE:
+        return [_do(clause)], [verb.en_base]
+    return [], [_finite(verb, tense, plural)]
+
+
+def _finite(verb: Verb, tense: str, plural: bool) -> str:
+    if verb is BE:
+        return {"present": ("is", "are"), "past": ("was", "were")}[tense][plural]
+    if tense == "past":
+        return verb.en_past
+    return verb.en_base if plural else verb.en
+
+
+def _do(clause: Clause) -> str:
+    if clause.tense == "past":
+        return "did"
+    return "do" if clause.subject.plural else "does"
+
+
+def _objects(clause: Clause) -> list[str]:
+    direct = [] if clause.front == "direct" else _phrase(clause.direct, objective=True)
+    indirect = _phrase(clause.indirect, objective=True)
+    if clause.verb.preposition:
+        words = [*direct, clause.verb.preposition, *indirect]
+    else:
+        words = [*indirect, *direct]
+    return words + ([clause.predicate.en] if clause.predicate else [])
+
+
+def _adverbials(clause: Clause) -> tuple[list[str], list[str]]:
+    """(before the subject, after the objects)."""
+    place = [clause.place[0], *_phrase(clause.place[1])] if clause.place else []
+    companion = ["with", *_phrase(clause.companion)] if clause.companion else []
+    if clause.front == "time":
+        return [clause.time], [clause.manner, *companion, *place]
+    if clause.front == "place":
+        return place, [clause.manner, *companion, clause.time]
+    return [], [clause.manner, *companion, *place, clause.time]
+
+
+def _complement(clause: Clause) -> list[str]:
+    if clause.complement is None:
+        return []
+    return [clause.complement.word, *_clause(clause.complement.clause)]
+
+
+def _phrase(phrase: Phrase | None, objective: bool = False) -> list[str]:
+    if phrase is None or isinstance(phrase, Gap):
+        return []
+    if isinstance(phrase, Pronoun):
+        word = phrase.english
+        return [_OBJECT_FORMS[word] if objective else word]
+    if isinstance(phrase, Both):
+        return [*_phrase(phrase.left), "and", *_phrase(phrase.right)]
+    return _noun_phrase(phrase)
+
+
+def _noun_phrase(phrase: NounPhrase) -> list[str]:
+    noun = phrase.noun.en_plural if phrase.plural else phrase.noun.en
+    words = [*(adjective.en for adjective in phrase.adjectives), noun]
+    determiner = phrase.determiner
+    if determiner == "a" and words[0][0] in "aeiou":
+        determiner = "an"
+    relative = ["that", *_clause(phrase.relative)] if phrase.relative else []
+    return [determiner, *words, *relative]

@@ -1,0 +1,62 @@
+"""Right-padded form: what lets a position be a column, and one positional term serve the whole batch."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional
+
+import torch
+from torch import Tensor
+
+
+class RightPadded(NamedTuple):
+    """A batch whose real tokens stand first in every row.
+
+    ``tokens``: (B, T). ``padding``: (B, T) bool, True at padding, or None where there is none. ``columns``: (B, T)
+    for each new column the column it came from, or None where nothing moved.
+    """
+
+    tokens: Tensor
+    padding: Optional[Tensor]
+    columns: Optional[Tensor]
+
+    def take(self, values: Tensor) -> Tensor:
+        """``values`` (B, T, E), aligned with the batch as it came -> aligned with ``tokens``."""
+        return values if self.columns is None else gather_columns(values, self.columns)
+
+    def restore(self, values: Tensor) -> Tensor:
+        """``values`` (B, T, E), aligned with ``tokens`` -> aligned with the batch as it came."""
+        return values if self.columns is None else gather_columns(values, self.columns.argsort(1))
+
+
+def right_pad(tokens: Tensor, pad: int) -> RightPadded:
+    """Moves padding behind the real tokens, whose order stays. fairseq pads sources on the left by default."""
+    padding = tokens.eq(pad)
+    if not bool(padding.any()):
+        return RightPadded(tokens, None, None)
+    if not bool((padding[:, :-1] & ~padding[:, 1:]).any()):
+        return RightPadded(tokens, padding, None)
+    columns = padding.to(torch.uint8).argsort(dim=1, stable=True)
+    return RightPadded(tokens.gather(1, columns), padding.gather(1, columns), columns)
+
+
+def gather_columns(values: Tensor, columns: Tensor) -> Tensor:
+    """``values`` (B, T, E), ``columns`` (B, T) -> (B, T, E) with row t taken from ``columns[:, t]``."""
+    return values.gather(1, columns.unsqueeze(-1).expand(-1, -1, values.size(-1)))
+
+
+def padding_offsets(padding: Optional[Tensor], dtype: torch.dtype) -> Optional[Tensor]:
+    """``padding`` (B, S) -> (B, 1, 1, S), -inf at padding and 0 elsewhere, to be added to the logits.
+
+    A row of padding alone is left open: with every key forbidden its softmax would be 0/0, and the NaN would reach
+    the gradient of the whole batch. Nobody reads the output of such a row.
+    """
+    if padding is None:
+        return None
+    closed = padding & ~padding.all(dim=1, keepdim=True)
+    offsets = torch.zeros(closed.shape, dtype=dtype, device=closed.device)
+    return offsets.masked_fill_(closed, float("-inf"))[:, None, None, :]
+
+
+def causal_offsets(length: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """(T, T), -inf where the key comes after the query."""
+    return torch.full((length, length), float("-inf"), device=device, dtype=dtype).triu_(1)

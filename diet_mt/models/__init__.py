@@ -1,0 +1,3 @@
+"""Models that the plugin registers, imported explicitly so that importing the package is enough."""
+
+from . import diet_transformer as diet_transformer

@@ -1,0 +1,148 @@
+"""Options of the translation model: fairseq's own, flattened, and ours.
+
+fairseq's ``TransformerConfig`` is nested, and a nested configuration cannot be registered for the command line: stock
+fairseq then ignores every ``--encoder-*`` flag without a word, fairseq-fixed stops inside hydra. The registered
+dataclass is therefore flat, made from fairseq's own fields, and turned into the nested one when a model is built.
+"""
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, List, Optional, Tuple
+
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models.transformer import TransformerConfig
+from fairseq.models.transformer.transformer_config import (
+    DecoderConfig,
+    EncDecBaseConfig,
+    QuantNoiseConfig,
+)
+from fairseq.utils import safe_getattr
+
+from ..errors import UserError
+from ..positions import NAMES, SHARING, PositionEncoding, build_position
+
+ATTENTION_SCALES = ("head", "model")
+
+# What would lead positions past the one path that carries them, and what to use instead.
+_REFUSED = {
+    "no_token_positional_embeddings": "use --position-encoding none",
+    "encoder_learned_pos": "use --position-encoding learned",
+    "decoder_learned_pos": "use --position-encoding learned",
+    "cross_self_attention": "source and target positions would share one matrix of keys; leave it out",
+    "encoder_xformers_att_config": "xFormers' attention takes no positional term; leave it out",
+    "decoder_xformers_att_config": "xFormers' attention takes no positional term; leave it out",
+    "base_layers": "BASE layers have no attention of their own; leave it out",
+}
+
+
+@dataclass
+class PositionOptions(FairseqDataclass):
+    """Where position information goes. Names as on the command line, with dashes."""
+
+    position_encoding: str = field(
+        default="diet-rel",
+        metadata={"help": f"position encoding of all attention layers: {', '.join(sorted(NAMES))}"},
+    )
+    position_sharing: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": f"who shares the tables of a per-head encoding: {', '.join(SHARING)} (default: the encoding's own)"
+        },
+    )
+    position_rank: Optional[int] = field(
+        default=None,
+        metadata={"help": "rank of the position tables of diet-abs (default: the head size)"},
+    )
+    attention_scale: str = field(
+        default="head",
+        metadata={"help": "divide q.k by the square root of the head size (head) or the model width (model)"},
+    )
+
+    def __post_init__(self) -> None:
+        """No checks here: fairseq builds and merges this class several times before a model exists."""
+
+
+def _flat_fields() -> List[Tuple[str, Any, Any]]:
+    """fairseq's Transformer options under the names that its command line gives them."""
+    nested = {"encoder": EncDecBaseConfig, "decoder": DecoderConfig, "quant_noise": QuantNoiseConfig}
+    flat: List[Tuple[str, Any, Any]] = []
+    for outer in dataclasses.fields(TransformerConfig):
+        inner = nested.get(outer.name)
+        if inner is None:
+            flat.append(_flat_field(outer, outer.name))
+        else:
+            flat += [
+                _flat_field(f, f"{outer.name}_{f.name}")
+                for f in dataclasses.fields(inner)
+                if f.name != "_name"
+            ]
+    return [entry for entry in flat if entry[0] != "_name"]
+
+
+def _flat_field(source: Any, name: str) -> Tuple[str, Any, Any]:
+    kind, default = source.type, source.default
+    if name in ("decoder_input_dim", "decoder_output_dim"):
+        kind, default = Optional[int], None  # the decoder's width, resolved when a model is built
+    elif kind == Optional[List[int]]:
+        kind, default = Optional[str], None  # fairseq splits it at the commas itself
+    return name, kind, field(default=default, metadata=dict(source.metadata))
+
+
+DietTransformerConfig = dataclasses.make_dataclass(
+    "DietTransformerConfig",
+    _flat_fields(),
+    bases=(PositionOptions,),
+    namespace={"__module__": __name__, "__doc__": "All options of ``diet_transformer``, flat."},
+)
+
+
+@dataclass
+class NestedConfig(TransformerConfig):
+    """fairseq's nested configuration with our options, as encoder, decoder and layers read it.
+
+    ``positions`` is the encoding, built once from the options.
+    """
+
+    position_encoding: str = "diet-rel"
+    position_sharing: Optional[str] = None
+    position_rank: Optional[int] = None
+    attention_scale: str = "head"
+    positions: Optional[PositionEncoding] = None
+
+    def attention_scale_of(self, stack: Any) -> float:
+        """Factor of q k^T in ``stack``, the encoder's or decoder's part of this configuration."""
+        width = stack.embed_dim
+        return float((width if self.attention_scale == "model" else width // stack.attention_heads) ** -0.5)
+
+
+def nested_config(options: Any) -> NestedConfig:
+    """Flat options, parsed or restored -> the checked configuration of a model.
+
+    Raises :class:`UserError` naming every option that cannot be.
+    """
+    cfg = NestedConfig.from_namespace(options)
+    width = cfg.decoder.embed_dim
+    # fairseq settles these two before it reads the width, at 512.
+    cfg.decoder.input_dim = safe_getattr(options, "decoder_input_dim", None) or width
+    cfg.decoder.output_dim = safe_getattr(options, "decoder_output_dim", None) or width
+    problems = [
+        f"--{name.replace('_', '-')}: {why}" for name, why in _REFUSED.items() if safe_getattr(options, name, None)
+    ]
+    for side, stack in (("encoder", cfg.encoder), ("decoder", cfg.decoder)):
+        if stack.embed_dim % stack.attention_heads:
+            problems.append(
+                f"--{side}-embed-dim {stack.embed_dim} is not a multiple of "
+                f"--{side}-attention-heads {stack.attention_heads}"
+            )
+    if cfg.attention_scale not in ATTENTION_SCALES:
+        problems.append(f"--attention-scale {cfg.attention_scale}: choose from {', '.join(ATTENTION_SCALES)}")
+    try:
+        cfg.positions = build_position(
+            cfg.position_encoding, sharing=cfg.position_sharing, rank=cfg.position_rank
+        )
+    except UserError as error:
+        problems.append(str(error))
+    if problems:
+        raise UserError("; ".join(problems))
+    cfg.no_token_positional_embeddings = True  # positions come from cfg.positions alone
+    return cfg

@@ -1,0 +1,36 @@
+"""A readable signature of the position encoding inside the checkpoint."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import torch
+from torch import Tensor
+
+from ..errors import UserError
+
+
+def signature_tensor(text: str) -> Tensor:
+    """``text`` -> (len,) int64 code points. Integers, so that half precision leaves them alone; wide ones, so that
+    averaging checkpoints, which adds before it divides, does not overflow."""
+    return torch.tensor([ord(letter) for letter in text], dtype=torch.int64)
+
+
+def signature_text(values: Tensor) -> str:
+    """Inverse of :func:`signature_tensor`."""
+    return "".join(chr(code) for code in values.tolist())
+
+
+def check_signature(found: Optional[Tensor], expected: str) -> None:
+    """Raises :class:`UserError` where a checkpoint's signature is missing or not ``expected``."""
+    if found is None:
+        raise UserError(
+            "the checkpoint has no position signature: it was not trained with a diet_mt architecture, and its "
+            "weights mean something else"
+        )
+    text = signature_text(found)
+    if text != expected:
+        raise UserError(
+            f"the checkpoint was trained with positions '{text}', this model has '{expected}'; use the same "
+            "--position-* and --attention-scale options, or start from another checkpoint"
+        )

@@ -1,0 +1,55 @@
+"""``diet_transformer``: fairseq's encoder-decoder Transformer with positions where ``--position-encoding`` puts them."""
+
+from typing import Any, Dict
+
+import torch
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import register_model
+from fairseq.models.transformer import TransformerModelBase
+from torch import Tensor, nn
+
+from ..layers.decoder import DietDecoder
+from ..layers.encoder import DietEncoder
+from ._architectures import register_architectures
+from ._options import DietTransformerConfig, NestedConfig, nested_config
+from ._signature import check_signature, signature_tensor
+
+
+@register_model("diet_transformer", dataclass=DietTransformerConfig)
+class DietTransformerModel(TransformerModelBase):
+    """fairseq's Transformer with one position encoding in every encoder, decoder and cross-attention layer.
+
+    The checkpoint carries a signature of the encoding (``position_signature``): two encodings can have the same
+    parameters and still compute different things, and weights trained for one are refused by the other.
+    """
+
+    def __init__(self, cfg: NestedConfig, encoder: DietEncoder, decoder: DietDecoder) -> None:
+        super().__init__(cfg, encoder, decoder)
+        self.signature = f"{cfg.positions.describe()} scale={cfg.attention_scale}"
+        self.register_buffer("position_signature", signature_tensor(self.signature))
+
+    @classmethod
+    def add_args(cls, parser: Any) -> None:
+        gen_parser_from_dataclass(parser, DietTransformerConfig(), delete_default=True)
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> "DietTransformerModel":
+        """``cfg``: the flat options. Raises UserError for options that cannot be."""
+        return super().build_model(nested_config(cfg), task)
+
+    @classmethod
+    def build_encoder(cls, cfg: NestedConfig, src_dict: Any, embed_tokens: nn.Embedding) -> DietEncoder:
+        return DietEncoder(cfg, src_dict, embed_tokens)
+
+    @classmethod
+    def build_decoder(cls, cfg: NestedConfig, tgt_dict: Any, embed_tokens: nn.Embedding) -> DietDecoder:
+        return DietDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
+
+    def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
+        """Refuses weights of another encoding (UserError); otherwise as in fairseq."""
+        super().upgrade_state_dict_named(state_dict, name)
+        key = f"{name}.position_signature" if name else "position_signature"
+        check_signature(state_dict.get(key), self.signature)
+
+
+register_architectures("diet_transformer")

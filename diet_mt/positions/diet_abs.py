@@ -1,0 +1,60 @@
+"""DIET-ABS: per head, the product of two low-rank tables of positions, added to the logits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Optional
+
+import torch
+from torch import Tensor, nn
+
+from .base import AttentionBias, AttentionShape, PositionEncoding
+
+# Standard deviation of the entries of P_Q and P_K. Neither may start at 0, where the gradient of each, which is the
+# other, would vanish; 0.02 is BERT's (Devlin et al. 2018), and leaves the product of rank 64 near 0.003.
+INIT_STD = 0.02
+
+
+class FactorTables(nn.Module):
+    """P_Q (H|1, n_T, R) and P_K (H|1, n_S, R) of one layer."""
+
+    def __init__(self, heads: int, rank: int, shape: AttentionShape) -> None:
+        super().__init__()
+        self.query = nn.Parameter(torch.empty(heads, shape.max_queries, rank))
+        self.key = nn.Parameter(torch.empty(heads, shape.max_keys, rank))
+        nn.init.normal_(self.query, std=INIT_STD)
+        nn.init.normal_(self.key, std=INIT_STD)
+
+
+class DietAbsBias(AttentionBias):
+    """(P_Q P_K^T)[i, j] for all layers: (L|1, H|1, T, S)."""
+
+    def __init__(self, shape: AttentionShape, sharing: str, rank: int) -> None:
+        super().__init__(shape, sharing, lambda heads: FactorTables(heads, rank, shape))
+
+    def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
+        self.check_range(query_start, query_len, key_len)
+        query = self.stacked("query", query_start, query_start + query_len)  # (L|1, H|1, T, R)
+        key = self.stacked("key", 0, key_len)  # (L|1, H|1, S, R)
+        # Summed in float32 also under autocast or in a half-precision model: a rank of 64 or more adds up rounding.
+        with torch.autocast(query.device.type, enabled=False):
+            return query @ key.transpose(-1, -2)  # (L|1, H|1, T, S)
+
+
+@dataclass(frozen=True)
+class DietAbs(PositionEncoding):
+    """Chen et al. 2021, "A Simple and Effective Positional Encoding for Transformers", section 3.1, equation 1:
+
+        A[i, j] = q_i . k_j / sqrt(D) + (P_Q P_K^T)[i, j]
+
+    P_Q has a row for each query position, P_K one for each key position; in cross-attention these are target and
+    source positions. The rank is the head size unless given (``--position-rank``). Shared by the layers by default
+    (tables 6 and 9). Where we differ: sqrt(D) for the printed sqrt(d), as for DIET-REL.
+    """
+
+    name: ClassVar[str] = "diet-abs"
+    default_sharing: ClassVar[Optional[str]] = "layer-wise"
+    takes_rank: ClassVar[bool] = True
+
+    def attention_bias(self, shape: AttentionShape) -> AttentionBias:
+        return DietAbsBias(shape, self.sharing or "layer-wise", self.rank or shape.head_dim)

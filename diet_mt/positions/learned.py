@@ -1,0 +1,33 @@
+"""A learned vector per position, added at the input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from .base import InputTerm, PositionEncoding
+
+
+class LearnedTerm(InputTerm):
+    """P (n, E), drawn like the token embeddings: normal with standard deviation E^-0.5."""
+
+    def __init__(self, max_positions: int, embed_dim: int) -> None:
+        super().__init__(max_positions, embed_dim)
+        self.weight = nn.Parameter(torch.empty(max_positions, embed_dim))
+        nn.init.normal_(self.weight, std=embed_dim**-0.5)
+
+    def table(self) -> Tensor:
+        return self.weight
+
+
+@dataclass(frozen=True)
+class Learned(PositionEncoding):
+    """Devlin et al. 2018, "BERT", section 3: x_i + P_i, one vector per position for the whole stack."""
+
+    name: ClassVar[str] = "learned"
+
+    def input_term(self, max_positions: int, embed_dim: int) -> InputTerm:
+        return LearnedTerm(max_positions, embed_dim)

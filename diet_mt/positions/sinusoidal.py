@@ -1,0 +1,50 @@
+"""Fixed sines and cosines added at the input."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ..errors import UserError
+from .base import InputTerm, PositionEncoding
+
+
+def sinusoids(length: int, width: int) -> Tensor:
+    """(n, E) float32: the sines of all E/2 frequencies, then their cosines."""
+    half = width // 2
+    # Tensor2Tensor's spacing, which fairseq shares: wavelengths from 2 pi to 10000 * 2 pi, both ends included.
+    step = math.log(10000.0) / max(half - 1, 1)
+    frequency = torch.exp(torch.arange(half, dtype=torch.float64) * -step)
+    angle = torch.arange(length, dtype=torch.float64)[:, None] * frequency  # (n, E/2)
+    return torch.cat([angle.sin(), angle.cos()], dim=1).float()  # (n, E)
+
+
+class SinusoidalTerm(InputTerm):
+    """The table of :func:`sinusoids`; no parameters, not in the checkpoint."""
+
+    def __init__(self, max_positions: int, embed_dim: int) -> None:
+        super().__init__(max_positions, embed_dim)
+        if embed_dim % 2:
+            raise UserError(f"sinusoidal positions need an even model width, not {embed_dim}")
+        self.register_buffer("values", sinusoids(max_positions, embed_dim), persistent=False)
+
+    def table(self) -> Tensor:
+        return self.get_buffer("values")
+
+
+@dataclass(frozen=True)
+class Sinusoidal(PositionEncoding):
+    """Vaswani et al. 2017, "Attention Is All You Need", section 3.5: x_i + [sin(i w); cos(i w)].
+
+    Where we differ from the print, with Tensor2Tensor and fairseq: sines and cosines stand in two blocks rather than
+    alternating, and the longest wavelength is reached exactly. Unlike fairseq the first token is position 0, not 2.
+    """
+
+    name: ClassVar[str] = "sinusoidal"
+
+    def input_term(self, max_positions: int, embed_dim: int) -> InputTerm:
+        return SinusoidalTerm(max_positions, embed_dim)

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Makes the virtual environment that everything else here runs in: the pinned packages, fairseq built
+# from its source archive, and diet_mt itself, editable.
+#
+#   bash scripts/setup.sh                          (what `make setup` calls)
+#   PYTHON=python3.12 bash scripts/setup.sh        with another Python, >= 3.11
+#   VENV=/somewhere/else bash scripts/setup.sh     in another folder
+#
+# Needs a C++ compiler. Time: about four minutes on two cores, two of them for building fairseq; the
+# network is not used again afterwards. Disk: 1.5 GB, with CUDA packages (Linux, from PyPI) about 6 GB.
+# A second run does nothing; an interrupted one continues.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/environment.sh
+
+VENV=${VENV:-.venv}
+STAMP="$VENV/.setup-stamp"
+# The interpreter is searched for only where it is needed: see below.
+ASKED_PYTHON=${PYTHON:-}
+
+# What the stamp holds: the inputs of this set-up, and the project folder, which the editable
+# installation points to.
+wanted() {
+  pwd -P
+  checksum_of requirements/build.txt requirements/lock.txt requirements/dev.txt \
+    requirements/fairseq.txt setup.py pyproject.toml scripts/setup.sh scripts/environment.sh
+}
+
+# An environment keeps its Python; asking for another one is answered, not ignored.
+if [ -n "$ASKED_PYTHON" ] && [ -x "$VENV/bin/python" ]; then
+  asked=$(python_version "$ASKED_PYTHON")
+  has=$(python_version "$VENV/bin/python")
+  [ -n "$asked" ] || die "PYTHON=$ASKED_PYTHON does not run"
+  [ -z "$has" ] || [ "$asked" = "$has" ] ||
+    die "$VENV has Python $has, PYTHON is $asked; remove $VENV, or set VENV to another folder"
+fi
+
+if [ -f "$STAMP" ] && [ "$(cat "$STAMP")" = "$(wanted)" ] && [ -x "$VENV/bin/fairseq-train" ] &&
+  [ "$(cat "$VENV/.made-in" 2>/dev/null)" = "$(cd "$VENV" && pwd -P)" ]; then
+  exit 0
+fi
+
+PYTHON=${ASKED_PYTHON:-python3}
+[ -n "$(python_version "$PYTHON")" ] ||
+  die "$PYTHON: no Python there that runs; install Python >= 3.11, or set PYTHON to it"
+python_at_least "$PYTHON" 3 11 ||
+  die "$PYTHON is Python $(python_version "$PYTHON"); Python >= 3.11 is needed:" \
+    "set PYTHON, as in: make setup PYTHON=python3.11"
+need_compiler "$PYTHON"
+
+rm -f "$STAMP"
+make_venv "$PYTHON" "$VENV"
+pip() { "$VENV/bin/python" -m pip --disable-pip-version-check "$@" </dev/null; }
+
+say "== 1/4 build tools"
+pip install --requirement requirements/build.txt
+say "== 2/4 pinned packages, torch among them"
+pip install --no-build-isolation --requirement requirements/dev.txt
+say "== 3/4 fairseq, built from its source archive (about two minutes, without further output)"
+# pip keeps the wheel it built in its cache, so a later environment takes seconds. Without CUDA_HOME:
+# where it is set, the build also compiles CUDA kernels that nothing here calls.
+env -u CUDA_HOME "$VENV/bin/python" -m pip --disable-pip-version-check install \
+  --no-build-isolation --no-deps --requirement requirements/fairseq.txt </dev/null
+say "== 4/4 diet_mt"
+pip install --no-build-isolation --no-deps --editable .
+
+"$VENV/bin/python" -c 'from fairseq.data import data_utils_fast, token_block_utils_fast' ||
+  die "fairseq was installed but its compiled modules do not load; remove $VENV and set up again"
+wanted >"$STAMP.part"
+mv "$STAMP.part" "$STAMP"
+say "set up: $VENV ($("$VENV/bin/python" --version), $(du -sh "$VENV" | cut -f1))"

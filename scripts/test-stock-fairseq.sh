@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Runs the test suite against stock fairseq 0.12.2 on Python 3.10, in an environment of its own, and
+# keeps a summary (versions, command, counts, last lines) as results/stock-fairseq.txt.
+#
+#   bash scripts/test-stock-fairseq.sh                       all tests but the slow ones
+#   bash scripts/test-stock-fairseq.sh tests/positions       the arguments go to pytest; then the
+#                                                            summary is printed, and kept only if
+#                                                            SUMMARY names a file
+#   PYTHON310=/usr/bin/python3.10 bash scripts/test-stock-fairseq.sh
+#   VENV_STOCK=/somewhere/else bash scripts/test-stock-fairseq.sh
+#
+# Needs Python 3.10 and a C++ compiler. Time: about ten minutes the first time, most of it for
+# downloading; on Linux torch brings its CUDA packages along. Disk: 7 GB. A second run only tests.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/environment.sh
+
+PYTHON310=${PYTHON310:-python3.10}
+VENV_STOCK=${VENV_STOCK:-.venv-stock}
+if [ $# -eq 0 ]; then SUMMARY=${SUMMARY:-results/stock-fairseq.txt}; fi
+WORKERS=${WORKERS:-2}
+STAMP="$VENV_STOCK/.setup-stamp"
+
+wanted() {
+  pwd -P
+  checksum_of requirements/stock.txt requirements/stock-build.txt setup.py pyproject.toml "${BASH_SOURCE[0]}"
+}
+
+pip() { "$VENV_STOCK/bin/python" -m pip --disable-pip-version-check "$@" </dev/null; }
+
+set_up() {
+  if [ -f "$STAMP" ] && [ "$(cat "$STAMP")" = "$(wanted)" ]; then return 0; fi
+  local version
+  version=$(python_version "$PYTHON310")
+  [ "$version" = 3.10 ] ||
+    die "$PYTHON310: ${version:+Python $version,} not Python 3.10; set PYTHON310 to one" \
+      "(stock fairseq 0.12.2 does not run on 3.11)"
+  need_compiler "$PYTHON310"
+  rm -f "$STAMP"
+  make_venv "$PYTHON310" "$VENV_STOCK"
+  say "== 1/3 pinned packages, torch among them (a few gigabytes on Linux, once)"
+  # The pins start with pip itself: the one that reads the rest must be old enough (see the file).
+  pip install "$(grep '^pip==' requirements/stock.txt)"
+  pip install --requirement requirements/stock.txt
+  say "== 2/3 stock fairseq 0.12.2, built from its source archive (half a minute)"
+  PIP_CONSTRAINT=requirements/stock-build.txt pip install --no-deps fairseq==0.12.2
+  "$VENV_STOCK/bin/python" -c 'from fairseq.data import data_utils_fast, token_block_utils_fast'
+  say "== 3/3 diet_mt"
+  pip install --no-build-isolation --no-deps --editable .
+  wanted >"$STAMP.part"
+  mv "$STAMP.part" "$STAMP"
+}
+
+# versions: one line for each package that the outcome depends on.
+versions() {
+  "$VENV_STOCK/bin/python" - <<'PYTHON'
+import importlib.metadata as metadata
+import platform
+
+print(f"python        {platform.python_version()} on {platform.system()} {platform.machine()}")
+for name in ("fairseq", "torch", "numpy", "omegaconf", "hydra-core", "sacrebleu", "pytest"):
+    print(f"{name:13s} {metadata.version(name)}")
+PYTHON
+}
+
+# commit: what was tested, as far as git knows.
+commit() {
+  local changed=
+  git rev-parse --verify --quiet HEAD >/dev/null 2>&1 || { echo unknown && return 0; }
+  [ -z "$(git status --porcelain -- . ':!results')" ] || changed=" with uncommitted changes"
+  echo "$(git rev-parse --short=12 HEAD)$changed"
+}
+
+# summary LOG STATUS ARGUMENT...
+summary() {
+  local log=$1 status=$2 arguments
+  shift 2
+  printf -v arguments ' %s' "$@"
+  echo "The test suite against stock fairseq, written by scripts/test-stock-fairseq.sh"
+  echo
+  echo "command       bash scripts/test-stock-fairseq.sh${arguments% }"
+  echo "date          $(date -u +%Y-%m-%dT%H:%M:%SZ)"
+  echo "commit        $(commit)"
+  versions
+  echo "outcome       $(tail -n 1 "$log" | sed 's/^=* *//; s/ *=*$//')"
+  echo "exit status   $status"
+  echo
+  echo "pytest's last lines:"
+  # Folders of this machine say nothing elsewhere.
+  tail -n 25 "$log" | sed "s|$PWD/||g"
+}
+
+set_up
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+say "== pytest"
+status=0
+PATH="$(cd "$VENV_STOCK" && pwd)/bin:$PATH" OMP_NUM_THREADS=1 \
+  python -m pytest -n "$WORKERS" "$@" </dev/null 2>&1 | tee "$log" || status=$?
+if [ -n "${SUMMARY:-}" ]; then
+  mkdir -p "$(dirname "$SUMMARY")"
+  summary "$log" "$status" "$@" >"$SUMMARY.part"
+  mv "$SUMMARY.part" "$SUMMARY"
+  say "summary: $SUMMARY"
+else
+  summary "$log" "$status" "$@"
+fi
+exit "$status"

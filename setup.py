@@ -1,0 +1,49 @@
+"""Packaging of diet-mt: ``make setup`` makes an environment, ``pip install .`` adds to one."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+README = Path(__file__).parent / "README.md"
+
+setup(
+    name="diet-mt",
+    version="0.1.0",
+    description="Translation models for fairseq with position information inside attention (DIET)",
+    long_description=README.read_text(encoding="utf-8") if README.exists() else "",
+    long_description_content_type="text/markdown",
+    author="diet-mt authors",
+    license="MIT",
+    license_files=["LICENSE"],
+    classifiers=[
+        "Intended Audience :: Science/Research",
+        "Programming Language :: Python :: 3 :: Only",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Text Processing :: Linguistic",
+    ],
+    python_requires=">=3.10",
+    packages=find_packages(include=["diet_mt", "diet_mt.*"]),
+    package_data={"diet_mt": ["py.typed"]},
+    zip_safe=False,
+    # torch: its safe loader is the default from 2.6 on, and checkpoints are read with nothing else.
+    install_requires=[
+        "numpy",
+        "sacrebleu>=2.0",
+        "sacremoses",
+        "subword-nmt",
+        "torch>=2.6",
+    ],
+    # fairseq is an extra, not a requirement. Both distributions also ask for torchaudio, which is
+    # never imported here, and environments are made without it (`pip install --no-deps`, see
+    # requirements/fairseq.txt). pip follows the requirements of packages that are already there, so
+    # with fairseq in the list above a plain `pip install .` would fetch torchaudio, and with it
+    # perhaps another torch.
+    extras_require={
+        "fairseq": [
+            'fairseq-fixed==0.12.3.1; python_version >= "3.11"',
+            'fairseq==0.12.2; python_version < "3.11"',
+        ],
+    },
+    # One line for each command: "diet-mt-NAME = diet_mt.cli.NAME:main".
+    entry_points={"console_scripts": []},
+)

@@ -1,0 +1,250 @@
+"""Imports inside the package go one way, and a scheme's name chooses code only under positions/.
+
+    cli -> models, tasks, criterions -> layers -> attention, positions -> torch
+    cli -> records, data -> standard library (data also sacremoses and subword_nmt)
+
+The sources are parsed, never imported, so the tests hold whatever is installed.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "diet_mt"
+STDLIB = "the standard library"
+
+# Part of the package -> the other parts and the outside packages it may import. The standard
+# library and the part itself always may be. What is new directly under diet_mt/ gets a line here.
+_FRAMEWORK = {"torch", "numpy", "fairseq", "fairseq_cli", "omegaconf", "hydra"}
+_MODEL_SIDE = {"layers", "attention", "positions", "errors", "safe_load"} | _FRAMEWORK
+ALLOWED: dict[str, set[str]] = {
+    "__init__": {"models", "tasks", "criterions", "safe_load", "errors"},
+    "cli": {"models", "tasks", "criterions", "records", "data", "sacrebleu"} | _MODEL_SIDE,
+    "models": _MODEL_SIDE,
+    "tasks": _MODEL_SIDE,
+    "criterions": _MODEL_SIDE,
+    "layers": {"attention", "positions", "errors"} | _FRAMEWORK,
+    "positions": {"errors", "torch"},
+    "attention": {"errors", "torch"},
+    "safe_load": {"errors", "torch", "numpy"},
+    "data": {"errors", "sacremoses", "subword_nmt"},
+    "records": {"errors"},
+    "errors": set(),
+}
+
+# Names that are words of their own: a comparison counts if it also says encoding or scheme.
+AMBIGUOUS = {"none"}
+
+
+def module_of(path: Path) -> tuple[str, ...]:
+    """('positions', 'diet_rel') for diet_mt/positions/diet_rel.py, '__init__' for a package."""
+    return path.relative_to(PACKAGE).with_suffix("").parts
+
+
+def _absolute(module: tuple[str, ...], level: int, name: str | None) -> tuple[str, ...]:
+    """What ``from {level dots}{name}`` means in ``module``; () is the package itself."""
+    base = module[: len(module) - level]
+    return base + tuple((name or "").split(".") if name else ())
+
+
+def imports(source: str, module: tuple[str, ...]) -> Iterator[tuple[int, bool, tuple[str, ...]]]:
+    """(line, inside, dotted target) of every import, also those within functions and by name.
+
+    Inside: a relative import, whose target is counted from the package. One target for each
+    imported name, since ``from . import base`` names a module and ``from .base import X`` a
+    thing in one.
+    """
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, False, tuple(alias.name.split("."))
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if node.level:
+                    target = _absolute(module, node.level, node.module)
+                    yield node.lineno, True, (*target, alias.name)
+                else:
+                    yield node.lineno, False, (*(node.module or "").split("."), alias.name)
+        elif isinstance(node, ast.Call) and node.args:
+            called = ast.unparse(node.func).split(".")[-1]
+            first = node.args[0]
+            if called in ("import_module", "__import__") and isinstance(first, ast.Constant):
+                yield node.lineno, False, tuple(str(first.value).split("."))
+
+
+def wrong_imports(source: str, module: tuple[str, ...]) -> list[str]:
+    """One sentence for each import in ``source``, the text of ``module``, that is forbidden."""
+    part, found = module[0], []
+    if part not in ALLOWED:
+        return [f"{part}: new under diet_mt/; say in ALLOWED what it may import"]
+    for line, inside, target in imports(source, module):
+        where = f"diet_mt/{'/'.join(module)}.py:{line}: "
+        top = target[0] if target else ""
+        if not inside and top == PACKAGE.name:
+            found.append(f"{where}imports inside the package are relative")
+        elif not inside and top in sys.stdlib_module_names:
+            continue
+        elif inside and top == part:
+            if _scheme_to_scheme(module, target):
+                found.append(f"{where}a scheme imports the scheme {target[1]}")
+        elif top not in ALLOWED[part]:
+            may = ", ".join(sorted({*ALLOWED[part], STDLIB}))
+            found.append(f"{where}{part} may not import {top or 'the whole package'}, only {may}")
+    return found
+
+
+def _scheme_to_scheme(module: tuple[str, ...], target: tuple[str, ...]) -> bool:
+    """Whether a scheme imports another one; the base and _shared files are free."""
+    if module[0] != "positions" or module[1] == "__init__" or module[1].startswith("_"):
+        return False
+    return len(target) > 1 and target[1] != "base" and not target[1].startswith("_")
+
+
+def scheme_names(package: Path) -> set[str]:
+    """What the schemes call themselves: the string ``name`` of each class under positions/."""
+    names = set()
+    for path in (package / "positions").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for statement in node.body if isinstance(node, ast.ClassDef) else []:
+                if isinstance(statement, ast.Assign):
+                    targets = statement.targets
+                elif isinstance(statement, ast.AnnAssign):
+                    targets = [statement.target]
+                else:
+                    continue
+                is_name = any(isinstance(t, ast.Name) and t.id == "name" for t in targets)
+                if is_name and isinstance(statement.value, ast.Constant):
+                    names.add(str(statement.value.value))
+    return names
+
+
+def _strings(node: ast.AST) -> set[str]:
+    found = (n.value for n in ast.walk(node) if isinstance(n, ast.Constant))
+    return {value.replace("_", "-") for value in found if isinstance(value, str)}
+
+
+def branches_on(source: str, names: set[str]) -> list[int]:
+    """Lines of ``source`` that compare with one of ``names``, spelt diet-rel or diet_rel."""
+    lines = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Compare):
+            hits = _strings(node) & names
+        elif isinstance(node, ast.Match):
+            hits = set().union(*(_strings(case.pattern) for case in node.cases)) & names
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            prefixes = _strings(node) if node.func.attr in ("startswith", "endswith") else set()
+            hits = {name for name in names for prefix in prefixes if prefix and prefix in name}
+        else:
+            continue
+        about = ast.unparse(node.subject if isinstance(node, ast.Match) else node).lower()
+        if hits - AMBIGUOUS or (hits and ("encoding" in about or "scheme" in about)):
+            lines.append(node.lineno)
+    return lines
+
+
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: "/".join(module_of(path)))
+def test_imports_go_one_way(path: Path) -> None:
+    assert wrong_imports(path.read_text(encoding="utf-8"), module_of(path)) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in SOURCES if module_of(path)[0] != "positions"],
+    ids=lambda path: "/".join(module_of(path)),
+)
+def test_schemes_are_chosen_by_name_only_under_positions(path: Path) -> None:
+    names = scheme_names(PACKAGE)
+    assert branches_on(path.read_text(encoding="utf-8"), names) == []
+
+
+def test_every_scheme_of_the_package_is_known() -> None:
+    assert scheme_names(PACKAGE) >= {"none", "sinusoidal", "learned", "diet-abs", "diet-rel"}
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "complaint"),
+    [
+        ("positions/diet_rel", "import fairseq", "positions may not import fairseq"),
+        ("positions/diet_rel", "from fairseq.modules import X", "positions may not import fairseq"),
+        (
+            "attention",
+            "def f():\n    from fairseq import utils",
+            "attention may not import fairseq",
+        ),
+        ("attention", "importlib.import_module('fairseq.utils')", "may not import fairseq"),
+        ("attention", "from .positions import NAMES", "attention may not import positions"),
+        ("positions/diet_rel", "from ..attention import attend", "may not import attention"),
+        ("positions/diet_rel", "from .diet_abs import DietAbs", "imports the scheme diet_abs"),
+        ("positions/diet_rel", "from . import diet_abs", "imports the scheme diet_abs"),
+        ("layers/encoder", "from ..models import x", "layers may not import models"),
+        ("layers/encoder", "from .. import models", "layers may not import models"),
+        ("models/a", "from ..tasks.b import c", "models may not import tasks"),
+        ("tasks/a", "from ..cli import main", "tasks may not import cli"),
+        ("data/moses", "import torch", "data may not import torch"),
+        ("data/moses", "from ..records import Result", "data may not import records"),
+        ("records", "import numpy", "records may not import numpy"),
+        ("errors", "from .records import Result", "errors may not import records"),
+        ("models/a", "from diet_mt.layers import x", "are relative"),
+        ("models/a", "import diet_mt", "are relative"),
+        ("newcomer", "", "say in ALLOWED"),
+    ],
+)
+def test_a_wrong_import_is_found(module: str, source: str, complaint: str) -> None:
+    found = wrong_imports(source, tuple(module.split("/")))
+    assert len(found) == 1
+    assert complaint in found[0]
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("__init__", "from . import models"),
+        ("positions/__init__", "from .diet_rel import DietRel"),
+        (
+            "positions/diet_rel",
+            "from .base import X\nfrom ._offsets import clip\nimport torch, math",
+        ),
+        ("layers/encoder", "from ..positions.base import X\nfrom . import padding"),
+        ("cli/leaderboard", "from ..records import Result\nfrom ..models.a import b"),
+        ("data/clauses/grammar", "from .lexicon import NOUNS\nfrom ...errors import UserError"),
+    ],
+)
+def test_a_right_import_is_left_alone(module: str, source: str) -> None:
+    assert wrong_imports(source, tuple(module.split("/"))) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if name == 'diet-rel': pass",
+        "if 'diet_rel' != name: pass",
+        "x = name in ('learned', 'diet-rel')",
+        "match name:\n    case 'diet-rel' | 'learned': pass",
+        "if name.startswith('diet'): pass",
+        "if cfg.position_encoding == 'none': pass",
+    ],
+)
+def test_a_branch_on_a_scheme_is_found(source: str) -> None:
+    assert branches_on(source, {"none", "learned", "diet-rel"}) == [1]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "encodings = ['none', 'diet-rel']",
+        "if sharing == 'none': pass",
+        "if name in NAMES: pass",
+        "if line.startswith('H-'): pass",
+        "help = f'--position-encoding {name}'",
+    ],
+)
+def test_other_uses_of_a_name_are_left_alone(source: str) -> None:
+    assert branches_on(source, {"none", "learned", "diet-rel"}) == []
