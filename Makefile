@@ -9,8 +9,9 @@ ARGS ?=
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-# Every tool is the environment's own. Tests run side by side, so one thread each.
-IN_VENV = PATH="$(abspath $(VENV))/bin:$$PATH"
+# Every tool is the environment's own, also for scripts that ask PYTHON.
+IN_VENV = PATH="$(abspath $(VENV))/bin:$$PATH" PYTHON="$(abspath $(VENV))/bin/python"
+# Tests run side by side, so one thread each.
 PYTEST = $(IN_VENV) OMP_NUM_THREADS=1 python -m pytest -n $(WORKERS)
 PYTHON_SOURCES = diet_mt tests scripts setup.py
 

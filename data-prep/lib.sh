@@ -7,7 +7,7 @@
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export PYTHONPATH="$ROOT${PYTHONPATH:+:$PYTHONPATH}"
-export LC_ALL=C.UTF-8 TQDM_DISABLE=1
+export PYTHONUTF8=1 TQDM_DISABLE=1
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -26,25 +26,30 @@ need() {
 
 # need_python MODULE...: stops unless PYTHON has each of them.
 need_python() {
-  local module
+  local missing
   need "$PYTHON"
-  for module; do
-    "$PYTHON" -c 'import importlib.util as u, sys; sys.exit(not u.find_spec(sys.argv[1]))' \
-      "$module" || die "$PYTHON has no module $module; install the project's requirements"
-  done
+  missing=$("$PYTHON" -c '
+import sys
+from importlib.util import find_spec
+print(*(name for name in sys.argv[1:] if find_spec(name) is None))' "$@")
+  [ -z "$missing" ] || die "$PYTHON has no module $missing; install the project's requirements"
 }
 
 # py MODULE ARGUMENT...: one of our modules, or fairseq's.
 py() { "$PYTHON" -m "$@"; }
 
-# same_settings: OUT belongs to the settings it was begun with.
-same_settings() {
-  local now="$SRC $TGT BPE_MERGES=$BPE_MERGES${SETTINGS:+ $SETTINGS}" then
+# check_setup: the programs are there, and OUT belongs to the settings it was begun with.
+check_setup() {
+  local now="$SRC-$TGT BPE_MERGES=$BPE_MERGES${SETTINGS:+ $SETTINGS}" before
+  need od du wc
+  need_python diet_mt fairseq_cli sacremoses subword_nmt
+  [[ $BPE_MERGES =~ ^[1-9][0-9]*$ ]] || die "BPE_MERGES must be a positive number, got '$BPE_MERGES'"
+  [[ $WORKERS =~ ^[1-9][0-9]*$ ]] || die "WORKERS must be a positive number, got '$WORKERS'"
   mkdir -p "$OUT"
   if [ -e "$OUT/settings" ]; then
-    then=$(cat "$OUT/settings")
-    [ "$then" = "$now" ] ||
-      die "$OUT was made with '$then', not with '$now'; remove it or set OUT to another folder"
+    before=$(cat "$OUT/settings")
+    [ "$before" = "$now" ] ||
+      die "$OUT was made with '$before', not '$now'; remove it or set OUT to another folder"
   else
     printf '%s\n' "$now" >"$OUT/settings.part"
     mv "$OUT/settings.part" "$OUT/settings"

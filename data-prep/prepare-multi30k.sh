@@ -45,8 +45,7 @@ make_raw() {
 
 [[ $PAIR =~ ^(en|de|cs)-(en|de|cs)$ && $SRC != "$TGT" ]] ||
   die "language pair '$PAIR': give two of en, de, cs, as in en-de"
-need_python diet_mt fairseq_cli sacremoses subword_nmt
-same_settings
+check_setup
 stage raw make_raw
 read -r -a counts <<<"$COUNTS"
 prepare "${counts[@]}"

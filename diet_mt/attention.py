@@ -10,6 +10,10 @@ from torch import Tensor
 
 from .positions.base import at_least_float32
 
+# Keys from which on torch's fused CPU kernel, which never writes the logits out, beats a batched product that does.
+# Measured with 4 to 8 heads of 32 and 64 on an AMD EPYC with AVX-512, one thread: equal at 128, twice as fast at 256.
+_FUSED_FROM = 192
+
 
 def attend(
     q: Tensor,
@@ -34,7 +38,7 @@ def attend(
     Returns:
         (B, H, T, D) and the weights or None.
     """
-    if not need_weights and _fused_pays(q, offsets):
+    if not need_weights and _fused_pays(q, k, offsets, dropout_p):
         return _fused(q, k, v, scale, offsets, dropout_p), None
     batch, heads, queries, _ = q.shape
     keys = k.size(2)
@@ -63,10 +67,16 @@ def _logits(
     return full.contiguous().flatten(0, 1).baddbmm_(q, k.transpose(1, 2), alpha=scale)
 
 
-def _fused_pays(q: Tensor, offsets: Optional[Tensor]) -> bool:
-    """Whether torch's fused kernel serves: on CPU it has none for offsets that need a gradient."""
+def _fused_pays(q: Tensor, k: Tensor, offsets: Optional[Tensor], dropout_p: float) -> bool:
+    """Whether torch's fused kernel is the faster way. It always is on a GPU.
+
+    On CPU it has no backward pass for offsets that learn and no dropout, and falls back to separate steps slower than
+    ours; and over short sentences with offsets it loses to a batched product (``cli/benchmark.py`` measures it).
+    """
+    if q.is_cuda:
+        return True
     learns = offsets is not None and offsets.requires_grad and torch.is_grad_enabled()
-    return q.is_cuda or not learns
+    return not learns and dropout_p == 0.0 and (offsets is None or k.size(2) >= _FUSED_FROM)
 
 
 _Fused = Callable[..., Tensor]

@@ -1,7 +1,64 @@
-"""Errors that a user can mend, and how a command shows them: one line, no traceback."""
+"""Errors that a user can mend, and how a command line shows them: one line, no traceback."""
 
 from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+from typing import Callable, Iterator, Optional, Type
+
+TRACEBACK_VARIABLE = "DIET_MT_TRACEBACK"
+
+# How fairseq's own messages about bad input begin, and what they leave out. It raises them as plain exceptions.
+_FAIRSEQ_MESSAGES = {
+    "Could not infer language pair": "the data folder holds nothing that fairseq-preprocess made",
+    "Dataset not found": "check the path and the subset, and that fairseq-preprocess has finished there",
+    "Model file not found": "check --path",
+    "Size of sample #": "or train with a larger --max-source-positions or --max-target-positions",
+}
 
 
 class UserError(ValueError):
     """Something in the user's input is wrong; the message says what, and what to do about it."""
+
+
+def one_line(error: BaseException) -> Optional[str]:
+    """The line that says what the user did wrong, or None where ``error`` is no mistake of the user's.
+
+    fairseq wraps what it catches ("please ensure that the architectures match"), so causes are searched too.
+    """
+    for link in _chain(error):
+        if isinstance(link, UserError):
+            return " ".join(str(link).split())
+    text = " ".join(str(error).split())
+    for start, hint in _FAIRSEQ_MESSAGES.items():
+        if text.startswith(start):
+            return f"{text}; {hint}"
+    return f"{text}; check the path" if isinstance(error, FileNotFoundError) else None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    link: Optional[BaseException] = error
+    while link is not None:
+        yield link
+        link = link.__cause__ or link.__context__
+
+
+def show_in_one_line() -> None:
+    """Lets an uncaught mistake of the user's end the process with ``error: <line>`` on stderr and exit status 1.
+
+    fairseq's commands let exceptions through to the interpreter, whose hook this extends; everything else is shown as
+    before. With ``DIET_MT_TRACEBACK=1`` in the environment the traceback is shown as well.
+    """
+    previous: Callable[..., object] = sys.excepthook
+
+    def hook(
+        kind: Type[BaseException], error: BaseException, trace: Optional[TracebackType]
+    ) -> None:
+        line = one_line(error)
+        if line is None or os.environ.get(TRACEBACK_VARIABLE):
+            previous(kind, error, trace)
+        if line is not None:
+            print(f"error: {line}", file=sys.stderr)
+
+    sys.excepthook = hook

@@ -95,8 +95,9 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 say "== pytest"
 status=0
-PATH="$(cd "$VENV_STOCK" && pwd)/bin:$PATH" OMP_NUM_THREADS=1 \
-  python -m pytest -n "$WORKERS" "$@" </dev/null 2>&1 | tee "$log" || status=$?
+bin=$(cd "$VENV_STOCK" && pwd)/bin
+PATH="$bin:$PATH" PYTHON="$bin/python" OMP_NUM_THREADS=1 \
+  "$bin/python" -m pytest -n "$WORKERS" "$@" </dev/null 2>&1 | tee "$log" || status=$?
 if [ -n "${SUMMARY:-}" ]; then
   mkdir -p "$(dirname "$SUMMARY")"
   summary "$log" "$status" "$@" >"$SUMMARY.part"

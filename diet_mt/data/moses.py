@@ -75,6 +75,8 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
 
     def body() -> None:
+        if args.workers < 1:
+            raise UserError(f"--workers must be at least 1, got {args.workers}")
         args.out.mkdir(parents=True, exist_ok=True)
         for lang in args.langs:
             for split in SPLITS:

@@ -175,7 +175,7 @@ class DietDecoder(TransformerDecoderBase):
         if encoder_out is None or not encoder_out["encoder_out"]:
             return None, LayerOffsets(None, None)
         source: Tensor = encoder_out["encoder_out"][0]
-        beams = encoder_out["beams"][0] if x.size(0) == 1 else 1
+        beams = encoder_out["beams"][0] if x.size(0) == 1 and "beams" in encoder_out else 1
         if "source_offsets" in encoder_out:
             mask = encoder_out["source_offsets"][0] if encoder_out["source_offsets"] else None
         else:

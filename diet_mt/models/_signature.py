@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Dict, Optional
 
 import torch
 from torch import Tensor
@@ -34,3 +34,13 @@ def check_signature(found: Optional[Tensor], expected: str) -> None:
             f"the checkpoint was trained with positions '{text}', this model has '{expected}'; use the same "
             "--position-* and --attention-scale options, or start from another checkpoint"
         )
+
+
+def check_table_shapes(found: Dict[str, Tensor], own: Dict[str, Tensor]) -> None:
+    """Raises :class:`UserError` where a position table of a checkpoint has another shape than the model's."""
+    for key, value in own.items():
+        if "_positions." in key and key in found and found[key].shape != value.shape:
+            raise UserError(
+                f"the checkpoint's {key} is {tuple(found[key].shape)}, this model's {tuple(value.shape)}; use the same "
+                "--position-rank, --max-source-positions and --max-target-positions"
+            )

@@ -2,7 +2,6 @@
 
 from typing import Any, Dict
 
-import torch
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model
 from fairseq.models.transformer import TransformerModelBase
@@ -12,7 +11,7 @@ from ..layers.decoder import DietDecoder
 from ..layers.encoder import DietEncoder
 from ._architectures import register_architectures
 from ._options import DietTransformerConfig, NestedConfig, nested_config
-from ._signature import check_signature, signature_tensor
+from ._signature import check_signature, check_table_shapes, signature_tensor
 
 
 @register_model("diet_transformer", dataclass=DietTransformerConfig)
@@ -46,10 +45,12 @@ class DietTransformerModel(TransformerModelBase):
         return DietDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
 
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
-        """Refuses weights of another encoding (UserError); otherwise as in fairseq."""
+        """Refuses weights of another encoding or of other table sizes (UserError); otherwise as in fairseq."""
         super().upgrade_state_dict_named(state_dict, name)
-        key = f"{name}.position_signature" if name else "position_signature"
-        check_signature(state_dict.get(key), self.signature)
+        prefix = f"{name}." if name else ""
+        check_signature(state_dict.get(f"{prefix}position_signature"), self.signature)
+        own = self.state_dict()
+        check_table_shapes(state_dict, {f"{prefix}{key}": value for key, value in own.items()})
 
 
 register_architectures("diet_transformer")

@@ -20,6 +20,7 @@ from .plan import (
     Statement,
 )
 
+_PARTICLES = ("up", "away", "along")  # a pronoun goes before them: "throws it away"
 _OBJECT_FORMS = {"he": "him", "she": "her", "it": "it", "they": "them"}
 
 
@@ -34,7 +35,7 @@ def english(sentence: Sentence) -> str:
         words = [sentence.word, *_clause(sentence.sub), ",", *_clause(sentence.main)]
     else:
         words = [*_clause(sentence.main), sentence.word, *_clause(sentence.sub)]
-    text = " ".join(word for word in words if word).replace(" ,", ",")
+    text = " ".join(word for word in words if word).replace(" ,", ",").replace("can not", "cannot")
     return text[0].upper() + text[1:] + ("?" if isinstance(sentence, Question) else ".")
 
 
@@ -42,30 +43,29 @@ def _clause(clause: Clause) -> list[str]:
     front, back = _adverbials(clause)
     helper, lexical = _verbs(clause)
     subject = _phrase(clause.subject)
-    objects = _objects(clause)
     if clause.front == "direct":
         assert clause.direct is not None
         front = [*_phrase(clause.direct), ","]
-    if clause.verb is BE and clause.tense in ("present", "past"):
-        verbs = [*lexical, clause.frequency]
+    if clause.verb is BE and not helper and clause.tense != "want":
+        verbs = [*lexical, clause.frequency]  # "is often hungry"
     else:
         verbs = [*helper, clause.frequency, *lexical]
-    return [*front, *subject, *verbs, *objects, *back, *_complement(clause)]
+    return [*front, *subject, *_with_objects(verbs, clause), *back, *_complement(clause)]
 
 
 def _question(clause: Clause) -> list[str]:
     """Verb, or a form of "do", before the subject."""
     _, back = _adverbials(clause)
     helper, lexical = _verbs(clause)
-    if not helper and clause.verb is BE:
+    if clause.tense == "want":
+        helper, lexical = [_do(clause)], ["want", "to", clause.verb.en_base]
+    elif not helper and clause.verb is BE:
         helper, lexical = lexical, []
     elif not helper:
         helper, lexical = [_do(clause)], [clause.verb.en_base]
-    elif clause.tense == "want":
-        helper, lexical = [_do(clause)], ["want", "to", *lexical]
     subject = _phrase(clause.subject)
-    middle = [clause.frequency, *lexical, *_objects(clause)]
-    return [*helper, *subject, *middle, *back, *_complement(clause)]
+    verbs = [clause.frequency, *lexical]
+    return [*helper, *subject, *_with_objects(verbs, clause), *back, *_complement(clause)]
 
 
 def _verbs(clause: Clause) -> tuple[list[str], list[str]]:
@@ -96,6 +96,14 @@ def _do(clause: Clause) -> str:
     if clause.tense == "past":
         return "did"
     return "do" if clause.subject.plural else "does"
+
+
+def _with_objects(verbs: list[str], clause: Clause) -> list[str]:
+    objects = _objects(clause)
+    stem, _, particle = verbs[-1].rpartition(" ")
+    if particle in _PARTICLES and isinstance(clause.direct, Pronoun):
+        return [*verbs[:-1], stem, *objects, particle]
+    return [*verbs, *objects]
 
 
 def _objects(clause: Clause) -> list[str]:

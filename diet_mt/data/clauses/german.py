@@ -166,20 +166,21 @@ def _complement(clause: Clause) -> list[str]:
     if clause.complement is None:
         return []
     if clause.complement.word == "to":
-        return [",", *_infinitive(clause.complement.clause)]
+        return [",", *_infinitive(clause.complement.clause), ","]
     word = CONJUNCTIONS[clause.complement.word]
-    return [",", word, *_subordinate(clause.complement.clause)]
+    return [",", word, *_subordinate(clause.complement.clause), ","]
 
 
 def _form(table: dict[str, str], case: str, gender: str, plural: bool) -> str:
-    return table[case].split()[3 if plural else "mfn".index(gender)].replace("-", "")
+    return table[case].split()[3 if plural else "mfn".index(gender)].strip("-")
 
 
 def _phrase(phrase: Phrase | None, case: str) -> list[str]:
     if phrase is None or isinstance(phrase, Gap):
         return []
     if isinstance(phrase, Pronoun):
-        gender = "m" if phrase.plural else getattr(phrase.antecedent, "noun").gender
+        one = phrase.antecedent
+        gender = "" if isinstance(one, Both) else one.noun.gender
         return [_form(_PRONOUN, case, gender, phrase.plural)]
     if isinstance(phrase, Both):
         return [*_noun_phrase(phrase.left, case), "und", *_noun_phrase(phrase.right, case)]

@@ -27,6 +27,7 @@ class Adjective:
     de: str  # as a predicate: das Kleid ist teuer
     stem: str  # before an ending: das teur-e Kleid
     kinds: str
+    rank: int  # of two adjectives the lower one comes first; two of one rank do not go together
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,6 @@ doctor doctors f Ärztin = Ärztinnen = she
 painter painters m Maler = = +n he
 cook cooks f Köchin = Köchinnen = she
 soldier soldiers m Soldat Soldaten = = he
-judge judges f Richterin = Richterinnen = she
 thief thieves m Dieb = Diebe +n he
 aunt aunts f Tante = Tanten = she
 uncle uncles m Onkel = = +n he
@@ -69,12 +69,7 @@ boy boys m Junge Jungen = = he
 girl girls n Mädchen = = = -
 child children n Kind = Kinder +n -
 neighbour neighbours m Nachbar Nachbarn = = he
-singer singers f Sängerin = Sängerinnen = she
 poet poets m Dichter = = +n he
-pilot pilots f Pilotin = Pilotinnen = she
-policeman policemen m Polizist Polizisten = = he
-baker bakers m Bäcker = = +n he
-guest guests m Gast = Gäste +n -
 """
 _ANIMALS = """
 dog dogs m Hund = Hunde +n it
@@ -93,10 +88,6 @@ snake snakes f Schlange = Schlangen = it
 goat goats f Ziege = Ziegen = it
 wolf wolves m Wolf = Wölfe +n it
 monkey monkeys m Affe Affen = = it
-camel camels n Kamel = Kamele +n it
-owl owls f Eule = Eulen = it
-donkey donkeys m Esel = = +n it
-chicken chickens n Huhn = Hühner +n it
 """
 _THINGS = """
 book books n Buch = Bücher +n it
@@ -109,29 +100,21 @@ knife knives n Messer = = +n it
 spoon spoons m Löffel = = +n it
 cup cups f Tasse = Tassen = it
 hat hats m Hut = Hüte +n it
-coat coats m Mantel = Mäntel +n it
-shirt shirts n Hemd = Hemden = it
 car cars n Auto = Autos = it
 picture pictures n Bild = Bilder +n it
 clock clocks f Uhr = Uhren = it
 flower flowers f Blume = Blumen = it
 ball balls m Ball = Bälle +n it
 bottle bottles f Flasche = Flaschen = it
-newspaper newspapers f Zeitung = Zeitungen = it
 ring rings m Ring = Ringe +n it
-violin violins f Geige = Geigen = it
-boat boats n Boot = Boote +n it
-glass glasses n Glas = Gläser +n it
 """
 _FOODS = """
 apple apples m Apfel = Äpfel +n it
 cake cakes m Kuchen = = = it
 soup soups f Suppe = Suppen = it
 egg eggs n Ei = Eier +n it
-pear pears f Birne = Birnen = it
 sausage sausages f Wurst = Würste +n it
 potato potatoes f Kartoffel = Kartoffeln = it
-nut nuts f Nuss = Nüsse +n it
 """
 # Only in the singular, after a preposition; the last field lists which.
 _PLACES = """
@@ -146,71 +129,60 @@ street f Straße on
 bridge f Brücke on,under,in_front_of
 church f Kirche in,behind,in_front_of,next_to
 tree m Baum under,behind,in_front_of,next_to
-castle n Schloss in,behind,in_front_of
 hotel n Hotel in,behind,in_front_of,next_to
-museum n Museum in,behind,in_front_of,next_to
 mountain m Berg on,behind
-field n Feld on,next_to
-tower m Turm in,behind,next_to
 village n Dorf in,behind
 wall f Mauer on,behind,in_front_of,next_to
-island f Insel on
 """
-# english german kinds [stem, where it is not the predicate form]
+# english german kinds rank (1 opinion or state, 2 size, 3 age, 4 colour) [stem, if not as predicate]
 _ADJECTIVES = """
-small klein patfl
-large groß patfl
-old alt patl
-young jung pa
-red rot tf
-blue blau t
-green grün tf
-yellow gelb tf
-black schwarz at
-white weiß at
-brown braun at
-grey grau atl
-new neu tl
-beautiful schön patl
-tired müde pa müd
-hungry hungrig pa
-thirsty durstig pa
-happy glücklich pa
-sad traurig pa
-angry wütend pa
-quiet ruhig pal
-friendly freundlich pa
-lazy faul pa
-clever klug pa
-rich reich p
-poor arm p
-strong stark pa
-weak schwach pa
-thin dünn pat
-cold kalt fl
-warm warm fl
-heavy schwer tf
-dirty schmutzig patl
-clean sauber tl
-wet nass pat
-round rund tf
-cheap billig tf
-expensive teuer tf teur
-empty leer tl
-sweet süß f
-fresh frisch f
-wild wild a
-brave mutig pa
-famous berühmt pl
-dangerous gefährlich pal
-strange seltsam patfl
-important wichtig ptl
-blind blind pa
-curious neugierig pa
-lonely einsam pal
-polite höflich p
-ugly hässlich patl
-dark dunkel tl dunkl
+beautiful schön patl 1
+tired müde pa 1 müd
+hungry hungrig pa 1
+thirsty durstig pa 1
+happy glücklich pa 1
+sad traurig pa 1
+angry wütend pa 1
+quiet ruhig pal 1
+friendly freundlich pa 1
+lazy faul pa 1
+clever klug pa 1
+rich reich p 1
+poor arm p 1
+strong stark pa 1
+weak schwach pa 1
+cold kalt fl 1
+warm warm fl 1
+dirty schmutzig patl 1
+clean sauber tl 1
+wet nass pat 1
+expensive teuer tf 1 teur
+empty leer tl 1
+sweet süß f 1
+fresh frisch f 1
+wild wild a 1
+brave mutig pa 1
+famous berühmt pl 1
+dangerous gefährlich pal 1
+strange seltsam patfl 1
+important wichtig ptl 1
+ugly hässlich patl 1
+small klein patfl 2
+large groß patfl 2
+thin dünn pat 2
+heavy schwer tf 2
+round rund tf 2
+old alt patl 3
+young jung pa 3
+new neu tl 3
+red rot tf 4
+blue blau t 4
+green grün tf 4
+yellow gelb tf 4
+black schwarz at 4
+white weiß at 4
+brown braun at 4
+grey grau atl 4
 """
 # english: 3rd singular, base, past | german: prefix or -, infinitive, 3rd singular, participle,
 # auxiliary (h, s) | kinds of the subject, case of the object, its kinds | for a second object:
@@ -237,11 +209,9 @@ hears hear heard - hören hört gehört h pa acc pa
 follows follow followed - folgen folgt gefolgt s pa dat pa
 helps help helped - helfen hilft geholfen h pa dat pa
 thanks thank thanked - danken dankt gedankt h p dat p
-trusts trust trusted - vertrauen vertraut vertraut h pa dat pa
 watches watch watched - beobachten beobachtet beobachtet h pa acc pa
 looks_for look_for looked_for - suchen sucht gesucht h pa acc patf
 carries carry carried - tragen trägt getragen h p acc atf
-washes wash washed - waschen wäscht gewaschen h p acc patf
 feeds feed fed - füttern füttert gefüttert h p acc a
 eats eat ate - essen isst gegessen h p acc f
 buys buy bought - kaufen kauft gekauft h p acc atf
@@ -327,8 +297,8 @@ PLACES = tuple(
     for en, gender, de, prepositions in _rows(_PLACES)
 )
 ADJECTIVES = tuple(
-    Adjective(en, de, stem[0] if stem else de, kinds)
-    for en, de, kinds, *stem in _rows(_ADJECTIVES)
+    Adjective(en, de, stem[0] if stem else de, kinds, int(rank))
+    for en, de, kinds, rank, *stem in _rows(_ADJECTIVES)
 )
 VERBS = tuple(_verb(row) for row in _rows(_VERBS))
 CLAUSE_VERBS = tuple((row[0], _verb(row[1:])) for row in _rows(_CLAUSE_VERBS))
@@ -372,6 +342,6 @@ TIMES = {
 }
 # German: singular and plural, third person.
 MODALS = {
-    "can": ("kann", "können"), "must": ("muss", "müssen"), "should": ("soll", "sollen"),
+    "can": ("kann", "können"), "must": ("muss", "müssen"), "should": ("sollte", "sollten"),
     "want": ("will", "wollen"), "will": ("wird", "werden"),
 }  # fmt: skip

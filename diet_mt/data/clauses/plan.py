@@ -127,7 +127,9 @@ Sentence = Union[Statement, Question, Coordinated, Subordinated]
 
 def pronoun_for(phrase: NounPhrase | Both) -> str:
     """The English pronoun for a phrase; empty where none is certain (a child: he, she, it?)."""
-    return "they" if phrase.plural else getattr(phrase, "noun").pronoun
+    if isinstance(phrase, Both) or phrase.plural:
+        return "they"
+    return phrase.noun.pronoun
 
 
 def noun_phrases(clause: Clause) -> Iterator[NounPhrase | Both]:

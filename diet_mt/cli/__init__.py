@@ -1,0 +1,1 @@
+"""Commands: each module has a ``main(argv)`` over functions of plain data."""

@@ -1,0 +1,85 @@
+"""Scores every kept result again from its hypotheses, and fails where a number differs.
+
+    python -m diet_mt.cli.rescore results/*.jsonl --references data/multi30k.en-de/raw/test.de
+
+References are not kept with the results; a row finds its own among the given ones by checksum.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+from ..data.corpus import read_lines
+from ..errors import UserError
+from ..records import Result, read_results, sha256
+from .score import score
+
+
+def kept_hypotheses(folder: Path, result: Result) -> list[str]:
+    """The hypotheses of a row. Raises UserError if they are not the ones that were scored."""
+    path = folder / result.hypotheses
+    if not path.is_file():
+        raise UserError(f"{path}: missing; evaluate {result.system} seed {result.seed} again")
+    if sha256(path) != result.hypotheses_sha256:
+        raise UserError(f"{path}: changed since it was scored; evaluate again")
+    with open(path, encoding="utf-8", newline="\n") as file:
+        # Not read_lines: a model may well write nothing at all.
+        return file.read().removesuffix("\n").split("\n")
+
+
+def differences(result: Result, hypotheses: list[str], references: list[str]) -> list[str]:
+    """What in a row is not what its hypotheses give; one phrase each."""
+    again = score(hypotheses, references)
+    found = []
+    for name, value in vars(again).items():
+        stored = getattr(result, name)
+        if _comparable(stored) != _comparable(value):
+            found.append(f"{name} {stored} stored, {value} now")
+    return found
+
+
+def _comparable(value: object) -> object:
+    """A signature without SacreBLEU's version, which may have moved on; a number as it is."""
+    return re.sub(r"\|version:[^|]*", "", value) if isinstance(value, str) else value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="diet_mt.cli.rescore", description="score all rows again")
+    parser.add_argument("results", type=Path, nargs="+", help="files written by evaluate.sh")
+    parser.add_argument(
+        "--references", type=Path, nargs="+", required=True, help="raw references of the test sets"
+    )
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _parser().parse_args(argv)
+    try:
+        references = {sha256(path): list(read_lines(path)) for path in args.references}
+        rows = [(path, row) for path in args.results for row in read_results(path)]
+    except (UserError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    wrong = 0
+    for path, row in rows:
+        try:
+            if row.references_sha256 not in references:
+                raise UserError(f"none of the references are those of {row.test_set}")
+            found = differences(
+                row, kept_hypotheses(path.parent, row), references[row.references_sha256]
+            )
+        except UserError as error:
+            found = [str(error)]
+        wrong += bool(found)
+        outcome = "; ".join(found) or f"BLEU {row.bleu:.2f} again"
+        print(f"{path}\t{row.system}\tseed {row.seed}\t{outcome}")
+    if wrong:
+        print(f"error: {wrong} of {len(rows)} rows differ", file=sys.stderr)
+    return 2 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""Scores what fairseq-generate printed and keeps the result; called by ``scripts/evaluate.sh``.
+
+Subwords are joined, Moses tokens detokenized, and the sentences compared with the untouched
+references by SacreBLEU. Prints one line with the scores and their signatures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import hashlib
+import sys
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import torch
+from sacrebleu.metrics import BLEU, CHRF
+
+from ..data.corpus import read_lines, run
+from ..errors import UserError
+from ..records import Result, put_result, sha256
+from .decoded import Decoded, read_decoded, to_text
+from .trained import (
+    Training,
+    device,
+    fairseq_version,
+    language_pair,
+    portable,
+    read_training,
+    revision,
+    system_of,
+)
+
+# The paper's decoding; the names of other results say how they were decoded.
+USUAL_BEAM, USUAL_LENPEN = 10, 0.6
+
+
+@dataclass(frozen=True)
+class Scores:
+    """BLEU and chrF, 0 to 100, to four decimals, with SacreBLEU's signatures."""
+
+    bleu: float
+    bleu_signature: str
+    chrf: float
+    chrf_signature: str
+
+
+def score(hypotheses: list[str], references: list[str]) -> Scores:
+    """Corpus BLEU (13a) and chrF of detokenized sentences. Raises UserError for unequal counts."""
+    if len(hypotheses) != len(references):
+        raise UserError(
+            f"{len(hypotheses)} hypotheses but {len(references)} references: decode all of the "
+            "test set, with --required-batch-size-multiple 1"
+        )
+    bleu, chrf = BLEU(), CHRF()
+    bleu_score = bleu.corpus_score(hypotheses, [references])
+    chrf_score = chrf.corpus_score(hypotheses, [references])
+    return Scores(
+        bleu=round(bleu_score.score, 4),
+        bleu_signature=str(bleu.get_signature()),
+        chrf=round(chrf_score.score, 4),
+        chrf_signature=str(chrf.get_signature()),
+    )
+
+
+def hypotheses_name(corpus: str, name: str, seed: int, beam: int, lenpen: float) -> str:
+    """Path of a hypothesis file, seen from the results folder."""
+    usual = (beam, lenpen) == (USUAL_BEAM, USUAL_LENPEN)
+    how = "" if usual else f".beam{beam}.lenpen{lenpen:g}"
+    return f"{corpus}/{name}.{seed}{how}.hyp.txt"
+
+
+def make_result(
+    args: argparse.Namespace, training: Training, decoded: Decoded, pair: tuple[str, str]
+) -> tuple[Result, str]:
+    """The record of one evaluation and the text of its hypotheses file."""
+    references = args.references or args.data.resolve().parent / "raw" / f"{args.subset}.{pair[1]}"
+    sentences = [to_text(line, pair[1]) for line in decoded.hypotheses]
+    scores = score(sentences, list(read_lines(references)))
+    text = "".join(line + "\n" for line in sentences)
+    system = args.system or system_of(training.arch)
+    corpus = args.data.resolve().parent.name
+    generated = args.generate_command.read_text(encoding="utf-8")
+    beam, lenpen = args.beam, args.lenpen
+    result = Result(
+        system=system,
+        arch=training.arch,
+        positions=training.positions,
+        seed=training.seed,
+        corpus=corpus,
+        direction="-".join(pair),
+        test_set=args.test_set or f"{corpus} {args.subset}",
+        sentences=len(sentences),
+        bleu=scores.bleu,
+        bleu_signature=scores.bleu_signature,
+        chrf=scores.chrf,
+        chrf_signature=scores.chrf_signature,
+        beam=beam,
+        lenpen=lenpen,
+        checkpoint=args.checkpoint.name,
+        checkpoint_sha256=sha256(args.checkpoint),
+        updates=training.updates,
+        epoch=training.epoch,
+        parameters=training.parameters,
+        sentences_per_second=decoded.sentences_per_second,
+        tokens_per_second=decoded.tokens_per_second,
+        threads=torch.get_num_threads(),
+        device=device(generated),
+        date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        revision=revision(Path(__file__).parent),
+        fairseq=fairseq_version(),
+        torch=metadata.version("torch"),
+        sacrebleu=metadata.version("sacrebleu"),
+        train_command=_train_command(args.checkpoint),
+        generate_command=portable(generated),
+        hypotheses=hypotheses_name(
+            corpus, args.system or training.arch, training.seed, beam, lenpen
+        ),
+        hypotheses_sha256=hashlib.sha256(text.encode()).hexdigest(),
+        references_sha256=sha256(references),
+    )
+    return result, text
+
+
+def _train_command(checkpoint: Path) -> str:
+    """What ``scripts/train.sh`` wrote beside the checkpoint; empty if another command trained."""
+    file = checkpoint.parent / "command"
+    return portable(file.read_text(encoding="utf-8")) if file.exists() else ""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="diet_mt.cli.score", description="score and record")
+    parser.add_argument("data", type=Path, help="folder made by fairseq-preprocess")
+    parser.add_argument("checkpoint", type=Path, help="the checkpoint that was decoded")
+    parser.add_argument("decoded", type=Path, help="standard output of fairseq-generate")
+    parser.add_argument("log", type=Path, help="its standard error")
+    parser.add_argument(
+        "--generate-command", type=Path, required=True, help="file with the command that made it"
+    )
+    parser.add_argument("--beam", type=int, required=True, help="that it was decoded with")
+    parser.add_argument("--lenpen", type=float, required=True, help="that it was decoded with")
+    parser.add_argument("--subset", default="test", help="decoded part of the data (default test)")
+    parser.add_argument(
+        "--references", type=Path, help="raw references (default DATA/../raw/SUBSET.TARGET)"
+    )
+    parser.add_argument("--results", type=Path, default=Path("results"), help="default results")
+    parser.add_argument("--test-set", help="its name in the record (default: folder and subset)")
+    parser.add_argument("--system", help="name in the record (default: of the architecture)")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _parser().parse_args(argv)
+
+    def body() -> None:
+        pair = language_pair(args.data, args.subset)
+        decoded = read_decoded(args.decoded, args.log)
+        training = read_training(args.checkpoint, args.data)
+        result, text = make_result(args, training, decoded, pair)
+        rows = put_result(args.results, result, text)
+        print(
+            f"{result.system}\tseed {result.seed}\tBLEU {result.bleu:.2f} {result.bleu_signature}"
+            f"\tchrF {result.chrf:.2f} {result.chrf_signature}\t-> {rows}"
+        )
+
+    return run(body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""What a checkpoint and the command that made it say about a training."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils
+
+from ..errors import UserError
+from ..models._architectures import SIZES
+
+# fairseq options whose value is a path, and the folder that it stands in when written down.
+_PLACES = {"--save-dir": "checkpoints", "--path": "checkpoints", "--user-dir": ""}
+
+
+@dataclass(frozen=True)
+class Training:
+    """Facts about one checkpoint, under the names of ``records.Result``."""
+
+    arch: str
+    positions: str
+    seed: int
+    updates: int
+    epoch: int
+    parameters: int
+
+
+def read_training(checkpoint: Path, data: Path) -> Training:
+    """Loads a checkpoint as fairseq does; ``data``: its binarized folder, for the dictionaries.
+
+    Raises:
+        UserError: the file is missing, is no checkpoint of a training, or holds more than
+            fairseq stores.
+    """
+    if not checkpoint.is_file():
+        raise UserError(f"{checkpoint}: no such checkpoint; train first")
+    try:
+        state: dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))
+        cfg, history = state["cfg"], state["optimizer_history"]
+        models, _ = checkpoint_utils.load_model_ensemble(
+            [str(checkpoint)], arg_overrides={"data": str(data)}, state=state
+        )
+    except Exception as error:  # torch, pickle and fairseq each have their own kinds
+        first = str(error).strip().split("\n")[0]
+        raise UserError(f"{checkpoint}: cannot be loaded ({first or type(error).__name__})") from None
+    return Training(
+        arch=str(cfg["model"]["_name"]),
+        positions=str(getattr(models[0], "signature", "")),
+        seed=int(cfg["common"]["seed"]),
+        updates=int(history[-1]["num_updates"]),
+        # fairseq stores the epoch that comes next.
+        epoch=int(state["extra_state"]["train_iterator"]["epoch"]) - 1,
+        parameters=sum(parameter.numel() for parameter in models[0].parameters()),
+    )
+
+
+def system_of(arch: str) -> str:
+    """``diet_rel_tiny`` -> ``diet_rel``; an architecture without one of our sizes as it is."""
+    name, _, size = arch.rpartition("_")
+    return name if name and size in SIZES else arch
+
+
+def portable(command: str) -> str:
+    """A shell command without the folders of the machine it ran on.
+
+    Absolute paths keep the names that say something: the last two of data, the last of a
+    checkpoint folder or of the plugin.
+    """
+    words, option = [], ""
+    for word in shlex.split(command):
+        key, equals, value = word.partition("=")
+        if not (equals and key.startswith("--")):
+            key, equals, value = option, "", word
+        words.append((f"{key}=" if equals else "") + _portable_path(value, key))
+        option = word if word.startswith("--") else ""
+    return shlex.join(words)
+
+
+def _portable_path(word: str, option: str) -> str:
+    if not os.path.isabs(word):
+        return word
+    parts = Path(word).parts[1:]
+    keep = 2 if option == "--path" else 1
+    if option in _PLACES:
+        return os.path.join(_PLACES[option], *parts[-keep:])
+    return os.path.join("data", *parts[-2:])
+
+
+def language_pair(data: Path, subset: str) -> tuple[str, str]:
+    """Source and target language of a binarized folder. Raises UserError if it holds none."""
+    pattern = re.compile(rf"{re.escape(subset)}\.([^.-]+)-([^.-]+)\.\1\.(idx|bin)")
+    names = sorted(path.name for path in data.iterdir()) if data.is_dir() else []
+    for name in names:
+        match = pattern.fullmatch(name)
+        if match:
+            return match[1], match[2]
+    raise UserError(f"{data}: no '{subset}' data made by fairseq-preprocess in this folder")
+
+
+def revision(folder: Path) -> str:
+    """``git describe`` of the project in ``folder``; empty if it is in no repository."""
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty"]
+    try:
+        outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return outcome.stdout.strip() if outcome.returncode == 0 else ""
+
+
+def fairseq_version() -> str:
+    """The distribution that provides fairseq here, with its version: ``fairseq-fixed 0.12.3.1``."""
+    for name in ("fairseq-fixed", "fairseq"):
+        try:
+            return f"{name} {metadata.version(name)}"
+        except metadata.PackageNotFoundError:
+            continue
+    return ""
+
+
+def device(command: str) -> str:
+    """Where fairseq ran ``command``: ``cpu``, or the name of the GPU."""
+    if "--cpu" in shlex.split(command) or not torch.cuda.is_available():
+        return "cpu"
+    return str(torch.cuda.get_device_name(0))

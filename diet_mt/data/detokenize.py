@@ -1,0 +1,45 @@
+"""Turns what a model wrote back into text, for SacreBLEU and for people.
+
+Joins byte-pair pieces (``@@``) and undoes the Moses tokenisation, line by line. An empty line, the
+translation of a model that said nothing, stays an empty line: the lines keep their numbers.
+
+Command: ``python -m diet_mt.data.detokenize LANG <TOKENS >TEXT``
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from ..errors import UserError
+from .corpus import run
+from .moses import detokenize
+from .subwords import join
+
+
+def to_text(tokens: str, lang: str) -> str:
+    """The sentence for one line of a model's output."""
+    return detokenize(join(tokens), lang)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="diet_mt.data.detokenize", description="join subwords and detokenise, stdin to stdout"
+    )
+    parser.add_argument("lang", metavar="LANG", help="language of the text, such as de")
+    args = parser.parse_args(argv)
+
+    def body() -> None:
+        for number, raw in enumerate(sys.stdin.buffer, start=1):  # split on \n alone
+            try:
+                tokens = raw.decode("utf-8").removesuffix("\n")
+            except UnicodeDecodeError:
+                raise UserError(f"standard input, line {number}: not valid UTF-8") from None
+            sys.stdout.buffer.write((to_text(tokens, args.lang) + "\n").encode("utf-8"))
+        sys.stdout.buffer.flush()
+
+    return run(body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

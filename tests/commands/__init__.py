@@ -1,0 +1,1 @@
+"""Real fairseq commands, each in a process of its own, on a tiny corpus and tiny models."""

@@ -1,0 +1,232 @@
+"""Small models, sentences and batches that the tests share.
+
+Sizes are uneven on purpose: within a stack no two of batch, heads, length, head size, width and
+layers are equal, and encoder and decoder differ, so a swapped axis or a size taken from the wrong
+stack cannot pass.
+
+    encoder  B 5, H 3, S 7, D 4, E 12, L 2, n_S 11
+    decoder  B 5, H 2, T 6, D 9, E 18, L 3, n_T 10
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from torch import Tensor, nn
+
+from diet_mt.errors import UserError
+from diet_mt.layers.multihead import OffsetAttention
+from diet_mt.models.diet_transformer import DietTransformerModel
+from diet_mt.positions import NAMES, SHARING, AttentionBias, InputTerm, build_position
+
+BOS, PAD, EOS, UNK, FIRST_WORD = 0, 1, 2, 3, 4
+WORDS = 40
+
+SIZES: dict[str, Any] = {
+    "encoder_layers": 2,
+    "encoder_embed_dim": 12,
+    "encoder_ffn_embed_dim": 16,
+    "encoder_attention_heads": 3,
+    "decoder_layers": 3,
+    "decoder_embed_dim": 18,
+    "decoder_ffn_embed_dim": 20,
+    "decoder_attention_heads": 2,
+    "max_source_positions": 11,
+    "max_target_positions": 10,
+    "dropout": 0.0,
+}
+# Both stacks alike, for options such as shared embeddings that ask for it.
+SAME_WIDTH = {"encoder_embed_dim": 18, "encoder_attention_heads": 2}
+PRE_NORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
+
+SOURCE_LENGTHS = (7, 3, 5, 1, 6)
+TARGET_LENGTHS = (4, 6, 2, 5, 3)
+
+# The three kinds of attention, as positions know them.
+KINDS = ("encoder", "decoder", "cross")
+
+
+def sharing_modes(encoding: str) -> list[str | None]:
+    """Every way of sharing that ``encoding`` takes; [None] where it has nothing to share."""
+    modes: list[str | None] = []
+    for mode in SHARING:
+        try:
+            build_position(encoding, sharing=mode)
+        except UserError:
+            continue
+        modes.append(mode)
+    return modes or [None]
+
+
+# (encoding, sharing) for all that is registered.
+CASES: list[tuple[str, str | None]] = [
+    (encoding, mode) for encoding in sorted(NAMES) for mode in sharing_modes(encoding)
+]
+
+
+def name_of(encoding: str, sharing: str | None) -> str:
+    """``diet-rel_head-wise``: the name of a case in test ids and golden files."""
+    return encoding if sharing is None else f"{encoding}_{sharing}"
+
+
+# @every_encoding gives a test the arguments ``encoding`` and ``sharing``.
+every_encoding = pytest.mark.parametrize(
+    ("encoding", "sharing"), [pytest.param(*case, id=name_of(*case)) for case in CASES]
+)
+both_norms = pytest.mark.parametrize(
+    "norm", [pytest.param({}, id="post-norm"), pytest.param(PRE_NORM, id="pre-norm")]
+)
+
+
+def dictionary(words: int = WORDS) -> Dictionary:
+    """fairseq's four special symbols and ``words`` words."""
+    symbols = Dictionary()
+    for number in range(words):
+        symbols.add_symbol(f"word{number}")
+    return symbols
+
+
+class ToyTask:
+    """What a model asks of a translation task: two dictionaries, here the same one."""
+
+    def __init__(self, words: int = WORDS) -> None:
+        self.source_dictionary = self.target_dictionary = dictionary(words)
+
+
+def options(encoding: str, sharing: str | None = None, **changes: Any) -> Namespace:
+    """Options as they come from the command line."""
+    given = {**SIZES, "position_encoding": encoding, "position_sharing": sharing, **changes}
+    return Namespace(**given)
+
+
+def build(
+    encoding: str,
+    sharing: str | None = None,
+    *,
+    seed: int = 1,
+    tables: float | None = 0.7,
+    **changes: Any,
+) -> DietTransformerModel:
+    """A float64 model in training mode, without dropout.
+
+    ``tables``: standard deviation of the entries of all position tables, large enough to be seen
+    in every output; None leaves the initial values. ``changes``: further options.
+    """
+    torch.manual_seed(seed)
+    model = DietTransformerModel.build_model(options(encoding, sharing, **changes), ToyTask())
+    if tables is not None:
+        for table in position_parameters(model).values():
+            nn.init.normal_(table, std=tables)
+    return model.double()
+
+
+def position_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
+    """The parameters of all position encodings in ``model``, by their full names."""
+    return {
+        f"{path}.{name}": parameter
+        for path, module in model.named_modules()
+        if isinstance(module, AttentionBias | InputTerm)
+        for name, parameter in module.named_parameters()
+    }
+
+
+def copy_content_weights(source: nn.Module, target: nn.Module) -> None:
+    """Copies every parameter that is not of a position encoding."""
+    theirs, ours = dict(source.named_parameters()), dict(target.named_parameters())
+    skipped = position_parameters(source).keys() | position_parameters(target).keys()
+    assert theirs.keys() - skipped == ours.keys() - skipped
+    with torch.no_grad():
+        for name in ours.keys() - skipped:
+            ours[name].copy_(theirs[name])
+
+
+def sources(lengths: Sequence[int] = SOURCE_LENGTHS, seed: int = 3) -> list[list[int]]:
+    """Random source sentences of ``lengths`` tokens, the last of them the end mark."""
+    generator = torch.Generator().manual_seed(seed)
+    return [_words(length - 1, generator) + [EOS] for length in lengths]
+
+
+def targets(lengths: Sequence[int] = TARGET_LENGTHS, seed: int = 4) -> list[list[int]]:
+    """Random decoder inputs of ``lengths`` tokens, the first of them the end mark."""
+    generator = torch.Generator().manual_seed(seed)
+    return [[EOS, *_words(length - 1, generator)] for length in lengths]
+
+
+def _words(count: int, generator: torch.Generator) -> list[int]:
+    return torch.randint(FIRST_WORD, FIRST_WORD + WORDS, (count,), generator=generator).tolist()
+
+
+def collate(rows: Sequence[Sequence[int]], side: str = "right", width: int | None = None) -> Tensor:
+    """Sentences -> (B, T) tokens, padded on ``side`` to the longest or to ``width``."""
+    width = width or max(len(row) for row in rows)
+    batch = torch.full((len(rows), width), PAD)
+    for number, row in enumerate(rows):
+        start = width - len(row) if side == "left" else 0
+        batch[number, start : start + len(row)] = torch.tensor(row)
+    return batch
+
+
+def real(values: Tensor, rows: Sequence[Sequence[int]], side: str = "right") -> list[Tensor]:
+    """``values`` (B, T, ...) of a batch padded on ``side`` -> the real tokens of each row."""
+    width = values.size(1)
+    if side == "left":
+        return [row[width - len(tokens) :] for row, tokens in zip(values, rows, strict=True)]
+    return [row[: len(tokens)] for row, tokens in zip(values, rows, strict=True)]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of an attention module: what went in and out.
+
+    ``query`` (T, B, E), ``key`` (S, B', E'), ``output`` (T, B, E), ``weights`` (H, B, T, S) where
+    they were asked for by head, (B, T, S) where asked for otherwise, or None.
+    """
+
+    module: OffsetAttention
+    query: Tensor
+    key: Tensor
+    output: Tensor
+    weights: Tensor | None
+
+
+@contextmanager
+def attention_calls(model: DietTransformerModel) -> Iterator[dict[tuple[str, int], Call]]:
+    """Records the last call of every attention module, by kind and number of the layer."""
+    calls: dict[tuple[str, int], Call] = {}
+    hooks = []
+    for (kind, layer), module in attention_modules(model).items():
+
+        def keep(module: Any, _: Any, given: Any, out: Any, place: Any = (kind, layer)) -> None:
+            calls[place] = Call(module, given["query"], given["key"], out[0], out[1])
+
+        hooks.append(module.register_forward_hook(keep, with_kwargs=True))
+    try:
+        yield calls
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def attention_modules(model: DietTransformerModel) -> dict[tuple[str, int], OffsetAttention]:
+    """The attention modules of ``model`` by kind and number of the layer."""
+    modules = {}
+    for number, layer in enumerate(model.encoder.layers.children()):
+        modules["encoder", number] = layer.self_attn
+    for number, layer in enumerate(model.decoder.layers.children()):
+        modules["decoder", number] = layer.self_attn
+        if layer.encoder_attn is not None:
+            modules["cross", number] = layer.encoder_attn
+    return modules
+
+
+def attention_bias(model: DietTransformerModel, kind: str) -> AttentionBias | None:
+    """What adds the positional term to attention of ``kind``, or None."""
+    stack = model.encoder if kind == "encoder" else model.decoder
+    return stack.encoder_attn_positions if kind == "cross" else stack.self_attn_positions
