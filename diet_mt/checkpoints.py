@@ -1,6 +1,7 @@
 """fairseq's checkpoints, read without running code and never left half-written.
 
-Two functions of fairseq have no hook for either and are replaced when the plugin is imported, each by one that calls
+Two functions of fairseq have no hook for either and are replaced when the plugin is imported, each
+by one that calls
 it: ``checkpoint_utils.load_checkpoint_to_cpu`` and ``PathManager.copy``.
 """
 
@@ -26,9 +27,11 @@ _UNSAFE_SWITCH = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
 
 
 def harmless_types() -> List[_Global]:
-    """What fairseq stores beside tensors: its parsed options, and with ``--eval-bleu`` numbers from numpy.
+    """What fairseq stores beside tensors: its parsed options, and with ``--eval-bleu`` numbers from
+    numpy.
 
-    None of them runs code when it is rebuilt. numpy's functions go by two names, before and after its version 2.
+    None of them runs code when it is rebuilt. numpy's functions go by two names, before and after
+    its version 2.
     """
     dtypes = [type(np.dtype(kind)) for kind in (np.float64, np.float32, np.int64, np.int32)]
     multiarray = np.core.multiarray if np.__version__ < "2" else np._core.multiarray  # type: ignore[attr-defined]
@@ -41,7 +44,9 @@ def harmless_types() -> List[_Global]:
 
 
 def load_safely(load: Callable[..., Dict[str, Any]]) -> Callable[..., Dict[str, Any]]:
-    """``load(path, ...)`` with errors that name the file: :class:`UserError` for one cut short or not harmless."""
+    """``load(path, ...)`` with errors that name the file: :class:`UserError` for one cut short or
+    not harmless.
+    """
 
     @functools.wraps(load)
     def wrapped(path: str, *args: Any, **kwargs: Any) -> Dict[str, Any]:
@@ -51,16 +56,23 @@ def load_safely(load: Callable[..., Dict[str, Any]]) -> Callable[..., Dict[str, 
             return load(path, *args, **kwargs)
         except pickle.UnpicklingError as error:
             if "Weights only load failed" not in str(error):
-                raise UserError(f"{path}: not a checkpoint, or damaged ({_first_line(error)})") from error
+                raise UserError(
+                    f"{path}: not a checkpoint, or damaged ({_first_line(error)})"
+                ) from error
             raise UserError(
-                f"{path}: refused, for it holds more than tensors, numbers and options, and could run code when "
-                f"loaded ({_offender(error)})"
+                f"{path}: refused, for it holds more than tensors, numbers and options, and could "
+                f"run code when loaded ({_offender(error)})"
             ) from error
         except (RuntimeError, EOFError) as error:
             text = str(error)
-            if isinstance(error, EOFError) or "PytorchStreamReader" in text or "zip archive" in text:
+            if (
+                isinstance(error, EOFError)
+                or "PytorchStreamReader" in text
+                or "zip archive" in text
+            ):
                 raise UserError(
-                    f"{path}: cut short or not a checkpoint ({_first_line(error)}); use another checkpoint of the run"
+                    f"{path}: cut short or not a checkpoint ({_first_line(error)}); use another "
+                    "checkpoint of the run"
                 ) from error
             raise
 
@@ -73,15 +85,17 @@ def _first_line(error: BaseException) -> str:
 
 def _offender(error: BaseException) -> str:
     """The line of torch's long message that names the type."""
-    lines = [line.strip() for line in str(error).split("\n") if "GLOBAL" in line or "Unsupported" in line]
+    lines = [
+        line.strip() for line in str(error).split("\n") if "GLOBAL" in line or "Unsupported" in line
+    ]
     return lines[0].split(" was not an allowed")[0] if lines else _first_line(error)
 
 
 def copy_whole(copy: Callable[..., Any]) -> Callable[..., Any]:
     """``copy(source, target, overwrite)`` that shows ``target`` only when it is complete.
 
-    fairseq writes a checkpoint aside and renames it, but then copies it in place to ``checkpoint_last.pt``: killed
-    there, the run has nothing to continue from.
+    fairseq writes a checkpoint aside and renames it, but then copies it in place to
+    ``checkpoint_last.pt``: killed there, the run has nothing to continue from.
     """
 
     @functools.wraps(copy)
@@ -96,7 +110,9 @@ def copy_whole(copy: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def install() -> None:
-    """Puts both replacements in place and allows :func:`harmless_types`; once, however often it is called."""
+    """Puts both replacements in place and allows :func:`harmless_types`; once, however often it is
+    called.
+    """
     if hasattr(checkpoint_utils.load_checkpoint_to_cpu, "__wrapped__"):
         return
     torch.serialization.add_safe_globals(harmless_types())

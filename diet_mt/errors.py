@@ -9,10 +9,11 @@ from typing import Callable, Iterator, Optional, Type
 
 TRACEBACK_VARIABLE = "DIET_MT_TRACEBACK"
 
-# How fairseq's own messages about bad input begin, and what they leave out. It raises them as plain exceptions.
+# How fairseq's own messages about bad input begin, and what they leave out. It raises them as plain
+# exceptions.
 _FAIRSEQ_MESSAGES = {
     "Could not infer language pair": "the data folder holds nothing that fairseq-preprocess made",
-    "Dataset not found": "check the path and the subset, and that fairseq-preprocess has finished there",
+    "Dataset not found": "check path and subset, and that fairseq-preprocess has finished there",
     "Model file not found": "check --path",
     "Size of sample #": "or train with a larger --max-source-positions or --max-target-positions",
 }
@@ -23,9 +24,11 @@ class UserError(ValueError):
 
 
 def one_line(error: BaseException) -> Optional[str]:
-    """The line that says what the user did wrong, or None where ``error`` is no mistake of the user's.
+    """The line that says what the user did wrong, or None where ``error`` is no mistake of the
+    user's.
 
-    fairseq wraps what it catches ("please ensure that the architectures match"), so causes are searched too.
+    fairseq wraps what it catches ("please ensure that the architectures match"), so causes are
+    searched too.
     """
     for link in _chain(error):
         if isinstance(link, UserError):
@@ -45,10 +48,12 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def show_in_one_line() -> None:
-    """Lets an uncaught mistake of the user's end the process with ``error: <line>`` on stderr and exit status 1.
+    """Lets an uncaught mistake of the user's end the process with ``error: <line>`` on stderr and
+    exit status 1.
 
-    fairseq's commands let exceptions through to the interpreter, whose hook this extends; everything else is shown as
-    before. With ``DIET_MT_TRACEBACK=1`` in the environment the traceback is shown as well.
+    fairseq's commands let exceptions through to the interpreter, whose hook this extends;
+    everything else is shown as before. With ``DIET_MT_TRACEBACK=1`` in the environment the
+    traceback is shown as well.
     """
     previous: Callable[..., object] = sys.excepthook
 

@@ -29,6 +29,7 @@ shift 2
 checkpoint=$save/$CHECKPOINT
 [ -f "$bin/preprocess.log" ] || die "$bin holds no data made by fairseq-preprocess"
 [ -f "$checkpoint" ] || die "$checkpoint: no such checkpoint; train first"
+[ -f "$save/done" ] || echo "evaluate: warning: training in $save has not finished" >&2
 root=$(cd "$(dirname "$0")/.." && pwd)
 export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
 
@@ -40,6 +41,14 @@ command=(
   --log-format simple --log-interval 5
   "$@"
 )
+# count: how far decoding has come, every 20 seconds. (Without its output closed, sleep would outlive
+# the killed loop and hold on to the terminal.)
+count() {
+  while sleep 20 >/dev/null 2>&1; do
+    echo "evaluate: $(grep -c '^H-' "$out.part") sentences of $save" >&2
+  done
+}
+
 now=$(printf '%q ' "${command[@]}")
 out=$save/decoded.$CHECKPOINT.$SUBSET.beam$BEAM.lenpen$LENPEN
 
@@ -47,7 +56,10 @@ if [ "$out" -nt "$checkpoint" ] && [ "$(cat "$out.command" 2>/dev/null)" = "$now
   echo "evaluate: $out is there already" >&2
 else
   echo "evaluate: decoding $SUBSET with $checkpoint" >&2
-  rm -f "$out"
+  rm -f "$out" "$out.part"
+  count &
+  # shellcheck disable=SC2064  # the process of now
+  trap "kill $! 2>/dev/null || true" EXIT
   printf '%s' "$now" >"$out.command"
   "${command[@]}" >"$out.part" 2>"$out.log" ||
     die "fairseq-generate failed: $(tail -n 1 "$out.log") (all of it in $out.log)"

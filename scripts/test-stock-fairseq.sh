@@ -71,6 +71,20 @@ commit() {
   echo "$(git rev-parse --short=12 HEAD)$changed"
 }
 
+# per_file: how many tests of each file ran, from pytest's own record of them.
+per_file() {
+  "$VENV_STOCK/bin/python" - "$record" <<'PYTHON'
+import sys
+import xml.etree.ElementTree as xml
+from collections import Counter
+
+cases = list(xml.parse(sys.argv[1]).iter("testcase"))
+skipped = Counter(case.get("classname") for case in cases if case.find("skipped") is not None)
+for module, count in sorted(Counter(case.get("classname") for case in cases).items()):
+    print(f"{count:5d}  {module}" + (f"  ({skipped[module]} skipped)" if skipped[module] else ""))
+PYTHON
+}
+
 # summary LOG STATUS ARGUMENT...
 summary() {
   local log=$1 status=$2 arguments
@@ -85,19 +99,26 @@ summary() {
   echo "outcome       $(tail -n 1 "$log" | sed 's/^=* *//; s/ *=*$//')"
   echo "exit status   $status"
   echo
+  echo "tests in each file (a green suite says nothing about files that are not listed):"
+  per_file
+  echo
   echo "pytest's last lines:"
   # Folders of this machine say nothing elsewhere.
-  tail -n 25 "$log" | sed "s|$PWD/||g"
+  grep -v '^-* generated xml file' "$log" | tail -n 25 | sed "s|$PWD/||g; s|$PWD|.|g"
 }
 
 set_up
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+record=$(mktemp)
+trap 'rm -f "$log" "$record"' EXIT
+# Before the tests: a suite of which no test imports the plugin would pass without it.
+"$VENV_STOCK/bin/python" -c 'import diet_mt, fairseq; assert fairseq.__version__ == "0.12.2"' ||
+  die "diet_mt cannot be imported beside stock fairseq 0.12.2 (see above)"
 say "== pytest"
 status=0
 bin=$(cd "$VENV_STOCK" && pwd)/bin
 PATH="$bin:$PATH" PYTHON="$bin/python" OMP_NUM_THREADS=1 \
-  "$bin/python" -m pytest -n "$WORKERS" "$@" </dev/null 2>&1 | tee "$log" || status=$?
+  "$bin/python" -m pytest -n "$WORKERS" --junitxml "$record" "$@" </dev/null 2>&1 | tee "$log" || status=$?
 if [ -n "${SUMMARY:-}" ]; then
   mkdir -p "$(dirname "$SUMMARY")"
   summary "$log" "$status" "$@" >"$SUMMARY.part"

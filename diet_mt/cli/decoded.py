@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..data.moses import detokenize
-from ..data.subwords import join
 from ..errors import UserError
 
 # The last line but one of fairseq-generate, with or without a date in front.
@@ -65,8 +63,3 @@ def _lines(path: Path) -> list[str]:
             return file.read().split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read ({error})") from None
-
-
-def to_text(hypothesis: str, lang: str) -> str:
-    """Subwords -> the sentence that a reader sees."""
-    return detokenize(join(hypothesis), lang)

@@ -18,9 +18,10 @@ import torch
 from sacrebleu.metrics import BLEU, CHRF
 
 from ..data.corpus import read_lines, run
+from ..data.detokenize import to_text
 from ..errors import UserError
 from ..records import Result, put_result, sha256
-from .decoded import Decoded, read_decoded, to_text
+from .decoded import Decoded, read_decoded
 from .trained import (
     Training,
     device,
@@ -75,12 +76,12 @@ def make_result(
     args: argparse.Namespace, training: Training, decoded: Decoded, pair: tuple[str, str]
 ) -> tuple[Result, str]:
     """The record of one evaluation and the text of its hypotheses file."""
-    references = args.references or args.data.resolve().parent / "raw" / f"{args.subset}.{pair[1]}"
+    references = args.references or args.data.absolute().parent / "raw" / f"{args.subset}.{pair[1]}"
     sentences = [to_text(line, pair[1]) for line in decoded.hypotheses]
     scores = score(sentences, list(read_lines(references)))
     text = "".join(line + "\n" for line in sentences)
     system = args.system or system_of(training.arch)
-    corpus = args.data.resolve().parent.name
+    corpus = args.data.absolute().parent.name
     generated = args.generate_command.read_text(encoding="utf-8")
     beam, lenpen = args.beam, args.lenpen
     result = Result(

@@ -132,7 +132,7 @@ def plain(groups: Iterable[Group]) -> str:
         out.append(one.title)
         for line in lines:
             numbers = [
-                cell.rjust(width) for cell, width in zip(line[1:4], widths[1:4])
+                cell.rjust(width) for cell, width in zip(line[1:4], widths[1:4], strict=True)
             ]
             parts = [line[0].ljust(widths[0]), *numbers, line[4].ljust(widths[4])]
             out.append("  " + "  ".join([*parts, line[5].rjust(widths[5])]))
@@ -232,7 +232,9 @@ def main(argv: list[str] | None = None) -> int:
             raise UserError(f"{args.readme}: cannot be read ({error.strerror})") from None
         new = with_section(old, markdown(groups), args.readme)
         if args.check and new != old:
-            raise UserError(f"{args.readme}: its table is not that of the results; run without --check")
+            raise UserError(
+                f"{args.readme}: its table is not that of the results; run without --check"
+            )
         if not args.check:
             write_text(args.readme, new)
 

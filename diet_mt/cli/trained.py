@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from fairseq import checkpoint_utils
 
-from ..errors import UserError
+from ..errors import UserError, one_line
 from ..models._architectures import SIZES
 
 # fairseq options whose value is a path, and the folder that it stands in when written down.
@@ -48,9 +48,11 @@ def read_training(checkpoint: Path, data: Path) -> Training:
         models, _ = checkpoint_utils.load_model_ensemble(
             [str(checkpoint)], arg_overrides={"data": str(data)}, state=state
         )
-    except Exception as error:  # torch, pickle and fairseq each have their own kinds
-        first = str(error).strip().split("\n")[0]
-        raise UserError(f"{checkpoint}: cannot be loaded ({first or type(error).__name__})") from None
+    except UserError:
+        raise
+    except Exception as error:  # torch and fairseq each have their own kinds
+        why = one_line(error) or str(error).strip().split("\n")[0] or type(error).__name__
+        raise UserError(f"{checkpoint}: cannot be loaded ({why})") from error
     return Training(
         arch=str(cfg["model"]["_name"]),
         positions=str(getattr(models[0], "signature", "")),

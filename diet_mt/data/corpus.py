@@ -35,11 +35,7 @@ def read_lines(path: Path) -> Iterator[str]:
         UserError: the file is missing, is not UTF-8, starts with a byte order mark, has Windows
             line ends, or has a line with nothing to read in it.
     """
-    try:
-        file = open(path, "rb")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    with file:
+    with _opened(path) as file:
         for number, raw in enumerate(file, start=1):  # binary files split on \n alone
             where = f"{path}, line {number}"
             try:
@@ -57,6 +53,13 @@ def read_lines(path: Path) -> Iterator[str]:
             if not line.strip():
                 raise UserError(f"{where}: empty; remove this line from both sides")
             yield line
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ compressed does not matter. The files come from a folder of the user's (``NAME``
 from a web address (``BASE/NAME.gz``). An interrupted download continues where it stopped. A file
 has its name only once its text is checked.
 
-Manifest: one file per line, ``name<TAB>bytes<TAB>sha256``; lines that start with ``#`` are comments.
+Manifest: one file per line, ``name<TAB>bytes<TAB>sha256``; a line with ``#`` first is a comment.
 Command: ``python -m diet_mt.data.fetch --manifest M (--folder DIR | --url BASE) --out OUT NAME...``
 """
 

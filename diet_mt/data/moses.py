@@ -14,7 +14,7 @@ import argparse
 import multiprocessing
 import sys
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
@@ -25,7 +25,7 @@ from .corpus import SPLITS, read_lines, run, write_lines
 _CHUNK = 1000  # sentences handed to a worker at a time
 
 
-@lru_cache(maxsize=None)
+@cache
 def _tools(lang: str) -> tuple[MosesPunctNormalizer, MosesTokenizer, MosesDetokenizer]:
     return MosesPunctNormalizer(lang), MosesTokenizer(lang), MosesDetokenizer(lang)
 

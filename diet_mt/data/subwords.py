@@ -44,7 +44,7 @@ def learn(files: Iterable[Path], out: Path, merges: int) -> None:
 
 
 def load(codes: Path) -> BPE:
-    """The encoder for a code file that ``learn`` wrote; ``load(...).process_line`` splits a line."""
+    """The encoder for a code file of ``learn``; its method ``process_line`` splits a line."""
     with open(codes, encoding="utf-8", newline="\n") as file:
         return BPE(file, separator=_SEPARATOR)
 

@@ -4,8 +4,8 @@ German puts the verb second or last and splits it; English says by order who doe
 model that sees its source as a bag of words cannot tell "the dog sees the cat" from "the cat sees
 the dog", nor which adjective belongs to which noun, nor which clause comes first.
 
-Command: ``python -m diet_mt.data.word_order --out DIR --train 20000 --valid 500 --test 500 --seed 1``
-writes train.en, train.de, valid.en, ...: the same bytes for the same arguments, everywhere.
+Command: ``python -m diet_mt.data.word_order --out DIR --train 20000 --valid 500 --test 500`` writes
+train.en, train.de, valid.en, ...: the same bytes for the same arguments and ``--seed``, everywhere.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def generate(out: Path, sizes: dict[str, int], seed: int) -> None:
         with ExitStack() as stack:
             files = [stack.enter_context(writing(out / f"{split}.{lang}")) for lang in ("en", "de")]
             for _ in range(sizes[split]):
-                for file, text in zip(files, next(stream)):
+                for file, text in zip(files, next(stream), strict=True):
                     file.write(text + "\n")
 
 

@@ -1,7 +1,7 @@
 """Which rows of a decoding batch belong to the same source sentence.
 
-Rows stand in runs of ``beams``, one run per sentence, and hold the same source. What depends on the source alone is
-therefore computed, kept and moved once per sentence.
+Rows stand in runs of ``beams``, one run per sentence, and hold the same source. What depends on the
+source alone is therefore computed, kept and moved once per sentence.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ def regroup(order: Tensor, rows: int, beams: int) -> Tuple[int, Optional[Tensor]
         rows: number of old rows, in runs of ``beams``.
 
     Returns:
-        The new length of the runs (1 where they came out irregular: always true, only slower), and for each new run
-        the old sentence that it belongs to, (rows' / length,), or None where every row stays with its sentence.
+        The new length of the runs (1 where they came out irregular: always true, only slower), and
+        for each new run the old sentence that it belongs to, (rows' / length,), or None where every
+        row stays with its sentence.
     """
     sentence = order.div(beams, rounding_mode="floor")
     if order.numel() == rows:

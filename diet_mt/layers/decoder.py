@@ -45,7 +45,9 @@ class DietDecoderLayer(TransformerDecoderLayerBase):
 
     def build_encoder_attention(self, embed_dim: int, cfg: Any) -> OffsetAttention:
         width = cfg.encoder.embed_dim
-        return self._attention(embed_dim, cfg, kdim=width, vdim=width, encoder_decoder_attention=True)
+        return self._attention(
+            embed_dim, cfg, kdim=width, vdim=width, encoder_decoder_attention=True
+        )
 
 
 class DietDecoder(TransformerDecoderBase):
@@ -61,7 +63,11 @@ class DietDecoder(TransformerDecoderBase):
     ) -> None:
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn, output_projection)
         self.dropout_module.module_name = "TransformerDecoder"
-        heads, width, layers = cfg.decoder.attention_heads, cfg.decoder.embed_dim, cfg.decoder.layers
+        heads, width, layers = (
+            cfg.decoder.attention_heads,
+            cfg.decoder.embed_dim,
+            cfg.decoder.layers,
+        )
         targets, sources = cfg.max_target_positions, cfg.max_source_positions
         self.embed_positions = cfg.positions.input_term(targets, width)
         self.self_attn_positions = cfg.positions.attention_bias(
@@ -87,15 +93,18 @@ class DietDecoder(TransformerDecoderBase):
     ) -> Tuple[Tensor, Dict[str, List[Optional[Tensor]]]]:
         """fairseq's calling form: ``prev_output_tokens`` (B, T) -> features (B, T, E) and extras.
 
-        ``extra["attn"]`` holds the cross-attention of ``alignment_layer`` (default: the last), (B, T, S), with rows
-        and columns as the tokens came. Written out rather than inherited: with ``incremental_state`` fairseq drops
-        all but the last token before its layers see any, and cross-attention cannot know which position it serves.
+        ``extra["attn"]`` holds the cross-attention of ``alignment_layer`` (default: the last), (B,
+        T, S), with rows and columns as the tokens came. Written out rather than inherited: with
+        ``incremental_state`` fairseq drops all but the last token before its layers see any, and
+        cross-attention cannot know which position it serves.
 
         Raises UserError for targets padded on the left with ``incremental_state``.
         """
         batch, query_start = self._enter(prev_output_tokens, incremental_state)
         x = self._embed(batch.tokens, query_start)  # (T, B, E)
-        self_offsets = self._self_offsets(batch, x, query_start, incremental_state, full_context_alignment)
+        self_offsets = self._self_offsets(
+            batch, x, query_start, incremental_state, full_context_alignment
+        )
         source, cross_offsets = self._source(encoder_out, x, query_start)
         attn: Optional[Tensor] = None
         inner_states: List[Optional[Tensor]] = [x]
@@ -130,7 +139,9 @@ class DietDecoder(TransformerDecoderBase):
         if state is None:
             return right_pad(tokens, self.padding_idx), 0
         if tokens.size(1) == 1 and bool(tokens.eq(self.padding_idx).any()):
-            raise UserError("targets padded on the left cannot be decoded step by step; pad them on the right")
+            raise UserError(
+                "targets padded on the left cannot be decoded step by step; pad them on the right"
+            )
         return RightPadded(tokens[:, -1:], None, None), tokens.size(1) - 1
 
     def _embed(self, tokens: Tensor, query_start: int) -> Tensor:
@@ -156,7 +167,8 @@ class DietDecoder(TransformerDecoderBase):
     ) -> LayerOffsets:
         """Offsets of self-attention, with the causal mask where one is needed.
 
-        Padding needs no mask under a causal one: it stands behind all that a real token may look at.
+        Padding needs no mask under a causal one: it stands behind all that a real token may look
+        at.
         """
         length = x.size(0)
         mask: Optional[Tensor] = None
@@ -171,7 +183,9 @@ class DietDecoder(TransformerDecoderBase):
     def _source(
         self, encoder_out: Optional[EncoderOut], x: Tensor, query_start: int
     ) -> Tuple[Optional[Tensor], LayerOffsets]:
-        """Encoder output (S, B', E) and the offsets of cross-attention, one row per sentence while decoding."""
+        """Encoder output (S, B', E) and the offsets of cross-attention, one row per sentence while
+        decoding.
+        """
         if encoder_out is None or not encoder_out["encoder_out"]:
             return None, LayerOffsets(None, None)
         source: Tensor = encoder_out["encoder_out"][0]
@@ -190,7 +204,9 @@ class DietDecoder(TransformerDecoderBase):
     def reorder_incremental_state_scripting(
         self, incremental_state: IncrementalState, new_order: Tensor
     ) -> None:
-        """Moves the caches of all layers to ``new_order`` (rows,), those of cross-attention by sentence."""
+        """Moves the caches of all layers to ``new_order`` (rows,), those of cross-attention by
+        sentence.
+        """
         sentences = self._sentence_order(incremental_state, new_order)
         for layer in self.layers.children():
             layer.self_attn.reorder_cache(incremental_state, new_order)
@@ -207,7 +223,7 @@ class DietDecoder(TransformerDecoderBase):
 
 
 def _restore_columns(attn: Tensor, encoder_out: Optional[EncoderOut]) -> Tensor:
-    """Attention (B, T, S) over right-padded sources -> over the columns of the sources as they came."""
+    """Attention (B, T, S) over right-padded sources -> over their columns as they came."""
     if not encoder_out or not encoder_out.get("source_columns"):
         return attn
     columns = encoder_out["source_columns"][0].unsqueeze(1).expand_as(attn)  # (B, T, S)

@@ -19,24 +19,27 @@ from .padding import padding_offsets, right_pad
 
 EncoderOut = Dict[str, List[Any]]
 
-# Stock fairseq 0.12.2 gives every encoder layer a second set of weights for a fused kernel that knows no offsets.
+# Stock fairseq 0.12.2 gives every encoder layer a second set of weights for a fused kernel that
+# knows no offsets.
 _FUSED_WEIGHTS = ("in_proj", "out_proj", "fc1", "fc2")
 
 
 def wrap_layer(layer: nn.Module, cfg: Any) -> nn.Module:
-    """Activation checkpointing and FSDP around a layer, where ``cfg`` asks for them, as fairseq's stacks do."""
+    """Activation checkpointing and FSDP around a layer, where ``cfg`` asks, as fairseq does it."""
     if cfg.checkpoint_activations:
         layer = checkpoint_wrapper(layer, offload_to_cpu=cfg.offload_activations)
-    return fsdp_wrap(layer, min_num_params=0 if cfg.checkpoint_activations else cfg.min_params_to_wrap)
+    return fsdp_wrap(
+        layer, min_num_params=0 if cfg.checkpoint_activations else cfg.min_params_to_wrap
+    )
 
 
 def layer_numbers(layers: nn.ModuleList) -> Dict[nn.Module, int]:
-    """The number of each layer. Counting while iterating would miscount: layer drop leaves layers out."""
+    """The number of each layer; iterating, as layer drop leaves some out, would miscount them."""
     return {layer: number for number, layer in enumerate(layers.children())}
 
 
 class DietEncoderLayer(TransformerEncoderLayerBase):
-    """fairseq's encoder layer over :class:`OffsetAttention`, without the fused path of stock fairseq."""
+    """fairseq's encoder layer over :class:`OffsetAttention`, without stock fairseq's fused path."""
 
     def __init__(self, cfg: Any, return_fc: bool = False) -> None:
         super().__init__(cfg, return_fc=return_fc)
@@ -76,7 +79,9 @@ class DietEncoder(TransformerEncoderBase):
     Output and caches are right-padded, whichever side the sources are padded on.
     """
 
-    def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, return_fc: bool = False) -> None:
+    def __init__(
+        self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, return_fc: bool = False
+    ) -> None:
         super().__init__(cfg, dictionary, embed_tokens, return_fc=return_fc)
         self.dropout_module.module_name = "TransformerEncoder"
         heads, width = cfg.encoder.attention_heads, cfg.encoder.embed_dim
@@ -98,12 +103,13 @@ class DietEncoder(TransformerEncoderBase):
     ) -> EncoderOut:
         """fairseq's calling form: ``src_tokens`` (B, S), ``token_embeddings`` (B, S, E) or None.
 
-        Returns fairseq's dictionary, every entry right-padded, and beside its keys ``source_offsets`` (the padding as
-        (B, 1, 1, S) offsets, or empty), ``source_columns`` ((B, S) columns in ``src_tokens``, or empty where nothing
-        moved) and ``beams`` (rows per sentence, 1 until beams are expanded).
+        Returns fairseq's dictionary, every entry right-padded, and beside its keys
+        ``source_offsets`` (the padding as (B, 1, 1, S) offsets, or empty), ``source_columns`` ((B,
+        S) columns in ``src_tokens``, or empty where nothing moved) and ``beams`` (rows per
+        sentence, 1 until beams are expanded).
 
-        Written out rather than inherited: fairseq's loop passes a bool mask or nothing to its layers, and in 0.12.2
-        chooses a fused path between them.
+        Written out rather than inherited: fairseq's loop passes a bool mask or nothing to its
+        layers, and in 0.12.2 chooses a fused path between them.
         """
         batch = right_pad(src_tokens, self.padding_idx)
         if token_embeddings is not None:
@@ -142,10 +148,11 @@ class DietEncoder(TransformerEncoderBase):
         }
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
-        """Row r becomes what row ``new_order[r]`` was; returned as it is where every row stays with its sentence.
+        """Row r becomes what row ``new_order[r]`` was; returned as it is where every row stays with
+        its sentence.
 
-        Beams of one sentence hold the same encoder output, and beam search reorders them at every step: copying it
-        each time is the largest single cost of fairseq's own decoding.
+        Beams of one sentence hold the same encoder output, and beam search reorders them at every
+        step: copying it each time is the largest single cost of fairseq's own decoding.
         """
         rows = encoder_out["encoder_out"][0].size(1)
         beams, moved_sentences = regroup(new_order, rows, encoder_out["beams"][0])

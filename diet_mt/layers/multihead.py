@@ -1,11 +1,11 @@
-"""fairseq's multi-head attention with offsets on the logits, and caches that serve all beams of a sentence."""
+"""fairseq's multi-head attention with offsets on the logits and one source cache for all beams."""
 
 from __future__ import annotations
 
 from typing import Any, Dict, Optional, Tuple
 
 import torch
-from fairseq.modules import FairseqDropout, MultiheadAttention
+from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
 from ..attention import attend
@@ -17,18 +17,20 @@ IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
 class OffsetAttention(MultiheadAttention):
     """Projections, decoding cache and one call of :func:`diet_mt.attention.attend`.
 
-    Parameters, initial values and state-dict keys are fairseq's. One path serves training, validation and every
-    decoding step, so no kernel can leave the positional term out in one of them.
+    Parameters, initial values and state-dict keys are fairseq's. One path serves training,
+    validation and every decoding step, so no kernel can leave the positional term out in one of
+    them.
 
     Args:
-        scale: factor of q k^T, ``D ** -0.5`` or ``E ** -0.5``. The rest as in fairseq's ``MultiheadAttention``.
+        scale: factor of q k^T, ``D ** -0.5`` or ``E ** -0.5``. The rest as in fairseq's
+            ``MultiheadAttention``.
     """
 
     def __init__(self, embed_dim: int, num_heads: int, *, scale: float, **kwargs: Any) -> None:
         super().__init__(embed_dim, num_heads, **kwargs)
         self.scaling = scale
         # --retain-dropout-modules finds modules by fairseq's own class name.
-        self.dropout_module = FairseqDropout(self.dropout_module.p, module_name="MultiheadAttention")
+        self.dropout_module.module_name = "MultiheadAttention"
 
     def forward(
         self,
@@ -47,19 +49,25 @@ class OffsetAttention(MultiheadAttention):
 
         Args:
             query: (T, B, E).
-            key: (S, B', E') with B' = B, or B = B' * G where each run of G queries (the beams of one sentence) reads
-                the same keys. Ignored where ``static_kv`` finds keys in the cache. ``value`` is not read: it is
-                always the same tensor.
-            key_padding_mask: additive offsets (B'|1, H|1, T|1, S), or a bool mask (B', S), True at padding.
+            key: (S, B', E') with B' = B, or B = B' * G where each run of G queries (the beams of
+                one sentence) reads the same keys. Not read where ``static_kv`` finds keys in the
+                cache. ``value`` is never read: fairseq's layers pass the same tensor twice.
+            key_padding_mask: additive offsets (B'|1, H|1, T|1, S), or a bool mask (B', S), True at
+                padding.
             attn_mask: further additive offsets (T, S), 0 or -inf.
 
         Returns:
-            (T, B, E), and where asked for the weights: (B, T, S), or (H, B, T, S) with ``need_head_weights``.
+            (T, B, E), and where asked for the weights: (B, T, S), or (H, B, T, S) with
+            ``need_head_weights``.
         """
         if before_softmax:
-            raise NotImplementedError("before_softmax: the logits are not kept; ask for need_head_weights")
+            raise NotImplementedError(
+                "before_softmax: the logits are not kept; ask for need_head_weights"
+            )
         q = self._split(self.q_proj(query))  # (B, H, T, D)
-        k, v = self._keys_and_values(query if self.self_attention else key, incremental_state, static_kv)
+        k, v = self._keys_and_values(
+            query if self.self_attention else key, incremental_state, static_kv
+        )
         offsets = _all_offsets(key_padding_mask, attn_mask, q.dtype)
         need_weights = need_weights or need_head_weights
         group = q.size(0) // k.size(0)
@@ -91,7 +99,7 @@ class OffsetAttention(MultiheadAttention):
 
     @staticmethod
     def _join_beams(x: Tensor, group: int) -> Tensor:
-        """(B' * G, H, 1, D) -> (B', H, G, D): a decoding step's beams become the queries of their sentence."""
+        """(B' * G, H, 1, D) -> (B', H, G, D): the beams become queries of their sentence."""
         return x.squeeze(2).unflatten(0, (-1, group)).transpose(1, 2)
 
     @staticmethod
@@ -102,7 +110,7 @@ class OffsetAttention(MultiheadAttention):
     def _keys_and_values(
         self, source: Optional[Tensor], state: Optional[IncrementalState], static: bool
     ) -> Tuple[Tensor, Tensor]:
-        """Keys and values of ``source`` (S, B', E'), after those in the cache, each (B', H, S, D)."""
+        """Keys and values, (B', H, S, D), of the cache and then of ``source`` (S', B', E')."""
         saved = self._get_input_buffer(state) if state is not None else {}
         old_k, old_v = saved.get("prev_key"), saved.get("prev_value")
         if static and old_k is not None and old_v is not None:

@@ -1,4 +1,6 @@
-"""What a stack adds to the logits of each of its layers: positional term and masks in one tensor."""
+"""What a stack adds to the logits of each of its layers: positional term and masks in one
+tensor.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,13 @@ from torch import Tensor
 
 
 class LayerOffsets:
-    """Offsets of all layers of a stack for one kind of attention, made layer by layer as they are asked for.
+    """Offsets of all layers of a stack for one kind of attention, made as they are asked for.
 
-    fairseq's layers hand one tensor through to attention untouched, in all three kinds of attention: the padding
-    mask. Our stacks put these offsets there. That it is an explicit tensor argument matters: only such arguments are
-    differentiated through under activation checkpointing, and a table shared by layers is read once per forward
-    pass, outside the layers, as DDP and FSDP require.
+    fairseq's layers hand one tensor through to attention untouched, in all three kinds of
+    attention: the padding mask. Our stacks put these offsets there. That it is an explicit tensor
+    argument matters: only such arguments are differentiated through under activation checkpointing,
+    and a table shared by layers is read once per forward pass, outside the layers, as DDP and FSDP
+    require.
 
     Args:
         bias: (L|1, H|1, T, S) from an ``AttentionBias``, or None.

@@ -1,4 +1,4 @@
-"""Right-padded form: what lets a position be a column, and one positional term serve the whole batch."""
+"""Right-padded form: it lets a column be a position, and one positional term serve a batch."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch import Tensor
 class RightPadded(NamedTuple):
     """A batch whose real tokens stand first in every row.
 
-    ``tokens``: (B, T). ``padding``: (B, T) bool, True at padding, or None where there is none. ``columns``: (B, T)
-    for each new column the column it came from, or None where nothing moved.
+    ``tokens``: (B, T). ``padding``: (B, T) bool, True at padding, or None where there is none.
+    ``columns``: (B, T) for each new column the column it came from, or None where nothing moved.
     """
 
     tokens: Tensor
@@ -29,7 +29,7 @@ class RightPadded(NamedTuple):
 
 
 def right_pad(tokens: Tensor, pad: int) -> RightPadded:
-    """Moves padding behind the real tokens, whose order stays. fairseq pads sources on the left by default."""
+    """Moves padding behind the real tokens (B, T). fairseq pads sources on the left by default."""
     padding = tokens.eq(pad)
     if not bool(padding.any()):
         return RightPadded(tokens, None, None)
@@ -40,15 +40,15 @@ def right_pad(tokens: Tensor, pad: int) -> RightPadded:
 
 
 def gather_columns(values: Tensor, columns: Tensor) -> Tensor:
-    """``values`` (B, T, E), ``columns`` (B, T) -> (B, T, E) with row t taken from ``columns[:, t]``."""
+    """``values`` (B, T, E), ``columns`` (B, T) -> (B, T, E) with ``values[b, columns[b, t]]``."""
     return values.gather(1, columns.unsqueeze(-1).expand(-1, -1, values.size(-1)))
 
 
 def padding_offsets(padding: Optional[Tensor], dtype: torch.dtype) -> Optional[Tensor]:
-    """``padding`` (B, S) -> (B, 1, 1, S), -inf at padding and 0 elsewhere, to be added to the logits.
+    """``padding`` (B, S) -> (B, 1, 1, S) to add to the logits: -inf at padding, 0 elsewhere.
 
-    A row of padding alone is left open: with every key forbidden its softmax would be 0/0, and the NaN would reach
-    the gradient of the whole batch. Nobody reads the output of such a row.
+    A row of padding alone is left open: with every key forbidden its softmax would be 0/0, and the
+    NaN would reach the gradient of the whole batch. Nobody reads the output of such a row.
     """
     if padding is None:
         return None

@@ -1,4 +1,6 @@
-"""Named architectures ``<encoding>_<size>``, from one table of sizes and the registry of encodings."""
+"""Named architectures ``<encoding>_<size>``, from one table of sizes and the registry of
+encodings.
+"""
 
 from typing import Any, Callable, Dict
 
@@ -11,12 +13,18 @@ from ..positions import NAMES
 SIZES: Dict[str, Dict[str, Any]] = {
     "tiny": {"layers": 4, "embed_dim": 128, "ffn_embed_dim": 256, "attention_heads": 4},
     "base": {"layers": 6, "embed_dim": 512, "ffn_embed_dim": 2048, "attention_heads": 8},
-    "big": {"layers": 6, "embed_dim": 1024, "ffn_embed_dim": 4096, "attention_heads": 16, "dropout": 0.3},
+    "big": {
+        "layers": 6,
+        "embed_dim": 1024,
+        "ffn_embed_dim": 4096,
+        "attention_heads": 16,
+        "dropout": 0.3,
+    },
 }
 
 
 def preset(encoding: str, size: str) -> Dict[str, Any]:
-    """The options that the architecture of ``encoding`` and ``size`` sets where the user does not."""
+    """What the architecture of ``encoding`` and ``size`` sets where the user does not."""
     values: Dict[str, Any] = {"position_encoding": encoding}
     for name, value in SIZES[size].items():
         if name == "dropout":
@@ -42,7 +50,8 @@ def register_architectures(model: str) -> None:
 def _filler(values: Dict[str, Any]) -> Callable[[Any], None]:
     def fill(args: Any) -> None:
         for name, value in values.items():
-            # fairseq's getter: before omegaconf 2.1 a missing option of a restored configuration reads as None.
+            # fairseq's getter: before omegaconf 2.1 a missing option of a restored configuration
+            # reads as None.
             setattr(args, name, safe_getattr(args, name, value))
 
     return fill

@@ -1,8 +1,9 @@
 """Options of the translation model: fairseq's own, flattened, and ours.
 
-fairseq's ``TransformerConfig`` is nested, and a nested configuration cannot be registered for the command line: stock
-fairseq then ignores every ``--encoder-*`` flag without a word, fairseq-fixed stops inside hydra. The registered
-dataclass is therefore flat, made from fairseq's own fields, and turned into the nested one when a model is built.
+fairseq's ``TransformerConfig`` is nested, and a nested configuration cannot be registered for the
+command line: stock fairseq then ignores every ``--encoder-*`` flag without a word, fairseq-fixed
+stops inside hydra. The registered dataclass is therefore flat, made from fairseq's own fields, and
+turned into the nested one when a model is built.
 """
 
 import dataclasses
@@ -28,7 +29,7 @@ _REFUSED = {
     "no_token_positional_embeddings": "use --position-encoding none",
     "encoder_learned_pos": "use --position-encoding learned",
     "decoder_learned_pos": "use --position-encoding learned",
-    "cross_self_attention": "source and target positions would share one matrix of keys; leave it out",
+    "cross_self_attention": "source and target would share one matrix of keys; leave it out",
     "encoder_xformers_att_config": "xFormers' attention takes no positional term; leave it out",
     "decoder_xformers_att_config": "xFormers' attention takes no positional term; leave it out",
     "base_layers": "BASE layers have no attention of their own; leave it out",
@@ -46,7 +47,8 @@ class PositionOptions(FairseqDataclass):
     position_sharing: Optional[str] = field(
         default=None,
         metadata={
-            "help": f"who shares the tables of a per-head encoding: {', '.join(SHARING)} (default: the encoding's own)"
+            "help": f"who shares the tables of a per-head encoding: {', '.join(SHARING)} "
+            "(default: the encoding's own)"
         },
     )
     position_rank: Optional[int] = field(
@@ -55,16 +57,24 @@ class PositionOptions(FairseqDataclass):
     )
     attention_scale: str = field(
         default="head",
-        metadata={"help": "divide q.k by the square root of the head size (head) or the model width (model)"},
+        metadata={
+            "help": "divide q.k by the square root of the head size (head) or model width (model)"
+        },
     )
 
     def __post_init__(self) -> None:
-        """No checks here: fairseq builds and merges this class several times before a model exists."""
+        """No checks here: fairseq builds and merges this class several times before a model
+        exists.
+        """
 
 
 def _flat_fields() -> List[Tuple[str, Any, Any]]:
     """fairseq's Transformer options under the names that its command line gives them."""
-    nested = {"encoder": EncDecBaseConfig, "decoder": DecoderConfig, "quant_noise": QuantNoiseConfig}
+    nested = {
+        "encoder": EncDecBaseConfig,
+        "decoder": DecoderConfig,
+        "quant_noise": QuantNoiseConfig,
+    }
     flat: List[Tuple[str, Any, Any]] = []
     for outer in dataclasses.fields(TransformerConfig):
         inner = nested.get(outer.name)
@@ -109,10 +119,17 @@ class NestedConfig(TransformerConfig):
     attention_scale: str = "head"
     positions: Optional[PositionEncoding] = None
 
+    def signature(self) -> str:
+        """What the weights of a model with this configuration mean, in words."""
+        assert self.positions is not None
+        return f"{self.positions.describe()} scale={self.attention_scale}"
+
     def attention_scale_of(self, stack: Any) -> float:
         """Factor of q k^T in ``stack``, the encoder's or decoder's part of this configuration."""
         width = stack.embed_dim
-        return float((width if self.attention_scale == "model" else width // stack.attention_heads) ** -0.5)
+        return float(
+            (width if self.attention_scale == "model" else width // stack.attention_heads) ** -0.5
+        )
 
 
 def nested_config(options: Any) -> NestedConfig:
@@ -126,7 +143,9 @@ def nested_config(options: Any) -> NestedConfig:
     cfg.decoder.input_dim = safe_getattr(options, "decoder_input_dim", None) or width
     cfg.decoder.output_dim = safe_getattr(options, "decoder_output_dim", None) or width
     problems = [
-        f"--{name.replace('_', '-')}: {why}" for name, why in _REFUSED.items() if safe_getattr(options, name, None)
+        f"--{name.replace('_', '-')}: {why}"
+        for name, why in _REFUSED.items()
+        if safe_getattr(options, name, None)
     ]
     for side, stack in (("encoder", cfg.encoder), ("decoder", cfg.decoder)):
         if stack.embed_dim % stack.attention_heads:
@@ -135,7 +154,9 @@ def nested_config(options: Any) -> NestedConfig:
                 f"--{side}-attention-heads {stack.attention_heads}"
             )
     if cfg.attention_scale not in ATTENTION_SCALES:
-        problems.append(f"--attention-scale {cfg.attention_scale}: choose from {', '.join(ATTENTION_SCALES)}")
+        problems.append(
+            f"--attention-scale {cfg.attention_scale}: choose from {', '.join(ATTENTION_SCALES)}"
+        )
     try:
         cfg.positions = build_position(
             cfg.position_encoding, sharing=cfg.position_sharing, rank=cfg.position_rank

@@ -11,8 +11,9 @@ from ..errors import UserError
 
 
 def signature_tensor(text: str) -> Tensor:
-    """``text`` -> (len,) int64 code points. Integers, so that half precision leaves them alone; wide ones, so that
-    averaging checkpoints, which adds before it divides, does not overflow."""
+    """``text`` -> (len,) int64 code points. Integers, so that half precision leaves them alone;
+    wide ones, so that averaging checkpoints, which adds before it divides, does not overflow.
+    """
     return torch.tensor([ord(letter) for letter in text], dtype=torch.int64)
 
 
@@ -25,22 +26,23 @@ def check_signature(found: Optional[Tensor], expected: str) -> None:
     """Raises :class:`UserError` where a checkpoint's signature is missing or not ``expected``."""
     if found is None:
         raise UserError(
-            "the checkpoint has no position signature: it was not trained with a diet_mt architecture, and its "
-            "weights mean something else"
+            "the checkpoint has no position signature: it was not trained with a diet_mt "
+            "architecture, and its weights mean something else"
         )
     text = signature_text(found)
     if text != expected:
         raise UserError(
-            f"the checkpoint was trained with positions '{text}', this model has '{expected}'; use the same "
-            "--position-* and --attention-scale options, or start from another checkpoint"
+            f"the checkpoint was trained with positions '{text}', this model has '{expected}'; "
+            "use the same --position-* and --attention-scale options, or another checkpoint"
         )
 
 
 def check_table_shapes(found: Dict[str, Tensor], own: Dict[str, Tensor]) -> None:
-    """Raises :class:`UserError` where a position table of a checkpoint has another shape than the model's."""
+    """Raises :class:`UserError` where a position table of ``found`` has another shape than ours."""
     for key, value in own.items():
         if "_positions." in key and key in found and found[key].shape != value.shape:
             raise UserError(
-                f"the checkpoint's {key} is {tuple(found[key].shape)}, this model's {tuple(value.shape)}; use the same "
-                "--position-rank, --max-source-positions and --max-target-positions"
+                f"the checkpoint's {key} is {tuple(found[key].shape)}, this model's "
+                f"{tuple(value.shape)}; use the same --position-rank, --max-source-positions and "
+                "--max-target-positions"
             )

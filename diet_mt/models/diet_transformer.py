@@ -1,4 +1,6 @@
-"""``diet_transformer``: fairseq's encoder-decoder Transformer with positions where ``--position-encoding`` puts them."""
+"""``diet_transformer``: fairseq's encoder-decoder Transformer with positions where
+``--position-encoding`` puts them.
+"""
 
 from typing import Any, Dict
 
@@ -16,15 +18,17 @@ from ._signature import check_signature, check_table_shapes, signature_tensor
 
 @register_model("diet_transformer", dataclass=DietTransformerConfig)
 class DietTransformerModel(TransformerModelBase):
-    """fairseq's Transformer with one position encoding in every encoder, decoder and cross-attention layer.
+    """fairseq's Transformer with one position encoding in every encoder, decoder and
+    cross-attention layer.
 
-    The checkpoint carries a signature of the encoding (``position_signature``): two encodings can have the same
-    parameters and still compute different things, and weights trained for one are refused by the other.
+    The checkpoint carries a signature of the encoding (``position_signature``): two encodings can
+    have the same parameters and still compute different things, and weights trained for one are
+    refused by the other.
     """
 
     def __init__(self, cfg: NestedConfig, encoder: DietEncoder, decoder: DietDecoder) -> None:
         super().__init__(cfg, encoder, decoder)
-        self.signature = f"{cfg.positions.describe()} scale={cfg.attention_scale}"
+        self.signature = cfg.signature()
         self.register_buffer("position_signature", signature_tensor(self.signature))
 
     @classmethod
@@ -37,15 +41,21 @@ class DietTransformerModel(TransformerModelBase):
         return super().build_model(nested_config(cfg), task)
 
     @classmethod
-    def build_encoder(cls, cfg: NestedConfig, src_dict: Any, embed_tokens: nn.Embedding) -> DietEncoder:
+    def build_encoder(
+        cls, cfg: NestedConfig, src_dict: Any, embed_tokens: nn.Embedding
+    ) -> DietEncoder:
         return DietEncoder(cfg, src_dict, embed_tokens)
 
     @classmethod
-    def build_decoder(cls, cfg: NestedConfig, tgt_dict: Any, embed_tokens: nn.Embedding) -> DietDecoder:
+    def build_decoder(
+        cls, cfg: NestedConfig, tgt_dict: Any, embed_tokens: nn.Embedding
+    ) -> DietDecoder:
         return DietDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
 
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
-        """Refuses weights of another encoding or of other table sizes (UserError); otherwise as in fairseq."""
+        """Refuses weights of another encoding or of other table sizes (UserError); otherwise as in
+        fairseq.
+        """
         super().upgrade_state_dict_named(state_dict, name)
         prefix = f"{name}." if name else ""
         check_signature(state_dict.get(f"{prefix}position_signature"), self.signature)

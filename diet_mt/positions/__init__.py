@@ -35,5 +35,7 @@ def build_position(
     Raises :class:`UserError` for an unknown name or options that the scheme cannot take.
     """
     if name not in NAMES:
-        raise UserError(f"--position-encoding {name}: unknown; choose from {', '.join(sorted(NAMES))}")
+        raise UserError(
+            f"--position-encoding {name}: unknown; choose from {', '.join(sorted(NAMES))}"
+        )
     return NAMES[name](sharing=sharing, rank=rank)

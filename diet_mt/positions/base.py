@@ -1,18 +1,21 @@
 """The one interface of every position encoding, and the meaning of every shape letter.
 
-    B  sentences in the batch        T  queries (target positions)      L  layers of one stack
-    H  attention heads               S  keys (source positions)         E  model width (the paper's d)
-    D  head size (the paper's d_h)   n  longest position, in tokens     R  rank (the paper's d_p)
+    B  sentences in the batch        T  queries (target positions)    L  layers of one stack
+    H  attention heads               S  keys (source positions)       E  model width (paper: d)
+    D  head size (paper: d_h)        n  longest position, in tokens   R  rank (paper: d_p)
 
-Positions count real tokens: the first real token of a sentence is position 0. The stacks bring every batch into
-right-padded form before they ask for a term, so column and position agree, a term is the same for all sentences, and
-two integers say where it lies: queries are ``query_start .. query_start + T - 1``, keys are ``0 .. S - 1``. Decoding
-step t is ``query_start=t, T=1``. (With padding on the left a term would differ from row to row and cost B times more.)
+Positions count real tokens: the first real token of a sentence is position 0. The stacks bring
+every batch into right-padded form before they ask for a term, so column and position agree, a term
+is the same for all sentences, and two integers say where it lies: queries stand from
+``query_start`` to ``query_start + T - 1``, keys from 0 to S - 1. Decoding step t is
+``query_start=t, T=1``. (With padding on the left a term would differ from row to row and cost B
+times more.)
 
 An encoding can speak at two places, and says so by what it builds:
 
 - :meth:`PositionEncoding.input_term`: added to the token embeddings, once per stack;
-- :meth:`PositionEncoding.attention_bias`: added to the attention logits, for one kind of attention of one stack.
+- :meth:`PositionEncoding.attention_bias`: added to the attention logits, for one kind of attention
+  of one stack.
 """
 
 from __future__ import annotations
@@ -51,18 +54,20 @@ class AttentionShape:
 def too_long(length: int, limit: int) -> str:
     """Message for a sentence of ``length`` tokens where tables end at ``limit`` positions."""
     return (
-        f"a sentence of {length} tokens is longer than the {limit} positions that this model was built with; train "
-        "with a larger --max-source-positions or --max-target-positions, or filter such sentences"
+        f"a sentence of {length} tokens is longer than the {limit} positions that this model was "
+        "built with; train with a larger --max-source-positions or --max-target-positions, or "
+        "filter such sentences"
     )
 
 
 class AttentionBias(nn.Module, ABC):
     """Content-independent term of the logits for all L layers of one kind of attention.
 
-    ``make_table(heads)`` builds the parameters of one layer. Sharing decides how often it is called and with how many
-    heads (paper, section 4.4): ``none`` L times with H heads, ``head-wise`` L times with one, ``layer-wise`` once with
-    H. Tables of single layers live in a list named ``layers`` so that fairseq's layer pruning renumbers them together
-    with the layers they belong to.
+    ``make_table(heads)`` builds the parameters of one layer. Sharing decides how often it is called
+    and with how many heads (paper, section 4.4): ``none`` L times with H heads, ``head-wise`` L
+    times with one, ``layer-wise`` once with H. Tables of single layers live in a list named
+    ``layers`` so that fairseq's layer pruning renumbers them together with the layers they belong
+    to.
     """
 
     def __init__(
@@ -81,7 +86,8 @@ class AttentionBias(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
-        """``query_len`` T, ``key_len`` S -> (L|1, H|1, T, S) in float32 or better; 1 where layers or heads share.
+        """``query_len`` T, ``key_len`` S -> (L|1, H|1, T, S) in float32 or better; 1 where layers
+        or heads share.
 
         Raises :class:`UserError` for a position beyond the tables (see :meth:`check_range`).
         """
@@ -91,7 +97,8 @@ class AttentionBias(nn.Module, ABC):
         return list(self.layers) if self.shared is None else [self.shared]
 
     def stacked(self, name: str, start: int, stop: int) -> Tensor:
-        """Rows ``start .. stop - 1`` (along dimension 1) of the parameter ``name`` of every table: (L|1, H|1, ...).
+        """Rows ``start .. stop - 1`` (along dimension 1) of the parameter ``name`` of every table:
+        (L|1, H|1, ...).
 
         In float32 or better, also in a model of half precision.
         """
@@ -115,7 +122,8 @@ class AttentionBias(nn.Module, ABC):
 class InputTerm(nn.Module, ABC):
     """Term added to the token embeddings of one stack.
 
-    Has the calling form of fairseq's position embeddings, so that fairseq's own embedding code uses it.
+    Has the calling form of fairseq's position embeddings, so that fairseq's own embedding code uses
+    it.
     """
 
     def __init__(self, max_positions: int, embed_dim: int) -> None:
@@ -146,10 +154,12 @@ class InputTerm(nn.Module, ABC):
 
 @dataclass(frozen=True)
 class PositionEncoding:
-    """An encoding with its options settled. Subclasses are the schemes; ``NAMES`` in this package lists them.
+    """An encoding with its options settled. Subclasses are the schemes; ``NAMES`` in this package
+    lists them.
 
-    ``sharing``: one of ``SHARING``, or None where the scheme has nothing per head or layer. ``rank``: R, or None for
-    the head size. Raises :class:`UserError` for options that the scheme cannot take.
+    ``sharing``: one of ``SHARING``, or None where the scheme has nothing per head or layer.
+    ``rank``: R, or None for the head size. Raises :class:`UserError` for options that the scheme
+    cannot take.
     """
 
     name: ClassVar[str]
@@ -167,11 +177,13 @@ class PositionEncoding:
             problems.append(f"--position-sharing {self.sharing}: choose from {', '.join(SHARING)}")
         elif self.default_sharing is None:
             problems.append(
-                f"--position-sharing {self.sharing}: {self.name} has no parameters per head or layer to share; "
-                "leave the option out"
+                f"--position-sharing {self.sharing}: {self.name} has no parameters per head or "
+                "layer to share; leave the option out"
             )
         if self.rank is not None and not self.takes_rank:
-            problems.append(f"--position-rank {self.rank}: {self.name} has no rank; leave the option out")
+            problems.append(
+                f"--position-rank {self.rank}: {self.name} has no rank; leave the option out"
+            )
         elif self.rank is not None and self.rank < 1:
             problems.append(f"--position-rank {self.rank}: must be at least 1")
         if problems:
@@ -186,5 +198,7 @@ class PositionEncoding:
         return None
 
     def describe(self) -> str:
-        """The choices that decide what is computed and leave no trace in the shapes of the parameters."""
+        """The choices that decide what is computed and leave no trace in the shapes of the
+        parameters.
+        """
         return self.name if self.sharing is None else f"{self.name} sharing={self.sharing}"

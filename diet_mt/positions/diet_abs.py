@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from .base import AttentionBias, AttentionShape, PositionEncoding
 
-# Standard deviation of the entries of P_Q and P_K. Neither may start at 0, where the gradient of each, which is the
-# other, would vanish; 0.02 is BERT's (Devlin et al. 2018), and leaves the product of rank 64 near 0.003.
+# Standard deviation of the entries of P_Q and P_K. Neither may start at 0, where the gradient of
+# each, which is the other, would vanish; 0.02 is BERT's (Devlin et al. 2018), and leaves the
+# product of rank 64 near 0.003.
 INIT_STD = 0.02
 
 
@@ -36,20 +37,23 @@ class DietAbsBias(AttentionBias):
         self.check_range(query_start, query_len, key_len)
         query = self.stacked("query", query_start, query_start + query_len)  # (L|1, H|1, T, R)
         key = self.stacked("key", 0, key_len)  # (L|1, H|1, S, R)
-        # Summed in float32 also under autocast or in a half-precision model: a rank of 64 or more adds up rounding.
+        # Summed in float32 also under autocast or in a half-precision model: a rank of 64 or more
+        # adds up rounding.
         with torch.autocast(query.device.type, enabled=False):
             return query @ key.transpose(-1, -2)  # (L|1, H|1, T, S)
 
 
 @dataclass(frozen=True)
 class DietAbs(PositionEncoding):
-    """Chen et al. 2021, "A Simple and Effective Positional Encoding for Transformers", section 3.1, equation 1:
+    """Chen et al. 2021, "A Simple and Effective Positional Encoding for Transformers", section 3.1,
+    equation 1:
 
         A[i, j] = q_i . k_j / sqrt(D) + (P_Q P_K^T)[i, j]
 
-    P_Q has a row for each query position, P_K one for each key position; in cross-attention these are target and
-    source positions. The rank is the head size unless given (``--position-rank``). Shared by the layers by default
-    (tables 6 and 9). Where we differ: sqrt(D) for the printed sqrt(d), as for DIET-REL.
+    P_Q has a row for each query position, P_K one for each key position; in cross-attention these
+    are target and source positions. The rank is the head size unless given (``--position-rank``).
+    Shared by the layers by default (tables 6 and 9). Where we differ: sqrt(D) for the printed
+    sqrt(d), as for DIET-REL.
     """
 
     name: ClassVar[str] = "diet-abs"

@@ -25,7 +25,9 @@ class LearnedTerm(InputTerm):
 
 @dataclass(frozen=True)
 class Learned(PositionEncoding):
-    """Devlin et al. 2018, "BERT", section 3: x_i + P_i, one vector per position for the whole stack."""
+    """Devlin et al. 2018, "BERT", section 3: x_i + P_i, one vector per position for the whole
+    stack.
+    """
 
     name: ClassVar[str] = "learned"
 

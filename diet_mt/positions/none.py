@@ -10,6 +10,8 @@ from .base import PositionEncoding
 
 @dataclass(frozen=True)
 class NoPositions(PositionEncoding):
-    """A[i, j] = q_i . k_j / sqrt(D). Only the causal mask of the decoder still tells one order from another."""
+    """A[i, j] = q_i . k_j / sqrt(D). Only the causal mask of the decoder still tells one order from
+    another.
+    """
 
     name: ClassVar[str] = "none"

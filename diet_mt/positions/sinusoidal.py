@@ -16,7 +16,8 @@ from .base import InputTerm, PositionEncoding
 def sinusoids(length: int, width: int) -> Tensor:
     """(n, E) float32: the sines of all E/2 frequencies, then their cosines."""
     half = width // 2
-    # Tensor2Tensor's spacing, which fairseq shares: wavelengths from 2 pi to 10000 * 2 pi, both ends included.
+    # Tensor2Tensor's spacing, which fairseq shares: wavelengths from 2 pi to 10000 * 2 pi, both
+    # ends included.
     step = math.log(10000.0) / max(half - 1, 1)
     frequency = torch.exp(torch.arange(half, dtype=torch.float64) * -step)
     angle = torch.arange(length, dtype=torch.float64)[:, None] * frequency  # (n, E/2)
@@ -29,7 +30,10 @@ class SinusoidalTerm(InputTerm):
     def __init__(self, max_positions: int, embed_dim: int) -> None:
         super().__init__(max_positions, embed_dim)
         if embed_dim % 2:
-            raise UserError(f"sinusoidal positions need an even model width, not {embed_dim}")
+            raise UserError(
+                "sinusoidal positions need an even --encoder-embed-dim and --decoder-embed-dim, "
+                f"not {embed_dim}"
+            )
         self.register_buffer("values", sinusoids(max_positions, embed_dim), persistent=False)
 
     def table(self) -> Tensor:
@@ -40,8 +44,9 @@ class SinusoidalTerm(InputTerm):
 class Sinusoidal(PositionEncoding):
     """Vaswani et al. 2017, "Attention Is All You Need", section 3.5: x_i + [sin(i w); cos(i w)].
 
-    Where we differ from the print, with Tensor2Tensor and fairseq: sines and cosines stand in two blocks rather than
-    alternating, and the longest wavelength is reached exactly. Unlike fairseq the first token is position 0, not 2.
+    Where we differ from the print, with Tensor2Tensor and fairseq: sines and cosines stand in two
+    blocks rather than alternating, and the longest wavelength is reached exactly. Unlike fairseq
+    the first token is position 0, not 2.
     """
 
     name: ClassVar[str] = "sinusoidal"

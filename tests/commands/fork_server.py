@@ -1,23 +1,28 @@
-"""Runs fairseq commands in fresh processes without paying each time for importing torch and fairseq.
+"""Runs commands in fresh processes without paying each time for importing torch and fairseq.
 
-The server imports what is slow and forks for every command, so the child has not yet seen the plugin, its user dir or
-any of fairseq's commands, and nothing that one command leaves behind reaches the next. What the interpreter would do
-with an uncaught exception (call ``sys.excepthook``, exit with 1) the child does itself.
+The server imports what is slow and forks for every command: the child has seen neither the plugin nor a user dir nor
+fairseq's commands, and nothing that it leaves behind reaches the next one. What the interpreter does with an uncaught
+exception (call ``sys.excepthook``, exit with 1) the child does itself. ``test_commands.py`` compares with real
+processes.
 
-Protocol: one JSON object per line on standard input, the exit status (negative: the signal) per line on standard
-output, in the same order.
+Protocol: a JSON list of commands per line on standard input, which run side by side; the JSON list of their exit
+statuses (negative: the signal) per line on standard output.
 """
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import json
+import logging
 import os
+import runpy
+import signal
 import sys
 import traceback
 from typing import Any
 
-# What takes seconds to import. Not fairseq_cli: its modules set logging up as they are imported.
+# What takes seconds to import. Not fairseq_cli: its modules set logging up when they are imported.
 SLOW = (
     "torch",
     "numpy",
@@ -35,64 +40,75 @@ SLOW = (
 )
 
 
-def redirect(request: dict[str, Any]) -> None:
-    """Standard streams, folder and environment of the command, for this process."""
+def enter(command: dict[str, Any]) -> None:
+    """Standard streams, folder, environment and time limit of the command, for this process."""
+    write = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     for number, name, flags in (
-        (0, request["stdin"], os.O_RDONLY),
-        (1, request["stdout"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
-        (2, request["stderr"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
+        (0, command["stdin"], os.O_RDONLY),
+        (1, command["stdout"], write),
+        (2, command["stderr"], write),
     ):
         opened = os.open(name, flags, 0o600)
         os.dup2(opened, number)
         os.close(opened)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
-    os.chdir(request["cwd"])
-    os.environ.update(request["env"])
+    logging.root.handlers.clear()  # fairseq's own imports left one
+    os.chdir(command["cwd"])
+    os.environ.update(command["env"])
+    signal.alarm(command["seconds"])
 
 
-def run(request: dict[str, Any]) -> int:
-    """Calls ``module:function`` with its arguments; the exit status of the process."""
-    module, function = request["entry"].split(":")
-    sys.argv = [request["name"], *request["argv"]]
+def call(command: dict[str, Any]) -> int:
+    """Runs ``module:function`` or ``script.py`` as the interpreter would; returns the exit status."""
+    sys.argv = [command["name"], *command["argv"]]
+    # The folder of the command, as for any script: neither the project nor this file's folder.
+    sys.path[0] = os.path.dirname(sys.executable)
+    module, _, function = command["entry"].partition(":")
     try:
-        # Like a command started from its own folder, and unlike one that is run with -m.
-        sys.path[0] = os.path.dirname(sys.executable)
-        getattr(importlib.import_module(module), function)()
-        status = 0
+        if function:
+            getattr(importlib.import_module(module), function)()
+        else:
+            runpy.run_path(command["entry"], run_name="__main__")
+        return 0
     except SystemExit as stop:
         if isinstance(stop.code, str):
             print(stop.code, file=sys.stderr)
-        status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except BaseException:
         sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
-        status = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    return status
+        return 1
 
 
-def child(request: dict[str, Any]) -> None:
+def child(command: dict[str, Any]) -> None:
     """Never returns."""
     status = 70  # the server's own fault
     try:
-        redirect(request)
-        status = run(request)
+        enter(command)
+        status = call(command)
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
     except BaseException:
         traceback.print_exc()
     finally:
         os._exit(status)
 
 
+def start(command: dict[str, Any]) -> int:
+    """The process id of the command."""
+    pid = os.fork()
+    if pid == 0:
+        child(command)
+    return pid
+
+
 def main() -> None:
     for module in SLOW:
         importlib.import_module(module)
-    answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
-        pid = os.fork()
-        if pid == 0:
-            child(json.loads(line))
-        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        print(status, file=answers, flush=True)
+        pids = [start(command) for command in json.loads(line)]
+        statuses = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+        print(json.dumps(statuses), flush=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,14 @@ joins the right bracket, where a separated prefix is attached again ("ruft ... a
 from __future__ import annotations
 
 from .lexicon import (
-    BE, CONJUNCTIONS, COORDINATORS, FREQUENCIES, MANNERS, MODALS, PREPOSITIONS, QUESTION_WORDS,
+    BE,
+    CONJUNCTIONS,
+    COORDINATORS,
+    FREQUENCIES,
+    MANNERS,
+    MODALS,
+    PREPOSITIONS,
+    QUESTION_WORDS,
     TIMES,
 )  # fmt: skip
 from .plan import (

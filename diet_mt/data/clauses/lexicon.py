@@ -134,7 +134,8 @@ mountain m Berg on,behind
 village n Dorf in,behind
 wall f Mauer on,behind,in_front_of,next_to
 """
-# english german kinds rank (1 opinion or state, 2 size, 3 age, 4 colour) [stem, if not as predicate]
+# english german kinds rank (1 opinion or state, 2 size, 3 age, 4 colour)
+# [stem, where it is not the predicate form]
 _ADJECTIVES = """
 beautiful schön patl 1
 tired müde pa 1 müd

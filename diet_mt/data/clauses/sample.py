@@ -1,8 +1,9 @@
 """Draws plans whose English has only one German translation.
 
-Three rules keep it so. An adverbial at the end belongs to the last clause: a clause that something
-follows (a relative clause on its object, a complement) has none at its end. A pronoun has exactly
-one possible antecedent in the clause before. And no English word form stands for two German ones.
+Two rules keep it so. An adverbial at the end belongs to the last clause: a clause that something
+follows (a relative clause on its object, a complement) has none at its end. And a pronoun has
+exactly one possible antecedent in the clause before. What German would say another way is left out:
+"not" where it would be "kein", "must not", which is not "muss nicht".
 """
 
 from __future__ import annotations
@@ -14,12 +15,34 @@ from random import Random
 from typing import TypeVar
 
 from .lexicon import (
-    ADJECTIVES, BE, CLAUSE_VERBS, FREQUENCIES, MANNERS, NOUNS, PLACES, QUESTION_WORDS, TIMES,
-    VERBS, Adjective, Verb,
+    ADJECTIVES,
+    BE,
+    CLAUSE_VERBS,
+    FREQUENCIES,
+    MANNERS,
+    NOUNS,
+    PLACES,
+    QUESTION_WORDS,
+    TIMES,
+    VERBS,
+    Adjective,
+    Verb,
 )  # fmt: skip
 from .plan import (
-    Both, Clause, Complement, Coordinated, Gap, NounPhrase, Phrase, Pronoun, Question, Sentence,
-    Statement, Subordinated, noun_phrases, pronoun_for,
+    Both,
+    Clause,
+    Complement,
+    Coordinated,
+    Gap,
+    NounPhrase,
+    Phrase,
+    Pronoun,
+    Question,
+    Sentence,
+    Statement,
+    Subordinated,
+    noun_phrases,
+    pronoun_for,
 )  # fmt: skip
 
 T = TypeVar("T")
@@ -74,9 +97,8 @@ class Sampler:
         clause = self._clause(adverbials=1.0)
         if isinstance(clause.subject, NounPhrase) and self._chance(0.3):
             clause = replace(clause, subject=self._with_relative(clause.subject))
-        elif isinstance(clause.direct, NounPhrase) and not _trailing(clause) and self._chance(0.6):
-            if not clause.indirect:
-                clause = replace(clause, direct=self._with_relative(clause.direct))
+        elif isinstance(clause.direct, NounPhrase) and _ends(clause) and self._chance(0.6):
+            clause = replace(clause, direct=self._with_relative(clause.direct))
         return self._front(clause)
 
     def _with_complement(self) -> Clause:
@@ -109,10 +131,8 @@ class Sampler:
         else:
             subject, *rest = pronouns
             clause = self._clause(subject=subject, adverbials=0.2)
-            kinds = clause.verb.object_kinds
-            if rest and clause.direct and not clause.indirect and self._chance(0.7):
-                if all(kind in kinds for kind in _kinds(rest[0])):
-                    clause = replace(clause, direct=rest[0])
+            if rest and self._chance(0.7) and _takes(clause, rest[0]):
+                clause = replace(clause, direct=rest[0])
         return self._front(clause) if front else clause
 
     def _pronouns(self, clause: Clause) -> list[Phrase]:
@@ -134,9 +154,8 @@ class Sampler:
             return replace(clause, front="time")
         if clause.place and self._chance(0.3):
             return replace(clause, front="place")
-        if isinstance(direct, NounPhrase) and direct.definite and not direct.relative:
-            if self._chance(0.12):
-                return replace(clause, front="direct")
+        if isinstance(direct, NounPhrase) and not direct.relative and self._chance(0.12):
+            return replace(clause, front="direct") if direct.definite else clause
         return clause
 
     # One clause
@@ -148,7 +167,7 @@ class Sampler:
         verbs: Sequence[Verb] = (*VERBS, BE),
         adverbials: float = 0.0,
     ) -> Clause:
-        """A clause without relative clauses or complement; ``adverbials`` scales how many it has."""
+        """A clause without relative clauses or complement; ``adverbials`` scales their number."""
         subject = subject or self._subject("pa")
         kinds = _kinds(subject)
         fitting = [verb for verb in verbs if all(kind in verb.subject_kinds for kind in kinds)]
@@ -213,9 +232,7 @@ class Sampler:
     def _both(self, kinds: str) -> Both:
         determiners = ("the", "my", "our")
         left, right = (
-            replace(
-                self._noun_phrase(kinds), plural=False, determiner=self._pick(determiners)
-            )
+            replace(self._noun_phrase(kinds), plural=False, determiner=self._pick(determiners))
             for _ in range(2)
         )
         return Both(left, right)
@@ -258,7 +275,9 @@ class Sampler:
             verbs = [verb for verb in (*VERBS, BE) if not verb.indirect_kinds]
             inner = replace(self._clause(subject=phrase, verbs=verbs), subject=gap)
         else:
-            inner = Clause(gap, BE, self._pick(("present", "past")), predicate=self._predicate(kind))
+            inner = Clause(
+                gap, BE, self._pick(("present", "past")), predicate=self._predicate(kind)
+            )
         return replace(phrase, relative=inner)
 
 
@@ -270,8 +289,18 @@ def _kinds(phrase: Phrase) -> str:
     return phrase.noun.kind if isinstance(phrase, NounPhrase) else ""
 
 
-def _trailing(clause: Clause) -> bool:
-    return bool(clause.manner or clause.companion or clause.place or clause.time)
+def _takes(clause: Clause, phrase: Phrase) -> bool:
+    """Whether the clause can have the phrase for its only object."""
+    verb = clause.verb
+    return bool(verb.object_kinds and not verb.indirect_kinds) and all(
+        kind in verb.object_kinds for kind in _kinds(phrase)
+    )
+
+
+def _ends(clause: Clause) -> bool:
+    """Whether the direct object is the last thing the clause says."""
+    adverbials = clause.manner or clause.companion or clause.place or clause.time
+    return not adverbials and not clause.indirect
 
 
 def swapped(sentence: Sentence) -> Sentence | None:

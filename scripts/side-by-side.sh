@@ -1,0 +1,76 @@
+# shellcheck shell=bash
+# What the comparisons share: several trainings at a time, with a word on each of them every few
+# seconds, then their evaluation. Sourced, not run, after the settings:
+#   CHECKPOINTS  folder for the trainings, one folder NAME.SEED each
+#   SIZE         of the architectures: tiny, base, big
+#   JOBS         trainings and evaluations at a time, with one thread each
+#   RUNS         list of NAME:SEED, as in: diet_rel:1 sinusoidal:1
+
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+STATUS_SECONDS=${STATUS_SECONDS:-20}
+# Trainings share the cores; more threads would only wait for each other.
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
+
+say() { printf '%s\n' "$*" >&2; }
+
+die() {
+  say "error: $*"
+  exit 2
+}
+
+# folder_of NAME:SEED
+folder_of() { printf '%s' "$CHECKPOINTS/${1%:*}.${1#*:}"; }
+
+# status_of RUN: one line from the end of its log, or nothing.
+status_of() {
+  local log line
+  log=$(folder_of "$1")/train.log
+  line=$(tail -n 200 "$log" 2>/dev/null | sed -n \
+    's/.*train_inner | epoch 0*\([0-9]*\):.* loss=\([0-9.]*\),.* num_updates=\([0-9]*\),.*/epoch \1, \3 updates, loss \2/p' |
+    tail -n 1)
+  say "   [$((SECONDS / 60)) min $((SECONDS % 60)) s] ${1%:*}, seed ${1#*:}: ${line:-starting}"
+}
+
+# watch RUN...: status lines of those under way, until killed.
+watch() {
+  local run folder
+  # Without its output closed, sleep would outlive the killed loop and hold on to the terminal.
+  while sleep "$STATUS_SECONDS" >/dev/null 2>&1; do
+    for run; do
+      folder=$(folder_of "$run")
+      if [ -f "$folder/train.log" ] && [ ! -f "$folder/done" ]; then status_of "$run"; fi
+    done
+  done
+}
+
+# train_all BIN RUN...
+train_all() {
+  local bin=$1 watcher run folder arguments=()
+  shift
+  for run; do
+    arguments+=("$bin" "${run%:*}_$SIZE" "${run#*:}" "$(folder_of "$run")")
+  done
+  watch "$@" &
+  watcher=$!
+  # shellcheck disable=SC2064  # the process of now
+  trap "kill $watcher 2>/dev/null || true" EXIT
+  # What a training prints stands in its train.log.
+  printf '%s\0' "${arguments[@]}" | xargs -0 -n 4 -P "$JOBS" "$HERE/train.sh" >/dev/null || true
+  kill "$watcher" 2>/dev/null || true
+  wait "$watcher" 2>/dev/null || true
+  trap - EXIT
+  for run; do
+    folder=$(folder_of "$run")
+    [ -f "$folder/done" ] ||
+      die "training ${run%:*} stopped: $(tail -n 1 "$folder/train.log" 2>/dev/null) (all of it in $folder/train.log)"
+  done
+}
+
+# evaluate_all BIN RUN...: results go to RESULTS, under the name TEST_SET.
+evaluate_all() {
+  local bin=$1 run arguments=()
+  shift
+  for run; do arguments+=("$bin" "$(folder_of "$run")"); done
+  printf '%s\0' "${arguments[@]}" | xargs -0 -n 2 -P "$JOBS" "$HERE/evaluate.sh" >&2 ||
+    die "an evaluation failed, see above"
+}

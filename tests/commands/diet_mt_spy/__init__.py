@@ -1,0 +1,124 @@
+"""A user dir that is diet_mt and besides watches it, or ends the process at a chosen moment.
+
+``DIET_SPY_REPORT``  a file for what was seen: attention modules built and called, sides of padding, largest batch.
+``DIET_SPY_KILL``    ``PLACE:N``: SIGKILL at the N-th time that the process comes to PLACE, which is ``update`` (between
+                     backward pass and step of the optimizer), ``save`` (half of a checkpoint written) or ``copy``
+                     (half of a checkpoint copied).
+"""
+
+from __future__ import annotations
+
+import atexit
+import io
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+from fairseq.optim import FairseqOptimizer
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from diet_mt.layers.encoder import DietEncoder
+from diet_mt.layers.multihead import OffsetAttention
+
+
+def die() -> NoReturn:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise SystemExit("a killed process goes on")
+
+
+class Countdown:
+    """True at the N-th call."""
+
+    def __init__(self, calls: int) -> None:
+        self.left = calls
+
+    def __call__(self) -> bool:
+        self.left -= 1
+        return self.left == 0
+
+
+def kill_at_update(now: Countdown) -> None:
+    step = FairseqOptimizer.step
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        if now():
+            die()
+        return step(*args, **kwargs)
+
+    FairseqOptimizer.step = watched
+
+
+def kill_at_save(now: Countdown) -> None:
+    save = torch.save
+
+    def watched(value: Any, file: Any, *args: Any, **kwargs: Any) -> None:
+        if not now():
+            return save(value, file, *args, **kwargs)
+        whole = io.BytesIO()
+        save(value, whole, *args, **kwargs)
+        file.write(whole.getvalue()[: whole.tell() // 2])
+        file.flush()
+        die()
+
+    torch.save = watched
+
+
+def kill_at_copy(now: Countdown) -> None:
+    copyfile = shutil.copyfile
+
+    def watched(source: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
+        if not now():
+            return copyfile(source, target, *args, **kwargs)
+        content = Path(source).read_bytes()
+        with open(target, "wb") as file:
+            file.write(content[: len(content) // 2])
+        die()
+
+    shutil.copyfile = watched
+
+
+def watch(report: Path) -> None:
+    """Writes ``report`` when the process ends."""
+    built: list[OffsetAttention] = []
+    called: dict[int, int] = {}
+    sides: set[str] = set()
+    rows: list[int] = [0]
+    init, forward, encode = OffsetAttention.__init__, OffsetAttention.forward, DietEncoder.forward
+
+    def watched_init(self: OffsetAttention, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+        built.append(self)
+
+    def watched_forward(self: OffsetAttention, *args: Any, **kwargs: Any) -> Any:
+        called[id(self)] = called.get(id(self), 0) + 1
+        return forward(self, *args, **kwargs)
+
+    def watched_encode(self: DietEncoder, src_tokens: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        padding = src_tokens.eq(self.padding_idx)
+        sides.update(side for side, column in (("left", 0), ("right", -1)) if padding[:, column].any())
+        rows[0] = max(rows[0], src_tokens.size(0))
+        return encode(self, src_tokens, *args, **kwargs)
+
+    def write() -> None:
+        calls = [called.get(id(module), 0) for module in built]
+        seen = {"calls": calls, "padding": sorted(sides), "largest_batch": rows[0]}
+        report.write_text(json.dumps(seen), encoding="utf-8")
+
+    OffsetAttention.__init__ = watched_init
+    OffsetAttention.forward = watched_forward
+    DietEncoder.forward = watched_encode
+    atexit.register(write)
+
+
+if os.environ.get("DIET_SPY_REPORT"):
+    watch(Path(os.environ["DIET_SPY_REPORT"]))
+if os.environ.get("DIET_SPY_KILL"):
+    place, _, number = os.environ["DIET_SPY_KILL"].partition(":")
+    kill = {"update": kill_at_update, "save": kill_at_save, "copy": kill_at_copy}[place]
+    kill(Countdown(int(number)))

@@ -1,0 +1,156 @@
+"""Starts fairseq commands, each in a process of its own, and reads what they print."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+PLUGIN = ROOT / "diet_mt"
+SECONDS = 120  # for one command, on a busy machine
+
+# Nothing of the caller's may reach the commands: neither where Python finds modules nor how many threads run.
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "PYTHONPATH": "",
+    "DIET_MT_TRACEBACK": "",
+    "CUDA_VISIBLE_DEVICES": "",
+}
+
+
+@dataclass(frozen=True)
+class Command:
+    """``name`` is fairseq's (``train`` for fairseq-train) or the path of a Python script."""
+
+    name: str
+    argv: tuple[str, ...]
+    stdin: str = ""
+    env: tuple[tuple[str, str], ...] = ()
+    cwd: str | None = None
+
+    @property
+    def is_script(self) -> bool:
+        return self.name.endswith(".py")
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished command. ``status`` is negative where a signal ended it."""
+
+    command: Command
+    status: int
+    stdout: str
+    stderr: str
+
+    def ok(self) -> Done:
+        """Itself, if the command succeeded; the failure otherwise is the test's."""
+        if self.status != 0:
+            raise AssertionError(f"{self.command}\nstatus {self.status}\n{self.tail()}")
+        return self
+
+    def tail(self) -> str:
+        return f"stdout: ...{self.stdout[-2000:]}\nstderr: ...{self.stderr[-4000:]}"
+
+
+class Runner:
+    """Runs commands through the fork server, whose start is delayed to the first command."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._numbers = itertools.count()
+        self._server: subprocess.Popen[str] | None = None
+
+    def __call__(self, name: str, *argv: Any, **options: Any) -> Done:
+        return self.together(command(name, *argv, **options))[0]
+
+    def together(self, *commands: Command) -> list[Done]:
+        """Runs the commands side by side."""
+        if self._server is None:
+            self._server = self._start()
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        requests = [self._request(one) for one in commands]
+        self._server.stdin.write(json.dumps(requests) + "\n")
+        self._server.stdin.flush()
+        answer = self._server.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"the fork server ended with {self._server.wait()}")
+        return [
+            Done(one, status, _read(request["stdout"]), _read(request["stderr"]))
+            for one, status, request in zip(commands, json.loads(answer), requests)
+        ]
+
+    def _start(self) -> subprocess.Popen[str]:
+        server = [sys.executable, str(Path(__file__).with_name("fork_server.py"))]
+        return subprocess.Popen(
+            server,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **ENVIRONMENT},
+        )
+
+    def _request(self, one: Command) -> dict[str, Any]:
+        stem = self._folder / f"{next(self._numbers):03d}"
+        stem.with_suffix(".in").write_text(one.stdin, encoding="utf-8", newline="\n")
+        return {
+            "name": one.name if one.is_script else f"fairseq-{one.name}",
+            "entry": one.name if one.is_script else f"fairseq_cli.{one.name.replace('-', '_')}:cli_main",
+            "argv": one.argv,
+            "stdin": str(stem.with_suffix(".in")),
+            "stdout": str(stem.with_suffix(".out")),
+            "stderr": str(stem.with_suffix(".err")),
+            "cwd": one.cwd or str(self._folder),
+            "env": dict(one.env),
+            "seconds": SECONDS,
+        }
+
+    def close(self) -> None:
+        if self._server is not None and self._server.stdin is not None:
+            self._server.stdin.close()
+            self._server.wait(timeout=SECONDS)
+
+
+def command(
+    name: str,
+    *argv: Any,
+    stdin: str = "",
+    env: dict[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Command:
+    """A command with arguments of any type and lists of them, flattened."""
+    flat: list[str] = []
+    for item in argv:
+        flat += [str(part) for part in item] if isinstance(item, (list, tuple)) else [str(item)]
+    entries = tuple((env or {}).items())
+    return Command(name, tuple(flat), stdin, entries, None if cwd is None else str(cwd))
+
+
+def run_installed(name: str, *argv: Any, stdin: str = "", cwd: Path, seconds: int = SECONDS) -> Done:
+    """The command as a user starts it: the script that pip installed, a new interpreter."""
+    one = command(name, *argv, stdin=stdin, cwd=cwd)
+    script = Path(sys.executable).with_name(f"fairseq-{name}")
+    result = subprocess.run(
+        [str(script), *one.argv],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, **ENVIRONMENT},
+        timeout=seconds,
+        check=False,
+    )
+    return Done(one, result.returncode, result.stdout, result.stderr)
+
+
+def _read(path: str) -> str:
+    # newline="": what a command prints is compared as it is.
+    with open(path, encoding="utf-8", newline="") as file:
+        return file.read()

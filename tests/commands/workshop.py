@@ -1,0 +1,100 @@
+"""A binarized toy corpus and one tiny trained model per encoding, made on first use and shared by all tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from .corpus import write_corpus
+from .runner import PLUGIN, Done, Runner
+
+USER_DIR = ("--user-dir", PLUGIN)
+# Longest sentences: 12 words and their end in the corpus, so there is room on both sides, not the same.
+MAX_SOURCE, MAX_TARGET = 40, 36
+MODEL = (
+    "--encoder-layers", "2", "--decoder-layers", "2",
+    "--encoder-embed-dim", "32", "--decoder-embed-dim", "32",
+    "--encoder-ffn-embed-dim", "48", "--decoder-ffn-embed-dim", "48",
+    "--encoder-attention-heads", "2", "--decoder-attention-heads", "2",
+    "--max-source-positions", MAX_SOURCE, "--max-target-positions", MAX_TARGET,
+    "--share-all-embeddings", "--dropout", "0.1",
+)  # fmt: skip
+# fairseq-fixed drops a last batch that is no multiple of eight, unless it is told otherwise.
+BATCHES = ("--required-batch-size-multiple", "1")
+RECIPE = (
+    "--optimizer", "adam", "--lr", "0.01", "--lr-scheduler", "inverse_sqrt",
+    "--warmup-updates", "40", "--max-tokens", "400", "--seed", "1", *BATCHES,
+    "--log-format", "json", "--log-interval", "1",
+)  # fmt: skip
+ONE_CHECKPOINT = ("--no-epoch-checkpoints", "--save-interval", "999", "--validate-interval", "999")
+UPDATES = 100  # enough for diet-rel to learn the order of words in part, few enough to leave doubts
+SEARCH = ("--beam", "10", "--lenpen", "0.6", "--max-len-b", "30")
+
+
+def architecture(encoding: str) -> str:
+    return f"{encoding.replace('-', '_')}_tiny"
+
+
+class Workshop:
+    """``folder`` may be shared with other test processes: each thing is made once, behind a lock."""
+
+    def __init__(self, folder: Path, run: Runner) -> None:
+        self.folder = folder
+        self.run = run
+
+    def _once(self, name: str) -> FileLock:
+        return FileLock(str(self.folder / f"{name}.lock"))
+
+    @property
+    def corpus(self) -> Path:
+        """Folder of the text: train, valid and test, .src and .tgt."""
+        folder = self.folder / "text"
+        with self._once("text"):
+            if not folder.exists():
+                part = folder.with_suffix(".part")
+                part.mkdir()
+                write_corpus(part)
+                part.rename(folder)
+        return folder
+
+    def lines(self, name: str = "test.src") -> list[str]:
+        text = (self.corpus / name).read_text(encoding="utf-8")
+        return text.split("\n")[:-1]
+
+    @property
+    def bin(self) -> Path:
+        """Folder that fairseq-preprocess made, with a joined dictionary."""
+        folder, text = self.folder / "bin", self.corpus
+        with self._once("bin"):
+            if not (folder / "preprocess.log").exists():
+                parts = [(f"--{part}pref", text / part) for part in ("train", "valid", "test")]
+                languages = ("--source-lang", "src", "--target-lang", "tgt", "--joined-dictionary")
+                self.run("preprocess", languages, *parts, "--destdir", folder).ok()
+        return folder
+
+    def train(self, encoding: str, save_dir: Path, *more: Any, **options: Any) -> Done:
+        """fairseq-train with the tiny model and the recipe; ``more`` comes last and so wins."""
+        arch = ("--arch", architecture(encoding), "--save-dir", save_dir)
+        return self.run("train", self.bin, *self.training(), *arch, *more, **options)
+
+    def training(self) -> tuple[Any, ...]:
+        return (*USER_DIR, *MODEL, *RECIPE)
+
+    def trained(self, encoding: str) -> Path:
+        """Folder with ``checkpoint_last.pt`` and ``log``, the output of its training."""
+        folder = self.folder / f"trained.{encoding}"
+        with self._once(folder.name):
+            if not (folder / "log").exists():
+                done = self.train(encoding, folder, "--max-update", UPDATES, *ONE_CHECKPOINT)
+                (folder / "log").write_text(done.ok().stdout, encoding="utf-8", newline="")
+        return folder
+
+    def checkpoint(self, encoding: str) -> Path:
+        return self.trained(encoding) / "checkpoint_last.pt"
+
+    def generate(self, encoding: str, *more: Any, **options: Any) -> Done:
+        """fairseq-generate of the test set with the trained model."""
+        path = ("--path", self.checkpoint(encoding), *USER_DIR, *BATCHES, *SEARCH)
+        return self.run("generate", self.bin, *path, *more, **options)

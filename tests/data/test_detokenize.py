@@ -1,0 +1,56 @@
+"""Model output back to text."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from diet_mt.data import detokenize, moses, subwords
+
+
+class _Standard:
+    """A standard stream of bytes."""
+
+    def __init__(self, content: bytes = b"") -> None:
+        self.buffer = io.BytesIO(content)
+
+
+def _run(monkeypatch: pytest.MonkeyPatch, content: bytes, lang: str) -> tuple[int, bytes]:
+    out = _Standard()
+    monkeypatch.setattr(sys, "stdin", _Standard(content))
+    monkeypatch.setattr(sys, "stdout", out)
+    status = detokenize.main([lang])
+    return status, out.buffer.getvalue()
+
+
+def test_pieces_are_joined_and_tokens_attached() -> None:
+    line = "Der grün @-@ wei@@ ße Hu@@ nd bel@@ lt , &quot; laut &quot; ."
+    assert detokenize.to_text(line, "de") == 'Der grün-weiße Hund bellt, "laut".'
+    assert detokenize.to_text("It is the dog &apos;s b@@ one .", "en") == "It is the dog's bone."
+
+
+def test_every_stage_back_and_forth(tmp_path: Path) -> None:
+    text = 'Die wohl-bekannte Frau ruft ihn an, weil sie "ihn" braucht!'
+    tokens = moses.tokenize(text, "de")
+    (tmp_path / "train").write_text(tokens + "\n" + tokens + "\n", encoding="utf-8")
+    subwords.learn([tmp_path / "train"], tmp_path / "codes", 10)
+    pieces = subwords.load(tmp_path / "codes").process_line(tokens)
+    assert "@@ " in pieces
+    assert detokenize.to_text(pieces, "de") == text
+
+
+def test_lines_keep_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    status, out = _run(monkeypatch, "ei@@ ns .\n\nz\u2028wei\n<unk> drei".encode(), "de")
+    assert status == 0
+    assert out.decode().split("\n") == ["eins.", "", "z wei", "<unk> drei", ""]
+
+
+def test_invalid_text_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _ = _run(monkeypatch, b"gut\n\xff\n", "de")
+    assert status == 2
+    assert capsys.readouterr().err == "error: standard input, line 2: not valid UTF-8\n"

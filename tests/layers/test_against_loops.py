@@ -1,0 +1,201 @@
+"""Every attention module of a built model against the loops of ``tests/oracle.py``.
+
+What goes into a module is recorded while the whole model runs; the loops get that, the raw weights
+and the lengths of the sentences, and must arrive at what came out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from diet_mt import attention
+from diet_mt.layers.offsets import LayerOffsets
+from diet_mt.models.diet_transformer import DietTransformerModel
+
+from .. import oracle
+from ..toy import (
+    KINDS,
+    SIZES,
+    SOURCE_LENGTHS,
+    Call,
+    attention_bias,
+    attention_calls,
+    build,
+    collate,
+    every_encoding,
+    real,
+    sources,
+    targets,
+)
+
+# float64 throughout, sums of at most 20 terms of order 1: only the order of the sums differs.
+ROUNDING = 1e-11
+
+
+def numbers(tensor: Tensor) -> oracle.Array:
+    return tensor.detach().numpy()
+
+
+def raw_tables(module: nn.Module | None) -> dict[str, oracle.Array]:
+    if module is None:
+        return {}
+    return {name: numbers(parameter) for name, parameter in module.named_parameters()}
+
+
+def raw_projections(module: nn.Module) -> oracle.Projections:
+    layers = [getattr(module, f"{name}_proj") for name in ("q", "k", "v", "out")]
+    return oracle.Projections(*((numbers(x.weight), numbers(x.bias)) for x in layers))
+
+
+def visible_keys(kind: str) -> Callable[[int, int, int], bool]:
+    """Sources are masked where they end; in decoder self-attention a query sees what precedes it.
+
+    No mask for the padding of targets: it stands behind every real query.
+    """
+    if kind == "decoder":
+        return lambda b, i, j: j <= i
+    return lambda b, i, j: j < SOURCE_LENGTHS[b]
+
+
+def expected(
+    model: DietTransformerModel, encoding: str, sharing: str | None, place: tuple[str, int], call: Call
+) -> tuple[Tensor, Tensor]:
+    """Output (T, B, E) and weights (B, H, T, S) of the loops."""
+    kind, layer = place
+    stack = "encoder" if kind == "encoder" else "decoder"
+    longest = SIZES["max_target_positions" if kind == "decoder" else "max_source_positions"]
+    width, heads = SIZES[f"{stack}_embed_dim"], SIZES[f"{stack}_attention_heads"]
+    divisor = width if model.cfg.attention_scale == "model" else width // heads
+    tables = raw_tables(attention_bias(model, kind))
+
+    def term(h: int, i: int, j: int) -> float:
+        return oracle.TERMS[encoding](tables, sharing, oracle.Place(layer, h, i, j, longest))
+
+    out, weights = oracle.attention(
+        numbers(call.query),
+        numbers(call.key),
+        raw_projections(call.module),
+        heads=heads,
+        scale=divisor**-0.5,
+        term=term,
+        visible=visible_keys(kind),
+    )
+    return torch.from_numpy(out), torch.from_numpy(weights)
+
+
+@pytest.mark.parametrize(
+    ("fused", "side", "scale"),
+    [(False, "left", "head"), (True, "right", "head"), (False, "right", "model")],
+    ids=["own-left-head", "fused-right-head", "own-right-model"],
+)
+@every_encoding
+def test_every_attention_module_equals_the_loops(
+    encoding: str,
+    sharing: str | None,
+    fused: bool,
+    side: str,
+    scale: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(attention, "_fused_pays", lambda *_: fused)
+    model = build(encoding, sharing, attention_scale=scale)
+    with attention_calls(model) as calls:
+        model(collate(sources(), side), None, collate(targets()))
+    assert sorted(calls) == sorted(
+        [("encoder", n) for n in range(2)] + [(k, n) for n in range(3) for k in ("decoder", "cross")]
+    )
+    with_weights = []
+    for place, call in calls.items():
+        out, weights = expected(model, encoding, sharing, place, call)
+        assert call.output.shape == out.shape
+        torch.testing.assert_close(call.output, out, rtol=0, atol=ROUNDING, msg=lambda m: f"{place}: {m}")
+        if call.weights is not None:
+            by_head = call.weights.transpose(0, 1)  # (B, H, T, S)
+            torch.testing.assert_close(by_head, weights, rtol=0, atol=ROUNDING)
+            with_weights.append(place)
+    assert with_weights == [("cross", 2)], "in training only the last cross-attention is asked"
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@every_encoding
+def test_the_input_of_each_stack_equals_the_formula(
+    encoding: str, sharing: str | None, side: str
+) -> None:
+    """Embedding times sqrt(E), plus the term of the position counted from the first real token."""
+    model = build(encoding, sharing)
+    rows, outputs = sources(), targets()
+    with attention_calls(model) as calls:
+        model(collate(rows, side), None, collate(outputs, side))
+    for kind, stack, sentences in (
+        ("encoder", model.encoder, rows),
+        ("decoder", model.decoder, outputs),
+    ):
+        found = real(calls[kind, 0].query.transpose(0, 1), sentences)
+        tables = raw_tables(stack.embed_positions)
+        words = stack.embed_tokens.weight
+        width = words.size(1)
+        for sentence, vectors in zip(sentences, found, strict=True):
+            for position, token in enumerate(sentence):
+                term = [oracle.INPUTS[encoding](tables, position, c, width) for c in range(width)]
+                by_hand = words[token] * width**0.5 + torch.tensor(term, dtype=torch.float64)
+                # Sinusoids are kept in float32: half a unit of 1 is 6e-8.
+                torch.testing.assert_close(vectors[position], by_hand, rtol=0, atol=1e-7)
+
+
+class Attention(nn.Module):
+    """One attention layer of a built stack with its term and a mask, as a function of tensors."""
+
+    def __init__(self, model: DietTransformerModel, kind: str, layer: int) -> None:
+        super().__init__()
+        stack = model.encoder if kind == "encoder" else model.decoder
+        module = stack.layers[layer]
+        self.attention = module.encoder_attn if kind == "cross" else module.self_attn
+        self.bias = attention_bias(model, kind)
+        self.term = stack.embed_positions
+        self.layer = layer
+
+    def forward(self, query: Tensor, source: Tensor, mask: Tensor) -> Tensor:
+        """``query`` (T, B, E), ``source`` (S, B, E'), ``mask`` (B, S) -> (T, B, E)."""
+        if self.term is not None:
+            query = query + self.term.rows(0, query.size(0)).transpose(0, 1)
+        bias = None if self.bias is None else self.bias(0, query.size(0), source.size(0))
+        offsets = LayerOffsets(bias, mask[:, None, None]).of(self.layer)
+        out: Tensor = self.attention(query, source, source, offsets, need_weights=False)[0]
+        return out
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@every_encoding
+def test_gradients_of_inputs_and_tables(encoding: str, sharing: str | None, kind: str) -> None:
+    """torch.autograd.gradcheck: against finite differences, in float64."""
+    model = build(encoding, sharing)
+    probe = Attention(model, kind, layer=1)
+    tables = {
+        name: parameter.detach().clone().requires_grad_()
+        for name, parameter in probe.named_parameters()
+        if name.startswith(("bias.", "term."))
+    }
+    stack = "encoder" if kind == "encoder" else "decoder"
+    length, batch = 3, 2
+    query = torch.randn(length, batch, SIZES[f"{stack}_embed_dim"], dtype=torch.float64)
+    source = query
+    if kind == "cross":
+        source = torch.randn(4, batch, SIZES["encoder_embed_dim"], dtype=torch.float64)
+    mask = torch.zeros(batch, source.size(0), dtype=torch.float64)
+    mask[1, -1] = -torch.inf
+
+    def run(*given: Tensor) -> Any:
+        q, rest = given[0], given[1:]
+        s = q if kind != "cross" else rest[0]
+        values = rest if kind != "cross" else rest[1:]
+        swapped = dict(zip(tables, values, strict=True))
+        return torch.func.functional_call(probe, swapped, (q, s, mask))
+
+    inputs = [query] if kind != "cross" else [query, source]
+    given = [x.clone().requires_grad_() for x in inputs] + list(tables.values())
+    assert torch.autograd.gradcheck(run, given)

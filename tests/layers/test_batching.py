@@ -1,0 +1,210 @@
+"""A sentence's outputs do not depend on padding or on the batch that it travels in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from diet_mt.errors import UserError
+
+from ..toy import (
+    PAD,
+    SIZES,
+    SOURCE_LENGTHS,
+    both_norms,
+    build,
+    collate,
+    every_encoding,
+    real,
+    sources,
+    targets,
+)
+
+# float64; a wider batch adds zeros, in another order.
+ROUNDING = 1e-10
+
+
+def close(found: Tensor, expected: Tensor) -> None:
+    assert found.shape == expected.shape
+    torch.testing.assert_close(found, expected, rtol=0, atol=ROUNDING)
+
+
+# Sides of source and target, and columns of padding beyond the longest sentence.
+LAYOUTS = [("left", "right", 0), ("left", "left", 0), ("right", "right", 2), ("left", "left", 3)]
+
+
+@pytest.mark.parametrize(("source_side", "target_side", "extra"), LAYOUTS)
+@both_norms
+@every_encoding
+def test_alone_equals_together(
+    encoding: str,
+    sharing: str | None,
+    norm: dict[str, Any],
+    source_side: str,
+    target_side: str,
+    extra: int,
+) -> None:
+    model = build(encoding, sharing, **norm)
+    rows, outputs = sources(), targets()
+    source = collate(rows, source_side, width=7 + extra)
+    logits, more = model(source, None, collate(outputs, target_side, width=6 + extra))
+    encoded = model.encoder(source, None)["encoder_out"][0].transpose(0, 1)
+    together = zip(
+        real(encoded, rows),  # right-padded, whatever came in
+        real(logits, outputs, target_side),
+        real(more["attn"][0], outputs, target_side),
+        strict=True,
+    )
+    for number, (states, words, attn) in enumerate(together):
+        one, previous = torch.tensor([rows[number]]), torch.tensor([outputs[number]])
+        alone, alone_more = model(one, None, previous)
+        close(words, alone[0])
+        close(states, model.encoder(one, None)["encoder_out"][0][:, 0])
+        columns = real(attn.T.unsqueeze(0), [rows[number]], source_side)[0].T
+        close(columns, alone_more["attn"][0][0])
+        # A weight for each source token, none for padding.
+        close(attn.sum(-1), torch.ones(len(outputs[number]), dtype=torch.float64))
+        assert attn.shape == (len(outputs[number]), 7 + extra)
+
+
+@both_norms
+@every_encoding
+def test_a_row_of_padding_alone_harms_nobody(
+    encoding: str, sharing: str | None, norm: dict[str, Any]
+) -> None:
+    """Finite outputs and gradients, and the other rows as they were."""
+    model = build(encoding, sharing, **norm)
+    source, previous = collate(sources(), "left"), collate(targets(), "left")
+    before, _ = model(source, None, previous)
+    others = [0, 1, 2, 4]
+    source[3], previous[3] = PAD, PAD
+    after, more = model(source, None, previous)
+    close(after[others], before[others])
+    for values in (after, more["attn"][0], *more["inner_states"]):
+        assert torch.isfinite(values).all()
+    after.square().sum().backward()
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None:
+            assert torch.isfinite(parameter.grad).all(), name
+
+
+@every_encoding
+def test_a_gradient_does_not_reach_padding(encoding: str, sharing: str | None) -> None:
+    """What a real token computes has no gradient towards the embedding of a padded column."""
+    model = build(encoding, sharing)
+    rows = sources()
+    source = collate(rows, "left")
+    embedded = torch.randn(*source.shape, SIZES["encoder_embed_dim"], dtype=torch.float64)
+    embedded.requires_grad_()
+    states = model.encoder(source, None, token_embeddings=embedded)["encoder_out"][0]
+    torch.cat(real(states.transpose(0, 1), rows)).sin().sum().backward()
+    assert embedded.grad is not None
+    assert torch.equal(embedded.grad.any(-1), source.ne(PAD))
+
+
+@every_encoding
+def test_given_token_embeddings_follow_their_tokens(encoding: str, sharing: str | None) -> None:
+    """``token_embeddings`` are aligned with the batch as it came, here with padding on the left."""
+    model = build(encoding, sharing)
+    source = collate(sources(), "left")
+    looked_up = model.encoder.embed_tokens(source)
+    close(
+        model.encoder(source, None, token_embeddings=looked_up)["encoder_out"][0],
+        model.encoder(source, None)["encoder_out"][0],
+    )
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@every_encoding
+def test_shapes_of_everything_that_the_encoder_returns(
+    encoding: str, sharing: str | None, side: str
+) -> None:
+    rows = sources()
+    out = build(encoding, sharing).encoder(collate(rows, side), None, return_all_hiddens=True)
+    assert out["encoder_out"][0].shape == (7, 5, 12)
+    assert [states.shape for states in out["encoder_states"]] == [(7, 5, 12)] * 3
+    assert torch.equal(out["encoder_states"][-1], out["encoder_out"][0])
+    assert out["encoder_embedding"][0].shape == (5, 7, 12)
+    assert torch.equal(out["encoder_padding_mask"][0], collate(rows).eq(PAD))
+    assert out["source_offsets"][0].shape == (5, 1, 1, 7)
+    assert out["src_lengths"][0].tolist() == [[length] for length in SOURCE_LENGTHS]
+    if side == "left":
+        assert out["source_columns"][0].shape == (5, 7)
+    else:
+        assert out["source_columns"] == []
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@every_encoding
+def test_shapes_of_everything_that_the_decoder_returns(
+    encoding: str, sharing: str | None, side: str
+) -> None:
+    model = build(encoding, sharing)
+    source, previous = collate(sources(), "left"), collate(targets(), side)
+    logits, more = model(source, None, previous)
+    assert logits.shape == (5, 6, 44)
+    assert more["attn"][0].shape == (5, 6, 7)
+    assert [states.shape for states in more["inner_states"]] == [(6, 5, 18)] * 4
+    features, _ = model.extract_features(source, None, previous)
+    assert features.shape == (5, 6, 18)
+    close(model.decoder.output_layer(features), logits)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@every_encoding
+def test_alignment_asks_one_layer_and_some_heads(
+    encoding: str, sharing: str | None, side: str
+) -> None:
+    model = build(encoding, sharing).eval()
+    source, previous = collate(sources(), "left"), collate(targets(), side)
+
+    def weights(**asked: int) -> Tensor:
+        attn: Tensor = model(source, None, previous, **asked)[1]["attn"][0]
+        return attn
+
+    last, first = weights(), weights(alignment_layer=0)
+    close(last, weights(alignment_layer=2))
+    assert not torch.allclose(last, first)
+    one_head = weights(alignment_layer=0, alignment_heads=1)
+    assert not torch.allclose(one_head, first)
+    close(weights(alignment_layer=0, alignment_heads=2), first)
+
+
+@every_encoding
+def test_full_context_lets_targets_see_what_follows(encoding: str, sharing: str | None) -> None:
+    """``full_context_alignment``: without the causal mask, but never into the padding."""
+    model = build(encoding, sharing)
+    source, outputs = collate(sources()), targets()
+    previous = collate(outputs)
+
+    def run(tokens: Tensor, full: bool) -> Tensor:
+        logits: Tensor = model(source, None, tokens, full_context_alignment=full)[0]
+        return logits
+
+    changed = previous.clone()
+    changed[1, 5] = 4 if changed[1, 5] != 4 else 5  # row 1 is the longest
+    close(run(previous, False)[1, :5], run(changed, False)[1, :5])
+    assert not torch.allclose(run(previous, True)[1, :5], run(changed, True)[1, :5])
+    wider = run(collate(outputs, width=8), True)
+    for one, other in zip(real(run(previous, True), outputs), real(wider, outputs), strict=True):
+        close(one, other)
+
+
+@pytest.mark.parametrize(("source_length", "target_length"), [(11, 10), (12, 4), (4, 11)])
+@every_encoding
+def test_sentences_up_to_the_longest_position_and_not_beyond(
+    encoding: str, sharing: str | None, source_length: int, target_length: int
+) -> None:
+    """n_S = 11 and n_T = 10."""
+    model = build(encoding, sharing)
+    assert model.max_positions() == (11, 10)
+    given = torch.full((1, source_length), 5), None, torch.full((1, target_length), 5)
+    if encoding == "none" or (source_length <= 11 and target_length <= 10):
+        assert torch.isfinite(model(*given)[0]).all()
+    else:
+        option = "--max-source-positions or --max-target-positions"
+        with pytest.raises(UserError, match=rf"tokens is longer than .* positions .*{option}"):
+            model(*given)

@@ -1,0 +1,145 @@
+"""DIET-ABS: rows of P_Q are queries, rows of P_K keys, and their products the term."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from diet_mt.errors import UserError
+from diet_mt.positions import AttentionShape, DietAbs
+from diet_mt.positions.diet_abs import INIT_STD, DietAbsBias
+
+from ..toy import sharing_modes
+
+L, H, T, S, D, R = 2, 3, 5, 7, 4, 6
+N_T, N_S = 9, 11
+SHAPE = AttentionShape(L, H, D, N_T, N_S)
+
+
+def with_tables(bias: DietAbsBias, query: list[list[float]], key: list[list[float]]) -> DietAbsBias:
+    """Fills the tables of the first layer and head."""
+    with torch.no_grad():
+        bias.layers[0].query[0].copy_(torch.tensor(query))
+        bias.layers[0].key[0].copy_(torch.tensor(key))
+    return bias
+
+
+QUERY_ROWS = [[1.0, 2], [3, 0], [0, -1], [2, 1]]
+KEY_ROWS = [[1.0, 0], [0, 1], [2, 1], [-1, 3]]
+PRODUCT = [
+    [1.0, 2, 4, 5],
+    [3.0, 0, 6, -3],
+    [0.0, -1, -1, -3],
+    [2.0, 1, 5, 1],
+]
+
+
+def test_self_attention_by_hand() -> None:
+    bias = with_tables(
+        DietAbsBias(AttentionShape(1, 1, D, 4, 4), "none", 2), QUERY_ROWS, KEY_ROWS
+    )
+    assert bias(0, 4, 4).tolist() == [[PRODUCT]]
+
+
+def test_cross_attention_by_hand() -> None:
+    """Two target and three source positions."""
+    shape = AttentionShape(1, 1, D, 2, 3)
+    bias = with_tables(DietAbsBias(shape, "none", 2), QUERY_ROWS[:2], KEY_ROWS[:3])
+    by_hand = [
+        [1.0, 2, 4],
+        [3.0, 0, 6],
+    ]
+    assert bias(0, 2, 3).tolist() == [[by_hand]]
+
+
+def test_rows_of_later_queries_by_hand() -> None:
+    """Queries 2 and 3 over three keys."""
+    bias = with_tables(
+        DietAbsBias(AttentionShape(1, 1, D, 4, 4), "none", 2), QUERY_ROWS, KEY_ROWS
+    )
+    by_hand = [
+        [0.0, -1, -1],
+        [2.0, 1, 5],
+    ]
+    assert bias(2, 2, 3).tolist() == [[by_hand]]
+    assert bias(3, 1, 3).tolist() == [[by_hand[1:]]]
+
+
+@pytest.mark.parametrize("sharing", sharing_modes("diet-abs"))
+@pytest.mark.parametrize(
+    ("start", "queries", "keys"),
+    [(0, T, S), (0, S, T), (4, T, S), (0, 1, 1), (0, 1, S), (0, T, 1), (8, 1, 11), (0, 9, 11)],
+)
+def test_every_entry_by_layer_head_and_position(
+    sharing: str, start: int, queries: int, keys: int
+) -> None:
+    bias = DietAbsBias(SHAPE, sharing, R)
+    layers = 1 if sharing == "layer-wise" else L
+    heads = 1 if sharing == "head-wise" else H
+    with torch.no_grad():
+        # Two columns are enough to tell all four: the first factor of the product names the
+        # query, the second layer, head and key.
+        for layer, table in enumerate(bias.tables()):
+            head = torch.arange(heads)[:, None]
+            table.query.zero_()[..., 0] = 1.0 + torch.arange(N_T)
+            table.key.zero_()[..., 0] = 100.0 * layer + 20 * head + 1 + torch.arange(N_S)
+    out = bias(start, queries, keys)
+    assert out.shape == (layers, heads, queries, keys)
+    for layer in range(layers):
+        for h in range(heads):
+            for i in range(queries):
+                for j in range(keys):
+                    expected = (1 + start + i) * (100 * layer + 20 * h + 1 + j)
+                    assert out[layer, h, i, j].item() == expected
+
+
+@pytest.mark.parametrize(("rank", "width"), [(None, D), (1, 1), (R, R)])
+def test_the_rank_is_the_head_size_unless_given(rank: int | None, width: int) -> None:
+    bias = DietAbs(rank=rank).attention_bias(SHAPE)
+    assert bias.shared is not None
+    assert bias.shared.query.shape == (H, N_T, width)
+    assert bias.shared.key.shape == (H, N_S, width)
+
+
+def test_both_factors_start_small_and_away_from_zero() -> None:
+    """Each is the gradient of the other: at 0 neither would ever move."""
+    bias = DietAbsBias(AttentionShape(1, 8, 64, 64, 64), "none", 64)
+    for table in (bias.layers[0].query, bias.layers[0].key):
+        # 32,768 draws: their standard deviation is off by less than 2% (five times 0.4%).
+        assert table.std().item() == pytest.approx(INIT_STD, rel=0.02)
+    # 64 products of standard deviation 0.0004 each: 0.0032, five of which leave room.
+    assert bias(0, 64, 64).abs().max() < 0.02
+
+
+def test_products_are_summed_in_float32_in_a_half_precision_model() -> None:
+    """4096 and 32 times 1/64: half precision has steps of 4 there."""
+    bias = DietAbsBias(AttentionShape(1, 1, D, 2, 2), "none", 33).half()
+    with torch.no_grad():
+        for table in (bias.layers[0].query, bias.layers[0].key):
+            table.fill_(0.125)
+            table[..., 0] = 64.0
+    out = bias(0, 2, 2)
+    assert out.dtype == torch.float32
+    assert out.unique().tolist() == [4096.5]
+
+
+def test_autocast_leaves_the_product_in_float32() -> None:
+    bias = DietAbsBias(SHAPE, "none", R)
+    exact = bias(0, T, S)
+    with torch.autocast("cpu", torch.bfloat16):
+        cast = bias(0, T, S)
+    assert cast.dtype == torch.float32
+    assert torch.equal(cast, exact)
+
+
+@pytest.mark.parametrize(("start", "queries", "keys"), [(0, 10, 11), (9, 1, 5), (0, 5, 12)])
+def test_positions_beyond_the_tables_are_refused(start: int, queries: int, keys: int) -> None:
+    bias = DietAbsBias(SHAPE, "none", R)
+    with pytest.raises(UserError, match=r"--max-source-positions.*--max-target-positions"):
+        bias(start, queries, keys)
+
+
+def test_defaults_of_the_scheme() -> None:
+    """Layers share (tables 6 and 9)."""
+    assert DietAbs().attention_bias(SHAPE).sharing == "layer-wise"
+    assert DietAbs().input_term(N_S, H * D) is None
