@@ -6,7 +6,6 @@
 # what has its name is whole, and a stage whose result is there is skipped.
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-export PYTHONPATH="$ROOT${PYTHONPATH:+:$PYTHONPATH}"
 export PYTHONUTF8=1 TQDM_DISABLE=1
 
 say() { printf '%s\n' "$*" >&2; }
@@ -35,14 +34,14 @@ print(*(name for name in sys.argv[1:] if find_spec(name) is None))' "$@")
   [ -z "$missing" ] || die "$PYTHON has no module $missing; install the project's requirements"
 }
 
-# py MODULE ARGUMENT...: one of our modules, or fairseq's.
-py() { "$PYTHON" -m "$@"; }
+# data MODULE ARGUMENT...: a command of diet_mt.data.
+data() { "$PYTHON" "$ROOT/data-prep/run.py" "$@"; }
 
 # check_setup: the programs are there, and OUT belongs to the settings it was begun with.
 check_setup() {
   local now="$SRC-$TGT BPE_MERGES=$BPE_MERGES${SETTINGS:+ $SETTINGS}" before
   need od du wc
-  need_python diet_mt fairseq_cli sacremoses subword_nmt
+  need_python fairseq_cli sacremoses subword_nmt
   [[ $BPE_MERGES =~ ^[1-9][0-9]*$ ]] || die "BPE_MERGES must be a positive number, got '$BPE_MERGES'"
   [[ $WORKERS =~ ^[1-9][0-9]*$ ]] || die "WORKERS must be a positive number, got '$WORKERS'"
   mkdir -p "$OUT"
@@ -82,18 +81,18 @@ size_of() {
   fi
 }
 
-make_tok() { py diet_mt.data.moses --workers "$WORKERS" "$OUT/raw" "$1" "$SRC" "$TGT"; }
+make_tok() { data moses --workers "$WORKERS" "$OUT/raw" "$1" "$SRC" "$TGT"; }
 
 make_codes() {
-  py diet_mt.data.subwords learn --merges "$BPE_MERGES" --out "$1" \
+  data subwords learn --merges "$BPE_MERGES" --out "$1" \
     "$OUT/tok/train.$SRC" "$OUT/tok/train.$TGT"
 }
 
-make_bpe() { py diet_mt.data.subwords apply --codes "$OUT/bpe.codes" "$OUT/tok" "$1" "$SRC" "$TGT"; }
+make_bpe() { data subwords apply --codes "$OUT/bpe.codes" "$OUT/tok" "$1" "$SRC" "$TGT"; }
 
 make_bin() {
   local log=$OUT/preprocess.log
-  py fairseq_cli.preprocess --source-lang "$SRC" --target-lang "$TGT" --joined-dictionary \
+  "$PYTHON" -m fairseq_cli.preprocess --source-lang "$SRC" --target-lang "$TGT" --joined-dictionary \
     --trainpref "$OUT/bpe/train" --validpref "$OUT/bpe/valid" --testpref "$OUT/bpe/test" \
     --destdir "$1" --workers "$WORKERS" >"$log" 2>&1 ||
     die "fairseq-preprocess failed: $(tail -n 1 "$log") (all of it in $log)"

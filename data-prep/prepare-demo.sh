@@ -3,7 +3,7 @@
 #
 # Makes    $OUT/raw, tok, bpe.codes, bpe and bin, as prepare-multi30k.sh does
 # From     diet_mt/data/word_order.py: nothing is downloaded
-# Example  data-prep/prepare-demo.sh        or        TRAIN=50000 OUT=data/demo50k data-prep/...
+# Example  data-prep/prepare-demo.sh        or        TRAIN_PAIRS=50000 OUT=data/demo50k data-prep/...
 # Takes    half a minute, 20 MB of disk
 # Licence  as this project
 set -euo pipefail
@@ -11,23 +11,23 @@ set -euo pipefail
 SRC=en
 TGT=de
 OUT=${OUT:-data/demo.en-de}
-TRAIN=${TRAIN:-20000}
-VALID=${VALID:-500}
-TEST=${TEST:-500}
-SEED=${SEED:-1}
+TRAIN_PAIRS=${TRAIN_PAIRS:-20000}
+VALID_PAIRS=${VALID_PAIRS:-500}
+TEST_PAIRS=${TEST_PAIRS:-500}
+CORPUS_SEED=${CORPUS_SEED:-1}
 BPE_MERGES=${BPE_MERGES:-1500}
 WORKERS=${WORKERS:-2}
 PYTHON=${PYTHON:-python3}
-SETTINGS="TRAIN=$TRAIN VALID=$VALID TEST=$TEST SEED=$SEED"
+SETTINGS="pairs=$TRAIN_PAIRS+$VALID_PAIRS+$TEST_PAIRS seed=$CORPUS_SEED"
 
 # shellcheck source=data-prep/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 make_raw() {
-  py diet_mt.data.word_order --out "$1" \
-    --train "$TRAIN" --valid "$VALID" --test "$TEST" --seed "$SEED"
+  data word_order --out "$1" \
+    --train "$TRAIN_PAIRS" --valid "$VALID_PAIRS" --test "$TEST_PAIRS" --seed "$CORPUS_SEED"
 }
 
 check_setup
 stage raw make_raw
-prepare "$TRAIN" "$VALID" "$TEST"
+prepare "$TRAIN_PAIRS" "$VALID_PAIRS" "$TEST_PAIRS"

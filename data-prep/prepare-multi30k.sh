@@ -20,9 +20,10 @@ BPE_MERGES=${BPE_MERGES:-6000}
 WORKERS=${WORKERS:-2}
 PYTHON=${PYTHON:-python3}
 HERE=$(cd "$(dirname "$0")" && pwd)
-MANIFEST=${MANIFEST:-$HERE/multi30k.manifest}
-URL=${URL:-https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw}
-COUNTS=${COUNTS:-29000 1014 1000}
+MANIFEST=${MULTI30K_MANIFEST:-$HERE/multi30k.manifest}  # pins every file by its SHA-256
+URL=${MULTI30K_URL:-https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw}
+PAIRS=${MULTI30K_PAIRS:-29000 1014 1000}                # expected in train, valid and test
+SETTINGS=                                               # no others that OUT depends on
 
 # shellcheck source=data-prep/lib.sh
 . "$HERE/lib.sh"
@@ -31,7 +32,7 @@ COUNTS=${COUNTS:-29000 1014 1000}
 make_raw() {
   local origin=(--url "$URL") lang
   [ -z "${MULTI30K_DIR:-}" ] || origin=(--folder "$MULTI30K_DIR")
-  py diet_mt.data.fetch --manifest "$MANIFEST" "${origin[@]}" --out "$OUT/fetched" \
+  data fetch --manifest "$MANIFEST" "${origin[@]}" --out "$OUT/fetched" \
     {train,val,test_2016_flickr}.{"$SRC","$TGT"}
   mkdir -p "$1"
   for lang in "$SRC" "$TGT"; do
@@ -39,13 +40,13 @@ make_raw() {
     cp "$OUT/fetched/val.$lang" "$1/valid.$lang"
     cp "$OUT/fetched/test_2016_flickr.$lang" "$1/test.$lang"
   done
-  py diet_mt.data.corpus "$1" "$SRC" "$TGT" >/dev/null
-  rm -r "$OUT/fetched"
+  data corpus "$1" "$SRC" "$TGT" >/dev/null
 }
 
 [[ $PAIR =~ ^(en|de|cs)-(en|de|cs)$ && $SRC != "$TGT" ]] ||
   die "language pair '$PAIR': give two of en, de, cs, as in en-de"
 check_setup
 stage raw make_raw
-read -r -a counts <<<"$COUNTS"
-prepare "${counts[@]}"
+rm -rf "$OUT/fetched"
+read -r -a pairs <<<"$PAIRS"
+prepare "${pairs[@]}"

@@ -138,6 +138,16 @@ def _unpack(source: Path, text: Text, out: Path, *, hint: str) -> None:
         part.unlink(missing_ok=True)
 
 
+def _is_there(path: Path, text: Text) -> bool:
+    if not path.exists():
+        return False
+    with open(path, "rb") as file:
+        digest = hashlib.sha256()
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest() == text.sha256
+
+
 def _open(source: Path) -> BinaryIO:
     # A partial download is compressed too, whatever its name ends in: look at the first bytes.
     with open(source, "rb") as file:
@@ -161,7 +171,7 @@ def main(argv: list[str] | None = None) -> int:
         for name in args.names:
             if name not in texts:
                 raise UserError(f"{args.manifest}: does not list {name}")
-            if (args.out / name).exists():
+            if _is_there(args.out / name, texts[name]):
                 continue
             if args.folder is not None:
                 from_folder(args.folder, texts[name], args.out)

@@ -21,7 +21,8 @@ from ..errors import UserError
 from .clauses.english import english
 from .clauses.german import german
 from .clauses.plan import Sentence
-from .clauses.sample import Sampler, swapped
+from .clauses.sample import Sampler
+from .clauses.swap import swapped
 from .corpus import SPLITS, run, writing
 
 SHORTEST, LONGEST = 5, 20  # words in a sentence, on either side

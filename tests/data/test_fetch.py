@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -14,77 +12,31 @@ import pytest
 from diet_mt.data import fetch
 from diet_mt.errors import UserError
 
+from .server import Server, serving
+
 TEXT = "".join(f"Satz {n} über Wörter\n" for n in range(3000)).encode()
 PACKED = gzip.compress(TEXT, mtime=0)
 ITEM = fetch.Text("train.de", len(TEXT), hashlib.sha256(TEXT).hexdigest())
 
 
-class _Server(ThreadingHTTPServer):
-    """Serves ``content`` by path; ``cut`` bytes of a response, then the connection ends."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.content: dict[str, bytes] = {}
-        self.cut: int | None = None
-        self.ranges = True
-        self.requests: list[str] = []  # the Range of each, or empty
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/raw"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-
-    def do_GET(self) -> None:
-        server, wanted = self.server, self.headers.get("Range", "")
-        server.requests.append(wanted)
-        if self.path not in server.content:
-            self.send_error(404)
-            return
-        body, start = server.content[self.path], 0
-        if wanted and server.ranges:
-            start = int(wanted.removeprefix("bytes=").removesuffix("-"))
-            if start >= len(body):
-                self.send_error(416)
-                return
-            self.send_response(206)
-            self.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
-        else:
-            self.send_response(200)
-        self.send_header("Content-Length", str(len(body) - start))
-        self.end_headers()
-        self.wfile.write(body[start:] if server.cut is None else body[start : start + server.cut])
-
-    def log_message(self, *arguments: object) -> None:
-        pass
-
-
 @pytest.fixture
-def server() -> Iterator[_Server]:
-    served = _Server()
-    served.content["/raw/train.de.gz"] = PACKED
-    thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield served
-    served.shutdown()
-    thread.join()
-    served.server_close()
+def server() -> Iterator[Server]:
+    with serving({"train.de.gz": PACKED}) as running:
+        yield running
 
 
 def _names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_file_comes_unpacked_and_checked(server: _Server, tmp_path: Path) -> None:
+def test_a_file_comes_unpacked_and_checked(server: Server, tmp_path: Path) -> None:
     fetch.from_web(server.url + "/", ITEM, tmp_path)
     assert (tmp_path / "train.de").read_bytes() == TEXT
     assert _names(tmp_path) == ["train.de"]
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-def test_an_interrupted_download_continues(server: _Server, tmp_path: Path, ranges: bool) -> None:
+def test_an_interrupted_download_continues(server: Server, tmp_path: Path, ranges: bool) -> None:
     server.cut, server.ranges = 1000, ranges
     with pytest.raises(UserError, match=r"train\.de\.gz: download failed .* run again to continue"):
         fetch.from_web(server.url, ITEM, tmp_path)
@@ -97,7 +49,7 @@ def test_an_interrupted_download_continues(server: _Server, tmp_path: Path, rang
     assert _names(tmp_path) == ["train.de"]
 
 
-def test_a_download_that_was_complete_is_not_repeated(server: _Server, tmp_path: Path) -> None:
+def test_a_download_that_was_complete_is_not_repeated(server: Server, tmp_path: Path) -> None:
     (tmp_path / "train.de.gz.part").write_bytes(PACKED)
     fetch.from_web(server.url, ITEM, tmp_path)
     assert (tmp_path / "train.de").read_bytes() == TEXT
@@ -114,7 +66,7 @@ def test_a_download_that_was_complete_is_not_repeated(server: _Server, tmp_path:
     ],
 )
 def test_wrong_content_leaves_nothing_behind(
-    server: _Server, tmp_path: Path, content: bytes, what: str
+    server: Server, tmp_path: Path, content: bytes, what: str
 ) -> None:
     server.content["/raw/train.de.gz"] = content
     with pytest.raises(UserError, match=what) as caught:
@@ -123,7 +75,7 @@ def test_wrong_content_leaves_nothing_behind(
     assert _names(tmp_path) == []
 
 
-def test_a_missing_file_and_a_missing_server_are_named(server: _Server, tmp_path: Path) -> None:
+def test_a_missing_file_and_a_missing_server_are_named(server: Server, tmp_path: Path) -> None:
     del server.content["/raw/train.de.gz"]
     with pytest.raises(UserError, match=r"train\.de\.gz: the server answered 404"):
         fetch.from_web(server.url, ITEM, tmp_path)
@@ -153,13 +105,16 @@ def test_a_folder_without_the_file_or_with_another_one(tmp_path: Path) -> None:
     assert (tmp_path / "train.de").exists()  # the user's file is not ours to remove
 
 
-def test_the_command(server: _Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = tmp_path / "manifest"
     manifest.write_text(f"# name, bytes, sha256\n{ITEM.name}\t{ITEM.size}\t{ITEM.sha256}\n")
     arguments = ["--manifest", str(manifest), "--url", server.url, "--out", str(tmp_path / "out")]
     assert fetch.main([*arguments, "train.de"]) == 0
     assert fetch.main([*arguments, "train.de"]) == 0
     assert len(server.requests) == 1  # nothing is downloaded twice
+    (tmp_path / "out" / "train.de").write_bytes(TEXT[5:])
+    assert fetch.main([*arguments, "train.de"]) == 0  # unless it is not what it should be
+    assert (tmp_path / "out" / "train.de").read_bytes() == TEXT
     capsys.readouterr()
     assert fetch.main([*arguments, "train.fr"]) == 2
     assert capsys.readouterr().err == f"error: {manifest}: does not list train.fr\n"

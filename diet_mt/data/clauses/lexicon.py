@@ -271,15 +271,19 @@ def _rows(table: str) -> list[list[str]]:
 
 
 def _noun(row: list[str], kind: str) -> Noun:
-    *english, gender, first = row[:4]
+    en, en_plural, gender, first, *others, pronoun = row
     forms = [first]
-    for form in row[4:7]:
+    for form in others:
         if form == "=":
             form = forms[-1]
         elif form.startswith("+"):
             form = forms[-1] + form[1:]
         forms.append(form)
-    return Noun(*english, gender, *forms, kind=kind, pronoun=row[7].strip("-"))
+    oblique, plural, plural_dative = forms[1:]
+    pronoun = pronoun.strip("-")
+    return Noun(
+        en, en_plural, gender, first, oblique, plural, plural_dative, kind=kind, pronoun=pronoun
+    )
 
 
 def _verb(row: list[str]) -> Verb:

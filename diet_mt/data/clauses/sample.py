@@ -3,7 +3,7 @@
 Two rules keep it so. An adverbial at the end belongs to the last clause: a clause that something
 follows (a relative clause on its object, a complement) has none at its end. And a pronoun has
 exactly one possible antecedent in the clause before. What German would say another way is left out:
-"not" where it would be "kein", "must not", which is not "muss nicht".
+"not" where it would be "kein", and "must not", which is not "muss nicht".
 """
 
 from __future__ import annotations
@@ -212,11 +212,10 @@ class Sampler:
     def _frequency(self, clause: Clause) -> str:
         word = self._pick((*FREQUENCIES, "not"))
         phrases = [clause.subject, clause.direct, clause.indirect]
-        if word == "not" and (
-            clause.tense == "must"  # "must not" is not "muss nicht"
-            or any(phrase and not phrase.definite for phrase in phrases)  # would be "kein"
-        ):
-            return "often"
+        if word in ("not", "never") and clause.tense == "must":
+            return "often"  # "must not" would be "darf nicht"
+        if word == "not" and any(phrase and not phrase.definite for phrase in phrases):
+            return "often"  # would be "kein"
         if any(isinstance(p, NounPhrase) and p.determiner == "every" for p in phrases):
             return "sometimes"  # "not every", "never every": neither language says it so
         return word
@@ -301,34 +300,3 @@ def _ends(clause: Clause) -> bool:
     """Whether the direct object is the last thing the clause says."""
     adverbials = clause.manner or clause.companion or clause.place or clause.time
     return not adverbials and not clause.indirect
-
-
-def swapped(sentence: Sentence) -> Sentence | None:
-    """The sentence with subject and object of its first clause in each other's place.
-
-    None where the verb does not take them the other way round, or nothing would change.
-    """
-    if isinstance(sentence, (Statement, Question)):
-        clause = _swapped(sentence.clause)
-        return clause and replace(sentence, clause=clause)
-    if isinstance(sentence, Coordinated):
-        clause = _swapped(sentence.first)
-        return clause and replace(sentence, first=clause)
-    if sentence.sub_first:
-        clause = _swapped(sentence.sub)
-        return clause and replace(sentence, sub=clause)
-    clause = _swapped(sentence.main)
-    return clause and replace(sentence, main=clause)
-
-
-def _swapped(clause: Clause) -> Clause | None:
-    subject, direct, verb = clause.subject, clause.direct, clause.verb
-    if not isinstance(subject, NounPhrase) or not isinstance(direct, NounPhrase):
-        return None
-    if subject.relative or direct.relative or clause.frequency == "not":
-        return None
-    if subject.noun.kind not in verb.object_kinds or direct.noun.kind not in verb.subject_kinds:
-        return None
-    if clause.front == "direct" and not subject.definite:
-        return None
-    return replace(clause, subject=direct, direct=subject)

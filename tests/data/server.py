@@ -1,0 +1,65 @@
+"""A web server on this machine, for downloads that go well and badly."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Server(ThreadingHTTPServer):
+    """Serves ``content`` by path; ``cut`` bytes of a response, then the connection ends."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.content: dict[str, bytes] = {}
+        self.cut: int | None = None
+        self.ranges = True
+        self.requests: list[str] = []  # the Range of each, or empty
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/raw"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        server, wanted = self.server, self.headers.get("Range", "")
+        server.requests.append(wanted)
+        if self.path not in server.content:
+            self.send_error(404)
+            return
+        body, start = server.content[self.path], 0
+        if wanted and server.ranges:
+            start = int(wanted.removeprefix("bytes=").removesuffix("-"))
+            if start >= len(body):
+                self.send_error(416)
+                return
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
+        else:
+            self.send_response(200)
+        self.send_header("Content-Length", str(len(body) - start))
+        self.end_headers()
+        self.wfile.write(body[start:] if server.cut is None else body[start : start + server.cut])
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+@contextmanager
+def serving(content: dict[str, bytes]) -> Iterator[Server]:
+    """Serves each file of ``content`` below ``/raw/`` while the context lasts."""
+    server = Server()
+    server.content = {f"/raw/{name}": data for name, data in content.items()}
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
