@@ -1,5 +1,13 @@
 """diet_mt: a fairseq plugin for one question: where should position information go?"""
 
+from importlib.util import find_spec
+
+if find_spec("fairseq") is None:
+    raise ModuleNotFoundError(
+        "diet_mt is a plugin of fairseq, which is not installed here; see "
+        "requirements/fairseq.txt, or run `make setup` in a checkout of diet-mt"
+    )
+
 from . import checkpoints, errors
 from . import models as models
 

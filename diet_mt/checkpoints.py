@@ -1,8 +1,8 @@
-"""fairseq's checkpoints, read without running code and never left half-written.
+"""fairseq's checkpoints: read without running code, never left half-written, gone on from exactly.
 
-Two functions of fairseq have no hook for either and are replaced when the plugin is imported, each
-by one that calls
-it: ``checkpoint_utils.load_checkpoint_to_cpu`` and ``PathManager.copy``.
+Three functions of fairseq have no hook for this and are replaced when the plugin is imported, each
+by one that calls it: ``checkpoint_utils.load_checkpoint_to_cpu``, ``PathManager.copy`` and
+``FairseqTask.get_batch_iterator``.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import argparse
 import functools
 import os
 import pickle
-from typing import Any, Callable, Dict, List, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 import torch
 from fairseq import checkpoint_utils
 from fairseq.file_io import PathManager
+from fairseq.tasks import FairseqTask
 
 from .errors import UserError
 
@@ -24,6 +25,10 @@ _Global = Union[Any, Tuple[Any, str]]
 
 # Set by torch.serialization's user to switch the safe loader off for the whole process.
 _UNSAFE_SWITCH = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
+
+# What torch's safe loader says where a file names a type or function that it does not allow. Its
+# other complaints are about files that make no sense.
+_REFUSALS = ("GLOBAL", "unrecognized function", "Can only ")
 
 
 def harmless_types() -> List[_Global]:
@@ -54,41 +59,43 @@ def load_safely(load: Callable[..., Dict[str, Any]]) -> Callable[..., Dict[str, 
             raise UserError(f"{_UNSAFE_SWITCH} is set: checkpoints could run code; unset it")
         try:
             return load(path, *args, **kwargs)
-        except pickle.UnpicklingError as error:
-            if "Weights only load failed" not in str(error):
-                raise UserError(
-                    f"{path}: not a checkpoint, or damaged ({_first_line(error)})"
-                ) from error
-            raise UserError(
-                f"{path}: refused, for it holds more than tensors, numbers and options, and could "
-                f"run code when loaded ({_offender(error)})"
-            ) from error
-        except (RuntimeError, EOFError) as error:
-            text = str(error)
-            if (
-                isinstance(error, EOFError)
-                or "PytorchStreamReader" in text
-                or "zip archive" in text
-            ):
-                raise UserError(
-                    f"{path}: cut short or not a checkpoint ({_first_line(error)}); use another "
-                    "checkpoint of the run"
-                ) from error
+        except OSError:
             raise
+        except Exception as error:
+            fault = _fault(error)
+            if fault is None:
+                raise
+            raise UserError(f"{path}: {fault}") from error
 
     return wrapped
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().split("\n")[0] or type(error).__name__).rstrip(".")
+def _fault(error: Exception) -> Optional[str]:
+    """What is wrong with the file, or None where ``error`` does not speak of the file."""
+    text = str(error)
+    if isinstance(error, pickle.UnpicklingError) and any(word in text for word in _REFUSALS):
+        return (
+            "refused, for it holds more than tensors, numbers and options, and could run code when "
+            f"loaded ({_offender(text)})"
+        )
+    if isinstance(error, EOFError) or "PytorchStreamReader" in text or "zip archive" in text:
+        reason = _first_line(error).split(". ")[0]
+        return f"cut short or not a checkpoint ({reason}); use another checkpoint of the run"
+    if isinstance(error, RuntimeError):
+        return None
+    # The reader takes any file for a checkpoint, and stumbles in it wherever it first makes no sense.
+    return f"not a checkpoint of fairseq, or damaged ({_first_line(error)})"
 
 
-def _offender(error: BaseException) -> str:
+def _first_line(error: Exception) -> str:
+    line = str(error).strip().split("\n")[0].rstrip(".")
+    return f"{type(error).__name__}: {line}" if line else type(error).__name__
+
+
+def _offender(text: str) -> str:
     """The line of torch's long message that names the type."""
-    lines = [
-        line.strip() for line in str(error).split("\n") if "GLOBAL" in line or "Unsupported" in line
-    ]
-    return lines[0].split(" was not an allowed")[0] if lines else _first_line(error)
+    line = next(line.strip() for line in text.split("\n") if any(w in line for w in _REFUSALS))
+    return line.split(" was not an allowed")[0].rstrip(".")
 
 
 def copy_whole(copy: Callable[..., Any]) -> Callable[..., Any]:
@@ -109,8 +116,34 @@ def copy_whole(copy: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+def batch_as_at_first(get_batch_iterator: Callable[..., Any]) -> Callable[..., Any]:
+    """``get_batch_iterator(task, dataset, ..., epoch=N)`` that makes the batches of epoch 1.
+
+    A task whose iterator serves all epochs makes its batches once and then only shuffles them.
+    fairseq-fixed seeds that with the epoch at which the process starts, so a run that continues in
+    epoch 5 had other batches than one that was never stopped.
+    """
+
+    @functools.wraps(get_batch_iterator)
+    def wrapped(task: FairseqTask, dataset: Any, *args: Any, **kwargs: Any) -> Any:
+        epoch = kwargs.get("epoch", 1)
+        every_epoch_anew = (
+            kwargs.get("disable_iterator_cache")
+            or kwargs.get("update_epoch_batch_itr")
+            or not task.can_reuse_epoch_itr(dataset)
+        )
+        if epoch <= 1 or every_epoch_anew or dataset in task.dataset_to_epoch_iter:
+            return get_batch_iterator(task, dataset, *args, **kwargs)
+        iterator = get_batch_iterator(task, dataset, *args, **{**kwargs, "epoch": 1})
+        dataset.set_epoch(epoch)
+        iterator.epoch = epoch
+        return iterator
+
+    return wrapped
+
+
 def install() -> None:
-    """Puts both replacements in place and allows :func:`harmless_types`; once, however often it is
+    """Puts the replacements in place and allows :func:`harmless_types`; once, however often it is
     called.
     """
     if hasattr(checkpoint_utils.load_checkpoint_to_cpu, "__wrapped__"):
@@ -118,3 +151,4 @@ def install() -> None:
     torch.serialization.add_safe_globals(harmless_types())
     checkpoint_utils.load_checkpoint_to_cpu = load_safely(checkpoint_utils.load_checkpoint_to_cpu)
     PathManager.copy = staticmethod(copy_whole(PathManager.copy))
+    FairseqTask.get_batch_iterator = batch_as_at_first(FairseqTask.get_batch_iterator)

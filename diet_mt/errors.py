@@ -16,7 +16,16 @@ _FAIRSEQ_MESSAGES = {
     "Dataset not found": "check path and subset, and that fairseq-preprocess has finished there",
     "Model file not found": "check --path",
     "Size of sample #": "or train with a larger --max-source-positions or --max-target-positions",
+    "The dataset is empty": "with few sentences, give --required-batch-size-multiple 1",
+    "--share-all-embeddings ": "or leave --share-all-embeddings out",
+    "--finetune-from-model ": "check the option",
+    "--path required": "give the checkpoint to read",
+    "Must specify batch size": "4096 tokens are a usual size",
 }
+# torch's message where weights and model differ, and how many characters of it are shown.
+_UNFIT = "Error(s) in loading state_dict"
+_LONGEST = 200
+_WRONG_PATH = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
 class UserError(ValueError):
@@ -33,11 +42,24 @@ def one_line(error: BaseException) -> Optional[str]:
     for link in _chain(error):
         if isinstance(link, UserError):
             return " ".join(str(link).split())
+        if str(link).startswith(_UNFIT):
+            return _unfit(str(link))
     text = " ".join(str(error).split())
     for start, hint in _FAIRSEQ_MESSAGES.items():
         if text.startswith(start):
             return f"{text}; {hint}"
-    return f"{text}; check the path" if isinstance(error, FileNotFoundError) else None
+    return f"{text}; check the path" if isinstance(error, _WRONG_PATH) else None
+
+
+def _unfit(text: str) -> str:
+    """torch lists every parameter that does not fit, which can be hundreds: the first will do."""
+    first = " ".join(text.split("\n")[1].split()) if "\n" in text else text
+    if len(first) > _LONGEST:
+        first = f"{first[:_LONGEST]} ..."
+    return (
+        f"the checkpoint does not fit the model: {first}; the model's options and the dictionaries "
+        "of the data must be those that it was trained with"
+    )
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

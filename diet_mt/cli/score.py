@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import hashlib
+import logging
 import sys
 from dataclasses import dataclass
 from importlib import metadata
@@ -33,8 +34,8 @@ from .trained import (
     system_of,
 )
 
-# The paper's decoding; the names of other results say how they were decoded.
-USUAL_BEAM, USUAL_LENPEN = 10, 0.6
+# What a hypothesis file's name does not mention.
+USUAL = {"subset": "test", "checkpoint": "checkpoint_best.pt", "beam": 10, "lenpen": 0.6}
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,12 @@ def score(hypotheses: list[str], references: list[str]) -> Scores:
     )
 
 
-def hypotheses_name(corpus: str, name: str, seed: int, beam: int, lenpen: float) -> str:
-    """Path of a hypothesis file, seen from the results folder."""
-    usual = (beam, lenpen) == (USUAL_BEAM, USUAL_LENPEN)
-    how = "" if usual else f".beam{beam}.lenpen{lenpen:g}"
-    return f"{corpus}/{name}.{seed}{how}.hyp.txt"
+def hypotheses_name(corpus: str, name: str, seed: int, **how: str | int | float) -> str:
+    """Path of a hypothesis file, seen from the results folder; ``how`` with the keys of USUAL."""
+    unusual = [
+        f".{key}-{str(how[key]).removesuffix('.pt')}" for key in USUAL if how[key] != USUAL[key]
+    ]
+    return f"{corpus}/{name}.{seed}{''.join(unusual)}.hyp.txt"
 
 
 def make_result(
@@ -116,7 +118,13 @@ def make_result(
         train_command=_train_command(args.checkpoint),
         generate_command=portable(generated),
         hypotheses=hypotheses_name(
-            corpus, args.system or training.arch, training.seed, beam, lenpen
+            corpus,
+            args.system or training.arch,
+            training.seed,
+            subset=args.subset,
+            checkpoint=args.checkpoint.name,
+            beam=beam,
+            lenpen=lenpen,
         ),
         hypotheses_sha256=hashlib.sha256(text.encode()).hexdigest(),
         references_sha256=sha256(references),
@@ -153,6 +161,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
 
     def body() -> None:
         pair = language_pair(args.data, args.subset)

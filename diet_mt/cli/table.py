@@ -12,7 +12,6 @@ The section of the README lies between the lines ``<!-- results:begin -->`` and
 from __future__ import annotations
 
 import argparse
-import re
 import shlex
 import sys
 from collections.abc import Iterable
@@ -23,11 +22,12 @@ from statistics import fmean
 from ..data.corpus import run
 from ..errors import UserError
 from ..models._architectures import SIZES
-from ..records import Result, read_results, write_text
+from ..records import Result, read_results
+from .readme import put_section
 from .rescore import kept_hypotheses
+from .score import USUAL
 from .trained import system_of
 
-BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 BASELINE = "sinusoidal"
 
 
@@ -88,13 +88,14 @@ def group(results: Iterable[Result]) -> list[Group]:
             _size(result.arch),
             result.beam,
             result.lenpen,
+            result.checkpoint,
         )
         seeds = places.setdefault(key, {}).setdefault(_name(result), {})
         if result.seed in seeds:
             raise UserError(f"two results of {_name(result)}, seed {result.seed}, {key[0]}")
         seeds[result.seed] = result
     groups = []
-    for (test_set, direction, sentences, _, beam, lenpen), names in places.items():
+    for (test_set, direction, sentences, _, beam, lenpen, checkpoint), names in places.items():
         rows = []
         for name, seeds in names.items():
             ordered = tuple(seeds[seed] for seed in sorted(seeds))
@@ -103,6 +104,8 @@ def group(results: Iterable[Result]) -> list[Group]:
         title = (
             f"{test_set}, {direction}, {sentences} sentences, beam {beam}, length penalty {lenpen}"
         )
+        if checkpoint != USUAL["checkpoint"]:
+            title += f", {checkpoint}"
         groups.append(Group(title, tuple(rows)))
     return groups
 
@@ -192,14 +195,6 @@ def _general(command: str) -> str:
     return shlex.join(words)
 
 
-def with_section(text: str, section: str, where: Path) -> str:
-    """``text`` with ``section`` between its two markers. Raises UserError without exactly those."""
-    pattern = re.compile(f"^{BEGIN}$.*?^{END}$", re.DOTALL | re.MULTILINE)
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or not pattern.search(text):
-        raise UserError(f"{where}: needs the lines '{BEGIN}' and '{END}', once and in this order")
-    return pattern.sub(lambda _: f"{BEGIN}\n\n{section.rstrip()}\n\n{END}", text)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="diet_mt.cli.table", description="results as a table")
     parser.add_argument("results", type=Path, nargs="+", help="files written by evaluate.sh")
@@ -223,20 +218,8 @@ def main(argv: list[str] | None = None) -> int:
             for path, rows in files.items():
                 for row in rows:
                     kept_hypotheses(path.parent, row)
-        if args.readme is None:
-            print((plain if args.plain else markdown)(groups), end="")
-            return
-        try:
-            old = args.readme.read_text(encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"{args.readme}: cannot be read ({error.strerror})") from None
-        new = with_section(old, markdown(groups), args.readme)
-        if args.check and new != old:
-            raise UserError(
-                f"{args.readme}: its table is not that of the results; run without --check"
-            )
-        if not args.check:
-            write_text(args.readme, new)
+        text = (plain if args.plain else markdown)(groups)
+        put_section(args.readme, "results", text, args.check)
 
     return run(body)
 

@@ -62,11 +62,6 @@ class PositionOptions(FairseqDataclass):
         },
     )
 
-    def __post_init__(self) -> None:
-        """No checks here: fairseq builds and merges this class several times before a model
-        exists.
-        """
-
 
 def _flat_fields() -> List[Tuple[str, Any, Any]]:
     """fairseq's Transformer options under the names that its command line gives them."""
@@ -107,16 +102,12 @@ DietTransformerConfig = dataclasses.make_dataclass(
 
 
 @dataclass
-class NestedConfig(TransformerConfig):
+class NestedConfig(PositionOptions, TransformerConfig):
     """fairseq's nested configuration with our options, as encoder, decoder and layers read it.
 
     ``positions`` is the encoding, built once from the options.
     """
 
-    position_encoding: str = "diet-rel"
-    position_sharing: Optional[str] = None
-    position_rank: Optional[int] = None
-    attention_scale: str = "head"
     positions: Optional[PositionEncoding] = None
 
     def signature(self) -> str:
@@ -130,6 +121,18 @@ class NestedConfig(TransformerConfig):
         return float(
             (width if self.attention_scale == "model" else width // stack.attention_heads) ** -0.5
         )
+
+
+def _too_small(cfg: NestedConfig) -> List[str]:
+    """A sentence for each size below 1."""
+    sizes = {
+        f"{side}-{name.replace('_', '-')}": getattr(stack, name)
+        for side, stack in (("encoder", cfg.encoder), ("decoder", cfg.decoder))
+        for name in ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
+    }
+    sizes["max-source-positions"] = cfg.max_source_positions
+    sizes["max-target-positions"] = cfg.max_target_positions
+    return [f"--{name} {size}: must be at least 1" for name, size in sizes.items() if size < 1]
 
 
 def nested_config(options: Any) -> NestedConfig:
@@ -147,12 +150,7 @@ def nested_config(options: Any) -> NestedConfig:
         for name, why in _REFUSED.items()
         if safe_getattr(options, name, None)
     ]
-    for side, stack in (("encoder", cfg.encoder), ("decoder", cfg.decoder)):
-        if stack.embed_dim % stack.attention_heads:
-            problems.append(
-                f"--{side}-embed-dim {stack.embed_dim} is not a multiple of "
-                f"--{side}-attention-heads {stack.attention_heads}"
-            )
+    problems += _size_problems(cfg)
     if cfg.attention_scale not in ATTENTION_SCALES:
         problems.append(
             f"--attention-scale {cfg.attention_scale}: choose from {', '.join(ATTENTION_SCALES)}"
@@ -167,3 +165,22 @@ def nested_config(options: Any) -> NestedConfig:
         raise UserError("; ".join(problems))
     cfg.no_token_positional_embeddings = True  # positions come from cfg.positions alone
     return cfg
+
+
+def _size_problems(cfg: NestedConfig) -> List[str]:
+    """A sentence for each size that no model can have."""
+    longest = ("max_source_positions", "max_target_positions")
+    sizes = {f"--{name.replace('_', '-')}": getattr(cfg, name) for name in longest}
+    problems = []
+    for side, stack in (("encoder", cfg.encoder), ("decoder", cfg.decoder)):
+        width, heads = stack.embed_dim, stack.attention_heads
+        sizes[f"--{side}-layers"] = stack.layers
+        sizes[f"--{side}-embed-dim"] = width
+        sizes[f"--{side}-attention-heads"] = heads
+        if heads > 0 and width % heads:
+            problems.append(
+                f"--{side}-embed-dim {width} is not a multiple of --{side}-attention-heads {heads}"
+            )
+    return [
+        f"{option} {size}: must be at least 1" for option, size in sizes.items() if size < 1
+    ] + problems

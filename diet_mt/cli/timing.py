@@ -1,0 +1,63 @@
+"""Comparing how long things take on a machine that is not always equally fast.
+
+Cases take turns, so that whatever slows the machine down for a while slows all of them, and ratios
+are taken within a round.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import quantiles
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Median and quartiles."""
+
+    median: float
+    low: float  # a quarter of the values lies below
+    high: float  # a quarter of the values lies above
+
+
+def spread(values: list[float]) -> Spread:
+    """Median and quartiles of at least one value."""
+    if len(values) == 1:
+        return Spread(values[0], values[0], values[0])
+    low, median, high = quantiles(values, n=4, method="inclusive")
+    return Spread(median, low, high)
+
+
+def interleaved(
+    cases: Mapping[str, Callable[[], None]],
+    *,
+    rounds: int,
+    warmup: int,
+    settle: Callable[[], None] = lambda: None,
+    clock: Callable[[], float] = time.perf_counter,
+    progress: Callable[[int], None] = lambda number: None,
+) -> dict[str, list[float]]:
+    """Seconds that each case took in each round, the warming-up rounds left out.
+
+    Another case begins each round. ``settle`` waits for work that was only handed over, as to a
+    GPU; ``progress`` hears of each round before it begins.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in cases}
+    names = list(cases)
+    for number in range(-warmup, rounds):
+        progress(number)
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            settle()
+            start = clock()
+            cases[name]()
+            settle()
+            if number >= 0:
+                seconds[name].append(clock() - start)
+    return seconds
+
+
+def ratio(ours: list[float], theirs: list[float]) -> Spread:
+    """Time of ours over theirs, round by round: below 1 is faster."""
+    return spread([one / other for one, other in zip(ours, theirs, strict=True)])
