@@ -83,12 +83,14 @@ def _fault(error: Exception) -> Optional[str]:
         return f"cut short or not a checkpoint ({reason}); use another checkpoint of the run"
     if isinstance(error, RuntimeError):
         return None
-    # The reader takes any file for a checkpoint, and stumbles in it wherever it first makes no sense.
+    # The reader takes any file for a checkpoint and stumbles where that first makes no sense.
     return f"not a checkpoint of fairseq, or damaged ({_first_line(error)})"
 
 
 def _first_line(error: Exception) -> str:
-    line = str(error).strip().split("\n")[0].rstrip(".")
+    # The safe loader's own words stand at the end of a paragraph of advice.
+    text = str(error).rpartition("WeightsUnpickler error: ")[2]
+    line = text.strip().split("\n")[0].rstrip(".")
     return f"{type(error).__name__}: {line}" if line else type(error).__name__
 
 

@@ -51,7 +51,7 @@ class Result:
     threads: int
     device: str
     date: str  # of the evaluation, UTC
-    revision: str  # git describe; empty outside a repository
+    revision: str  # git describe, of the evaluation; empty outside a repository
     fairseq: str  # distribution and version
     torch: str
     sacrebleu: str
@@ -60,6 +60,7 @@ class Result:
     hypotheses: str  # path of the detokenized hypotheses, seen from the results folder
     hypotheses_sha256: str
     references_sha256: str
+    train_revision: str = ""  # git describe, of the training's beginning
 
     def to_json(self) -> str:
         """One line, without its end."""

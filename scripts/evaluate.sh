@@ -58,11 +58,12 @@ else
   echo "evaluate: decoding $SUBSET with $checkpoint" >&2
   rm -f "$out" "$out.part"
   count &
-  # shellcheck disable=SC2064  # the process of now
-  trap "kill $! 2>/dev/null || true" EXIT
+  counter=$!
+  trap 'kill "$counter" 2>/dev/null || true' EXIT
   printf '%s' "$now" >"$out.command"
   "${command[@]}" >"$out.part" 2>"$out.log" ||
     die "fairseq-generate failed: $(tail -n 1 "$out.log") (all of it in $out.log)"
+  kill "$counter" 2>/dev/null || true
   mv "$out.part" "$out"
 fi
 

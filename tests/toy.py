@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from diet_mt.errors import UserError
 from diet_mt.layers.multihead import OffsetAttention
+from diet_mt.layers.offsets import LayerOffsets
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.positions import NAMES, SHARING, AttentionBias, InputTerm, build_position
 
@@ -150,7 +151,7 @@ def copy_content_weights(source: nn.Module, target: nn.Module) -> None:
 def sources(lengths: Sequence[int] = SOURCE_LENGTHS, seed: int = 3) -> list[list[int]]:
     """Random source sentences of ``lengths`` tokens, the last of them the end mark."""
     generator = torch.Generator().manual_seed(seed)
-    return [_words(length - 1, generator) + [EOS] for length in lengths]
+    return [[*_words(length - 1, generator), EOS] for length in lengths]
 
 
 def targets(lengths: Sequence[int] = TARGET_LENGTHS, seed: int = 4) -> list[list[int]]:
@@ -230,3 +231,26 @@ def attention_bias(model: DietTransformerModel, kind: str) -> AttentionBias | No
     """What adds the positional term to attention of ``kind``, or None."""
     stack = model.encoder if kind == "encoder" else model.decoder
     return stack.encoder_attn_positions if kind == "cross" else stack.self_attn_positions
+
+
+class AttentionProbe(nn.Module):
+    """One attention module of a built model with its positional term, as a function of tensors."""
+
+    def __init__(self, model: DietTransformerModel, kind: str, layer: int) -> None:
+        super().__init__()
+        self.attention = attention_modules(model)[kind, layer]
+        self.bias = attention_bias(model, kind)
+        self.term = (model.encoder if kind == "encoder" else model.decoder).embed_positions
+        self.layer = layer
+
+    def forward(self, query: Tensor, source: Tensor, mask: Tensor) -> Tensor:
+        """``query`` (T, B, E) from position 0 on, ``source`` (S, B, E') -> (T, B, E).
+
+        ``mask``: (B, S), 0 or -inf. Self-attention reads its keys from ``query``.
+        """
+        if self.term is not None:
+            query = query + self.term.rows(0, query.size(0)).transpose(0, 1)
+        bias = None if self.bias is None else self.bias(0, query.size(0), source.size(0))
+        offsets = LayerOffsets(bias, mask[:, None, None]).of(self.layer)
+        out: Tensor = self.attention(query, source, source, offsets, need_weights=False)[0]
+        return out

@@ -115,7 +115,8 @@ def make_result(
         fairseq=fairseq_version(),
         torch=metadata.version("torch"),
         sacrebleu=metadata.version("sacrebleu"),
-        train_command=_train_command(args.checkpoint),
+        train_command=portable(_beside(args.checkpoint, "command")),
+        train_revision=_beside(args.checkpoint, "revision"),
         generate_command=portable(generated),
         hypotheses=hypotheses_name(
             corpus,
@@ -132,10 +133,10 @@ def make_result(
     return result, text
 
 
-def _train_command(checkpoint: Path) -> str:
+def _beside(checkpoint: Path, name: str) -> str:
     """What ``scripts/train.sh`` wrote beside the checkpoint; empty if another command trained."""
-    file = checkpoint.parent / "command"
-    return portable(file.read_text(encoding="utf-8")) if file.exists() else ""
+    file = checkpoint.parent / name
+    return file.read_text(encoding="utf-8").strip() if file.exists() else ""
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -123,18 +123,6 @@ class NestedConfig(PositionOptions, TransformerConfig):
         )
 
 
-def _too_small(cfg: NestedConfig) -> List[str]:
-    """A sentence for each size below 1."""
-    sizes = {
-        f"{side}-{name.replace('_', '-')}": getattr(stack, name)
-        for side, stack in (("encoder", cfg.encoder), ("decoder", cfg.decoder))
-        for name in ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
-    }
-    sizes["max-source-positions"] = cfg.max_source_positions
-    sizes["max-target-positions"] = cfg.max_target_positions
-    return [f"--{name} {size}: must be at least 1" for name, size in sizes.items() if size < 1]
-
-
 def nested_config(options: Any) -> NestedConfig:
     """Flat options, parsed or restored -> the checked configuration of a model.
 
@@ -176,6 +164,7 @@ def _size_problems(cfg: NestedConfig) -> List[str]:
         width, heads = stack.embed_dim, stack.attention_heads
         sizes[f"--{side}-layers"] = stack.layers
         sizes[f"--{side}-embed-dim"] = width
+        sizes[f"--{side}-ffn-embed-dim"] = stack.ffn_embed_dim
         sizes[f"--{side}-attention-heads"] = heads
         if heads > 0 and width % heads:
             problems.append(

@@ -25,6 +25,7 @@ from typing import Any
 # What takes seconds to import. Not fairseq_cli: its modules set logging up when they are imported.
 SLOW = (
     "torch",
+    "torch._dynamo",  # every optimizer imports it
     "numpy",
     "sacrebleu",
     "hydra.main",

@@ -43,6 +43,7 @@ class Workshop:
     def __init__(self, folder: Path, run: Runner) -> None:
         self.folder = folder
         self.run = run
+        self._decoded: dict[str, str] = {}
 
     def _once(self, name: str) -> FileLock:
         return FileLock(str(self.folder / f"{name}.lock"))
@@ -94,7 +95,13 @@ class Workshop:
     def checkpoint(self, encoding: str) -> Path:
         return self.trained(encoding) / "checkpoint_last.pt"
 
+    def decoded(self, encoding: str) -> str:
+        """What fairseq-generate prints for the test set, run once."""
+        if encoding not in self._decoded:
+            self._decoded[encoding] = self.generate(encoding).ok().stdout
+        return self._decoded[encoding]
+
     def generate(self, encoding: str, *more: Any, **options: Any) -> Done:
-        """fairseq-generate of the test set with the trained model."""
+        """fairseq-generate of the test set with the trained model; ``more`` comes last."""
         path = ("--path", self.checkpoint(encoding), *USER_DIR, *BATCHES, *SEARCH)
         return self.run("generate", self.bin, *path, *more, **options)

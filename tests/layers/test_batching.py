@@ -177,11 +177,12 @@ def test_alignment_asks_one_layer_and_some_heads(
 def test_full_context_lets_targets_see_what_follows(encoding: str, sharing: str | None) -> None:
     """``full_context_alignment``: without the causal mask, but never into the padding."""
     model = build(encoding, sharing)
-    source, outputs = collate(sources()), targets()
+    outputs = targets()
     previous = collate(outputs)
+    encoded = model.encoder(collate(sources()), None)
 
     def run(tokens: Tensor, full: bool) -> Tensor:
-        logits: Tensor = model(source, None, tokens, full_context_alignment=full)[0]
+        logits: Tensor = model.decoder(tokens, encoded, full_context_alignment=full)[0]
         return logits
 
     changed = previous.clone()

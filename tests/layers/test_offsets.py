@@ -20,9 +20,7 @@ def mask(shape: tuple[int, ...]) -> Tensor:
 
 @pytest.mark.parametrize("mask_shape", [(B, 1, 1, S), (1, 1, T, S)], ids=str)
 @pytest.mark.parametrize("heads", [1, H])
-def test_each_layer_gets_its_own_term_and_the_mask(
-    mask_shape: tuple[int, ...], heads: int
-) -> None:
+def test_each_layer_gets_its_own_term_and_the_mask(mask_shape: tuple[int, ...], heads: int) -> None:
     bias, closed = torch.randn(L, heads, T, S, dtype=torch.float64), mask(mask_shape)
     offsets = LayerOffsets(bias, closed)
     for layer in range(L):

@@ -1,4 +1,4 @@
-"""Without dropout, training, validation and inference compute the same: the term is in all of them."""
+"""Without dropout, training, validation and inference compute the same: the term is in all."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def test_train_equals_eval(
     if kernel != "chosen":
         monkeypatch.setattr(attention, "_fused_pays", lambda *_: kernel == "fused")
     model.eval()
-    for wanted in (False, True):
-        # Weights asked for (alignment), then not: with need_attn False as fairseq-generate sets it.
-        model.make_generation_fast_(need_attn=wanted)
+    for wanted in (True, False):  # fairseq-generate sets False unless it prints alignments
+        for layer in model.decoder.layers:
+            layer.need_attn = wanted
         close(model(*batch)[0], training)
         with torch.no_grad():
             close(model(*batch)[0], training)
@@ -68,7 +68,7 @@ def test_dropout_is_drawn_in_training_only(encoding: str, sharing: str | None) -
 def test_retained_dropout_is_found_by_the_name_of_fairseqs_module() -> None:
     """--retain-dropout --retain-dropout-modules MultiheadAttention keeps ours, and only ours."""
     model = build("diet-rel", attention_dropout=0.5, dropout=0.5)
-    model.prepare_for_inference_(_retain("MultiheadAttention"))
+    model.make_generation_fast_(retain_dropout=True, retain_dropout_modules=["MultiheadAttention"])
     modules = attention_modules(model).values()
     assert all(module.dropout_module.apply_during_inference for module in modules)
     assert not model.encoder.layers[0].dropout_module.apply_during_inference
@@ -80,27 +80,17 @@ def test_retained_dropout_is_found_by_the_name_of_fairseqs_module() -> None:
 def test_retained_dropout_of_layers_and_stacks(side: str) -> None:
     model = build("diet-rel", dropout=0.5)
     own = f"Transformer{side.capitalize()}"
-    model.prepare_for_inference_(_retain(own, f"{own}Layer"))
+    model.make_generation_fast_(retain_dropout=True, retain_dropout_modules=[own, f"{own}Layer"])
     for other in ("encoder", "decoder"):
         stack = getattr(model, other)
         for module in (stack, stack.layers[0]):
             assert module.dropout_module.apply_during_inference == (other == side)
 
 
-def _retain(*names: str) -> Any:
-    from omegaconf import OmegaConf
-
-    generation = {"retain_dropout": True, "retain_dropout_modules": list(names)}
-    return OmegaConf.create(
-        {"generation": generation, "common": {"fp16": False}, "common_eval": {"path": ""}}
-        | {"generation": {**generation, "print_alignment": None}}
-    )
-
-
 @pytest.mark.parametrize("mode", ["train", "eval"])
 @every_encoding
 def test_every_attention_module_is_called(encoding: str, sharing: str | None, mode: str) -> None:
-    """A layer that takes a way around attention would leave the term out, as stock fairseq's does."""
+    """A layer that goes around attention would leave the term out, as stock fairseq's does."""
     model = build(encoding, sharing)
     model.load_state_dict(model.state_dict())  # stock fairseq's fused layer waits for this
     getattr(model, mode)()
@@ -117,3 +107,24 @@ def test_the_encoding_changes_the_output(encoding: str, sharing: str | None, mod
     batch = collate(sources(), "left"), None, collate(targets())
     outputs = [getattr(m, mode)()(*batch)[0] for m in (plain, model)]
     assert torch.equal(*outputs) == (encoding == "none")
+
+
+@every_encoding
+def test_inference_after_an_update_uses_the_new_weights(encoding: str, sharing: str | None) -> None:
+    """Nothing of the tables is kept from the validation before: the next one starts afresh.
+
+    The update writes through ``.data``, as fairseq's Adam does, which torch does not count as one.
+    """
+    model, fresh = build(encoding, sharing), build(encoding, sharing, seed=2)
+    batch = collate(sources(), "left"), None, collate(targets())
+    with torch.no_grad():
+        before, _ = model.eval()(*batch)
+    model.train()(*batch)[0].sin().sum().backward()
+    for parameter in model.parameters():
+        assert parameter.grad is not None
+        parameter.data.add_(parameter.grad.data)
+    fresh.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        after, _ = model.eval()(*batch)
+        assert not torch.allclose(after, before, rtol=0, atol=1e-3)
+        assert torch.equal(after, fresh.eval()(*batch)[0])

@@ -35,9 +35,7 @@ PRODUCT = [
 
 
 def test_self_attention_by_hand() -> None:
-    bias = with_tables(
-        DietAbsBias(AttentionShape(1, 1, D, 4, 4), "none", 2), QUERY_ROWS, KEY_ROWS
-    )
+    bias = with_tables(DietAbsBias(AttentionShape(1, 1, D, 4, 4), "none", 2), QUERY_ROWS, KEY_ROWS)
     assert bias(0, 4, 4).tolist() == [[PRODUCT]]
 
 
@@ -54,9 +52,7 @@ def test_cross_attention_by_hand() -> None:
 
 def test_rows_of_later_queries_by_hand() -> None:
     """Queries 2 and 3 over three keys."""
-    bias = with_tables(
-        DietAbsBias(AttentionShape(1, 1, D, 4, 4), "none", 2), QUERY_ROWS, KEY_ROWS
-    )
+    bias = with_tables(DietAbsBias(AttentionShape(1, 1, D, 4, 4), "none", 2), QUERY_ROWS, KEY_ROWS)
     by_hand = [
         [0.0, -1, -1],
         [2.0, 1, 5],

@@ -47,9 +47,7 @@ def test_equals_the_table_of_fairseq() -> None:
 
 def test_late_positions_are_exact() -> None:
     """Angles are float64: in float32 the one of position 99,999 would be off by 0.004."""
-    assert sinusoids(100_000, 4)[99_999, 0].item() == pytest.approx(
-        math.sin(99_999), abs=ROUNDING
-    )
+    assert sinusoids(100_000, 4)[99_999, 0].item() == pytest.approx(math.sin(99_999), abs=ROUNDING)
 
 
 def test_rows_start_where_they_are_asked_to() -> None:
@@ -65,7 +63,7 @@ def test_positions_beyond_the_table_are_refused() -> None:
 
 
 def test_an_odd_width_is_refused() -> None:
-    with pytest.raises(UserError, match=r"even --encoder-embed-dim and --decoder-embed-dim, not 13"):
+    with pytest.raises(UserError, match="even --encoder-embed-dim and --decoder-embed-dim, not 13"):
         SinusoidalTerm(9, 13)
 
 

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Times fairseq's own Transformer and each of our encodings on this machine: training step,
+# teacher-forced forward pass and beam-10 decoding, of tiny and base size, on the CPU and, if there
+# is one, on the GPU. Writes RESULTS/<name>.jsonl, and the tables of all such files to RESULTS.md.
+#
+#   scripts/benchmark.sh cpu                                    made-up sentences
+#   DATA=data/multi30k.en-de/bin scripts/benchmark.sh cpu       real ones
+#   scripts/benchmark.sh h200 --device cuda --fp16              the GPU alone, also in half precision
+#
+# More options: python -m diet_mt.cli.benchmark --help. Leave the machine to it alone. Time on two
+# cores: about 5 minutes for tiny and 40 for base (SIZES=tiny for the first alone).
+set -euo pipefail
+
+SIZES=${SIZES:-tiny base}
+DATA=${DATA:-}
+RESULTS=${RESULTS:-results/benchmark}
+PYTHON=${PYTHON:-python3}
+
+[ $# -ge 1 ] || { echo "error: usage: $0 NAME [options of diet_mt.cli.benchmark]" >&2; exit 2; }
+name=$1
+shift
+root=$(cd "$(dirname "$0")/.." && pwd)
+export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
+out=$RESULTS/$name
+mkdir -p "$(dirname "$out")"
+: >"$out.jsonl.part"
+for size in $SIZES; do
+  options=(--size "$size" ${DATA:+--data "$DATA"})
+  # A step of base costs some twenty times as much: fewer turns, smaller batches.
+  [ "$size" = tiny ] || options+=(--rounds 5 --warmup 1 --batches 1 --train-tokens 2048 --decode-tokens 512)
+  "$PYTHON" -m diet_mt.cli.benchmark "${options[@]}" "$@" >>"$out.jsonl.part"
+done
+mv "$out.jsonl.part" "$out.jsonl"
+"$PYTHON" -m diet_mt.cli.benchmark --table "$RESULTS"/*.jsonl >"$RESULTS.md.part"
+mv "$RESULTS.md.part" "$RESULTS.md"
+cat "$RESULTS.md"

@@ -1,0 +1,139 @@
+"""Every fairseq command works on a trained checkpoint, and all of them say the same."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from diet_mt.positions import NAMES
+
+from .rescoring import TOLERANCE, load, positional_scores
+from .runner import ROOT, Runner, run_installed
+from .transcript import texts, translations, valid_losses
+from .workshop import BATCHES, SEARCH, UPDATES, USER_DIR, Workshop
+
+SPY = ("--user-dir", Path(__file__).with_name("diet_mt_spy"))
+ENCODINGS = sorted(NAMES)
+
+# As a user writes it: the model's class, and fairseq's hub for whoever has only the folder.
+PYTHON = f"""
+import json, sys
+from fairseq import hub_utils
+
+folder, data = sys.argv[1:]
+lines = sys.stdin.read().split("\\n")[:-1]
+parts = hub_utils.from_pretrained(
+    folder, "checkpoint_last.pt", data, user_dir={str(ROOT / "diet_mt")!r}
+)
+hub = hub_utils.GeneratorHubInterface(parts["args"], parts["task"], parts["models"])
+
+from diet_mt.models.diet_transformer import DietTransformerModel
+
+model = DietTransformerModel.from_pretrained(
+    folder, checkpoint_file="checkpoint_last.pt", data_name_or_path=data
+)
+search = dict(beam=10, lenpen=0.6, max_len_b=30)
+print(json.dumps([each.translate(lines, **search) for each in (model, hub)]))
+"""
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_validate_gives_the_loss_at_the_end_of_training(
+    workshop: Workshop, runner: Runner, encoding: str
+) -> None:
+    folder = workshop.trained(encoding)
+    trained = valid_losses((folder / "log").read_text(encoding="utf-8"))
+    checkpoint = ("--path", folder / "checkpoint_last.pt", *USER_DIR, *BATCHES)
+    task = ("--task", "translation")  # fairseq-validate has no default
+    sizes = ("--max-tokens", 400, "--log-format", "json")
+    done = runner("validate", workshop.bin, *task, *checkpoint, *sizes).ok()
+    shown = json.loads("{" + done.stdout.rsplit("| {", 1)[1].split("\n")[0])
+    assert shown["valid_loss"] == trained[UPDATES]
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_generate_and_interactive_agree_on_every_sentence(
+    workshop: Workshop, runner: Runner, encoding: str
+) -> None:
+    lines = workshop.lines()
+    assert len(lines) % 8 == 5  # what fairseq-fixed cuts off where it is let
+    found = translations(workshop.decoded(encoding))
+    assert sorted(found) == list(range(len(lines)))
+    path = ("--path", workshop.checkpoint(encoding), *USER_DIR, *SEARCH)
+    typed = runner("interactive", workshop.bin, *path, stdin="\n".join(lines) + "\n").ok()
+    repeated = translations(typed.stdout)
+    assert sorted(repeated) == sorted(found)
+    for number, one in found.items():
+        assert repeated[number].texts == one.texts
+        assert repeated[number].scores == pytest.approx(one.scores, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_python_translates_as_generate_does(
+    workshop: Workshop, runner: Runner, tmp_path: Path, encoding: str
+) -> None:
+    (tmp_path / "client.py").write_text(PYTHON, encoding="utf-8")
+    stdin = "\n".join(workshop.lines()) + "\n"
+    where = (workshop.trained(encoding), workshop.bin)
+    done = runner(str(tmp_path / "client.py"), *where, stdin=stdin).ok()
+    by_class, by_hub = json.loads(done.stdout.strip().split("\n")[-1])
+    expected = texts(workshop.decoded(encoding))
+    assert by_class == expected
+    assert by_hub == expected
+    assert len(set(expected)) > len(expected) // 2  # not one answer for everything
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_search_scores_are_those_of_one_full_pass(workshop: Workshop, encoding: str) -> None:
+    models, task = load(workshop.checkpoint(encoding))
+    lines = workshop.lines()
+    for number, found in translations(workshop.decoded(encoding)).items():
+        expected = positional_scores(models, task, lines[number], found.texts[0])
+        assert found.positional[0] == pytest.approx(expected, abs=TOLERANCE)
+        # fairseq divides by the length, its end included, to the power of --lenpen.
+        score = sum(expected) / len(expected) ** 0.6
+        assert found.scores[0] == pytest.approx(score, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_every_attention_of_a_loaded_model_is_called(
+    workshop: Workshop, tmp_path: Path, encoding: str
+) -> None:
+    report = tmp_path / "report.json"
+    env = {"DIET_SPY_REPORT": str(report)}
+    done = workshop.generate(encoding, *SPY, env=env).ok()
+    seen = json.loads(report.read_text(encoding="utf-8"))
+    assert len(seen["calls"]) == 2 + 2 * 2  # two encoder layers, two decoder layers with two each
+    assert min(seen["calls"]) > 0
+    # Being watched changes nothing.
+    assert texts(done.stdout) == texts(workshop.decoded(encoding))
+
+
+def test_tables_in_attention_teach_the_order_of_words(workshop: Workshop) -> None:
+    """The toy language is word for word but for the order: without positions it cannot be learnt."""
+    loss = {}
+    for encoding in ("none", "diet-rel", "diet-abs"):
+        log = (workshop.trained(encoding) / "log").read_text(encoding="utf-8")
+        loss[encoding] = float(valid_losses(log)[UPDATES])
+    assert loss["diet-rel"] < 0.6 * loss["none"]
+    assert loss["diet-abs"] < 0.6 * loss["none"]
+
+
+def test_commands_as_pip_installs_them_do_the_same(workshop: Workshop, tmp_path: Path) -> None:
+    """The other tests run commands in forks: here are the scripts themselves, new interpreters."""
+    path = ("--path", workshop.checkpoint("diet-rel"), *USER_DIR, *BATCHES, *SEARCH)
+    installed = run_installed("generate", workshop.bin, *path, cwd=tmp_path).ok()
+    found = translations(installed.stdout)
+    assert found == translations(workshop.decoded("diet-rel"))
+    assert len(found) == len(workshop.lines())
+    wrong = ("--arch", "diet_abs_tiny", "--position-rank", "0", "--max-tokens", "400", *USER_DIR)
+    refused = run_installed("train", workshop.bin, *wrong, cwd=tmp_path)
+    forked = workshop.run("train", workshop.bin, *wrong, cwd=tmp_path)
+    assert (refused.status, forked.status) == (1, 1)
+    last = [done.stderr.strip().split("\n")[-1] for done in (refused, forked)]
+    assert last[0] == last[1]
+    assert last[0].startswith("error: --position-rank 0")
+    assert math.isfinite(found[0].scores[0])

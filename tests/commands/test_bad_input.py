@@ -1,0 +1,298 @@
+"""Bad input ends in one line that says what is wrong and what to do, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from .rescoring import TOLERANCE, load, positional_scores
+from .runner import Done
+from .test_resume import state
+from .transcript import texts, translations
+from .workshop import BATCHES, MAX_SOURCE, MAX_TARGET, SEARCH, USER_DIR, Workshop, architecture
+
+
+def assert_one_line(done: Done, *fragments: str) -> None:
+    """The command failed with ``error: ...``, once, and that line holds every fragment."""
+    assert done.status not in (0, None), done.tail()
+    assert done.status > 0, f"ended by signal {-done.status}"
+    assert "Traceback" not in done.stderr + done.stdout, done.tail()
+    lines = [line for line in done.stderr.split("\n") if line.startswith("error: ")]
+    assert len(lines) == 1, done.tail()
+    assert len(lines[0]) < 600
+    for fragment in fragments:
+        assert fragment in lines[0]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def refused_training(workshop: Workshop, arch: str, saved: Path, *options: Any) -> Done:
+    """A training that must not begin; what is in the folder ``saved`` stays as it is."""
+    before = files(saved) if saved.exists() else {}
+    name = architecture(arch)
+    where = (*workshop.training(), "--arch", name, "--save-dir", saved, "--max-update", 2)
+    done = workshop.run("train", workshop.bin, *where, *options)
+    assert (files(saved) if saved.exists() else {}) == before
+    return done
+
+
+OPTIONS = {
+    "unknown encoding": ("diet-rel", ("--position-encoding", "diet"), "diet: unknown", "learned"),
+    "unknown sharing": ("diet-rel", ("--position-sharing", "all"), "all", "head-wise, layer-wise"),
+    "unknown scale": ("diet-rel", ("--attention-scale", "none"), "none", "head, model"),
+    "rank 0": ("diet-abs", ("--position-rank", 0), "--position-rank 0: must be at least 1"),
+    "rank below 0": ("diet-abs", ("--position-rank", -8), "--position-rank -8: must be at least"),
+    "rank of nothing": ("diet-rel", ("--position-rank", 8), "--position-rank 8: diet-rel has no"),
+    "no heads in none": ("none", ("--position-sharing", "head-wise"), "none has no parameters"),
+    "no heads in learned": ("learned", ("--position-sharing", "head-wise"), "learned has no"),
+    "heads that do not fit": ("diet-rel", ("--encoder-attention-heads", 3), "32", "multiple", "3"),
+    "no heads at all": ("diet-rel", ("--decoder-attention-heads", 0), "must be at least 1"),
+    "no layers": ("diet-rel", ("--encoder-layers", 0), "--encoder-layers 0: must be at least 1"),
+    "no positions": ("diet-rel", ("--max-source-positions", 0), "--max-source-positions 0"),
+    "width below 0": ("none", ("--encoder-ffn-embed-dim", -4), "--encoder-ffn-embed-dim -4"),
+    "odd width": (
+        "sinusoidal",
+        ("--encoder-embed-dim", 31, "--decoder-embed-dim", 31)
+        + ("--encoder-attention-heads", 1, "--decoder-attention-heads", 1),
+        "even",
+        "31",
+    ),
+    "widths that differ": ("none", ("--encoder-embed-dim", 16), "--share-all-embeddings"),
+}
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_options_that_cannot_be(workshop: Workshop, tmp_path: Path, case: str) -> None:
+    arch, options, *fragments = OPTIONS[case]
+    assert_one_line(refused_training(workshop, arch, tmp_path / "saved", *options), *fragments)
+
+
+def test_an_unknown_architecture_lists_the_known_ones(workshop: Workshop, tmp_path: Path) -> None:
+    """fairseq's own message, which argparse ends with the possible choices."""
+    done = refused_training(workshop, "no-such", tmp_path / "saved")
+    assert done.status == 2
+    last = done.stderr.strip().split("\n")[-1]
+    assert "invalid choice: 'no_such_tiny'" in last
+    assert "diet_rel_tiny" in last
+    assert "Traceback" not in done.stderr
+
+
+# Training of the first goes on from a checkpoint of the second.
+RESTORED = {
+    "another encoding": ("diet-rel", "diet-abs", (), "'diet-abs", "'diet-rel"),
+    "no encoding": ("diet-rel", "none", (), "'none", "'diet-rel"),
+    "same shapes": ("none", "sinusoidal", (), "'sinusoidal", "'none"),
+    "another sharing": ("diet-rel", "diet-rel", ("--position-sharing", "layer-wise"), "layer-wise"),
+    "another scale": ("diet-rel", "diet-rel", ("--attention-scale", "model"), "scale=model"),
+    "another rank": ("diet-abs", "diet-abs", ("--position-rank", 3), "--position-rank"),
+    "other positions": ("diet-rel", "diet-rel", ("--max-source-positions", 50), "--max-source-p"),
+    "fewer layers": ("diet-rel", "diet-rel", ("--encoder-layers", 1), "does not fit the model"),
+}
+
+
+@pytest.mark.parametrize("case", RESTORED)
+def test_a_checkpoint_of_another_model_is_not_trained_further(
+    workshop: Workshop, tmp_path: Path, case: str
+) -> None:
+    arch, other, options, *fragments = RESTORED[case]
+    restored = ("--restore-file", workshop.checkpoint(other), *options)
+    done = refused_training(workshop, arch, tmp_path / "saved", *restored)
+    assert_one_line(done, "checkpoint", *fragments)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"position_encoding": "diet-abs"},
+        {"position_sharing": "layer-wise"},
+        {"attention_scale": "model"},
+    ],
+    ids=lambda overrides: next(iter(overrides)),
+)
+def test_a_checkpoint_does_not_decode_as_another_model(
+    workshop: Workshop, overrides: dict[str, str]
+) -> None:
+    done = workshop.generate("diet-rel", "--model-overrides", repr(overrides))
+    assert_one_line(done, "trained with positions 'diet-rel sharing=none scale=head'")
+    assert not translations(done.stdout)
+
+
+@pytest.fixture
+def damaged(workshop: Workshop, tmp_path: Path) -> Path:
+    """A folder for a checkpoint_last.pt that is none."""
+    folder = tmp_path / "damaged"
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("kept", ["nothing", "one byte", "half", "all but the end", "text"])
+def test_a_damaged_checkpoint(workshop: Workshop, damaged: Path, kept: str) -> None:
+    whole = workshop.checkpoint("diet-rel").read_bytes()
+    sizes = {"nothing": 0, "one byte": 1, "half": len(whole) // 2, "all but the end": -20}
+    content = b"this is no checkpoint\n" if kept == "text" else whole[: sizes[kept]]
+    checkpoint = damaged / "checkpoint_last.pt"
+    checkpoint.write_bytes(content)
+    decoded = workshop.generate("diet-rel", "--path", checkpoint)
+    resumed = refused_training(workshop, "diet-rel", damaged)
+    for done in (decoded, resumed):
+        assert_one_line(done, str(checkpoint), "not a checkpoint")
+
+
+@pytest.mark.parametrize("content", [{}, ["a list"], {"model": {}, "cfg": None}], ids=repr)
+def test_a_file_of_torch_that_is_no_checkpoint(
+    workshop: Workshop, damaged: Path, content: Any
+) -> None:
+    checkpoint = damaged / "checkpoint_last.pt"
+    torch.save(content, checkpoint)
+    assert_one_line(
+        workshop.generate("diet-rel", "--path", checkpoint), str(checkpoint), "not a checkpoint"
+    )
+
+
+class Bomb:
+    """Makes a folder when a loader that is not safe rebuilds it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = str(folder)
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (self.folder,)
+
+
+@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+def test_a_checkpoint_that_would_run_code(
+    workshop: Workshop, damaged: Path, tmp_path: Path, zipped: bool
+) -> None:
+    checkpoint, crater = damaged / "checkpoint_last.pt", tmp_path / "crater"
+    content = state(workshop.trained("diet-rel"))
+    content["extra_state"]["bomb"] = Bomb(crater)
+    torch.save(content, checkpoint, _use_new_zipfile_serialization=zipped)
+    for done in (
+        workshop.generate("diet-rel", "--path", checkpoint),
+        refused_training(workshop, "diet-rel", damaged),
+        # Set by those who want torch to load anything: not here.
+        workshop.generate(
+            "diet-rel", "--path", checkpoint, env={"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
+        ),
+    ):
+        assert_one_line(done, "code")
+        assert not crater.exists()
+    state(damaged)
+    assert crater.exists()  # it was no dud
+
+
+def test_paths_that_are_not_there(workshop: Workshop, tmp_path: Path) -> None:
+    nowhere = tmp_path / "nowhere"
+    assert_one_line(workshop.generate("diet-rel", "--path", nowhere), str(nowhere), "--path")
+    assert_one_line(workshop.generate("diet-rel", "--path", tmp_path), str(tmp_path), "directory")
+    assert_one_line(workshop.generate("diet-rel", "--gen-subset", "tset"), "tset", "subset")
+    tuned = refused_training(
+        workshop, "diet-rel", tmp_path / "saved", "--finetune-from-model", nowhere
+    )
+    assert_one_line(tuned, str(nowhere), "--finetune-from-model")
+
+
+@pytest.mark.parametrize("kind", ["missing", "empty"])
+def test_a_data_folder_without_data(workshop: Workshop, tmp_path: Path, kind: str) -> None:
+    data = tmp_path / "data"
+    if kind == "empty":
+        data.mkdir()
+    fragment = str(data) if kind == "missing" else "fairseq-preprocess"
+    path = ("--path", workshop.checkpoint("diet-rel"), *USER_DIR)
+    trained = workshop.run(
+        "train", data, *workshop.training(), "--arch", "diet_rel_tiny", "--save-dir", tmp_path / "s"
+    )
+    typed = workshop.run("interactive", data, *path, stdin="bal\n")
+    for done in (trained, workshop.run("generate", data, *path), typed):
+        assert_one_line(done, fragment)
+    assert not list(tmp_path.glob("s/*"))
+
+
+def test_vocabularies_of_their_own_do_not_share_embeddings(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    languages = ("--source-lang", "src", "--target-lang", "tgt")
+    text = ("--trainpref", workshop.corpus / "train", "--destdir", tmp_path / "apart")
+    workshop.run("preprocess", languages, text).ok()
+    options = (*workshop.training(), "--arch", "diet_rel_tiny", "--save-dir", tmp_path / "saved")
+    done = workshop.run("train", tmp_path / "apart", *options)
+    assert_one_line(done, "--share-all-embeddings", "joined dictionary")
+
+
+@pytest.fixture(scope="module")
+def long_bin(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three test sentences; the second has ten words more than the model has positions."""
+    folder = tmp_path_factory.mktemp("long")
+    lines = workshop.lines()[:2]
+    long = " ".join(["bal", "der"] * (MAX_SOURCE // 2 + 5))
+    sources = [lines[0], long, lines[1]]
+    (folder / "test.src").write_text("".join(f"{line}\n" for line in sources), encoding="utf-8")
+    (folder / "test.tgt").write_text("ONE\nTWO\nSIX\n", encoding="utf-8")
+    dictionary = workshop.bin / "dict.src.txt"
+    languages = ("--source-lang", "src", "--target-lang", "tgt")
+    dictionaries = ("--srcdict", dictionary, "--joined-dictionary")
+    where = ("--testpref", folder / "test", "--destdir", folder / "bin")
+    workshop.run("preprocess", languages, dictionaries, where).ok()
+    return folder / "bin"
+
+
+@pytest.mark.parametrize("encoding", ["diet-rel", "diet-abs", "learned", "sinusoidal"])
+def test_a_source_longer_than_the_tables(
+    workshop: Workshop, long_bin: Path, encoding: str
+) -> None:
+    path = ("--path", workshop.checkpoint(encoding), *USER_DIR, *SEARCH)
+    # What generation is told about lengths does not make the tables of the model longer.
+    for options in ((), ("--max-source-positions", 1000)):
+        done = workshop.run("generate", long_bin, *path, *BATCHES, *options)
+        assert_one_line(done, "#1", f"{MAX_SOURCE}", "--max-source-positions")
+    skip = "--skip-invalid-size-inputs-valid-test"
+    skipped = workshop.run("generate", long_bin, *path, *BATCHES, skip).ok()
+    found = translations(skipped.stdout)
+    assert sorted(found) == [0, 2]
+    assert texts(skipped.stdout) == texts(workshop.decoded(encoding))[:2]
+    typed = workshop.run("interactive", workshop.bin, *path, stdin="bal " * 50 + "\n")
+    assert_one_line(typed, "--max-source-positions")
+
+
+@pytest.mark.parametrize("encoding", ["diet-rel", "diet-abs", "learned", "sinusoidal", "none"])
+def test_generation_ends_where_the_tables_end(workshop: Workshop, encoding: str) -> None:
+    """--max-len-b beyond --max-target-positions of the training, and no end wanted before."""
+    wanted = ("--min-len", MAX_TARGET - 3, "--max-len-b", 500, "--beam", 4)
+    found = translations(workshop.generate(encoding, *wanted).ok().stdout)
+    lengths = {len(one.positional[0]) for one in found.values()}
+    assert len(found) == len(workshop.lines())
+    assert max(lengths) <= MAX_TARGET
+    assert min(lengths) > MAX_TARGET - 3
+    models, task = load(workshop.checkpoint(encoding))
+    for number in range(0, len(found), 9):
+        one, source = found[number], workshop.lines()[number]
+        expected = positional_scores(models, task, source, one.texts[0])
+        assert one.positional[0] == pytest.approx(expected, abs=TOLERANCE)
+
+
+def test_the_traceback_is_there_for_who_asks(workshop: Workshop, tmp_path: Path) -> None:
+    wrong = ("--position-rank", 0, "--save-dir", tmp_path)
+    env = {"DIET_MT_TRACEBACK": "1"}
+    done = workshop.train("diet-abs", tmp_path, *wrong, env=env)
+    assert re.search(r"^Traceback ", done.stderr, re.MULTILINE)
+    assert done.stderr.strip().split("\n")[-1].startswith("error: --position-rank 0")
+
+
+def test_other_faults_are_shown_as_python_shows_them(workshop: Workshop, tmp_path: Path) -> None:
+    """A line without its traceback would hide a defect of fairseq or of ours."""
+    script = tmp_path / "defect.py"
+    root = str(Path(USER_DIR[1]).parent)
+    code = f"import sys\nsys.path.insert(0, {root!r})\nimport diet_mt\n[][0]\n"
+    script.write_text(code, encoding="utf-8")
+    done = workshop.run(str(script))
+    assert done.status == 1
+    assert "Traceback" in done.stderr
+    assert "IndexError" in done.stderr
+    assert "error: " not in done.stderr.replace("IndexError: ", "")

@@ -1,0 +1,172 @@
+"""Command line and YAML build the model that they name: presets, options, fairseq-hydra-train."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fairseq import options, tasks
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+import diet_mt as diet_mt  # registers the architectures
+from diet_mt.positions import NAMES
+
+from .runner import PLUGIN, ROOT
+from .test_resume import same, state
+from .transcript import losses, texts, valid_losses
+from .workshop import BATCHES, MAX_SOURCE, MAX_TARGET, SEARCH, USER_DIR, Workshop, architecture
+
+# Layers, width, feed-forward, heads: Vaswani et al. 2017, table 3, for base and big.
+SIZES = {"tiny": (4, 128, 256, 4), "base": (6, 512, 2048, 8), "big": (6, 1024, 4096, 16)}
+
+
+def built(data: Path, *argv: Any) -> torch.nn.Module:
+    """The model that fairseq-train would build, without its numbers: shapes only."""
+    arguments = [str(data), "--user-dir", str(PLUGIN), *map(str, argv)]
+    parsed = options.parse_args_and_arch(options.get_training_parser(), arguments)
+    cfg = convert_namespace_to_omegaconf(parsed)
+    task = tasks.setup_task(cfg.task)
+    with torch.device("meta"):
+        model = task.build_model(cfg.model)
+    assert isinstance(model, torch.nn.Module)
+    return model
+
+
+def hydra_train(
+    workshop: Workshop, saved: Path, folder: Path = ROOT / "config", name: str = "diet_rel_tiny"
+) -> tuple[Any, ...]:
+    """fairseq-hydra-train with the configuration, from any working folder."""
+    where = ("--config-dir", folder, "--config-name", name, f"common.user_dir={PLUGIN}")
+    return ("hydra-train", *where, f"task.data={workshop.bin}", f"checkpoint.save_dir={saved}")
+
+
+def shape_of(stack: Any) -> tuple[int, int, int, int]:
+    layer = stack.layers[0]
+    return (
+        len(stack.layers),
+        layer.fc2.out_features,
+        layer.fc1.out_features,
+        layer.self_attn.num_heads,
+    )
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_an_architecture_has_its_size(workshop: Workshop, size: str) -> None:
+    model = built(workshop.bin, "--arch", f"diet_rel_{size}")
+    assert (shape_of(model.encoder), shape_of(model.decoder)) == (SIZES[size], SIZES[size])
+
+
+@pytest.mark.parametrize("encoding", sorted(NAMES))
+def test_an_architecture_has_its_encoding(workshop: Workshop, encoding: str) -> None:
+    model = built(workshop.bin, "--arch", architecture(encoding))
+    assert model.signature.split(" ")[0] == encoding
+
+
+def test_flags_win_over_the_architecture_and_keep_sides_apart(workshop: Workshop) -> None:
+    """fairseq's own nested configuration would drop these flags without a word."""
+    flags = (
+        "--encoder-layers", 1, "--decoder-layers", 3, "--encoder-embed-dim", 24,
+        "--decoder-embed-dim", 36, "--encoder-ffn-embed-dim", 40, "--decoder-ffn-embed-dim", 44,
+        "--encoder-attention-heads", 2, "--decoder-attention-heads", 3,
+        "--max-source-positions", MAX_SOURCE, "--max-target-positions", MAX_TARGET,
+        "--encoder-normalize-before", "--dropout", 0.25,
+    )  # fmt: skip
+    model = built(workshop.bin, "--arch", "diet_rel_tiny", *flags)
+    assert shape_of(model.encoder) == (1, 24, 40, 2)
+    assert shape_of(model.decoder) == (3, 36, 44, 3)
+    assert model.max_positions() == (MAX_SOURCE, MAX_TARGET)
+    assert model.encoder.layers[0].normalize_before
+    assert not model.decoder.layers[0].normalize_before
+    assert model.encoder.dropout_module.p == model.decoder.dropout_module.p == 0.25
+    tables = {name: value.shape for name, value in model.state_dict().items() if "offset" in name}
+    cross = tables["decoder.encoder_attn_positions.layers.2.by_offset"]
+    assert cross == (3, MAX_TARGET + MAX_SOURCE - 1)
+
+
+@pytest.mark.parametrize(
+    ("flags", "signature"),
+    [
+        (("--position-encoding", "diet-rel"), "diet-rel sharing=none scale=head"),
+        (("--position-sharing", "none"), "diet-abs sharing=none scale=head"),
+        (("--position-sharing", "head-wise"), "diet-abs sharing=head-wise scale=head"),
+        (("--attention-scale", "model"), "diet-abs sharing=layer-wise scale=model"),
+        (("--position-encoding", "sinusoidal"), "sinusoidal scale=head"),
+    ],
+)
+def test_position_options_reach_the_model(
+    workshop: Workshop, flags: tuple[str, ...], signature: str
+) -> None:
+    assert built(workshop.bin, "--arch", "diet_abs_tiny", *flags).signature == signature
+
+
+def test_the_rank_reaches_the_model(workshop: Workshop) -> None:
+    model = built(workshop.bin, "--arch", "diet_abs_tiny", "--position-rank", 5)
+    assert model.state_dict()["encoder.self_attn_positions.shared.query"].shape[-1] == 5
+
+
+def test_the_yaml_is_the_recipe_of_the_training_script(workshop: Workshop, tmp_path: Path) -> None:
+    """scripts/train.sh and fairseq-hydra-train save the same options and the same model."""
+    script, yaml = tmp_path / "script", tmp_path / "yaml"
+    where = (workshop.bin, "diet_rel_tiny", "1", script, "--max-update", "1")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run(
+        ["bash", str(ROOT / "scripts" / "train.sh"), *map(str, where)],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PATH": path},
+    )
+    workshop.run(*hydra_train(workshop, yaml), "optimization.max_update=1", cwd=tmp_path).ok()
+    # Neither hydra's folder of outputs nor its log.
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["script", "yaml"]
+    by_script, by_yaml = state(script), state(yaml)
+    assert same(by_script["model"], by_yaml["model"])
+    for part in ("model", "task", "criterion", "optimizer", "lr_scheduler", "dataset"):
+        assert plain(by_script["cfg"][part]) == plain(by_yaml["cfg"][part]), part
+    for part in ("optimization", "checkpoint"):
+        assert plain(by_script["cfg"][part], "save_dir") == plain(by_yaml["cfg"][part], "save_dir")
+
+
+def plain(section: dict[str, Any], *without: str) -> dict[str, Any]:
+    """A section without its own name, which is an architecture there and the model here."""
+    return {key: str(value) for key, value in section.items() if key not in ("_name", *without)}
+
+
+def test_hydra_train_trains_as_train_does(workshop: Workshop, tmp_path: Path) -> None:
+    saved = tmp_path / "hydra"
+    overrides = [
+        "model.encoder_layers=2", "model.decoder_layers=2",
+        "model.encoder_embed_dim=32", "model.decoder_embed_dim=32",
+        "model.encoder_ffn_embed_dim=48", "model.decoder_ffn_embed_dim=48",
+        "model.encoder_attention_heads=2", "model.decoder_attention_heads=2",
+        f"+model.max_source_positions={MAX_SOURCE}", f"+model.max_target_positions={MAX_TARGET}",
+        f"+task.max_source_positions={MAX_SOURCE}", f"+task.max_target_positions={MAX_TARGET}",
+        "model.dropout=0.1", "criterion._name=cross_entropy", "~criterion.label_smoothing",
+        "optimizer.adam_betas='(0.9, 0.999)'", "optimization.lr=[0.01]",
+        "lr_scheduler.warmup_updates=40", "dataset.max_tokens=400", "optimization.max_epoch=2",
+        "common.log_format=json", "common.log_interval=1",
+    ]  # fmt: skip
+    by_hydra = workshop.run(*hydra_train(workshop, saved), *overrides, cwd=tmp_path).ok()
+    by_train = workshop.train("diet-rel", tmp_path / "train", "--max-epoch", 2).ok()
+    assert losses(by_hydra.stdout) == losses(by_train.stdout)
+    assert valid_losses(by_hydra.stdout) == valid_losses(by_train.stdout)
+    models = [state(folder)["model"] for folder in (saved, tmp_path / "train")]
+    assert same(*models)
+    path = ("--path", saved / "checkpoint_last.pt", *USER_DIR, *BATCHES, *SEARCH)
+    generated = workshop.run("generate", workshop.bin, *path).ok()
+    assert len(texts(generated.stdout)) == len(workshop.lines())
+
+
+def test_a_misspelt_key_in_yaml_is_an_error(workshop: Workshop, tmp_path: Path) -> None:
+    text = (ROOT / "config" / "diet_rel_tiny.yaml").read_text(encoding="utf-8")
+    wrong = text.replace("  position_encoding:", "  position_encodings:")
+    (tmp_path / "wrong.yaml").write_text(wrong, encoding="utf-8")
+    command = hydra_train(workshop, tmp_path / "saved", tmp_path, "wrong")
+    done = workshop.run(*command, cwd=tmp_path)
+    assert done.status != 0
+    assert "position_encodings" in done.stderr
+    assert not list(tmp_path.glob("saved/*.pt"))

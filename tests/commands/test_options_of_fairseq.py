@@ -1,0 +1,143 @@
+"""fairseq's other options work with positions in attention, through the commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from .rescoring import TOLERANCE, load, positional_scores
+from .test_resume import same, state
+from .transcript import Translation, losses, texts, translations
+from .workshop import BATCHES, SEARCH, USER_DIR, Workshop
+
+BIASED = ("diet-rel", "diet-abs")
+
+
+def assert_scores_of_full_pass(
+    found: dict[int, Translation], workshop: Workshop, *checkpoints: Path, **overrides: object
+) -> None:
+    """Every printed hypothesis has the scores of teacher forcing."""
+    models, task = load(*checkpoints, **overrides)
+    lines = workshop.lines()
+    assert sorted(found) == list(range(len(lines)))
+    for number, one in found.items():
+        for text, scores in zip(one.texts, one.positional):
+            expected = positional_scores(models, task, lines[number], text)
+            assert scores == pytest.approx(expected, abs=TOLERANCE), (number, text)
+
+
+@pytest.mark.parametrize("pair", [("diet-rel", "diet-rel"), ("diet-rel", "diet-abs")])
+def test_ensembles(workshop: Workshop, pair: tuple[str, str]) -> None:
+    """One model twice is that model; two encodings decode together."""
+    members = [workshop.checkpoint(encoding) for encoding in pair]
+    path = ("--path", ":".join(map(str, members)))
+    found = translations(workshop.generate(pair[0], *path).ok().stdout)
+    assert_scores_of_full_pass(found, workshop, *members)
+    alone = texts(workshop.decoded(pair[0]))
+    together = [found[number].texts[0] for number in sorted(found)]
+    assert (together == alone) is (pair[0] == pair[1])
+
+
+@pytest.mark.parametrize("encoding", BIASED)
+def test_alignments_stay_inside_the_sentence(workshop: Workshop, encoding: str) -> None:
+    """Padded on the left, on the right, or not at all: the same words are aligned."""
+    batchings = {
+        "left": ("--batch-size", 10),
+        "right": ("--batch-size", 10, "--left-pad-source"),
+        "alone": ("--batch-size", 1),
+    }
+    found = {
+        name: translations(workshop.generate(encoding, "--print-alignment", *options).ok().stdout)
+        for name, options in batchings.items()
+    }
+    lines = workshop.lines()
+    for number, one in found["left"].items():
+        length = len(lines[number].split())
+        words = len(one.texts[0].split())
+        pairs = one.alignments[0]
+        assert [target for _, target in pairs] == list(range(words))
+        assert all(0 <= source < length for source, _ in pairs)
+        for name in ("right", "alone"):
+            assert found[name][number].alignments == one.alignments, (name, number)
+    # A model that has learnt the language looks about: not everything at one word.
+    sources = {source for one in found["left"].values() for source, _ in one.alignments[0]}
+    assert len(sources) > 5
+
+
+@pytest.mark.parametrize("encoding", BIASED)
+def test_a_given_beginning(workshop: Workshop, encoding: str) -> None:
+    done = workshop.generate(encoding, "--prefix-size", 2).ok()
+    found = translations(done.stdout)
+    for number, reference in enumerate(workshop.lines("test.tgt")):
+        assert found[number].texts[0].split()[:2] == reference.split()[:2]
+    assert_scores_of_full_pass(found, workshop, workshop.checkpoint(encoding))
+
+
+@pytest.mark.parametrize("encoding", BIASED)
+def test_sampling(workshop: Workshop, encoding: str) -> None:
+    options = ("--sampling", "--beam", 3, "--nbest", 3, "--seed", 1)
+    found = translations(workshop.generate(encoding, *options).ok().stdout)
+    assert_scores_of_full_pass(found, workshop, workshop.checkpoint(encoding))
+    assert any(len(set(one.texts)) > 1 for one in found.values())
+
+
+@pytest.mark.parametrize("encoding", BIASED)
+def test_references_are_scored(workshop: Workshop, encoding: str) -> None:
+    done = workshop.generate(encoding, "--score-reference").ok()
+    found = translations(done.stdout)
+    assert texts(done.stdout) == workshop.lines("test.tgt")
+    assert_scores_of_full_pass(found, workshop, workshop.checkpoint(encoding))
+
+
+@pytest.mark.parametrize("encoding", BIASED)
+def test_checkpointed_activations_change_nothing(
+    workshop: Workshop, tmp_path: Path, encoding: str
+) -> None:
+    plain, thrifty = tmp_path / "plain", tmp_path / "thrifty"
+    few = ("--max-update", 5)
+    expected = workshop.train(encoding, plain, *few).ok()
+    found = workshop.train(encoding, thrifty, *few, "--checkpoint-activations").ok()
+    assert losses(found.stdout) == losses(expected.stdout)
+    first, second = state(plain)["model"], state(thrifty)["model"]
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        assert torch.allclose(value.float(), second[name].float(), atol=1e-5), name
+
+
+@pytest.mark.parametrize("encoding", BIASED)
+def test_layer_drop_and_pruning(workshop: Workshop, tmp_path: Path, encoding: str) -> None:
+    dropping = ("--encoder-layerdrop", 0.5, "--decoder-layerdrop", 0.5, "--max-update", 30)
+    workshop.train(encoding, tmp_path, *dropping).ok()
+    checkpoint = tmp_path / "checkpoint_last.pt"
+    path = ("--path", checkpoint, *USER_DIR, *BATCHES, *SEARCH)
+    kept = {"encoder_layers_to_keep": "1", "decoder_layers_to_keep": "1"}
+    pruned = workshop.run("generate", workshop.bin, *path, "--model-overrides", repr(kept)).ok()
+    assert_scores_of_full_pass(translations(pruned.stdout), workshop, checkpoint, **kept)
+    whole = workshop.run("generate", workshop.bin, *path).ok()
+    assert translations(whole.stdout) != translations(pruned.stdout)
+    (model,), _ = load(checkpoint, **kept)
+    saved = state(tmp_path)["model"]
+    tables = {name: value for name, value in model.state_dict().items() if "attn_positions" in name}
+    assert tables
+    for name, value in tables.items():  # the second layer has become the first
+        assert torch.equal(value, saved[name.replace(".layers.0.", ".layers.1.")]), name
+
+
+def test_averaged_checkpoints_load(workshop: Workshop, tmp_path: Path) -> None:
+    """As fairseq's scripts/average_checkpoints.py does: add up, then divide, integers by //."""
+    few = ("--max-update", 12, "--save-interval-updates", 6)
+    workshop.train("diet-rel", tmp_path, *few).ok()
+    states = [state(tmp_path, name) for name in ("checkpoint_1_6.pt", "checkpoint_last.pt")]
+    assert not same(states[0]["model"], states[1]["model"])
+    averaged = {}
+    for name, value in states[0]["model"].items():
+        total = value.clone()
+        total += states[1]["model"][name]
+        averaged[name] = total / 2 if total.is_floating_point() else total // 2
+    states[0]["model"] = averaged
+    torch.save(states[0], tmp_path / "averaged.pt")
+    path = ("--path", tmp_path / "averaged.pt", *USER_DIR, *BATCHES, *SEARCH)
+    found = translations(workshop.run("generate", workshop.bin, *path).ok().stdout)
+    assert_scores_of_full_pass(found, workshop, tmp_path / "averaged.pt")

@@ -1,0 +1,68 @@
+"""Two processes on the CPU (gloo) train as one process does with the same global batches."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from .runner import Command, command
+from .test_resume import state
+from .transcript import losses, valid_losses
+from .workshop import Workshop, architecture
+
+OPTIONS = {
+    "diet-rel": (),  # every layer its own tables
+    "diet-abs": (),  # one set of tables for all layers
+    "diet-rel layer-wise": ("--position-sharing", "layer-wise"),
+    "learned": (),
+}
+# Dropout off: each process draws its own. An odd number of batches leaves the second one idle last.
+COMMON = ("--cpu", "--dropout", 0, "--max-epoch", 2)
+TWO = (
+    "--ddp-backend", "legacy_ddp", "--distributed-backend", "gloo", "--distributed-no-spawn",
+    "--distributed-world-size", 2,
+)  # fmt: skip
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def process(workshop: Workshop, rank: int, port: int, save_dir: Path, *options: Any) -> Command:
+    where = ("--distributed-rank", rank, "--distributed-init-method", f"tcp://127.0.0.1:{port}")
+    every = (*workshop.training(), *COMMON, *TWO, *options)
+    return command("train", workshop.bin, *every, *where, "--save-dir", save_dir)
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_two_processes_have_the_losses_of_one(
+    workshop: Workshop, tmp_path: Path, case: str
+) -> None:
+    encoding = case.split(" ")[0]
+    options = ("--arch", architecture(encoding), *OPTIONS[case])
+    one, two = tmp_path / "one", tmp_path / "two"
+    single = workshop.train(encoding, one, *COMMON, *options, "--update-freq", 2).ok()
+    port = free_port()
+    pair = [process(workshop, rank, port, two, *options) for rank in (0, 1)]
+    first, second = (done.ok() for done in workshop.run.together(*pair))
+    expected, found = losses(single.stdout), losses(first.stdout)
+    assert sorted(found) == sorted(expected) == list(range(1, 9))  # or nothing was trained
+    for update, loss in expected.items():
+        assert float(found[update]) == pytest.approx(float(loss), abs=0.0011)  # three decimals
+    ends = [valid_losses(done.stdout) for done in (single, first)]
+    assert ends[0].keys() == ends[1].keys()
+    for update, loss in ends[0].items():
+        assert float(ends[1][update]) == pytest.approx(float(loss), abs=0.0011)
+    models = [state(folder)["model"] for folder in (one, two)]
+    assert models[0].keys() == models[1].keys()
+    for name, value in models[0].items():
+        # Adam's step is about the learning rate, 0.002 here, however small the gradient: where a
+        # gradient is all rounding (the bias of the keys), so is the step.
+        assert torch.allclose(value.float(), models[1][name].float(), atol=2e-2), name
+    assert losses(second.stdout) == {}  # only the first process reports

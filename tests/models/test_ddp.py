@@ -1,0 +1,42 @@
+"""Distributed training: torch's DistributedDataParallel, one process, gloo.
+
+One process is enough to see what breaks it: parameters that get no gradient, or get it twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as distributed
+from torch.nn.parallel import DistributedDataParallel
+
+from ..toy import build, every_encoding
+from .test_training import assert_same_gradients, gradients
+
+
+@pytest.fixture(scope="module")
+def _one_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    meeting_point: Path = tmp_path_factory.mktemp("gloo") / "store"
+    distributed.init_process_group("gloo", init_method=meeting_point.as_uri(), rank=0, world_size=1)
+    yield
+    distributed.destroy_process_group()
+
+
+@pytest.mark.usefixtures("_one_process")
+@pytest.mark.parametrize("checkpointed", [False, True], ids=["plain", "checkpointed"])
+@every_encoding
+def test_gradients_equal_those_of_one_plain_process(
+    encoding: str, sharing: str | None, checkpointed: bool
+) -> None:
+    expected = gradients(build(encoding, sharing))
+    model = build(encoding, sharing, checkpoint_activations=checkpointed)
+    wrapped = DistributedDataParallel(model)
+    for _ in range(3):  # an unused parameter is noticed in the step after
+        found = gradients(wrapped)
+        assert_same_gradients(
+            {name.removeprefix("module."): value for name, value in found.items()}, expected
+        )
+        torch.optim.SGD(wrapped.parameters(), lr=0.0).step()

@@ -1,0 +1,67 @@
+"""Names and shapes in the checkpoint: what must stay for old checkpoints to load.
+
+``tests/golden/fairseq.json`` has what all encodings share, ``<encoding>_<sharing>.json`` beside it
+what an encoding adds, both for the toy model. After a change that is meant to break old
+checkpoints, and says so in CHANGELOG.md:
+
+    pytest tests/models/test_golden.py --write-golden
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from diet_mt.models.diet_transformer import DietTransformerModel
+
+from ..toy import CASES, build, every_encoding, name_of, position_parameters
+
+FOLDER = Path(__file__).resolve().parent.parent / "golden"
+COMMON = "fairseq"
+
+Shapes = dict[str, list[int]]
+
+
+def shapes(model: DietTransformerModel) -> Shapes:
+    return {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
+
+
+def of_positions(model: DietTransformerModel) -> Shapes:
+    """The entries of the encoding, and the signature, whose length depends on it."""
+    names = position_parameters(model).keys() | {"position_signature"}
+    return {name: shape for name, shape in shapes(model).items() if name in names}
+
+
+def compare(name: str, found: Shapes, request: pytest.FixtureRequest) -> None:
+    path = FOLDER / f"{name}.json"
+    if request.config.getoption("--write-golden"):
+        lines = ",\n".join(
+            f"  {json.dumps(key)}: {json.dumps(shape)}" for key, shape in sorted(found.items())
+        )
+        path.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+    assert found == json.loads(path.read_text(encoding="utf-8"))
+
+
+@every_encoding
+def test_what_the_encoding_adds(
+    encoding: str, sharing: str | None, request: pytest.FixtureRequest
+) -> None:
+    compare(name_of(encoding, sharing), of_positions(build(encoding, sharing)), request)
+
+
+def test_what_all_encodings_share(request: pytest.FixtureRequest) -> None:
+    for number, case in enumerate(CASES):
+        model = build(*case)
+        added = of_positions(model)
+        common = {name: shape for name, shape in shapes(model).items() if name not in added}
+        if number == 0:
+            compare(COMMON, common, request)
+            first = common
+        assert common == first, case
+
+
+def test_no_golden_file_is_left_over() -> None:
+    names = {COMMON} | {name_of(*case) for case in CASES}
+    assert {path.stem for path in FOLDER.glob("*.json")} == names

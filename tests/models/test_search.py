@@ -1,0 +1,129 @@
+"""fairseq's own beam search over our models: its scores are those of a full pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from fairseq.sequence_generator import SequenceGenerator
+from torch import Tensor
+
+from diet_mt.models.diet_transformer import DietTransformerModel
+
+from ..toy import EOS, ToyTask, build, collate, every_encoding, name_of, sources
+
+BEAM = 4
+LENGTHS = (7, 3, 5, 1, 6)
+# fairseq's search adds up float32 scores, down to about -40: steps of 4e-6.
+ROUNDING = 2e-5
+
+Hypotheses = list[list[dict[str, Any]]]
+
+
+def talkative(encoding: str, sharing: str | None, seed: int = 1) -> DietTransformerModel:
+    """A model with strong opinions whose sentences end at different lengths."""
+    model = build(encoding, sharing, seed=seed).eval()
+    with torch.no_grad():
+        words = model.decoder.output_projection.weight
+        words.mul_(3.0)
+        # The end mark gets 2.5 more than any other word, give or take what the features say.
+        model.decoder.layers[-1].final_layer_norm.bias[0] = 1.0
+        words[:, 0] = 0.0
+        words[EOS, 0] = 2.5
+    return model
+
+
+def search(models: list[DietTransformerModel], source: Tensor, **given: Any) -> Hypotheses:
+    generator = SequenceGenerator(
+        models, ToyTask().target_dictionary, beam_size=BEAM, max_len_b=8, len_penalty=0.6
+    )
+    lengths = source.ne(1).sum(1)
+    sample = {"net_input": {"src_tokens": source, "src_lengths": lengths}}
+    found: Hypotheses = generator.generate(models, sample, **given)
+    return found
+
+
+def rescored(models: list[DietTransformerModel], source: list[int], tokens: Tensor) -> Tensor:
+    """Log-probability of each of ``tokens``, the mean over the models, in one pass."""
+    previous = torch.cat([torch.tensor([EOS]), tokens[:-1]])[None]
+    shares = [model(torch.tensor([source]), None, previous)[0].softmax(-1)[0] for model in models]
+    mean = sum(shares) / len(models)
+    return mean.log().gather(1, tokens[:, None])[:, 0]  # type: ignore[union-attr]
+
+
+def assert_scores_are_those_of_a_full_pass(
+    models: list[DietTransformerModel], rows: list[list[int]], found: Hypotheses
+) -> None:
+    for row, hypotheses in zip(rows, found, strict=True):
+        assert len(hypotheses) == BEAM
+        for hypothesis in hypotheses:
+            expected = rescored(models, row, hypothesis["tokens"])
+            torch.testing.assert_close(
+                hypothesis["positional_scores"].double(), expected, rtol=0, atol=ROUNDING
+            )
+
+
+@torch.no_grad()
+@every_encoding
+def test_scores_of_hypotheses_are_those_of_a_full_pass(encoding: str, sharing: str | None) -> None:
+    model, rows = talkative(encoding, sharing), sources(LENGTHS)
+    found = search([model], collate(rows, "left"))
+    assert_scores_are_those_of_a_full_pass([model], rows, found)
+    lengths = {len(hypothesis["tokens"]) for hypotheses in found for hypothesis in hypotheses}
+    assert len(lengths) > 2, "sentences that are finished must leave the batch at different steps"
+
+
+@torch.no_grad()
+@every_encoding
+def test_a_sentence_alone_gets_the_hypotheses_that_it_gets_in_a_batch(
+    encoding: str, sharing: str | None
+) -> None:
+    model, rows = talkative(encoding, sharing), sources(LENGTHS)
+    together = search([model], collate(rows, "left"))
+    for row, hypotheses in zip(rows, together, strict=True):
+        for source in (collate([row]), collate([row], "right", width=9)):
+            alone = search([model], source)[0]
+            for one, other in zip(alone, hypotheses, strict=True):
+                assert one["tokens"].tolist() == other["tokens"].tolist()
+                torch.testing.assert_close(one["score"], other["score"], rtol=0, atol=ROUNDING)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    "members",
+    [[("diet-rel", "none"), ("diet-abs", "layer-wise")], [("sinusoidal", None), ("none", None)]],
+    ids=lambda members: "+".join(name_of(*member) for member in members),
+)
+def test_ensembles(members: list[tuple[str, str | None]]) -> None:
+    models = [talkative(*member, seed=seed) for seed, member in enumerate(members)]
+    rows = sources(LENGTHS)
+    found = search(models, collate(rows, "left"))
+    assert_scores_are_those_of_a_full_pass(models, rows, found)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("encoding", ["diet-abs", "diet-rel"])
+def test_a_given_beginning_is_scored_like_the_rest(encoding: str) -> None:
+    model, rows = talkative(encoding, None), sources(LENGTHS)
+    beginning = torch.tensor([[7, 11], [8, 12], [9, 13], [10, 14], [11, 15]])
+    found = search([model], collate(rows, "left"), prefix_tokens=beginning)
+    assert_scores_are_those_of_a_full_pass([model], rows, found)
+    for hypotheses, words in zip(found, beginning.tolist(), strict=True):
+        assert all(h["tokens"][:2].tolist() == words for h in hypotheses)
+
+
+@torch.no_grad()
+@every_encoding
+def test_generation_stops_at_the_longest_position(encoding: str, sharing: str | None) -> None:
+    """n_T = 10 and a wish for 200: the sentence is ended, no table is overrun."""
+    model = build(encoding, sharing).eval()
+    model.decoder.output_projection.weight[EOS] = 0.0
+    model.decoder.output_projection.weight[5] *= 20  # a word that always pays more than the end
+    generator = SequenceGenerator(
+        [model], ToyTask().target_dictionary, beam_size=BEAM, max_len_b=200, min_len=9
+    )
+    source = collate(sources((11, 4)), "left")
+    sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(1).sum(1)}}
+    for hypotheses in generator.generate([model], sample):
+        assert [len(hypothesis["tokens"]) for hypothesis in hypotheses] == [10] * BEAM

@@ -1,0 +1,136 @@
+"""Positions matter, and only where they should."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from diet_mt.models.diet_transformer import DietTransformerModel
+from diet_mt.positions import NAMES
+
+from ..toy import (
+    EOS,
+    SIZES,
+    AttentionProbe,
+    attention_modules,
+    build,
+    collate,
+    copy_content_weights,
+    every_encoding,
+    position_parameters,
+    sources,
+    targets,
+)
+
+ROUNDING = 1e-10  # float64; other orders of the same sums
+
+# Whether moving queries and keys together along the sentence changes self-attention. A new
+# encoding must be entered here.
+SHIFT_CHANGES = {
+    "none": False,
+    "sinusoidal": True,
+    "learned": True,
+    "diet-abs": True,
+    "diet-rel": False,
+}
+
+
+def same(one: Tensor, other: Tensor) -> bool:
+    return torch.allclose(one, other, rtol=0, atol=ROUNDING)
+
+
+@every_encoding
+def test_the_order_of_source_words_matters_unless_there_are_no_positions(
+    encoding: str, sharing: str | None
+) -> None:
+    model = build(encoding, sharing)
+    words = [5, 9, 23, 14, 31]
+    orders = [words, [23, 5, 31, 14, 9], words[::-1]]
+    previous = collate([targets()[0]])
+    outputs = [model(torch.tensor([[*order, EOS]]), None, previous)[0] for order in orders]
+    for output in outputs[1:]:
+        assert same(output, outputs[0]) == (encoding == "none")
+
+
+@every_encoding
+def test_the_position_of_the_query_reaches_cross_attention(
+    encoding: str, sharing: str | None
+) -> None:
+    """The same word at every target position looks at the source in the same way, or does not."""
+    model = build(encoding, sharing)
+    source = torch.tensor([[5, 9, 23, EOS]])
+    attn = model(source, None, torch.full((1, 6), 7))[1]["attn"][0]  # (1, T, S)
+    # Without positions even the causal mask does not help: all queries and all keys are equal.
+    assert same(attn[:, 1:], attn[:, :1].expand(-1, 5, -1)) == (encoding == "none")
+
+
+def test_every_encoding_says_what_a_shift_does() -> None:
+    assert SHIFT_CHANGES.keys() == NAMES.keys()
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+@every_encoding
+def test_shifting_all_positions_in_self_attention(
+    encoding: str, sharing: str | None, kind: str
+) -> None:
+    """Three tokens that nobody may look at stand before the sentence, so positions rise by 3."""
+    model = build(encoding, sharing)
+    shift, length, batch = 3, 6, 2
+    for layer in range(SIZES[f"{kind}_layers"]):
+        probe = AttentionProbe(model, kind, layer)
+        x = torch.randn(shift + length, batch, SIZES[f"{kind}_embed_dim"], dtype=torch.float64)
+        mask = torch.zeros(batch, shift + length, dtype=torch.float64)
+        alone = probe(x[shift:], x[shift:], mask[:, shift:])
+        mask[:, :shift] = -math.inf
+        assert same(probe(x, x, mask)[shift:], alone) != SHIFT_CHANGES[encoding]
+
+
+@every_encoding
+def test_all_tables_at_zero_equal_no_positions_exactly(encoding: str, sharing: str | None) -> None:
+    """To the last bit: what is added is 0, to the logits or to the embeddings."""
+    model, plain = build(encoding, sharing), build("none")
+    copy_content_weights(plain, model)
+    tables = position_parameters(model)
+    for table in tables.values():
+        nn.init.zeros_(table)
+    batch = collate(sources(), "left"), None, collate(targets())
+    with torch.no_grad():
+        equal = torch.equal(model(*batch)[0], plain(*batch)[0])
+    # Sinusoids are no parameters and cannot be set to 0.
+    assert equal == (encoding != "sinusoidal")
+
+
+LARGE = 50.0  # beside logits of order 1 nothing else counts
+
+
+def one_offset(model: DietTransformerModel, kind: str, layer: int, offset: int) -> None:
+    """Lets only keys at ``query - offset`` be seen in one layer."""
+    bias = model.encoder if kind == "encoder" else model.decoder
+    tables = bias.encoder_attn_positions if kind == "cross" else bias.self_attn_positions
+    column = offset + tables.shape.max_keys - 1
+    with torch.no_grad():
+        tables.layers[layer].by_offset[:, column] = LARGE
+
+
+@pytest.mark.parametrize(("kind", "offset"), [("encoder", 2), ("encoder", -1), ("cross", -2)])
+def test_diet_rel_looks_where_its_offset_points(kind: str, offset: int) -> None:
+    """R[i - j] counts from the query back: a large R[2] looks two tokens back."""
+    model = build("diet-rel", "none", tables=0.0)
+    one_offset(model, kind, 1, offset)
+    weights: list[Tensor] = []
+    module = attention_modules(model)[kind, 1]
+
+    def ask(_: nn.Module, args: object, given: dict[str, object]) -> object:
+        return args, {**given, "need_head_weights": True}
+
+    module.register_forward_pre_hook(ask, with_kwargs=True)
+    module.register_forward_hook(lambda *result: weights.append(result[2][1]))
+    model(torch.tensor([[5, 9, 23, 14, 31, EOS]]), None, torch.tensor([[EOS, 6, 7, 8]]))
+    by_head = weights[0][:, 0]  # (H, T, S)
+    for i in range(by_head.size(1)):
+        if 0 <= i - offset < 6:
+            assert by_head[:, i].argmax(-1).unique().tolist() == [i - offset]
+            assert by_head[:, i].max(-1).values.min() > 0.99
