@@ -33,8 +33,7 @@ def attend(
         q: (B, H, T, D); k: (B, H, S, D); v: (B, H, S, D).
         scale: factor of q k^T alone; offsets are never scaled.
         offsets: (B|1, H|1, T|1, S), positions and masks together, -inf where a query may not look.
-            Each query needs
-            at least one key that it may look at: the stacks see to that (see
+            Each query needs at least one key that it may look at: the stacks see to that (see
             ``layers/padding.py``).
         dropout_p: probability with which a weight is dropped after the softmax.
         need_weights: also return the weights, before dropout, in float32 or better: (B, H, T, S).
@@ -89,12 +88,9 @@ def _fused_pays(q: Tensor, k: Tensor, offsets: Optional[Tensor], dropout_p: floa
     return not learns and dropout_p == 0.0 and (offsets is None or k.size(2) >= _FUSED_FROM)
 
 
-_Fused = Callable[..., Tensor]
-
-
 def _fused(
     q: Tensor, k: Tensor, v: Tensor, scale: float, offsets: Optional[Tensor], dropout_p: float
 ) -> Tensor:
-    kernel: _Fused = F.scaled_dot_product_attention
+    kernel: Callable[..., Tensor] = F.scaled_dot_product_attention
     mask = None if offsets is None else offsets.to(q.dtype).expand(*q.shape[:3], k.size(2))
     return kernel(q, k, v, attn_mask=mask, dropout_p=dropout_p, scale=scale)

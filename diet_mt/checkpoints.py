@@ -30,6 +30,9 @@ _UNSAFE_SWITCH = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
 # other complaints are about files that make no sense.
 _REFUSALS = ("GLOBAL", "unrecognized function", "Can only ")
 
+# What torch says where a file ends too early, in its new and its old format.
+_CUT_SHORT = ("PytorchStreamReader", "zip archive", "unexpected EOF", "corrupt")
+
 
 def harmless_types() -> List[_Global]:
     """What fairseq stores beside tensors: its parsed options, and with ``--eval-bleu`` numbers from
@@ -78,7 +81,7 @@ def _fault(error: Exception) -> Optional[str]:
             "refused, for it holds more than tensors, numbers and options, and could run code when "
             f"loaded ({_offender(text)})"
         )
-    if isinstance(error, EOFError) or "PytorchStreamReader" in text or "zip archive" in text:
+    if isinstance(error, EOFError) or any(word in text for word in _CUT_SHORT):
         reason = _first_line(error).split(". ")[0]
         return f"cut short or not a checkpoint ({reason}); use another checkpoint of the run"
     if isinstance(error, RuntimeError):

@@ -21,6 +21,8 @@ _FAIRSEQ_MESSAGES = {
     "--finetune-from-model ": "check the option",
     "--path required": "give the checkpoint to read",
     "Must specify batch size": "4096 tokens are a usual size",
+    "Sentences lengths should not exceed max_tokens": "give a larger --max-tokens",
+    "Neither args nor cfg exist in state": "the checkpoint was not written by fairseq-train",
 }
 # torch's message where weights and model differ, and how many characters of it are shown.
 _UNFIT = "Error(s) in loading state_dict"
@@ -33,8 +35,7 @@ class UserError(ValueError):
 
 
 def one_line(error: BaseException) -> Optional[str]:
-    """The line that says what the user did wrong, or None where ``error`` is no mistake of the
-    user's.
+    """The line that says what is wrong with the user's input, or None for any other error.
 
     fairseq wraps what it catches ("please ensure that the architectures match"), so causes are
     searched too.
@@ -70,22 +71,30 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def show_in_one_line() -> None:
-    """Lets an uncaught mistake of the user's end the process with ``error: <line>`` on stderr and
-    exit status 1.
+    """Ends a fairseq command on bad input with ``error: <line>`` on stderr and exit status 1.
 
-    fairseq's commands let exceptions through to the interpreter, whose hook this extends;
-    everything else is shown as before. With ``DIET_MT_TRACEBACK=1`` in the environment the
-    traceback is shown as well.
+    fairseq's commands let exceptions through to the interpreter, whose hook this extends. All else
+    is shown as before: other errors, and every error of a program that only imports the package.
+    With ``DIET_MT_TRACEBACK=1`` in the environment the traceback is shown as well.
     """
     previous: Callable[..., object] = sys.excepthook
+    # hydra shows errors in its own way, with a traceback, unless it is told to let them through.
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")
 
     def hook(
         kind: Type[BaseException], error: BaseException, trace: Optional[TracebackType]
     ) -> None:
-        line = one_line(error)
+        line = one_line(error) if _in_fairseq_command() else None
         if line is None or os.environ.get(TRACEBACK_VARIABLE):
             previous(kind, error, trace)
         if line is not None:
             print(f"error: {line}", file=sys.stderr)
 
     sys.excepthook = hook
+
+
+def _in_fairseq_command() -> bool:
+    """Whether this is ``fairseq-train`` and the like, or ``python -m fairseq_cli.train``."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    name = spec.name if spec is not None else os.path.basename("".join(sys.argv[:1]))
+    return name.startswith(("fairseq-", "fairseq_cli"))

@@ -43,7 +43,10 @@ command=(
     "$@"
 )
 now=$(printf '%q ' "${command[@]}")
-if [ -f "$save/command" ] && [ "$(cat "$save/command")" != "$now" ]; then
+# The checkout itself may have moved.
+without_checkout() { sed 's/--user-dir [^ ]*//'; }
+if [ -f "$save/command" ] &&
+    [ "$(without_checkout <"$save/command")" != "$(without_checkout <<<"$now")" ]; then
     die "$save was begun with another command (see $save/command); remove it or choose another folder"
 fi
 if [ -f "$save/done" ]; then

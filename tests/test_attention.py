@@ -96,7 +96,8 @@ def test_gradients_stay_finite_where_keys_are_closed(way: str) -> None:
         assert x.grad is not None
         assert torch.isfinite(x.grad).all()
         assert x.grad.abs().sum() > 0
-    assert torch.equal(offsets.grad == 0, offsets.detach() == -math.inf)
+    assert offsets.grad is not None
+    assert torch.equal(offsets.grad.eq(0), offsets.detach().eq(-math.inf))
 
 
 def test_offsets_are_not_scaled(way: str) -> None:
@@ -111,6 +112,8 @@ def test_weights_are_those_before_dropout() -> None:
     q, k, v = inputs()
     plain, weights = attend(q, k, v, scale=SCALE, need_weights=True)
     dropped, after = attend(q, k, v, scale=SCALE, need_weights=True, dropout_p=0.5)
+    assert weights is not None
+    assert after is not None
     assert torch.equal(weights, after)
     assert not torch.allclose(plain, dropped, rtol=0, atol=1e-3)
 

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from ..errors import UserError
 from ..positions import AttentionShape
 from .beams import regroup
-from .encoder import EncoderOut, layer_numbers, wrap_layer
 from .multihead import IncrementalState, OffsetAttention
 from .offsets import LayerOffsets
 from .padding import RightPadded, causal_offsets, padding_offsets, right_pad
+from .stack import EncoderOut, layer_numbers, name_dropout, wrap_layer
 
 
 class DietDecoderLayer(TransformerDecoderLayerBase):
@@ -23,9 +23,7 @@ class DietDecoderLayer(TransformerDecoderLayerBase):
 
     def __init__(self, cfg: Any, no_encoder_attn: bool = False) -> None:
         super().__init__(cfg, no_encoder_attn)
-        self.dropout_module.module_name = self.activation_dropout_module.module_name = (
-            "TransformerDecoderLayer"
-        )
+        name_dropout("TransformerDecoderLayer", self.dropout_module, self.activation_dropout_module)
 
     def _attention(self, embed_dim: int, cfg: Any, **kind: Any) -> OffsetAttention:
         return OffsetAttention(
@@ -62,7 +60,7 @@ class DietDecoder(TransformerDecoderBase):
         output_projection: Optional[nn.Module] = None,
     ) -> None:
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn, output_projection)
-        self.dropout_module.module_name = "TransformerDecoder"
+        name_dropout("TransformerDecoder", self.dropout_module)
         heads, width, layers = (
             cfg.decoder.attention_heads,
             cfg.decoder.embed_dim,

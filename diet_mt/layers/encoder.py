@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional
 
 import torch
-from fairseq.distributed import fsdp_wrap
 from fairseq.models.transformer import TransformerEncoderBase
-from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor, nn
 
@@ -16,26 +14,11 @@ from .beams import regroup
 from .multihead import OffsetAttention
 from .offsets import LayerOffsets
 from .padding import padding_offsets, right_pad
-
-EncoderOut = Dict[str, List[Any]]
+from .stack import EncoderOut, layer_numbers, name_dropout, wrap_layer
 
 # Stock fairseq 0.12.2 gives every encoder layer a second set of weights for a fused kernel that
 # knows no offsets.
 _FUSED_WEIGHTS = ("in_proj", "out_proj", "fc1", "fc2")
-
-
-def wrap_layer(layer: nn.Module, cfg: Any) -> nn.Module:
-    """Activation checkpointing and FSDP around a layer, where ``cfg`` asks, as fairseq does it."""
-    if cfg.checkpoint_activations:
-        layer = checkpoint_wrapper(layer, offload_to_cpu=cfg.offload_activations)
-    return fsdp_wrap(
-        layer, min_num_params=0 if cfg.checkpoint_activations else cfg.min_params_to_wrap
-    )
-
-
-def layer_numbers(layers: nn.ModuleList) -> Dict[nn.Module, int]:
-    """The number of each layer; iterating, as layer drop leaves some out, would miscount them."""
-    return {layer: number for number, layer in enumerate(layers.children())}
 
 
 class DietEncoderLayer(TransformerEncoderLayerBase):
@@ -43,9 +26,7 @@ class DietEncoderLayer(TransformerEncoderLayerBase):
 
     def __init__(self, cfg: Any, return_fc: bool = False) -> None:
         super().__init__(cfg, return_fc=return_fc)
-        self.dropout_module.module_name = self.activation_dropout_module.module_name = (
-            "TransformerEncoderLayer"
-        )
+        name_dropout("TransformerEncoderLayer", self.dropout_module, self.activation_dropout_module)
         self.can_use_fastpath = False
         self.load_to_BT = False
         for name in _FUSED_WEIGHTS:
@@ -83,7 +64,7 @@ class DietEncoder(TransformerEncoderBase):
         self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, return_fc: bool = False
     ) -> None:
         super().__init__(cfg, dictionary, embed_tokens, return_fc=return_fc)
-        self.dropout_module.module_name = "TransformerEncoder"
+        name_dropout("TransformerEncoder", self.dropout_module)
         heads, width = cfg.encoder.attention_heads, cfg.encoder.embed_dim
         longest = cfg.max_source_positions
         self.embed_positions = cfg.positions.input_term(longest, width)

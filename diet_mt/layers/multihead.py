@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..attention import attend
 from .padding import padding_offsets
+from .stack import name_dropout
 
 IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
 
@@ -29,8 +30,7 @@ class OffsetAttention(MultiheadAttention):
     def __init__(self, embed_dim: int, num_heads: int, *, scale: float, **kwargs: Any) -> None:
         super().__init__(embed_dim, num_heads, **kwargs)
         self.scaling = scale
-        # --retain-dropout-modules finds modules by fairseq's own class name.
-        self.dropout_module.module_name = "MultiheadAttention"
+        name_dropout("MultiheadAttention", self.dropout_module)
 
     def forward(
         self,

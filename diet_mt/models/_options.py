@@ -151,6 +151,7 @@ def nested_config(options: Any) -> NestedConfig:
         problems.append(str(error))
     if problems:
         raise UserError("; ".join(problems))
+    cfg.activation_fn = str(cfg.activation_fn)  # from a file: an enum that cannot be pickled
     cfg.no_token_positional_embeddings = True  # positions come from cfg.positions alone
     return cfg
 
@@ -160,6 +161,12 @@ def _size_problems(cfg: NestedConfig) -> List[str]:
     longest = ("max_source_positions", "max_target_positions")
     sizes = {f"--{name.replace('_', '-')}": getattr(cfg, name) for name in longest}
     problems = []
+    tied = cfg.share_decoder_input_output_embed or cfg.share_all_embeddings
+    if tied and cfg.decoder.output_dim != cfg.decoder.embed_dim:
+        problems.append(
+            f"--decoder-output-dim {cfg.decoder.output_dim}: embeddings tied to the output have "
+            f"--decoder-embed-dim {cfg.decoder.embed_dim}; leave one of the options out"
+        )
     for side, stack in (("encoder", cfg.encoder), ("decoder", cfg.decoder)):
         width, heads = stack.embed_dim, stack.attention_heads
         sizes[f"--{side}-layers"] = stack.layers

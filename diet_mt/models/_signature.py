@@ -11,15 +11,18 @@ from ..errors import UserError
 
 
 def signature_tensor(text: str) -> Tensor:
-    """``text`` -> (len,) int64 code points. Integers, so that half precision leaves them alone;
-    wide ones, so that averaging checkpoints, which adds before it divides, does not overflow.
+    """``text`` -> (len,) code points in float32, which survive whatever is done to weights.
+
+    Exponential averaging (``--store-ema``) scales every entry of the state dict in place, which
+    integers refuse; averaging checkpoints adds before it divides, which small integers overflow;
+    half precision holds the code points of ASCII exactly.
     """
-    return torch.tensor([ord(letter) for letter in text], dtype=torch.int64)
+    return torch.tensor([float(ord(letter)) for letter in text])
 
 
 def signature_text(values: Tensor) -> str:
     """Inverse of :func:`signature_tensor`."""
-    return "".join(chr(code) for code in values.tolist())
+    return "".join(chr(round(code)) for code in values.tolist())
 
 
 def check_signature(found: Optional[Tensor], expected: str) -> None:

@@ -1,6 +1,6 @@
-"""A toy language pair, made by a seed: every word has one translation, and neighbours change places.
+"""A toy language pair: every word has one translation, and neighbours change places.
 
-Word order is thus something to learn, and sentences are of many lengths, so batches hold padding.
+Word order is thus something to learn; sentences are of many lengths, so batches hold padding.
 """
 
 from __future__ import annotations

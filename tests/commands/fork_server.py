@@ -1,17 +1,18 @@
 """Runs commands in fresh processes without paying each time for importing torch and fairseq.
 
-The server imports what is slow and forks for every command: the child has seen neither the plugin nor a user dir nor
-fairseq's commands, and nothing that it leaves behind reaches the next one. What the interpreter does with an uncaught
-exception (call ``sys.excepthook``, exit with 1) the child does itself. ``test_commands.py`` compares with real
-processes.
+The server imports what is slow and forks for every command: the child has seen neither the plugin
+nor a user dir nor fairseq's commands, and nothing that it leaves behind reaches the next one. What
+the interpreter does with an uncaught exception (call ``sys.excepthook``, exit with 1) the child
+does itself. ``test_all_commands.py`` compares with commands as pip installs them.
 
-Protocol: a JSON list of commands per line on standard input, which run side by side; the JSON list of their exit
-statuses (negative: the signal) per line on standard output.
+Protocol: a JSON list of commands per line on standard input, which run side by side; the JSON list
+of their exit statuses (negative: the signal) per line on standard output.
 """
 
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import json
 import logging
@@ -60,7 +61,7 @@ def enter(command: dict[str, Any]) -> None:
 
 
 def call(command: dict[str, Any]) -> int:
-    """Runs ``module:function`` or ``script.py`` as the interpreter would; returns the exit status."""
+    """Runs ``module:function`` or ``script.py`` as the interpreter would; the exit status."""
     sys.argv = [command["name"], *command["argv"]]
     # The folder of the command, as for any script: neither the project nor this file's folder.
     sys.path[0] = os.path.dirname(sys.executable)
@@ -76,7 +77,7 @@ def call(command: dict[str, Any]) -> int:
             print(stop.code, file=sys.stderr)
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except BaseException:
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        sys.excepthook(*sys.exc_info())
         return 1
 
 
@@ -106,10 +107,12 @@ def start(command: dict[str, Any]) -> int:
 def main() -> None:
     for module in SLOW:
         importlib.import_module(module)
+    gc.freeze()  # no child needs to look through what was imported
     for line in sys.stdin:
         pids = [start(command) for command in json.loads(line)]
         statuses = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
         print(json.dumps(statuses), flush=True)
+    os._exit(0)  # taking torch down takes seconds
 
 
 if __name__ == "__main__":

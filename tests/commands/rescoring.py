@@ -1,4 +1,4 @@
-"""Scores of given translations by one teacher-forced pass per sentence: no search, no cache, no padding."""
+"""Scores of given translations by teacher forcing: no search, no cache, no padding, no batch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def load(*checkpoints: Path, **overrides: Any) -> tuple[list[torch.nn.Module], A
 def positional_scores(
     models: list[torch.nn.Module], task: Any, source: str, target: str
 ) -> list[float]:
-    """log2 of the probability of each word of ``target`` and of its end, averaged over the models."""
+    """log2 of the mean probability of each word of ``target`` and of its end, (T,)."""
     src = task.source_dictionary.encode_line(source, add_if_not_exist=False).long()
     tgt = task.target_dictionary.encode_line(target, add_if_not_exist=False).long()
     start = tgt.new_tensor([task.target_dictionary.eos()])
@@ -38,4 +38,4 @@ def positional_scores(
         logits = model(src[None], torch.tensor([len(src)]), fed)[0]  # (1, T, vocabulary)
         each.append(logits[0].double().log_softmax(-1))
     mean = torch.stack(each).logsumexp(0) - math.log(len(each))  # (T, vocabulary)
-    return [float(row[word]) / math.log(2) for row, word in zip(mean, tgt)]
+    return [float(row[word]) / math.log(2) for row, word in zip(mean, tgt, strict=True)]

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "diet_mt"
 SECONDS = 120  # for one command, on a busy machine
 
-# Nothing of the caller's may reach the commands: neither where Python finds modules nor how many threads run.
+# Nothing of the caller's may reach the commands: neither the place of modules nor the threads.
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -84,7 +84,7 @@ class Runner:
             raise RuntimeError(f"the fork server ended with {self._server.wait()}")
         return [
             Done(one, status, _read(request["stdout"]), _read(request["stderr"]))
-            for one, status, request in zip(commands, json.loads(answer), requests)
+            for one, status, request in zip(commands, json.loads(answer), requests, strict=True)
         ]
 
     def _start(self) -> subprocess.Popen[str]:
@@ -102,7 +102,9 @@ class Runner:
         stem.with_suffix(".in").write_text(one.stdin, encoding="utf-8", newline="\n")
         return {
             "name": one.name if one.is_script else f"fairseq-{one.name}",
-            "entry": one.name if one.is_script else f"fairseq_cli.{one.name.replace('-', '_')}:cli_main",
+            "entry": one.name
+            if one.is_script
+            else f"fairseq_cli.{one.name.replace('-', '_')}:cli_main",
             "argv": one.argv,
             "stdin": str(stem.with_suffix(".in")),
             "stdout": str(stem.with_suffix(".out")),
@@ -133,7 +135,9 @@ def command(
     return Command(name, tuple(flat), stdin, entries, None if cwd is None else str(cwd))
 
 
-def run_installed(name: str, *argv: Any, stdin: str = "", cwd: Path, seconds: int = SECONDS) -> Done:
+def run_installed(
+    name: str, *argv: Any, stdin: str = "", cwd: Path, seconds: int = SECONDS
+) -> Done:
     """The command as a user starts it: the script that pip installed, a new interpreter."""
     one = command(name, *argv, stdin=stdin, cwd=cwd)
     script = Path(sys.executable).with_name(f"fairseq-{name}")

@@ -1,4 +1,7 @@
-"""A sentence's translation depends neither on its padding nor on the batch that it travels in."""
+"""A sentence's translation depends neither on its padding nor on the batch that it travels in.
+
+On the way: every attention module of a model loaded into a fresh process is really called.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,8 @@ import pytest
 from diet_mt.positions import NAMES
 
 from .rescoring import TOLERANCE
-from .test_all_commands import SPY
 from .transcript import translations
-from .workshop import Workshop
+from .workshop import SPY, Workshop
 
 # Options of fairseq-generate, the padding that sources then have, and whether one batch holds all.
 # --left-pad-source is on by default and a flag without a value: giving it switches it off.
@@ -38,6 +40,10 @@ def test_translations_are_the_same_in_every_batch(
         seen = json.loads(report.read_text(encoding="utf-8"))
         assert seen["padding"] == padding, name  # otherwise the options did not do their part
         assert (seen["largest_batch"] == len(lines)) is together, name
+        # Two layers in the encoder; two in the decoder, with two attentions each. A fused path, as
+        # stock fairseq has one for its encoder layers, would leave some of them out.
+        assert len(seen["calls"]) == 6
+        assert min(seen["calls"]) > 0, name
     for name, other in found.items():
         assert len(other) == len(lines)
         for number, one in found["left"].items():

@@ -17,15 +17,19 @@ import diet_mt as diet_mt  # registers the architectures
 from diet_mt.positions import NAMES
 
 from .runner import PLUGIN, ROOT
+from .test_bad_input import assert_one_line
 from .test_resume import same, state
 from .transcript import losses, texts, valid_losses
 from .workshop import BATCHES, MAX_SOURCE, MAX_TARGET, SEARCH, USER_DIR, Workshop, architecture
+
+# hydra's own, on every command line that fairseq parses in this process.
+pytestmark = pytest.mark.filterwarnings(r"ignore:[\s\S]*validated against ConfigStore:UserWarning")
 
 # Layers, width, feed-forward, heads: Vaswani et al. 2017, table 3, for base and big.
 SIZES = {"tiny": (4, 128, 256, 4), "base": (6, 512, 2048, 8), "big": (6, 1024, 4096, 16)}
 
 
-def built(data: Path, *argv: Any) -> torch.nn.Module:
+def built(data: Path, *argv: Any) -> Any:
     """The model that fairseq-train would build, without its numbers: shapes only."""
     arguments = [str(data), "--user-dir", str(PLUGIN), *map(str, argv)]
     parsed = options.parse_args_and_arch(options.get_training_parser(), arguments)
@@ -33,7 +37,6 @@ def built(data: Path, *argv: Any) -> torch.nn.Module:
     task = tasks.setup_task(cfg.task)
     with torch.device("meta"):
         model = task.build_model(cfg.model)
-    assert isinstance(model, torch.nn.Module)
     return model
 
 
@@ -92,10 +95,10 @@ def test_flags_win_over_the_architecture_and_keep_sides_apart(workshop: Workshop
     ("flags", "signature"),
     [
         (("--position-encoding", "diet-rel"), "diet-rel sharing=none scale=head"),
-        (("--position-sharing", "none"), "diet-abs sharing=none scale=head"),
-        (("--position-sharing", "head-wise"), "diet-abs sharing=head-wise scale=head"),
-        (("--attention-scale", "model"), "diet-abs sharing=layer-wise scale=model"),
-        (("--position-encoding", "sinusoidal"), "sinusoidal scale=head"),
+        (
+            ("--position-sharing", "head-wise", "--attention-scale", "model"),
+            "diet-abs sharing=head-wise scale=model",
+        ),
     ],
 )
 def test_position_options_reach_the_model(
@@ -151,11 +154,10 @@ def test_hydra_train_trains_as_train_does(workshop: Workshop, tmp_path: Path) ->
         "common.log_format=json", "common.log_interval=1",
     ]  # fmt: skip
     by_hydra = workshop.run(*hydra_train(workshop, saved), *overrides, cwd=tmp_path).ok()
-    by_train = workshop.train("diet-rel", tmp_path / "train", "--max-epoch", 2).ok()
-    assert losses(by_hydra.stdout) == losses(by_train.stdout)
-    assert valid_losses(by_hydra.stdout) == valid_losses(by_train.stdout)
-    models = [state(folder)["model"] for folder in (saved, tmp_path / "train")]
-    assert same(*models)
+    folder, by_train = workshop.two_epochs("diet-rel")
+    assert losses(by_hydra.stdout) == losses(by_train)
+    assert valid_losses(by_hydra.stdout) == valid_losses(by_train)
+    assert same(state(saved)["model"], state(folder)["model"])
     path = ("--path", saved / "checkpoint_last.pt", *USER_DIR, *BATCHES, *SEARCH)
     generated = workshop.run("generate", workshop.bin, *path).ok()
     assert len(texts(generated.stdout)) == len(workshop.lines())
@@ -169,4 +171,22 @@ def test_a_misspelt_key_in_yaml_is_an_error(workshop: Workshop, tmp_path: Path) 
     done = workshop.run(*command, cwd=tmp_path)
     assert done.status != 0
     assert "position_encodings" in done.stderr
+    assert not list(tmp_path.glob("saved/*.pt"))
+
+
+@pytest.mark.parametrize(
+    ("override", "fragment"),
+    [
+        ("model.position_encoding=diet", "--position-encoding diet: unknown"),
+        ("+model.position_rank=0", "--position-rank 0"),
+        ("task.data=/nonexistent", "/nonexistent"),
+    ],
+)
+def test_bad_input_of_hydra_train_ends_in_one_line(
+    workshop: Workshop, tmp_path: Path, override: str, fragment: str
+) -> None:
+    """hydra catches errors itself and shows them with a traceback, unless it is told not to."""
+    saved = tmp_path / "saved"
+    done = workshop.run(*hydra_train(workshop, saved), override, cwd=tmp_path)
+    assert_one_line(done, fragment)
     assert not list(tmp_path.glob("saved/*.pt"))

@@ -18,7 +18,6 @@ OPTIONS = {
     "diet-rel": (),  # every layer its own tables
     "diet-abs": (),  # one set of tables for all layers
     "diet-rel layer-wise": ("--position-sharing", "layer-wise"),
-    "learned": (),
 }
 # Dropout off: each process draws its own. An odd number of batches leaves the second one idle last.
 COMMON = ("--cpu", "--dropout", 0, "--max-epoch", 2)
@@ -62,7 +61,7 @@ def test_two_processes_have_the_losses_of_one(
     models = [state(folder)["model"] for folder in (one, two)]
     assert models[0].keys() == models[1].keys()
     for name, value in models[0].items():
-        # Adam's step is about the learning rate, 0.002 here, however small the gradient: where a
-        # gradient is all rounding (the bias of the keys), so is the step.
-        assert torch.allclose(value.float(), models[1][name].float(), atol=2e-2), name
+        if not name.endswith("k_proj.bias"):
+            # That one's gradient is rounding alone, which Adam makes as large as any other.
+            assert torch.allclose(value.float(), models[1][name].float(), atol=2e-4), name
     assert losses(second.stdout) == {}  # only the first process reports

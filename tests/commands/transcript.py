@@ -18,7 +18,7 @@ class Translation:
 
 
 def translations(stdout: str) -> dict[int, Translation]:
-    """The H, P and A lines of fairseq-generate and fairseq-interactive, by the number of the sentence."""
+    """H, P and A lines of fairseq-generate and fairseq-interactive, by number of sentence."""
     found: dict[int, Translation] = {}
     for line in stdout.split("\n"):
         match = re.match(r"([HPA])-(\d+)\t(.*)", line)
@@ -62,6 +62,12 @@ def valid_losses(stdout: str) -> dict[int, str]:
     """Update -> validation loss, as printed with ``--log-format json``."""
     found = _json_lines(stdout, "valid")
     return {int(entry["valid_num_updates"]): entry["valid_loss"] for entry in found}
+
+
+def measured_loss(stdout: str, subset: str) -> str:
+    """The loss that fairseq-validate prints with ``--log-format json``."""
+    found: str = _json_lines(stdout, subset)[-1][f"{subset}_loss"]
+    return found
 
 
 def _json_lines(stdout: str, tag: str) -> list[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""A binarized toy corpus and one tiny trained model per encoding, made on first use and shared by all tests."""
+"""A binarized toy corpus and a tiny trained model per encoding, made on first use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from .corpus import write_corpus
 from .runner import PLUGIN, Done, Runner
 
 USER_DIR = ("--user-dir", PLUGIN)
-# Longest sentences: 12 words and their end in the corpus, so there is room on both sides, not the same.
+SPY = ("--user-dir", Path(__file__).with_name("diet_mt_spy"))
+# The corpus has up to 12 words and an end. Two numbers, so that none passes for the other.
 MAX_SOURCE, MAX_TARGET = 40, 36
 MODEL = (
     "--encoder-layers", "2", "--decoder-layers", "2",
@@ -38,7 +39,7 @@ def architecture(encoding: str) -> str:
 
 
 class Workshop:
-    """``folder`` may be shared with other test processes: each thing is made once, behind a lock."""
+    """``folder`` may be shared by test processes: each thing is made once, behind a lock."""
 
     def __init__(self, folder: Path, run: Runner) -> None:
         self.folder = folder
@@ -91,6 +92,15 @@ class Workshop:
                 done = self.train(encoding, folder, "--max-update", UPDATES, *ONE_CHECKPOINT)
                 (folder / "log").write_text(done.ok().stdout, encoding="utf-8", newline="")
         return folder
+
+    def two_epochs(self, encoding: str) -> tuple[Path, str]:
+        """Folder and output of a training that ran for two epochs without a stop."""
+        folder = self.folder / f"two_epochs.{encoding}"
+        with self._once(folder.name):
+            if not (folder / "log").exists():
+                done = self.train(encoding, folder, "--max-epoch", 2)
+                (folder / "log").write_text(done.ok().stdout, encoding="utf-8", newline="")
+        return folder, (folder / "log").read_text(encoding="utf-8")
 
     def checkpoint(self, encoding: str) -> Path:
         return self.trained(encoding) / "checkpoint_last.pt"

@@ -19,6 +19,7 @@ from diet_mt.models.diet_transformer import DietTransformerModel
 from .. import oracle
 from ..toy import (
     KINDS,
+    PAD,
     SIZES,
     SOURCE_LENGTHS,
     AttentionProbe,
@@ -94,8 +95,8 @@ def expected(
 
 @pytest.mark.parametrize(
     ("fused", "side", "scale"),
-    [(False, "left", "head"), (True, "right", "head"), (False, "right", "model")],
-    ids=["own-left-head", "fused-right-head", "own-right-model"],
+    [(False, "left", "head"), (True, "right", "model"), (False, "right", "model")],
+    ids=["own-left-head", "fused-right-model", "own-right-model"],
 )
 @every_encoding
 def test_every_attention_module_equals_the_loops(
@@ -135,6 +136,8 @@ def test_the_input_of_each_stack_equals_the_formula(
     rows, outputs = sources(), targets()
     with attention_calls(model) as calls:
         model(collate(rows, side), None, collate(outputs, side))
+    padding = collate(rows).eq(PAD)
+    assert not calls["encoder", 0].query.transpose(0, 1)[padding].any(), "as in fairseq"
     for kind, stack, sentences in (
         ("encoder", model.encoder, rows),
         ("decoder", model.decoder, outputs),

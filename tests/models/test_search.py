@@ -49,7 +49,7 @@ def rescored(models: list[DietTransformerModel], source: list[int], tokens: Tens
     previous = torch.cat([torch.tensor([EOS]), tokens[:-1]])[None]
     shares = [model(torch.tensor([source]), None, previous)[0].softmax(-1)[0] for model in models]
     mean = sum(shares) / len(models)
-    return mean.log().gather(1, tokens[:, None])[:, 0]  # type: ignore[union-attr]
+    return mean.log().gather(1, tokens[:, None])[:, 0]
 
 
 def assert_scores_are_those_of_a_full_pass(

@@ -12,13 +12,30 @@ from diet_mt.models._signature import signature_tensor, signature_text
 
 from ..toy import CASES, build, every_encoding, name_of
 
+TEXT = "".join(chr(code) for code in range(32, 127))  # all of printable ASCII
 
-def test_text_survives_the_round_trip_and_averaging() -> None:
-    """scripts/average_checkpoints.py adds all checkpoints up and divides: 8 bits would overflow."""
-    text = "diet-rel sharing=none scale=head"
-    values = signature_tensor(text)
-    assert signature_text(values) == text
-    assert signature_text(sum([values] * 100) // 100) == text  # type: ignore[arg-type]
+precisions = pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+
+
+def test_text_survives_averaging() -> None:
+    """fairseq's average_checkpoints.py adds all checkpoints up, then divides."""
+    values = signature_tensor(TEXT)
+    assert signature_text(values) == TEXT
+    total = values.clone()
+    for _ in range(99):
+        total += values
+    assert signature_text(total / 100) == TEXT
+
+
+@pytest.mark.parametrize("decay", [0.5, 0.99, 0.999, 0.9999])
+@precisions
+def test_text_survives_exponential_averaging(dtype: torch.dtype, decay: float) -> None:
+    """--store-ema: scaled and added to in place, at every update."""
+    values = signature_tensor(TEXT).to(dtype)
+    mean = values.clone()
+    for _ in range(300):
+        mean.mul_(decay).add_(values, alpha=1 - decay)
+    assert signature_text(mean) == TEXT
 
 
 @every_encoding
@@ -78,7 +95,7 @@ def test_weights_without_a_signature_are_refused() -> None:
         model.load_state_dict(state)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@precisions
 @every_encoding
 def test_the_signature_survives_other_precisions(
     encoding: str, sharing: str | None, dtype: torch.dtype

@@ -56,6 +56,8 @@ def test_activation_checkpointing_gives_the_same_gradients(
     plain, wrapped = build(encoding, sharing), build(encoding, sharing, **{option: True})
     expected = gradients(plain)
     assert position_parameters(plain).keys() <= expected.keys()
+    layers = [*wrapped.encoder.layers, *wrapped.decoder.layers]
+    assert all(hasattr(layer, "precheckpoint_forward") for layer in layers), "not wrapped"
     for _ in range(2):  # a graph that is kept by mistake fails the second time
         assert_same_gradients(gradients(wrapped), expected)
 
@@ -84,21 +86,22 @@ def pruned_by_hand(
     return model
 
 
-@pytest.mark.parametrize("seed", range(6))
 @every_encoding
-def test_a_layer_that_is_not_dropped_uses_its_own_table(
-    encoding: str, sharing: str | None, seed: int
-) -> None:
+def test_a_layer_that_is_not_dropped_uses_its_own_table(encoding: str, sharing: str | None) -> None:
     """What --encoder-layerdrop and --decoder-layerdrop leave equals a model of those layers."""
-    model = build(encoding, sharing, encoder_layerdrop=0.4, decoder_layerdrop=0.4).train()
-    torch.manual_seed(seed)
-    with attention_calls(model) as calls:
-        logits, _ = model(*batch())
-    encoder = [number for kind, number in sorted(calls) if kind == "encoder"]
-    decoder = [number for kind, number in sorted(calls) if kind == "decoder"]
-    model.encoder.layerdrop = model.decoder.layerdrop = 0
-    expected, _ = pruned_by_hand(model, encoder, decoder)(*batch())
-    torch.testing.assert_close(logits, expected, rtol=0, atol=ROUNDING)
+    left = set()
+    for seed in range(24):
+        model = build(encoding, sharing, encoder_layerdrop=0.5, decoder_layerdrop=0.5).train()
+        torch.manual_seed(seed)
+        with attention_calls(model) as calls:
+            logits, _ = model(*batch())
+        encoder = [number for kind, number in sorted(calls) if kind == "encoder"]
+        decoder = [number for kind, number in sorted(calls) if kind == "decoder"]
+        expected, _ = pruned_by_hand(model, encoder, decoder)(*batch())
+        torch.testing.assert_close(logits, expected, rtol=0, atol=ROUNDING)
+        left |= {("encoder", *encoder), ("decoder", *decoder)}
+    # Counting what is left from 0 goes wrong only where an earlier layer is missing.
+    assert left >= {("encoder", 1), ("decoder", 2), ("decoder", 1, 2)}
 
 
 def test_layers_are_dropped_at_all() -> None:
@@ -142,7 +145,7 @@ def test_pruning_keeps_the_tables_of_the_layers_that_are_kept(
 ) -> None:
     """--encoder-layers-to-keep, --decoder-layers-to-keep on a checkpoint of the whole model."""
     whole = build(encoding, sharing).eval()
-    keep = {
+    keep: dict[str, Any] = {
         "encoder_layers_to_keep": ",".join(map(str, encoder)),
         "decoder_layers_to_keep": ",".join(map(str, decoder)),
     }

@@ -16,6 +16,7 @@ BASELINE_MILLIONS = 110.1
 def count(name: str, shape: AttentionShape, **given: object) -> int:
     with torch.device("meta"):
         bias = build_position(name, **given).attention_bias(shape)  # type: ignore[arg-type]
+    assert bias is not None
     return sum(parameter.numel() for parameter in bias.parameters())
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 
 from diet_mt.errors import UserError
-from diet_mt.positions import AttentionShape, DietAbs
-from diet_mt.positions.diet_abs import INIT_STD, DietAbsBias
+from diet_mt.positions import AttentionShape
+from diet_mt.positions.diet_abs import INIT_STD, DietAbs, DietAbsBias
 
 from ..toy import sharing_modes
 
@@ -16,16 +17,25 @@ N_T, N_S = 9, 11
 SHAPE = AttentionShape(L, H, D, N_T, N_S)
 
 
-def with_tables(bias: DietAbsBias, query: list[list[float]], key: list[list[float]]) -> DietAbsBias:
+Rows = list[list[float]]
+
+
+def tables_of(bias: DietAbsBias, layer: int = 0) -> tuple[Tensor, Tensor]:
+    """P_Q (H|1, n_T, R) and P_K (H|1, n_S, R) of one layer."""
+    table = bias.tables()[layer]
+    return table.get_parameter("query"), table.get_parameter("key")
+
+
+def with_tables(bias: DietAbsBias, query: Rows, key: Rows) -> DietAbsBias:
     """Fills the tables of the first layer and head."""
     with torch.no_grad():
-        bias.layers[0].query[0].copy_(torch.tensor(query))
-        bias.layers[0].key[0].copy_(torch.tensor(key))
+        for table, rows in zip(tables_of(bias), (query, key), strict=True):
+            table[0].copy_(torch.tensor(rows, dtype=torch.float32))
     return bias
 
 
-QUERY_ROWS = [[1.0, 2], [3, 0], [0, -1], [2, 1]]
-KEY_ROWS = [[1.0, 0], [0, 1], [2, 1], [-1, 3]]
+QUERY_ROWS: Rows = [[1, 2], [3, 0], [0, -1], [2, 1]]
+KEY_ROWS: Rows = [[1, 0], [0, 1], [2, 1], [-1, 3]]
 PRODUCT = [
     [1.0, 2, 4, 5],
     [3.0, 0, 6, -3],
@@ -75,10 +85,11 @@ def test_every_entry_by_layer_head_and_position(
     with torch.no_grad():
         # Two columns are enough to tell all four: the first factor of the product names the
         # query, the second layer, head and key.
-        for layer, table in enumerate(bias.tables()):
+        for layer in range(layers):
+            query, key = tables_of(bias, layer)
             head = torch.arange(heads)[:, None]
-            table.query.zero_()[..., 0] = 1.0 + torch.arange(N_T)
-            table.key.zero_()[..., 0] = 100.0 * layer + 20 * head + 1 + torch.arange(N_S)
+            query.zero_()[..., 0] = 1.0 + torch.arange(N_T)
+            key.zero_()[..., 0] = 100.0 * layer + 20 * head + 1 + torch.arange(N_S)
     out = bias(start, queries, keys)
     assert out.shape == (layers, heads, queries, keys)
     for layer in range(layers):
@@ -92,15 +103,16 @@ def test_every_entry_by_layer_head_and_position(
 @pytest.mark.parametrize(("rank", "width"), [(None, D), (1, 1), (R, R)])
 def test_the_rank_is_the_head_size_unless_given(rank: int | None, width: int) -> None:
     bias = DietAbs(rank=rank).attention_bias(SHAPE)
-    assert bias.shared is not None
-    assert bias.shared.query.shape == (H, N_T, width)
-    assert bias.shared.key.shape == (H, N_S, width)
+    assert isinstance(bias, DietAbsBias)
+    query, key = tables_of(bias)
+    assert query.shape == (H, N_T, width)
+    assert key.shape == (H, N_S, width)
 
 
 def test_both_factors_start_small_and_away_from_zero() -> None:
     """Each is the gradient of the other: at 0 neither would ever move."""
     bias = DietAbsBias(AttentionShape(1, 8, 64, 64, 64), "none", 64)
-    for table in (bias.layers[0].query, bias.layers[0].key):
+    for table in tables_of(bias):
         # 32,768 draws: their standard deviation is off by less than 2% (five times 0.4%).
         assert table.std().item() == pytest.approx(INIT_STD, rel=0.02)
     # 64 products of standard deviation 0.0004 each: 0.0032, five of which leave room.
@@ -111,7 +123,7 @@ def test_products_are_summed_in_float32_in_a_half_precision_model() -> None:
     """4096 and 32 times 1/64: half precision has steps of 4 there."""
     bias = DietAbsBias(AttentionShape(1, 1, D, 2, 2), "none", 33).half()
     with torch.no_grad():
-        for table in (bias.layers[0].query, bias.layers[0].key):
+        for table in tables_of(bias):
             table.fill_(0.125)
             table[..., 0] = 64.0
     out = bias(0, 2, 2)

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from diet_mt.errors import UserError
-from diet_mt.positions import AttentionShape, DietRel
-from diet_mt.positions.diet_rel import DietRelBias, toeplitz
+from diet_mt.positions import AttentionShape
+from diet_mt.positions.diet_rel import DietRel, DietRelBias, toeplitz
 
 from ..toy import sharing_modes
 
@@ -17,14 +17,20 @@ N_T, N_S = 9, 11
 SHAPE = AttentionShape(L, H, D, N_T, N_S)
 
 
+def table_of(bias: DietRelBias, layer: int = 0) -> Tensor:
+    """R of one layer, (H|1, n_T + n_S - 1)."""
+    return bias.tables()[layer].get_parameter("by_offset")
+
+
 def numbered(bias: DietRelBias) -> DietRelBias:
     """Gives every entry a value that tells layer, head and offset: 10000 l + 1000 h + (i - j)."""
     n_s = bias.shape.max_keys
     with torch.no_grad():
-        for layer, table in enumerate(bias.tables()):
-            heads, offsets = table.by_offset.shape
+        for layer in range(len(bias.tables())):
+            by_offset = table_of(bias, layer)
+            heads, offsets = by_offset.shape
             offset = torch.arange(offsets) - (n_s - 1)
-            table.by_offset.copy_(10000 * layer + 1000 * torch.arange(heads)[:, None] + offset)
+            by_offset.copy_(10000 * layer + 1000 * torch.arange(heads)[:, None] + offset)
     return bias
 
 
@@ -32,7 +38,7 @@ def test_self_attention_by_hand() -> None:
     """R[-3] .. R[3] = 70, 60, 50, 40, 3, 2, 1: rows are queries i, columns keys j, R[i - j]."""
     bias = DietRelBias(AttentionShape(1, 1, D, 4, 4), "none")
     with torch.no_grad():
-        bias.layers[0].by_offset.copy_(torch.tensor([[70.0, 60, 50, 40, 3, 2, 1]]))
+        table_of(bias).copy_(torch.tensor([[70.0, 60, 50, 40, 3, 2, 1]]))
     by_hand = [
         [40.0, 50, 60, 70],
         [3.0, 40, 50, 60],
@@ -46,7 +52,7 @@ def test_cross_attention_by_hand() -> None:
     """Two target and three source positions: R[-2] .. R[1] = 30, 20, 10, 5."""
     bias = DietRelBias(AttentionShape(1, 1, D, 2, 3), "none")
     with torch.no_grad():
-        bias.layers[0].by_offset.copy_(torch.tensor([[30.0, 20, 10, 5]]))
+        table_of(bias).copy_(torch.tensor([[30.0, 20, 10, 5]]))
     by_hand = [
         [10.0, 20, 30],
         [5.0, 10, 20],
@@ -58,7 +64,7 @@ def test_rows_of_later_queries_by_hand() -> None:
     """Queries 2 and 3 over three keys: i - j is 2 1 0 and 3 2 1."""
     bias = DietRelBias(AttentionShape(1, 1, D, 4, 4), "none")
     with torch.no_grad():
-        bias.layers[0].by_offset.copy_(torch.tensor([[70.0, 60, 50, 40, 3, 2, 1]]))
+        table_of(bias).copy_(torch.tensor([[70.0, 60, 50, 40, 3, 2, 1]]))
     by_hand = [
         [2.0, 3, 40],
         [1.0, 2, 3],
@@ -106,7 +112,7 @@ def test_toeplitz_of_uneven_sizes_and_its_gradient(queries: int, keys: int) -> N
 
 def test_tables_start_at_zero() -> None:
     bias = DietRelBias(SHAPE, "none")
-    assert all(not table.by_offset.any() for table in bias.tables())
+    assert not any(table_of(bias, layer).any() for layer in range(L))
 
 
 @pytest.mark.parametrize(("start", "queries", "keys"), [(0, 10, 11), (9, 1, 5), (0, 5, 12)])

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from diet_mt.errors import UserError
-from diet_mt.positions import AttentionShape, Learned
-from diet_mt.positions.learned import LearnedTerm
+from diet_mt.positions import AttentionShape
+from diet_mt.positions.learned import Learned, LearnedTerm
 
 
 def test_rows_are_those_of_the_table() -> None:

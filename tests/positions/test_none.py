@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from diet_mt.positions import AttentionShape, NoPositions
+from diet_mt.positions import AttentionShape
+from diet_mt.positions.none import NoPositions
 
 
 def test_nothing_is_added_anywhere() -> None:

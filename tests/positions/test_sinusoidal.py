@@ -9,8 +9,8 @@ import torch
 from fairseq.modules import SinusoidalPositionalEmbedding
 
 from diet_mt.errors import UserError
-from diet_mt.positions import AttentionShape, Sinusoidal
-from diet_mt.positions.sinusoidal import SinusoidalTerm, sinusoids
+from diet_mt.positions import AttentionShape
+from diet_mt.positions.sinusoidal import Sinusoidal, SinusoidalTerm, sinusoids
 
 from .. import oracle
 

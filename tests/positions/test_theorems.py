@@ -35,19 +35,20 @@ def test_theorem_1_positions_in_the_logits_raise_the_rank_to_the_sum() -> None:
     assert torch.linalg.matrix_rank(q @ k.T + position) == D + R
 
 
-def gradients_of_embeddings(encoding: str) -> tuple[Tensor, list[Tensor]]:
-    """Of an encoder over a sentence in which every word occurs once: tokens (T, E), tables."""
+def gradients_of_embeddings(encoding: str) -> tuple[Tensor, Tensor]:
+    """Of tokens (T, E) and positions (n, E), over a sentence in which every word occurs once."""
     model = build(encoding, no_scale_embedding=True)
     words = torch.tensor([5, 9, 23, 14, 31, 2])
     states = model.encoder(words[None], None)["encoder_out"][0]
     states.sin().sum().backward()
-    tables = position_parameters(model.encoder).values()
-    return model.encoder.embed_tokens.weight.grad[words], [table.grad for table in tables]
+    (table,) = position_parameters(model.encoder).values()
+    assert table.grad is not None
+    return model.encoder.embed_tokens.weight.grad[words], table.grad
 
 
 def test_theorem_2_gradients_of_token_and_position_embeddings_are_equal() -> None:
     """At the input the two are one sum, so training can never tell them apart."""
-    of_tokens, (of_positions,) = gradients_of_embeddings("learned")
+    of_tokens, of_positions = gradients_of_embeddings("learned")
     assert of_tokens.abs().min() > 0
     torch.testing.assert_close(of_tokens, of_positions[:6], rtol=0, atol=1e-14)
     assert not of_positions[6:].any()

@@ -1,9 +1,11 @@
 """A user dir that is diet_mt and besides watches it, or ends the process at a chosen moment.
 
-``DIET_SPY_REPORT``  a file for what was seen: attention modules built and called, sides of padding, largest batch.
-``DIET_SPY_KILL``    ``PLACE:N``: SIGKILL at the N-th time that the process comes to PLACE, which is ``update`` (between
-                     backward pass and step of the optimizer), ``save`` (half of a checkpoint written) or ``copy``
-                     (half of a checkpoint copied).
+``DIET_SPY_REPORT``: a file for what was seen: how often each attention module was called, on which
+sides sources were padded, and the largest batch.
+
+``DIET_SPY_KILL``: ``PLACE:N``, SIGKILL at the N-th time that the process comes to PLACE. That is
+``update`` (between backward pass and step of the optimizer), ``save`` (half of a checkpoint is
+written) or ``copy`` (half of a checkpoint is copied).
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ def kill_at_save(now: Countdown) -> None:
         file.flush()
         die()
 
-    torch.save = watched
+    setattr(torch, "save", watched)  # noqa: B010
 
 
 def kill_at_copy(now: Countdown) -> None:
@@ -80,7 +82,7 @@ def kill_at_copy(now: Countdown) -> None:
             file.write(content[: len(content) // 2])
         die()
 
-    shutil.copyfile = watched
+    setattr(shutil, "copyfile", watched)  # noqa: B010
 
 
 def watch(report: Path) -> None:
@@ -99,9 +101,13 @@ def watch(report: Path) -> None:
         called[id(self)] = called.get(id(self), 0) + 1
         return forward(self, *args, **kwargs)
 
-    def watched_encode(self: DietEncoder, src_tokens: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+    def watched_encode(
+        self: DietEncoder, src_tokens: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> Any:
         padding = src_tokens.eq(self.padding_idx)
-        sides.update(side for side, column in (("left", 0), ("right", -1)) if padding[:, column].any())
+        sides.update(
+            side for side, column in (("left", 0), ("right", -1)) if padding[:, column].any()
+        )
         rows[0] = max(rows[0], src_tokens.size(0))
         return encode(self, src_tokens, *args, **kwargs)
 
@@ -110,8 +116,8 @@ def watch(report: Path) -> None:
         seen = {"calls": calls, "padding": sorted(sides), "largest_batch": rows[0]}
         report.write_text(json.dumps(seen), encoding="utf-8")
 
-    OffsetAttention.__init__ = watched_init
-    OffsetAttention.forward = watched_forward
+    OffsetAttention.__init__ = watched_init  # type: ignore[method-assign]
+    OffsetAttention.forward = watched_forward  # type: ignore[method-assign]
     DietEncoder.forward = watched_encode
     atexit.register(write)
 

@@ -1,0 +1,75 @@
+"""``pip install .`` makes a package that serves as user dir and runs without the checkout."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from .runner import ENVIRONMENT, PLUGIN, ROOT, run_installed
+from .transcript import texts
+from .workshop import BATCHES, SEARCH, Workshop
+
+NEEDED = ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "diet_mt")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The installed package's folder, made from a copy: building leaves files in its folder."""
+    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
+    for name in NEEDED:
+        if (ROOT / name).is_dir():
+            junk = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, source / name, ignore=junk)
+        elif (ROOT / name).exists():
+            shutil.copy(ROOT / name, source / name)
+    if find_spec("setuptools") is None:
+        pytest.skip("setuptools is not installed, and tests do not fetch it")
+    offline = ("--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check")
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        *offline,
+        "--target",
+        str(target),
+        str(source),
+    ]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    return target / "diet_mt"
+
+
+def test_every_module_is_installed(installed: Path) -> None:
+    def contents(folder: Path) -> set[str]:
+        kept = [path for path in folder.rglob("*") if path.suffix in (".py", ".typed")]
+        return {str(path.relative_to(folder)) for path in kept}
+
+    assert contents(installed) == contents(PLUGIN)
+
+
+def test_the_installed_package_imports(installed: Path, tmp_path: Path) -> None:
+    code = "import diet_mt; print(diet_mt.__file__)"
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(installed.parent), "PATH": "/usr/bin:/bin"}
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+        check=True,
+    )
+    assert Path(result.stdout.strip()) == installed / "__init__.py"
+
+
+def test_the_installed_package_is_a_user_dir(
+    workshop: Workshop, installed: Path, tmp_path: Path
+) -> None:
+    path = ("--path", workshop.checkpoint("diet-rel"), *BATCHES, *SEARCH)
+    done = run_installed("generate", workshop.bin, *path, "--user-dir", installed, cwd=tmp_path)
+    assert texts(done.ok().stdout) == texts(workshop.decoded("diet-rel"))
