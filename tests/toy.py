@@ -254,3 +254,13 @@ class AttentionProbe(nn.Module):
         offsets = LayerOffsets(bias, mask[:, None, None]).of(self.layer)
         out: Tensor = self.attention(query, source, source, offsets, need_weights=False)[0]
         return out
+
+
+# float64; another batch or kernel adds the same numbers in another order.
+ROUNDING = 1e-10
+
+
+def close(found: Tensor, expected: Tensor) -> None:
+    """Fails unless both have one shape and, up to rounding in float64, one content."""
+    assert found.shape == expected.shape
+    torch.testing.assert_close(found, expected, rtol=0, atol=ROUNDING)

@@ -16,21 +16,13 @@ from ..toy import (
     SOURCE_LENGTHS,
     both_norms,
     build,
+    close,
     collate,
     every_encoding,
     real,
     sources,
     targets,
 )
-
-# float64; a wider batch adds zeros, in another order.
-ROUNDING = 1e-10
-
-
-def close(found: Tensor, expected: Tensor) -> None:
-    assert found.shape == expected.shape
-    torch.testing.assert_close(found, expected, rtol=0, atol=ROUNDING)
-
 
 # Sides of source and target, and columns of padding beyond the longest sentence.
 LAYOUTS = [("left", "right", 0), ("left", "left", 0), ("right", "right", 2), ("left", "left", 3)]

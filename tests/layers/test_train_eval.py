@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from diet_mt import attention
 
@@ -15,20 +14,13 @@ from ..toy import (
     attention_modules,
     both_norms,
     build,
+    close,
     collate,
     copy_content_weights,
     every_encoding,
     sources,
     targets,
 )
-
-# float64; torch's fused kernel takes the softmax in pieces.
-ROUNDING = 1e-10
-
-
-def close(found: Tensor, expected: Tensor) -> None:
-    assert found.shape == expected.shape
-    torch.testing.assert_close(found, expected, rtol=0, atol=ROUNDING)
 
 
 @pytest.mark.parametrize("kernel", ["own", "fused", "chosen"])
