@@ -23,7 +23,10 @@ from .transcript import losses, texts, valid_losses
 from .workshop import BATCHES, MAX_SOURCE, MAX_TARGET, SEARCH, USER_DIR, Workshop, architecture
 
 # hydra's own, on every command line that fairseq parses in this process.
-pytestmark = pytest.mark.filterwarnings(r"ignore:[\s\S]*validated against ConfigStore:UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings(r"ignore:[\s\S]*validated against ConfigStore:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*(find_module|find_loader|load_module):DeprecationWarning"),
+]
 
 # Layers, width, feed-forward, heads: Vaswani et al. 2017, table 3, for base and big.
 SIZES = {"tiny": (4, 128, 256, 4), "base": (6, 512, 2048, 8), "big": (6, 1024, 4096, 16)}
