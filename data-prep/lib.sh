@@ -8,12 +8,8 @@
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export PYTHONUTF8=1 TQDM_DISABLE=1
 
-say() { printf '%s\n' "$*" >&2; }
-
-die() {
-  say "error: $*"
-  exit 2
-}
+# shellcheck source=scripts/messages.sh
+. "$ROOT/scripts/messages.sh"
 
 # need PROGRAM...: stops unless each of them can be called.
 need() {

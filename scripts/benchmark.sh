@@ -16,7 +16,10 @@ DATA=${DATA:-}
 RESULTS=${RESULTS:-results/benchmark}
 PYTHON=${PYTHON:-python3}
 
-[ $# -ge 1 ] || { echo "error: usage: $0 NAME [options of diet_mt.cli.benchmark]" >&2; exit 2; }
+# shellcheck source=scripts/messages.sh
+. "$(dirname "${BASH_SOURCE[0]}")/messages.sh"
+
+[ $# -ge 1 ] || die "usage: $0 NAME [options of diet_mt.cli.benchmark]"
 name=$1
 shift
 root=$(cd "$(dirname "$0")/.." && pwd)

@@ -1,12 +1,8 @@
 # shellcheck shell=bash
 # What the set-up scripts share. Sourced, not run.
 
-say() { printf '%s\n' "$*" >&2; }
-
-die() {
-  say "error: $*"
-  exit 2
-}
+# shellcheck source=scripts/messages.sh
+. "$(dirname "${BASH_SOURCE[0]}")/messages.sh"
 
 # python_version PYTHON: "3.11", or nothing if PYTHON does not run.
 python_version() {

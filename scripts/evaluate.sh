@@ -21,7 +21,8 @@ TEST_SET=${TEST_SET:-}             # name in the record; default: the corpus and
 SYSTEM=${SYSTEM:-}                 # name in the record; default: the architecture's encoding
 PYTHON=${PYTHON:-python3}
 
-die() { echo "error: $*" >&2; exit 2; }
+# shellcheck source=scripts/messages.sh
+. "$(dirname "${BASH_SOURCE[0]}")/messages.sh"
 
 [ $# -ge 2 ] || die "usage: $0 BIN CHECKPOINT_DIR [fairseq-generate options]"
 bin=$1 save=$2

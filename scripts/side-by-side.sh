@@ -11,12 +11,8 @@ STATUS_SECONDS=${STATUS_SECONDS:-20}
 # Trainings share the cores; more threads would only wait for each other.
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
-say() { printf '%s\n' "$*" >&2; }
-
-die() {
-  say "error: $*"
-  exit 2
-}
+# shellcheck source=scripts/messages.sh
+. "$HERE/messages.sh"
 
 # folder_of NAME:SEED
 folder_of() { printf '%s' "$CHECKPOINTS/${1%:*}.${1#*:}"; }

@@ -20,10 +20,8 @@ DROPOUT=${DROPOUT:-0.3}
 LABEL_SMOOTHING=${LABEL_SMOOTHING:-0.1}
 LOG_INTERVAL=${LOG_INTERVAL:-50}   # updates
 
-die() {
-    echo "error: $*" >&2
-    exit 2
-}
+# shellcheck source=scripts/messages.sh
+. "$(dirname "${BASH_SOURCE[0]}")/messages.sh"
 
 [ $# -ge 4 ] || die "usage: $0 BIN ARCH SEED SAVE_DIR [fairseq-train options]"
 bin=$1 arch=$2 seed=$3 save=$4
@@ -33,29 +31,29 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 
 # Multiple 1: one distribution of fairseq drops the last sentences otherwise.
 command=(
-    fairseq-train "$bin" --user-dir "$root/diet_mt" --arch "$arch" --share-all-embeddings
-    --optimizer adam --adam-betas "(0.9, 0.98)"
-    --lr "$LR" --lr-scheduler inverse_sqrt --warmup-updates "$WARMUP"
-    --dropout "$DROPOUT" --criterion label_smoothed_cross_entropy --label-smoothing "$LABEL_SMOOTHING"
-    --max-tokens "$MAX_TOKENS" --max-epoch "$MAX_EPOCH" --required-batch-size-multiple 1
-    --seed "$seed" --save-dir "$save" --no-epoch-checkpoints
-    --log-format simple --log-interval "$LOG_INTERVAL"
-    "$@"
+  fairseq-train "$bin" --user-dir "$root/diet_mt" --arch "$arch" --share-all-embeddings
+  --optimizer adam --adam-betas "(0.9, 0.98)"
+  --lr "$LR" --lr-scheduler inverse_sqrt --warmup-updates "$WARMUP"
+  --dropout "$DROPOUT" --criterion label_smoothed_cross_entropy --label-smoothing "$LABEL_SMOOTHING"
+  --max-tokens "$MAX_TOKENS" --max-epoch "$MAX_EPOCH" --required-batch-size-multiple 1
+  --seed "$seed" --save-dir "$save" --no-epoch-checkpoints
+  --log-format simple --log-interval "$LOG_INTERVAL"
+  "$@"
 )
 now=$(printf '%q ' "${command[@]}")
 # The checkout itself may have moved.
 without_checkout() { sed 's/--user-dir [^ ]*//'; }
 if [ -f "$save/command" ] &&
-    [ "$(without_checkout <"$save/command")" != "$(without_checkout <<<"$now")" ]; then
-    die "$save was begun with another command (see $save/command); remove it or choose another folder"
+  [ "$(without_checkout <"$save/command")" != "$(without_checkout <<<"$now")" ]; then
+  die "$save was begun with another command (see $save/command); remove it or choose another folder"
 fi
 if [ -f "$save/done" ]; then
-    echo "train: $save is finished"
-    exit 0
+  echo "train: $save is finished"
+  exit 0
 fi
 mkdir -p "$save"
 printf '%s' "$now" >"$save/command"
 [ -f "$save/revision" ] ||
-    git -C "$root" describe --always --dirty >"$save/revision" 2>/dev/null || true
+  git -C "$root" describe --always --dirty >"$save/revision" 2>/dev/null || true
 "${command[@]}" 2>&1 | tee -a "$save/train.log"
 touch "$save/done"
