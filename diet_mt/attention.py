@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .dropout import dropout
 from .positions.base import at_least_float32
 
 # Keys from which on torch's fused CPU kernel, which never writes the logits out, beats a batched
@@ -52,7 +53,7 @@ def attend(
     weights = torch.softmax(logits, dim=-1, dtype=at_least_float32(logits.dtype))  # (B*H, T, S)
     kept = weights.to(v.dtype)
     if dropout_p > 0.0:
-        kept = F.dropout(kept, dropout_p)
+        kept = dropout(kept, dropout_p)
     out = torch.bmm(kept, v.flatten(0, 1)).unflatten(0, (batch, heads))  # (B, H, T, D)
     return out, weights.unflatten(0, (batch, heads)) if need_weights else None
 

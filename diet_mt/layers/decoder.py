@@ -15,7 +15,7 @@ from .beams import regroup
 from .multihead import IncrementalState, OffsetAttention
 from .offsets import LayerOffsets
 from .padding import RightPadded, causal_offsets, padding_offsets, right_pad
-from .stack import EncoderOut, layer_numbers, name_dropout, wrap_layer
+from .stack import EncoderOut, layer_numbers, replace_dropout, wrap_layer
 
 
 class DietDecoderLayer(TransformerDecoderLayerBase):
@@ -23,7 +23,7 @@ class DietDecoderLayer(TransformerDecoderLayerBase):
 
     def __init__(self, cfg: Any, no_encoder_attn: bool = False) -> None:
         super().__init__(cfg, no_encoder_attn)
-        name_dropout("TransformerDecoderLayer", self.dropout_module, self.activation_dropout_module)
+        replace_dropout(self, "TransformerDecoderLayer")
 
     def _attention(self, embed_dim: int, cfg: Any, **kind: Any) -> OffsetAttention:
         return OffsetAttention(
@@ -60,7 +60,7 @@ class DietDecoder(TransformerDecoderBase):
         output_projection: Optional[nn.Module] = None,
     ) -> None:
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn, output_projection)
-        name_dropout("TransformerDecoder", self.dropout_module)
+        replace_dropout(self, "TransformerDecoder")
         heads, width, layers = (
             cfg.decoder.attention_heads,
             cfg.decoder.embed_dim,

@@ -14,7 +14,7 @@ from .beams import regroup
 from .multihead import OffsetAttention
 from .offsets import LayerOffsets
 from .padding import padding_offsets, right_pad
-from .stack import EncoderOut, layer_numbers, name_dropout, wrap_layer
+from .stack import EncoderOut, layer_numbers, replace_dropout, wrap_layer
 
 # Stock fairseq 0.12.2 gives every encoder layer a second set of weights for a fused kernel that
 # knows no offsets.
@@ -26,7 +26,7 @@ class DietEncoderLayer(TransformerEncoderLayerBase):
 
     def __init__(self, cfg: Any, return_fc: bool = False) -> None:
         super().__init__(cfg, return_fc=return_fc)
-        name_dropout("TransformerEncoderLayer", self.dropout_module, self.activation_dropout_module)
+        replace_dropout(self, "TransformerEncoderLayer")
         self.can_use_fastpath = False
         self.load_to_BT = False
         for name in _FUSED_WEIGHTS:
@@ -64,7 +64,7 @@ class DietEncoder(TransformerEncoderBase):
         self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, return_fc: bool = False
     ) -> None:
         super().__init__(cfg, dictionary, embed_tokens, return_fc=return_fc)
-        name_dropout("TransformerEncoder", self.dropout_module)
+        replace_dropout(self, "TransformerEncoder")
         heads, width = cfg.encoder.attention_heads, cfg.encoder.embed_dim
         longest = cfg.max_source_positions
         self.embed_positions = cfg.positions.input_term(longest, width)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..attention import attend
 from .padding import padding_offsets
-from .stack import name_dropout
+from .stack import replace_dropout
 
 IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
 
@@ -30,7 +30,7 @@ class OffsetAttention(MultiheadAttention):
     def __init__(self, embed_dim: int, num_heads: int, *, scale: float, **kwargs: Any) -> None:
         super().__init__(embed_dim, num_heads, **kwargs)
         self.scaling = scale
-        name_dropout("MultiheadAttention", self.dropout_module)
+        replace_dropout(self, "MultiheadAttention")
 
     def forward(
         self,
@@ -79,7 +79,7 @@ class OffsetAttention(MultiheadAttention):
             v,
             scale=self.scaling,
             offsets=offsets,
-            dropout_p=self.dropout_module.p if self._drops() else 0.0,
+            dropout_p=self.dropout_module.p if self.dropout_module.active else 0.0,
             need_weights=need_weights,
         )
         if group > 1:
@@ -89,9 +89,6 @@ class OffsetAttention(MultiheadAttention):
         if weights is None:
             return x, None
         return x, weights.transpose(0, 1) if need_head_weights else weights.mean(dim=1)
-
-    def _drops(self) -> bool:
-        return bool(self.training or self.dropout_module.apply_during_inference)
 
     def _split(self, x: Tensor) -> Tensor:
         """(T, B, E) -> (B, H, T, D), a view."""
