@@ -88,6 +88,90 @@ def test_gradients_of_queries_keys_values_and_offsets(
     assert torch.autograd.gradcheck(run_all, given)
 
 
+@pytest.mark.parametrize("shape", [None, (B, 1, 1, S), (1, H, T, S)], ids=str)
+def test_content_is_added_like_offsets(way: str, shape: tuple[int, ...] | None) -> None:
+    """A term of this call alone, (B, H, T, S), beside offsets or without; neither is changed."""
+    q, k, v = inputs()
+    content = torch.randn(B, H, T, S, dtype=torch.float64)
+    offsets = None if shape is None else masked_offsets(shape)
+    given = [content.clone(), None if offsets is None else offsets.clone()]
+    found = run(way, q, k, v, scale=SCALE, content=content, offsets=offsets)
+    both = content if offsets is None else content + offsets
+    expected, _ = oracle.attend(
+        q.numpy(), k.numpy(), v.numpy(), SCALE, lambda b, h, i, j: float(both[b, h, i, j])
+    )
+    torch.testing.assert_close(found, torch.from_numpy(expected), rtol=0, atol=1e-12)
+    assert torch.equal(content, given[0])
+    assert offsets is None or torch.equal(offsets, given[1])
+
+
+def test_gradients_of_content(way: str) -> None:
+    given = [x.clone().requires_grad_() for x in inputs()]
+    given.append(torch.randn(B, H, T, S, dtype=torch.float64).requires_grad_())
+
+    def run_all(*args: Tensor) -> Tensor:
+        return run(way, *args[:3], scale=SCALE, content=args[3])
+
+    assert torch.autograd.gradcheck(run_all, given)
+
+
+@pytest.mark.parametrize("shape", [None, (B, 1, 1, T), (1, H, T, T)], ids=str)
+@pytest.mark.parametrize("with_content", [False, True])
+def test_causal_is_the_same_as_offsets_that_say_so(
+    way: str, shape: tuple[int, ...] | None, with_content: bool
+) -> None:
+    q, k, v = inputs()
+    k, v = k[:, :, :T], v[:, :, :T]
+    content = torch.randn(B, H, T, T, dtype=torch.float64) if with_content else None
+    offsets = None if shape is None else masked_offsets(shape)
+    added = torch.zeros(B, H, T, T, dtype=torch.float64)
+    for term in (content, offsets):
+        added = added if term is None else added + term
+    expected, _ = oracle.attend(
+        q.numpy(),
+        k.numpy(),
+        v.numpy(),
+        SCALE,
+        lambda b, h, i, j: float(added[b, h, i, j]) if j <= i else -math.inf,
+    )
+    found = run(way, q, k, v, scale=SCALE, causal=True, content=content, offsets=offsets)
+    torch.testing.assert_close(found, torch.from_numpy(expected), rtol=0, atol=1e-12)
+
+
+def test_queries_and_keys_may_be_wider_than_values(way: str) -> None:
+    q, k, _ = inputs()
+    _, _, v = inputs()
+    v = v[..., :3]
+    expected, _ = oracle.attend(q.numpy(), k.numpy(), v.numpy(), SCALE, lambda *_: 0.0)
+    found = run(way, q, k, v, scale=SCALE)
+    torch.testing.assert_close(found, torch.from_numpy(expected), rtol=0, atol=1e-12)
+
+
+def test_what_weights_are_mixed_to_is_added(way: str) -> None:
+    """As it is for keys with vectors of their own: the weights times them."""
+    q, k, v = inputs()
+    own = torch.randn(S, D, dtype=torch.float64)
+    found = run(way, q, k, v, scale=SCALE, mix=lambda weights: weights @ own, mixes=True)
+    torch.testing.assert_close(found, run("own", q, k, v + own, scale=SCALE), rtol=0, atol=1e-12)
+
+
+def test_what_is_mixed_are_the_weights_after_dropout() -> None:
+    q, k, v = inputs()
+    seen: list[Tensor] = []
+
+    def mix(weights: Tensor) -> None:
+        seen.append(weights)
+
+    out, weights = attend(
+        q, k, v, scale=SCALE, mix=mix, mixes=True, dropout_p=0.5, need_weights=True
+    )
+    assert weights is not None
+    assert (seen[0] == 0).any()
+    torch.testing.assert_close(seen[0] @ v, out, rtol=0, atol=1e-12)
+    kept = seen[0] != 0
+    torch.testing.assert_close(seen[0][kept], 2 * weights[kept], rtol=1e-6, atol=0)
+
+
 def test_gradients_stay_finite_where_keys_are_closed(way: str) -> None:
     q, k, v = (x.clone().requires_grad_() for x in inputs())
     offsets = masked_offsets((1, 1, 1, S)).requires_grad_()

@@ -5,7 +5,7 @@ layers are equal, and encoder and decoder differ, so a swapped axis or a size ta
 stack cannot pass.
 
     encoder  B 5, H 3, S 7, D 4, E 12, L 2, n_S 11
-    decoder  B 5, H 2, T 6, D 9, E 18, L 3, n_T 10
+    decoder  B 5, H 2, T 6, D 8, E 16, L 3, n_T 10
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 from diet_mt.errors import UserError
 from diet_mt.layers.multihead import OffsetAttention
-from diet_mt.layers.offsets import LayerOffsets
+from diet_mt.layers.terms import LayerTerms, unpack
 from diet_mt.models.diet_transformer import DietTransformerModel
-from diet_mt.positions import NAMES, SHARING, AttentionBias, InputTerm, build_position
+from diet_mt.positions import NAMES, SHARING, AttentionPositions, InputTerm, build_position
 
 BOS, PAD, EOS, UNK, FIRST_WORD = 0, 1, 2, 3, 4
 WORDS = 40
@@ -33,10 +34,10 @@ WORDS = 40
 SIZES: dict[str, Any] = {
     "encoder_layers": 2,
     "encoder_embed_dim": 12,
-    "encoder_ffn_embed_dim": 16,
+    "encoder_ffn_embed_dim": 14,
     "encoder_attention_heads": 3,
     "decoder_layers": 3,
-    "decoder_embed_dim": 18,
+    "decoder_embed_dim": 16,
     "decoder_ffn_embed_dim": 20,
     "decoder_attention_heads": 2,
     "max_source_positions": 11,
@@ -44,7 +45,20 @@ SIZES: dict[str, Any] = {
     "dropout": 0.0,
 }
 # Both stacks alike, for options such as shared embeddings that ask for it.
-SAME_WIDTH = {"encoder_embed_dim": 18, "encoder_attention_heads": 2}
+SAME_WIDTH = {"encoder_embed_dim": 16, "encoder_attention_heads": 2}
+# Small enough for sentences of 7 tokens to reach what these options limit.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "shaw": {"position_clip": 2, "position_values": True},
+    "t5": {"position_buckets": 8, "position_max_distance": 6},
+    "tupe-rel": {"position_buckets": 8, "position_max_distance": 6},
+    "linformer": {"linformer_k": 3},
+    "diet-abs-lin": {"linformer_k": 3},
+}
+# Their positions end nowhere; those of all others where their tables do.
+UNLIMITED = {"none", "shaw", "t5", "rotary", "alibi"}
+# One encoding of each kind, where the kind matters and not the encoding: a table in the logits, a
+# product of factors, vectors on keys and values, turned keys, mixed keys, columns of the input.
+KINDS_OF_ENCODING = ("diet-rel", "diet-abs", "shaw", "rotary", "linformer", "concat")
 PRE_NORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
 
 SOURCE_LENGTHS = (7, 3, 5, 1, 6)
@@ -103,8 +117,8 @@ class ToyTask:
 
 def options(encoding: str, sharing: str | None = None, **changes: Any) -> Namespace:
     """Options as they come from the command line."""
-    given = {**SIZES, "position_encoding": encoding, "position_sharing": sharing, **changes}
-    return Namespace(**given)
+    own = {"position_encoding": encoding, "position_sharing": sharing}
+    return Namespace(**{**SIZES, **OPTIONS.get(encoding, {}), **own, **changes})
 
 
 def build(
@@ -133,19 +147,24 @@ def position_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
     return {
         f"{path}.{name}": parameter
         for path, module in model.named_modules()
-        if isinstance(module, AttentionBias | InputTerm)
+        if isinstance(module, AttentionPositions | InputTerm)
         for name, parameter in module.named_parameters()
     }
 
 
 def copy_content_weights(source: nn.Module, target: nn.Module) -> None:
-    """Copies every parameter that is not of a position encoding."""
+    """Copies every parameter that is not of a position encoding.
+
+    Word vectors of ``source`` may be narrower, as beside positions; ``target`` gets zeros there.
+    """
     theirs, ours = dict(source.named_parameters()), dict(target.named_parameters())
     skipped = position_parameters(source).keys() | position_parameters(target).keys()
     assert theirs.keys() - skipped == ours.keys() - skipped
     with torch.no_grad():
         for name in ours.keys() - skipped:
-            ours[name].copy_(theirs[name])
+            missing = ours[name].size(-1) - theirs[name].size(-1)
+            assert missing == 0 or name.endswith("embed_tokens.weight")
+            ours[name].copy_(F.pad(theirs[name], (0, missing)))
 
 
 def sources(lengths: Sequence[int] = SOURCE_LENGTHS, seed: int = 3) -> list[list[int]]:
@@ -227,8 +246,8 @@ def attention_modules(model: DietTransformerModel) -> dict[tuple[str, int], Offs
     return modules
 
 
-def attention_bias(model: DietTransformerModel, kind: str) -> AttentionBias | None:
-    """What adds the positional term to attention of ``kind``, or None."""
+def attention_positions(model: DietTransformerModel, kind: str) -> AttentionPositions | None:
+    """What the encoding does inside attention of ``kind``, or None."""
     stack = model.encoder if kind == "encoder" else model.decoder
     return stack.encoder_attn_positions if kind == "cross" else stack.self_attn_positions
 
@@ -239,7 +258,7 @@ class AttentionProbe(nn.Module):
     def __init__(self, model: DietTransformerModel, kind: str, layer: int) -> None:
         super().__init__()
         self.attention = attention_modules(model)[kind, layer]
-        self.bias = attention_bias(model, kind)
+        self.positions = attention_positions(model, kind)
         self.term = (model.encoder if kind == "encoder" else model.decoder).embed_positions
         self.layer = layer
 
@@ -250,9 +269,13 @@ class AttentionProbe(nn.Module):
         """
         if self.term is not None:
             query = query + self.term.rows(0, query.size(0)).transpose(0, 1)
-        bias = None if self.bias is None else self.bias(0, query.size(0), source.size(0))
-        offsets = LayerOffsets(bias, mask[:, None, None]).of(self.layer)
-        out: Tensor = self.attention(query, source, source, offsets, need_weights=False)[0]
+        length = query.size(0)
+        terms = None
+        if self.positions is not None:
+            terms = self.positions.terms(0, length, source.size(0))
+        packed = LayerTerms("x", terms, mask[:, None, None], like=query, query_len=length)
+        term = unpack("x", packed.of(self.layer))
+        out: Tensor = self.attention(query, source, source, term, need_weights=False)[0]
         return out
 
 

@@ -12,11 +12,9 @@ and measure; progress on stderr.
 from __future__ import annotations
 
 import argparse
-import datetime
 import gc
 import json
 import logging
-import platform
 import shlex
 import sys
 import warnings
@@ -29,11 +27,14 @@ import torch
 from ..data.corpus import run
 from ..errors import UserError
 from ..models._architectures import SIZES
+from .machine import machine, positive, read_records
 from .readme import put_section
-from .timing import Spread, interleaved, ratio, spread
-from .trained import fairseq_version, portable, revision
+from .timing import interleaved, numbers, ratio, rounds_on_stderr, spread
+from .trained import portable
 from .workload import STOCK, SYSTEMS, Case, Settings, systems
 
+# What the table reads of a record.
+KEYS = ("size", "system", "measure", "median", "command")
 # Measure -> its unit, and what ours should be beside stock fairseq.
 MEASURES = {
     "train": ("ms", "at most 1.00"),
@@ -56,11 +57,7 @@ def measure(
             rounds=args.rounds,
             warmup=args.warmup,
             settle=settle,
-            progress=lambda number, kind=kind: print(  # type: ignore[misc]
-                f"{settings.size} {settings.device} {kind}: "
-                + (f"round {number + 1} of {args.rounds}" if number >= 0 else "warming up"),
-                file=sys.stderr,
-            ),
+            progress=rounds_on_stderr(f"{settings.size} {settings.device} {kind}", args.rounds),
         )
         for name in names:
             record = _summary(kind, seconds[name], seconds.get(STOCK), kept[name])
@@ -74,46 +71,12 @@ def _summary(kind: str, ours: list[float], stock: list[float] | None, case: Case
         values = [case.sentences / value for value in ours]
     else:
         values = [1000 * value / len(case.data) for value in ours]
-    record: dict[str, Any] = {"unit": MEASURES[kind][0], **_numbers("", spread(values))}
+    record: dict[str, Any] = {"unit": MEASURES[kind][0], **numbers("", spread(values))}
     if stock:
         # Of times for times, of throughputs for throughputs.
-        record |= _numbers("ratio_", ratio(stock, ours) if decoding else ratio(ours, stock))
+        record |= numbers("ratio_", ratio(stock, ours) if decoding else ratio(ours, stock))
     turn = {"batches": len(case.data), "sentences": case.sentences}
     return {**record, **turn, "rounds": len(ours), "seconds": [round(value, 6) for value in ours]}
-
-
-def _numbers(prefix: str, values: Spread) -> dict[str, float]:
-    return {
-        f"{prefix}median": round(values.median, 4),
-        f"{prefix}low": round(values.low, 4),
-        f"{prefix}high": round(values.high, 4),
-    }
-
-
-def _machine(settings: Settings, command: str) -> dict[str, Any]:
-    name = torch.cuda.get_device_name(0) if settings.device == "cuda" else _processor()
-    return {
-        "device": settings.device,
-        "machine": name,
-        "precision": "fp16" if settings.half else "fp32",
-        "threads": torch.get_num_threads(),
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
-        "revision": revision(Path(__file__).parent),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "fairseq": fairseq_version(),
-        "command": command,
-    }
-
-
-def _processor() -> str:
-    """The processor's name, where Linux tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n")
-    except OSError:
-        lines = []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
 
 
 def table(records: list[dict[str, Any]]) -> str:
@@ -169,13 +132,6 @@ def _checkpoint(text: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text}: must be at least 1")
-    return value
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="diet_mt.cli.benchmark",
@@ -191,21 +147,21 @@ def _parser() -> argparse.ArgumentParser:
     add("--measures", nargs="+", default=list(MEASURES), choices=MEASURES, help="default all")
     add("--device", default="auto", choices=("auto", "cpu", "cuda"), help="auto: CPU, GPU if any")
     add("--fp16", action="store_true", help="on the GPU, half precision as well")
-    add("--threads", type=_positive, help="of the CPU (default: torch's own choice)")
-    add("--rounds", type=_positive, default=9, help="timed turns of each system (default 9)")
-    add("--warmup", type=_positive, default=2, help="untimed turns before (default 2)")
+    add("--threads", type=positive, help="of the CPU (default: torch's own choice)")
+    add("--rounds", type=positive, default=9, help="timed turns of each system (default 9)")
+    add("--warmup", type=positive, default=2, help="untimed turns before (default 2)")
     add("--data", type=Path, help="folder made by fairseq-preprocess (default: made-up sentences)")
-    add("--vocabulary", type=_positive, default=6000, help="of made-up sentences (default 6000)")
-    add("--train-tokens", type=_positive, default=4096, help="in a batch (default 4096)")
-    add("--decode-tokens", type=_positive, default=1024, help="in a source batch (default 1024)")
-    add("--batches", type=_positive, default=2, help="in one turn of a system (default 2)")
+    add("--vocabulary", type=positive, default=6000, help="of made-up sentences (default 6000)")
+    add("--train-tokens", type=positive, default=4096, help="in a batch (default 4096)")
+    add("--decode-tokens", type=positive, default=1024, help="in a source batch (default 1024)")
+    add("--batches", type=positive, default=2, help="in one turn of a system (default 2)")
     add(
         "--decode-length",
         type=int,
         default=20,
         help="tokens that every hypothesis is made to have (default 20; 0: the model decides)",
     )
-    add("--beam", type=_positive, default=10, help="default 10")
+    add("--beam", type=positive, default=10, help="default 10")
     add("--lenpen", type=float, default=0.6, help="default 0.6")
     add("--dropout", type=float, default=0.3, help="of all systems (default 0.3)")
     add("--options", default="", help="further fairseq-train options for all systems, in one word")
@@ -245,7 +201,7 @@ def main(argv: list[str] | None = None) -> int:
 
     def body() -> None:
         if args.table:
-            text = table([record for path in args.table for record in _records(path)])
+            text = table([record for path in args.table for record in read_records(path, KEYS)])
             put_section(args.readme, "benchmark", text, args.check)
             return
         if args.threads:
@@ -253,18 +209,10 @@ def main(argv: list[str] | None = None) -> int:
         command = portable(shlex.join(["python", "-m", "diet_mt.cli.benchmark", *words]))
         for settings in _settings(args):
             for record in measure(args.systems, settings, args):
-                line = {**record, **_machine(settings, command)}
+                line = {**record, **machine(settings.device, settings.half, command)}
                 print(json.dumps(line), flush=True)
 
     return run(body)
-
-
-def _records(path: Path) -> list[dict[str, Any]]:
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-        return [json.loads(line) for line in lines if line]
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: cannot be read ({error})") from None
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ are taken within a round.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -61,3 +62,22 @@ def interleaved(
 def ratio(ours: list[float], theirs: list[float]) -> Spread:
     """Time of ours over theirs, round by round: below 1 is faster."""
     return spread([one / other for one, other in zip(ours, theirs, strict=True)])
+
+
+def numbers(prefix: str, values: Spread) -> dict[str, float]:
+    """A spread as entries of a record."""
+    return {
+        f"{prefix}median": round(values.median, 4),
+        f"{prefix}low": round(values.low, 4),
+        f"{prefix}high": round(values.high, 4),
+    }
+
+
+def rounds_on_stderr(label: str, rounds: int) -> Callable[[int], None]:
+    """A ``progress`` for :func:`interleaved` that says which round begins."""
+
+    def say(number: int) -> None:
+        state = f"round {number + 1} of {rounds}" if number >= 0 else "warming up"
+        print(f"{label}: {state}", file=sys.stderr)
+
+    return say

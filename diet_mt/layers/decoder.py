@@ -10,12 +10,15 @@ from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor, nn
 
 from ..errors import UserError
-from ..positions import AttentionShape
+from ..positions import CROSS, DECODER, AttentionPositions, AttentionShape, Terms
 from .beams import regroup
 from .multihead import IncrementalState, OffsetAttention
-from .offsets import LayerOffsets
-from .padding import RightPadded, causal_offsets, padding_offsets, right_pad
+from .padding import RightPadded, padding_offsets, right_pad
 from .stack import EncoderOut, layer_numbers, replace_dropout, wrap_layer
+from .terms import DecodingTerms, LayerTerms, unpack
+
+# Where a decoding run keeps its terms, in fairseq's incremental state.
+_TERMS = "diet_mt.terms"
 
 
 class DietDecoderLayer(TransformerDecoderLayerBase):
@@ -47,6 +50,24 @@ class DietDecoderLayer(TransformerDecoderLayerBase):
             embed_dim, cfg, kdim=width, vdim=width, encoder_decoder_attention=True
         )
 
+    def forward(
+        self,
+        x: Tensor,
+        encoder_out: Optional[Tensor] = None,
+        encoder_padding_mask: Any = None,
+        incremental_state: Optional[IncrementalState] = None,
+        *args: Any,
+        **given: Any,
+    ) -> Any:
+        """As fairseq's; terms from :class:`LayerTerms` take the place of the padding masks."""
+        terms = {name: given.pop(name) for name in list(given) if "." in name}
+        if terms:
+            encoder_padding_mask = unpack("encoder_attn", terms)
+            given["self_attn_padding_mask"] = unpack("self_attn", terms)
+        return super().forward(
+            x, encoder_out, encoder_padding_mask, incremental_state, *args, **given
+        )
+
 
 class DietDecoder(TransformerDecoderBase):
     """Decoder whose layers get the positional terms of their attention with their padding masks."""
@@ -68,13 +89,13 @@ class DietDecoder(TransformerDecoderBase):
         )
         targets, sources = cfg.max_target_positions, cfg.max_source_positions
         self.embed_positions = cfg.positions.input_term(targets, width)
-        self.self_attn_positions = cfg.positions.attention_bias(
-            AttentionShape(layers, heads, width // heads, targets, targets)
+        self.self_attn_positions = cfg.positions.attention_positions(
+            AttentionShape(layers, heads, width // heads, targets, targets, DECODER)
         )
         self.encoder_attn_positions = None
         if not no_encoder_attn:
-            self.encoder_attn_positions = cfg.positions.attention_bias(
-                AttentionShape(layers, heads, width // heads, targets, sources)
+            self.encoder_attn_positions = cfg.positions.attention_positions(
+                AttentionShape(layers, heads, width // heads, targets, sources, CROSS)
             )
 
     def build_decoder_layer(self, cfg: Any, no_encoder_attn: bool = False) -> nn.Module:
@@ -100,10 +121,10 @@ class DietDecoder(TransformerDecoderBase):
         """
         batch, query_start = self._enter(prev_output_tokens, incremental_state)
         x = self._embed(batch.tokens, query_start)  # (T, B, E)
-        self_offsets = self._self_offsets(
+        self_terms = self._self_terms(
             batch, x, query_start, incremental_state, full_context_alignment
         )
-        source, cross_offsets = self._source(encoder_out, x, query_start)
+        source, cross_terms = self._source(encoder_out, x, query_start, incremental_state)
         attn: Optional[Tensor] = None
         inner_states: List[Optional[Tensor]] = [x]
         if alignment_layer is None:
@@ -114,11 +135,12 @@ class DietDecoder(TransformerDecoderBase):
             x, weights, _ = layer(
                 x,
                 source,
-                cross_offsets.of(number),
+                None,
                 incremental_state,
-                self_attn_padding_mask=self_offsets.of(number),
                 need_attn=number == alignment_layer,
                 need_head_weights=number == alignment_layer,
+                **self_terms.of(number),
+                **cross_terms.of(number),
             )
             inner_states.append(x)
             if weights is not None and number == alignment_layer:
@@ -155,37 +177,44 @@ class DietDecoder(TransformerDecoderBase):
             x = self.layernorm_embedding(x)
         return self.dropout_module(x).transpose(0, 1)
 
-    def _self_offsets(
+    def _self_terms(
         self,
         batch: RightPadded,
         x: Tensor,
         query_start: int,
         state: Optional[IncrementalState],
         full_context: bool,
-    ) -> LayerOffsets:
-        """Offsets of self-attention, with the causal mask where one is needed.
+    ) -> LayerTerms:
+        """Terms of self-attention.
 
         Padding needs no mask under a causal one: it stands behind all that a real token may look
-        at.
+        at. A decoding step needs neither: its keys are those already written.
         """
         length = x.size(0)
-        mask: Optional[Tensor] = None
-        if full_context:
-            mask = padding_offsets(batch.padding, x.dtype)
-        elif state is None:
-            mask = causal_offsets(length, x.device, x.dtype)[None, None]
-        bias = self.self_attn_positions
-        keys = query_start + length
-        return LayerOffsets(None if bias is None else bias(query_start, length, keys), mask)
+        mask = padding_offsets(batch.padding, x.dtype) if full_context else None
+        terms = self._terms("self_attn", query_start, length, query_start + length, state)
+        return LayerTerms(
+            "self_attn",
+            terms,
+            mask,
+            like=x,
+            causal=state is None and not full_context,
+            query_start=query_start,
+            query_len=length,
+        )
 
     def _source(
-        self, encoder_out: Optional[EncoderOut], x: Tensor, query_start: int
-    ) -> Tuple[Optional[Tensor], LayerOffsets]:
-        """Encoder output (S, B', E) and the offsets of cross-attention, one row per sentence while
+        self,
+        encoder_out: Optional[EncoderOut],
+        x: Tensor,
+        query_start: int,
+        state: Optional[IncrementalState],
+    ) -> Tuple[Optional[Tensor], LayerTerms]:
+        """Encoder output (S, B', E) and the terms of cross-attention, one row per sentence while
         decoding.
         """
         if encoder_out is None or not encoder_out["encoder_out"]:
-            return None, LayerOffsets(None, None)
+            return None, LayerTerms("encoder_attn", None, None, like=x)
         source: Tensor = encoder_out["encoder_out"][0]
         beams = encoder_out["beams"][0] if x.size(0) == 1 and "beams" in encoder_out else 1
         if "source_offsets" in encoder_out:
@@ -195,9 +224,30 @@ class DietDecoder(TransformerDecoderBase):
         if beams > 1:
             source = source[:, ::beams]
             mask = None if mask is None else mask[::beams]
-        bias = self.encoder_attn_positions
-        term = None if bias is None else bias(query_start, x.size(0), source.size(0))
-        return source, LayerOffsets(term, mask)
+        length = x.size(0)
+        terms = self._terms("encoder_attn", query_start, length, source.size(0), state)
+        return source, LayerTerms(
+            "encoder_attn", terms, mask, like=x, query_start=query_start, query_len=length
+        )
+
+    def _terms(
+        self,
+        name: str,
+        query_start: int,
+        query_len: int,
+        key_len: int,
+        state: Optional[IncrementalState],
+    ) -> Optional[Terms]:
+        """What the encoding says about the attention ``name``, from the run's cache in decoding."""
+        positions: Optional[AttentionPositions] = getattr(self, f"{name}_positions")
+        if positions is None:
+            return None
+        if state is None:
+            return positions.terms(query_start, query_len, key_len)
+        run: Dict[str, Any] = state.setdefault(_TERMS, {})
+        cache = run.setdefault(name, DecodingTerms())
+        found: Terms = cache.at(positions, query_start, key_len, grows=name == "self_attn")
+        return found
 
     def reorder_incremental_state_scripting(
         self, incremental_state: IncrementalState, new_order: Tensor

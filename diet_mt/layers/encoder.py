@@ -9,12 +9,12 @@ from fairseq.models.transformer import TransformerEncoderBase
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor, nn
 
-from ..positions import AttentionShape
+from ..positions import ENCODER, AttentionShape
 from .beams import regroup
 from .multihead import OffsetAttention
-from .offsets import LayerOffsets
 from .padding import padding_offsets, right_pad
 from .stack import EncoderOut, layer_numbers, replace_dropout, wrap_layer
+from .terms import LayerTerms, unpack
 
 # Stock fairseq 0.12.2 gives every encoder layer a second set of weights for a fused kernel that
 # knows no offsets.
@@ -44,6 +44,17 @@ class DietEncoderLayer(TransformerEncoderLayerBase):
             qn_block_size=self.quant_noise_block_size,
         )
 
+    def forward(
+        self,
+        x: Tensor,
+        encoder_padding_mask: Optional[Tensor] = None,
+        attn_mask: Optional[Tensor] = None,
+        **terms: Any,
+    ) -> Any:
+        """As fairseq's; ``terms`` come from :class:`LayerTerms` and take the place of the masks."""
+        given = unpack("self_attn", terms)
+        return super().forward(x, encoder_padding_mask if given is None else given, attn_mask)
+
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         nn.Module._load_from_state_dict(self, *args, **kwargs)
 
@@ -68,8 +79,8 @@ class DietEncoder(TransformerEncoderBase):
         heads, width = cfg.encoder.attention_heads, cfg.encoder.embed_dim
         longest = cfg.max_source_positions
         self.embed_positions = cfg.positions.input_term(longest, width)
-        self.self_attn_positions = cfg.positions.attention_bias(
-            AttentionShape(cfg.encoder.layers, heads, width // heads, longest, longest)
+        self.self_attn_positions = cfg.positions.attention_positions(
+            AttentionShape(cfg.encoder.layers, heads, width // heads, longest, longest, ENCODER)
         )
 
     def build_encoder_layer(self, cfg: Any) -> nn.Module:
@@ -101,13 +112,19 @@ class DietEncoder(TransformerEncoderBase):
         x = x.transpose(0, 1)  # (S, B, E)
         length = x.size(0)
         mask = padding_offsets(batch.padding, x.dtype)
-        bias = self.self_attn_positions
-        offsets = LayerOffsets(None if bias is None else bias(0, length, length), mask)
+        positions = self.self_attn_positions
+        terms = LayerTerms(
+            "self_attn",
+            None if positions is None else positions.terms(0, length, length),
+            mask,
+            like=x,
+            query_len=length,
+        )
         states: List[Tensor] = [x] if return_all_hiddens else []
         fc_results: List[Optional[Tensor]] = []
         numbers = layer_numbers(self.layers)
         for layer in self.layers:
-            result = layer(x, encoder_padding_mask=offsets.of(numbers[layer]))
+            result = layer(x, **terms.of(numbers[layer]))
             x, fc_result = result if isinstance(result, tuple) else (result, None)
             if return_all_hiddens:
                 states.append(x)

@@ -9,6 +9,7 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
 from ..attention import attend
+from ..positions import Term
 from .padding import padding_offsets
 from .stack import replace_dropout
 
@@ -37,7 +38,7 @@ class OffsetAttention(MultiheadAttention):
         query: Tensor,
         key: Optional[Tensor],
         value: Optional[Tensor],
-        key_padding_mask: Optional[Tensor] = None,
+        key_padding_mask: Any = None,
         incremental_state: Optional[IncrementalState] = None,
         need_weights: bool = True,
         static_kv: bool = False,
@@ -52,8 +53,8 @@ class OffsetAttention(MultiheadAttention):
             key: (S, B', E') with B' = B, or B = B' * G where each run of G queries (the beams of
                 one sentence) reads the same keys. Not read where ``static_kv`` finds keys in the
                 cache. ``value`` is never read: fairseq's layers pass the same tensor twice.
-            key_padding_mask: additive offsets (B'|1, H|1, T|1, S), or a bool mask (B', S), True at
-                padding.
+            key_padding_mask: the :class:`Term` of the layer; or additive offsets (B'|1, H|1, T|1,
+                S); or a bool mask (B', S), True at padding.
             attn_mask: further additive offsets (T, S), 0 or -inf.
 
         Returns:
@@ -64,21 +65,27 @@ class OffsetAttention(MultiheadAttention):
             raise NotImplementedError(
                 "before_softmax: the logits are not kept; ask for need_head_weights"
             )
-        q = self._split(self.q_proj(query))  # (B, H, T, D)
+        term = _as_term(key_padding_mask, attn_mask, query)
+        q = term.queries(self._split(self.q_proj(query)))  # (B, H, T, D)
         k, v = self._keys_and_values(
-            query if self.self_attention else key, incremental_state, static_kv
+            query if self.self_attention else key, incremental_state, static_kv, term
         )
-        offsets = _all_offsets(key_padding_mask, attn_mask, q.dtype)
         need_weights = need_weights or need_head_weights
         group = q.size(0) // k.size(0)
         if group > 1:
             q = self._join_beams(q, group)  # (B', H, G, D)
+        content = term.content(q, k.size(2), self.scaling)
+        q, k, scale = term.widened(q, k, self.scaling)
         out, weights = attend(
             q,
             k,
             v,
-            scale=self.scaling,
-            offsets=offsets,
+            scale=scale,
+            offsets=term.mask(),
+            content=content,
+            causal=term.causal,
+            mix=term.mix,
+            mixes=term.mixes,
             dropout_p=self.dropout_module.p if self.dropout_module.active else 0.0,
             need_weights=need_weights,
         )
@@ -105,7 +112,11 @@ class OffsetAttention(MultiheadAttention):
         return x.transpose(1, 2).flatten(0, 1).unsqueeze(2)
 
     def _keys_and_values(
-        self, source: Optional[Tensor], state: Optional[IncrementalState], static: bool
+        self,
+        source: Optional[Tensor],
+        state: Optional[IncrementalState],
+        static: bool,
+        term: Term,
     ) -> Tuple[Tensor, Tensor]:
         """Keys and values, (B', H, S, D), of the cache and then of ``source`` (S', B', E')."""
         saved = self._get_input_buffer(state) if state is not None else {}
@@ -113,7 +124,8 @@ class OffsetAttention(MultiheadAttention):
         if static and old_k is not None and old_v is not None:
             return old_k, old_v
         assert source is not None
-        k, v = self._split(self.k_proj(source)), self._split(self.v_proj(source))
+        k = term.keys(self._split(self.k_proj(source)))
+        v = term.values(self._split(self.v_proj(source)))
         if state is not None:
             if old_k is not None and old_v is not None:
                 k, v = torch.cat([old_k, k], dim=2), torch.cat([old_v, v], dim=2)
@@ -142,12 +154,13 @@ class OffsetAttention(MultiheadAttention):
             self._set_input_buffer(state, moved)
 
 
-def _all_offsets(
-    padding: Optional[Tensor], mask: Optional[Tensor], dtype: torch.dtype
-) -> Optional[Tensor]:
-    if padding is not None and padding.dim() == 2:
-        padding = padding_offsets(padding.bool(), dtype)
-    if mask is None:
-        return padding
-    mask = mask[None, None]
-    return mask if padding is None else padding + mask
+def _as_term(given: Any, mask: Optional[Tensor], query: Tensor) -> Term:
+    """The term of a layer, or one that only adds what fairseq's masks say."""
+    if isinstance(given, Term):
+        assert mask is None, "masks are part of the term"
+        return given
+    if given is not None and given.dim() == 2:
+        given = padding_offsets(given.bool(), query.dtype)
+    if mask is not None:
+        given = mask[None, None] if given is None else given + mask[None, None]
+    return Term(offsets=given, query_len=query.size(0))

@@ -55,8 +55,3 @@ def padding_offsets(padding: Optional[Tensor], dtype: torch.dtype) -> Optional[T
     closed = padding & ~padding.all(dim=1, keepdim=True)
     offsets = torch.zeros(closed.shape, dtype=dtype, device=closed.device)
     return offsets.masked_fill_(closed, float("-inf"))[:, None, None, :]
-
-
-def causal_offsets(length: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """(T, T), -inf where the key comes after the query."""
-    return torch.full((length, length), float("-inf"), device=device, dtype=dtype).triu_(1)

@@ -8,7 +8,7 @@ turned into the nested one when a model is built.
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models.transformer import TransformerConfig
@@ -20,7 +20,7 @@ from fairseq.models.transformer.transformer_config import (
 from fairseq.utils import safe_getattr
 
 from ..errors import UserError
-from ..positions import NAMES, SHARING, PositionEncoding, build_position
+from ..positions import FLAGS, NAMES, SHARING, PositionEncoding, build_position
 
 ATTENTION_SCALES = ("head", "model")
 
@@ -53,7 +53,36 @@ class PositionOptions(FairseqDataclass):
     )
     position_rank: Optional[int] = field(
         default=None,
-        metadata={"help": "rank of the position tables of diet-abs (default: the head size)"},
+        metadata={
+            "help": "rank of the position tables of diet-abs and diet-abs-lin (default: the head "
+            "size); width of the positions of concat (default: an eighth of the model's)"
+        },
+    )
+    position_clip: Optional[int] = field(
+        default=None,
+        metadata={"help": "largest distance that shaw tells apart (default: 16)"},
+    )
+    position_values: bool = field(
+        default=False,
+        metadata={"help": "shaw also adds vectors of its distances to the values"},
+    )
+    position_buckets: Optional[int] = field(
+        default=None,
+        metadata={"help": "bins of distances of t5 and tupe-rel (default: 32)"},
+    )
+    position_max_distance: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "distance from which on t5 and tupe-rel have one last bin (default: 128)"
+        },
+    )
+    linformer_k: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "keys and values that linformer and diet-abs-lin mix a sentence down to, in "
+            "the encoder (default: 32); decoder and cross-attention then are those of learned, or "
+            "of diet-abs for diet-abs-lin"
+        },
     )
     attention_scale: str = field(
         default="head",
@@ -118,9 +147,9 @@ class NestedConfig(PositionOptions, TransformerConfig):
     def attention_scale_of(self, stack: Any) -> float:
         """Factor of q k^T in ``stack``, the encoder's or decoder's part of this configuration."""
         width = stack.embed_dim
-        return float(
-            (width if self.attention_scale == "model" else width // stack.attention_heads) ** -0.5
-        )
+        assert self.positions is not None
+        size = width if self.attention_scale == "model" else width // stack.attention_heads
+        return float(size**-0.5 * self.positions.content_scale)
 
 
 def nested_config(options: Any) -> NestedConfig:
@@ -129,26 +158,34 @@ def nested_config(options: Any) -> NestedConfig:
     Raises :class:`UserError` naming every option that cannot be.
     """
     cfg = NestedConfig.from_namespace(options)
-    width = cfg.decoder.embed_dim
-    # fairseq settles these two before it reads the width, at 512.
-    cfg.decoder.input_dim = safe_getattr(options, "decoder_input_dim", None) or width
-    cfg.decoder.output_dim = safe_getattr(options, "decoder_output_dim", None) or width
     problems = [
         f"--{name.replace('_', '-')}: {why}"
         for name, why in _REFUSED.items()
         if safe_getattr(options, name, None)
     ]
-    problems += _size_problems(cfg)
     if cfg.attention_scale not in ATTENTION_SCALES:
         problems.append(
             f"--attention-scale {cfg.attention_scale}: choose from {', '.join(ATTENTION_SCALES)}"
         )
+    words = width = cfg.decoder.embed_dim
     try:
-        cfg.positions = build_position(
-            cfg.position_encoding, sharing=cfg.position_sharing, rank=cfg.position_rank
-        )
+        cfg.positions = build_position(cfg.position_encoding, **_position_options(cfg))
+        words = cfg.positions.token_dim(width)
+        cfg.positions.token_dim(cfg.encoder.embed_dim)
     except UserError as error:
         problems.append(str(error))
+    tied = cfg.share_decoder_input_output_embed or cfg.share_all_embeddings
+    # fairseq settles these two before it reads the width, at 512.
+    cfg.decoder.input_dim = safe_getattr(options, "decoder_input_dim", None) or width
+    cfg.decoder.output_dim = safe_getattr(options, "decoder_output_dim", None) or (
+        words if tied else width
+    )
+    if tied and cfg.decoder.output_dim != words:
+        problems.append(
+            f"--decoder-output-dim {cfg.decoder.output_dim}: embeddings tied to the output are "
+            f"{words} wide; leave one of the options out"
+        )
+    problems = _size_problems(cfg) + problems
     if problems:
         raise UserError("; ".join(problems))
     cfg.activation_fn = str(cfg.activation_fn)  # from a file: an enum that cannot be pickled
@@ -156,17 +193,16 @@ def nested_config(options: Any) -> NestedConfig:
     return cfg
 
 
+def _position_options(cfg: NestedConfig) -> Dict[str, Any]:
+    """The options of the encodings by the names of their fields."""
+    return {name: getattr(cfg, flag[2:].replace("-", "_")) for name, flag in FLAGS.items()}
+
+
 def _size_problems(cfg: NestedConfig) -> List[str]:
     """A sentence for each size that no model can have."""
     longest = ("max_source_positions", "max_target_positions")
     sizes = {f"--{name.replace('_', '-')}": getattr(cfg, name) for name in longest}
     problems = []
-    tied = cfg.share_decoder_input_output_embed or cfg.share_all_embeddings
-    if tied and cfg.decoder.output_dim != cfg.decoder.embed_dim:
-        problems.append(
-            f"--decoder-output-dim {cfg.decoder.output_dim}: embeddings tied to the output have "
-            f"--decoder-embed-dim {cfg.decoder.embed_dim}; leave one of the options out"
-        )
     for side, stack in (("encoder", cfg.encoder), ("decoder", cfg.decoder)):
         width, heads = stack.embed_dim, stack.attention_heads
         sizes[f"--{side}-layers"] = stack.layers

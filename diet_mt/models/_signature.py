@@ -36,7 +36,8 @@ def check_signature(found: Optional[Tensor], expected: str) -> None:
     if text != expected:
         raise UserError(
             f"the checkpoint was trained with positions '{text}', this model has '{expected}'; "
-            "use the same --position-* and --attention-scale options, or another checkpoint"
+            "use the same --position-*, --linformer-k and --attention-scale options, or another "
+            "checkpoint"
         )
 
 

@@ -2,7 +2,7 @@
 ``--position-encoding`` puts them.
 """
 
-from typing import Any, Dict
+from typing import Any, Dict, Optional
 
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model
@@ -10,6 +10,7 @@ from fairseq.models.transformer import TransformerModelBase
 from torch import Tensor, nn
 
 from ..layers.decoder import DietDecoder
+from ..layers.embedding import PaddedEmbedding
 from ..layers.encoder import DietEncoder
 from ._architectures import register_architectures
 from ._options import DietTransformerConfig, NestedConfig, nested_config
@@ -39,6 +40,16 @@ class DietTransformerModel(TransformerModelBase):
     def build_model(cls, cfg: Any, task: Any) -> "DietTransformerModel":
         """``cfg``: the flat options. Raises UserError for options that cannot be."""
         return super().build_model(nested_config(cfg), task)
+
+    @classmethod
+    def build_embedding(
+        cls, cfg: NestedConfig, dictionary: Any, embed_dim: int, path: Optional[str] = None
+    ) -> nn.Embedding:
+        """fairseq's, or a narrower one where the encoding stands beside the words."""
+        assert cfg.positions is not None
+        width = cfg.positions.token_dim(embed_dim)
+        words: nn.Embedding = super().build_embedding(cfg, dictionary, width, path)
+        return words if width == embed_dim else PaddedEmbedding.around(words, embed_dim)
 
     @classmethod
     def build_encoder(

@@ -2,35 +2,78 @@
 
 from __future__ import annotations
 
-from typing import Dict, Optional, Type
+from dataclasses import fields
+from typing import Any, Dict, Type
 
 from ..errors import UserError
-from .base import SHARING, AttentionBias, AttentionShape, InputTerm, PositionEncoding
+from .alibi import Alibi
+from .base import (
+    CROSS,
+    DECODER,
+    ENCODER,
+    SHARING,
+    AttentionBias,
+    AttentionPositions,
+    AttentionShape,
+    PositionEncoding,
+)
+from .concat import Concat
 from .diet_abs import DietAbs
+from .diet_abs_lin import DietAbsLin
 from .diet_rel import DietRel
+from .input_term import InputTerm
 from .learned import Learned
+from .linformer import Linformer
 from .none import NoPositions
+from .options import FLAGS
+from .rotary import Rotary
+from .shaw import Shaw
 from .sinusoidal import Sinusoidal
+from .t5 import T5
+from .term import Term, Terms
+from .tupe import TupeAbs, TupeRel
 
 NAMES: Dict[str, Type[PositionEncoding]] = {
-    scheme.name: scheme for scheme in (NoPositions, Sinusoidal, Learned, DietAbs, DietRel)
+    scheme.name: scheme
+    for scheme in (
+        NoPositions,
+        Sinusoidal,
+        Learned,
+        Concat,
+        Shaw,
+        T5,
+        TupeAbs,
+        TupeRel,
+        Rotary,
+        Alibi,
+        DietAbs,
+        DietRel,
+        Linformer,
+        DietAbsLin,
+    )
 }
 
 __all__ = [
+    "CROSS",
+    "DECODER",
+    "ENCODER",
+    "FLAGS",
     "NAMES",
     "SHARING",
     "AttentionBias",
+    "AttentionPositions",
     "AttentionShape",
     "InputTerm",
     "PositionEncoding",
+    "Term",
+    "Terms",
     "build_position",
 ]
 
 
-def build_position(
-    name: str, *, sharing: Optional[str] = None, rank: Optional[int] = None
-) -> PositionEncoding:
-    """The encoding called ``name`` with its options; None means the scheme's own default.
+def build_position(name: str, **given: Any) -> PositionEncoding:
+    """The encoding called ``name`` with its options by field (see ``FLAGS``); None or False means
+    the scheme's own default.
 
     Raises :class:`UserError` for an unknown name or options that the scheme cannot take.
     """
@@ -38,4 +81,31 @@ def build_position(
         raise UserError(
             f"--position-encoding {name}: unknown; choose from {', '.join(sorted(NAMES))}"
         )
-    return NAMES[name](sharing=sharing, rank=rank)
+    scheme = NAMES[name]
+    chosen = {
+        key: value for key, value in given.items() if value is not None and value is not False
+    }
+    taken = {field.name for field in fields(scheme)}
+    problems = [
+        f"{FLAGS[key]}{'' if value is True else f' {value}'}: {name} has no such option; leave it "
+        f"out (it belongs to {', '.join(takers(key))})"
+        for key, value in chosen.items()
+        if key not in taken
+    ]
+    try:
+        encoding = scheme(**{key: value for key, value in chosen.items() if key in taken})
+    except UserError as error:
+        problems.insert(0, str(error))
+    if problems:
+        raise UserError("; ".join(problems))
+    return encoding
+
+
+def takers(option: str) -> list[str]:
+    """The encodings that take the option with the field name ``option``."""
+    return sorted(
+        name
+        for name, scheme in NAMES.items()
+        if option in {field.name for field in fields(scheme)}
+        and (option != "sharing" or scheme.default_sharing is not None)
+    )

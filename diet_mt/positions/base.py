@@ -14,22 +14,29 @@ times more.)
 An encoding can speak at two places, and says so by what it builds:
 
 - :meth:`PositionEncoding.input_term`: added to the token embeddings, once per stack;
-- :meth:`PositionEncoding.attention_bias`: added to the attention logits, for one kind of attention
-  of one stack.
+- :meth:`PositionEncoding.attention_positions`: inside attention, for one kind of attention of one
+  stack. Where that is a term of the logits that does not depend on the words, it is an
+  :class:`AttentionBias`, and one method says all. What depends on them brings a
+  :class:`~diet_mt.positions.term.Term` of its own, which works on queries, keys and values.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Callable, ClassVar, Optional, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Callable, ClassVar, Iterator, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
 
 from ..errors import UserError
+from .input_term import InputTerm
+from .term import Terms, too_long
 
 SHARING = ("none", "head-wise", "layer-wise")
+
+# The kinds of attention: self-attention of either stack, and that of the decoder over the encoder.
+ENCODER, DECODER, CROSS = "encoder", "decoder", "cross"
 
 
 def at_least_float32(dtype: torch.dtype) -> torch.dtype:
@@ -39,9 +46,10 @@ def at_least_float32(dtype: torch.dtype) -> torch.dtype:
 
 @dataclass(frozen=True)
 class AttentionShape:
-    """One kind of attention in one stack: everything that a bias needs to know of it.
+    """One kind of attention in one stack: everything that an encoding needs to know of it.
 
-    ``layers`` L; ``heads`` H; ``head_dim`` D; ``max_queries`` and ``max_keys`` in tokens.
+    ``layers`` L; ``heads`` H; ``head_dim`` D; ``max_queries`` and ``max_keys`` in tokens; ``kind``
+    is ``ENCODER``, ``DECODER`` (causal) or ``CROSS``.
     """
 
     layers: int
@@ -49,45 +57,47 @@ class AttentionShape:
     head_dim: int
     max_queries: int
     max_keys: int
+    kind: str = ENCODER
+
+    @property
+    def embed_dim(self) -> int:
+        """E of the stack whose queries these are."""
+        return self.heads * self.head_dim
 
 
-def too_long(length: int, limit: int) -> str:
-    """Message for a sentence of ``length`` tokens where tables end at ``limit`` positions."""
-    return (
-        f"a sentence of {length} tokens is longer than the {limit} positions that this model was "
-        "built with; train with a larger --max-source-positions or --max-target-positions, or "
-        "filter such sentences"
-    )
+class AttentionPositions(nn.Module, ABC):
+    """What an encoding brings to all L layers of one kind of attention.
 
-
-class AttentionBias(nn.Module, ABC):
-    """Content-independent term of the logits for all L layers of one kind of attention.
-
-    ``make_table(heads)`` builds the parameters of one layer. Sharing decides how often it is called
-    and with how many heads (paper, section 4.4): ``none`` L times with H heads, ``head-wise`` L
-    times with one, ``layer-wise`` once with H. Tables of single layers live in a list named
-    ``layers`` so that fairseq's layer pruning renumbers them together with the layers they belong
-    to.
+    ``make_table(heads)`` builds the parameters of one layer, where there are any. Sharing decides
+    how often it is called and with how many heads (paper, section 4.4): ``none`` L times with H
+    heads, ``head-wise`` L times with one, ``layer-wise`` once with H. Tables of single layers live
+    in a list named ``layers`` so that fairseq's layer pruning renumbers them together with the
+    layers they belong to.
     """
 
+    # Whether positions end where the tables do: at max_queries and max_keys.
+    limited: ClassVar[bool] = True
+
     def __init__(
-        self, shape: AttentionShape, sharing: str, make_table: Callable[[int], nn.Module]
+        self,
+        shape: AttentionShape,
+        sharing: Optional[str] = None,
+        make_table: Optional[Callable[[int], nn.Module]] = None,
     ) -> None:
         super().__init__()
         self.shape = shape
         self.sharing = sharing
-        heads = 1 if sharing == "head-wise" else shape.heads
         self.shared: Optional[nn.Module] = None
         self.layers = nn.ModuleList()
-        if sharing == "layer-wise":
+        heads = 1 if sharing == "head-wise" else shape.heads
+        if make_table is not None and sharing == "layer-wise":
             self.shared = make_table(heads)
-        else:
+        elif make_table is not None:
             self.layers.extend(make_table(heads) for _ in range(shape.layers))
 
     @abstractmethod
-    def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
-        """``query_len`` T, ``key_len`` S -> (L|1, H|1, T, S) in float32 or better; 1 where layers
-        or heads share.
+    def terms(self, query_start: int, query_len: int, key_len: int) -> Terms:
+        """What layers need for ``query_len`` T queries over ``key_len`` S keys.
 
         Raises :class:`UserError` for a position beyond the tables (see :meth:`check_range`).
         """
@@ -96,7 +106,7 @@ class AttentionBias(nn.Module, ABC):
         """The L tables, or the single one that all layers share."""
         return list(self.layers) if self.shared is None else [self.shared]
 
-    def stacked(self, name: str, start: int, stop: int) -> Tensor:
+    def stacked(self, name: str, start: int = 0, stop: Optional[int] = None) -> Tensor:
         """Rows ``start .. stop - 1`` (along dimension 1) of the parameter ``name`` of every table:
         (L|1, H|1, ...).
 
@@ -119,37 +129,19 @@ class AttentionBias(nn.Module, ABC):
         return f"{self.shape}, sharing={self.sharing}"
 
 
-class InputTerm(nn.Module, ABC):
-    """Term added to the token embeddings of one stack.
-
-    Has the calling form of fairseq's position embeddings, so that fairseq's own embedding code uses
-    it.
-    """
-
-    def __init__(self, max_positions: int, embed_dim: int) -> None:
-        super().__init__()
-        self.max_positions = max_positions
-        self.embed_dim = embed_dim
+class AttentionBias(AttentionPositions):
+    """A term of the logits that depends on positions alone."""
 
     @abstractmethod
-    def table(self) -> Tensor:
-        """(n, E) rows to add, row i for position i."""
+    def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
+        """``query_len`` T, ``key_len`` S -> (L|1, H|1, T, S) in float32 or better; 1 where layers
+        or heads share.
 
-    def rows(self, start: int, stop: int) -> Tensor:
-        """Terms of positions ``start .. stop - 1``: (1, T, E).
-
-        Raises :class:`UserError` beyond the longest position.
+        Raises :class:`UserError` for a position beyond the tables.
         """
-        if stop > self.max_positions:
-            raise UserError(too_long(stop, self.max_positions))
-        return self.table()[start:stop].unsqueeze(0)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """``tokens`` (B, T), right-padded -> (1, T, E)."""
-        return self.rows(0, tokens.size(1))
-
-    def extra_repr(self) -> str:
-        return f"max_positions={self.max_positions}, embed_dim={self.embed_dim}"
+    def terms(self, query_start: int, query_len: int, key_len: int) -> Terms:
+        return Terms(bias=self(query_start, query_len, key_len))
 
 
 @dataclass(frozen=True)
@@ -157,48 +149,56 @@ class PositionEncoding:
     """An encoding with its options settled. Subclasses are the schemes; ``NAMES`` in this package
     lists them.
 
-    ``sharing``: one of ``SHARING``, or None where the scheme has nothing per head or layer.
-    ``rank``: R, or None for the head size. Raises :class:`UserError` for options that the scheme
-    cannot take.
+    The fields are the options that the scheme takes (see ``options.py``). ``sharing``: one of
+    ``SHARING``, or None where the scheme has nothing per head or layer. Raises :class:`UserError`
+    for options that the scheme cannot take.
     """
 
     name: ClassVar[str]
     default_sharing: ClassVar[Optional[str]] = None  # None: no parameters per head or layer
-    takes_rank: ClassVar[bool] = False
+    content_scale: ClassVar[float] = 1.0  # further factor of q . k
 
     sharing: Optional[str] = None
-    rank: Optional[int] = None
 
     def __post_init__(self) -> None:
-        problems = []
         if self.sharing is None:
             object.__setattr__(self, "sharing", self.default_sharing)
-        elif self.sharing not in SHARING:
-            problems.append(f"--position-sharing {self.sharing}: choose from {', '.join(SHARING)}")
-        elif self.default_sharing is None:
-            problems.append(
+        problems = list(self.problems())
+        if problems:
+            raise UserError("; ".join(problems))
+
+    def problems(self) -> Iterator[str]:
+        """A sentence for each option that cannot be."""
+        if self.sharing is not None and self.sharing not in SHARING:
+            yield f"--position-sharing {self.sharing}: choose from {', '.join(SHARING)}"
+        elif self.sharing is not None and self.default_sharing is None:
+            yield (
                 f"--position-sharing {self.sharing}: {self.name} has no parameters per head or "
                 "layer to share; leave the option out"
             )
-        if self.rank is not None and not self.takes_rank:
-            problems.append(
-                f"--position-rank {self.rank}: {self.name} has no rank; leave the option out"
-            )
-        elif self.rank is not None and self.rank < 1:
-            problems.append(f"--position-rank {self.rank}: must be at least 1")
-        if problems:
-            raise UserError("; ".join(problems))
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if isinstance(value, int) and value < 1 and not isinstance(value, bool):
+                yield f"{option.metadata['flag']} {value}: must be at least 1"
+
+    def token_dim(self, embed_dim: int) -> int:
+        """Width of the token embeddings in a stack of width E."""
+        return embed_dim
 
     def input_term(self, max_positions: int, embed_dim: int) -> Optional[InputTerm]:
         """What is added to the embeddings (n, E) of a stack; None: nothing."""
         return None
 
-    def attention_bias(self, shape: AttentionShape) -> Optional[AttentionBias]:
-        """What is added to the logits of one kind of attention; None: nothing."""
+    def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
+        """What happens inside one kind of attention; None: nothing."""
         return None
 
     def describe(self) -> str:
-        """The choices that decide what is computed and leave no trace in the shapes of the
-        parameters.
-        """
-        return self.name if self.sharing is None else f"{self.name} sharing={self.sharing}"
+        """Name and settled options: what decides over the meaning of the weights."""
+        return " ".join([self.name, *(f"{name}={value}" for name, value in self._settled())])
+
+    def _settled(self) -> Iterator[Tuple[str, Any]]:
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if value is not None and option.metadata.get("described", True):
+                yield option.name.replace("_", "-"), value

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Optional
+from typing import ClassVar, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 
-from .base import AttentionBias, AttentionShape, PositionEncoding
+from .base import AttentionPositions, AttentionShape, PositionEncoding
+from .factors import FactorBias
+from .options import option
 
 # Standard deviation of the entries of P_Q and P_K. Neither may start at 0, where the gradient of
 # each, which is the other, would vanish; 0.02 is BERT's (Devlin et al. 2018), and leaves the
@@ -19,34 +21,33 @@ INIT_STD = 0.02
 class FactorTables(nn.Module):
     """P_Q (H|1, n_T, R) and P_K (H|1, n_S, R) of one layer."""
 
-    def __init__(self, heads: int, rank: int, shape: AttentionShape) -> None:
+    def __init__(self, heads: int, rank: int, queries: int, keys: int) -> None:
         super().__init__()
-        self.query = nn.Parameter(torch.empty(heads, shape.max_queries, rank))
-        self.key = nn.Parameter(torch.empty(heads, shape.max_keys, rank))
+        self.query = nn.Parameter(torch.empty(heads, queries, rank))
+        self.key = nn.Parameter(torch.empty(heads, keys, rank))
         nn.init.normal_(self.query, std=INIT_STD)
         nn.init.normal_(self.key, std=INIT_STD)
 
 
-class DietAbsBias(AttentionBias):
+class DietAbsBias(FactorBias):
     """(P_Q P_K^T)[i, j] for all layers: (L|1, H|1, T, S)."""
 
-    def __init__(self, shape: AttentionShape, sharing: str, rank: int) -> None:
-        super().__init__(shape, sharing, lambda heads: FactorTables(heads, rank, shape))
+    def __init__(self, shape: AttentionShape, sharing: Optional[str], rank: int) -> None:
+        super().__init__(
+            shape,
+            sharing,
+            lambda heads: FactorTables(heads, rank, shape.max_queries, shape.max_keys),
+        )
 
-    def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
-        self.check_range(query_start, query_len, key_len)
-        query = self.stacked("query", query_start, query_start + query_len)  # (L|1, H|1, T, R)
-        key = self.stacked("key", 0, key_len)  # (L|1, H|1, S, R)
-        # Summed in float32 also under autocast or in a half-precision model: a rank of 64 or more
-        # adds up rounding.
-        with torch.autocast(query.device.type, enabled=False):
-            return query @ key.transpose(-1, -2)  # (L|1, H|1, T, S)
+    def factors(self, query_start: int, query_len: int, key_len: int) -> Tuple[Tensor, Tensor]:
+        query = self.stacked("query", query_start, query_start + query_len)
+        return query, self.stacked("key", 0, key_len)
 
 
 @dataclass(frozen=True)
 class DietAbs(PositionEncoding):
-    """Chen et al. 2021, "A Simple and Effective Positional Encoding for Transformers", section 3.1,
-    equation 1:
+    """Chen et al. 2021, "A Simple and Effective Positional Encoding for Transformers"
+    (arXiv:2104.08698), section 3.1, equation 1:
 
         A[i, j] = q_i . k_j / sqrt(D) + (P_Q P_K^T)[i, j]
 
@@ -58,7 +59,8 @@ class DietAbs(PositionEncoding):
 
     name: ClassVar[str] = "diet-abs"
     default_sharing: ClassVar[Optional[str]] = "layer-wise"
-    takes_rank: ClassVar[bool] = True
 
-    def attention_bias(self, shape: AttentionShape) -> AttentionBias:
-        return DietAbsBias(shape, self.sharing or "layer-wise", self.rank or shape.head_dim)
+    rank: Optional[int] = option("rank", None, described=False)
+
+    def attention_positions(self, shape: AttentionShape) -> AttentionPositions:
+        return DietAbsBias(shape, self.sharing, self.rank or shape.head_dim)

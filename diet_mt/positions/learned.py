@@ -8,7 +8,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from .base import InputTerm, PositionEncoding
+from .base import PositionEncoding
+from .input_term import InputTerm
 
 
 class LearnedTerm(InputTerm):
@@ -25,8 +26,8 @@ class LearnedTerm(InputTerm):
 
 @dataclass(frozen=True)
 class Learned(PositionEncoding):
-    """Devlin et al. 2018, "BERT", section 3: x_i + P_i, one vector per position for the whole
-    stack.
+    """Devlin et al. 2018, "BERT" (arXiv:1810.04805), section 3: x_i + P_i, one vector per
+    position for the whole stack.
     """
 
     name: ClassVar[str] = "learned"

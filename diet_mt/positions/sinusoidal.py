@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from ..errors import UserError
-from .base import InputTerm, PositionEncoding
+from .base import PositionEncoding
+from .input_term import InputTerm
 
 
 def sinusoids(length: int, width: int) -> Tensor:
@@ -42,7 +43,9 @@ class SinusoidalTerm(InputTerm):
 
 @dataclass(frozen=True)
 class Sinusoidal(PositionEncoding):
-    """Vaswani et al. 2017, "Attention Is All You Need", section 3.5: x_i + [sin(i w); cos(i w)].
+    """Vaswani et al. 2017, "Attention Is All You Need" (arXiv:1706.03762), section 3.5:
+
+        x_i + [sin(i w); cos(i w)]
 
     Where we differ from the print, with Tensor2Tensor and fairseq: sines and cosines stand in two
     blocks rather than alternating, and the longest wavelength is reached exactly. Unlike fairseq

@@ -9,14 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from diet_mt.positions import NAMES
-
 from .rescoring import TOLERANCE, load, positional_scores
 from .runner import ROOT, Runner, run_installed
 from .transcript import epoch_losses, measured_loss, texts, translations, valid_losses
-from .workshop import BATCHES, SEARCH, UPDATES, USER_DIR, Workshop
-
-ENCODINGS = sorted(NAMES)
+from .workshop import BATCHES, SEARCH, TRAINED, UPDATES, USER_DIR, Workshop
 
 # As a user writes it: the model's class, and fairseq's hub for whoever has only the folder.
 PYTHON = f"""
@@ -40,7 +36,7 @@ print(json.dumps([each.translate(lines, **search) for each in (model, hub)]))
 """
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", TRAINED)
 def test_validate_gives_the_loss_at_the_end_of_training(
     workshop: Workshop, runner: Runner, encoding: str
 ) -> None:
@@ -53,7 +49,7 @@ def test_validate_gives_the_loss_at_the_end_of_training(
     assert measured_loss(done.stdout, "valid") == trained[UPDATES]
 
 
-@pytest.mark.parametrize("encoding", ["diet-rel", "diet-abs"])
+@pytest.mark.parametrize("encoding", ["diet-rel", "diet-abs", "shaw"])
 def test_training_computes_what_validation_computes(
     workshop: Workshop, runner: Runner, tmp_path: Path, encoding: str
 ) -> None:
@@ -76,7 +72,7 @@ def test_training_computes_what_validation_computes(
     assert epoch_losses(trained.stdout)[1] == measured_loss(done.stdout, "train")
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", TRAINED)
 def test_generate_and_interactive_agree_on_every_sentence(
     workshop: Workshop, runner: Runner, encoding: str
 ) -> None:
@@ -93,7 +89,7 @@ def test_generate_and_interactive_agree_on_every_sentence(
         assert repeated[number].scores == pytest.approx(one.scores, abs=TOLERANCE)
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", TRAINED)
 def test_python_translates_as_generate_does(
     workshop: Workshop, runner: Runner, tmp_path: Path, encoding: str
 ) -> None:
@@ -108,7 +104,7 @@ def test_python_translates_as_generate_does(
     assert len(set(expected)) > len(expected) // 2  # not one answer for everything
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", TRAINED)
 def test_search_scores_are_those_of_one_full_pass(workshop: Workshop, encoding: str) -> None:
     models, task = load(workshop.checkpoint(encoding))
     lines = workshop.lines()

@@ -15,7 +15,16 @@ from .rescoring import TOLERANCE, load, positional_scores
 from .runner import Done
 from .test_resume import state
 from .transcript import texts, translations
-from .workshop import BATCHES, MAX_SOURCE, MAX_TARGET, SEARCH, USER_DIR, Workshop, architecture
+from .workshop import (
+    BATCHES,
+    MAX_SOURCE,
+    MAX_TARGET,
+    SEARCH,
+    TRAINED,
+    USER_DIR,
+    Workshop,
+    architecture,
+)
 
 
 def assert_one_line(done: Done, *fragments: str) -> None:
@@ -53,11 +62,28 @@ class Case:
     fragments: tuple[str, ...]
 
 
-# More of them, within one process: tests/models/test_options.py.
+# More of them, within one process: tests/models/test_refused_options.py.
 OPTIONS = {
     "unknown encoding": Case("diet-rel", ("--position-encoding", "diet"), ("unknown", "learned")),
     "rank 0": Case("diet-abs", ("--position-rank", 0), ("--position-rank 0: must be at least 1",)),
     "rank below 0": Case("diet-abs", ("--position-rank", -8), ("--position-rank -8: must be",)),
+    "option of others": Case(
+        "t5", ("--position-clip", 8), ("--position-clip 8: t5 has no such option", "shaw")
+    ),
+    "odd buckets": Case("t5", ("--position-buckets", 9), ("--position-buckets 9: must be even",)),
+    "no mixed keys": Case("linformer", ("--linformer-k", 0), ("--linformer-k 0: must be at",)),
+    "no room for words": Case(
+        "concat", ("--position-rank", 32), ("--position-rank 32", "no room for the words", "32")
+    ),
+    "odd heads": Case(
+        "rotary",
+        tuple(
+            f"--{side}-{size}"
+            for side in ("encoder", "decoder")
+            for size in ("embed-dim=30", "attention-heads=2")
+        ),
+        ("head size of 15 is odd",),
+    ),
     "no heads": Case("learned", ("--position-sharing", "head-wise"), ("learned has no",)),
     "heads that do not fit": Case(
         "none", ("--encoder-attention-heads", 3), ("32", "multiple", "3")
@@ -97,7 +123,12 @@ def test_an_unknown_architecture_lists_the_known_ones(workshop: Workshop, tmp_pa
 RESTORED = {
     "another encoding": ("diet-abs", Case("diet-rel", (), ("'diet-abs", "'diet-rel"))),
     "no encoding": ("none", Case("diet-rel", (), ("'none", "'diet-rel"))),
-    "same shapes": ("sinusoidal", Case("none", (), ("'sinusoidal", "'none"))),
+    "same shapes": ("rotary", Case("none", (), ("'rotary", "'none"))),
+    "another clip": ("shaw", Case("shaw", ("--position-clip", 5), ("clip=4", "clip=5"))),
+    "more mixed keys": (
+        "linformer",
+        Case("linformer", ("--linformer-k", 8), ("projected=6", "projected=8")),
+    ),
     "another sharing": (
         "diet-rel",
         Case("diet-rel", ("--position-sharing", "layer-wise"), ("sharing=layer-wise",)),
@@ -257,7 +288,7 @@ def long_bin(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return folder / "bin"
 
 
-@pytest.mark.parametrize("encoding", ["diet-rel", "diet-abs", "learned"])
+@pytest.mark.parametrize("encoding", ["diet-rel", "diet-abs", "linformer", "concat"])
 def test_a_source_longer_than_the_tables(workshop: Workshop, long_bin: Path, encoding: str) -> None:
     path = ("--path", workshop.checkpoint(encoding), *USER_DIR, *SEARCH)
     # What generation is told about lengths does not make the tables of the model longer.
@@ -273,7 +304,7 @@ def test_a_source_longer_than_the_tables(workshop: Workshop, long_bin: Path, enc
     assert_one_line(typed, "--max-source-positions")
 
 
-@pytest.mark.parametrize("encoding", ["diet-rel", "diet-abs", "learned", "sinusoidal", "none"])
+@pytest.mark.parametrize("encoding", TRAINED)
 def test_generation_ends_where_the_tables_end(workshop: Workshop, encoding: str) -> None:
     """--max-len-b beyond --max-target-positions of the training, and no end wanted before."""
     wanted = ("--min-len", MAX_TARGET - 3, "--max-len-b", 500, "--beam", 4)

@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.positions import NAMES
-
 from .rescoring import TOLERANCE
 from .transcript import translations
-from .workshop import SPY, Workshop
+from .workshop import SPY, TRAINED, Workshop
 
 # Options of fairseq-generate, the padding that sources then have, and whether one batch holds all.
 # --left-pad-source is on by default and a flag without a value: giving it switches it off.
@@ -26,7 +24,7 @@ BATCHINGS = {
 }
 
 
-@pytest.mark.parametrize("encoding", sorted(NAMES))
+@pytest.mark.parametrize("encoding", TRAINED)
 def test_translations_are_the_same_in_every_batch(
     workshop: Workshop, tmp_path: Path, encoding: str
 ) -> None:

@@ -102,10 +102,25 @@ def test_flags_win_over_the_architecture_and_keep_sides_apart(workshop: Workshop
             ("--position-sharing", "head-wise", "--attention-scale", "model"),
             "diet-abs sharing=head-wise scale=model",
         ),
+        (
+            ("--position-encoding", "shaw", "--position-clip", 5, "--position-values"),
+            "shaw sharing=head-wise clip=5 values=True scale=head",
+        ),
+        (
+            (
+                *("--position-encoding", "tupe-rel", "--position-buckets", 12),
+                *("--position-max-distance", 40),
+            ),
+            "tupe-rel sharing=layer-wise buckets=12 max-distance=40 scale=head",
+        ),
+        (
+            ("--position-encoding", "diet-abs-lin", "--linformer-k", 9, "--position-rank", 5),
+            "diet-abs-lin sharing=layer-wise projected=9 scale=head",
+        ),
     ],
 )
 def test_position_options_reach_the_model(
-    workshop: Workshop, flags: tuple[str, ...], signature: str
+    workshop: Workshop, flags: tuple[object, ...], signature: str
 ) -> None:
     assert built(workshop.bin, "--arch", "diet_abs_tiny", *flags).signature == signature
 

@@ -12,7 +12,7 @@ from .test_resume import same, state
 from .transcript import Translation, losses, texts, translations
 from .workshop import BATCHES, SEARCH, USER_DIR, Workshop
 
-BIASED = ("diet-rel", "diet-abs")
+BIASED = ("diet-rel", "diet-abs", "shaw")
 
 
 def assert_scores_of_full_pass(
@@ -28,7 +28,9 @@ def assert_scores_of_full_pass(
             assert scores == pytest.approx(expected, abs=TOLERANCE), (number, text)
 
 
-@pytest.mark.parametrize("pair", [("diet-rel", "diet-rel"), ("diet-rel", "diet-abs")])
+@pytest.mark.parametrize(
+    "pair", [("diet-rel", "diet-rel"), ("diet-rel", "diet-abs"), ("rotary", "concat")]
+)
 def test_ensembles(workshop: Workshop, pair: tuple[str, str]) -> None:
     """One model twice is that model; two encodings decode together."""
     members = [workshop.checkpoint(encoding) for encoding in pair]

@@ -30,6 +30,15 @@ RECIPE = (
     "--log-format", "json", "--log-interval", "1",
 )  # fmt: skip
 ONE_CHECKPOINT = ("--no-epoch-checkpoints", "--save-interval", "999", "--validate-interval", "999")
+# The encodings that are trained by command. Each does something else to a model: columns of the
+# input, a product of factors, a table, mixed keys, turned keys, vectors on the keys, or nothing.
+# All others are run within one process, by tests/layers and tests/models.
+TRAINED = ("concat", "diet-abs", "diet-rel", "linformer", "none", "rotary", "shaw")
+# Options of an encoding with which more of it is used.
+OWN_OPTIONS = {
+    "shaw": ("--position-values", "--position-clip", "4"),
+    "linformer": ("--linformer-k", "6"),
+}
 UPDATES = 100  # enough for diet-rel to learn the order of words in part, few enough to leave doubts
 SEARCH = ("--beam", "10", "--lenpen", "0.6", "--max-len-b", "30")
 
@@ -79,7 +88,8 @@ class Workshop:
     def train(self, encoding: str, save_dir: Path, *more: Any, **options: Any) -> Done:
         """fairseq-train with the tiny model and the recipe; ``more`` comes last and so wins."""
         arch = ("--arch", architecture(encoding), "--save-dir", save_dir)
-        return self.run("train", self.bin, *self.training(), *arch, *more, **options)
+        own = OWN_OPTIONS.get(encoding, ())
+        return self.run("train", self.bin, *self.training(), *arch, *own, *more, **options)
 
     def training(self) -> tuple[Any, ...]:
         return (*USER_DIR, *MODEL, *RECIPE)

@@ -1,4 +1,4 @@
-"""Every attention module of a built model against the loops of ``tests/oracle.py``.
+"""Every attention module of a built model against the loops of ``tests/oracle/``.
 
 What goes into a module is recorded while the whole model runs; the loops get that, the raw weights
 and the lengths of the sentences, and must arrive at what came out.
@@ -19,16 +19,18 @@ from diet_mt.models.diet_transformer import DietTransformerModel
 from .. import oracle
 from ..toy import (
     KINDS,
+    OPTIONS,
     PAD,
     SIZES,
     SOURCE_LENGTHS,
     AttentionProbe,
     Call,
-    attention_bias,
     attention_calls,
+    attention_positions,
     build,
     collate,
     every_encoding,
+    position_parameters,
     real,
     sources,
     targets,
@@ -75,19 +77,25 @@ def expected(
     stack = "encoder" if kind == "encoder" else "decoder"
     longest = SIZES["max_target_positions" if kind == "decoder" else "max_source_positions"]
     width, heads = SIZES[f"{stack}_embed_dim"], SIZES[f"{stack}_attention_heads"]
+    setting = oracle.Setting(
+        kind=kind,
+        layer=layer,
+        heads=heads,
+        head_dim=width // heads,
+        keys=longest,
+        sharing=sharing,
+        tables=raw_tables(attention_positions(model, kind)),
+        options=OPTIONS.get(encoding, {}),
+    )
+    scheme = oracle.ENCODINGS[encoding](setting)
     divisor = width if model.cfg.attention_scale == "model" else width // heads
-    tables = raw_tables(attention_bias(model, kind))
-
-    def term(h: int, i: int, j: int) -> float:
-        return oracle.TERMS[encoding](tables, sharing, oracle.Place(layer, h, i, j, longest))
-
     out, weights = oracle.attention(
         numbers(call.query),
         numbers(call.key),
         raw_projections(call.module),
         heads=heads,
-        scale=divisor**-0.5,
-        term=term,
+        scale=(divisor * scheme.divided_by) ** -0.5,
+        encoding=scheme,
         visible=visible_keys(kind),
     )
     return torch.from_numpy(out), torch.from_numpy(weights)
@@ -144,8 +152,10 @@ def test_the_input_of_each_stack_equals_the_formula(
     ):
         found = real(calls[kind, 0].query.transpose(0, 1), sentences)
         tables = raw_tables(stack.embed_positions)
-        words = stack.embed_tokens.weight
-        width = words.size(1)
+        width = found[0].size(1)
+        words = torch.zeros(44, width, dtype=torch.float64)
+        given = stack.embed_tokens.weight
+        words[:, : given.size(1)] = given
         for sentence, vectors in zip(sentences, found, strict=True):
             for position, token in enumerate(sentence):
                 term = [oracle.INPUTS[encoding](tables, position, c, width) for c in range(width)]
@@ -162,8 +172,7 @@ def test_gradients_of_inputs_and_tables(encoding: str, sharing: str | None, kind
     probe = AttentionProbe(model, kind, layer=1)
     tables = {
         name: parameter.detach().clone().requires_grad_()
-        for name, parameter in probe.named_parameters()
-        if name.startswith(("bias.", "term."))
+        for name, parameter in position_parameters(probe).items()
     }
     stack = "encoder" if kind == "encoder" else "decoder"
     length, batch = 3, 2

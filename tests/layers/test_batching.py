@@ -12,9 +12,10 @@ from diet_mt.errors import UserError
 
 from ..toy import (
     PAD,
+    PRE_NORM,
     SIZES,
     SOURCE_LENGTHS,
-    both_norms,
+    UNLIMITED,
     build,
     close,
     collate,
@@ -24,21 +25,18 @@ from ..toy import (
     targets,
 )
 
-# Sides of source and target, and columns of padding beyond the longest sentence.
-LAYOUTS = [("left", "right", 0), ("left", "left", 0), ("right", "right", 2), ("left", "left", 3)]
+# Sides of source and target, columns of padding beyond the longest sentence, and options.
+LAYOUTS: dict[str, tuple[str, str, int, dict[str, Any]]] = {
+    "left-right": ("left", "right", 0, {}),
+    "right-right-wider": ("right", "right", 2, {}),
+    "left-left-wider-pre-norm": ("left", "left", 3, PRE_NORM),
+}
 
 
-@pytest.mark.parametrize(("source_side", "target_side", "extra"), LAYOUTS)
-@both_norms
+@pytest.mark.parametrize("layout", LAYOUTS)
 @every_encoding
-def test_alone_equals_together(
-    encoding: str,
-    sharing: str | None,
-    norm: dict[str, Any],
-    source_side: str,
-    target_side: str,
-    extra: int,
-) -> None:
+def test_alone_equals_together(encoding: str, sharing: str | None, layout: str) -> None:
+    source_side, target_side, extra, norm = LAYOUTS[layout]
     model = build(encoding, sharing, **norm)
     rows, outputs = sources(), targets()
     source = collate(rows, source_side, width=7 + extra)
@@ -62,13 +60,10 @@ def test_alone_equals_together(
         assert attn.shape == (len(outputs[number]), 7 + extra)
 
 
-@both_norms
 @every_encoding
-def test_a_row_of_padding_alone_harms_nobody(
-    encoding: str, sharing: str | None, norm: dict[str, Any]
-) -> None:
+def test_a_row_of_padding_alone_harms_nobody(encoding: str, sharing: str | None) -> None:
     """Finite outputs and gradients, and the other rows as they were."""
-    model = build(encoding, sharing, **norm)
+    model = build(encoding, sharing)
     source, previous = collate(sources(), "left"), collate(targets(), "left")
     before, _ = model(source, None, previous)
     others = [0, 1, 2, 4]
@@ -139,9 +134,9 @@ def test_shapes_of_everything_that_the_decoder_returns(
     logits, more = model(source, None, previous)
     assert logits.shape == (5, 6, 44)
     assert more["attn"][0].shape == (5, 6, 7)
-    assert [states.shape for states in more["inner_states"]] == [(6, 5, 18)] * 4
+    assert [states.shape for states in more["inner_states"]] == [(6, 5, 16)] * 4
     features, _ = model.extract_features(source, None, previous)
-    assert features.shape == (5, 6, 18)
+    assert features.shape == (5, 6, 16)
     close(model.decoder.output_layer(features), logits)
 
 
@@ -195,7 +190,7 @@ def test_sentences_up_to_the_longest_position_and_not_beyond(
     model = build(encoding, sharing)
     assert model.max_positions() == (11, 10)
     given = torch.full((1, source_length), 5), None, torch.full((1, target_length), 5)
-    if encoding == "none" or (source_length <= 11 and target_length <= 10):
+    if encoding in UNLIMITED or (source_length <= 11 and target_length <= 10):
         assert torch.isfinite(model(*given)[0]).all()
     else:
         option = "--max-source-positions or --max-target-positions"

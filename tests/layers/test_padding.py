@@ -7,7 +7,8 @@ import math
 import pytest
 import torch
 
-from diet_mt.layers.padding import causal_offsets, gather_columns, padding_offsets, right_pad
+from diet_mt.attention import causal_offsets
+from diet_mt.layers.padding import gather_columns, padding_offsets, right_pad
 
 from ..toy import PAD, collate, real, sources
 

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 from fairseq import options as fairseq_options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models.transformer import TransformerModel
 from omegaconf import DictConfig
 
-from diet_mt.errors import UserError
 from diet_mt.models._options import (
     DietTransformerConfig,
     NestedConfig,
@@ -24,6 +24,7 @@ from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.positions import NAMES
 
 from ..toy import ToyTask, build, options, position_parameters
+from .test_refused_options import REFUSED
 
 # hydra (fairseq-fixed) says so for every configuration of fairseq.
 pytestmark = pytest.mark.filterwarnings("ignore:\\s*.config. is validated against:UserWarning")
@@ -56,21 +57,55 @@ def total(model: DietTransformerModel) -> int:
     return sum(parameter.numel() for parameter in position_parameters(model).values())
 
 
-# For each option of ours: a value on the command line, and what it changes in the model.
-EFFECTS: dict[str, tuple[str, Callable[[DietTransformerModel], object], object]] = {
+def at_distance(model: DietTransformerModel, distance: int) -> bool:
+    """Whether the encoder's term tells ``distance`` from the one before."""
+    bias = model.encoder.self_attn_positions.terms(distance, 1, 2).bias  # distances -d and 1 - d
+    return not torch.equal(bias[..., 0], bias[..., 1])
+
+
+# For each option of ours: an encoding that takes it, the flags, and what they change in the model.
+# Of the tiny sizes: 4 layers, 4 heads, head size 32.
+Effect = tuple[str, tuple[str, ...], Callable[[DietTransformerModel], object], object]
+EFFECTS: dict[str, Effect] = {
     "position_encoding": (
-        "learned",
+        "diet_abs",
+        ("--position-encoding", "learned"),
         lambda model: model.encoder.embed_positions is not None,
         True,
     ),
     "position_sharing": (
-        "head-wise",
+        "diet_abs",
+        ("--position-sharing", "head-wise"),
         lambda model: [len(table.query) for table in model.encoder.self_attn_positions.tables()],
         [1, 1, 1, 1],
     ),
-    "position_rank": ("5", total, 2 * 5 * 4 * (20 + 15 + (20 + 15) / 2)),
+    "position_rank": (
+        "diet_abs",
+        ("--position-rank", "5"),
+        total,
+        2 * 5 * 4 * (20 + 15 + (20 + 15) / 2),
+    ),
+    # Three kinds of attention, four layers each.
+    "position_clip": ("shaw", ("--position-clip", "3"), total, 3 * 4 * (2 * 3 + 1) * 32),
+    "position_values": ("shaw", ("--position-values",), total, 3 * 4 * 2 * (2 * 16 + 1) * 32),
+    "position_buckets": ("t5", ("--position-buckets", "20"), total, 3 * 4 * 20),
+    # Of 16 buckets for a direction 8 are for one distance each, then edges at 8 (18/8)^(k/8), the
+    # last of them 16.3. By default they are at 8 * 16^(k/8): 11.3, 16, ..., 90.5.
+    "position_max_distance": (
+        "t5",
+        ("--position-max-distance", "18"),
+        lambda model: [at_distance(model, distance) for distance in (9, 17, 18, 91)],
+        [True, True, False, False],
+    ),
+    "linformer_k": (
+        "linformer",
+        ("--linformer-k", "7"),
+        total,
+        4 * 2 * 20 * 7 + (20 + 15) * 128,
+    ),
     "attention_scale": (
-        "model",
+        "diet_abs",
+        ("--attention-scale", "model"),
         lambda model: model.decoder.layers[0].encoder_attn.scaling,
         128**-0.5,
     ),
@@ -81,14 +116,61 @@ EFFECTS: dict[str, tuple[str, Callable[[DietTransformerModel], object], object]]
 def test_every_option_of_ours_changes_the_built_model(name: str) -> None:
     if name == "_name":
         return
-    value, effect, expected = EFFECTS[name]
-    flags = f"--{name.replace('_', '-')}", value
-    changed = build_from(*flags)
+    encoding, flags, effect, expected = EFFECTS[name]
+    assert flags[0] == f"--{name.replace('_', '-')}"
+    changed, plain = (build_from(*more, arch=f"{encoding}_tiny") for more in (flags, ()))
     assert effect(changed) == expected
-    assert effect(build_from()) != expected
-    # And the checkpoint knows it.
-    if name != "position_rank":  # the rank shows in the shapes
-        assert changed.signature != build_from().signature
+    assert effect(plain) != expected
+    # And the checkpoint knows it; the rank shows in its shapes.
+    assert (changed.signature == plain.signature) == (name == "position_rank")
+
+
+def test_the_rank_of_concat_and_of_mixed_keys() -> None:
+    model = build_from("--position-rank", "24", arch="concat_tiny")
+    assert total(model) == (20 + 15) * 24
+    assert model.encoder.embed_tokens.weight.shape == (44, 128 - 24)
+    model = build_from("--position-rank", "5", "--linformer-k", "6", arch="diet_abs_lin_tiny")
+    mixed = 4 * 2 * 20 * 6 + 4 * (20 + 6) * 5
+    assert total(model) == mixed + 4 * 5 * (2 * 15 + 20 + 15)
+
+
+@pytest.mark.parametrize("encoding", ["t5", "tupe-rel"])
+def test_buckets_reach_every_scheme_that_has_them(encoding: str) -> None:
+    flags = ("--position-buckets", "6", "--position-max-distance", "9")
+    model = build_from(*flags, arch=f"{encoding.replace('-', '_')}_tiny")
+    settled = model.cfg.positions
+    assert (settled.buckets, settled.max_distance) == (6, 9)
+    shapes = {
+        tuple(table.shape)
+        for name, table in position_parameters(model).items()
+        if name.endswith("by_bucket")
+    }
+    assert shapes == {(4, 6)}
+
+
+# As printed in the papers, see each file under diet_mt/positions/.
+DEFAULTS = {
+    "none": "none",
+    "sinusoidal": "sinusoidal",
+    "learned": "learned",
+    "concat": "concat",
+    "rotary": "rotary",
+    "alibi": "alibi",
+    "shaw": "shaw sharing=head-wise clip=16 values=False",
+    "t5": "t5 sharing=layer-wise buckets=32 max-distance=128",
+    "tupe-abs": "tupe-abs sharing=layer-wise",
+    "tupe-rel": "tupe-rel sharing=layer-wise buckets=32 max-distance=128",
+    "diet-abs": "diet-abs sharing=layer-wise",
+    "diet-rel": "diet-rel sharing=none",
+    "linformer": "linformer sharing=head-wise projected=32",
+    "diet-abs-lin": "diet-abs-lin sharing=layer-wise projected=32",
+}
+
+
+@pytest.mark.parametrize("encoding", sorted(NAMES))
+def test_the_defaults_of_an_encoding_are_those_of_its_paper(encoding: str) -> None:
+    model = build_from(arch=f"{encoding.replace('-', '_')}_tiny")
+    assert model.signature == f"{DEFAULTS[encoding]} scale=head"
 
 
 def test_options_left_out_are_the_defaults() -> None:
@@ -121,22 +203,16 @@ GIVEN: dict[str, Any] = {
     "encoder_layers_to_keep": "0,2",
     "decoder_layers_to_keep": "1",
     "adaptive_softmax_cutoff": "10,20",
-    "position_encoding": "diet-abs",
+    "position_encoding": "diet-abs-lin",
     "position_sharing": "head-wise",
     "position_rank": 9,
+    "linformer_k": 13,
     "attention_scale": "model",
 }
-REFUSED: dict[str, Any] = {
-    "no_token_positional_embeddings": True,
-    "encoder_learned_pos": True,
-    "decoder_learned_pos": True,
-    "cross_self_attention": True,
-    "encoder_xformers_att_config": "x",
-    "decoder_xformers_att_config": "x",
-    "base_layers": 1,
-}
-# The width of the output goes with no embedding shared with it, and has a test of its own below.
-NOT_ASKED = {"_name", "decoder_output_dim", *REFUSED}
+# The width of the output goes with no embedding shared with it, and has a test of its own below; no
+# encoding takes all options, and each has its test above.
+OF_OTHERS = {"position_clip", "position_values", "position_buckets", "position_max_distance"}
+NOT_ASKED = {"_name", "decoder_output_dim", *OF_OTHERS, *REFUSED}
 
 
 def some_value(number: int, field: Any) -> Any:
@@ -177,9 +253,9 @@ def _nested(cfg: NestedConfig, name: str) -> Any:
 
 def test_the_decoder_has_its_own_width_inside_unless_told_otherwise() -> None:
     cfg = nested_config(options("none"))
-    assert (cfg.decoder.input_dim, cfg.decoder.output_dim) == (18, 18)
+    assert (cfg.decoder.input_dim, cfg.decoder.output_dim) == (16, 16)
     model = build("diet-rel", decoder_output_dim=14)
-    assert model.decoder.project_out_dim.weight.shape == (14, 18)
+    assert model.decoder.project_out_dim.weight.shape == (14, 16)
     assert model.decoder.output_projection.weight.shape == (44, 14)
 
 
@@ -187,77 +263,6 @@ def test_building_a_model_leaves_fairseqs_own_defaults_alone() -> None:
     """fairseq-fixed keeps its nested defaults as classes: writing to one would change them all."""
     build("diet-rel", decoder_input_dim=10)
     cfg = nested_config(options("none"))
-    assert cfg.decoder.input_dim == 18
+    assert cfg.decoder.input_dim == 16
     fresh = TransformerModel.build_model(options("none"), ToyTask()).cfg
     assert not fresh.no_token_positional_embeddings
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"position_encoding": "diet_rel"},
-            "--position-encoding diet_rel: unknown; choose from " + ", ".join(sorted(NAMES)),
-        ),
-        ({"position_encoding": "diet-abs", "position_rank": 0}, "--position-rank 0: must be at"),
-        ({"position_encoding": "diet-abs", "position_rank": -1}, "--position-rank -1: must be at"),
-        ({"position_rank": 8}, "--position-rank 8: diet-rel has no rank"),
-        ({"position_sharing": "heads"}, "--position-sharing heads: choose from none, head-wise"),
-        (
-            {"position_encoding": "learned", "position_sharing": "head-wise"},
-            "--position-sharing head-wise: learned has no parameters per head",
-        ),
-        ({"attention_scale": "key"}, "--attention-scale key: choose from head, model"),
-        (
-            {"encoder_embed_dim": 14},
-            "--encoder-embed-dim 14 is not a multiple of --encoder-attention-heads 3",
-        ),
-        (
-            {"decoder_attention_heads": 5},
-            "--decoder-embed-dim 18 is not a multiple of --decoder-attention-heads 5",
-        ),
-        (
-            {"position_encoding": "sinusoidal", "encoder_embed_dim": 15},
-            "an even --encoder-embed-dim and --decoder-embed-dim, not 15",
-        ),
-        (
-            {"decoder_output_dim": 14, "share_decoder_input_output_embed": True},
-            "--decoder-output-dim 14: embeddings tied to the output have --decoder-embed-dim 18",
-        ),
-        ({"encoder_attention_heads": 0}, "--encoder-attention-heads 0: must be at least 1"),
-        ({"decoder_layers": 0}, "--decoder-layers 0: must be at least 1"),
-        ({"encoder_embed_dim": -12}, "--encoder-embed-dim -12: must be at least 1"),
-        ({"max_target_positions": 0}, "--max-target-positions 0: must be at least 1"),
-    ],
-    ids=lambda value: " ".join(f"{k}={v}" for k, v in value.items()) if type(value) is dict else "",
-)
-def test_options_that_cannot_be(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError) as error:
-        build(changes.pop("position_encoding", "diet-rel"), **changes)
-    assert message in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_options_of_fairseq_that_lead_past_positions_are_refused(name: str) -> None:
-    flag = f"--{name.replace('_', '-')}"
-    with pytest.raises(UserError, match=f"^{flag}: .*(use --position-encoding .*|leave it out)$"):
-        build("none", **{name: REFUSED[name]})
-
-
-def test_all_problems_are_reported_together() -> None:
-    wrong: dict[str, Any] = {
-        "encoder_embed_dim": 14,
-        "decoder_attention_heads": 5,
-        "attention_scale": "key",
-        "position_rank": -3,
-        "position_sharing": "heads",
-        "encoder_learned_pos": True,
-    }
-    with pytest.raises(UserError) as error:
-        build("diet-abs", wrong.pop("position_sharing"), **wrong)
-    text = str(error.value)
-    for name in wrong:
-        assert f"--{name.replace('_', '-')}" in text
-    assert "--position-sharing heads" in text
-    assert "\n" not in text

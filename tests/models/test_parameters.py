@@ -22,8 +22,7 @@ from ..toy import (
     SOURCE_LENGTHS,
     TARGET_LENGTHS,
     ToyTask,
-    attention_bias,
-    both_norms,
+    attention_positions,
     build,
     collate,
     every_encoding,
@@ -35,9 +34,11 @@ from ..toy import (
 )
 
 L_ENC, H_ENC, D_ENC, E_ENC = 2, 3, 4, 12
-L_DEC, H_DEC, D_DEC, E_DEC = 3, 2, 9, 18
+L_DEC, H_DEC, D_DEC, E_DEC = 3, 2, 8, 16
 N_S, N_T = 11, 10
 RANK = 5
+# Of tests/toy.py.
+CLIP, BUCKETS, K = 2, 8, 3
 
 
 def count(parameters: dict[str, nn.Parameter]) -> int:
@@ -55,14 +56,63 @@ def in_logits(sharing: str | None, encoder: int, decoder: int, cross: int) -> in
     return tables(L_ENC, H_ENC, sharing) * encoder + of_decoder * (decoder + cross)
 
 
-# SPEC: DIET-REL has 2n - 1 offsets (n_T + n_S - 1 in cross-attention), DIET-ABS two factors of n r.
-COUNTS: dict[str, Any] = {
-    "none": lambda _: 0,
-    "sinusoidal": lambda _: 0,
-    "learned": lambda _: N_S * E_ENC + N_T * E_DEC,
+LEARNED = N_S * E_ENC + N_T * E_DEC
+
+
+def shaw(mode: str | None) -> int:
+    """Keys and values, a vector for each of 2c + 1 distances."""
+    vectors = 2 * (2 * CLIP + 1)
+    return in_logits(mode, vectors * D_ENC, vectors * D_DEC, vectors * D_DEC)
+
+
+def t5(mode: str | None) -> int:
+    return in_logits(mode, BUCKETS, BUCKETS, BUCKETS)
+
+
+def tupe(mode: str | None) -> int:
+    """U_Q and U_K, and p with a layer norm for each place where positions are counted."""
+    vectors = (N_S + 2) * E_ENC + (N_T + 2) * E_DEC + (N_T + 2 + N_S + 2) * E_DEC
+    of_encoder, of_decoder = 2 * E_ENC * D_ENC, 2 * E_DEC * D_DEC
+    return vectors + in_logits(mode, of_encoder, of_decoder, of_decoder)
+
+
+def linformer(mode: str | None) -> int:
+    """E and F in the encoder, vectors at the input of both stacks."""
+    return tables(L_ENC, H_ENC, mode) * 2 * N_S * K + LEARNED
+
+
+def diet_abs(mode: str | None) -> int:
+    """Two factors of n r."""
+    return in_logits(mode, 2 * N_S * D_ENC, 2 * N_T * D_DEC, (N_T + N_S) * D_DEC)
+
+
+def diet_abs_lin(mode: str | None) -> int:
+    """In the encoder E and F by layer, and factors for n queries and k keys."""
+    in_encoder = L_ENC * 2 * N_S * K + tables(L_ENC, H_ENC, mode) * (N_S + K) * D_ENC
+    return in_encoder + in_logits(mode, 0, 2 * N_T * D_DEC, (N_T + N_S) * D_DEC)
+
+
+# In the order of SPEC. DIET-REL has 2n - 1 offsets, n_T + n_S - 1 in cross-attention.
+COUNTS: dict[str, Callable[[str | None], int]] = {
+    "diet-abs": diet_abs,
     "diet-rel": lambda mode: in_logits(mode, 2 * N_S - 1, 2 * N_T - 1, N_T + N_S - 1),
-    "diet-abs": lambda mode: in_logits(mode, 2 * N_S * D_ENC, 2 * N_T * D_DEC, (N_T + N_S) * D_DEC),
+    "sinusoidal": lambda _: 0,
+    "learned": lambda _: LEARNED,
+    "concat": lambda _: N_S * (E_ENC // 8) + N_T * (E_DEC // 8),
+    "none": lambda _: 0,
+    "shaw": shaw,
+    "t5": t5,
+    "tupe-abs": tupe,
+    "tupe-rel": lambda mode: tupe(mode) + t5(mode),
+    "rotary": lambda _: 0,
+    "alibi": lambda _: 0,
+    "linformer": linformer,
+    "diet-abs-lin": diet_abs_lin,
 }
+# Width of the word vectors of both stacks, where it is not that of the stack.
+WORD_WIDTHS = {"concat": (11, 14)}
+# What moves all logits of a query alike: its gradient is 0 but for rounding.
+WITHOUT_GRADIENT = ("k_proj.bias", "encoder_attn_positions.sources.norm.bias")
 
 
 def test_every_encoding_has_a_formula() -> None:
@@ -98,16 +148,15 @@ def test_everything_else_is_fairseqs_transformer(encoding: str, sharing: str | N
     ours = {name: parameter.shape for name, parameter in model.named_parameters()}
     for name in position_parameters(model):
         del ours[name]
+    for stack, width in zip(("encoder", "decoder"), WORD_WIDTHS.get(encoding, ()), strict=False):
+        theirs[f"{stack}.embed_tokens.weight"] = torch.Size([44, width])
     assert ours == theirs
 
 
-@both_norms
 @every_encoding
-def test_every_parameter_gets_a_gradient_in_one_step(
-    encoding: str, sharing: str | None, norm: dict[str, Any]
-) -> None:
+def test_every_parameter_gets_a_gradient_in_one_step(encoding: str, sharing: str | None) -> None:
     """From the initial values: DIET-ABS must not start where both factors are at rest."""
-    model = build(encoding, sharing, tables=None, **norm)
+    model = build(encoding, sharing, tables=None)
     logits, _ = model(collate(sources(), "left"), None, collate(targets()))
     goal = collate(targets()).roll(-1, 1)
     F.cross_entropy(logits.flatten(0, 1), goal.flatten(), ignore_index=PAD).backward()
@@ -116,8 +165,7 @@ def test_every_parameter_gets_a_gradient_in_one_step(
         for name, parameter in model.named_parameters()
         if parameter.grad is None or not parameter.grad.any()
     ]
-    # A bias of the keys moves all logits of a query alike: its gradient is 0 but for rounding.
-    assert [name for name in silent if not name.endswith("k_proj.bias")] == []
+    assert [name for name in silent if not name.endswith(WITHOUT_GRADIENT)] == []
 
 
 def places(kind: str) -> set[tuple[int, int]]:
@@ -133,29 +181,66 @@ def places(kind: str) -> set[tuple[int, int]]:
     return {(i, j) for i, j in pairs if kind != "decoder" or j <= i > 0}
 
 
-# For a table (H|1, places, ...): the indices of the places that a pair (i, j) reads.
-READ: dict[str, Callable[[int, int, int], int]] = {
-    "by_offset": lambda i, j, n_s: i - j + n_s - 1,
-    "query": lambda i, j, n_s: i,
-    "key": lambda i, j, n_s: j,
+Rows = Callable[[int, int, int], set[int]]
+
+
+def of_query(i: int, j: int, n_s: int) -> set[int]:
+    return {i}
+
+
+def of_key(i: int, j: int, n_s: int) -> set[int]:
+    return {j}
+
+
+# By encoding and table: the rows that a query i and a key j read. All else in the tables of these
+# encodings (such as U of TUPE) belongs to no position.
+READ: dict[str, dict[str, Rows]] = {
+    "diet-rel": {"by_offset": lambda i, j, n_s: {i - j + n_s - 1}},
+    "diet-abs": {"query": of_query, "key": of_key},
+    "shaw": {"of_keys": lambda i, j, n_s: {min(max(j - i, -CLIP), CLIP) + CLIP}},
+    "tupe-abs": {"positions.weight": of_query, "sources.weight": of_key},
+    "linformer": {"of_keys": of_key, "of_values": of_key},
+    "diet-abs-lin": {"of_keys": of_key, "of_values": of_key, "mixed.shared.query": of_query},
+}
+# p of TUPE serves queries and keys of self-attention, P_Q and P_K of DIET-ABS-LIN elsewhere
+# are those of DIET-ABS.
+READ_WITHIN_A_SENTENCE: dict[str, dict[str, Rows]] = {
+    "tupe-abs": {"positions.weight": lambda i, j, n_s: {i, j}},
 }
 
 
+def rows_with_gradient(parameter: nn.Parameter) -> list[int]:
+    """Places with a gradient in a table (n, E) of all heads or (H|1, places, ...)."""
+    assert parameter.grad is not None
+    some = parameter.grad.ne(0)
+    by_place = some if parameter.grad.size(0) > H_ENC else some.transpose(0, 1).flatten(1)
+    return by_place.any(1).nonzero().flatten().tolist()
+
+
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("encoding", ["diet-abs", "diet-rel"])
+@pytest.mark.parametrize("encoding", READ)
 def test_gradients_reach_exactly_the_positions_that_occur(encoding: str, kind: str) -> None:
     """No gradient from padding, from the future or from beyond the longest sentence."""
     model = build(encoding)
     logits, _ = model(collate(sources(), "left"), None, collate(targets()))
     torch.cat(real(logits, targets())).sin().sum().backward()
-    bias = attention_bias(model, kind)
-    assert bias is not None
-    for table in bias.tables():
-        for name, parameter in table.named_parameters():
-            assert parameter.grad is not None
-            by_place = parameter.grad.ne(0).transpose(0, 1).flatten(1)
-            expected = {READ[name](i, j, bias.shape.max_keys) for i, j in places(kind)}
-            assert by_place.any(1).nonzero().flatten().tolist() == sorted(expected)
+    positions = attention_positions(model, kind)
+    if encoding == "linformer" and kind != "encoder":
+        assert positions is None
+        return
+    assert positions is not None
+    reads = READ["diet-abs" if encoding == "diet-abs-lin" and kind != "encoder" else encoding]
+    if kind != "cross":
+        reads = READ_WITHIN_A_SENTENCE.get(encoding, reads)
+    checked = set()
+    for name, parameter in positions.named_parameters():
+        for table, read in reads.items():
+            if name.endswith(table):
+                n_s = positions.shape.max_keys
+                expected = set().union(*(read(i, j, n_s) for i, j in places(kind)))
+                assert rows_with_gradient(parameter) == sorted(expected), name
+                checked.add(table)
+    assert checked == reads.keys()
 
 
 @every_encoding

@@ -8,7 +8,18 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ..toy import build, collate, every_encoding, position_parameters, sources, targets
+from diet_mt.positions import NAMES, AttentionPositions, InputTerm
+
+from ..toy import (
+    KINDS,
+    attention_positions,
+    build,
+    collate,
+    every_encoding,
+    position_parameters,
+    sources,
+    targets,
+)
 
 HALVES = [torch.float16, torch.bfloat16]
 half_precision = pytest.mark.parametrize("dtype", HALVES, ids=["fp16", "bf16"])
@@ -87,7 +98,7 @@ def test_autocast_is_close(encoding: str, sharing: str | None) -> None:
 
 
 @half_precision
-@pytest.mark.parametrize("encoding", ["sinusoidal", "learned", "diet-abs", "diet-rel"])
+@pytest.mark.parametrize("encoding", sorted(NAMES.keys() - {"none"}))
 def test_positions_far_apart_stay_apart(encoding: str, dtype: torch.dtype) -> None:
     """In half precision 2,049 is 2,048 (bfloat16: 257 is 256), so positions must be whole numbers.
 
@@ -96,21 +107,37 @@ def test_positions_far_apart_stay_apart(encoding: str, dtype: torch.dtype) -> No
     """
     length = 2100
     model = build(encoding, max_source_positions=length, tables=0.7).eval()
-    stack = model.encoder
-    if stack.embed_positions is not None:
-        exact = stack.embed_positions.rows(length - 1, length)
-        found = stack.embed_positions.to(dtype).rows(length - 1, length)
-    else:
-        exact = stack.self_attn_positions(length - 1, 1, length)
-        found = stack.self_attn_positions.to(dtype)(length - 1, 1, length)
-    # Entries are rounded, and so are the 4 products of a rank of 4: nothing more.
-    limit = 4 * torch.finfo(dtype).eps * exact.abs().max().item()
-    torch.testing.assert_close(found.double(), exact.double(), rtol=0, atol=limit)
+    exact = at_the_end(model.encoder, length)
+    found = at_the_end(model.encoder.to(dtype), length)
+    assert exact.keys() == found.keys() != set()
+    for name, values in exact.items():
+        # Entries are rounded, and so are their products with as many terms; nothing more.
+        limit = 4 * torch.finfo(dtype).eps * values.abs().max().item()
+        torch.testing.assert_close(found[name].double(), values.double(), rtol=0, atol=limit)
 
 
-def test_a_table_of_half_precision_gives_a_term_of_float32() -> None:
+def at_the_end(stack: nn.Module, length: int) -> dict[str, Tensor]:
+    """What the encoding says about the last of ``length`` positions of the encoder."""
+    found: dict[str, Tensor] = {}
+    if isinstance(stack.embed_positions, InputTerm):
+        found["input"] = stack.embed_positions.rows(length - 1, length)
+    if isinstance(stack.self_attn_positions, AttentionPositions):
+        terms = stack.self_attn_positions.terms(length - 1, 1, length)
+        found |= terms.tensors
+        if terms.bias is not None:
+            found["bias"] = terms.bias
+    return found
+
+
+@every_encoding
+def test_tables_of_half_precision_give_terms_of_float32(encoding: str, sharing: str | None) -> None:
     """Summing and adding to the mask is done in float32; rounding happens once, at the logits."""
-    for encoding in ("diet-abs", "diet-rel"):
-        bias = build(encoding).half().encoder.self_attn_positions
-        assert isinstance(bias, nn.Module)
-        assert bias(0, 5, 5).dtype == torch.float32
+    model = build(encoding, sharing).half()
+    for kind in KINDS:
+        positions = attention_positions(model, kind)
+        if positions is not None:
+            terms = positions.terms(0, 5, 5)
+            given = [*terms.tensors.values(), *([] if terms.bias is None else [terms.bias])]
+            assert given
+            # Angles are in float64 from the start.
+            assert all(tensor.dtype in (torch.float32, torch.float64) for tensor in given)

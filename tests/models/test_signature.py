@@ -10,9 +10,18 @@ import torch
 from diet_mt.errors import UserError
 from diet_mt.models._signature import signature_tensor, signature_text
 
-from ..toy import CASES, build, every_encoding, name_of
+from ..toy import CASES, SAME_WIDTH, build, every_encoding, name_of
 
 TEXT = "".join(chr(code) for code in range(32, 127))  # all of printable ASCII
+
+# The options of tests/toy.py as the signature names them, by encoding.
+SETTLED = {
+    "shaw": "clip=2 values=True",
+    "t5": "buckets=8 max-distance=6",
+    "tupe-rel": "buckets=8 max-distance=6",
+    "linformer": "projected=3",
+    "diet-abs-lin": "projected=3",
+}
 
 precisions = pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 
@@ -42,29 +51,38 @@ def test_text_survives_exponential_averaging(dtype: torch.dtype, decay: float) -
 def test_the_signature_says_what_was_trained(encoding: str, sharing: str | None) -> None:
     state = build(encoding, sharing, attention_scale="model").state_dict()
     text = signature_text(state["position_signature"])
-    assert text.split() == [
-        encoding,
-        *([f"sharing={sharing}"] if sharing else []),
-        "scale=model",
-    ]
+    assert text == expected_signature(encoding, sharing, "model")
+
+
+def expected_signature(encoding: str, sharing: str | None, scale: str) -> str:
+    shared = [f"sharing={sharing}"] if sharing else []
+    settled = [SETTLED[encoding]] if encoding in SETTLED else []
+    return " ".join([encoding, *shared, *settled, f"scale={scale}"])
+
+
+@pytest.fixture(scope="module")
+def states() -> dict[tuple[str, str | None], dict[str, torch.Tensor]]:
+    """The state dict of every case."""
+    return {case: build(*case).state_dict() for case in CASES}
 
 
 @every_encoding
-def test_weights_of_every_other_encoding_are_refused(encoding: str, sharing: str | None) -> None:
+def test_weights_of_every_other_encoding_are_refused(
+    encoding: str,
+    sharing: str | None,
+    states: dict[tuple[str, str | None], dict[str, torch.Tensor]],
+) -> None:
     model = build(encoding, sharing)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     for other in CASES:
         if other == (encoding, sharing):
             continue
-        state = build(*other).state_dict()
         with pytest.raises(UserError) as error:
-            model.load_state_dict(state)
+            model.load_state_dict(states[other])
         text = str(error.value)
         assert "\n" not in text
         for name, mode in (other, (encoding, sharing)):
-            assert f"'{name}{f' sharing={mode}' if mode else ''} scale=head'" in text, name_of(
-                *other
-            )
+            assert f"'{expected_signature(name, mode, 'head')}'" in text, name_of(*other)
         assert "--position-*" in text
     # Nothing was half loaded.
     assert all(torch.equal(model.state_dict()[name], before[name]) for name in before)
@@ -74,6 +92,16 @@ CHANGED: list[tuple[str, dict[str, Any], str]] = [
     ("none", {"attention_scale": "model"}, "scale=model.*scale=head"),
     ("diet-abs", {"position_rank": 5}, "--position-rank"),
     ("diet-rel", {"max_source_positions": 13}, "--max-source-positions"),
+    ("concat", {"position_rank": 3}, "--position-rank"),
+    ("shaw", {"position_clip": 3}, "clip=3 .*clip=2 "),
+    ("shaw", {"position_values": False}, "values=False.*values=True"),
+    ("t5", {"position_buckets": 10}, "buckets=10.*buckets=8"),
+    ("t5", {"position_max_distance": 9}, "max-distance=9.*max-distance=6"),
+    ("tupe-rel", {"position_max_distance": 9}, "max-distance=9.*max-distance=6"),
+    ("tupe-abs", {"max_source_positions": 13}, "--max-source-positions"),
+    ("linformer", {"linformer_k": 4}, "projected=4.*projected=3"),
+    ("linformer", {"max_source_positions": 13}, "--max-source-positions"),
+    ("diet-abs-lin", {"linformer_k": 4}, "projected=4.*projected=3"),
     ("learned", {"max_target_positions": 13}, "--max-target-positions"),
 ]
 
@@ -85,6 +113,13 @@ def test_weights_trained_with_other_options_are_refused(
     with pytest.raises(UserError, match=message) as error:
         build(encoding).load_state_dict(build(encoding, **changes).state_dict())
     assert "\n" not in str(error.value)
+
+
+def test_a_rank_given_as_it_is_by_default_is_the_same_model() -> None:
+    """The rank is told by the shapes of the tables, not by the signature."""
+    for encoding, rank in (("diet-abs", 8), ("diet-abs-lin", 8), ("concat", 2)):
+        given = build(encoding, position_rank=rank, **SAME_WIDTH)
+        given.load_state_dict(build(encoding, seed=2, **SAME_WIDTH).state_dict())
 
 
 def test_weights_without_a_signature_are_refused() -> None:

@@ -10,10 +10,12 @@ from omegaconf import OmegaConf
 from torch import Tensor, nn
 
 from diet_mt.models.diet_transformer import DietTransformerModel
+from diet_mt.positions import AttentionPositions
 
 from ..toy import (
-    attention_bias,
+    KINDS_OF_ENCODING,
     attention_calls,
+    attention_positions,
     build,
     collate,
     every_encoding,
@@ -48,11 +50,19 @@ def assert_same_gradients(found: dict[str, Tensor], expected: dict[str, Tensor])
         )
 
 
-@pytest.mark.parametrize("option", ["checkpoint_activations", "offload_activations"])
 @every_encoding
 def test_activation_checkpointing_gives_the_same_gradients(
-    encoding: str, sharing: str | None, option: str
+    encoding: str, sharing: str | None
 ) -> None:
+    assert_checkpointing_changes_nothing(encoding, sharing, "checkpoint_activations")
+
+
+@pytest.mark.parametrize("encoding", KINDS_OF_ENCODING)
+def test_activations_moved_away_give_the_same_gradients(encoding: str) -> None:
+    assert_checkpointing_changes_nothing(encoding, None, "offload_activations")
+
+
+def assert_checkpointing_changes_nothing(encoding: str, sharing: str | None, option: str) -> None:
     plain, wrapped = build(encoding, sharing), build(encoding, sharing, **{option: True})
     expected = gradients(plain)
     assert position_parameters(plain).keys() <= expected.keys()
@@ -76,10 +86,11 @@ def pruned_by_hand(
 ) -> DietTransformerModel:
     """Keeps some layers and their tables, in place."""
     for kind, kept in (("encoder", encoder), ("decoder", decoder), ("cross", decoder)):
-        bias = attention_bias(model, kind)
-        if bias is not None and bias.shared is None:
-            # Where no layer is left one table stays, read by nobody.
-            bias.layers = nn.ModuleList(bias.layers[number] for number in kept or [0])
+        positions = attention_positions(model, kind)
+        for part in () if positions is None else positions.modules():
+            if isinstance(part, AttentionPositions) and len(part.layers):
+                # Where no layer is left one table stays, read by nobody.
+                part.layers = nn.ModuleList(part.layers[number] for number in kept or [0])
     for stack, kept in ((model.encoder, encoder), (model.decoder, decoder)):
         stack.layers = nn.ModuleList(stack.layers[number] for number in kept)
     model.decoder.num_layers = len(decoder)
@@ -191,7 +202,7 @@ OTHER_OPTIONS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", OTHER_OPTIONS, ids=lambda name: name.replace(" ", "-"))
-@pytest.mark.parametrize("encoding", ["learned", "diet-abs", "diet-rel"])
+@pytest.mark.parametrize("encoding", KINDS_OF_ENCODING)
 def test_other_options_of_fairseq_train_and_decode(encoding: str, name: str) -> None:
     """Every position parameter gets a gradient, and step by step equals all at once."""
     model = build(encoding, **OTHER_OPTIONS[name]).train()

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from diet_mt import attention
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.positions import NAMES
 
@@ -33,8 +34,31 @@ SHIFT_CHANGES = {
     "none": False,
     "sinusoidal": True,
     "learned": True,
+    "concat": True,
+    "shaw": False,
+    "t5": False,
+    "tupe-abs": True,
+    "tupe-rel": True,
+    "rotary": False,
+    "alibi": False,
     "diet-abs": True,
     "diet-rel": False,
+    "linformer": True,
+    "diet-abs-lin": True,
+}
+# Whether the position of a target word matters to its look at the source where all target words
+# are the same. Rotary and ALiBi have nothing in cross-attention, and whatever weights they give to
+# equal values, the sum is the same.
+QUERY_REACHES_CROSS = {name: name not in ("none", "rotary", "alibi") for name in SHIFT_CHANGES}
+# Why setting all tables to 0 does not leave the model without positions; of all others it does.
+NOT_NONE_AT_ZERO = {
+    "sinusoidal": "sines and cosines are no parameters",
+    "rotary": "angles are no parameters",
+    "alibi": "slopes are no parameters",
+    "tupe-abs": "q . k is divided by sqrt(2 D)",
+    "tupe-rel": "q . k is divided by sqrt(2 D)",
+    "linformer": "E and F at 0 leave neither keys nor values",
+    "diet-abs-lin": "E and F at 0 leave neither keys nor values",
 }
 
 
@@ -64,7 +88,20 @@ def test_the_position_of_the_query_reaches_cross_attention(
     source = torch.tensor([[5, 9, 23, EOS]])
     attn = model(source, None, torch.full((1, 6), 7))[1]["attn"][0]  # (1, T, S)
     # Without positions even the causal mask does not help: all queries and all keys are equal.
-    assert same(attn[:, 1:], attn[:, :1].expand(-1, 5, -1)) == (encoding == "none")
+    reached = not same(attn[:, 1:], attn[:, :1].expand(-1, 5, -1))
+    assert reached == QUERY_REACHES_CROSS[encoding]
+
+
+@every_encoding
+def test_the_order_of_target_words_matters_unless_there_are_no_positions(
+    encoding: str, sharing: str | None
+) -> None:
+    """To what comes after them, in one layer: a second one sees what the causal mask has done."""
+    model = build(encoding, sharing, decoder_layers=1)
+    source = torch.tensor([[5, 9, 23, EOS]])
+    one, other = ([EOS, *words, 7] for words in ([5, 9, 23, 14], [23, 5, 14, 9]))
+    logits = [model(source, None, torch.tensor([words]))[0][:, -1] for words in (one, other)]
+    assert same(*logits) == (encoding == "none")
 
 
 def test_every_encoding_says_what_a_shift_does() -> None:
@@ -89,18 +126,24 @@ def test_shifting_all_positions_in_self_attention(
 
 
 @every_encoding
-def test_all_tables_at_zero_equal_no_positions_exactly(encoding: str, sharing: str | None) -> None:
-    """To the last bit: what is added is 0, to the logits or to the embeddings."""
+def test_all_tables_at_zero_equal_no_positions_exactly(
+    encoding: str, sharing: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the last bit, by the same kernel: what is added is 0, to the logits or the embeddings."""
+    monkeypatch.setattr(attention, "_fused_pays", lambda *_: False)
     model, plain = build(encoding, sharing), build("none")
-    copy_content_weights(plain, model)
+    copy_content_weights(model, plain)
     tables = position_parameters(model)
     for table in tables.values():
         nn.init.zeros_(table)
     batch = collate(sources(), "left"), None, collate(targets())
     with torch.no_grad():
         equal = torch.equal(model(*batch)[0], plain(*batch)[0])
-    # Sinusoids are no parameters and cannot be set to 0.
-    assert equal == (encoding != "sinusoidal")
+        assert equal == (encoding not in NOT_NONE_AT_ZERO)
+        for module in attention_modules(plain).values():
+            module.scaling *= 2**-0.5
+        equal = torch.equal(model(*batch)[0], plain(*batch)[0])
+    assert equal == ("sqrt(2 D)" in NOT_NONE_AT_ZERO.get(encoding, ""))
 
 
 LARGE = 50.0  # beside logits of order 1 nothing else counts

@@ -102,7 +102,7 @@ def test_every_entry_by_layer_head_and_position(
 
 @pytest.mark.parametrize(("rank", "width"), [(None, D), (1, 1), (R, R)])
 def test_the_rank_is_the_head_size_unless_given(rank: int | None, width: int) -> None:
-    bias = DietAbs(rank=rank).attention_bias(SHAPE)
+    bias = DietAbs(rank=rank).attention_positions(SHAPE)
     assert isinstance(bias, DietAbsBias)
     query, key = tables_of(bias)
     assert query.shape == (H, N_T, width)
@@ -149,5 +149,5 @@ def test_positions_beyond_the_tables_are_refused(start: int, queries: int, keys:
 
 def test_defaults_of_the_scheme() -> None:
     """Layers share (tables 6 and 9)."""
-    assert DietAbs().attention_bias(SHAPE).sharing == "layer-wise"
+    assert DietAbs().attention_positions(SHAPE).sharing == "layer-wise"
     assert DietAbs().input_term(N_S, H * D) is None

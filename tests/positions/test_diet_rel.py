@@ -8,7 +8,7 @@ from torch import Tensor
 
 from diet_mt.errors import UserError
 from diet_mt.positions import AttentionShape
-from diet_mt.positions.diet_rel import DietRel, DietRelBias, toeplitz
+from diet_mt.positions.diet_rel import DietRel, DietRelBias
 
 from ..toy import sharing_modes
 
@@ -94,22 +94,6 @@ def test_every_entry_by_layer_head_and_offset(
                     assert out[layer, h, i, j].item() == expected
 
 
-@pytest.mark.parametrize("queries", [1, 2, 5])
-@pytest.mark.parametrize("keys", [1, 2, 7])
-def test_toeplitz_of_uneven_sizes_and_its_gradient(queries: int, keys: int) -> None:
-    window = torch.randn(2, 3, queries + keys - 1, dtype=torch.float64, requires_grad=True)
-    out = toeplitz(window, queries)
-    assert out.shape == (2, 3, queries, keys)
-    for i in range(queries):
-        for j in range(keys):
-            assert torch.equal(out[..., i, j], window[..., keys - 1 + i - j])
-
-    def run(x: Tensor) -> Tensor:
-        return toeplitz(x, queries)
-
-    assert torch.autograd.gradcheck(run, [window])
-
-
 def test_tables_start_at_zero() -> None:
     bias = DietRelBias(SHAPE, "none")
     assert not any(table_of(bias, layer).any() for layer in range(L))
@@ -124,7 +108,7 @@ def test_positions_beyond_the_tables_are_refused(start: int, queries: int, keys:
 
 def test_defaults_of_the_scheme() -> None:
     """The paper's best: nothing shared (table 9)."""
-    bias = DietRel().attention_bias(SHAPE)
+    bias = DietRel().attention_positions(SHAPE)
     assert bias.sharing == "none"
     assert len(bias.layers) == L
     assert DietRel().input_term(N_S, H * D) is None

@@ -28,5 +28,5 @@ def test_positions_beyond_the_table_are_refused() -> None:
 
 
 def test_nothing_is_added_to_the_logits() -> None:
-    assert Learned().attention_bias(AttentionShape(2, 3, 4, 9, 11)) is None
+    assert Learned().attention_positions(AttentionShape(2, 3, 4, 9, 11)) is None
     assert isinstance(Learned().input_term(9, 12), LearnedTerm)

@@ -8,4 +8,4 @@ from diet_mt.positions.none import NoPositions
 
 def test_nothing_is_added_anywhere() -> None:
     assert NoPositions().input_term(9, 12) is None
-    assert NoPositions().attention_bias(AttentionShape(2, 3, 4, 9, 11)) is None
+    assert NoPositions().attention_positions(AttentionShape(2, 3, 4, 9, 11)) is None

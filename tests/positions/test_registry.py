@@ -1,29 +1,76 @@
-"""The registry: names, options and what they refuse. What a new scheme must bring to the tests."""
+"""The registry: names, options and what they refuse."""
 
 from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
 
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.positions import NAMES, SHARING, AttentionShape, build_position
+from diet_mt.positions import FLAGS, NAMES, SHARING, AttentionShape, build_position, takers
 
 from .. import oracle
-from ..toy import every_encoding, sharing_modes
+from ..toy import OPTIONS, every_encoding, sharing_modes
 
 SHAPE = AttentionShape(2, 3, 4, 9, 11)
 
+# Every encoding with the options it takes and their defaults, beside the sharing. Typed in: what is
+# refused by mistake would otherwise drop out of all tests unseen.
+SETTLED: dict[str, dict[str, Any]] = {
+    "none": {},
+    "sinusoidal": {},
+    "learned": {},
+    "concat": {"rank": None},
+    "shaw": {"clip": 16, "values": False},
+    "t5": {"buckets": 32, "max_distance": 128},
+    "tupe-abs": {},
+    "tupe-rel": {"buckets": 32, "max_distance": 128},
+    "rotary": {},
+    "alibi": {},
+    "diet-abs": {"rank": None},
+    "diet-rel": {},
+    "linformer": {"projected": 32},
+    "diet-abs-lin": {"rank": None, "projected": 32},
+}
+# The sharing that each paper has; an encoding without parameters per head or layer has none.
+#   shaw       one set of vectors per layer for all heads (section 3.3)
+#   t5         one table for all layers (section 2.1)
+#   tupe-*     U_Q and U_K shared by the layers (section 3.2)
+#   diet-rel   sharing hurts (table 9); diet-abs: it helps (table 6)
+#   linformer  one pair of E and F per layer (section 4, "headwise sharing")
+DEFAULT_SHARING = {
+    "shaw": "head-wise",
+    "t5": "layer-wise",
+    "tupe-abs": "layer-wise",
+    "tupe-rel": "layer-wise",
+    "diet-abs": "layer-wise",
+    "diet-rel": "none",
+    "linformer": "head-wise",
+    "diet-abs-lin": "layer-wise",
+}
+
 
 def test_the_encodings_and_their_modes_of_sharing() -> None:
-    """Typed in: a mode refused by mistake would otherwise drop out of all tests unseen."""
-    per_head = ["none", "head-wise", "layer-wise"]
-    for name in ("none", "sinusoidal", "learned"):
-        assert sharing_modes(name) == [None]
-    for name in ("diet-rel", "diet-abs"):
-        assert sharing_modes(name) == per_head
+    assert NAMES.keys() == SETTLED.keys()
+    for name in NAMES:
+        expected = ["none", "head-wise", "layer-wise"] if name in DEFAULT_SHARING else [None]
+        assert sharing_modes(name) == expected
+
+
+@pytest.mark.parametrize("name", SETTLED)
+def test_options_and_their_defaults(name: str) -> None:
+    scheme = build_position(name)
+    assert scheme.sharing == DEFAULT_SHARING.get(name)
+    found = {field.name: getattr(scheme, field.name) for field in fields(scheme)}
+    assert found == {"sharing": scheme.sharing, **SETTLED[name]}
+    # None and False, what the command line has where nothing was said, mean the same.
+    silent = dict.fromkeys(FLAGS) | {"values": False}
+    assert build_position(name, **silent) == scheme
 
 
 def test_every_encoding_has_its_equations_in_the_oracle() -> None:
-    assert oracle.TERMS.keys() == NAMES.keys()
+    assert oracle.ENCODINGS.keys() == NAMES.keys()
     assert oracle.INPUTS.keys() == NAMES.keys()
 
 
@@ -31,25 +78,50 @@ def test_an_encoding_is_registered_under_its_own_name() -> None:
     assert all(scheme.name == name for name, scheme in NAMES.items())
 
 
-def test_default_sharing_is_that_of_the_paper() -> None:
-    """Chen et al. 2021, table 9: sharing hurts DIET-REL, and helps DIET-ABS (table 6)."""
-    assert build_position("diet-rel").sharing == "none"
-    assert build_position("diet-abs").sharing == "layer-wise"
+def test_who_takes_an_option() -> None:
+    for option in FLAGS.keys() - {"sharing"}:
+        assert takers(option) == sorted(name for name in SETTLED if option in SETTLED[name])
+    assert takers("sharing") == sorted(DEFAULT_SHARING)
 
 
 @every_encoding
-def test_the_description_names_encoding_and_sharing(encoding: str, sharing: str | None) -> None:
+def test_the_description_names_every_settled_option(encoding: str, sharing: str | None) -> None:
+    """In the checkpoint: what decides over the meaning of the weights. None is settled later, by
+    the size of the stack, and shows in the size of the tables.
+    """
     text = build_position(encoding, sharing=sharing).describe()
-    assert text.split() == [encoding] + ([f"sharing={sharing}"] if sharing else [])
+    settled = [f"sharing={sharing}"] if sharing else []
+    for option, value in SETTLED[encoding].items():
+        if value is not None:
+            settled.append(f"{option.replace('_', '-')}={value}")
+    assert text.split() == [encoding, *settled]
+
+
+def test_the_description_has_what_was_given() -> None:
+    """But for the rank: given or not, it is the size of the tables."""
+    shaw = build_position("shaw", clip=3, values=True)
+    assert shaw.describe() == "shaw sharing=head-wise clip=3 values=True"
+    lin = build_position("diet-abs-lin", sharing="none", rank=5, projected=7)
+    assert lin.describe() == "diet-abs-lin sharing=none projected=7"
 
 
 @every_encoding
-def test_a_bias_is_built_with_the_sharing_asked_for(encoding: str, sharing: str | None) -> None:
-    bias = build_position(encoding, sharing=sharing).attention_bias(SHAPE)
-    assert (bias.sharing if bias is not None else None) == sharing
-    if bias is not None:
-        assert bias.shape == SHAPE
-        assert f"sharing={sharing}" in repr(bias), "settings show when the module is printed"
+def test_positions_are_built_with_the_sharing_asked_for(encoding: str, sharing: str | None) -> None:
+    given = {
+        name: value
+        for name, flag in FLAGS.items()
+        if (value := OPTIONS.get(encoding, {}).get(flag[2:].replace("-", "_"))) is not None
+    }
+    positions = build_position(encoding, sharing=sharing, **given).attention_positions(SHAPE)
+    if encoding in ("none", "sinusoidal", "learned", "concat"):
+        assert positions is None
+        return
+    assert positions is not None
+    assert positions.shape == SHAPE
+    # What --position-sharing means in diet-abs-lin are the tables of its DIET-ABS part.
+    own = positions.mixed if encoding == "diet-abs-lin" else positions
+    assert own.sharing == sharing
+    assert f"sharing={sharing}" in repr(own), "settings show when the module is printed"
 
 
 @pytest.mark.parametrize(
@@ -58,30 +130,56 @@ def test_a_bias_is_built_with_the_sharing_asked_for(encoding: str, sharing: str 
         (
             "diet_rel",
             {},
-            "--position-encoding diet_rel: unknown; choose from .*diet-abs.*diet-rel.*sinusoidal",
+            "--position-encoding diet_rel: unknown; choose from alibi, concat, .*diet-rel.*tupe",
         ),
         ("diet-abs", {"rank": 0}, "--position-rank 0: must be at least 1"),
         ("diet-abs", {"rank": -1}, "--position-rank -1: must be at least 1"),
-        ("diet-rel", {"rank": 4}, "--position-rank 4: diet-rel has no rank"),
+        ("concat", {"rank": 0}, "--position-rank 0: must be at least 1"),
+        ("shaw", {"clip": 0}, "--position-clip 0: must be at least 1"),
+        ("t5", {"buckets": 0}, "--position-buckets 0: must be at least 1"),
+        ("t5", {"buckets": 7}, "--position-buckets 7: must be even, and at least 4"),
+        ("tupe-rel", {"buckets": 2}, "--position-buckets 2: must be even, and at least 4"),
+        ("tupe-rel", {"max_distance": 0}, "--position-max-distance 0: must be at least 1"),
+        ("t5", {"max_distance": 16}, "--position-max-distance 16: must be more than 16"),
+        ("linformer", {"projected": 0}, "--linformer-k 0: must be at least 1"),
+        ("diet-abs-lin", {"projected": -2}, "--linformer-k -2: must be at least 1"),
         ("diet-rel", {"sharing": "heads"}, "--position-sharing heads: choose from none, head-wise"),
         ("none", {"sharing": "head-wise"}, "--position-sharing head-wise: none has no parameters"),
         ("learned", {"sharing": "none"}, "--position-sharing none: learned has no parameters"),
-        (
-            "sinusoidal",
-            {"sharing": "layer-wise"},
-            "--position-sharing layer-wise: sinusoidal has no",
-        ),
+        ("rotary", {"sharing": "none"}, "--position-sharing none: rotary has no parameters"),
+        ("alibi", {"sharing": "layer-wise"}, "--position-sharing layer-wise: alibi has no"),
     ],
 )
-def test_what_cannot_be_is_refused(name: str, given: dict[str, object], message: str) -> None:
+def test_what_cannot_be_is_refused(name: str, given: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message) as error:
-        build_position(name, **given)  # type: ignore[arg-type]
+        build_position(name, **given)
     assert "\n" not in str(error.value)
 
 
-def test_two_problems_are_reported_together() -> None:
+VALUES: dict[str, Any] = dict.fromkeys(FLAGS, 20) | {"values": True}
+
+
+@pytest.mark.parametrize("option", sorted(FLAGS.keys() - {"sharing"}))
+@pytest.mark.parametrize("name", SETTLED)
+def test_an_option_without_meaning_is_refused_with_who_takes_it(name: str, option: str) -> None:
+    given = {option: VALUES[option]}
+    if option in SETTLED[name]:
+        assert getattr(build_position(name, **given), option) == VALUES[option]
+        return
+    with pytest.raises(UserError) as error:
+        build_position(name, **given)
+    flag = FLAGS[option] if option == "values" else f"{FLAGS[option]} 20"
+    assert str(error.value) == (
+        f"{flag}: {name} has no such option; leave it out (it belongs to "
+        f"{', '.join(takers(option))})"
+    )
+
+
+def test_all_problems_are_reported_together() -> None:
     with pytest.raises(UserError, match=r"--position-sharing x: .*; --position-rank 0: "):
         build_position("diet-abs", sharing="x", rank=0)
+    with pytest.raises(UserError, match=r"--position-buckets 3: .*; --position-clip 4: "):
+        build_position("t5", buckets=3, clip=4)
 
 
 def test_the_modes_of_sharing() -> None:

@@ -71,4 +71,4 @@ def test_no_parameters_and_nothing_in_the_checkpoint() -> None:
     term = Sinusoidal().input_term(9, 12)
     assert not list(term.parameters())
     assert not term.state_dict()
-    assert Sinusoidal().attention_bias(AttentionShape(2, 3, 4, 9, 11)) is None
+    assert Sinusoidal().attention_positions(AttentionShape(2, 3, 4, 9, 11)) is None

@@ -27,7 +27,7 @@ def test_theorem_1_positions_at_the_input_leave_the_rank_at_the_head_size() -> N
 
 
 def test_theorem_1_positions_in_the_logits_raise_the_rank_to_the_sum() -> None:
-    bias = build_position("diet-abs", rank=R).attention_bias(AttentionShape(1, 1, D, N, N))
+    bias = build_position("diet-abs", rank=R).attention_positions(AttentionShape(1, 1, D, N, N))
     assert bias is not None
     q, k = projected(torch.randn(N, E, dtype=torch.float64))
     position = bias.double()(0, N, N)[0, 0] * 1e4  # from the initial 0.0004 to the size of q . k

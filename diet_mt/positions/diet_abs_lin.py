@@ -1,0 +1,52 @@
+"""DIET-ABS over the mixed keys of Linformer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Optional
+
+from .base import ENCODER, AttentionPositions, AttentionShape, PositionEncoding
+from .diet_abs import DietAbsBias
+from .linformer import DEFAULT_K, LinformerPositions
+from .options import option
+from .term import Terms
+
+
+class DietAbsLinPositions(LinformerPositions):
+    """E and F of each layer, and (P_Q P_K^T)[i, j] for the k mixed keys."""
+
+    def __init__(
+        self, shape: AttentionShape, sharing: Optional[str], projected: int, rank: int
+    ) -> None:
+        super().__init__(shape, "head-wise", projected)
+        self.mixed = DietAbsBias(replace(shape, max_keys=projected), sharing, rank)
+
+    def terms(self, query_start: int, query_len: int, key_len: int) -> Terms:
+        plain = super().terms(query_start, query_len, key_len)
+        bias = self.mixed(query_start, query_len, self.mixed.shape.max_keys)  # (L|1, H|1, T, k)
+        return replace(plain, tensors={**plain.tensors, "of_mixed": bias})
+
+
+@dataclass(frozen=True)
+class DietAbsLin(PositionEncoding):
+    """Chen et al. 2021, "A Simple and Effective Positional Encoding for Transformers"
+    (arXiv:2104.08698), section 3.4, equation 4, in the encoder:
+
+        A[i, j] = q_i . (E K)_j / sqrt(D) + (P_Q P_K^T)[i, j],   j = 1 .. k
+
+    P_Q has a row for each position, P_K one for each of the k mixed keys (``--linformer-k``).
+    Decoder and cross-attention have DIET-ABS as it is. ``--position-sharing`` and
+    ``--position-rank`` concern P_Q and P_K, as in DIET-ABS; E and F are one pair per layer.
+    """
+
+    name: ClassVar[str] = "diet-abs-lin"
+    default_sharing: ClassVar[Optional[str]] = "layer-wise"
+
+    rank: Optional[int] = option("rank", None, described=False)
+    projected: int = option("projected", DEFAULT_K)
+
+    def attention_positions(self, shape: AttentionShape) -> AttentionPositions:
+        rank = self.rank or shape.head_dim
+        if shape.kind != ENCODER:
+            return DietAbsBias(shape, self.sharing, rank)
+        return DietAbsLinPositions(shape, self.sharing, self.projected, rank)

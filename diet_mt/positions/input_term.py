@@ -1,0 +1,43 @@
+"""What is added to the token embeddings of a stack."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor, nn
+
+from ..errors import UserError
+from .term import too_long
+
+
+class InputTerm(nn.Module, ABC):
+    """Term added to the token embeddings of one stack.
+
+    Has the calling form of fairseq's position embeddings, so that fairseq's own embedding code uses
+    it.
+    """
+
+    def __init__(self, max_positions: int, embed_dim: int) -> None:
+        super().__init__()
+        self.max_positions = max_positions
+        self.embed_dim = embed_dim
+
+    @abstractmethod
+    def table(self) -> Tensor:
+        """(n, E) rows to add, row i for position i."""
+
+    def rows(self, start: int, stop: int) -> Tensor:
+        """Terms of positions ``start .. stop - 1``: (1, T, E).
+
+        Raises :class:`UserError` beyond the longest position.
+        """
+        if stop > self.max_positions:
+            raise UserError(too_long(stop, self.max_positions))
+        return self.table()[start:stop].unsqueeze(0)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """``tokens`` (B, T), right-padded -> (1, T, E)."""
+        return self.rows(0, tokens.size(1))
+
+    def extra_repr(self) -> str:
+        return f"max_positions={self.max_positions}, embed_dim={self.embed_dim}"

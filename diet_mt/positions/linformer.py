@@ -1,0 +1,106 @@
+"""Linformer: keys and values are mixed down to k of them, whatever the length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Optional
+
+import torch
+from torch import Tensor, nn
+
+from .base import ENCODER, AttentionPositions, AttentionShape, PositionEncoding
+from .input_term import InputTerm
+from .learned import LearnedTerm
+from .options import option
+from .term import Term, Terms
+
+# k of Chen et al. 2021 for GLUE (section 4.1); Wang et al. take 128 and 256 for 512 tokens.
+DEFAULT_K = 32
+
+
+@dataclass(frozen=True)
+class LinformerTerm(Term):
+    """``of_keys`` E^T and ``of_values`` F^T, (H|1, S, k) each; ``of_mixed`` (H|1, T, k) is added to
+    the logits of the k mixed keys, or None.
+    """
+
+    of_keys: Optional[Tensor] = None
+    of_values: Optional[Tensor] = None
+    of_mixed: Optional[Tensor] = None
+
+    def keys(self, k: Tensor) -> Tensor:
+        return self._mixed(self.of_keys, k)
+
+    def values(self, v: Tensor) -> Tensor:
+        return self._mixed(self.of_values, v)
+
+    def mask(self) -> Optional[Tensor]:
+        return None if self.of_mixed is None else self.of_mixed.unsqueeze(0)
+
+    def _mixed(self, shares: Optional[Tensor], x: Tensor) -> Tensor:
+        """(B, H, S, D) -> (B, H, k, D).
+
+        Padding is set to 0 first: behind the projections it is not, and once mixed it could not be
+        masked.
+        """
+        assert shares is not None
+        if self.offsets is not None:
+            x = x.masked_fill(self.offsets.isneginf().transpose(-1, -2), 0.0)
+        shares = shares.to(x.dtype)
+        if shares.size(0) == 1:
+            return torch.einsum("sk,bhsd->bhkd", shares[0], x)
+        return torch.einsum("hsk,bhsd->bhkd", shares, x)
+
+
+class Shares(nn.Module):
+    """E^T and F^T of one layer: (H|1, n, k) each, normal with variance 1/k (Wang et al. 2020,
+    theorem 2).
+    """
+
+    def __init__(self, heads: int, positions: int, projected: int) -> None:
+        super().__init__()
+        self.of_keys = nn.Parameter(torch.empty(heads, positions, projected))
+        self.of_values = nn.Parameter(torch.empty(heads, positions, projected))
+        for table in self.parameters():
+            nn.init.normal_(table, std=projected**-0.5)
+
+
+class LinformerPositions(AttentionPositions):
+    """E and F of all layers of an encoder."""
+
+    def __init__(self, shape: AttentionShape, sharing: Optional[str], projected: int) -> None:
+        super().__init__(shape, sharing, lambda heads: Shares(heads, shape.max_keys, projected))
+
+    def terms(self, query_start: int, query_len: int, key_len: int) -> Terms:
+        self.check_range(query_start, query_len, key_len)
+        names = ("of_keys", "of_values")
+        return Terms(
+            kind=LinformerTerm, tensors={name: self.stacked(name, 0, key_len) for name in names}
+        )
+
+
+@dataclass(frozen=True)
+class Linformer(PositionEncoding):
+    """Wang et al. 2020, "Linformer: Self-Attention with Linear Complexity" (arXiv:2006.04768),
+    equation 7, in the encoder:
+
+        A[i, j] = q_i . (E K)_j / sqrt(D),   values F V,   j = 1 .. k
+
+    with learned vectors per position at the input of both stacks, as Chen et al. 2021 run it (table
+    2, "input"). Decoder and cross-attention are plain: mixed keys cannot be masked causally. E and
+    F are one pair per layer for all its heads by default (the paper's "headwise sharing");
+    ``--linformer-k`` is k.
+    """
+
+    name: ClassVar[str] = "linformer"
+    default_sharing: ClassVar[Optional[str]] = "head-wise"
+
+    projected: int = option("projected", DEFAULT_K)
+
+    def input_term(self, max_positions: int, embed_dim: int) -> InputTerm:
+        return LearnedTerm(max_positions, embed_dim)
+
+    def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
+        if shape.kind != ENCODER:
+            return None
+        return LinformerPositions(shape, self.sharing, self.projected)

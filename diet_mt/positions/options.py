@@ -1,0 +1,31 @@
+"""The options of the encodings: what they are called on the command line.
+
+A scheme takes an option by having a field of its name, made with :func:`option`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Dict
+
+# Field of a scheme -> flag.
+FLAGS: Dict[str, str] = {
+    "sharing": "--position-sharing",
+    "rank": "--position-rank",
+    "clip": "--position-clip",
+    "values": "--position-values",
+    "buckets": "--position-buckets",
+    "max_distance": "--position-max-distance",
+    "projected": "--linformer-k",
+}
+
+
+def option(name: str, default: Any, *, described: bool = True) -> Any:
+    """The field for the option ``name`` of :data:`FLAGS`.
+
+    ``described``: it is part of the signature in the checkpoint. Not so where the default depends
+    on other sizes and the shapes of the tables tell the value.
+    """
+    return dataclasses.field(
+        default=default, metadata={"flag": FLAGS[name], "described": described}
+    )

@@ -1,0 +1,151 @@
+"""Shaw et al.: a vector for each clipped offset, added to the keys and, if asked, to the values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Optional
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .base import AttentionPositions, AttentionShape, PositionEncoding
+from .options import option
+from .term import Term, Terms
+
+
+def spread(by_distance: Tensor, keys: int) -> Tensor:
+    """(..., T, 2c+1), for each query one value per clipped distance -> (..., T, S) with
+    ``out[i, j] = by_distance[i, clip(j - i) + c]``.
+
+    Each row is first stretched to all distances 1-T .. S-1, its ends repeated. The rows, laid end
+    to end, are then read again one element shorter, which shifts each one column further left than
+    the row above. All of it copies blocks; nothing is gathered element by element.
+    """
+    queries, clip = by_distance.size(-2), by_distance.size(-1) // 2
+    left, right = max(queries - 1 - clip, 0), max(keys - 1 - clip, 0)  # distances beyond the clip
+    middle = by_distance[..., max(clip - queries + 1, 0) : min(clip + keys, 2 * clip + 1)]
+    ends = by_distance[..., :1], by_distance[..., -1:]
+    shape = by_distance.shape[:-1]
+    rows = torch.cat([ends[0].expand(*shape, left), middle, ends[1].expand(*shape, right)], dim=-1)
+    if queries == 1:
+        return rows
+    short = queries + keys - 2
+    line = rows.flatten(-2).narrow(-1, queries - 1, queries * short)
+    shifted: Tensor = line.unflatten(-1, (queries, short))
+    return shifted[..., :keys]
+
+
+def collect(weights: Tensor, clip: int) -> Tensor:
+    """The transpose of :func:`spread`: (..., T, S) -> (..., T, 2c+1), for each query the sum of its
+    weights at each clipped distance.
+    """
+    queries, keys = weights.shape[-2:]
+    rows = weights
+    if queries > 1:
+        line = F.pad(weights, (0, queries - 2)).flatten(-2)
+        rows = F.pad(line, (queries - 1, 1)).unflatten(-1, (queries, queries + keys - 1))
+    # Distances 1-T .. S-1; those that do not reach the clip leave columns of zeros.
+    rows = F.pad(rows, (max(clip - queries + 1, 0), max(clip - keys + 1, 0)))
+    left, right = max(queries - 1 - clip, 0), max(keys - 1 - clip, 0)
+    if left:
+        ends = rows[..., : left + 1].sum(-1, keepdim=True)
+        rows = torch.cat([ends, rows[..., left + 1 :]], dim=-1)
+    if right:
+        ends = rows[..., -right - 1 :].sum(-1, keepdim=True)
+        rows = torch.cat([rows[..., : -right - 1], ends], dim=-1)
+    return rows
+
+
+@dataclass(frozen=True)
+class ShawTerm(Term):
+    """``of_keys`` a^K and ``of_values`` a^V, (H|1, 2c+1, D) each; without a^V values stay.
+
+    Several query positions start at 0; a decoding step has one, anywhere.
+    """
+
+    of_keys: Optional[Tensor] = None
+    of_values: Optional[Tensor] = None
+
+    def content(self, q: Tensor, key_len: int, scale: float) -> Tensor:
+        assert self.of_keys is not None
+        vectors = self.of_keys.to(q.dtype)
+        if self.query_len == 1:
+            return (q * scale) @ self._row(vectors, key_len).transpose(-1, -2)
+        assert self.query_start == 0
+        return spread((q * scale) @ vectors.transpose(-1, -2), key_len)
+
+    @property
+    def mixes(self) -> bool:
+        return self.of_values is not None
+
+    def mix(self, weights: Tensor) -> Optional[Tensor]:
+        if self.of_values is None:
+            return None
+        vectors = self.of_values.to(weights.dtype)
+        if self.query_len == 1:
+            return weights @ self._row(vectors, weights.size(-1))
+        assert self.query_start == 0
+        return collect(weights, vectors.size(-2) // 2) @ vectors
+
+    def _row(self, vectors: Tensor, key_len: int) -> Tensor:
+        """The vector of each key for queries at ``query_start``: (H|1, S, D)."""
+        clip = vectors.size(-2) // 2
+        distance = torch.arange(key_len, device=vectors.device) - self.query_start
+        return vectors[..., distance.clamp(-clip, clip) + clip, :]
+
+
+class OffsetVectors(nn.Module):
+    """a^K and, if asked, a^V of one layer: (H|1, 2c+1, D), distance j - i in row j - i + c."""
+
+    def __init__(self, heads: int, clip: int, head_dim: int, values: bool) -> None:
+        super().__init__()
+        shape = heads, 2 * clip + 1, head_dim
+        self.of_keys = nn.Parameter(torch.empty(shape))
+        self.of_values = nn.Parameter(torch.empty(shape)) if values else None
+        for table in self.parameters():
+            for rows in table:
+                # Each distance is one row of a projection from distances to head size.
+                nn.init.xavier_uniform_(rows)
+
+
+class ShawPositions(AttentionPositions):
+    """Vectors by clipped offset for all layers."""
+
+    limited: ClassVar[bool] = False
+
+    def __init__(
+        self, shape: AttentionShape, sharing: Optional[str], clip: int, values: bool
+    ) -> None:
+        super().__init__(
+            shape, sharing, lambda heads: OffsetVectors(heads, clip, shape.head_dim, values)
+        )
+
+    def terms(self, query_start: int, query_len: int, key_len: int) -> Terms:
+        names = [name for name, _ in self.tables()[0].named_parameters()]
+        return Terms(kind=ShawTerm, tensors={name: self.stacked(name) for name in names})
+
+
+@dataclass(frozen=True)
+class Shaw(PositionEncoding):
+    """Shaw et al. 2018, "Self-Attention with Relative Position Representations"
+    (arXiv:1803.02155), equations 3 and 4:
+
+        A[i, j] = q_i . (k_j + a^K[clip(j - i)]) / sqrt(D)
+
+    and, with ``--position-values``, values v_j + a^V[clip(j - i)]. One set of vectors per layer
+    for all its heads (section 3.3); offsets are clipped at 16, as in the base model of section 4.1
+    (``--position-clip``; its big model has 8). That base model has a set of its own for every head:
+    ``--position-sharing none``. Where we differ: the paper leaves cross-attention without
+    positions; here it has vectors of its own, as every encoding of the comparison is in all three
+    kinds of attention.
+    """
+
+    name: ClassVar[str] = "shaw"
+    default_sharing: ClassVar[Optional[str]] = "head-wise"
+
+    clip: int = option("clip", 16)
+    values: bool = option("values", False)
+
+    def attention_positions(self, shape: AttentionShape) -> ShawPositions:
+        return ShawPositions(shape, self.sharing, self.clip, self.values)

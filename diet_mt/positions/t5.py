@@ -1,0 +1,107 @@
+"""T5: one scalar per head for each bin of offsets, added to the logits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Iterator, Optional
+
+import torch
+from torch import Tensor, nn
+
+from .base import DECODER, AttentionShape, PositionEncoding
+from .options import option
+from .relative import RelativeBias, offsets
+
+# Standard deviation of the initial table: Mesh TensorFlow's for embeddings of relative positions is
+# E^-0.5; the models here are small, and 0.02 leaves the term near 0 at any width.
+INIT_STD = 0.02
+
+
+def buckets_of(distance: Tensor, buckets: int, max_distance: int, *, causal: bool) -> Tensor:
+    """``distance`` j - i, any shape, integers -> bucket numbers, 0 to ``buckets`` - 1.
+
+    Both directions: half of the buckets for each, the upper half for keys behind the query (j > i).
+    Causal: all buckets for keys before the query, and those behind it fall in with distance 0. The
+    first half of each range has a bucket for every distance, the second half bins that grow with
+    the logarithm up to ``max_distance``; the last bucket takes all that is further away.
+    """
+    if causal:
+        base, away = torch.zeros_like(distance), (-distance).clamp(min=0)
+    else:
+        buckets //= 2
+        base, away = distance.gt(0).long() * buckets, distance.abs()
+    exact = buckets // 2
+    # In float32, as the models of the paper's own code were trained: other precision puts some
+    # distances on the other side of a bin's edge.
+    growth = torch.log(away.clamp(min=1).float() / exact) / math.log(max_distance / exact)
+    far = exact + (growth * (buckets - exact)).long()
+    return base + torch.where(away < exact, away, far.clamp(max=buckets - 1))
+
+
+class BucketTable(nn.Module):
+    """b of one layer: (H|1, buckets)."""
+
+    def __init__(self, heads: int, buckets: int) -> None:
+        super().__init__()
+        self.by_bucket = nn.Parameter(torch.empty(heads, buckets))
+        nn.init.normal_(self.by_bucket, std=INIT_STD)
+
+
+class T5Bias(RelativeBias):
+    """b[bucket(j - i)] for all layers: (L|1, H|1, T, S)."""
+
+    limited: ClassVar[bool] = False
+
+    def __init__(
+        self, shape: AttentionShape, sharing: Optional[str], buckets: int, max_distance: int
+    ) -> None:
+        super().__init__(shape, sharing, lambda heads: BucketTable(heads, buckets))
+        self.buckets = buckets
+        self.max_distance = max_distance
+
+    def by_offset(self, lowest: int, highest: int) -> Tensor:
+        table = self.stacked("by_bucket")
+        distance = -offsets(lowest, highest, table.device)  # j - i
+        causal = self.shape.kind == DECODER
+        number = buckets_of(distance, self.buckets, self.max_distance, causal=causal)
+        return table[..., number]
+
+
+@dataclass(frozen=True)
+class Bucketed(PositionEncoding):
+    """The options of all encodings with the buckets of T5."""
+
+    buckets: int = option("buckets", 32)
+    max_distance: int = option("max_distance", 128)
+
+    def problems(self) -> Iterator[str]:
+        yield from super().problems()
+        if self.buckets >= 1 and (self.buckets < 4 or self.buckets % 2):
+            yield f"--position-buckets {self.buckets}: must be even, and at least 4"
+        elif 1 <= self.max_distance <= self.buckets // 2:
+            yield (
+                f"--position-max-distance {self.max_distance}: must be more than "
+                f"{self.buckets // 2}, half of --position-buckets, up to where every distance has "
+                "its own"
+            )
+
+
+@dataclass(frozen=True)
+class T5(Bucketed):
+    """Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text
+    Transformer" (arXiv:1910.10683), section 2.1:
+
+        A[i, j] = q_i . k_j / sqrt(D) + b[bucket(j - i)]
+
+    One table for all layers by default; buckets of both directions in the encoder, of one in the
+    decoder. Where we differ: T5 leaves out sqrt(D), and has no positions in cross-attention; here
+    cross-attention has a table of its own, with buckets of both directions, as every encoding of
+    the comparison is in all three kinds of attention.
+    """
+
+    name: ClassVar[str] = "t5"
+    default_sharing: ClassVar[Optional[str]] = "layer-wise"
+
+    def attention_positions(self, shape: AttentionShape) -> T5Bias:
+        return T5Bias(shape, self.sharing, self.buckets, self.max_distance)

@@ -1,0 +1,125 @@
+"""TUPE: positions correlate with positions through projections of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Optional, Tuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .base import CROSS, AttentionPositions, AttentionShape, PositionEncoding
+from .factors import FactorBias
+from .t5 import Bucketed, T5Bias
+from .term import Terms
+
+# Standard deviation of all tables and projections, that of BERT, on which TUPE builds.
+INIT_STD = 0.02
+
+
+class NormedPositions(nn.Module):
+    """p (n, E) with its layer norm."""
+
+    def __init__(self, positions: int, embed_dim: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(positions, embed_dim))
+        self.norm = nn.LayerNorm(embed_dim)
+        nn.init.normal_(self.weight, std=INIT_STD)
+
+    def forward(self, start: int, stop: int) -> Tensor:
+        """Rows ``start .. stop - 1``, normed, in float32 or better: (T, E)."""
+        rows = self.weight[start:stop]
+        kind = torch.promote_types(rows.dtype, torch.float32)
+        scale, shift = self.norm.weight.to(kind), self.norm.bias.to(kind)
+        return F.layer_norm(rows.to(kind), rows.shape[-1:], scale, shift, self.norm.eps)
+
+
+class Projections(nn.Module):
+    """U_Q and U_K of one layer: (H|1, E, D) each."""
+
+    def __init__(self, heads: int, shape: AttentionShape) -> None:
+        super().__init__()
+        self.query = nn.Parameter(torch.empty(heads, shape.embed_dim, shape.head_dim))
+        self.key = nn.Parameter(torch.empty(heads, shape.embed_dim, shape.head_dim))
+        nn.init.normal_(self.query, std=INIT_STD)
+        nn.init.normal_(self.key, std=INIT_STD)
+
+
+class TupeBias(FactorBias):
+    """(p_i U_Q) . (p_j U_K) / sqrt(2 D) for all layers: (L|1, H|1, T, S).
+
+    ``positions`` p serves queries and keys of self-attention; in cross-attention it is that of the
+    target, and ``sources`` has the positions of the keys.
+    """
+
+    def __init__(self, shape: AttentionShape, sharing: Optional[str]) -> None:
+        super().__init__(shape, sharing, lambda heads: Projections(heads, shape))
+        self.positions = NormedPositions(shape.max_queries, shape.embed_dim)
+        self.sources: Optional[NormedPositions] = None
+        if shape.kind == CROSS:
+            self.sources = NormedPositions(shape.max_keys, shape.embed_dim)
+
+    def factors(self, query_start: int, query_len: int, key_len: int) -> Tuple[Tensor, Tensor]:
+        queries = self.positions(query_start, query_start + query_len)  # (T, E)
+        keys = (self.positions if self.sources is None else self.sources)(0, key_len)  # (S, E)
+        scale = (2 * self.shape.head_dim) ** -0.5
+        with torch.autocast(queries.device.type, enabled=False):
+            return queries @ self.stacked("query") * scale, keys @ self.stacked("key")
+
+
+class TupeRelBias(TupeBias):
+    """The same with b[bucket(j - i)] of T5 added: (L|1, H|1, T, S)."""
+
+    def __init__(
+        self, shape: AttentionShape, sharing: Optional[str], buckets: int, max_distance: int
+    ) -> None:
+        super().__init__(shape, sharing)
+        self.relative = T5Bias(shape, sharing, buckets, max_distance)
+
+    def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
+        absolute = super().forward(query_start, query_len, key_len)
+        relative: Tensor = self.relative(query_start, query_len, key_len)
+        return absolute + relative
+
+    def terms(self, query_start: int, query_len: int, key_len: int) -> Terms:
+        # b is no product of factors, so the table is needed at every length.
+        return Terms(bias=self(query_start, query_len, key_len))
+
+
+@dataclass(frozen=True)
+class TupeAbs(PositionEncoding):
+    """Ke et al. 2020, "Rethinking Positional Encoding in Language Pre-training"
+    (arXiv:2006.15595), equation 7:
+
+        A[i, j] = q_i . k_j / sqrt(2 D) + (p_i U_Q) . (p_j U_K) / sqrt(2 D)
+
+    p has a layer norm, as in the paper's own code, whose U also has a bias; the equation has none,
+    nor have we. U is shared by the layers by default; p is one table for all layers in every mode.
+    Where we differ: the paper has encoders only; here each kind of attention has its p and U,
+    cross-attention one p for target and one for source positions. [CLS] is untied in encoder-only
+    models alone (equation 9): in translation nothing stands for a whole sentence.
+    ``--attention-scale`` concerns q . k, whose factor is divided by sqrt(2) here.
+    """
+
+    name: ClassVar[str] = "tupe-abs"
+    default_sharing: ClassVar[Optional[str]] = "layer-wise"
+    content_scale: ClassVar[float] = 2**-0.5
+
+    def attention_positions(self, shape: AttentionShape) -> AttentionPositions:
+        return TupeBias(shape, self.sharing)
+
+
+@dataclass(frozen=True)
+class TupeRel(Bucketed):
+    """Ke et al. 2020, equation 8: TUPE-A plus b[bucket(j - i)], the bias of T5.
+
+    All else as in :class:`TupeAbs`; ``--position-sharing`` holds for U and for b.
+    """
+
+    name: ClassVar[str] = "tupe-rel"
+    default_sharing: ClassVar[Optional[str]] = "layer-wise"
+    content_scale: ClassVar[float] = 2**-0.5
+
+    def attention_positions(self, shape: AttentionShape) -> AttentionPositions:
+        return TupeRelBias(shape, self.sharing, self.buckets, self.max_distance)

@@ -1,0 +1,304 @@
+"""What each encoding changes inside attention, one logit and one vector at a time.
+
+Sources: DIET, Chen et al. 2021 (arXiv:2104.08698), equations 1, 3 and 4; Shaw et al. 2018
+(arXiv:1803.02155), equations 3 and 4; T5, Raffel et al. 2020 (arXiv:1910.10683), section 2.1; TUPE,
+Ke et al. 2020 (arXiv:2006.15595), equations 7 and 8; RoFormer, Su et al. 2021 (arXiv:2104.09864),
+equation 34; ALiBi, Press et al. 2022 (arXiv:2108.12409), section 3; Linformer, Wang et al. 2020
+(arXiv:2006.04768), equation 7.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Tables = Mapping[str, Array]
+Vector = list[float]
+
+
+def dot(one: Sequence[float], other: Sequence[float]) -> float:
+    total = 0.0
+    for a, b in zip(one, other, strict=True):
+        total += a * b
+    return total
+
+
+def plus(one: Sequence[float], other: Sequence[float]) -> Vector:
+    return [a + b for a, b in zip(one, other, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """One layer of one kind of attention: ``encoder``, ``decoder`` or ``cross``.
+
+    ``keys``: n_S, the number of positions that tables provide for keys. ``tables``: the raw
+    parameters of all layers. ``options``: numbers such as ``position_buckets``.
+    """
+
+    kind: str
+    layer: int
+    heads: int
+    head_dim: int
+    keys: int
+    sharing: str | None
+    tables: Tables
+    options: Mapping[str, int]
+
+    def table(self, name: str, h: int, *, part: str = "", sharing: str | None = None) -> Array:
+        """The table called ``name`` of this layer and of one head (DIET, section 4.4)."""
+        mode = sharing or self.sharing
+        if mode == "layer-wise":
+            return self.tables[f"{part}shared.{name}"][h]
+        by_head = self.tables[f"{part}layers.{self.layer}.{name}"]
+        return by_head[0] if mode == "head-wise" else by_head[h]
+
+
+class Encoding:
+    """Changes nothing: logits q_i . k_j / sqrt(D), values v_j."""
+
+    divided_by = 1  # further divisor under the root of q . k
+
+    def __init__(self, setting: Setting) -> None:
+        self.at = setting
+
+    @property
+    def mixed_to(self) -> int:
+        """k, where keys and values are mixed; otherwise 0."""
+        return 0
+
+    def query(self, h: int, i: int, q: Vector) -> Vector:
+        """q_i of head h."""
+        return q
+
+    def key(self, h: int, i: int, j: int, k: Vector) -> Vector:
+        """k_j as query i meets it."""
+        return k
+
+    def value(self, h: int, i: int, j: int, v: Vector) -> Vector:
+        """v_j as query i gets it."""
+        return v
+
+    def logit(self, h: int, i: int, j: int) -> float:
+        """What is added to the logit, unscaled."""
+        return 0.0
+
+    def mixed(self, name: str, h: int, vectors: dict[int, Vector]) -> dict[int, Vector]:
+        """All keys or values that may be seen -> those that take their place."""
+        raise AssertionError("nothing is mixed")
+
+
+class DietRel(Encoding):
+    """R[i - j]. Offsets run from -(n_S - 1), in column 0, to n_T - 1."""
+
+    def logit(self, h: int, i: int, j: int) -> float:
+        return float(self.at.table("by_offset", h)[(i - j) + (self.at.keys - 1)])
+
+
+class DietAbs(Encoding):
+    """(P_Q P_K^T)[i, j]."""
+
+    part = ""
+
+    def logit(self, h: int, i: int, j: int) -> float:
+        of_query = self.at.table("query", h, part=self.part)[i].tolist()
+        return dot(of_query, self.at.table("key", h, part=self.part)[j].tolist())
+
+
+class Shaw(Encoding):
+    """q_i . (k_j + a^K[clip(j - i)]), v_j + a^V[clip(j - i)]."""
+
+    def vector(self, name: str, h: int, i: int, j: int) -> Vector:
+        clip = self.at.options["position_clip"]
+        distance = min(max(j - i, -clip), clip)
+        row: Vector = self.at.table(name, h)[clip + distance].tolist()
+        return row
+
+    def key(self, h: int, i: int, j: int, k: Vector) -> Vector:
+        return plus(k, self.vector("of_keys", h, i, j))
+
+    def value(self, h: int, i: int, j: int, v: Vector) -> Vector:
+        if not self.at.options["position_values"]:
+            return v
+        return plus(v, self.vector("of_values", h, i, j))
+
+
+def bucket(distance: int, buckets: int, longest: int, causal: bool) -> int:
+    """The bin of ``distance`` j - i: one each for the near ones, then a geometric series of edges
+    up to ``longest``.
+    """
+    first, away = 0, -distance
+    if causal:
+        away = max(away, 0)
+    else:
+        buckets //= 2
+        if distance > 0:
+            first, away = buckets, distance
+    near = buckets // 2
+    if away < near:
+        return first + away
+    number = near
+    for far in range(1, buckets - near):
+        if away >= near * (longest / near) ** (far / (buckets - near)):
+            number = near + far
+    return first + number
+
+
+class T5(Encoding):
+    """b[bucket(j - i)]."""
+
+    part = ""
+
+    def logit(self, h: int, i: int, j: int) -> float:
+        number = bucket(
+            j - i,
+            self.at.options["position_buckets"],
+            self.at.options["position_max_distance"],
+            causal=self.at.kind == "decoder",
+        )
+        return float(self.at.table("by_bucket", h, part=self.part)[number])
+
+
+class TupeAbs(Encoding):
+    """q_i . k_j / sqrt(2 D) + (LN(p_i) U_Q) . (LN(p_j) U_K) / sqrt(2 D)."""
+
+    divided_by = 2
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self.projected = cache(self._projected)
+
+    def logit(self, h: int, i: int, j: int) -> float:
+        keys = "sources" if self.at.kind == "cross" else "positions"
+        both = dot(self.projected("positions", i, "query", h), self.projected(keys, j, "key", h))
+        return both / math.sqrt(2 * self.at.head_dim)
+
+    def _projected(self, table: str, position: int, name: str, h: int) -> Vector:
+        row = self.normed(table, position)
+        matrix = self.at.table(name, h)  # (E, D)
+        return [dot(row, matrix[:, c].tolist()) for c in range(self.at.head_dim)]
+
+    def normed(self, table: str, position: int) -> Vector:
+        """Layer norm of one row (Ba et al. 2016); 1e-5 is torch's."""
+        row = self.at.tables[f"{table}.weight"][position].tolist()
+        scale = self.at.tables[f"{table}.norm.weight"].tolist()
+        shift = self.at.tables[f"{table}.norm.bias"].tolist()
+        mean = math.fsum(row) / len(row)
+        variance = math.fsum((x - mean) ** 2 for x in row) / len(row)
+        return [
+            (x - mean) / math.sqrt(variance + 1e-5) * a + b
+            for x, a, b in zip(row, scale, shift, strict=True)
+        ]
+
+
+class TupeRel(TupeAbs):
+    """The same plus b[bucket(j - i)]."""
+
+    class Relative(T5):
+        part = "relative."
+
+    def logit(self, h: int, i: int, j: int) -> float:
+        return super().logit(h, i, j) + self.Relative(self.at).logit(h, i, j)
+
+
+class Rotary(Encoding):
+    """Columns (2c, 2c+1) of q and k as complex numbers, times e^(i position 10000^(-2c/D))."""
+
+    def turned(self, position: int, vector: Vector) -> Vector:
+        if self.at.kind == "cross":
+            return vector
+        result: Vector = []
+        for c in range(0, len(vector), 2):
+            angle = position * 10000.0 ** (-c / len(vector))
+            number = complex(vector[c], vector[c + 1])
+            number *= complex(math.cos(angle), math.sin(angle))
+            result += [number.real, number.imag]
+        return result
+
+    def query(self, h: int, i: int, q: Vector) -> Vector:
+        return self.turned(i, q)
+
+    def key(self, h: int, i: int, j: int, k: Vector) -> Vector:
+        return self.turned(j, k)
+
+
+def slopes(heads: int) -> list[float]:
+    """2^(-8/H), its square, and so on for a power of two; otherwise those of the power below, then
+    every second one of the power above.
+    """
+    power = 1
+    while power * 2 <= heads:
+        power *= 2
+    rates = [2.0 ** (-8.0 * n / power) for n in range(1, power + 1)]
+    if power < heads:
+        rates += slopes(2 * power)[::2][: heads - power]
+    return rates
+
+
+class Alibi(Encoding):
+    """-m_h |i - j| in self-attention."""
+
+    def logit(self, h: int, i: int, j: int) -> float:
+        return 0.0 if self.at.kind == "cross" else -slopes(self.at.heads)[h] * abs(i - j)
+
+
+class Linformer(Encoding):
+    """(E K)_j and (F V)_j for j of k mixed ones, in the encoder alone."""
+
+    @property
+    def mixed_to(self) -> int:
+        return self.at.options["linformer_k"] if self.at.kind == "encoder" else 0
+
+    def mixed(self, name: str, h: int, vectors: dict[int, Vector]) -> dict[int, Vector]:
+        shares = self.at.table(name, h, sharing=self.mixing)
+        result = {}
+        for m in range(self.mixed_to):
+            sums = [0.0] * self.at.head_dim
+            for j, vector in vectors.items():
+                sums = plus(sums, [float(shares[j, m]) * x for x in vector])
+            result[m] = sums
+        return result
+
+    @property
+    def mixing(self) -> str | None:
+        """How E and F are shared: as asked for."""
+        return self.at.sharing
+
+
+class DietAbsLin(Linformer):
+    """The same, E and F by layer, plus (P_Q P_K^T)[i, j] for the mixed j; elsewhere DIET-ABS."""
+
+    class Mixed(DietAbs):
+        part = "mixed."
+
+    def logit(self, h: int, i: int, j: int) -> float:
+        scheme = self.Mixed if self.at.kind == "encoder" else DietAbs
+        return scheme(self.at).logit(h, i, j)
+
+    @property
+    def mixing(self) -> str | None:
+        return "head-wise"
+
+
+# What happens inside attention, by encoding. A new one must be entered here and in INPUTS.
+ENCODINGS: dict[str, type[Encoding]] = {
+    "none": Encoding,
+    "sinusoidal": Encoding,
+    "learned": Encoding,
+    "concat": Encoding,
+    "shaw": Shaw,
+    "t5": T5,
+    "tupe-abs": TupeAbs,
+    "tupe-rel": TupeRel,
+    "rotary": Rotary,
+    "alibi": Alibi,
+    "diet-abs": DietAbs,
+    "diet-rel": DietRel,
+    "linformer": Linformer,
+    "diet-abs-lin": DietAbsLin,
+}

@@ -1,0 +1,104 @@
+"""DIET-ABS over mixed keys: P_Q has a row for each position, P_K one for each mixture."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from diet_mt.errors import UserError
+from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape
+from diet_mt.positions.diet_abs import DietAbsBias
+from diet_mt.positions.diet_abs_lin import DietAbsLin, DietAbsLinPositions
+from diet_mt.positions.linformer import DEFAULT_K, LinformerTerm
+
+from ..toy import sharing_modes
+from .one_layer import term_of
+
+L, H, S, D, K, R = 2, 3, 7, 4, 5, 6
+SHAPE = AttentionShape(L, H, D, 11, 11)
+
+
+def term(positions: DietAbsLinPositions, layer: int, length: int = S) -> LinformerTerm:
+    found = term_of(positions, layer, 0, length, length)
+    assert isinstance(found, LinformerTerm)
+    return found
+
+
+def test_two_positions_over_three_mixtures_by_hand() -> None:
+    positions = DietAbsLinPositions(AttentionShape(1, 1, D, 2, 2), "none", 3, 2)
+    (table,) = positions.mixed.tables()
+    with torch.no_grad():
+        table.get_parameter("query").copy_(torch.tensor([[[1.0, 2], [3, 0]]]))
+        table.get_parameter("key").copy_(torch.tensor([[[1.0, 0], [0, 1], [2, 1]]]))
+    mask = term(positions, 0, 2).mask()
+    assert mask is not None
+    assert mask.tolist() == [[[[1, 2, 4], [3, 0, 6]]]]
+
+
+@pytest.mark.parametrize("sharing", sharing_modes("diet-abs-lin"))
+@pytest.mark.parametrize("length", [1, S, 11])
+def test_every_entry_by_layer_head_position_and_mixture(sharing: str, length: int) -> None:
+    positions = DietAbsLinPositions(SHAPE, sharing, K, R)
+    heads = 1 if sharing == "head-wise" else H
+    with torch.no_grad():
+        for layer, table in enumerate(positions.mixed.tables()):
+            query, key = table.get_parameter("query"), table.get_parameter("key")
+            query.zero_()[..., 0] = 1.0 + torch.arange(11)
+            head = torch.arange(heads)[:, None]
+            key.zero_()[..., 0] = 100.0 * layer + 20 * head + 1 + torch.arange(K)
+    for layer in range(L):
+        mask = term(positions, layer, length).mask()
+        assert mask is not None
+        assert mask.shape == (1, heads, length, K)
+        number = 0 if sharing == "layer-wise" else layer
+        for h in range(heads):
+            for i in range(length):
+                for r in range(K):
+                    assert mask[0, h, i, r].item() == (1 + i) * (100 * number + 20 * h + 1 + r)
+
+
+@pytest.mark.parametrize("sharing", sharing_modes("diet-abs-lin"))
+def test_sharing_concerns_the_factors_alone(sharing: str) -> None:
+    """E and F are one pair per layer in every mode."""
+    positions = DietAbsLinPositions(SHAPE, sharing, K, R)
+    assert positions.mixed.sharing == sharing
+    pairs = [tuple(rows.shape) for rows in positions.layers.parameters()]
+    assert pairs == [(1, 11, K)] * (2 * L)
+    x = torch.randn(2, H, S, D)
+    for layer in range(L):
+        shares = positions.layers[layer].get_parameter("of_keys")[0, :S]
+        expected = torch.einsum("sk,bhsd->bhkd", shares, x)
+        torch.testing.assert_close(term(positions, layer).keys(x), expected)
+
+
+def test_positions_beyond_the_tables_are_refused() -> None:
+    with pytest.raises(UserError, match=r"12 tokens.*11 positions.*--max-source-positions"):
+        DietAbsLinPositions(SHAPE, "none", K, R).terms(0, 12, 12)
+
+
+def test_a_short_sentence_still_has_k_mixtures() -> None:
+    """k is not a number of positions: 5 mixtures of sentences up to 3 tokens are in order."""
+    positions = DietAbsLinPositions(AttentionShape(L, H, D, 3, 3), "none", K, R)
+    mask = term(positions, 0, 2).mask()
+    assert mask is not None
+    assert mask.shape == (1, H, 2, K)
+
+
+def test_decoder_and_cross_attention_have_diet_abs() -> None:
+    for kind, keys in ((DECODER, 9), (CROSS, 11)):
+        bias = DietAbsLin(rank=R).attention_positions(AttentionShape(L, H, D, 9, keys, kind))
+        assert type(bias) is DietAbsBias
+        assert bias.sharing == "layer-wise"
+        assert [tuple(rows.shape) for rows in bias.parameters()] == [(H, 9, R), (H, keys, R)]
+
+
+@pytest.mark.parametrize(("rank", "width"), [(None, D), (1, 1), (R, R)])
+def test_defaults_of_the_scheme(rank: int | None, width: int) -> None:
+    """The factors as in DIET-ABS: layers share, the rank is the head size; k is 32."""
+    assert DietAbsLin() == DietAbsLin(sharing="layer-wise", rank=None, projected=DEFAULT_K)
+    assert DietAbsLin().input_term(11, H * D) is None
+    shape = AttentionShape(L, H, D, 11, 11, ENCODER)
+    positions = DietAbsLin(rank=rank).attention_positions(shape)
+    assert isinstance(positions, DietAbsLinPositions)
+    factors = [tuple(rows.shape) for rows in positions.mixed.parameters()]
+    assert factors == [(H, 11, width), (H, DEFAULT_K, width)]

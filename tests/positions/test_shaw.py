@@ -1,0 +1,217 @@
+"""Shaw et al.: the vector of a clipped distance meets the query, and the weights collect it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape
+from diet_mt.positions.shaw import Shaw, ShawPositions, ShawTerm, collect, spread
+
+from ..toy import sharing_modes
+from .one_layer import term_of
+
+B, L, H, T, S, D, CLIP = 2, 2, 3, 5, 7, 4, 2
+SHAPE = AttentionShape(L, H, D, 9, 11)
+SIZES = range(1, 8)
+CLIPS = range(1, 10)
+
+
+def clipped(distance: int, clip: int) -> int:
+    return max(-clip, min(clip, distance))
+
+
+def integers(*shape: int) -> Tensor:
+    """Random whole numbers, whose sums are exact."""
+    return torch.randint(-50, 50, shape).double()
+
+
+def test_spread_by_hand() -> None:
+    """Clip 1. Query 0 has distances 0, 1, 2 to three keys, query 1 has -1, 0, 1."""
+    by_distance = torch.tensor([[10, 20, 30], [40, 50, 60]])
+    assert spread(by_distance, 3).tolist() == [[20, 30, 30], [40, 50, 60]]
+    assert spread(by_distance[:1], 3).tolist() == [[20, 30, 30]]
+
+
+def test_collect_by_hand() -> None:
+    """The same two queries: weights at distances -1 or less, 0, and 1 or more."""
+    weights = torch.tensor([[1.0, 2, 4], [8, 16, 32]])
+    assert collect(weights, 1).tolist() == [[0, 1, 6], [8, 16, 32]]
+
+
+@pytest.mark.parametrize("clip", CLIPS)
+def test_spread_equals_loops(clip: int) -> None:
+    for queries in SIZES:
+        for keys in SIZES:
+            by_distance = integers(2, 3, queries, 2 * clip + 1)
+            out = spread(by_distance, keys)
+            assert out.shape == (2, 3, queries, keys)
+            for i in range(queries):
+                for j in range(keys):
+                    column = clipped(j - i, clip) + clip
+                    assert torch.equal(out[..., i, j], by_distance[..., i, column])
+
+
+@pytest.mark.parametrize("clip", CLIPS)
+def test_collect_equals_loops(clip: int) -> None:
+    for queries in SIZES:
+        for keys in SIZES:
+            weights = integers(2, 3, queries, keys)
+            expected = torch.zeros(2, 3, queries, 2 * clip + 1, dtype=torch.float64)
+            for i in range(queries):
+                for j in range(keys):
+                    expected[..., i, clipped(j - i, clip) + clip] += weights[..., i, j]
+            assert torch.equal(collect(weights, clip), expected)
+
+
+@pytest.mark.parametrize("clip", CLIPS)
+def test_collect_is_the_transpose_of_spread(clip: int) -> None:
+    """Each is the other's gradient."""
+    for queries in SIZES:
+        for keys in SIZES:
+            by_distance = integers(2, queries, 2 * clip + 1).requires_grad_()
+            weights = integers(2, queries, keys).requires_grad_()
+            (spread(by_distance, keys) * weights.detach()).sum().backward()
+            assert torch.equal(by_distance.grad, collect(weights, clip))
+            (collect(weights, clip) * by_distance.detach()).sum().backward()
+            assert torch.equal(weights.grad, spread(by_distance, keys))
+
+
+def numbered(positions: ShawPositions) -> ShawPositions:
+    """Rows that tell table, layer, head and distance in column 0, and nothing in the others:
+    100000 (values only) + 10000 l + 1000 h + distance.
+    """
+    with torch.no_grad():
+        for layer, table in enumerate(positions.tables()):
+            for number, (_, rows) in enumerate(table.named_parameters()):
+                head = torch.arange(rows.size(0))[:, None]
+                distance = torch.arange(2 * CLIP + 1) - CLIP
+                rows.zero_()[..., 0] = 100000 * number + 10000 * layer + 1000 * head + distance
+    return positions
+
+
+def expected(layer: int, h: int, distance: int, sharing: str) -> float:
+    layer = 0 if sharing == "layer-wise" else layer
+    h = 0 if sharing == "head-wise" else h
+    return 10000 * layer + 1000 * h + clipped(distance, CLIP)
+
+
+SPOTS = [(0, T, S), (0, S, T), (0, 1, 1), (0, 1, S), (0, T, 1), (4, 1, S), (8, 1, 9), (8, 1, 3)]
+
+
+@pytest.mark.parametrize("sharing", sharing_modes("shaw"))
+@pytest.mark.parametrize(("start", "queries", "keys"), SPOTS)
+def test_every_logit_by_layer_head_and_distance(
+    sharing: str, start: int, queries: int, keys: int
+) -> None:
+    positions = numbered(ShawPositions(SHAPE, sharing, CLIP, values=True))
+    q = torch.zeros(B, H, queries, D)
+    q[..., 0] = 1.0 + torch.arange(B)[:, None, None]
+    for layer in range(L):
+        out = term_of(positions, layer, start, queries, keys).content(q, keys, 0.5)
+        assert out is not None
+        assert out.shape == (B, H, queries, keys)
+        for b in range(B):
+            for h in range(H):
+                for i in range(queries):
+                    for j in range(keys):
+                        value = 0.5 * (1 + b) * expected(layer, h, j - (start + i), sharing)
+                        assert out[b, h, i, j].item() == value
+
+
+@pytest.mark.parametrize("sharing", sharing_modes("shaw"))
+@pytest.mark.parametrize(("start", "queries", "keys"), SPOTS)
+def test_every_value_by_layer_head_and_distance(
+    sharing: str, start: int, queries: int, keys: int
+) -> None:
+    positions = numbered(ShawPositions(SHAPE, sharing, CLIP, values=True))
+    weights = torch.randint(0, 4, (B, H, queries, keys)).double()
+    for layer in range(L):
+        out = term_of(positions, layer, start, queries, keys).mix(weights)
+        assert out is not None
+        assert out.shape == (B, H, queries, D)
+        assert not out[..., 1:].any()
+        for b in range(B):
+            for h in range(H):
+                for i in range(queries):
+                    total = 0.0
+                    for j in range(keys):
+                        row = 100000 + expected(layer, h, j - (start + i), sharing)
+                        total += weights[b, h, i, j].item() * row
+                    assert out[b, h, i, 0].item() == total
+
+
+def test_several_queries_may_stand_at_one_position() -> None:
+    """The beams of a sentence, in a decoding step at position 4."""
+    positions = numbered(ShawPositions(SHAPE, "none", CLIP, values=True))
+    step = term_of(positions, 1, 4, 1, 6)
+    q, weights = torch.randn(B, H, 3, D), torch.randn(B, H, 3, 6)
+    content, mixed = step.content(q, 6, 0.5), step.mix(weights)
+    assert content is not None
+    assert mixed is not None
+    for beam in range(3):
+        rows = slice(beam, beam + 1)
+        torch.testing.assert_close(content[:, :, rows], step.content(q[:, :, rows], 6, 0.5))
+        torch.testing.assert_close(mixed[:, :, rows], step.mix(weights[:, :, rows]))
+
+
+def test_several_positions_must_start_at_the_first() -> None:
+    """Only a decoding step stands elsewhere, and it has one position."""
+    term = term_of(ShawPositions(SHAPE, "none", CLIP, values=True), 0, 2, 3, 7)
+    with pytest.raises(AssertionError):
+        term.content(torch.zeros(B, H, 3, D), 7, 1.0)
+    with pytest.raises(AssertionError):
+        term.mix(torch.zeros(B, H, 3, 7))
+
+
+def test_values_stay_unless_asked_for() -> None:
+    term = term_of(Shaw().attention_positions(SHAPE), 0, 0, T, S)
+    assert not term.mixes
+    assert term.mix(torch.ones(B, H, T, S)) is None
+    assert term_of(Shaw(values=True).attention_positions(SHAPE), 0, 0, T, S).mixes
+
+
+def test_there_is_no_last_position() -> None:
+    term = term_of(Shaw().attention_positions(SHAPE), 0, 5000, 1, 5001)
+    assert isinstance(term, ShawTerm)
+    q = torch.ones(B, H, 1, D)
+    out = term.content(q, 5001, 1.0)
+    assert out is not None
+    assert out.shape == (B, H, 1, 5001)
+    # All keys but the nearest 16 lie beyond the clip.
+    assert torch.equal(out[..., :4985], out[..., :1].expand_as(out[..., :4985]))
+
+
+def test_a_half_precision_model_answers_in_its_precision() -> None:
+    positions = ShawPositions(SHAPE, "none", CLIP, values=True).to(torch.bfloat16)
+    term = term_of(positions, 0, 0, T, S)
+    content = term.content(torch.ones(B, H, T, D, dtype=torch.bfloat16), S, 0.5)
+    mixed = term.mix(torch.ones(B, H, T, S, dtype=torch.bfloat16))
+    assert content is not None
+    assert mixed is not None
+    assert content.dtype == mixed.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("sharing", sharing_modes("shaw"))
+def test_vectors_start_like_a_projection(sharing: str) -> None:
+    """Glorot and Bengio's range for a matrix of 2c + 1 rows and D columns, for every head alike."""
+    shape = AttentionShape(1, 40, 50, 9, 11)
+    table = ShawPositions(shape, sharing, 16, values=True).tables()[0]
+    bound = (6 / (33 + 50)) ** 0.5
+    for rows in table.parameters():
+        assert rows.shape == (1 if sharing == "head-wise" else 40, 33, 50)
+        # 1650 draws at least: the largest is within 1% of the bound but once in ten million.
+        assert 0.99 * bound < rows.abs().max().item() <= bound
+        assert abs(rows.mean().item()) < 0.05
+
+
+def test_defaults_of_the_scheme() -> None:
+    """One set per layer for all its heads (section 3.3), clipped at 16 (section 4.1), keys alone;
+    all three kinds of attention.
+    """
+    assert Shaw() == Shaw(sharing="head-wise", clip=16, values=False)
+    assert Shaw().input_term(11, H * D) is None
+    for kind in (ENCODER, DECODER, CROSS):
+        positions = Shaw().attention_positions(AttentionShape(L, H, D, 9, 11, kind))
+        assert [tuple(rows.shape) for rows in positions.parameters()] == [(1, 33, D)] * L

@@ -1,0 +1,64 @@
+"""Hugging Face's ``transformers``, and an attention layer of ours with the weights of theirs.
+
+``requirements/dev.txt`` pins the version. On Python 3.10, where the tests run against stock
+fairseq, it is not installed and these tests are skipped; anywhere else its absence is a failure.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from diet_mt.layers.multihead import OffsetAttention
+from diet_mt.layers.terms import LayerTerms, unpack
+from diet_mt.positions import DECODER, AttentionPositions
+
+if sys.version_info < (3, 11):
+    pytest.importorskip("transformers", reason="on Python 3.10 transformers is not installed")
+
+import transformers
+
+transformers.logging.set_verbosity_error()
+
+
+def like_theirs(
+    positions: AttentionPositions,
+    x: Tensor,
+    projections: dict[str, nn.Module],
+    *,
+    scale: float,
+) -> tuple[Tensor, Tensor]:
+    """Self-attention over ``x`` (B, T, E): the output (B, T, E) and the weights (B, H, T, T).
+
+    ``projections``: their ``q_proj``, ``k_proj``, ``v_proj``, ``out_proj``; ours adds 0 where they
+    have no bias.
+    """
+    shape, length = positions.shape, x.size(1)
+    attention = OffsetAttention(shape.embed_dim, shape.heads, scale=scale, self_attention=True)
+    own = attention.state_dict()
+    with torch.no_grad():
+        for name, value in own.items():
+            which, part = name.split(".")
+            given = projections[which].state_dict().get(part)
+            value.copy_(torch.zeros_like(value) if given is None else given)
+    terms = LayerTerms(
+        "x",
+        positions.terms(0, length, length),
+        None,
+        like=x,
+        causal=shape.kind == DECODER,
+        query_len=length,
+    )
+    out, weights = attention.to(x.dtype)(
+        x.transpose(0, 1), None, None, unpack("x", terms.of(0)), need_head_weights=True
+    )
+    return out.transpose(0, 1), weights.transpose(0, 1)
+
+
+def causal_mask(length: int, dtype: torch.dtype) -> Tensor:
+    """(1, 1, T, T), the lowest number of ``dtype`` where the key comes after the query."""
+    lowest = torch.full((length, length), torch.finfo(dtype).min, dtype=dtype)
+    return lowest.triu(1)[None, None]

@@ -1,0 +1,191 @@
+"""The example of docs/adding-an-encoding.md is a working encoding, as it is printed."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from torch import Tensor
+
+from diet_mt.positions import NAMES, SHARING, AttentionShape, PositionEncoding
+
+from .toy import (
+    KINDS,
+    AttentionProbe,
+    attention_positions,
+    build,
+    close,
+    collate,
+    copy_content_weights,
+    position_parameters,
+    sources,
+    targets,
+)
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "adding-an-encoding.md"
+MODULE = "diet_mt.positions.kerple"
+
+any_sharing = pytest.mark.parametrize("sharing", SHARING)
+
+
+def block(language: str) -> str:
+    """The only code block of ``language`` on the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return str(found)
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """The example, imported as the file that the page says it is."""
+    path = tmp_path_factory.mktemp("example") / "kerple.py"
+    path.write_text(block("python"), encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(MODULE, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[MODULE] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[MODULE]
+
+
+@pytest.fixture
+def scheme(example: ModuleType, monkeypatch: pytest.MonkeyPatch) -> type[PositionEncoding]:
+    """The example's class, registered for one test."""
+    found: type[PositionEncoding] = example.Kerple
+    monkeypatch.setitem(NAMES, found.name, found)
+    return found
+
+
+def test_the_example_is_a_page_of_code() -> None:
+    assert block("python").count("\n") < 40
+
+
+def rate(tables: dict[str, Tensor], name: str, sharing: str, layer: int, head: int) -> float:
+    """r1 or r2 of a layer and head."""
+    path = "shared" if sharing == "layer-wise" else f"layers.{layer}"
+    return math.exp(tables[f"{path}.{name}"][0 if sharing == "head-wise" else head, 0].item())
+
+
+@any_sharing
+@pytest.mark.parametrize(("start", "queries", "keys"), [(0, 5, 7), (0, 7, 5), (8, 1, 9)])
+def test_the_bias_equals_loops(
+    scheme: type[PositionEncoding], sharing: str, start: int, queries: int, keys: int
+) -> None:
+    bias = scheme(sharing=sharing).attention_positions(AttentionShape(2, 3, 4, 9, 11))
+    assert bias is not None
+    for parameter in bias.parameters():
+        torch.nn.init.normal_(parameter)
+    bias.double()
+    tables = bias.state_dict()
+    out = bias.terms(start, queries, keys).bias
+    assert out is not None
+    layers = 1 if sharing == "layer-wise" else 2
+    heads = 1 if sharing == "head-wise" else 3
+    assert out.shape == (layers, heads, queries, keys)
+    for layer in range(layers):
+        for h in range(heads):
+            r1 = rate(tables, "log_r1", sharing, layer, h)
+            r2 = rate(tables, "log_r2", sharing, layer, h)
+            for i in range(queries):
+                for j in range(keys):
+                    expected = -r1 * math.log(1 + r2 * abs(start + i - j))
+                    assert out[layer, h, i, j].item() == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@any_sharing
+def test_the_bias_reaches_the_logits_of_a_model(
+    scheme: type[PositionEncoding], sharing: str, kind: str
+) -> None:
+    """A model without positions, given the bias as a mask, computes the same."""
+    model, plain = build(scheme.name, sharing), build("none")
+    copy_content_weights(model, plain)
+    for layer in (0, 1):
+        ours, theirs = (AttentionProbe(either, kind, layer) for either in (model, plain))
+        query = torch.randn(6, 2, ours.attention.embed_dim, dtype=torch.float64)
+        source = query if kind != "cross" else torch.randn(7, 2, 12, dtype=torch.float64)
+        bias = attention_positions(model, kind)
+        assert bias is not None
+        table = bias.terms(0, 6, source.size(0)).bias
+        assert table is not None
+        found = ours(query, source, torch.zeros(2, source.size(0), dtype=torch.float64))
+        own = table[0 if len(table) == 1 else layer].unsqueeze(0)
+        expected = theirs.attention(query, source, source, own, need_weights=False)[0]
+        close(found, expected)
+        assert not torch.allclose(found, theirs(query, source, torch.zeros(2, source.size(0))))
+
+
+@any_sharing
+def test_a_step_of_training_moves_every_rate(scheme: type[PositionEncoding], sharing: str) -> None:
+    model = build(scheme.name, sharing, tables=None)
+    parameters = position_parameters(model)
+    before = {name: value.detach().clone() for name, value in parameters.items()}
+    assert before
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    logits = model(collate(sources()), None, collate(targets()))[0]
+    torch.log_softmax(logits, dim=-1)[..., 7].sum().backward()
+    optimizer.step()
+    for name, value in parameters.items():
+        assert (value != before[name]).all(), name
+
+
+@any_sharing
+def test_step_by_step_equals_all_at_once(scheme: type[PositionEncoding], sharing: str) -> None:
+    model = build(scheme.name, sharing).eval()
+    source = collate(sources())
+    previous = collate(targets([6] * source.size(0)))
+    encoded = model.encoder(source, None)
+    full = model.decoder(previous, encoder_out=encoded)[0]
+    state: dict[str, dict[str, Tensor | None]] = {}
+    for length in range(1, 7):
+        step = model.decoder(previous[:, :length], encoder_out=encoded, incremental_state=state)[0]
+        close(step, full[:, length - 1 : length])
+
+
+def patched(text: str, diff: str) -> str:
+    """``text`` after the page's ``diff``, whose parts begin with @@."""
+    for part in re.split(r"^@@\n", diff, flags=re.MULTILINE):
+        lines = part.removesuffix("\n").split("\n")
+        old = "".join(f"{line[1:]}\n" for line in lines if line[0] != "+")
+        new = "".join(f"{line[1:]}\n" for line in lines)
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+def test_the_page_adds_architectures(tmp_path: Path) -> None:
+    """In a copy of the package, changed as the page says, and a process of its own."""
+    package = tmp_path / "diet_mt"
+    shutil.copytree(ROOT / "diet_mt", package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "positions" / "kerple.py").write_text(block("python"), encoding="utf-8")
+    registry = package / "positions" / "__init__.py"
+    registry.write_text(patched(registry.read_text("utf-8"), block("diff")), encoding="utf-8")
+    program = (
+        "import diet_mt; from fairseq.models import ARCH_MODEL_REGISTRY as known; "
+        "print(diet_mt.__file__, *sorted(name for name in known if name.startswith('kerple')))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    path, *names = done.stdout.split()
+    assert Path(path) == package / "__init__.py"
+    assert names == ["kerple_base", "kerple_big", "kerple_tiny"]
