@@ -1,8 +1,8 @@
 """Peak memory of an encoder with DIET-ABS over long sentences: tables, or factors in the keys.
 
-    python -m diet_mt.cli.long_sequences > long_sequences.jsonl
-    python -m diet_mt.cli.long_sequences --plot long_sequences.png long_sequences.jsonl
-    python -m diet_mt.cli.long_sequences --table long_sequences.jsonl           Markdown on stdout
+    python -m diet_mt.cli.long_sequences > cpu.jsonl
+    python -m diet_mt.cli.long_sequences --plot long_sequences.png cpu.jsonl
+    python -m diet_mt.cli.long_sequences --table cpu.jsonl           Markdown on stdout
 
 Each length and path runs in a process of its own, whose peak says what the pass needed beyond the
 model itself. Two layers, width 256, 4 heads, one sentence. Linux only (/proc). JSON lines on
