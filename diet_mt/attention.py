@@ -45,7 +45,7 @@ def attend(
         offsets: (B|1, H|1, T|1, S), positions and masks together, -inf where a query may not look.
             Each query needs at least one key that it may look at: the stacks see to that (see
             ``layers/padding.py``).
-        content: (B, H, T, S), what else is added; a tensor of this call alone.
+        content: (B, H, T, S), what else is added: what depends on the words.
         causal: hide keys behind their query (T = S); the same as offsets that say so.
         mix: weights after dropout (B, H, T, S) -> what is added to the output, or None. Called
             only with ``mixes``.
@@ -56,40 +56,51 @@ def attend(
         (B, H, T, D) and the weights or None.
     """
     if not need_weights and not mixes and _fused_pays(q, k, offsets, content, dropout_p):
-        return _fused(q, k, v, scale, offsets, content, causal, dropout_p), None
+        alone = causal and offsets is None and content is None  # the kernel knows causality
+        added = None if alone else _sum(q, offsets, content, causal)
+        return _fused(q, k, v, scale, added, alone, dropout_p), None
     batch, heads, queries, _ = q.shape
     keys = k.size(2)
-    if causal:
-        future = causal_offsets(queries, q.device, q.dtype)[None, None]
-        offsets = future if offsets is None else offsets.to(q.dtype) + future
-    logits = _logits(q, k, scale, offsets, content)
+    logits = _logits(q, k, scale, _sum(q, offsets, content, causal))
     # Softmax in float32 or better: in half precision its sum over S terms loses the small weights.
     weights = torch.softmax(logits, dim=-1, dtype=at_least_float32(logits.dtype))  # (B*H, T, S)
     kept = weights.to(v.dtype)
     if dropout_p > 0.0:
         kept = dropout(kept, dropout_p)
     out = torch.bmm(kept, v.flatten(0, 1)).unflatten(0, (batch, heads))  # (B, H, T, D)
-    added = mix(kept.unflatten(0, (batch, heads))) if mixes else None
-    out = out if added is None else out + added
+    mixed = mix(kept.unflatten(0, (batch, heads))) if mixes else None
+    out = out if mixed is None else out + mixed
     return out, weights.view(batch, heads, queries, keys) if need_weights else None
 
 
-def _logits(
-    q: Tensor, k: Tensor, scale: float, offsets: Optional[Tensor], content: Optional[Tensor]
-) -> Tensor:
-    """scale * q k^T + offsets + content as one batched product that accumulates: (B*H, T, S)."""
+def _sum(
+    q: Tensor, offsets: Optional[Tensor], content: Optional[Tensor], causal: bool
+) -> Optional[Tensor]:
+    """All that is added to the logits of ``q`` (B, H, T, D'), in its precision: (B|1, H|1, T|1, S),
+    (T, S), or None.
+    """
+    parts = [part.to(q.dtype) for part in (offsets, content) if part is not None]
+    if causal:
+        parts.append(causal_offsets(q.size(2), q.device, q.dtype))
+    if not parts:
+        return None
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _logits(q: Tensor, k: Tensor, scale: float, added: Optional[Tensor]) -> Tensor:
+    """scale * q k^T + added as one batched product that accumulates: (B*H, T, S)."""
     shape = (*q.shape[:3], k.size(2))
     q, k = q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2)
-    if content is not None:
-        added = content if offsets is None else content + offsets.to(q.dtype)
-        return torch.baddbmm(added.flatten(0, 1), q, k, alpha=scale)
-    if offsets is None:
+    if added is None:
         return torch.baddbmm(q.new_empty(()), q, k, beta=0, alpha=scale)
-    full = offsets.to(q.dtype).expand(shape)
+    full = added.expand(shape)
     if full.is_contiguous():
         # One value per logit already. Other layers may read it too, so the sum must go elsewhere.
         return torch.baddbmm(full.flatten(0, 1), q, k, alpha=scale)
-    # The copy that repeats the offsets over batch or heads is ours alone: the product adds itself
+    # The copy that repeats what is added over batch or heads is ours alone: the product adds itself
     # onto it.
     return full.contiguous().flatten(0, 1).baddbmm_(q, k, alpha=scale)
 
@@ -115,19 +126,12 @@ def _fused(
     k: Tensor,
     v: Tensor,
     scale: float,
-    offsets: Optional[Tensor],
-    content: Optional[Tensor],
+    added: Optional[Tensor],
     causal: bool,
     dropout_p: float,
 ) -> Tensor:
     kernel: Callable[..., Tensor] = F.scaled_dot_product_attention
-    mask = None if offsets is None else offsets.to(q.dtype)
-    if content is not None:
-        mask = content if mask is None else content + mask
-    if causal and mask is not None:
-        mask = mask + causal_offsets(q.size(2), q.device, q.dtype)
-        causal = False
-    mask = None if mask is None else mask.expand(*q.shape[:3], k.size(2))
+    mask = None if added is None else added.expand(*q.shape[:3], k.size(2))
     width = v.size(-1)
     if q.size(-1) > width:  # the kernels want all three alike
         v = F.pad(v, (0, q.size(-1) - width))

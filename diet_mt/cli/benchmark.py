@@ -25,11 +25,10 @@ from typing import Any
 import torch
 
 from ..data.corpus import run
-from ..errors import UserError
 from ..models._architectures import SIZES
-from .machine import machine, positive, read_records
+from .machine import machine, need_device, positive, read_records, take_turns
 from .readme import put_section
-from .timing import interleaved, numbers, ratio, rounds_on_stderr, spread
+from .timing import numbers, ratio, spread
 from .trained import portable
 from .workload import STOCK, SYSTEMS, Case, Settings, systems
 
@@ -48,17 +47,11 @@ def measure(
 ) -> Iterator[dict[str, Any]]:
     """One record for each measure and system."""
     cases = dict(systems(names, settings, args.checkpoint))
-    settle = torch.cuda.synchronize if settings.device == "cuda" else lambda: None
     for kind in args.measures:
         kept = {name: case[kind] for name, case in cases.items()}
         gc.collect()
-        seconds = interleaved(
-            kept,
-            rounds=args.rounds,
-            warmup=args.warmup,
-            settle=settle,
-            progress=rounds_on_stderr(f"{settings.size} {settings.device} {kind}", args.rounds),
-        )
+        label = f"{settings.size} {settings.device} {kind}"
+        seconds = take_turns(kept, label, settings.device, args.rounds, args.warmup)
         for name in names:
             record = _summary(kind, seconds[name], seconds.get(STOCK), kept[name])
             yield {"size": settings.size, "system": name, "measure": kind, **record}
@@ -172,9 +165,8 @@ def _parser() -> argparse.ArgumentParser:
 def _settings(args: argparse.Namespace) -> list[Settings]:
     """One for each device, precision and size."""
     devices = ["cpu", "cuda"] if args.device == "auto" else [args.device]
+    need_device(args.device)
     if not torch.cuda.is_available():
-        if args.device == "cuda":
-            raise UserError("--device cuda: torch finds no GPU")
         devices = ["cpu"]
     places = [(device, False) for device in devices]
     places += [("cuda", True)] if args.fp16 and "cuda" in devices else []

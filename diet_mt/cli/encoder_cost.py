@@ -26,12 +26,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..data.corpus import run
-from ..errors import UserError
 from ..layers.encoder import DietEncoder
 from ..positions import NAMES
 from .encoders import make_encoder
-from .machine import machine, positive, read_records
-from .timing import interleaved, numbers, ratio, rounds_on_stderr, spread
+from .machine import machine, need_device, positive, read_records, take_turns
+from .timing import numbers, ratio, spread
 from .trained import portable
 
 BASELINE = "learned"
@@ -101,15 +100,10 @@ def measure(shape: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     cases = {
         name: make_cases(make_bert(name, shape).to(args.device), tokens, masked) for name in names
     }
-    settle = torch.cuda.synchronize if args.device == "cuda" else lambda: None
     for kind in args.measures:
-        seconds = interleaved(
-            {name: case[kind] for name, case in cases.items()},
-            rounds=args.rounds,
-            warmup=args.warmup,
-            settle=settle,
-            progress=rounds_on_stderr(f"{shape} {args.device} {kind}", args.rounds),
-        )
+        kept = {name: case[kind] for name, case in cases.items()}
+        label = f"{shape} {args.device} {kind}"
+        seconds = take_turns(kept, label, args.device, args.rounds, args.warmup)
         for name in names:
             yield {
                 "shape": shape,
@@ -191,8 +185,7 @@ def main(argv: list[str] | None = None) -> int:
             records = [record for path in args.table for record in read_records(path, KEYS)]
             print(table(records), end="")
             return
-        if args.device == "cuda" and not torch.cuda.is_available():
-            raise UserError("--device cuda: torch finds no GPU")
+        need_device(args.device)
         command = portable(shlex.join(["python", "-m", "diet_mt.cli.encoder_cost", *words]))
         for shape in args.shapes:
             for record in measure(shape, args):

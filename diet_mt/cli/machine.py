@@ -6,13 +6,14 @@ import argparse
 import datetime
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from ..errors import UserError
+from .timing import interleaved, rounds_on_stderr
 from .trained import fairseq_version, revision
 
 
@@ -41,6 +42,25 @@ def _processor() -> str:
         lines = []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()
+
+
+def need_device(device: str) -> None:
+    """Raises UserError where ``device`` is a GPU and there is none."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError("--device cuda: torch finds no GPU")
+
+
+def take_turns(
+    cases: Mapping[str, Callable[[], None]], label: str, device: str, rounds: int, warmup: int
+) -> dict[str, list[float]]:
+    """:func:`interleaved` on ``device``, with a line on stderr for each round of ``label``."""
+    return interleaved(
+        cases,
+        rounds=rounds,
+        warmup=warmup,
+        settle=torch.cuda.synchronize if device == "cuda" else lambda: None,
+        progress=rounds_on_stderr(label, rounds),
+    )
 
 
 def positive(text: str) -> int:
