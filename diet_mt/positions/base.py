@@ -23,8 +23,9 @@ An encoding can speak at two places, and says so by what it builds:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import nullcontext
 from dataclasses import dataclass, fields
-from typing import Any, Callable, ClassVar, Iterator, Optional, Sequence, Tuple
+from typing import Any, Callable, ClassVar, ContextManager, Iterator, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -42,6 +43,13 @@ ENCODER, DECODER, CROSS = "encoder", "decoder", "cross"
 def at_least_float32(dtype: torch.dtype) -> torch.dtype:
     """float32 for half precision, otherwise ``dtype``: what sums are taken in."""
     return torch.promote_types(dtype, torch.float32)
+
+
+def no_autocast(device: torch.device) -> ContextManager[object]:
+    """Products inside are taken in the precision of what is multiplied, also under autocast."""
+    if not torch.amp.is_autocast_available(device.type):  # torch.autocast itself would refuse
+        return nullcontext()
+    return torch.autocast(device.type, enabled=False)
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,8 @@ class Concat(PositionEncoding):
         rank = self.rank or max(embed_dim // _SHARE, 1)
         if rank >= embed_dim:
             raise UserError(
-                f"--position-rank {rank}: concat leaves no room for the words in a width of "
-                f"{embed_dim}"
+                f"concat: positions of width {rank} (--position-rank) leave no room for the words "
+                f"in a model of width {embed_dim}"
             )
         return embed_dim - rank
 

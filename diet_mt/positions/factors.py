@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .base import AttentionBias
+from .base import AttentionBias, no_autocast
 from .term import Term, Terms
 
 # Queries and keys from which on the factors are appended to queries and keys. Below, the product is
@@ -71,7 +71,7 @@ class FactorBias(AttentionBias):
         query, key = self.factors(query_start, query_len, key_len)
         # Summed in float32 also under autocast or in a half-precision model: a rank of 64 or more
         # adds up rounding.
-        with torch.autocast(query.device.type, enabled=False):
+        with no_autocast(query.device):
             return query @ key.transpose(-1, -2)  # (L|1, H|1, T, S)
 
     def terms(self, query_start: int, query_len: int, key_len: int) -> Terms:

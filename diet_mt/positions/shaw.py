@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Optional
+from typing import Callable, ClassVar, Optional
 
 import torch
 import torch.nn.functional as F
@@ -14,29 +14,33 @@ from .options import option
 from .term import Term, Terms
 
 
-def spread(by_distance: Tensor, keys: int) -> Tensor:
+def spread(by_distance: Tensor, keys: int, start: int = 0) -> Tensor:
     """(..., T, 2c+1), for each query one value per clipped distance -> (..., T, S) with
-    ``out[i, j] = by_distance[i, clip(j - i) + c]``.
+    ``out[i, j] = by_distance[i, clip(j - (start + i)) + c]``.
 
-    Each row is first stretched to all distances 1-T .. S-1, its ends repeated. The rows, laid end
-    to end, are then read again one element shorter, which shifts each one column further left than
-    the row above. All of it copies blocks; nothing is gathered element by element.
+    Each row is first stretched to all distances from the first key to the last query, up to that
+    from the last key to the first, its ends repeated. The rows, laid end to end, are then read
+    again one element shorter, which shifts each one column further left than the row above. All of
+    it copies blocks; nothing is gathered element by element.
     """
     queries, clip = by_distance.size(-2), by_distance.size(-1) // 2
-    left, right = max(queries - 1 - clip, 0), max(keys - 1 - clip, 0)  # distances beyond the clip
-    middle = by_distance[..., max(clip - queries + 1, 0) : min(clip + keys, 2 * clip + 1)]
+    lowest, highest = 1 - queries - start, keys - 1 - start  # distances
+    stretched = queries + keys - 1
+    left = min(max(-lowest - clip, 0), stretched)  # of them beyond the clip
+    right = max(highest - clip, 0)
+    middle = by_distance[..., max(clip + lowest, 0) : max(min(clip + highest, 2 * clip) + 1, 0)]
     ends = by_distance[..., :1], by_distance[..., -1:]
     shape = by_distance.shape[:-1]
     rows = torch.cat([ends[0].expand(*shape, left), middle, ends[1].expand(*shape, right)], dim=-1)
     if queries == 1:
         return rows
-    short = queries + keys - 2
+    short = stretched - 1
     line = rows.flatten(-2).narrow(-1, queries - 1, queries * short)
     shifted: Tensor = line.unflatten(-1, (queries, short))
     return shifted[..., :keys]
 
 
-def collect(weights: Tensor, clip: int) -> Tensor:
+def collect(weights: Tensor, clip: int, start: int = 0) -> Tensor:
     """The transpose of :func:`spread`: (..., T, S) -> (..., T, 2c+1), for each query the sum of its
     weights at each clipped distance.
     """
@@ -45,9 +49,10 @@ def collect(weights: Tensor, clip: int) -> Tensor:
     if queries > 1:
         line = F.pad(weights, (0, queries - 2)).flatten(-2)
         rows = F.pad(line, (queries - 1, 1)).unflatten(-1, (queries, queries + keys - 1))
-    # Distances 1-T .. S-1; those that do not reach the clip leave columns of zeros.
-    rows = F.pad(rows, (max(clip - queries + 1, 0), max(clip - keys + 1, 0)))
-    left, right = max(queries - 1 - clip, 0), max(keys - 1 - clip, 0)
+    lowest, highest = 1 - queries - start, keys - 1 - start  # distances
+    # Those that do not reach the clip leave columns of zeros.
+    rows = F.pad(rows, (max(clip + lowest, 0), max(clip - highest, 0)))
+    left, right = max(-lowest - clip, 0), max(highest - clip, 0)
     if left:
         ends = rows[..., : left + 1].sum(-1, keepdim=True)
         rows = torch.cat([ends, rows[..., left + 1 :]], dim=-1)
@@ -59,21 +64,15 @@ def collect(weights: Tensor, clip: int) -> Tensor:
 
 @dataclass(frozen=True)
 class ShawTerm(Term):
-    """``of_keys`` a^K and ``of_values`` a^V, (H|1, 2c+1, D) each; without a^V values stay.
-
-    Several query positions start at 0; a decoding step has one, anywhere.
-    """
+    """``of_keys`` a^K and ``of_values`` a^V, (H|1, 2c+1, D) each; without a^V values stay."""
 
     of_keys: Optional[Tensor] = None
     of_values: Optional[Tensor] = None
 
     def content(self, q: Tensor, key_len: int, scale: float) -> Tensor:
         assert self.of_keys is not None
-        vectors = self.of_keys.to(q.dtype)
-        if self.query_len == 1:
-            return (q * scale) @ self._row(vectors, key_len).transpose(-1, -2)
-        assert self.query_start == 0
-        return spread((q * scale) @ vectors.transpose(-1, -2), key_len)
+        products = (q * scale) @ self.of_keys.to(q.dtype).transpose(-1, -2)
+        return self._by_position(spread, products, key_len)
 
     @property
     def mixes(self) -> bool:
@@ -83,16 +82,14 @@ class ShawTerm(Term):
         if self.of_values is None:
             return None
         vectors = self.of_values.to(weights.dtype)
-        if self.query_len == 1:
-            return weights @ self._row(vectors, weights.size(-1))
-        assert self.query_start == 0
-        return collect(weights, vectors.size(-2) // 2) @ vectors
+        return self._by_position(collect, weights, vectors.size(-2) // 2) @ vectors
 
-    def _row(self, vectors: Tensor, key_len: int) -> Tensor:
-        """The vector of each key for queries at ``query_start``: (H|1, S, D)."""
-        clip = vectors.size(-2) // 2
-        distance = torch.arange(key_len, device=vectors.device) - self.query_start
-        return vectors[..., distance.clamp(-clip, clip) + clip, :]
+    def _by_position(self, move: Callable[..., Tensor], rows: Tensor, size: int) -> Tensor:
+        """:func:`spread` or :func:`collect` of ``rows``, from where the queries stand."""
+        if self.query_len > 1:
+            return move(rows, size, self.query_start)
+        # Rows at one position, such as a sentence's beams, are not one query after the other.
+        return move(rows.unsqueeze(-2), size, self.query_start).squeeze(-2)
 
 
 class OffsetVectors(nn.Module):

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .base import CROSS, AttentionPositions, AttentionShape, PositionEncoding
+from .base import CROSS, AttentionPositions, AttentionShape, PositionEncoding, no_autocast
 from .factors import FactorBias
 from .t5 import Bucketed, T5Bias
 from .term import Terms
@@ -64,7 +64,7 @@ class TupeBias(FactorBias):
         queries = self.positions(query_start, query_start + query_len)  # (T, E)
         keys = (self.positions if self.sources is None else self.sources)(0, key_len)  # (S, E)
         scale = (2 * self.shape.head_dim) ** -0.5
-        with torch.autocast(queries.device.type, enabled=False):
+        with no_autocast(queries.device):
             return queries @ self.stacked("query") * scale, keys @ self.stacked("key")
 
 

@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from diet_mt.errors import UserError
 from diet_mt.layers.terms import BLOCK, DecodingTerms, LayerTerms, unpack
@@ -316,3 +318,40 @@ def test_only_tables_end(encoding: str) -> None:
     kinds = [attention_positions(model, kind) for kind in KINDS]
     limited = {positions.limited for positions in kinds if positions is not None}
     assert limited <= {encoding not in UNLIMITED}
+
+
+class OneDevice(TorchDispatchMode):
+    """Refuses operations on tensors of several devices: something was left behind on one of them.
+
+    Numbers without dimensions may come from anywhere, as in torch itself.
+    """
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = [value for value in tree_leaves((args, kwargs)) if isinstance(value, Tensor)]
+        devices = {value.device for value in given if value.dim()}
+        assert len(devices) < 2 or func is torch.ops.aten._to_copy.default, (func, devices)
+        return func(*args, **(kwargs or {}))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("device", ["meta", pytest.param("cuda", marks=pytest.mark.gpu)])
+@every_name
+def test_a_model_that_has_run_moves_whole(
+    encoding: str, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``meta``, which every machine has, knows places and shapes but no values."""
+    model = build(encoding).eval()
+    source, previous = collate(sources((4, 4)), "left"), torch.randint(4, 44, (2, 8))
+    before = run(model, source, previous)
+    run(model, source, previous[:, :3])
+    model.to(device)
+    if device == "meta":
+        # Whether there is padding, and whether the rows are beams: no to both.
+        truth = Tensor.__bool__
+        monkeypatch.setattr(Tensor, "__bool__", lambda t: False if t.is_meta else truth(t))
+    with OneDevice():
+        after = run(model, source.to(device), previous.to(device))
+    assert after.device.type == device
+    assert after.shape == before.shape
+    if device != "meta":
+        close(after.cpu(), before)

@@ -22,6 +22,13 @@ REFUSED: dict[str, Any] = {
     "base_layers": 1,
 }
 
+SMALLEST = ("embed_dim", "attention_heads")
+
+
+def flag_name(flag: str) -> str:
+    """The name of an option's field."""
+    return flag.removeprefix("--").replace("-", "_")
+
 
 @pytest.mark.parametrize(
     ("changes", "message"),
@@ -30,8 +37,6 @@ REFUSED: dict[str, Any] = {
             {"position_encoding": "diet_rel"},
             "--position-encoding diet_rel: unknown; choose from " + ", ".join(sorted(NAMES)),
         ),
-        ({"position_encoding": "diet-abs", "position_rank": 0}, "--position-rank 0: must be at"),
-        ({"position_encoding": "diet-abs", "position_rank": -1}, "--position-rank -1: must be at"),
         *[
             (
                 {"position_encoding": encoding, **option},
@@ -56,43 +61,32 @@ REFUSED: dict[str, Any] = {
             )
             for encoding in ("none", "sinusoidal", "concat", "rotary", "alibi")
         ],
-        (
-            {"position_encoding": "shaw", "position_clip": 0},
-            "--position-clip 0: must be at least 1",
-        ),
-        (
-            {"position_encoding": "t5", "position_buckets": 0},
-            "--position-buckets 0: must be at least 1",
-        ),
-        (
-            {"position_encoding": "t5", "position_buckets": 9},
-            "--position-buckets 9: must be even, and at least 4",
-        ),
-        (
-            {"position_encoding": "tupe-rel", "position_buckets": 2},
-            "--position-buckets 2: must be even, and at least 4",
-        ),
-        (
-            {"position_encoding": "t5", "position_max_distance": 4},
-            "--position-max-distance 4: must be more than 4, half of --position-buckets",
-        ),
-        (
-            {"position_encoding": "tupe-rel", "position_max_distance": 0},
-            "--position-max-distance 0: must be at least 1",
-        ),
-        (
-            {"position_encoding": "linformer", "linformer_k": 0},
-            "--linformer-k 0: must be at least 1",
-        ),
-        (
-            {"position_encoding": "diet-abs-lin", "linformer_k": -1},
-            "--linformer-k -1: must be at least 1",
-        ),
-        (
-            {"position_encoding": "concat", "position_rank": 12},
-            "--position-rank 12: concat leaves no room for the words in a width of 12",
-        ),
-        ({"position_encoding": "concat", "position_rank": 0}, "--position-rank 0: must be at"),
+        *[
+            ({"position_encoding": encoding, flag_name(flag): value}, f"{flag} {value}: {message}")
+            for encoding, flag, value, message in (
+                ("shaw", "--position-clip", 0, "must be at least 1"),
+                ("t5", "--position-buckets", 0, "must be at least 1"),
+                ("t5", "--position-buckets", 9, "must be even, and at least 4"),
+                ("tupe-rel", "--position-buckets", 2, "must be even, and at least 4"),
+                ("t5", "--position-max-distance", 4, "must be more than 4, half of --position-b"),
+                ("tupe-rel", "--position-max-distance", 0, "must be at least 1"),
+                ("linformer", "--linformer-k", 0, "must be at least 1"),
+                ("diet-abs-lin", "--linformer-k", -1, "must be at least 1"),
+                ("concat", "--position-rank", 0, "must be at least 1"),
+                ("diet-abs", "--position-rank", 0, "must be at least 1"),
+                ("diet-abs", "--position-rank", -1, "must be at least 1"),
+            )
+        ],
+        *[
+            (
+                {"position_encoding": "concat", **given},
+                f"concat: positions of width {width} (--position-rank) leave no room for the words",
+            )
+            for width, given in (
+                (12, {"position_rank": 12}),
+                (1, {f"{side}_{part}": 1 for side in ("encoder", "decoder") for part in SMALLEST}),
+            )
+        ],
         (
             {"position_encoding": "rotary", "encoder_embed_dim": 15},
             "a head size of 5 is odd; change --*-embed-dim or --*-attention-heads",

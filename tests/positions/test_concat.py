@@ -45,7 +45,7 @@ def test_positions_take_an_eighth_of_the_width_unless_given(
 
 @pytest.mark.parametrize("rank", [12, 13])
 def test_the_words_need_room(rank: int) -> None:
-    with pytest.raises(UserError, match=f"--position-rank {rank}: .*no room.* a width of 12"):
+    with pytest.raises(UserError, match=f"width {rank} .*no room.* model of width 12"):
         Concat(rank=rank).token_dim(12)
     assert Concat(rank=11).token_dim(12) == 1
 

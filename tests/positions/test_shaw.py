@@ -40,42 +40,42 @@ def test_collect_by_hand() -> None:
     assert collect(weights, 1).tolist() == [[0, 1, 6], [8, 16, 32]]
 
 
+PLACES = [(queries, keys, start) for queries in SIZES for keys in SIZES for start in (0, 1, 5, 20)]
+
+
 @pytest.mark.parametrize("clip", CLIPS)
 def test_spread_equals_loops(clip: int) -> None:
-    for queries in SIZES:
-        for keys in SIZES:
-            by_distance = integers(2, 3, queries, 2 * clip + 1)
-            out = spread(by_distance, keys)
-            assert out.shape == (2, 3, queries, keys)
-            for i in range(queries):
-                for j in range(keys):
-                    column = clipped(j - i, clip) + clip
-                    assert torch.equal(out[..., i, j], by_distance[..., i, column])
+    for queries, keys, start in PLACES:
+        by_distance = integers(2, 3, queries, 2 * clip + 1)
+        out = spread(by_distance, keys, start)
+        assert out.shape == (2, 3, queries, keys)
+        for i in range(queries):
+            for j in range(keys):
+                column = clipped(j - start - i, clip) + clip
+                assert torch.equal(out[..., i, j], by_distance[..., i, column])
 
 
 @pytest.mark.parametrize("clip", CLIPS)
 def test_collect_equals_loops(clip: int) -> None:
-    for queries in SIZES:
-        for keys in SIZES:
-            weights = integers(2, 3, queries, keys)
-            expected = torch.zeros(2, 3, queries, 2 * clip + 1, dtype=torch.float64)
-            for i in range(queries):
-                for j in range(keys):
-                    expected[..., i, clipped(j - i, clip) + clip] += weights[..., i, j]
-            assert torch.equal(collect(weights, clip), expected)
+    for queries, keys, start in PLACES:
+        weights = integers(2, 3, queries, keys)
+        expected = torch.zeros(2, 3, queries, 2 * clip + 1, dtype=torch.float64)
+        for i in range(queries):
+            for j in range(keys):
+                expected[..., i, clipped(j - start - i, clip) + clip] += weights[..., i, j]
+        assert torch.equal(collect(weights, clip, start), expected)
 
 
 @pytest.mark.parametrize("clip", CLIPS)
 def test_collect_is_the_transpose_of_spread(clip: int) -> None:
     """Each is the other's gradient."""
-    for queries in SIZES:
-        for keys in SIZES:
-            by_distance = integers(2, queries, 2 * clip + 1).requires_grad_()
-            weights = integers(2, queries, keys).requires_grad_()
-            (spread(by_distance, keys) * weights.detach()).sum().backward()
-            assert torch.equal(by_distance.grad, collect(weights, clip))
-            (collect(weights, clip) * by_distance.detach()).sum().backward()
-            assert torch.equal(weights.grad, spread(by_distance, keys))
+    for queries, keys, start in PLACES:
+        by_distance = integers(2, queries, 2 * clip + 1).requires_grad_()
+        weights = integers(2, queries, keys).requires_grad_()
+        (spread(by_distance, keys, start) * weights.detach()).sum().backward()
+        assert torch.equal(by_distance.grad, collect(weights, clip, start))
+        (collect(weights, clip, start) * by_distance.detach()).sum().backward()
+        assert torch.equal(weights.grad, spread(by_distance, keys, start))
 
 
 def numbered(positions: ShawPositions) -> ShawPositions:
@@ -156,13 +156,15 @@ def test_several_queries_may_stand_at_one_position() -> None:
         torch.testing.assert_close(mixed[:, :, rows], step.mix(weights[:, :, rows]))
 
 
-def test_several_positions_must_start_at_the_first() -> None:
-    """Only a decoding step stands elsewhere, and it has one position."""
-    term = term_of(ShawPositions(SHAPE, "none", CLIP, values=True), 0, 2, 3, 7)
-    with pytest.raises(AssertionError):
-        term.content(torch.zeros(B, H, 3, D), 7, 1.0)
-    with pytest.raises(AssertionError):
-        term.mix(torch.zeros(B, H, 3, 7))
+def test_queries_may_start_anywhere() -> None:
+    positions = ShawPositions(SHAPE, "none", CLIP, values=True)
+    whole, part = term_of(positions, 0, 0, T, S), term_of(positions, 0, 2, T - 2, S)
+    q, weights = torch.randn(B, H, T, D), torch.rand(B, H, T, S)
+    for method, given, extra in (("content", q, (S, 0.5)), ("mix", weights, ())):
+        all_rows = getattr(whole, method)(given, *extra)
+        torch.testing.assert_close(
+            getattr(part, method)(given[:, :, 2:], *extra), all_rows[:, :, 2:]
+        )
 
 
 def test_values_stay_unless_asked_for() -> None:
