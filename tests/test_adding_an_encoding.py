@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import math
-import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +17,7 @@ from torch import Tensor
 
 from diet_mt.positions import NAMES, SHARING, AttentionShape, PositionEncoding
 
+from .commands.runner import run_python
 from .toy import (
     KINDS,
     AttentionProbe,
@@ -177,15 +176,6 @@ def test_the_page_adds_architectures(tmp_path: Path) -> None:
         "import diet_mt; from fairseq.models import ARCH_MODEL_REGISTRY as known; "
         "print(diet_mt.__file__, *sorted(name for name in known if name.startswith('kerple')))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    path, *names = done.stdout.split()
+    path, *names = run_python(program, cwd=tmp_path, PYTHONPATH=tmp_path).split()
     assert Path(path) == package / "__init__.py"
     assert names == ["kerple_base", "kerple_big", "kerple_tiny"]

@@ -158,3 +158,18 @@ def _read(path: str) -> str:
     # newline="": what a command prints is compared as it is.
     with open(path, encoding="utf-8", newline="") as file:
         return file.read()
+
+
+def run_python(program: str, *, cwd: Path, **environment: object) -> str:
+    """What a program prints, run by itself in ``cwd`` with nothing of ours in its environment."""
+    given = {name: str(value) for name, value in environment.items()}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=cwd,
+        env={**os.environ, **ENVIRONMENT, **given},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

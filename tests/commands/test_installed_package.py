@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .runner import ENVIRONMENT, PLUGIN, ROOT, run_installed
+from .runner import PLUGIN, ROOT, run_installed, run_python
 from .transcript import texts
 from .workshop import BATCHES, SEARCH, Workshop
 
@@ -55,16 +55,8 @@ def test_every_module_is_installed(installed: Path) -> None:
 
 def test_the_installed_package_imports(installed: Path, tmp_path: Path) -> None:
     code = "import diet_mt; print(diet_mt.__file__)"
-    environment = {**ENVIRONMENT, "PYTHONPATH": str(installed.parent), "PATH": "/usr/bin:/bin"}
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=environment,
-        check=True,
-    )
-    assert Path(result.stdout.strip()) == installed / "__init__.py"
+    printed = run_python(code, cwd=tmp_path, PYTHONPATH=installed.parent, PATH="/usr/bin:/bin")
+    assert Path(printed.strip()) == installed / "__init__.py"
 
 
 def test_the_installed_package_is_a_user_dir(
