@@ -57,21 +57,21 @@ def test_records_and_table(
     words = f"--shapes {toy_shape} --encodings diet-rel --rounds 3 --warmup 1 --tokens 8"
     assert encoder_cost.main(words.split()) == 0
     captured = capsys.readouterr()
-    assert "toy cpu train: round 3 of 3" in captured.err
+    assert "toy cpu diet-rel train: round 3 of 3" in captured.err
     records = [json.loads(line) for line in captured.out.strip().split("\n")]
     assert [(r["encoding"], r["measure"]) for r in records] == [
         ("learned", "train"),
-        ("diet-rel", "train"),
         ("learned", "forward"),
+        ("diet-rel", "train"),
         ("diet-rel", "forward"),
     ]
-    assert all(r["ratio_median"] == 1 for r in records if r["encoding"] == BASELINE)
+    assert all(r["ratio_low"] <= r["ratio_median"] <= r["ratio_high"] for r in records)
     file = tmp_path / "cost.jsonl"
     file.write_text(captured.out, encoding="utf-8")
     assert encoder_cost.main(["--table", str(file)]) == 0
     text = capsys.readouterr().out
     assert "| learned |" in text
-    assert "+0.0 % (+0.0 to +0.0)" in text
+    assert "two copies of the same encoder" in text
     assert "3 x 8 tokens" in text
 
 
