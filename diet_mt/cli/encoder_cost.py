@@ -4,10 +4,11 @@
     python -m diet_mt.cli.encoder_cost --table results/encoder_cost/cpu.jsonl        Markdown
 
 The measure of Chen et al. 2021, table 1: training step and inference forward pass of BERT_SMALL and
-BERT_BASE over 128 tokens. Each encoding takes turns with the baseline, and ratios are taken within a
-turn of both; the baseline's own row is that of a second copy of it, and says how far measurements of
-equal things lie apart. A training step is masked language modelling as BERT does it: 15 % of the tokens
-go through the output layer (30,000 WordPieces, tied), dropout 0.1 also on attention weights, Adam.
+BERT_BASE over 128 tokens. Each encoding takes turns with the baseline, and ratios are taken within
+a turn of both; the baseline's own row is that of a second copy of it, and says how far measurements
+of equal things lie apart. A training step is masked language modelling as BERT does it: 15 % of the
+tokens go through the output layer (30,000 WordPieces, tied), dropout 0.1 also on attention weights,
+Adam.
 JSON lines on stdout, progress on stderr.
 """
 
