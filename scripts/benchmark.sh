@@ -8,7 +8,7 @@
 #   scripts/benchmark.sh h200 --device cuda --fp16              the GPU alone, also in half precision
 #
 # More options: python -m diet_mt.cli.benchmark --help. Leave the machine to it alone. Time on two
-# cores: about 4 minutes for each size (SIZES=tiny for the first alone).
+# cores: about 10 minutes for each size (SIZES=tiny for the first alone).
 set -euo pipefail
 
 SIZES=${SIZES:-tiny base}
