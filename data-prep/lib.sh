@@ -1,15 +1,21 @@
 # shellcheck shell=bash
-# What the recipes share: from a folder of raw sentences to a folder that fairseq-train reads.
-# Sourced, not run, after the recipe's settings: PYTHON, OUT, SRC, TGT, BPE_MERGES, WORKERS.
+# The machinery of the recipes: stages that are skipped, continued, timed.
+# Sourced, not run, after the recipe's settings: PYTHON, OUT, SRC, TGT, WORKERS; then stages.sh.
 #
 # Every stage makes one file or folder of OUT: it is written as X.part and renamed when complete, so
-# what has its name is whole, and a stage whose result is there is skipped.
+# what has its name is whole, and a stage whose result is there is skipped. Within X.part the same
+# holds for each file, so an interrupted stage continues.
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-export PYTHONUTF8=1 TQDM_DISABLE=1
+PROGRESS=${PROGRESS:-10}    # seconds from one progress line to the next
+LOCK_WAIT=${LOCK_WAIT:-600} # seconds to wait for another run on the same OUT
+export PROGRESS PYTHONUTF8=1 TQDM_DISABLE=1
 
 # shellcheck source=scripts/messages.sh
 . "$ROOT/scripts/messages.sh"
+
+# nproc would take the number of threads in these variables for that of the cores.
+WORKERS=${WORKERS:-$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)}
 
 # need PROGRAM...: stops unless each of them can be called.
 need() {
@@ -30,88 +36,86 @@ print(*(name for name in sys.argv[1:] if find_spec(name) is None))' "$@")
   [ -z "$missing" ] || die "$PYTHON has no module $missing; install the project's requirements"
 }
 
+# need_number NAME...: stops unless each of these settings is a positive number.
+need_number() {
+  local name
+  for name; do
+    [[ ${!name} =~ ^[1-9][0-9]*$ ]] || die "$name must be a positive number, got '${!name}'"
+  done
+}
+
 # data MODULE ARGUMENT...: a command of diet_mt.data.
 data() { "$PYTHON" "$ROOT/data-prep/run.py" "$@"; }
 
-# check_setup: the programs are there, and OUT belongs to the settings it was begun with.
-check_setup() {
-  local now="$SRC-$TGT BPE_MERGES=$BPE_MERGES${SETTINGS:+ $SETTINGS}" before
-  need od du wc
-  need_python fairseq_cli sacremoses subword_nmt
-  [[ $BPE_MERGES =~ ^[1-9][0-9]*$ ]] || die "BPE_MERGES must be a positive number, got '$BPE_MERGES'"
-  [[ $WORKERS =~ ^[1-9][0-9]*$ ]] || die "WORKERS must be a positive number, got '$WORKERS'"
-  mkdir -p "$OUT"
+# begin SETTINGS: makes OUT, for this run alone, unless it belongs to other settings.
+begin() {
+  local now=$1 before
+  mkdir -p "$OUT" 2>/dev/null || die "$OUT: the folder cannot be made; set OUT to another one"
+  [ -r "$OUT" ] || die "$OUT: cannot be read; set OUT to another folder"
+  exec 9<"$OUT" # open in every process of this run until it ends, and locked as long
+  data lock 9 "$LOCK_WAIT" "$OUT"
   if [ -e "$OUT/settings" ]; then
     before=$(cat "$OUT/settings")
     [ "$before" = "$now" ] ||
       die "$OUT was made with '$before', not '$now'; remove it or set OUT to another folder"
   else
-    printf '%s\n' "$now" >"$OUT/settings.part"
+    { printf '%s\n' "$now" >"$OUT/settings.part"; } 2>/dev/null ||
+      die "$OUT/settings: cannot be written; make room, or set OUT to another folder"
     mv "$OUT/settings.part" "$OUT/settings"
   fi
 }
 
-# stage NAME COMMAND...: makes OUT/NAME by COMMAND, which is given OUT/NAME.part to write.
+# stage NAME COMMAND...: makes OUT/NAME by COMMAND, which is given OUT/NAME.part to write, and what
+# an interrupted run left there. Adds a line to OUT/stages.tsv: name, seconds, lines (0: not text).
 stage() {
-  local name=$1 started=$SECONDS
+  local name=$1 started=$SECONDS size
   shift
   if [ -e "$OUT/$name" ]; then
     say "== $name: done before"
     return
   fi
   say "== $name ..."
-  rm -rf "$OUT/$name.part"
   "$@" "$OUT/$name.part"
   mv "$OUT/$name.part" "$OUT/$name"
-  say "== $name: $(size_of "$OUT/$name"), $((SECONDS - started)) s"
+  size=$(size_of "$OUT/$name")
+  { printf '%s\t%s\t%s\n' "$name" "$((SECONDS - started))" "$(lines_of "$OUT/$name")" >>"$OUT/stages.tsv"; } \
+    2>/dev/null || die "$OUT/stages.tsv: cannot be written; make room and run again"
+  say "== $name: $size, $((SECONDS - started)) s"
 }
+
+# lines_of PATH: lines of a file of text, or of the training side of a folder of text.
+lines_of() {
+  local file=$1
+  [ -f "$file" ] || file=$1/train.$SRC
+  if [ -f "$file" ]; then count "$file"; else echo 0; fi
+}
+
+# count FILE: its lines, the last one with or without its end.
+count() { LC_ALL=C grep -c '' "$1" || true; }
 
 # size_of PATH: lines of a file, of the training side of a folder of text, or bytes of another.
 size_of() {
   if [ -f "$1" ]; then
-    echo "$(wc -l <"$1") lines"
-  elif [ -f "$1/train.$SRC" ]; then
-    echo "$(wc -l <"$1/train.$SRC") + $(wc -l <"$1/valid.$SRC") + $(wc -l <"$1/test.$SRC") pairs"
+    echo "$(count "$1") lines"
+  elif [ -f "$1/test.$SRC" ]; then
+    echo "$(count "$1/train.$SRC") + $(count "$1/valid.$SRC") + $(count "$1/test.$SRC") pairs"
   else
     echo "$(du -sk "$1" | cut -f1) KiB"
   fi
 }
 
-make_tok() { data moses --workers "$WORKERS" "$OUT/raw" "$1" "$SRC" "$TGT"; }
-
-make_codes() {
-  data subwords learn --merges "$BPE_MERGES" --out "$1" \
-    "$OUT/tok/train.$SRC" "$OUT/tok/train.$TGT"
+# room NAME MIB: stops unless OUT has so much space left for what a stage makes.
+room() {
+  local free
+  free=$(($(df -Pk "$OUT" | awk 'NR == 2 { print $4 }') / 1024))
+  [ "$free" -ge "$2" ] ||
+    die "$OUT: $1 needs about $2 MiB, but only $free MiB are free; make room or set OUT elsewhere"
+  [ "$2" -lt 1000 ] || say "   $1 needs about $2 MiB of disk; $free MiB are free"
 }
 
-make_bpe() { data subwords apply --codes "$OUT/bpe.codes" "$OUT/tok" "$1" "$SRC" "$TGT"; }
-
-make_bin() {
-  local log=$OUT/preprocess.log
-  "$PYTHON" -m fairseq_cli.preprocess --source-lang "$SRC" --target-lang "$TGT" --joined-dictionary \
-    --trainpref "$OUT/bpe/train" --validpref "$OUT/bpe/valid" --testpref "$OUT/bpe/test" \
-    --destdir "$1" --workers "$WORKERS" >"$log" 2>&1 ||
-    die "fairseq-preprocess failed: $(tail -n 1 "$log") (all of it in $log)"
-}
-
-# binarized FILE: how many sentences a fairseq .idx file counts (after 9 + 8 + 1 bytes of header).
-binarized() { od -An -t u8 -j 18 -N 8 "$1" | tr -d ' '; }
-
-# prepare TRAIN VALID TEST: all stages after raw/, then a look at the counts, expected ones given.
-prepare() {
-  local split lang count wrong=0
-  stage tok make_tok
-  stage bpe.codes make_codes
-  stage bpe make_bpe
-  stage bin make_bin
-  for split in train valid test; do
-    for lang in "$SRC" "$TGT"; do
-      count=$(binarized "$OUT/bin/$split.$SRC-$TGT.$lang.idx")
-      say "   $split.$lang: $count sentences, expected $1"
-      [ "$count" = "$1" ] || wrong=1
-    done
-    shift
-  done
-  [ "$wrong" = 0 ] || die "$OUT/bin does not have the expected counts; remove $OUT and run again"
-  say "ready: $OUT/bin"
+# mib_of PERCENT PATH...: that share of the MiB that the paths take.
+mib_of() {
+  local percent=$1
+  shift
+  echo $(($(du -skcL "$@" | tail -n 1 | cut -f1) * percent / 100 / 1024))
 }

@@ -16,12 +16,14 @@ VALID_PAIRS=${VALID_PAIRS:-500}
 TEST_PAIRS=${TEST_PAIRS:-500}
 CORPUS_SEED=${CORPUS_SEED:-1}
 BPE_MERGES=${BPE_MERGES:-1500}
-WORKERS=${WORKERS:-2}
+WORKERS=${WORKERS:-} # processes; empty: one for each core
 PYTHON=${PYTHON:-python3}
 SETTINGS="pairs=$TRAIN_PAIRS+$VALID_PAIRS+$TEST_PAIRS seed=$CORPUS_SEED"
 
 # shellcheck source=data-prep/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=data-prep/stages.sh
+. "$(dirname "$0")/stages.sh"
 
 make_raw() {
   data word_order --out "$1" \
@@ -30,4 +32,4 @@ make_raw() {
 
 check_setup
 stage raw make_raw
-prepare "$TRAIN_PAIRS" "$VALID_PAIRS" "$TEST_PAIRS"
+prepare

@@ -17,23 +17,26 @@ SRC=${PAIR%-*}
 TGT=${PAIR#*-}
 OUT=${OUT:-data/multi30k.$SRC-$TGT}
 BPE_MERGES=${BPE_MERGES:-6000}
-WORKERS=${WORKERS:-2}
+WORKERS=${WORKERS:-} # processes; empty: one for each core
 PYTHON=${PYTHON:-python3}
+FETCH=${FETCH:---tries 5 --pause 5}                     # of a download; pause in seconds
 HERE=$(cd "$(dirname "$0")" && pwd)
 MANIFEST=${MULTI30K_MANIFEST:-$HERE/multi30k.manifest}  # pins every file by its SHA-256
 URL=${MULTI30K_URL:-https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw}
-PAIRS=${MULTI30K_PAIRS:-29000 1014 1000}                # expected in train, valid and test
 SETTINGS=                                               # no others that OUT depends on
 
 # shellcheck source=data-prep/lib.sh
 . "$HERE/lib.sh"
+# shellcheck source=data-prep/stages.sh
+. "$HERE/stages.sh"
 
 # make_raw DIR: the six files, checked against the manifest, under the names of their splits.
 make_raw() {
-  local origin=(--url "$URL") lang
+  local origin=(--url "$URL") lang patience
+  read -r -a patience <<<"$FETCH"
   [ -z "${MULTI30K_DIR:-}" ] || origin=(--folder "$MULTI30K_DIR")
-  data fetch --manifest "$MANIFEST" "${origin[@]}" --out "$OUT/fetched" \
-    {train,val,test_2016_flickr}.{"$SRC","$TGT"}
+  data fetch --manifest "$MANIFEST" "${origin[@]}" "${patience[@]}" --out "$OUT/fetched" \
+    {train,val,test_2016_flickr}.{"$SRC","$TGT"} >/dev/null
   mkdir -p "$1"
   for lang in "$SRC" "$TGT"; do
     cp "$OUT/fetched/train.$lang" "$1/train.$lang"
@@ -48,5 +51,4 @@ make_raw() {
 check_setup
 stage raw make_raw
 rm -rf "$OUT/fetched"
-read -r -a pairs <<<"$PAIRS"
-prepare "${pairs[@]}"
+prepare

@@ -5,7 +5,7 @@ A line is what ``\\n`` ends, and nothing else: characters such as U+0085 or U+20
 ``\\n`` stay aligned. What cannot be trusted is refused with the file and the line.
 
 A prepared corpus is a folder holding ``train``, ``valid`` and ``test``, each with one file for each
-language: ``train.en``, ``train.de`` and so on.
+language: ``train.en``, ``train.de`` and so on. It may hold a second test set, ``test1``.
 
 Command: ``python -m diet_mt.data.corpus DIR SRC TGT`` checks such a folder and prints its counts.
 """
@@ -13,53 +13,90 @@ Command: ``python -m diet_mt.data.corpus DIR SRC TGT`` checks such a folder and 
 from __future__ import annotations
 
 import argparse
+import errno
+import gzip
 import os
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from ..errors import UserError
 
 SPLITS = ("train", "valid", "test")
+SECOND_TEST = "test1"  # where the two directions of a pair have test sets of their own
 
 _BYTE_ORDER_MARK = "\ufeff"
+BLOCK = 1 << 20  # bytes read at a time, where lines do not matter
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def splits_in(folder: Path, lang: str) -> tuple[str, ...]:
+    """The splits of a prepared corpus: SPLITS, and SECOND_TEST where it is there."""
+    second = (folder / f"{SECOND_TEST}.{lang}").exists()
+    return (*SPLITS, SECOND_TEST) if second else SPLITS
+
+
+def opened(path: Path) -> IO[bytes]:
+    """Opens a file for reading, unpacked if it is gzipped, whatever its name ends in.
+
+    Raises:
+        UserError: it cannot be opened.
+    """
+    try:
+        with open(path, "rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+        return cast(IO[bytes], gzip.open(path, "rb")) if packed else open(path, "rb")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def blocks(file: IO[bytes]) -> Iterator[bytes]:
+    """All that is in an open file, a megabyte at a time."""
+    while block := file.read(BLOCK):
+        yield block
+
+
+def raw_lines(path: Path) -> Iterator[bytes]:
+    """Yields the lines of a file, plain or gzipped, as they are, with their ``\\n``.
+
+    Raises:
+        UserError: the file cannot be read or unpacked.
+    """
+    with opened(path) as file:
+        try:
+            yield from file  # binary files split on \n alone
+        except (OSError, EOFError, zlib.error) as error:
+            raise UserError(f"{path}: cannot be read ({error}); replace it") from None
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Yields the sentences of a file, without their line ends.
+    """Yields the sentences of a file, plain or gzipped, without their line ends.
 
     Raises:
         UserError: the file is missing, is not UTF-8, starts with a byte order mark, has Windows
             line ends, or has a line with nothing to read in it.
     """
-    with _opened(path) as file:
-        for number, raw in enumerate(file, start=1):  # binary files split on \n alone
-            where = f"{path}, line {number}"
-            try:
-                line = raw.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise UserError(
-                    f"{where}: not valid UTF-8 (byte 0x{raw[error.start]:02x} at column "
-                    f"{error.start + 1}); convert the file to UTF-8"
-                ) from None
-            if number == 1 and line.startswith(_BYTE_ORDER_MARK):
-                raise UserError(f"{where}: starts with a byte order mark; save it without one")
-            line = line.removesuffix("\n")
-            if line.endswith("\r"):
-                raise UserError(f"{where}: Windows line end (CR LF); convert to plain LF")
-            if not line.strip():
-                raise UserError(f"{where}: empty; remove this line from both sides")
-            yield line
-
-
-def _opened(path: Path) -> IO[bytes]:
-    try:
-        return open(path, "rb")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    for number, raw in enumerate(raw_lines(path), start=1):
+        where = f"{path}, line {number}"
+        try:
+            line = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{where}: not valid UTF-8 (byte 0x{raw[error.start]:02x} at column "
+                f"{error.start + 1}); convert the file to UTF-8"
+            ) from None
+        if number == 1 and line.startswith(_BYTE_ORDER_MARK):
+            raise UserError(f"{where}: starts with a byte order mark; save it without one")
+        line = line.removesuffix("\n")
+        if line.endswith("\r"):
+            raise UserError(f"{where}: Windows line end (CR LF); convert to plain LF")
+        if not line.strip():
+            raise UserError(f"{where}: empty; remove this line from both sides")
+        yield line
 
 
 def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
@@ -83,12 +120,47 @@ def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
+def _part_of(path: Path) -> Iterator[Path]:
+    """Yields the path to write; what is there in the end takes the name ``path``.
+
+    Raises:
+        UserError: it cannot be written: no space left, no permission. Nothing stays.
+    """
+    part = path.with_name(path.name + ".part")
+    try:
+        yield part
+        os.replace(part, path)
+    except BaseException as error:
+        part.unlink(missing_ok=True)
+        # Reading errors that pass through here name another file; those of writing name none.
+        # Those of gzip have no number.
+        if isinstance(error, OSError) and error.errno and error.filename in (None, str(part)):
+            hint = "; make room and run again" if error.errno in _FULL else ""
+            what = f"cannot be written ({error.strerror or error}){hint}"
+            raise UserError(f"{path}: {what}") from None
+        raise
+
+
+@contextmanager
 def writing(path: Path) -> Iterator[IO[str]]:
     """Opens ``path`` for text that appears under its name only when all of it is written."""
-    part = path.with_name(path.name + ".part")
-    with open(part, "w", encoding="utf-8", newline="\n") as file:
+    with _part_of(path) as part, open(part, "w", encoding="utf-8", newline="\n") as file:
         yield file
-    os.replace(part, path)
+
+
+@contextmanager
+def writing_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """As ``writing``, for bytes."""
+    with _part_of(path) as part, open(part, "wb") as file:
+        yield file
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder and those above it. Raises UserError where that cannot be done."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{path}: the folder cannot be made ({error.strerror})") from None
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
@@ -101,6 +173,23 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
     return count
 
 
+def convert(
+    source: Path, out: Path, langs: Iterable[str], one: Callable[[Path, Path, str], object]
+) -> None:
+    """Calls ``one(file, new file, language)`` for each file of a corpus that ``out`` lacks.
+
+    A file that is there is whole, so an interrupted conversion continues with the next one.
+    """
+    make_folder(out)
+    for lang in langs:
+        for split in splits_in(source, lang):
+            name = f"{split}.{lang}"
+            if (out / name).exists():
+                print(f"   {name}: done before", file=sys.stderr, flush=True)
+            else:
+                one(source / name, out / name, lang)
+
+
 def check(folder: Path, source_lang: str, target_lang: str) -> dict[str, int]:
     """Reads all of a prepared corpus strictly; returns the number of pairs of each split."""
     return {
@@ -110,17 +199,24 @@ def check(folder: Path, source_lang: str, target_lang: str) -> dict[str, int]:
                 folder / f"{split}.{source_lang}", folder / f"{split}.{target_lang}"
             )
         )
-        for split in SPLITS
+        for split in splits_in(folder, source_lang)
     }
 
 
 def run(main: Callable[[], None]) -> int:
-    """Runs a command's body; a ``UserError`` becomes one line on stderr and exit status 2."""
+    """Runs a command's body; what the user can mend becomes one line on stderr and status 2."""
     try:
         main()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"error: {where}{error.strerror or error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("error: interrupted; run again to continue", file=sys.stderr)
+        return 130
     return 0
 
 

@@ -1,183 +1,199 @@
 """Brings the files of a public corpus into a folder, and lets nothing but those files through.
 
-A manifest names each file with the size and SHA-256 of its *text*, unpacked: how a copy was
-compressed does not matter. The files come from a folder of the user's (``NAME`` or ``NAME.gz``) or
-from a web address (``BASE/NAME.gz``). An interrupted download continues where it stopped. A file
-has its name only once its text is checked.
+They come from a folder of the user's (``--folder``) or from the web. A text, which the manifest
+lists without an address, is unpacked: from ``NAME`` or ``NAME.gz``, or from ``BASE/NAME.gz``
+(``--url``). An archive, which has one, stays as it is: one in the user's folder is used where it
+lies. A file has its name only once it is checked; an archive is not checked again while its size
+and time of change stay what they were.
 
-Manifest: one file per line, ``name<TAB>bytes<TAB>sha256``; a line with ``#`` first is a comment.
-Command: ``python -m diet_mt.data.fetch --manifest M (--folder DIR | --url BASE) --out OUT NAME...``
+Command: ``python -m diet_mt.data.fetch --manifest M [--folder DIR] [--url BASE] --out OUT NAME...``
+writes a line ``NAME<TAB>PATH`` for each file.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
-import hashlib
-import os
 import shutil
 import sys
-import urllib.error
-import urllib.request
 import zlib
-from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
-from typing import BinaryIO
 
 from ..errors import UserError
-from .corpus import run
-
-_BLOCK = 1 << 20  # bytes
-_TIMEOUT = 60  # seconds without any byte
-
-
-@dataclass(frozen=True)
-class Text:
-    """What a file must unpack to."""
-
-    name: str
-    size: int  # bytes
-    sha256: str
+from .corpus import blocks, make_folder, opened, run, writing, writing_bytes
+from .download import Patience, alone, download
+from .manifest import Checked, Item, read_manifest
+from .progress import Progress, say
 
 
-def read_manifest(path: Path) -> dict[str, Text]:
-    """The files that a manifest lists, by name.
-
-    Raises:
-        UserError: a line has not the three fields.
-    """
-    texts = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
-        if not line or line.startswith("#"):
-            continue
-        try:
-            name, size, sha256 = line.split("\t")
-            texts[name] = Text(name, int(size), sha256)
-        except ValueError:
-            raise UserError(
-                f"{path}, line {number}: expected name, bytes and sha256, separated by tabs"
-            ) from None
-    return texts
-
-
-def from_folder(folder: Path, text: Text, out: Path) -> None:
+def text_from_folder(folder: Path, item: Item, out: Path) -> None:
     """Copies ``folder/NAME`` or ``folder/NAME.gz``, unpacked, to ``out/NAME``.
 
     Raises:
         UserError: there is neither, or its text is not the one in the manifest.
     """
-    for source in (folder / text.name, folder / f"{text.name}.gz"):
+    for source in (folder / item.name, folder / f"{item.name}.gz"):
         if source.is_file():
-            _unpack(source, text, out / text.name, hint="replace it by the original file")
+            _unpack(source, item, out / item.name, hint="replace it by the original file")
             return
-    raise UserError(f"{folder}: holds neither {text.name} nor {text.name}.gz")
+    raise UserError(f"{folder}: holds neither {item.name} nor {item.name}.gz")
 
 
-def from_web(base: str, text: Text, out: Path) -> None:
+def text_from_web(base: str, item: Item, out: Path, patience: Patience) -> None:
     """Downloads ``base/NAME.gz`` and unpacks it to ``out/NAME``.
 
     Raises:
-        UserError: the server cannot be reached or refuses, the transfer breaks off (what came is
-            kept and continued next time), or the text is not the one in the manifest.
+        UserError: as ``download``; or the text is not the one in the manifest.
     """
-    url = f"{base.rstrip('/')}/{text.name}.gz"
-    part = out / f"{text.name}.gz.part"
+    url = f"{base.rstrip('/')}/{item.name}.gz"
+    part = out / f"{item.name}.gz.part"
+    download(url, part, size=None, patience=patience)
     try:
-        _transfer(url, part)
-    except urllib.error.HTTPError as error:
-        raise UserError(f"{url}: the server answered {error.code} {error.reason}") from None
-    except (OSError, HTTPException) as error:
-        reason = getattr(error, "reason", None) or error
-        raise UserError(f"{url}: download failed ({reason}); run again to continue") from None
-    try:
-        _unpack(part, text, out / text.name, hint=f"downloaded from {url}; run again to fetch anew")
+        _unpack(part, item, out / item.name, hint=f"downloaded from {url}; run again to fetch anew")
     finally:
         part.unlink()  # wrong content would be wrong again: the next run starts afresh
 
 
-def _transfer(url: str, part: Path) -> None:
-    """Appends to ``part`` what it still lacks of ``url``; ends without error only when whole."""
-    have = part.stat().st_size if part.exists() else 0
-    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
-    try:
-        response = urllib.request.urlopen(request, timeout=_TIMEOUT)
-    except urllib.error.HTTPError as error:
-        if error.code == 416 and have:  # nothing lies beyond what we have: it was complete
-            return
-        raise
-    with response:
-        if response.status != 206:  # the server sends everything, asked or not
-            have = 0
-        expected = response.headers.get("Content-Length")
-        with open(part, "ab" if have else "wb") as file:
-            shutil.copyfileobj(response, file, _BLOCK)
-            got = file.tell() - have
-    if expected is not None and got != int(expected):
-        raise OSError(f"{got} of {expected} bytes arrived")
+def _unpack(source: Path, item: Item, out: Path, *, hint: str) -> None:
+    checked = Checked(item.method)
+    with writing_bytes(out) as file:
+        try:
+            with opened(source) as packed:
+                for block in checked.over(blocks(packed)):
+                    file.write(block)
+        except (EOFError, zlib.error, OSError) as error:
+            if getattr(error, "errno", None):  # from writing: it says so itself
+                raise
+            raise UserError(f"{source}: cannot be unpacked ({error}); {hint}") from None
+        wrong = item.differs(checked.size, checked.digest)
+        if wrong:
+            raise UserError(f"{source}: not the expected text: {wrong}; {hint}")
 
 
-def _unpack(source: Path, text: Text, out: Path, *, hint: str) -> None:
-    part = out.with_name(out.name + ".part")
-    digest, size = hashlib.sha256(), 0
-    try:
-        with _open(source) as packed, open(part, "wb") as file:
-            while block := packed.read(_BLOCK):
-                digest.update(block)
-                size += len(block)
-                file.write(block)
-        if (size, digest.hexdigest()) != (text.size, text.sha256):
+def archive_in_folder(folder: Path, item: Item, stamps: Path) -> Path:
+    """The archive of the user's, once it is checked.
+
+    Raises:
+        UserError: it is not there, or not the one in the manifest.
+    """
+    path = folder / item.name
+    if not path.is_file():
+        raise UserError(f"{folder}: holds no {item.name}; fetch it from {item.url}")
+    wrong = _wrong_archive(path, item, stamps)
+    if wrong:
+        raise UserError(f"{path}: not the expected archive: {wrong}; fetch it from {item.url}")
+    return path
+
+
+def archive_from_web(item: Item, out: Path, patience: Patience) -> Path:
+    """The archive in ``out``, downloaded unless it is there.
+
+    Raises:
+        UserError: as ``download``; or what came is not the archive in the manifest.
+    """
+    path, part = out / item.name, out / f"{item.name}.part"
+    with alone(out):
+        if path.is_file():
+            wrong = _wrong_archive(path, item, out)
+            if not wrong:
+                return path
+            raise UserError(f"{path}: not the expected archive: {wrong}; remove it to fetch anew")
+        _make_sure_of_room(item, part)
+        download(item.url, part, size=item.size, patience=patience)
+        wrong = _wrong_archive(part, item, out)
+        if wrong:
+            part.unlink()
             raise UserError(
-                f"{source}: not the expected text: {size} bytes with SHA-256 "
-                f"{digest.hexdigest()}, expected {text.size} with {text.sha256}; {hint}"
+                f"{item.url}: not the expected archive: {wrong}; run again to fetch anew"
             )
-        os.replace(part, out)
-    except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"{source}: cannot be unpacked ({error}); {hint}") from None
-    finally:
-        part.unlink(missing_ok=True)
+        part.rename(path)
+    return path
 
 
-def _is_there(path: Path, text: Text) -> bool:
+def _make_sure_of_room(item: Item, part: Path) -> None:
+    have = part.stat().st_size if part.exists() else 0
+    rest, free = (item.size or 0) - have, shutil.disk_usage(part.parent).free
+    if rest > free:
+        raise UserError(
+            f"{part.parent}: {item.name} needs {rest >> 20} MiB more, but only {free >> 20} are "
+            "free; make room or choose another folder"
+        )
+
+
+def _wrong_archive(path: Path, item: Item, stamps: Path) -> str:
+    """What is wrong with an archive; empty if it is right, which is then remembered."""
+    stamp = stamps / f"{item.name}.verified"
+    state = path.stat()
+    place = path.parent.resolve() / item.name  # a download is checked under another name
+    seen = f"{place}\t{state.st_size}\t{state.st_mtime_ns}\t{item.checksum}\n"
+    if stamp.is_file() and stamp.read_text(encoding="utf-8") == seen:
+        return ""
+    if item.size not in (None, state.st_size):
+        return f"{state.st_size} bytes, expected {item.size}"
+    checked, progress = Checked(item.method), Progress(f"{item.name}, checking", "MB")
+    with open(path, "rb") as file:
+        for block in checked.over(blocks(file)):
+            progress.add(len(block) / 1e6)
+    wrong = item.differs(checked.size, checked.digest)
+    if not wrong:
+        with writing(stamp) as out:
+            out.write(seen)
+    return wrong
+
+
+def _text_is_there(path: Path, item: Item) -> bool:
     if not path.exists():
         return False
+    checked = Checked(item.method)
     with open(path, "rb") as file:
-        digest = hashlib.sha256()
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest() == text.sha256
+        for _ in checked.over(blocks(file)):
+            pass
+    return not item.differs(checked.size, checked.digest)
 
 
-def _open(source: Path) -> BinaryIO:
-    # A partial download is compressed too, whatever its name ends in: look at the first bytes.
-    with open(source, "rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-    return gzip.open(source, "rb") if packed else open(source, "rb")  # type: ignore[return-value]
+def bring(item: Item, args: argparse.Namespace, patience: Patience) -> Path:
+    """Fetches one file as the command line says; returns where it is."""
+    if item.url:
+        if args.folder is not None:
+            return archive_in_folder(args.folder, item, args.out)
+        return archive_from_web(item, args.out, patience)
+    path: Path = args.out / item.name
+    if not _text_is_there(path, item):
+        if args.folder is not None:
+            text_from_folder(args.folder, item, args.out)
+        elif args.url is not None:
+            text_from_web(args.url, item, args.out, patience)
+        else:
+            raise UserError(f"{args.manifest}: {item.name} has no address; give --url or --folder")
+    return path
+
+
+def _parser() -> argparse.ArgumentParser:
+    usual = Patience()
+    parser = argparse.ArgumentParser(prog="diet_mt.data.fetch", description="fetch and check files")
+    parser.add_argument("--manifest", type=Path, required=True)
+    parser.add_argument("--folder", type=Path, help="take the files from here, not from the web")
+    parser.add_argument("--url", help="download texts from below this address")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    parser.add_argument("--tries", type=int, default=usual.tries, help="of a transfer (default 5)")
+    parser.add_argument("--pause", type=float, default=usual.pause, help="seconds before another")
+    parser.add_argument("names", nargs="+", metavar="NAME")
+    return parser
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="diet_mt.data.fetch", description="fetch and check files")
-    parser.add_argument("--manifest", type=Path, required=True)
-    origin = parser.add_mutually_exclusive_group(required=True)
-    origin.add_argument("--folder", type=Path, help="take the files from here")
-    origin.add_argument("--url", help="download them from below this address")
-    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
-    parser.add_argument("names", nargs="+", metavar="NAME")
-    args = parser.parse_args(argv)
+    args = _parser().parse_args(argv)
 
     def body() -> None:
-        texts = read_manifest(args.manifest)
-        args.out.mkdir(parents=True, exist_ok=True)
+        if args.tries < 1:
+            raise UserError(f"--tries must be at least 1, got {args.tries}")
+        items = read_manifest(args.manifest)
+        make_folder(args.out)
         for name in args.names:
-            if name not in texts:
+            if name not in items:
                 raise UserError(f"{args.manifest}: does not list {name}")
-            if _is_there(args.out / name, texts[name]):
-                continue
-            if args.folder is not None:
-                from_folder(args.folder, texts[name], args.out)
-            else:
-                from_web(args.url, texts[name], args.out)
-            print(f"  {name}: {texts[name].size} bytes, checked", file=sys.stderr, flush=True)
+            path = bring(items[name], args, Patience(args.tries, args.pause))
+            say(f"{name}: {path.stat().st_size:,} bytes, checked")
+            print(f"{name}\t{path.absolute()}", flush=True)
 
     return run(body)
 

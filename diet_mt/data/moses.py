@@ -11,23 +11,33 @@ Command: ``python -m diet_mt.data.moses IN_DIR OUT_DIR LANG LANG`` for a prepare
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import sys
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
 from ..errors import UserError
-from .corpus import SPLITS, read_lines, run, write_lines
+from .corpus import convert, read_lines, run, write_lines
+from .pool import flat, in_order
+from .progress import ticking
 
-_CHUNK = 1000  # sentences handed to a worker at a time
+# sacremoses builds these two sets anew for every word that ends in a full stop: most of its time.
+_LOWER = frozenset(MosesTokenizer.IsLower)
+_ALPHA = frozenset(MosesTokenizer.IsAlpha)
 
 
 @cache
 def _tools(lang: str) -> tuple[MosesPunctNormalizer, MosesTokenizer, MosesDetokenizer]:
-    return MosesPunctNormalizer(lang), MosesTokenizer(lang), MosesDetokenizer(lang)
+    tokenizer = MosesTokenizer(lang)
+    tokenizer.islower = _LOWER.issuperset
+    tokenizer.isanyalpha = _any_letter
+    return MosesPunctNormalizer(lang), tokenizer, MosesDetokenizer(lang)
+
+
+def _any_letter(text: str) -> bool:
+    return not _ALPHA.isdisjoint(text)
 
 
 def tokenize(text: str, lang: str) -> str:
@@ -42,8 +52,8 @@ def detokenize(tokens: str, lang: str) -> str:
     return str(_tools(lang)[2].detokenize(tokens.split()))
 
 
-def _tokenize_pair(item: tuple[str, str]) -> str:
-    return tokenize(*item)
+def _tokenize_all(lines: list[str], lang: str) -> list[str]:
+    return [tokenize(line, lang) for line in lines]
 
 
 def tokenize_file(source: Path, out: Path, lang: str, workers: int) -> int:
@@ -52,11 +62,9 @@ def tokenize_file(source: Path, out: Path, lang: str, workers: int) -> int:
     Raises:
         UserError: as ``read_lines``; also for a line of which no token remains.
     """
-    items = ((line, lang) for line in read_lines(source))
-    if workers == 1:
-        return write_lines(out, _nonempty(map(_tokenize_pair, items), source))
-    with multiprocessing.Pool(workers) as pool:
-        return write_lines(out, _nonempty(pool.imap(_tokenize_pair, items, _CHUNK), source))
+    _tools(lang)  # built once: forked workers have them from here
+    tokens = flat(in_order(partial(_tokenize_all, lang=lang), read_lines(source), workers))
+    return write_lines(out, ticking(_nonempty(tokens, source), out.name))
 
 
 def _nonempty(lines: Iterable[str], source: Path) -> Iterator[str]:
@@ -77,11 +85,11 @@ def main(argv: list[str] | None = None) -> int:
     def body() -> None:
         if args.workers < 1:
             raise UserError(f"--workers must be at least 1, got {args.workers}")
-        args.out.mkdir(parents=True, exist_ok=True)
-        for lang in args.langs:
-            for split in SPLITS:
-                name = f"{split}.{lang}"
-                tokenize_file(args.source / name, args.out / name, lang, args.workers)
+
+        def one(source: Path, out: Path, lang: str) -> int:
+            return tokenize_file(source, out, lang, args.workers)
+
+        convert(args.source, args.out, args.langs, one)
 
     return run(body)
 

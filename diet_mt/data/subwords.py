@@ -1,77 +1,90 @@
-"""Byte-pair encoding of a tokenised corpus, one code for both languages, by subword-nmt.
+"""Splits words into subwords: byte-pair encoding of tokens, or SentencePiece on plain text.
 
-Sennrich, Haddow and Birch (2016), "Neural Machine Translation of Rare Words with Subword Units",
-arXiv:1508.07909. A subword that its word continues after ends in ``@@``.
+Two kinds, named as the recipes name them: ``bpe`` (``bpe.py``) and ``spm`` (``pieces.py``). A
+folder that ``fairseq-preprocess`` made holds the model that its text was split with, under the name
+of its kind: so it says how a model's output becomes text again.
 
-Commands: ``python -m diet_mt.data.subwords learn --merges N --out CODES FILE...`` and
-``python -m diet_mt.data.subwords apply --codes CODES IN_DIR OUT_DIR LANG LANG``.
+Commands: ``python -m diet_mt.data.subwords learn --kind bpe --size N --out MODEL FILE...``,
+``... apply --kind bpe --model MODEL IN_DIR OUT_DIR LANG LANG`` and
+``... dictionary --model MODEL OUT`` (``spm`` alone).
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
-from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
-from subword_nmt.apply_bpe import BPE
-from subword_nmt.learn_bpe import learn_bpe
-
 from ..errors import UserError
-from .corpus import SPLITS, read_lines, run, write_lines, writing
+from . import bpe, pieces
+from .corpus import convert, read_lines, run, write_lines
+from .pool import flat, in_order
+from .progress import ticking
 
-_SEPARATOR = "@@"
+MODELS = {"bpe": "bpe.codes", "spm": "spm.model"}
+_SPLIT = {"bpe": bpe.split, "spm": pieces.split}
+_JOIN = {"bpe": bpe.join, "spm": pieces.join}
 
 
-def learn(files: Iterable[Path], out: Path, merges: int) -> None:
-    """Learns ``merges`` merge operations from all files together and writes them to ``out``.
-
-    Memory grows with the number of different words, not with the text.
+def kind_of(bin_folder: Path) -> str:
+    """Which subwords the data of a folder are made of: "bpe" or "spm".
 
     Raises:
-        UserError: ``merges`` is below 1, or as ``read_lines``.
+        UserError: the folder holds the model of neither, or of both.
     """
-    if merges < 1:
-        raise UserError(f"number of BPE merges must be at least 1, got {merges}")
-    counts: Counter[str] = Counter()
-    for file in files:
-        for line in read_lines(file):
-            counts.update(line.split())
-    words = [f"{word} {count}" for word, count in sorted(counts.items())]
-    with writing(out) as codes:
-        learn_bpe(words, codes, merges, is_dict=True)
+    found = [kind for kind, name in MODELS.items() if (bin_folder / name).exists()]
+    if len(found) == 1:
+        return found[0]
+    names = " and ".join(MODELS.values()) if found else "neither " + " nor ".join(MODELS.values())
+    raise UserError(
+        f"{bin_folder}: holds {names}; it should hold the subword model that its text was split "
+        "with, and no other: run the recipe in data-prep/ again, or copy the model there"
+    )
 
 
-def load(codes: Path) -> BPE:
-    """The encoder for a code file of ``learn``; its method ``process_line`` splits a line."""
-    with open(codes, encoding="utf-8", newline="\n") as file:
-        return BPE(file, separator=_SEPARATOR)
+def join(tokens: str, kind: str) -> str:
+    """Undoes the splitting of a line."""
+    return _JOIN[kind](tokens)
 
 
-def join(tokens: str) -> str:
-    """Undoes the splitting: ``"see@@ ing it"`` becomes ``"seeing it"``."""
-    return (tokens + " ").replace(_SEPARATOR + " ", "").rstrip()
-
-
-def apply_file(bpe: BPE, source: Path, out: Path) -> int:
+def split_file(kind: str, model: Path, source: Path, out: Path, workers: int = 1) -> int:
     """Splits the words of a file; returns the number of lines."""
-    return write_lines(out, (bpe.process_line(line) for line in read_lines(source)))
+    split = partial(_SPLIT[kind], model=model)
+    lines = flat(in_order(split, read_lines(source), workers))
+    return write_lines(out, ticking(lines, out.name))
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="diet_mt.data.subwords", description="joint BPE")
+    parser = argparse.ArgumentParser(prog="diet_mt.data.subwords", description="BPE and unigrams")
     commands = parser.add_subparsers(dest="command", required=True)
-    one = commands.add_parser("learn", help="learn the code from tokenised files")
-    one.add_argument("--merges", type=int, required=True, help="number of merge operations")
-    one.add_argument("--out", type=Path, required=True, help="code file to write")
+    one = commands.add_parser("learn", help="learn the subwords from the training text")
+    one.add_argument("--size", type=int, required=True, help="bpe: merges; spm: pieces")
+    one.add_argument("--out", type=Path, required=True, help="model to write")
+    one.add_argument("--sample", type=int, default=pieces.SAMPLE, help="spm: sentences to look at")
+    one.add_argument("--coverage", type=float, default=pieces.COVERAGE, help="spm: of characters")
+    one.add_argument("--max-words", type=int, default=bpe.MAX_WORDS, help="bpe: words to look at")
     one.add_argument("files", type=Path, nargs="+")
-    two = commands.add_parser("apply", help="split the words of a tokenised corpus")
-    two.add_argument("--codes", type=Path, required=True)
+    two = commands.add_parser("apply", help="split a corpus")
+    two.add_argument("--model", type=Path, required=True)
     two.add_argument("source", type=Path, help="folder with {train,valid,test}.LANG")
     two.add_argument("out", type=Path, help="folder to write, same file names")
     two.add_argument("langs", nargs=2, metavar="LANG")
+    for command in (one, two):
+        command.add_argument("--kind", choices=MODELS, required=True)
+        command.add_argument("--workers", type=int, default=1, help="processes (default 1)")
+    three = commands.add_parser("dictionary", help="spm: fairseq's dictionary of the pieces")
+    three.add_argument("--model", type=Path, required=True)
+    three.add_argument("out", type=Path)
     return parser
+
+
+def _learn(args: argparse.Namespace) -> None:
+    if args.kind == "bpe":
+        how = {"workers": args.workers, "max_words": args.max_words}
+        bpe.learn(args.files, args.out, args.size, **how)
+    else:
+        pieces.learn(args.files, args.out, args.size, sample=args.sample, coverage=args.coverage)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -79,13 +92,15 @@ def main(argv: list[str] | None = None) -> int:
 
     def body() -> None:
         if args.command == "learn":
-            learn(args.files, args.out, args.merges)
-            return
-        bpe = load(args.codes)
-        args.out.mkdir(parents=True, exist_ok=True)
-        for lang in args.langs:
-            for split in SPLITS:
-                apply_file(bpe, args.source / f"{split}.{lang}", args.out / f"{split}.{lang}")
+            _learn(args)
+        elif args.command == "dictionary":
+            pieces.write_dictionary(args.model, args.out)
+        else:
+
+            def one(source: Path, out: Path, lang: str) -> int:
+                return split_file(args.kind, args.model, source, out, args.workers)
+
+            convert(args.source, args.out, args.langs, one)
 
     return run(body)
 

@@ -1,4 +1,4 @@
-"""A web server on this machine, for downloads that go well and badly."""
+"""A web server on this machine, for downloads that go well and badly; also a proxy."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
 
 
 class Server(ThreadingHTTPServer):
-    """Serves ``content`` by path; ``cut`` bytes of a response, then the connection ends."""
+    """Serves ``content`` by path, whatever the host that a proxy is asked for."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.content: dict[str, bytes] = {}
-        self.cut: int | None = None
+        self.cut: int | None = None  # bytes of a response, then the connection ends
+        self.drops: int | None = None  # responses that are cut; None: all
         self.ranges = True
+        self.type = "application/octet-stream"
+        self.status = 0  # answer with this error
         self.requests: list[str] = []  # the Range of each, or empty
+        self.addresses: list[str] = []  # what each asked for
 
     @property
     def url(self) -> str:
@@ -29,10 +34,12 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         server, wanted = self.server, self.headers.get("Range", "")
         server.requests.append(wanted)
-        if self.path not in server.content:
-            self.send_error(404)
+        server.addresses.append(self.path)
+        path = urlsplit(self.path).path
+        if server.status or path not in server.content:
+            self.send_error(server.status or 404)
             return
-        body, start = server.content[self.path], 0
+        body, start = server.content[path], 0
         if wanted and server.ranges:
             start = int(wanted.removeprefix("bytes=").removesuffix("-"))
             if start >= len(body):
@@ -42,9 +49,17 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
         else:
             self.send_response(200)
+        self.send_header("Content-Type", server.type)
         self.send_header("Content-Length", str(len(body) - start))
         self.end_headers()
-        self.wfile.write(body[start:] if server.cut is None else body[start : start + server.cut])
+        self.wfile.write(body[start:][: self._cut()])
+
+    def _cut(self) -> int | None:
+        server = self.server
+        if server.drops is None:
+            return server.cut
+        server.drops -= 1
+        return server.cut if server.drops >= 0 else None
 
     def log_message(self, *arguments: object) -> None:
         pass

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,3 +104,53 @@ def test_the_command_counts_or_says_in_one_line_what_is_wrong(
     message = capsys.readouterr().err
     assert message.startswith(f"error: {tmp_path}/valid.de, line 2: not valid UTF-8")
     assert message.count("\n") == 1
+
+
+def test_a_gzipped_file_is_read_as_it_was(tmp_path: Path) -> None:
+    packed = gzip.compress("a\u0085b\nc\n".encode())
+    assert list(corpus.read_lines(_file(tmp_path, packed))) == ["a\u0085b", "c"]
+    with pytest.raises(UserError, match=r"text\.en: cannot be read .*; replace it"):
+        list(corpus.read_lines(_file(tmp_path, packed[:-9])))
+
+
+def test_no_space_left_is_one_line_and_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file may grow to 4096 bytes here, as if the disk were full then."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+        status = corpus.run(lambda: print(corpus.write_lines(tmp_path / "out", ["x" * 9999])))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert status == 2
+    expected = f"error: {tmp_path}/out: cannot be written (File too large); make room and run again"
+    assert capsys.readouterr().err == f"{expected}\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_faults_of_the_system_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _file(tmp_path, b"", "file")
+    assert corpus.run(lambda: corpus.make_folder(tmp_path / "file" / "in")) == 2
+    assert capsys.readouterr().err == (
+        f"error: {tmp_path}/file/in: the folder cannot be made (Not a directory)\n"
+    )
+    assert corpus.run(lambda: (tmp_path / "none").unlink()) == 2
+    assert capsys.readouterr().err == f"error: {tmp_path}/none: No such file or directory\n"
+
+
+def test_only_what_is_missing_is_converted(tmp_path: Path) -> None:
+    for split in ("train", "valid", "test", "test1"):
+        _file(tmp_path, b"x\n", f"{split}.en")
+    out = tmp_path / "out"
+    out.mkdir()
+    _file(out, b"whole\n", "valid.en")
+    made = []
+    corpus.convert(
+        tmp_path, out, ["en"], lambda source, new, lang: made.append((source, new, lang))
+    )
+    assert made == [
+        (tmp_path / f"{s}.en", out / f"{s}.en", "en") for s in ("train", "test", "test1")
+    ]

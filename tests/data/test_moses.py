@@ -49,12 +49,26 @@ def test_the_tokenizer_of_fairseq_gives_the_same_tokens(lang: str, text: str) ->
     assert theirs.decode(theirs.encode(text)) == moses.detokenize(theirs.encode(text), lang)
 
 
+@pytest.mark.parametrize(("lang", "text"), SENTENCES)
+def test_the_quicker_sets_of_characters_change_nothing(lang: str, text: str) -> None:
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer
+
+    for line in (
+        text,
+        "Mr. Dr. U.S. bzw. a.m. Nr. 7. resp. no. 5 end. Next ó. é. x.",
+        text.upper(),
+    ):
+        normal = MosesPunctNormalizer(lang).normalize(line)
+        plain = MosesTokenizer(lang).tokenize(normal, aggressive_dash_splits=True, return_str=True)
+        assert moses.tokenize(line, lang) == plain
+
+
 def test_several_workers_keep_the_order(tmp_path: Path) -> None:
     source = tmp_path / "in"
-    source.write_text("".join(f"Line {n}, it's here.\n" for n in range(2500)), encoding="utf-8")
+    source.write_text("".join(f"Line {n}, it's here.\n" for n in range(4500)), encoding="utf-8")
     for workers in (1, 2):
         count = moses.tokenize_file(source, tmp_path / f"out{workers}", "en", workers)
-        assert count == 2500
+        assert count == 4500
     assert (tmp_path / "out1").read_bytes() == (tmp_path / "out2").read_bytes()
     assert (tmp_path / "out1").read_text().split("\n")[1700] == "Line 1700 , it &apos;s here ."
 
@@ -76,5 +90,11 @@ def test_the_command_tokenises_a_corpus(tmp_path: Path, capsys: pytest.CaptureFi
     assert moses.main(arguments) == 0
     assert (tmp_path / "tok" / "test.en").read_text() == "It &apos;s test .\n"
     assert (tmp_path / "tok" / "valid.de").read_text() == "Es ist valid .\n"
+    (tmp_path / "tok" / "train.en").write_text("whole\n")
+    (tmp_path / "tok" / "train.de").unlink()
+    assert moses.main(arguments) == 0  # an interrupted run continues with what is missing
+    assert (tmp_path / "tok" / "train.en").read_text() == "whole\n"
+    assert (tmp_path / "tok" / "train.de").read_text() == "Es ist train .\n"
+    assert "train.en: done before" in capsys.readouterr().err
     assert moses.main([*arguments, "--workers", "0"]) == 2
     assert capsys.readouterr().err == "error: --workers must be at least 1, got 0\n"

@@ -1,4 +1,4 @@
-"""Byte-pair encoding: learnt from both sides, undone without loss."""
+"""The two kinds of subwords behind one command."""
 
 from __future__ import annotations
 
@@ -7,70 +7,61 @@ from pathlib import Path
 import pytest
 
 from diet_mt.data import subwords
+from diet_mt.data.corpus import SPLITS
 from diet_mt.errors import UserError
 
-ENGLISH = "the dog is running and the cat is running\nthe dogs are sleeping\n"
-GERMAN = "der Hund läuft und die Katze läuft\ndie Hunde schlafen & warten\n"
+from .wmt18 import sentences
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> list[Path]:
-    paths = [tmp_path / "train.en", tmp_path / "train.de"]
-    for path, text in zip(paths, (ENGLISH, GERMAN), strict=True):
-        path.write_text(text, encoding="utf-8")
-    return paths
-
-
-def _codes(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").split("\n")[1:-1]
-
-
-def test_merges_come_most_frequent_first_and_from_both_sides(tmp_path: Path) -> None:
-    for name, text in (("en", "ab ab ab xy\n"), ("de", "ab cd cd\nxy\n")):
-        (tmp_path / name).write_text(text)
-    subwords.learn([tmp_path / "en", tmp_path / "de"], tmp_path / "codes", 10)
-    # ab four times, cd and xy twice (xy once on each side); subword-nmt breaks ties upwards.
-    assert _codes(tmp_path / "codes") == ["a b</w>", "x y</w>", "c d</w>"]
-
-
-def test_the_same_words_in_another_order_give_the_same_code(
-    tmp_path: Path, files: list[Path]
-) -> None:
-    subwords.learn(files, tmp_path / "one", 20)
-    subwords.learn(files[::-1], tmp_path / "two", 20)
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-
-
-@pytest.mark.parametrize("merges", [1, 10, 1000])
-def test_join_undoes_the_splitting(tmp_path: Path, files: list[Path], merges: int) -> None:
-    subwords.learn(files, tmp_path / "codes", merges)
-    bpe = subwords.load(tmp_path / "codes")
-    for line in [*ENGLISH.split("\n"), "unseen Wörter @-@ e@mail x &apos;s @", "a"]:
-        assert subwords.join(bpe.process_line(line)) == line
-
-
-def test_a_frequent_word_stays_whole_and_a_rare_one_is_split(
-    tmp_path: Path, files: list[Path]
-) -> None:
-    subwords.learn(files, tmp_path / "codes", 1000)
-    assert subwords.load(tmp_path / "codes").process_line("running rung") == "running r@@ un@@ g"
-
-
-@pytest.mark.parametrize("merges", [0, -3])
-def test_no_merges_is_refused(tmp_path: Path, files: list[Path], merges: int) -> None:
-    with pytest.raises(UserError, match=f"at least 1, got {merges}"):
-        subwords.learn(files, tmp_path / "codes", merges)
-    assert not (tmp_path / "codes").exists()
-
-
-def test_the_commands(tmp_path: Path, files: list[Path]) -> None:
-    for split in ("valid", "test"):
+def corpus(tmp_path: Path) -> Path:
+    folder = tmp_path / "text"
+    folder.mkdir()
+    for split, some in zip(SPLITS, (150, 5, 5), strict=True):
         for lang in ("en", "de"):
-            (tmp_path / f"{split}.{lang}").write_text("running läuft\n", encoding="utf-8")
-    codes, out = tmp_path / "codes", tmp_path / "bpe"
-    assert subwords.main(["learn", "--merges", "5", "--out", str(codes), *map(str, files)]) == 0
-    assert subwords.main(["apply", "--codes", str(codes), str(tmp_path), str(out), "en", "de"]) == 0
-    split_text = (out / "test.de").read_text(encoding="utf-8").rstrip("\n")
-    assert "@@" in split_text
-    assert subwords.join(split_text) == "running läuft"
-    assert (out / "train.en").read_text().count("\n") == 2
+            lines = [s[lang] + "\n" for s in sentences(some, seed=3)]
+            (folder / f"{split}.{lang}").write_text("".join(lines), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(("kind", "size"), [("bpe", "100"), ("spm", "120")])
+def test_learning_and_splitting(corpus: Path, tmp_path: Path, kind: str, size: str) -> None:
+    model, files = tmp_path / "model", [str(corpus / "train.en"), str(corpus / "train.de")]
+    learn = ["learn", "--kind", kind, "--size", size, "--out", str(model), *files]
+    assert subwords.main([*learn, "--workers", "1"]) == 0
+    apply = ["apply", "--kind", kind, "--model", str(model), str(corpus)]
+    for workers in ("1", "2"):
+        out = [str(tmp_path / f"out{workers}"), "en", "de", "--workers", workers]
+        assert subwords.main([*apply, *out]) == 0
+    for split in SPLITS:
+        for lang in ("en", "de"):
+            name = f"{split}.{lang}"
+            pieces = (tmp_path / "out1" / name).read_text(encoding="utf-8")
+            assert pieces == (tmp_path / "out2" / name).read_text(encoding="utf-8")
+            text = (corpus / name).read_text(encoding="utf-8")
+            assert pieces.count(" ") > text.count(" ")
+            joined = [subwords.join(line, kind) for line in pieces.split("\n")]
+            assert joined == text.split("\n")
+
+
+def test_a_folder_says_what_its_data_are_made_of(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"holds neither bpe\.codes nor spm\.model; it should"):
+        subwords.kind_of(tmp_path)
+    (tmp_path / "spm.model").touch()
+    assert subwords.kind_of(tmp_path) == "spm"
+    (tmp_path / "bpe.codes").touch()
+    with pytest.raises(UserError, match=r"holds bpe\.codes and spm\.model; .* no other"):
+        subwords.kind_of(tmp_path)
+    (tmp_path / "spm.model").unlink()
+    assert subwords.kind_of(tmp_path) == "bpe"
+
+
+def test_a_text_too_small_for_the_vocabulary_is_one_line(
+    corpus: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--size", "9999", "--out", str(tmp_path / "m"), str(corpus / "valid.en")]
+    assert subwords.main(["learn", "--kind", "spm", *arguments]) == 2
+    error = [line for line in capfd.readouterr().err.split("\n") if line.startswith("error: ")]
+    assert len(error) == 1
+    assert "Vocabulary size is too high" in error[0] or "Vocabulary size too high" in error[0]
+    assert not (tmp_path / "m").exists()

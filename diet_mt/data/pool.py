@@ -1,0 +1,85 @@
+"""Work on the lines of a file by all cores, in order and in bounded memory.
+
+``multiprocessing.Pool.imap`` reads its input as fast as it can and keeps what was finished out of
+turn, however much that is; here only a few chunks for each worker are under way at any time. And
+where a worker is killed, which is what an operating system does when memory runs out, a ``Pool``
+waits for ever; here it is an error.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from typing import TypeVar
+
+from ..errors import UserError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+CHUNK = 2000  # lines handed to a worker at a time
+_AHEAD = 3  # chunks under way for each worker
+
+
+def in_order(
+    function: Callable[[list[T]], R], items: Iterable[T], workers: int, chunk: int = CHUNK
+) -> Iterator[R]:
+    """Yields ``function(some items)`` for successive chunks of the items, in their order.
+
+    Args:
+        function: Must be known to other processes by its name, unless ``workers`` is 1.
+
+    Raises:
+        UserError: a worker was killed; also what ``function`` or the items raise.
+    """
+    chunks = _chunks(items, chunk)
+    if workers == 1:
+        yield from map(function, chunks)
+        return
+    executor = ProcessPoolExecutor(workers, initializer=_begin_worker)
+    pending: deque[Future[R]] = deque()
+    try:
+        for piece in chunks:
+            pending.append(executor.submit(function, piece))
+            if len(pending) >= workers * _AHEAD:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    except BrokenProcessPool:
+        raise UserError(
+            "a worker process was killed (out of memory?); run again with fewer WORKERS"
+        ) from None
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def flat(chunks: Iterable[list[R]]) -> Iterator[R]:
+    """The items of all chunks, one after the other."""
+    for piece in chunks:
+        yield from piece
+
+
+def _chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    iterator = iter(items)
+    while piece := list(islice(iterator, size)):
+        yield piece
+
+
+def _begin_worker() -> None:
+    """A worker leaves Ctrl-C to its parent, and ends when its parent has been killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_follow_parent, daemon=True).start()
+
+
+def _follow_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
