@@ -1,4 +1,4 @@
-"""Generated sections of a Markdown file, each between two lines such as
+"""Files that a command makes or checks; and generated sections, between two lines such as
 
 <!-- results:begin -->
 <!-- results:end -->
@@ -22,27 +22,40 @@ def with_section(text: str, name: str, section: str) -> str:
     return pattern.sub(lambda _: f"{begin}\n\n{section.rstrip()}\n\n{end}", text)
 
 
-def put_section(file: Path | None, name: str, section: str, check: bool) -> None:
-    """Rewrites the section ``name`` of ``file``, or prints it where there is no file.
+def put_section(file: Path, name: str, section: str, check: bool) -> None:
+    """Rewrites the section ``name`` of ``file``.
 
     ``check``: writes nothing. Raises UserError if the section is not ``section``, or as
     ``with_section``.
     """
-    if file is None:
-        print(section, end="")
-        return
     try:
-        old = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{file}: cannot be read ({error})") from None
-    try:
-        new = with_section(old, name, section)
+        new = with_section(_read(file), name, section)
     except UserError as error:
         raise UserError(f"{file}: {error}") from None
-    if check and new != old:
+    _put(file, new, check, f"its section '{name}'")
+
+
+def put_text(file: Path, text: str, check: bool) -> None:
+    """Writes ``file``. ``check``: writes nothing; raises UserError if it is not ``text``."""
+    _put(file, text, check, "it")
+
+
+def _read(file: Path) -> str:
+    try:
+        with open(file, encoding="utf-8", newline="\n") as opened:
+            return opened.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot be read ({error})") from None
+
+
+def _put(file: Path, text: str, check: bool, what: str) -> None:
+    try:
+        same = file.exists() and _read(file) == text
+        if not same and not check:
+            write_text(file, text)
+    except (OSError, UserError) as error:
+        raise UserError(f"{file}: cannot be written ({error})") from None
+    if not same and check:
         raise UserError(
-            f"{file}: its section '{name}' is not made from these files; "
-            "run the same command without --check"
+            f"{file}: {what} is not made from these files; run the same command without --check"
         )
-    if new != old:
-        write_text(file, new)

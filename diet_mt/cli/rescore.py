@@ -2,7 +2,8 @@
 
     python -m diet_mt.cli.rescore results/*.jsonl --references data/multi30k.en-de/raw/test.de
 
-References are not kept with the results; a row finds its own among the given ones by checksum.
+BLEU, its bootstrap interval, chrF and the signatures. References are not kept with the results; a
+row finds its own among the given ones by checksum.
 """
 
 from __future__ import annotations
@@ -10,12 +11,19 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from ..data.corpus import read_lines
+from ..data.corpus import read_lines, run
 from ..errors import UserError
 from ..records import Result, read_results, sha256
-from .score import score
+from .score import interval, score
+
+
+def read_references(paths: Sequence[Path]) -> dict[str, list[str]]:
+    """Checksum of a file -> its lines. Raises UserError for one that cannot be read strictly."""
+    lines = {path: list(read_lines(path)) for path in paths}
+    return {sha256(path): lines[path] for path in paths}
 
 
 def kept_hypotheses(folder: Path, result: Result) -> list[str]:
@@ -32,9 +40,11 @@ def kept_hypotheses(folder: Path, result: Result) -> list[str]:
 
 def differences(result: Result, hypotheses: list[str], references: list[str]) -> list[str]:
     """What in a row is not what its hypotheses give; one phrase each."""
-    again = score(hypotheses, references)
+    again = dict(vars(score(hypotheses, references)))
+    if result.bleu_ci:  # rows written before there were intervals have none
+        again["bleu_mean"], again["bleu_ci"] = interval(hypotheses, references)
     found = []
-    for name, value in vars(again).items():
+    for name, value in again.items():
         stored = getattr(result, name)
         if _comparable(stored) != _comparable(value):
             found.append(f"{name} {stored} stored, {value} now")
@@ -46,8 +56,13 @@ def _comparable(value: object) -> object:
     return re.sub(r"\|version:[^|]*", "", value) if isinstance(value, str) else value
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="diet_mt.cli.rescore", description="score all rows again")
+def parser_with_references(name: str, description: str | None) -> argparse.ArgumentParser:
+    """Arguments of a command that takes results, and the references that they were scored with."""
+    parser = argparse.ArgumentParser(
+        prog=f"diet_mt.cli.{name}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("results", type=Path, nargs="+", help="files written by evaluate.sh")
     parser.add_argument(
         "--references", type=Path, nargs="+", required=True, help="raw references of the test sets"
@@ -56,29 +71,28 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = _parser().parse_args(argv)
-    try:
-        references = {sha256(path): list(read_lines(path)) for path in args.references}
+    args = parser_with_references("rescore", __doc__).parse_args(argv)
+
+    def body() -> None:
+        references = read_references(args.references)
         rows = [(path, row) for path in args.results for row in read_results(path)]
-    except (UserError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    wrong = 0
-    for path, row in rows:
-        try:
-            if row.references_sha256 not in references:
-                raise UserError(f"none of the references are those of {row.test_set}")
-            found = differences(
-                row, kept_hypotheses(path.parent, row), references[row.references_sha256]
-            )
-        except UserError as error:
-            found = [str(error)]
-        wrong += bool(found)
-        outcome = "; ".join(found) or f"BLEU {row.bleu:.2f} again"
-        print(f"{path}\t{row.system}\tseed {row.seed}\t{outcome}")
-    if wrong:
-        print(f"error: {wrong} of {len(rows)} rows differ", file=sys.stderr)
-    return 2 if wrong else 0
+        wrong = 0
+        for path, row in rows:
+            try:
+                if row.references_sha256 not in references:
+                    raise UserError(f"none of the references are those of {row.test_set}")
+                found = differences(
+                    row, kept_hypotheses(path.parent, row), references[row.references_sha256]
+                )
+            except UserError as error:
+                found = [str(error)]
+            wrong += bool(found)
+            outcome = "; ".join(found) or f"BLEU {row.bleu:.2f} again"
+            print(f"{path}\t{row.system}\tseed {row.seed}\t{outcome}")
+        if wrong:
+            raise UserError(f"{wrong} of {len(rows)} rows differ")
+
+    return run(body)
 
 
 if __name__ == "__main__":

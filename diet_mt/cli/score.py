@@ -1,7 +1,8 @@
 """Scores what fairseq-generate printed and keeps the result; called by ``scripts/evaluate.sh``.
 
-Subwords are joined, Moses tokens detokenized, and the sentences compared with the untouched
-references by SacreBLEU. Prints one line with the scores and their signatures.
+What the model wrote becomes text again as the subword model beside the data says (Moses tokens for
+byte-pair encoding, plain text for SentencePiece), and is compared with the untouched references by
+SacreBLEU. Prints one line with the scores and their signatures.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from ..data.corpus import read_lines, run
 from ..data.detokenize import to_text
+from ..data.subwords import kind_of
 from ..errors import UserError
 from ..records import Result, put_result, sha256
+from ..tasks.diet_translation import LENGTH_PENALTIES
 from .decoded import Decoded, read_decoded
 from .trained import (
     Training,
     device,
+    direction_of,
     fairseq_version,
     language_pair,
     portable,
@@ -35,7 +39,15 @@ from .trained import (
 )
 
 # What a hypothesis file's name does not mention.
-USUAL = {"subset": "test", "checkpoint": "checkpoint_best.pt", "beam": 10, "lenpen": 0.6}
+USUAL = {
+    "subset": "test",
+    "checkpoint": "checkpoint_best.pt",
+    "beam": 10,
+    "lenpen": 0.6,
+    "length_penalty": "fairseq",
+    "direction": "",  # as the data folder has the pair
+}
+RESAMPLES = 1000  # of the test set, for the interval of its BLEU
 
 
 @dataclass(frozen=True)
@@ -66,6 +78,21 @@ def score(hypotheses: list[str], references: list[str]) -> Scores:
     )
 
 
+def interval(hypotheses: list[str], references: list[str]) -> tuple[float, float]:
+    """BLEU's mean over bootstrap resamples of the sentences, and half of its 95% interval.
+
+    SacreBLEU draws them from a seed of its own, so the same sentences give the same numbers.
+    """
+    found = BLEU().corpus_score(hypotheses, [references], n_bootstrap=RESAMPLES)
+    return round(found._mean, 4), round(found._ci, 4)
+
+
+def words_per_second(sentences: list[str], decoded: Decoded) -> float:
+    """Words of the text, split at spaces, for each second of decoding."""
+    words = sum(len(sentence.split()) for sentence in sentences)
+    return round(words / len(sentences) * decoded.sentences_per_second, 2)
+
+
 def hypotheses_name(corpus: str, name: str, seed: int, **how: str | int | float) -> str:
     """Path of a hypothesis file, seen from the results folder; ``how`` with the keys of USUAL."""
     unusual = [
@@ -77,15 +104,25 @@ def hypotheses_name(corpus: str, name: str, seed: int, **how: str | int | float)
 def make_result(
     args: argparse.Namespace, training: Training, decoded: Decoded, pair: tuple[str, str]
 ) -> tuple[Result, str]:
-    """The record of one evaluation and the text of its hypotheses file."""
+    """The record of one evaluation and the text of its hypotheses file; ``pair``: from, into."""
     references = args.references or args.data.absolute().parent / "raw" / f"{args.subset}.{pair[1]}"
-    sentences = [to_text(line, pair[1]) for line in decoded.hypotheses]
-    scores = score(sentences, list(read_lines(references)))
+    subwords = args.subwords or kind_of(args.data)
+    sentences = [to_text(line, pair[1], subwords) for line in decoded.hypotheses]
+    expected = list(read_lines(references))
+    scores = score(sentences, expected)
+    bleu_mean, bleu_ci = interval(sentences, expected)
     text = "".join(line + "\n" for line in sentences)
     system = args.system or system_of(training.arch)
     corpus = args.data.absolute().parent.name
     generated = args.generate_command.read_text(encoding="utf-8")
-    beam, lenpen = args.beam, args.lenpen
+    how = {
+        "subset": args.subset,
+        "checkpoint": args.checkpoint.name,
+        "beam": args.beam,
+        "lenpen": args.lenpen,
+        "length_penalty": args.length_penalty,
+        "direction": "" if pair == language_pair(args.data, args.subset) else "-".join(pair),
+    }
     result = Result(
         system=system,
         arch=training.arch,
@@ -99,8 +136,8 @@ def make_result(
         bleu_signature=scores.bleu_signature,
         chrf=scores.chrf,
         chrf_signature=scores.chrf_signature,
-        beam=beam,
-        lenpen=lenpen,
+        beam=args.beam,
+        lenpen=args.lenpen,
         checkpoint=args.checkpoint.name,
         checkpoint_sha256=sha256(args.checkpoint),
         updates=training.updates,
@@ -122,13 +159,16 @@ def make_result(
             corpus,
             args.system or training.arch,
             training.seed,
-            subset=args.subset,
-            checkpoint=args.checkpoint.name,
-            beam=beam,
-            lenpen=lenpen,
+            **how,
         ),
         hypotheses_sha256=hashlib.sha256(text.encode()).hexdigest(),
         references_sha256=sha256(references),
+        bleu_mean=bleu_mean,
+        bleu_ci=bleu_ci,
+        length_penalty=args.length_penalty,
+        averaged=training.averaged,
+        train_tokens=training.train_tokens,
+        words_per_second=words_per_second(sentences, decoded),
     )
     return result, text
 
@@ -150,6 +190,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--beam", type=int, required=True, help="that it was decoded with")
     parser.add_argument("--lenpen", type=float, required=True, help="that it was decoded with")
+    parser.add_argument(
+        "--length-penalty",
+        choices=LENGTH_PENALTIES,
+        default="fairseq",
+        help="that it was decoded with (default fairseq)",
+    )
+    parser.add_argument(
+        "--subwords",
+        choices=("bpe", "spm"),
+        help="of the data (default: by the model in its folder, bpe.codes or spm.model)",
+    )
     parser.add_argument("--subset", default="test", help="decoded part of the data (default test)")
     parser.add_argument(
         "--references", type=Path, help="raw references (default DATA/../raw/SUBSET.TARGET)"
@@ -165,13 +216,14 @@ def main(argv: list[str] | None = None) -> int:
     logging.getLogger("fairseq").setLevel(logging.WARNING)
 
     def body() -> None:
-        pair = language_pair(args.data, args.subset)
+        pair = direction_of(args.checkpoint, args.data, args.subset)
         decoded = read_decoded(args.decoded, args.log)
         training = read_training(args.checkpoint, args.data)
         result, text = make_result(args, training, decoded, pair)
         rows = put_result(args.results, result, text)
         print(
-            f"{result.system}\tseed {result.seed}\tBLEU {result.bleu:.2f} {result.bleu_signature}"
+            f"{result.system}\tseed {result.seed}\tBLEU {result.bleu:.2f} "
+            f"({result.bleu_mean:.2f} ± {result.bleu_ci:.2f}) {result.bleu_signature}"
             f"\tchrF {result.chrf:.2f} {result.chrf_signature}\t-> {rows}"
         )
 

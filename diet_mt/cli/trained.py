@@ -1,11 +1,22 @@
-"""What a checkpoint and the command that made it say about a training."""
+"""What a checkpoint and the command that made it say about a training.
+
+    python -m diet_mt.cli.trained DATA CHECKPOINT
+
+prints the options with which fairseq-generate decodes ``DATA`` in the direction that the checkpoint
+was trained for: nothing, or ``-s de -t en`` where the folder holds the pair as en-de.
+"""
 
 from __future__ import annotations
 
+import argparse
+import logging
 import os
 import re
 import shlex
 import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -14,11 +25,18 @@ from typing import Any
 import torch
 from fairseq import checkpoint_utils
 
+from ..data.corpus import run
 from ..errors import UserError, one_line
 from ..models._architectures import SIZES
 
 # fairseq options whose value is a path, and the folder that it stands in when written down.
-_PLACES = {"--save-dir": "checkpoints", "--path": "checkpoints", "--user-dir": ""}
+_PLACES = {
+    "--save-dir": "checkpoints",
+    "--path": "checkpoints",
+    "--tensorboard-logdir": "checkpoints",
+    "--user-dir": "",
+}
+_WITH_FOLDER = ("--path", "--tensorboard-logdir")  # said by its own name and that of its folder
 
 
 @dataclass(frozen=True)
@@ -31,6 +49,8 @@ class Training:
     updates: int
     epoch: int
     parameters: int
+    averaged: int
+    train_tokens: int
 
 
 def read_training(checkpoint: Path, data: Path) -> Training:
@@ -40,19 +60,11 @@ def read_training(checkpoint: Path, data: Path) -> Training:
         UserError: the file is missing, is no checkpoint of a training, or holds more than
             fairseq stores.
     """
-    if not checkpoint.is_file():
-        raise UserError(f"{checkpoint}: no such checkpoint; train first")
-    try:
-        state: dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))
+    with _reading(checkpoint):
+        # Beside a state that is given, the function that builds the model takes no overrides.
+        state = _load(checkpoint, data=str(data))
         cfg, history = state["cfg"], state["optimizer_history"]
-        models, _ = checkpoint_utils.load_model_ensemble(
-            [str(checkpoint)], arg_overrides={"data": str(data)}, state=state
-        )
-    except UserError:
-        raise
-    except Exception as error:  # torch and fairseq each have their own kinds
-        why = one_line(error) or str(error).strip().split("\n")[0] or type(error).__name__
-        raise UserError(f"{checkpoint}: cannot be loaded ({why})") from error
+        models, _ = checkpoint_utils.load_model_ensemble([str(checkpoint)], state=state)
     return Training(
         arch=str(cfg["model"]["_name"]),
         positions=str(getattr(models[0], "signature", "")),
@@ -61,7 +73,61 @@ def read_training(checkpoint: Path, data: Path) -> Training:
         # fairseq stores the epoch that comes next.
         epoch=int(state["extra_state"]["train_iterator"]["epoch"]) - 1,
         parameters=sum(parameter.numel() for parameter in models[0].parameters()),
+        averaged=len(state.get("averaged", ())) or 1,
+        train_tokens=_tokens(state["extra_state"], int(history[-1]["num_updates"])),
     )
+
+
+def direction_of(checkpoint: Path, data: Path, subset: str) -> tuple[str, str]:
+    """Source and target language that ``checkpoint`` was trained for.
+
+    Raises:
+        UserError: as ``read_training`` and ``language_pair``, or ``data`` is of other languages.
+    """
+    own = language_pair(data, subset)
+    with _reading(checkpoint):
+        task = _load(checkpoint)["cfg"]["task"]
+        # None: fairseq took them from the names of the files, and would again.
+        trained = (task["source_lang"] or own[0], task["target_lang"] or own[1])
+    if set(trained) != set(own):
+        raise UserError(
+            f"{checkpoint} translates {'-'.join(trained)}, but {data} holds {'-'.join(own)}; give "
+            "the data folder that it was trained on"
+        )
+    return trained
+
+
+def _load(checkpoint: Path, **overrides: str) -> dict[str, Any]:
+    state: dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint), overrides)
+    return state
+
+
+@contextmanager
+def _reading(checkpoint: Path) -> Iterator[None]:
+    """Any error of torch or fairseq becomes a :class:`UserError` that names the file."""
+    if not checkpoint.is_file():
+        raise UserError(f"{checkpoint}: no such checkpoint; train first")
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:  # torch and fairseq each have their own kinds
+        why = one_line(error) or str(error).strip().split("\n")[0] or type(error).__name__
+        raise UserError(f"{checkpoint}: cannot be loaded ({why})") from error
+
+
+def _tokens(extra_state: dict[str, Any], updates: int) -> int:
+    """Target subwords, end marks included, that the updates were made of; 0 if it was not noted.
+
+    fairseq's meter ``wpb`` (words per batch) averages them over the updates of all processes. Of
+    its sets of meters, ``default`` alone is never reset while training goes on: ``train`` is at
+    each end of an epoch. A training that continues where an epoch ended begins it anew, so the sum
+    may lack what came before; the mean times the updates does not.
+    """
+    for _, name, _, state in extra_state.get("metrics", {}).get("default", ()):
+        if name == "wpb" and state["count"]:
+            return round(float(state["sum"]) / float(state["count"]) * updates)
+    return 0
 
 
 def system_of(arch: str) -> str:
@@ -90,7 +156,7 @@ def _portable_path(word: str, option: str) -> str:
     if not os.path.isabs(word):
         return word
     parts = Path(word).parts[1:]
-    keep = 2 if option == "--path" else 1
+    keep = 2 if option in _WITH_FOLDER else 1
     if option in _PLACES:
         return os.path.join(_PLACES[option], *parts[-keep:])
     return os.path.join("data", *parts[-2:])
@@ -132,3 +198,25 @@ def device(command: str) -> str:
     if "--cpu" in shlex.split(command) or not torch.cuda.is_available():
         return "cpu"
     return str(torch.cuda.get_device_name(0))
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="diet_mt.cli.trained", description="direction of a checkpoint, as fairseq's options"
+    )
+    parser.add_argument("data", type=Path, help="folder made by fairseq-preprocess")
+    parser.add_argument("checkpoint", type=Path)
+    parser.add_argument("--subset", default="test", help="part of the data (default test)")
+    args = parser.parse_args(argv)
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
+
+    def body() -> None:
+        source, target = direction_of(args.checkpoint, args.data, args.subset)
+        if (source, target) != language_pair(args.data, args.subset):
+            print(f"-s {source} -t {target}")
+
+    return run(body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

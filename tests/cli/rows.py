@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from typing import Any
 
 from diet_mt.records import Result
@@ -49,19 +50,25 @@ def row(**changes: Any) -> Result:
     return dataclasses.replace(_ROW, **changes)
 
 
-def seeds_of(system: str, scores: dict[int, float], **changes: Any) -> list[Result]:
+def seeds_of(
+    system: str, scores: dict[int, float], size: str = "tiny", **changes: Any
+) -> list[Result]:
     """Results of one system, BLEU by seed, with the commands and file names that belong to them."""
+    arch = f"{system}_{size}"
     return [
         row(
             system=system,
-            arch=f"{system}_tiny",
+            arch=arch,
+            positions=system.replace("_", "-"),
             seed=seed,
             bleu=bleu,
-            train_command=f"fairseq-train data/bin --arch {system}_tiny --seed {seed} "
+            bleu_mean=bleu if "bleu_ci" in changes else 0.0,
+            train_command=f"fairseq-train data/bin --arch {arch} --seed {seed} "
             f"--save-dir checkpoints/{system}.{seed}",
             generate_command="fairseq-generate data/bin --path "
             f"checkpoints/{system}.{seed}/checkpoint_best.pt",
-            hypotheses=f"toy.en-de/{system}_tiny.{seed}.hyp.txt",
+            hypotheses=f"toy.en-de/{arch}.{seed}.hyp.txt",
+            hypotheses_sha256=hashlib.sha256(f"{arch} {seed} {changes}".encode()).hexdigest(),
             **changes,
         )
         for seed, bleu in scores.items()

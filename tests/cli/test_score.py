@@ -17,51 +17,13 @@ from fairseq.tasks import setup_task
 from omegaconf import OmegaConf
 
 from diet_mt.cli import rescore
-from diet_mt.cli.decoded import read_decoded
-from diet_mt.cli.score import USUAL, hypotheses_name, score
-from diet_mt.cli.trained import language_pair, portable, read_training, system_of
+from diet_mt.cli.decoded import Decoded
+from diet_mt.cli.score import USUAL, hypotheses_name, interval, score, words_per_second
+from diet_mt.cli.trained import direction_of, language_pair, portable, read_training, system_of
 from diet_mt.errors import UserError
 from diet_mt.records import read_results, sha256
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-LOG = "INFO: Translated 3 sentences (12 tokens) in 0.5s (6.00 sentences/s, 24.50 tokens/s)\n"
-
-
-def decoded(tmp_path: Path, output: str, log: str = LOG) -> Any:
-    (tmp_path / "out").write_text(output, encoding="utf-8", newline="\n")
-    (tmp_path / "log").write_text(log, encoding="utf-8", newline="\n")
-    return read_decoded(tmp_path / "out", tmp_path / "log")
-
-
-def test_hypotheses_come_in_the_order_of_the_corpus(tmp_path: Path) -> None:
-    # Batches are sorted by length; of an n-best list the first is best; the second says nothing;
-    # U+2028 is no line end.
-    output = (
-        "S-2\tx\nT-2\ty\nH-2\t-0.5\tzwei\u2028 @-@ drei\nD-2\t-0.5\tH-9\nP-2\t-1 -2\n"
-        "H-0\t-0.1\tnull\nH-0\t-0.9\tworse\nH-1\t-3\t\n"
-    )
-    found = decoded(tmp_path, output)
-    assert found.hypotheses == ["null", "", "zwei\u2028 @-@ drei"]
-    assert (found.sentences_per_second, found.tokens_per_second) == (6.0, 24.5)
-
-
-def test_the_log_may_be_on_either_side(tmp_path: Path) -> None:
-    assert decoded(tmp_path, "H-0\t-1\ta\n" + LOG, log="").sentences_per_second == 6.0
-
-
-@pytest.mark.parametrize(
-    ("output", "log", "complaint"),
-    [
-        ("H-0\t-1\ta\nH-2\t-1\tc\n", LOG, "no hypothesis for sentence 1"),
-        ("", LOG, "no hypothesis for sentence 0"),
-        ("H-0\t-1\ta\n", "", "did not get to its end"),
-    ],
-)
-def test_an_incomplete_output_is_refused(
-    tmp_path: Path, output: str, log: str, complaint: str
-) -> None:
-    with pytest.raises(UserError, match=complaint):
-        decoded(tmp_path, output, log)
 
 
 def test_bleu_by_hand() -> None:
@@ -71,6 +33,23 @@ def test_bleu_by_hand() -> None:
     assert "tok:13a" in scores.bleu_signature
     assert "nc:6" in scores.chrf_signature
     assert score(["Ein Hund."], ["Ein Hund."]).chrf == 100
+
+
+def test_the_interval_of_bleu() -> None:
+    """A score that every resample has has no width; that of half-right sentences has."""
+    right = ["a b c d e"] * 8
+    assert interval(right, right) == (100.0, 0.0)
+    mixed = ["a b c d e", "a b c d x"] * 4
+    mean, half = interval(mixed, right)
+    assert interval(mixed, right) == (mean, half)
+    assert mean == pytest.approx(score(mixed, right).bleu, abs=3)
+    assert 3 < half < 30
+
+
+def test_words_per_second_by_hand() -> None:
+    # Three sentences of four words in all, six sentences a second: half a second.
+    decoded = Decoded([], sentences_per_second=6.0, tokens_per_second=1.0)
+    assert words_per_second(["ein Hund", "", "zwei Katzen"], decoded) == 8.0
 
 
 def test_unequal_counts_are_refused() -> None:
@@ -85,6 +64,8 @@ def test_unequal_counts_are_refused() -> None:
         ({"beam": 5, "lenpen": 1.0}, "c/x_tiny.3.beam-5.lenpen-1.0.hyp.txt"),
         ({"subset": "valid"}, "c/x_tiny.3.subset-valid.hyp.txt"),
         ({"checkpoint": "averaged.pt"}, "c/x_tiny.3.checkpoint-averaged.hyp.txt"),
+        ({"length_penalty": "gnmt"}, "c/x_tiny.3.length_penalty-gnmt.hyp.txt"),
+        ({"direction": "en-de"}, "c/x_tiny.3.direction-en-de.hyp.txt"),
     ],
 )
 def test_other_ways_of_decoding_have_files_of_their_own(
@@ -116,6 +97,11 @@ def test_the_system_of_an_architecture(arch: str, system: str) -> None:
             "--save-dir checkpoints/diet.1 --seed 1",
         ),
         (
+            "fairseq-train /data/m/bin --save-dir /a/x.1 --tensorboard-logdir /a/x.1/tensorboard",
+            "fairseq-train data/m/bin --save-dir checkpoints/x.1 "
+            "--tensorboard-logdir checkpoints/x.1/tensorboard",
+        ),
+        (
             "fairseq-generate data/m/bin --path=/a/b/c/best.pt --cpu",
             "fairseq-generate data/m/bin --path=checkpoints/c/best.pt --cpu",
         ),
@@ -141,7 +127,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for split in ("train", "valid", "test"):
         command += [f"--{split}pref", str(raw / split)]
     run(command, folder)
-    _write_checkpoint(data, folder / "run")
+    (data / "bpe.codes").touch()
+    plain = folder / "data" / "plain.en-de" / "bin"
+    plain.mkdir(parents=True)
+    (plain / "preprocess.log").touch()
+    _write_checkpoint(data, folder / "run", "-s", "en", "-t", "de")
+    _write_checkpoint(data, folder / "back", "-s", "de", "-t", "en")
     return folder
 
 
@@ -154,10 +145,10 @@ def run(command: list[str], cwd: Path, **settings: str) -> subprocess.CompletedP
     )
 
 
-def _write_checkpoint(data: Path, save: Path) -> None:
-    """What a training leaves after two epochs of seven updates in all."""
+def _write_checkpoint(data: Path, save: Path, *more: str) -> None:
+    """What a training leaves after two epochs of seven updates in all, five of them metered."""
     words = [str(data), "--arch", "diet_rel_tiny", "--share-all-embeddings", "--seed", "5"]
-    args = parse_args_and_arch(get_training_parser(), [*words, "--save-dir", str(save)])
+    args = parse_args_and_arch(get_training_parser(), [*words, "--save-dir", str(save), *more])
     cfg = convert_namespace_to_omegaconf(args)
     model = setup_task(cfg.task).build_model(cfg.model)
     save.mkdir()
@@ -166,7 +157,13 @@ def _write_checkpoint(data: Path, save: Path) -> None:
         "cfg": OmegaConf.to_container(cfg, resolve=True, enum_to_str=True),
         "model": model.state_dict(),
         "optimizer_history": [{"num_updates": 7, "lr_scheduler_state": {}}],
-        "extra_state": {"train_iterator": {"epoch": 3, "iterations_in_epoch": 0}},
+        "extra_state": {
+            "train_iterator": {"epoch": 3, "iterations_in_epoch": 0},
+            "metrics": {
+                "train": [(180, "wpb", "AverageMeter", {"sum": 1, "count": 1})],
+                "default": [(180, "wpb", "AverageMeter", {"sum": 600.0, "count": 5})],
+            },
+        },
     }
     torch.save(state, save / "checkpoint_best.pt")
     (save / "command").write_text(f"fairseq-train {data} --save-dir {save}")
@@ -185,6 +182,7 @@ def test_facts_of_a_training(place: Path) -> None:
     assert training.parameters == counted
     assert (training.arch, training.seed) == ("diet_rel_tiny", 5)
     assert (training.updates, training.epoch) == (7, 2)
+    assert (training.train_tokens, training.averaged) == (840, 1)  # 120 an update
     assert "diet-rel" in training.positions
 
 
@@ -204,6 +202,30 @@ def test_the_language_pair_is_that_of_the_data(place: Path) -> None:
         language_pair(place / "data" / "toy.en-de" / "bin", "test1")
 
 
+def test_the_direction_is_that_of_the_checkpoint(place: Path, tmp_path: Path) -> None:
+    data = place / "data" / "toy.en-de" / "bin"
+    assert direction_of(place / "run" / "checkpoint_best.pt", data, "test") == ("en", "de")
+    assert direction_of(place / "back" / "checkpoint_best.pt", data, "test") == ("de", "en")
+    (tmp_path / "test.cs-en.cs.idx").touch()
+    with pytest.raises(UserError, match=r"translates de-en, but .* holds cs-en"):
+        direction_of(place / "back" / "checkpoint_best.pt", tmp_path, "test")
+
+
+def test_both_directions_and_penalties_from_one_folder(place: Path) -> None:
+    data = place / "data" / "toy.en-de" / "bin"
+    command = [str(ROOT / "scripts" / "evaluate.sh"), str(data), "back", "--max-len-b", "5"]
+    said = run(command, place, LENGTH_PENALTY="gnmt", RESULTS="both", SUBSET="valid")
+    (result,) = read_results(place / "both" / "toy.en-de.jsonl")
+    scores = f"BLEU {result.bleu:.2f} ({result.bleu_mean:.2f} ± {result.bleu_ci:.2f}) nrefs:1"
+    assert scores in said.stdout
+    assert (result.direction, result.length_penalty) == ("de-en", "gnmt")
+    assert result.references_sha256 == sha256(data.parent / "raw" / "valid.en")
+    assert result.hypotheses.endswith(".5.subset-valid.length_penalty-gnmt.direction-de-en.hyp.txt")
+    for words in ("--task diet_translation --length-penalty gnmt", "-s de -t en"):
+        assert words in result.generate_command
+    assert (place / "back" / "decoded.checkpoint_best.pt.valid.beam10.lenpen0.6.gnmt").exists()
+
+
 def test_evaluate_keeps_a_result_that_scores_again(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -220,6 +242,9 @@ def test_evaluate_keeps_a_result_that_scores_again(
     assert result.generate_command.endswith(" --max-len-b 5")
     assert str(place) not in rows.read_text(encoding="utf-8")
     assert result.checkpoint_sha256 == sha256(place / "run" / "checkpoint_best.pt")
+    assert (result.length_penalty, result.averaged, result.train_tokens) == ("fairseq", 1, 840)
+    assert result.words_per_second > 0
+    assert "--task" not in result.generate_command
 
     second = run(command, place)
     assert "is there already" in second.stderr
@@ -235,11 +260,26 @@ def test_evaluate_keeps_a_result_that_scores_again(
 
 
 @pytest.mark.parametrize(
+    ("name", "value", "choices"),
+    [("LENGTH_PENALTY", "google", "fairseq or gnmt"), ("SUBWORDS", "bytes", "bpe or spm")],
+)
+def test_evaluate_says_what_there_is_to_choose(
+    place: Path, name: str, value: str, choices: str
+) -> None:
+    command = [str(ROOT / "scripts" / "evaluate.sh"), "data/toy.en-de/bin", "run"]
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        run(command, place, **{name: value})
+    assert caught.value.returncode == 2
+    assert caught.value.stderr == f"error: {name} '{value}': choose {choices}\n"
+
+
+@pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (["data/toy.en-de/raw", "run"], "holds no data made by fairseq-preprocess"),
         (["data/toy.en-de/bin", "nowhere"], "no such checkpoint; train first"),
         (["data/toy.en-de/bin"], "usage: "),
+        (["data/plain.en-de/bin", "run"], "should hold one of bpe.codes and spm.model"),
     ],
 )
 def test_evaluate_says_what_is_missing(place: Path, arguments: list[str], complaint: str) -> None:

@@ -23,11 +23,12 @@ def train_all(tmp_path: Path, training: str, runs: str) -> subprocess.CompletedP
     stub.write_text(f"#!/bin/sh\n{training}\n", encoding="utf-8")
     stub.chmod(0o755)
     (tmp_path / "data" / "preprocess.log").touch()
-    script = f"set -euo pipefail; . '{ROOT}/scripts/side-by-side.sh'; train_all data {runs}"
+    script = f"set -euo pipefail; . '{ROOT}/scripts/side-by-side.sh'; train_all {runs}"
     environment = {
         **os.environ,
         "PATH": f"{stub.parent}{os.pathsep}{os.environ['PATH']}",
         "CHECKPOINTS": "my runs",
+        "BIN": "data",
         "SIZE": "tiny",
         "JOBS": "2",
         "STATUS_SECONDS": "0.5",

@@ -1,0 +1,123 @@
+"""How sure the differences are: a paired bootstrap test of each result against the baseline.
+
+    python -m diet_mt.cli.significance results/*.jsonl --references data/multi30k.en-de/raw/test.de
+
+SacreBLEU's own test, BLEU, 1,000 resamples of the test set. The other side is the baseline's
+result of the same group and seed, or of its first seed. Beside each ``CORPUS.jsonl`` the outcome is
+kept in ``significance/CORPUS.jsonl``, where the leaderboard finds it; pairs already there are not
+computed again. References are not kept with the results; a row finds its own by checksum.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from sacrebleu.metrics import BLEU
+from sacrebleu.significance import PairedTest
+
+from ..data.corpus import run
+from ..errors import UserError
+from ..leaderboard.groups import BASELINE, group
+from ..leaderboard.significance import (
+    Comparison,
+    comparison_of,
+    file_beside,
+    key_of,
+    read_comparisons,
+    write_comparisons,
+)
+from ..records import Result, read_results
+from .rescore import kept_hypotheses, parser_with_references, read_references
+
+RESAMPLES = 1000
+
+Pair = tuple[Result, Result]  # a system's, the baseline's
+
+
+def pairs_of(results: Sequence[Result]) -> list[Pair]:
+    """Every result that has a baseline to compare with, and that."""
+    return [
+        (result, other)
+        for each in group(results)
+        for result in each.results
+        if (other := each.partner(result)) is not None
+    ]
+
+
+def compare(
+    system: Sequence[str], baseline: Sequence[str], references: Sequence[str]
+) -> tuple[float, float, str]:
+    """BLEU of ``system`` above that of ``baseline``, the p-value, and the test's signature."""
+    test = PairedTest(
+        [("baseline", baseline), ("system", system)],
+        {"BLEU": BLEU(references=[references])},
+        references=None,
+        test_type="bs",
+        n_samples=RESAMPLES,
+    )
+    signatures, scores = test()
+    first, second = cast("list[Any]", scores["BLEU"])  # the names are another list
+    # Where no resample differs SacreBLEU counts none against chance, and would call equal systems
+    # significantly different.
+    p_value = 1.0 if list(system) == list(baseline) else float(second.p_value)
+    return second.score - first.score, p_value, str(signatures["BLEU"])
+
+
+def _compared(folder: Path, pair: Pair, references: Sequence[str]) -> Comparison:
+    result, other = pair
+    for each in pair:
+        if each.sentences != len(references):
+            raise UserError(f"{each.hypotheses}: not {len(references)} lines; evaluate again")
+    difference, p_value, signature = compare(
+        kept_hypotheses(folder, result), kept_hypotheses(folder, other), references
+    )
+    return comparison_of(*pair, bleu_difference=difference, p_value=p_value, signature=signature)
+
+
+def complete(path: Path, references: Mapping[str, Sequence[str]]) -> None:
+    """Writes the comparisons of one file of results, and a line for each on stdout.
+
+    Raises UserError before anything is computed if references are missing.
+    """
+    file = file_beside(path)
+    kept = read_comparisons(file)
+    pairs = pairs_of(read_results(path))
+    if not pairs:
+        print(f"{path}\tnothing to compare: that needs {BASELINE} and another system")
+        return
+    for result, other in pairs:
+        if key_of(result, other) not in kept and result.references_sha256 not in references:
+            raise UserError(f"none of the references are those of {result.test_set}")
+    found = []
+    for result, other in pairs:
+        known = kept.get(key_of(result, other))
+        comparison = known or _compared(
+            path.parent, (result, other), references[result.references_sha256]
+        )
+        found.append(comparison)
+        print(
+            f"{path}\t{result.system}\tseed {result.seed}\t{comparison.bleu_difference:+.2f} BLEU"
+            f"\tp {comparison.p_value:.3f}{' (kept)' if known else ''}",
+            flush=True,
+        )
+    write_comparisons(file, found)
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = parser_with_references("significance", __doc__).parse_args(argv)
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)
+
+    def body() -> None:
+        references = read_references(args.references)
+        for path in args.results:
+            complete(path, references)
+
+    return run(body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+"""The commands behind a group, each once."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from .groups import Group, Line
+
+
+def commands(group: Group) -> list[str]:
+    """Trainings, then evaluations, with SEED and CHECKPOINTS for what differs between seeds."""
+    train = {general(result.train_command): None for result in group.results}
+    generate = {general(result.generate_command): None for result in group.results}
+    return [command for command in [*train, *generate] if command]
+
+
+def trained_differently(line: Line) -> bool:
+    """Whether the seeds of a line differ in more than the seed."""
+    return len({general(result.train_command) for result in line.results}) > 1
+
+
+def general(command: str) -> str:
+    """``command`` whatever the seed."""
+    words = shlex.split(command)
+    for place in range(1, len(words)):
+        option, value = words[place - 1], words[place]
+        if option == "--seed":
+            words[place] = "SEED"
+        elif option == "--save-dir":
+            words[place] = "CHECKPOINTS"
+        elif option == "--path":
+            words[place] = f"CHECKPOINTS/{Path(value).name}"
+    return shlex.join(words)

@@ -1,0 +1,60 @@
+"""What has to be said under a table: how to read it, and with what its scores were computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .commands import trained_differently
+from .groups import BASELINE
+from .published import source
+from .standings import Section
+
+HOW_TO_TEST = "python -m diet_mt.cli.significance RESULTS.jsonl --references FILE"
+
+
+def legend(sections: Iterable[Section]) -> list[str]:
+    """One sentence for each thing that a reader of these tables needs to know."""
+    sections = list(sections)
+    standings = [standing for section in sections for standing in section.standings]
+    lines = [standing.line for standing in standings if standing.line]
+    found = []
+    if any(len(line.results) > 1 for line in lines):
+        found.append("BLEU, chrF and the differences are means over the seeds.")
+    if any(line.half_width is not None for line in lines):
+        found.append(
+            "±: half of the 95 % interval of BLEU, from SacreBLEU's bootstrap over the sentences "
+            "of the test set, mean of the seeds. It does not cover the choice of the seed."
+        )
+    if any(p is not None for standing in standings for p in standing.p_values):
+        found.append(
+            f"p: paired bootstrap of SacreBLEU against {BASELINE} (same seed, else its first), one "
+            "value for each seed: how often equal systems would differ as much on other sentences."
+        )
+    if any(p is None for standing in standings for p in standing.p_values):
+        found.append(f"Unknown p-values are computed by `{HOW_TO_TEST}`.")
+    if any(standing.published for standing in standings):
+        found.append(f"paper: {source()}.")
+    return found
+
+
+def remarks(section: Section) -> list[str]:
+    """What is particular about one group."""
+    found = []
+    lines = section.group.lines
+    different = [line.name for line in lines if trained_differently(line)]
+    if different:
+        found.append(f"Seeds trained by different commands: {', '.join(different)}.")
+    if any(line.words_per_second is not None for line in lines):
+        places = sorted({f"{r.device}, threads: {r.threads}" for r in section.group.results})
+        found.append(f"words/s: in decoding; {'; '.join(places)}.")
+    return found
+
+
+def signatures(section: Section) -> list[str]:
+    """SacreBLEU's signatures and the versions of the rest."""
+    results = section.group.results
+    return [
+        *sorted({f"BLEU {result.bleu_signature}" for result in results}),
+        *sorted({f"chrF {result.chrf_signature}" for result in results}),
+        *sorted({f"{result.fairseq}, torch {result.torch}" for result in results}),
+    ]

@@ -1,0 +1,150 @@
+"""Columns that every form of the leaderboard has in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ..records import Result
+from .groups import BASELINE, Group
+from .standings import Section, Standing
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is read, and what is sorted by; a cell without a value is sorted last."""
+
+    text: str = ""
+    value: float | str | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """``number``: set flush right; ``falling``: sorting begins with the largest value."""
+
+    title: str
+    cells: tuple[Cell, ...]
+    number: bool = True
+    falling: bool = True
+
+
+Table = list[Column]
+
+
+def rows(table: Table) -> list[tuple[Cell, ...]]:
+    return list(zip(*(column.cells for column in table), strict=True))
+
+
+def _number(value: float | None, form: str) -> Cell:
+    return Cell() if value is None else Cell(format(value, form), value)
+
+
+def standings_table(section: Section) -> Table:
+    """One row for each standing. Columns that nothing is known for are left out."""
+    columns = [
+        Column(title, tuple(make(standing) for standing in section.standings), *how)
+        for title, make, *how in _COLUMNS
+    ]
+    return [column for column in columns if any(cell.text for cell in column.cells)]
+
+
+def _gain(standing: Standing) -> Cell:
+    return _difference(standing.gain)
+
+
+def _difference(value: float | None) -> Cell:
+    """Of the baseline itself a plain 0."""
+    return Cell("0", 0.0) if value == 0 else _number(value, "+.2f")
+
+
+def _p(standing: Standing) -> Cell:
+    """One value for each seed, sorted by the largest."""
+    known = [p for p in standing.p_values if p is not None]
+    if not known:
+        return Cell()
+    return Cell(", ".join(_p_text(p) for p in standing.p_values), max(known))
+
+
+def _p_text(p: float | None) -> str:
+    return "?" if p is None else "<0.001" if p < 0.0005 else f"{p:.3f}"
+
+
+def _published_gain(standing: Standing) -> Cell:
+    return _difference(standing.published.gain if standing.published else None)
+
+
+def _seeds(standing: Standing) -> Cell:
+    results = standing.line.results if standing.line else ()
+    text = ", ".join(f"{result.seed}: {result.bleu:.2f}" for result in results)
+    return Cell(text, float(len(results))) if results else Cell()
+
+
+def _parameters(standing: Standing) -> Cell:
+    if not standing.line:
+        return Cell()
+    counts = sorted({result.parameters for result in standing.line.results})
+    return Cell(", ".join(f"{count:,}" for count in counts), float(counts[-1]))
+
+
+def _speed(standing: Standing) -> Cell:
+    return _number(standing.line.words_per_second if standing.line else None, ",.0f")
+
+
+_COLUMNS: list[tuple[str, Callable[[Standing], Cell], bool, bool]] = [
+    ("system", lambda s: Cell(s.name, s.name), False, False),
+    ("BLEU", lambda s: _number(s.line.bleu if s.line else None, ".2f"), True, True),
+    ("±", lambda s: _number(s.line.half_width if s.line else None, ".2f"), True, True),
+    (f"to {BASELINE}", _gain, True, True),
+    ("p", _p, True, False),
+    ("paper", lambda s: _number(s.published.bleu if s.published else None, ".2f"), True, True),
+    (f"paper, to {BASELINE}", _published_gain, True, True),
+    ("chrF", lambda s: _number(s.line.chrf if s.line else None, ".2f"), True, True),
+    ("BLEU of each seed", _seeds, False, True),
+    ("parameters", _parameters, True, False),
+    ("words/s", _speed, True, True),
+]
+
+
+def evaluations_table(group: Group) -> Table:
+    """One row for each result: what it was trained with and when it was measured."""
+    columns = [
+        Column(title, tuple(make(result) for result in group.results), *how)
+        for title, make, *how in _EVALUATION
+    ]
+    names = [line.name for line in group.lines for _ in line.results]
+    first = Column("system", _texts(names), False, False)
+    return [first, *(column for column in columns if any(cell.text for cell in column.cells))]
+
+
+def _texts(values: Iterable[str]) -> tuple[Cell, ...]:
+    return tuple(Cell(value, value) for value in values)
+
+
+def _word(value: str) -> Cell:
+    return Cell(value, value) if value else Cell()
+
+
+def _count(value: int) -> Cell:
+    """Empty for 0, which stands for what was not measured."""
+    return Cell(f"{value:,}", float(value)) if value else Cell()
+
+
+def _interval(result: Result) -> Cell:
+    if not result.bleu_ci:
+        return Cell()
+    return Cell(f"{result.bleu_mean:.2f} ± {result.bleu_ci:.2f}", result.bleu_mean)
+
+
+_EVALUATION: list[tuple[str, Callable[[Result], Cell], bool, bool]] = [
+    ("seed", lambda r: Cell(str(r.seed), float(r.seed)), True, False),
+    ("BLEU", lambda r: _number(r.bleu, ".2f"), True, True),
+    ("bootstrap", _interval, True, True),
+    ("chrF", lambda r: _number(r.chrf, ".2f"), True, True),
+    ("updates", lambda r: _count(r.updates), True, True),
+    ("target tokens seen", lambda r: _count(r.train_tokens), True, True),
+    ("positions", lambda r: _word(r.positions), False, False),
+    ("checkpoint", lambda r: _word(r.checkpoint_sha256[:8]), False, False),
+    ("trained at", lambda r: _word(r.train_revision), False, False),
+    ("evaluated at", lambda r: _word(r.revision), False, False),
+    ("on", lambda r: _word(r.date), False, True),
+]

@@ -1,0 +1,144 @@
+"""The command: what it reads, where it writes, and that the project's own boards are its work."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from diet_mt.cli import leaderboard
+from diet_mt.leaderboard.significance import file_beside, write_comparisons
+from diet_mt.records import put_result
+
+from ..leaderboard.made_up import comparisons
+from .rows import seeds_of
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+OWN = sorted((ROOT / "results").glob("*.jsonl"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with results, hypotheses and a README; the working directory."""
+    rows = [*seeds_of("sinusoidal", {1: 33.0, 2: 34.0}), *seeds_of("diet_rel", {1: 34.5})]
+    rows += seeds_of("none", {1: 27.0}, direction="de-en")
+    for row in rows:
+        text = f"{row.system} {row.seed}\n"
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        put_result(tmp_path / "results", dataclasses.replace(row, hypotheses_sha256=digest), text)
+    (tmp_path / "README.md").write_text(
+        "before\n<!-- results:begin -->\n<!-- results:end -->\nafter\n", encoding="utf-8"
+    )
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What the command says in its one line of error."""
+    assert leaderboard.main(list(words)) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_without_arguments_all_results_as_text(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert leaderboard.main([]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("toy test, en-de, trained on toy.en-de, size tiny, 2 sentences, ")
+    assert "diet_rel_tiny    34.50" in shown
+    assert "toy test, de-en, " in shown
+
+
+def test_filters(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--direction", "en-de", "--test-set", "toy test", "--system", "diet_rel"]
+    assert leaderboard.main(["results/toy.en-de.jsonl", *words]) == 0
+    shown = capsys.readouterr().out
+    assert "+1.00" in shown
+    assert "sinusoidal_tiny" not in shown
+    assert "de-en" not in shown
+    assert "there is de-en, en-de" in complaint(capsys, "--direction", "cs-en")
+
+
+def test_kept_p_values_are_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = folder / "results" / "toy.en-de.jsonl"
+    found = comparisons(leaderboard.read_results(file))
+    write_comparisons(file_beside(file), found)
+    assert leaderboard.main(["--format", "markdown"]) == 0
+    assert f"| +1.00 | {found[0].p_value:.3f} |" in capsys.readouterr().out
+
+
+def test_the_readme_is_rewritten_and_checked(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "section 'results'" in complaint(capsys, "--readme", "README.md", "--check")
+    assert leaderboard.main(["--readme", "README.md"]) == 0
+    assert "| diet_rel_tiny | 34.50 | +1.00 |" in Path("README.md").read_text(encoding="utf-8")
+    assert leaderboard.main(["--readme", "README.md", "--check"]) == 0
+
+
+def test_a_page_is_written_and_checked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--format", "html", "--out", "pages/board.html")
+    assert "it is not made" in complaint(capsys, *words, "--check")
+    assert leaderboard.main(list(words)) == 0
+    assert Path("pages/board.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert leaderboard.main([*words, "--check"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "what"), [("other\n", "changed since it was scored"), (None, "missing")]
+)
+def test_the_check_looks_at_the_hypotheses(
+    folder: Path, capsys: pytest.CaptureFixture[str], content: str | None, what: str
+) -> None:
+    assert leaderboard.main(["--readme", "README.md"]) == 0
+    file = folder / "results" / "toy.en-de" / "none_tiny.1.hyp.txt"
+    file.unlink()
+    if content is not None:
+        file.write_text(content, encoding="utf-8")
+    found = complaint(capsys, "--readme", "README.md", "--check")
+    assert f"none_tiny.1.hyp.txt: {what}" in found
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["--check"], "--check needs the file to check"),
+        (["--readme", "README.md", "--out", "x"], "--readme takes Markdown and no --out"),
+        (["--readme", "README.md", "--format", "html"], "--readme takes Markdown"),
+        (["gone.jsonl"], "gone.jsonl: cannot be read"),
+        (["empty.jsonl"], "the files hold no results"),
+        (["--readme", "gone.md"], "gone.md: cannot be read"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], what: str
+) -> None:
+    Path("empty.jsonl").write_text("")
+    assert what in complaint(capsys, *words)
+    assert not Path("x").exists()
+
+
+def test_where_there_are_no_results_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "no results/*.jsonl here" in complaint(capsys)
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [("--readme", "README.md"), ("--format", "html", "--out", "results/leaderboard.html")],
+    ids=["README", "page"],
+)
+def test_the_projects_own_boards_are_those_of_its_results(
+    kept: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert OWN
+    monkeypatch.chdir(ROOT)
+    assert leaderboard.main([*kept, "--check"]) == 0

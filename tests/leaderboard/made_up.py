@@ -1,0 +1,90 @@
+"""Results that nobody measured: newstest2018 in four directions, for what a full board looks like.
+
+python -m tests.leaderboard.made_up FOLDER      writes them there, to be looked at
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from diet_mt.leaderboard.groups import group
+from diet_mt.leaderboard.significance import (
+    Comparison,
+    comparison_of,
+    file_beside,
+    write_comparisons,
+)
+from diet_mt.records import Result, write_text
+
+from ..cli.rows import seeds_of
+
+# Direction -> system -> BLEU of each seed.
+TABLE = {
+    "en-de": {
+        "sinusoidal": (38.61, 38.97),
+        "shaw": (39.9,),
+        "diet_rel": (39.21, 39.6, 39.43),
+        "t5": (39.5,),
+    },
+    "de-en": {"sinusoidal": (38.3,), "shaw": (38.71,), "diet_rel": (38.36,), "none": (31.02,)},
+    "en-cs": {"sinusoidal": (18.4, 18.51), "diet_rel": (18.7, 18.44), "diet_abs_lin": (18.1,)},
+    "cs-en": {"sinusoidal": (22.81,), "shaw": (23.7,), "diet_rel": (23.99,), "rotary": (24.02,)},
+}
+
+
+def results() -> list[Result]:
+    """Rows with every field filled, as an evaluation on a GPU would."""
+    found = []
+    for direction, systems in TABLE.items():
+        for system, scores in systems.items():
+            found += seeds_of(
+                system,
+                dict(enumerate(scores, start=1)),
+                size="base",
+                corpus=f"wmt18.{direction}",
+                direction=direction,
+                test_set="newstest2018",
+                sentences=2998,
+                bleu_ci=0.83,
+                length_penalty="gnmt",
+                checkpoint="checkpoint_average.pt",
+                averaged=10,
+                updates=250_000,
+                train_tokens=6_100_000_000,
+                parameters=63_082_496,
+                words_per_second=1834.0,
+                device="cuda NVIDIA H200",
+                references_sha256=direction * 16,
+            )
+    return found
+
+
+def comparisons(rows: list[Result]) -> list[Comparison]:
+    """One for each row but the baseline's and those of one system, which were not compared yet."""
+    pairs = [
+        (row, other) for each in group(rows) for row in each.results if (other := each.partner(row))
+    ]
+    return [
+        comparison_of(
+            row,
+            other,
+            bleu_difference=row.bleu - other.bleu,
+            p_value=round(0.4 / (1 + 10 * abs(row.bleu - other.bleu)) ** 2, 4),
+            signature="nrefs:1|bs:1000|seed:12345|tok:13a|version:2.6.0",
+        )
+        for row, other in pairs
+        if row.system != "shaw"
+    ]
+
+
+def write(folder: Path) -> Path:
+    """The rows and their comparisons; returns the file of the rows."""
+    file = folder / "made-up.jsonl"
+    write_text(file, "".join(row.to_json() + "\n" for row in results()))
+    write_comparisons(file_beside(file), comparisons(results()))
+    return file
+
+
+if __name__ == "__main__":
+    print(write(Path(sys.argv[1])))

@@ -1,0 +1,46 @@
+"""Under a table stands what a reader needs, and nothing about what is not there."""
+
+from __future__ import annotations
+
+from diet_mt.leaderboard.groups import group
+from diet_mt.leaderboard.notes import HOW_TO_TEST, legend, remarks, signatures
+from diet_mt.leaderboard.standings import Section, section_of
+
+from ..cli.rows import row, seeds_of
+
+
+def test_old_rows_need_few_words(plain: Section) -> None:
+    assert remarks(plain) == []
+    assert legend([plain]) == [
+        "BLEU, chrF and the differences are means over the seeds.",
+        f"Unknown p-values are computed by `{HOW_TO_TEST}`.",
+    ]
+
+
+def test_everything_is_explained(full: list[Section]) -> None:
+    starts = ["BLEU, chrF", "±: half", "p: paired", "Unknown p", "paper: Chen"]
+    for note, start in zip(legend(full), starts, strict=True):
+        assert note.startswith(start)
+    assert remarks(full[0]) == ["words/s: in decoding; cuda NVIDIA H200, threads: 1."]
+
+
+def test_only_what_was_not_tested_is_asked_for(full: list[Section]) -> None:
+    german, czech = legend(full[:1]), legend(full[2:3])  # Shaw's was not compared in German
+    assert any(HOW_TO_TEST in note for note in german)
+    assert not any(HOW_TO_TEST in note for note in czech)
+
+
+def test_seeds_of_different_trainings_are_named() -> None:
+    first, second = seeds_of("diet_rel", {1: 30.0, 2: 31.0})
+    longer = row(**{**vars(second), "train_command": second.train_command + " --max-epoch 99"})
+    (found,) = group([first, longer])
+    notes = remarks(section_of(found, {}))
+    assert notes == ["Seeds trained by different commands: diet_rel_tiny."]
+
+
+def test_scores_come_with_their_signatures(plain: Section) -> None:
+    assert signatures(plain) == [
+        "BLEU nrefs:1|tok:13a|version:2.6.0",
+        "chrF nrefs:1|nc:6|version:2.6.0",
+        "fairseq-fixed 0.12.3.1, torch 2.13.0",
+    ]

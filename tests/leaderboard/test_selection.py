@@ -1,0 +1,70 @@
+"""What was asked for is what is left, and what there is not is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from diet_mt.errors import UserError
+from diet_mt.leaderboard.groups import Group, group
+from diet_mt.leaderboard.selection import select
+
+from ..cli.rows import seeds_of
+
+
+@pytest.fixture
+def groups() -> list[Group]:
+    return group(
+        [
+            *seeds_of("sinusoidal", {1: 30.0}),
+            *seeds_of("shaw", {1: 31.0}),
+            *seeds_of("diet_rel", {1: 32.0}, direction="de-en"),
+            *seeds_of("diet_rel", {1: 33.0}, test_set="another"),
+        ]
+    )
+
+
+def headings(groups: list[Group]) -> list[str]:
+    return [each.conditions.heading for each in groups]
+
+
+def test_nothing_asked_is_everything(groups: list[Group]) -> None:
+    assert select(groups) == groups
+
+
+def test_each_filter(groups: list[Group]) -> None:
+    assert headings(select(groups, directions=["de-en"])) == ["toy test, de-en"]
+    assert headings(select(groups, test_sets=["another", "toy test"])) == headings(groups)
+    assert headings(select(groups, systems=["diet_rel"])) == ["toy test, de-en", "another, en-de"]
+    both = select(groups, directions=["en-de"], systems=["diet_rel"])
+    assert headings(both) == ["another, en-de"]
+
+
+def test_the_baseline_is_compared_with_where_it_is_not_shown(groups: list[Group]) -> None:
+    (found,) = select(groups, systems=["shaw"])
+    assert [line.system for line in found.lines] == ["shaw"]
+    assert found.gain(found.lines[0]) == 1.0
+    assert found.partner(found.results[0]) is not None
+
+
+@pytest.mark.parametrize(
+    ("asked", "complaint"),
+    [
+        ({"directions": ["en-fr"]}, "no result with direction 'en-fr'; there is de-en, en-de"),
+        ({"test_sets": ["x"]}, "no result with test set 'x'; there is another, toy test"),
+        (
+            {"systems": ["shaw", "t5"]},
+            "no result with system 't5'; there is diet_rel, shaw, sinusoidal",
+        ),
+        (
+            {"directions": ["de-en"], "systems": ["shaw"]},
+            "no result with direction de-en, system shaw at once; there is toy test, en-de: shaw, "
+            "sinusoidal; toy test, de-en: diet_rel; another, en-de: diet_rel",
+        ),
+    ],
+)
+def test_what_there_is_not_is_said(
+    groups: list[Group], asked: dict[str, list[str]], complaint: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        select(groups, **asked)
+    assert str(caught.value) == complaint

@@ -1,0 +1,84 @@
+"""p-values are kept with what they belong to, and never speak for anything else."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from diet_mt.errors import UserError
+from diet_mt.leaderboard.significance import (
+    Comparison,
+    file_beside,
+    p_value,
+    read_comparisons,
+    write_comparisons,
+)
+
+from ..cli.rows import row, seeds_of
+from .made_up import comparisons
+
+(BASELINE,) = seeds_of("sinusoidal", {1: 30.0})
+(SYSTEM,) = seeds_of("diet_rel", {1: 31.0})
+
+
+@pytest.fixture
+def kept() -> Comparison:
+    (comparison,) = comparisons([BASELINE, SYSTEM])
+    return comparison
+
+
+def test_what_was_written_is_read(tmp_path: Path, kept: Comparison) -> None:
+    file = tmp_path / "new" / "x.jsonl"
+    other = dataclasses.replace(kept, seed=2, hypotheses_sha256="0" * 64, test_set="a\u2028b")
+    write_comparisons(file, [kept, other])
+    assert read_comparisons(file) == {kept.key: kept, other.key: other}
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_no_file_is_no_comparisons(tmp_path: Path) -> None:
+    assert read_comparisons(tmp_path / "x.jsonl") == {}
+
+
+def test_the_file_lies_beside_the_results() -> None:
+    assert file_beside(Path("results/news.jsonl")) == Path("results/significance/news.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("side", "name"),
+    [(0, "hypotheses_sha256"), (1, "hypotheses_sha256"), (0, "references_sha256")],
+)
+def test_a_stale_comparison_is_ignored(kept: Comparison, side: int, name: str) -> None:
+    known, pair = {kept.key: kept}, [SYSTEM, BASELINE]
+    assert p_value(known, *pair) == kept.p_value
+    pair[side] = dataclasses.replace(pair[side], **{name: "0" * 64})
+    assert p_value(known, *pair) is None
+
+
+def test_without_a_partner_there_is_none(kept: Comparison) -> None:
+    assert p_value({kept.key: kept}, row(), None) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("{", "Expecting"),
+        ("[]", "must be a mapping"),
+        ("{}", "missing 12 required"),
+        ('{"p": 1}', "unexpected keyword argument 'p'"),
+        ("@p_value=1.5", "p_value 1.5 is not between 0 and 1"),
+        ("@p_value='0.1'", "not supported between"),
+    ],
+)
+def test_a_bad_line_is_refused(tmp_path: Path, kept: Comparison, line: str, complaint: str) -> None:
+    file = tmp_path / "x.jsonl"
+    write_comparisons(file, [kept])
+    good = file.read_text(encoding="utf-8")
+    if line.startswith("@"):
+        value = line.partition("=")[2].replace("'", '"')
+        line = good.replace(f'"p_value": {kept.p_value}', f'"p_value": {value}').strip()
+    file.write_text(good + line + "\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"x\.jsonl: holds no comparisons \(.*delete it") as caught:
+        read_comparisons(file)
+    assert complaint in str(caught.value)

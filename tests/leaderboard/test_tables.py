@@ -1,0 +1,97 @@
+"""The columns that all forms share: what is read in a cell, and what it is sorted by."""
+
+from __future__ import annotations
+
+from diet_mt.leaderboard.groups import group
+from diet_mt.leaderboard.standings import Section, section_of
+from diet_mt.leaderboard.tables import Cell, Table, evaluations_table, rows, standings_table
+
+from ..cli.rows import seeds_of
+
+
+def cells(table: Table, row: int) -> dict[str, Cell]:
+    return {column.title: column.cells[row] for column in table}
+
+
+def texts(table: Table, row: int) -> dict[str, str]:
+    return {title: cell.text for title, cell in cells(table, row).items()}
+
+
+def test_old_rows_have_no_empty_columns(plain: Section) -> None:
+    table = standings_table(plain)
+    assert texts(table, 0) == {
+        "system": "diet_rel_tiny",
+        "BLEU": "34.75",
+        "to sinusoidal": "+1.25",
+        "chrF": "55.50",
+        "BLEU of each seed": "1: 34.00, 2: 35.50",
+        "parameters": "1,234,567",
+    }
+    assert [row[2].text for row in rows(table)] == ["+1.25", "0", "-6.50"]
+
+
+def test_all_that_can_be_known(full: list[Section]) -> None:
+    german = standings_table(full[0])
+    assert texts(german, 2) == {
+        "system": "diet_rel_base",
+        "BLEU": "39.41",
+        "±": "0.83",
+        "to sinusoidal": "+0.62",
+        "p": "0.008, 0.007, 0.005",
+        "paper": "39.47",
+        "paper, to sinusoidal": "+0.47",
+        "chrF": "55.50",
+        "BLEU of each seed": "1: 39.21, 2: 39.60, 3: 39.43",
+        "parameters": "63,082,496",
+        "words/s": "1,834",
+    }
+    assert cells(german, 2)["p"].value == max(full[0].standings[2].p_values)  # type: ignore[type-var]
+    assert cells(german, 2)["parameters"].value == 63_082_496
+
+
+def test_a_system_that_only_the_paper_has_stands_last(full: list[Section]) -> None:
+    czech = standings_table(full[2])
+    assert texts(czech, -1)["system"] == "shaw (not measured)"
+    assert texts(czech, -1)["paper"] == "18.74"
+    assert cells(czech, -1)["BLEU"] == Cell("", None)
+
+
+def test_a_filter_leaves_the_paper_out_too(full: list[Section]) -> None:
+    section = section_of(full[2].group, {}, ["diet_rel"])
+    assert "shaw (not measured)" not in [standing.name for standing in section.standings]
+
+
+def test_numbers_are_sorted_from_the_best(full: list[Section]) -> None:
+    columns = {column.title: column for column in standings_table(full[0])}
+    assert columns["BLEU"].falling
+    assert not columns["p"].falling
+    assert not columns["system"].falling
+    assert [title for title, column in columns.items() if not column.number] == [
+        "system",
+        "BLEU of each seed",
+    ]
+
+
+def test_every_evaluation(full: list[Section], plain: Section) -> None:
+    assert texts(evaluations_table(full[0].group), 3) == {
+        "system": "diet_rel_base",
+        "seed": "2",
+        "BLEU": "39.60",
+        "bootstrap": "39.60 ± 0.83",
+        "chrF": "55.50",
+        "updates": "250,000",
+        "target tokens seen": "6,100,000,000",
+        "positions": "diet-rel",
+        "checkpoint": "cccccccc",
+        "evaluated at": "v0-1-gabc",
+        "on": "2026-01-02",
+    }
+    assert "bootstrap" not in texts(evaluations_table(plain.group), 0)
+
+
+def test_a_very_small_p_value_is_not_zero() -> None:
+    (found,) = group([*seeds_of("sinusoidal", {1: 30.0}), *seeds_of("diet_rel", {1: 40.0})])
+    section = section_of(found, {})
+    standing = section.standings[0]
+    shown = Section(found, (type(standing)(standing.name, standing.line, 10.0, (0.0001, None)),))
+    assert texts(standings_table(shown), 0)["p"] == "<0.001, ?"
