@@ -23,13 +23,17 @@ setup(
     ],
     python_requires=">=3.10",
     packages=find_packages(include=["diet_mt", "diet_mt.*"]),
-    package_data={"diet_mt": ["py.typed"]},
+    package_data={
+        "diet_mt": ["py.typed"],
+        "diet_mt.leaderboard": ["page.css", "page.js", "published.json"],
+    },
     zip_safe=False,
     # torch: its safe loader is the default from 2.6 on, and checkpoints are read with nothing else.
     install_requires=[
         "numpy",
         "sacrebleu>=2.0",
         "sacremoses",
+        "sentencepiece",
         "subword-nmt",
         "torch>=2.6",
     ],
@@ -39,11 +43,13 @@ setup(
     # with fairseq in the list above a plain `pip install .` would fetch torchaudio, and with it
     # perhaps another torch.
     extras_require={
+        # Which language a line is in, for the cleaning of corpora. It asks for numpy >= 2, which
+        # stock fairseq does not run with; it works with older ones, too.
+        "cleaning": ["py3langid"],
         "fairseq": [
             'fairseq-fixed==0.12.3.1; python_version >= "3.11"',
             'fairseq==0.12.2; python_version < "3.11"',
         ],
     },
-    # One line for each command: "diet-mt-NAME = diet_mt.cli.NAME:main".
-    entry_points={"console_scripts": []},
+    entry_points={"console_scripts": ["diet-leaderboard = diet_mt.cli.leaderboard:main"]},
 )

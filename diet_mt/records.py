@@ -61,6 +61,12 @@ class Result:
     hypotheses_sha256: str
     references_sha256: str
     train_revision: str = ""  # git describe, of the training's beginning
+    bleu_mean: float = 0.0  # of SacreBLEU's bootstrap resamples of the test set
+    bleu_ci: float = 0.0  # half of their 95% interval: bleu_mean - bleu_ci to bleu_mean + bleu_ci
+    length_penalty: str = "fairseq"  # length^lenpen; or "gnmt": ((5 + length) / 6)^lenpen
+    averaged: int = 1  # checkpoints whose weights were averaged
+    train_tokens: int = 0  # target subwords, with end marks, that the updates saw
+    words_per_second: float = 0.0  # of detokenized text, decoding alone
 
     def to_json(self) -> str:
         """One line, without its end."""

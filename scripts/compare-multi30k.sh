@@ -5,7 +5,7 @@
 #   scripts/compare-multi30k.sh                                   English to German, all encodings
 #   scripts/compare-multi30k.sh cs-en                             Czech to English, the main five
 #   RUNS="learned:2 learned:3" scripts/compare-multi30k.sh        more seeds, of one system
-#   python -m diet_mt.cli.table results/*.jsonl --readme README.md       then rewrites the README
+#   python -m diet_mt.cli.leaderboard --readme README.md          then rewrites the README
 #
 # The recipe is that of scripts/train.sh. Time: half an hour for every two trainings on two cores,
 # four and a half hours in all for en-de. Disk: 60 MB for a training. Run again, it continues where
@@ -32,7 +32,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 read -r -a runs <<<"$RUNS"
 OUT=$DATA bash data-prep/prepare-multi30k.sh "$PAIR"
-train_all "$DATA/bin" "${runs[@]}"
-evaluate_all "$DATA/bin" "${runs[@]}"
-PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" "$PYTHON" -m diet_mt.cli.table --plain \
+BIN=$DATA/bin
+train_all "${runs[@]}"
+evaluate_all "${runs[@]}"
+PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" "$PYTHON" -m diet_mt.cli.leaderboard \
   "$RESULTS/$(basename "$DATA").jsonl"

@@ -43,11 +43,12 @@ read -r -a runs <<<"$RUNS"
 
 say "== 1/4 corpus: $data"
 OUT=$data bash "$recipe"
+BIN=$data/bin
 say "== 2/4 training: $RUNS (name:seed), $JOBS at a time"
-train_all "$data/bin" "${runs[@]}"
+train_all "${runs[@]}"
 say "== 3/4 translating and scoring the test set"
 # evaluate.sh has its own batches: decoding is not part of the recipe.
-MAX_TOKENS=4096 evaluate_all "$data/bin" "${runs[@]}"
+MAX_TOKENS=4096 evaluate_all "${runs[@]}"
 say "== 4/4 results, after $((SECONDS / 60)) min $((SECONDS % 60)) s"
-PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" "$PYTHON" -m diet_mt.cli.table --plain \
+PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" "$PYTHON" -m diet_mt.cli.leaderboard \
   "$RESULTS/$(basename "$data").jsonl"

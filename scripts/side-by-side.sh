@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # What the comparisons share: several trainings at a time, with a word on each of them every few
 # seconds, then their evaluation. Sourced, not run, after the settings:
-#   CHECKPOINTS  folder for the trainings, one folder NAME.SEED each
-#   SIZE         of the architectures: tiny, base, big
+#   CHECKPOINTS  folder for the trainings, one folder NAME.SEED for each run NAME:SEED
 #   JOBS         trainings and evaluations at a time, with one thread each
-#   RUNS         list of NAME:SEED, as in: diet_rel:1 sinusoidal:1
+#   BIN, SIZE    data and size of the architectures, for train_one and evaluate_one as they stand
+#                here; a script may define both anew
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 STATUS_SECONDS=${STATUS_SECONDS:-20}
@@ -39,19 +39,33 @@ watch() {
   done
 }
 
-# train_all BIN RUN...
-train_all() {
-  local bin=$1 watcher run folder arguments=()
+# train_one RUN: one training, in folder_of RUN; done again, it continues.
+train_one() { "$HERE/train.sh" "$BIN" "${1%:*}_$SIZE" "${1#*:}" "$(folder_of "$1")"; }
+
+# evaluate_one RUN: results go to RESULTS, under the name TEST_SET.
+evaluate_one() { "$HERE/evaluate.sh" "$BIN" "$(folder_of "$1")"; }
+
+# side_by_side FUNCTION RUN...: calls the function for each run, JOBS at a time.
+side_by_side() {
+  local function=$1
   shift
-  for run; do
-    arguments+=("$bin" "${run%:*}_$SIZE" "${run#*:}" "$(folder_of "$run")")
-  done
+  # They are called in shells of their own.
+  export HERE CHECKPOINTS BIN=${BIN:-} SIZE=${SIZE:-}
+  export -f folder_of train_one evaluate_one
+  # shellcheck disable=SC2016  # for that shell to expand
+  printf '%s\0' "$@" |
+    xargs -0 -n 1 -P "$JOBS" bash -c 'set -euo pipefail; "$0" "$1"' "$function"
+}
+
+# train_all RUN...
+train_all() {
+  local watcher run folder
   watch "$@" &
   watcher=$!
   # shellcheck disable=SC2064  # the process of now
   trap "kill $watcher 2>/dev/null || true" EXIT
   # What a training prints stands in its train.log.
-  printf '%s\0' "${arguments[@]}" | xargs -0 -n 4 -P "$JOBS" "$HERE/train.sh" >/dev/null || true
+  side_by_side train_one "$@" >/dev/null || true
   kill "$watcher" 2>/dev/null || true
   wait "$watcher" 2>/dev/null || true
   trap - EXIT
@@ -62,11 +76,5 @@ train_all() {
   done
 }
 
-# evaluate_all BIN RUN...: results go to RESULTS, under the name TEST_SET.
-evaluate_all() {
-  local bin=$1 run arguments=()
-  shift
-  for run; do arguments+=("$bin" "$(folder_of "$run")"); done
-  printf '%s\0' "${arguments[@]}" | xargs -0 -n 2 -P "$JOBS" "$HERE/evaluate.sh" >&2 ||
-    die "an evaluation failed, see above"
-}
+# evaluate_all RUN...
+evaluate_all() { side_by_side evaluate_one "$@" >&2 || die "an evaluation failed, see above"; }

@@ -42,6 +42,8 @@ set_up() {
   # The pins start with pip itself: the one that reads the rest must be old enough (see the file).
   pip install "$(grep '^pip==' requirements/stock.txt)"
   pip install --requirement requirements/stock.txt
+  # It asks for numpy >= 2, which stock fairseq does not run with, and runs with older ones.
+  pip install --no-deps py3langid==0.4.0
   say "== 2/3 stock fairseq 0.12.2, built from its source archive (half a minute)"
   PIP_CONSTRAINT=requirements/stock-build.txt pip install --no-deps fairseq==0.12.2
   "$VENV_STOCK/bin/python" -c 'from fairseq.data import data_utils_fast, token_block_utils_fast'

@@ -7,40 +7,81 @@
 # BIN: folder made by fairseq-preprocess; ARCH: <encoding>_<size>. Trains with a joined dictionary and
 # shared embeddings and keeps checkpoint_best.pt (validation loss) and checkpoint_last.pt. Run again,
 # it continues from the last one; a finished training is left alone, and one begun with another
-# command is refused. On Multi30k and two processor cores a tiny model takes about 32 minutes with
-# one thread, two of them side by side.
+# command is refused. DRY_RUN=1 prints the command and does nothing. On Multi30k and two processor
+# cores a tiny model takes about 32 minutes with one thread, two of them side by side.
 set -euo pipefail
 
 # Settings: the defaults are the recipe of the Multi30k comparison.
 MAX_EPOCH=${MAX_EPOCH:-15}
+MAX_UPDATE=${MAX_UPDATE:-}         # updates; given, it ends the training in the place of MAX_EPOCH
 MAX_TOKENS=${MAX_TOKENS:-4096}     # tokens in a batch, of the longer side
+UPDATE_FREQ=${UPDATE_FREQ:-}       # batches of each process in one update
 LR=${LR:-0.005}                    # peak, after
 WARMUP=${WARMUP:-1000}             # updates
+ADAM_BETAS="${ADAM_BETAS:-(0.9, 0.98)}"
+ADAM_EPS=${ADAM_EPS:-}
+CLIP_NORM=${CLIP_NORM:-}           # of the gradient; 0: as long as it is
 DROPOUT=${DROPOUT:-0.3}
+ATTENTION_DROPOUT=${ATTENTION_DROPOUT:-}
+ACTIVATION_DROPOUT=${ACTIVATION_DROPOUT:-}
 LABEL_SMOOTHING=${LABEL_SMOOTHING:-0.1}
+PRECISION=${PRECISION:-fp32}       # or fp16, bf16
 LOG_INTERVAL=${LOG_INTERVAL:-50}   # updates
+SAVE_EVERY=${SAVE_EVERY:-}         # updates; given, validates and saves then and not after each epoch,
+KEEP=${KEEP:-1}                    # and keeps so many of those checkpoints
+SOURCE_LANG=${SOURCE_LANG:-}         # default: as the names of the data say
+TARGET_LANG=${TARGET_LANG:-}
+PROCESSES=${PROCESSES:-}           # of the whole training; default: one for each GPU of this machine
+LAUNCH=${LAUNCH:-}                 # options that say where to run, not what: they are not kept
+NODE_RANK=${NODE_RANK:-0}          # of this machine; the first one keeps the books
+DRY_RUN=${DRY_RUN:-}
 
 # shellcheck source=scripts/messages.sh
 . "$(dirname "${BASH_SOURCE[0]}")/messages.sh"
+# shellcheck source=scripts/corpus.sh
+. "$(dirname "${BASH_SOURCE[0]}")/corpus.sh"
 
 [ $# -ge 4 ] || die "usage: $0 BIN ARCH SEED SAVE_DIR [fairseq-train options]"
 bin=$1 arch=$2 seed=$3 save=$4
 shift 4
-[ -f "$bin/preprocess.log" ] || die "$bin holds no data made by fairseq-preprocess"
+need_bin "$bin"
 root=$(cd "$(dirname "$0")/.." && pwd)
 
+if [ -n "$MAX_UPDATE" ]; then until=(--max-update "$MAX_UPDATE"); else until=(--max-epoch "$MAX_EPOCH"); fi
+case $PRECISION in
+  fp32) precision=() ;;
+  fp16 | bf16) precision=("--$PRECISION") ;;
+  *) die "PRECISION '$PRECISION': choose fp32, fp16 or bf16" ;;
+esac
+intervals=()
+if [ -n "$SAVE_EVERY" ]; then
+  intervals=(--save-interval-updates "$SAVE_EVERY" --validate-interval-updates "$SAVE_EVERY"
+    --keep-interval-updates "$KEEP" --save-interval 1000000 --validate-interval 1000000)
+fi
 # Multiple 1: one distribution of fairseq drops the last sentences otherwise.
 command=(
   fairseq-train "$bin" --user-dir "$root/diet_mt" --arch "$arch" --share-all-embeddings
-  --optimizer adam --adam-betas "(0.9, 0.98)"
+  --optimizer adam --adam-betas "$ADAM_BETAS"
   --lr "$LR" --lr-scheduler inverse_sqrt --warmup-updates "$WARMUP"
   --dropout "$DROPOUT" --criterion label_smoothed_cross_entropy --label-smoothing "$LABEL_SMOOTHING"
-  --max-tokens "$MAX_TOKENS" --max-epoch "$MAX_EPOCH" --required-batch-size-multiple 1
+  --max-tokens "$MAX_TOKENS" "${until[@]}" --required-batch-size-multiple 1
   --seed "$seed" --save-dir "$save" --no-epoch-checkpoints
   --log-format simple --log-interval "$LOG_INTERVAL"
+  ${SOURCE_LANG:+--source-lang "$SOURCE_LANG"} ${TARGET_LANG:+--target-lang "$TARGET_LANG"}
+  ${UPDATE_FREQ:+--update-freq "$UPDATE_FREQ"} ${ADAM_EPS:+--adam-eps "$ADAM_EPS"}
+  ${CLIP_NORM:+--clip-norm "$CLIP_NORM"}
+  ${ATTENTION_DROPOUT:+--attention-dropout "$ATTENTION_DROPOUT"}
+  ${ACTIVATION_DROPOUT:+--activation-dropout "$ACTIVATION_DROPOUT"}
+  ${PROCESSES:+--distributed-world-size "$PROCESSES"}
+  "${precision[@]}" "${intervals[@]}"
   "$@"
 )
+read -r -a launch <<<"$LAUNCH"
 now=$(printf '%q ' "${command[@]}")
+if [ -n "$DRY_RUN" ]; then
+  printf '%s\n' "$now${launch[*]}"
+  exit 0
+fi
 # The checkout itself may have moved.
 without_checkout() { sed 's/--user-dir [^ ]*//'; }
 if [ -f "$save/command" ] &&
@@ -52,8 +93,11 @@ if [ -f "$save/done" ]; then
   exit 0
 fi
 mkdir -p "$save"
+if [ "$NODE_RANK" != 0 ]; then
+  exec "${command[@]}" "${launch[@]}" >>"$save/train.$NODE_RANK.log" 2>&1
+fi
 printf '%s' "$now" >"$save/command"
 [ -f "$save/revision" ] ||
   git -C "$root" describe --always --dirty >"$save/revision" 2>/dev/null || true
-"${command[@]}" 2>&1 | tee -a "$save/train.log"
+"${command[@]}" "${launch[@]}" 2>&1 | tee -a "$save/train.log"
 touch "$save/done"

@@ -73,7 +73,7 @@ OPTIONS = {
     "odd buckets": Case("t5", ("--position-buckets", 9), ("--position-buckets 9: must be even",)),
     "no mixed keys": Case("linformer", ("--linformer-k", 0), ("--linformer-k 0: must be at",)),
     "no room for words": Case(
-        "concat", ("--position-rank", 32), ("--position-rank 32", "no room for the words", "32")
+        "concat", ("--position-rank", 32), ("width 32 (--position-rank)", "no room for the words")
     ),
     "odd heads": Case(
         "rotary",

@@ -14,6 +14,8 @@ from .runner import PLUGIN, ROOT, run_installed, run_python
 from .transcript import texts
 from .workshop import BATCHES, SEARCH, Workshop
 
+# What is no code, but needed: styles and scripts of pages, data, a mark for type checkers.
+SHIPPED = (".py", ".css", ".js", ".json", ".typed")
 NEEDED = ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "diet_mt")
 
 
@@ -47,7 +49,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_module_is_installed(installed: Path) -> None:
     def contents(folder: Path) -> set[str]:
-        kept = [path for path in folder.rglob("*") if path.suffix in (".py", ".typed")]
+        kept = [path for path in folder.rglob("*") if path.suffix in SHIPPED]
         return {str(path.relative_to(folder)) for path in kept}
 
     assert contents(installed) == contents(PLUGIN)

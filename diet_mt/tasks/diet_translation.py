@@ -1,0 +1,70 @@
+"""The task ``diet_translation``: fairseq's translation, with a choice of length penalty."""
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, Optional
+
+from fairseq.tasks import register_task
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+
+from ..errors import UserError
+from ._length_penalty import GnmtGenerator, GnmtGeneratorWithAlignment
+
+LENGTH_PENALTIES = ("fairseq", "gnmt")
+
+
+@dataclass
+class DietTranslationConfig(TranslationConfig):
+    """fairseq's options of a translation task, and ours."""
+
+    length_penalty: str = field(
+        default="fairseq",
+        metadata={
+            "help": "divide scores by length^lenpen (fairseq) or ((5 + length) / 6)^lenpen (gnmt), "
+            "in decoding and in --eval-bleu"
+        },
+    )
+
+
+@register_task("diet_translation", dataclass=DietTranslationConfig)
+class DietTranslationTask(TranslationTask):
+    """Trains and decodes as ``translation`` does; their checkpoints serve each other.
+
+    Raises:
+        UserError: there is no such length penalty.
+    """
+
+    def __init__(self, cfg: DietTranslationConfig, src_dict: Any, tgt_dict: Any) -> None:
+        if cfg.length_penalty not in LENGTH_PENALTIES:
+            raise UserError(
+                f"--length-penalty {cfg.length_penalty}: choose from {', '.join(LENGTH_PENALTIES)}"
+            )
+        super().__init__(cfg, src_dict, tgt_dict)
+
+    def build_generator(
+        self,
+        models: Any,
+        args: Any,
+        seq_gen_cls: Optional[type] = None,
+        extra_gen_cls_kwargs: Optional[Dict[str, Any]] = None,
+        **more: Any,
+    ) -> Any:
+        """fairseq's generator for the options of a search, with the task's length penalty.
+
+        Raises:
+            UserError: what the options ask for does not take this length penalty.
+        """
+        extra = dict(extra_gen_cls_kwargs or {})
+        if self.cfg.length_penalty != "fairseq":
+            if seq_gen_cls is not None:
+                raise UserError(f"--length-penalty gnmt is not for {seq_gen_cls.__name__}")
+            if getattr(args, "score_reference", False):
+                raise UserError(
+                    "--score-reference takes no length penalty; leave --length-penalty gnmt out"
+                )
+            seq_gen_cls = GnmtGenerator
+            if getattr(args, "print_alignment", None):
+                seq_gen_cls = GnmtGeneratorWithAlignment
+                extra["print_alignment"] = args.print_alignment
+        return super().build_generator(
+            models, args, seq_gen_cls=seq_gen_cls, extra_gen_cls_kwargs=extra, **more
+        )

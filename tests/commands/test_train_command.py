@@ -1,0 +1,76 @@
+"""What scripts/train.sh runs and keeps, with a stand-in for fairseq-train."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diet_mt.cli.trained import portable
+from diet_mt.records import read_results
+
+from .runner import ROOT
+from .scripts import TRAIN, run
+
+BIN = "data/multi30k.en-de/bin"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with what passes for data and for fairseq-train, which writes down its words."""
+    (tmp_path / BIN).mkdir(parents=True)
+    (tmp_path / BIN / "preprocess.log").touch()
+    program = tmp_path / "fairseq-train"
+    program.write_text('#!/bin/sh\necho trained >>calls\necho "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    return tmp_path
+
+
+def test_the_default_recipe_is_that_of_the_rows_kept(place: Path) -> None:
+    for row in read_results(ROOT / "results" / "multi30k.en-de.jsonl"):
+        save = row.train_command.split("--save-dir ")[1].split()[0]
+        said = run(TRAIN, BIN, row.arch, row.seed, save, cwd=place, DRY_RUN=1)
+        assert portable(said) == row.train_command
+    assert not (place / "calls").exists()
+    assert not (place / "checkpoints").exists()
+
+
+def test_where_it_runs_is_not_part_of_what_it_is(place: Path) -> None:
+    given = (TRAIN, BIN, "none_tiny", 1, "save", "--dropout", "0.2")
+    first = run(*given, cwd=place, folder=place, LAUNCH="--cpu --distributed-rank 0", PROCESSES=2)
+    kept = (place / "save" / "command").read_text(encoding="utf-8")
+    assert "--dropout 0.2 --cpu --distributed-rank 0" in first
+    assert kept.rstrip().endswith("--distributed-world-size 2 --dropout 0.2")
+    again = run(*given, cwd=place, folder=place, LAUNCH="--distributed-rank 8", PROCESSES=2)
+    assert "save is finished" in again
+    assert (place / "calls").read_text(encoding="utf-8") == "trained\n"
+    refused = run(*given, cwd=place, folder=place, PROCESSES=4, status=2)
+    assert "save was begun with another command" in refused
+
+
+def test_only_the_first_machine_keeps_the_books(place: Path) -> None:
+    run(TRAIN, BIN, "none_tiny", 1, "save", cwd=place, folder=place, NODE_RANK=1)
+    assert [path.name for path in (place / "save").iterdir()] == ["train.1.log"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"MAX_UPDATE": 7}, "--max-tokens 4096 --max-update 7 "),
+        ({"PRECISION": "bf16"}, " --bf16"),
+        ({"UPDATE_FREQ": 3, "CLIP_NORM": 0}, "--update-freq 3 --clip-norm 0"),
+        ({"SOURCE_LANG": "de", "TARGET_LANG": "en"}, "--source-lang de --target-lang en"),
+        (
+            {"SAVE_EVERY": 50, "KEEP": 4},
+            "--save-interval-updates 50 --validate-interval-updates 50 --keep-interval-updates 4",
+        ),
+    ],
+)
+def test_settings_become_options(place: Path, settings: dict[str, object], words: str) -> None:
+    said = run(TRAIN, BIN, "none_tiny", 1, "save", cwd=place, DRY_RUN=1, **settings)
+    assert words in said
+
+
+def test_an_unknown_precision_is_refused(place: Path) -> None:
+    said = run(TRAIN, BIN, "none_tiny", 1, "save", cwd=place, status=2, PRECISION="fp8")
+    assert said == "error: PRECISION 'fp8': choose fp32, fp16 or bf16\n"
