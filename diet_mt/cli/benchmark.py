@@ -194,7 +194,10 @@ def main(argv: list[str] | None = None) -> int:
     def body() -> None:
         if args.table:
             text = table([record for path in args.table for record in read_records(path, KEYS)])
-            put_section(args.readme, "benchmark", text, args.check)
+            if args.readme is None:
+                print(text, end="")
+            else:
+                put_section(args.readme, "benchmark", text, args.check)
             return
         if args.threads:
             torch.set_num_threads(args.threads)
