@@ -7,6 +7,7 @@ command says goes to FILE, and its last line is shown when it fails.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -38,7 +39,12 @@ def watch(name: str, command: list[str], log: Path, grows: Path) -> None:
     with open(log, "wb") as output:
         try:
             process = subprocess.Popen(
-                command, stdout=output, stderr=subprocess.STDOUT, preexec_fn=end_with_parent
+                command,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                # What a Python program says comes in the order in which it says it.
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                preexec_fn=end_with_parent,
             )
         except OSError as error:
             raise UserError(f"{command[0]}: cannot be run ({error.strerror})") from None
