@@ -20,15 +20,13 @@ import hashlib
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 
 from ..errors import UserError
 from . import language
-from .corpus import make_folder, raw_lines, run, splits_in, writing
+from .corpus import make_folder, paired, raw_lines, run, splits_in, writing
 from .pool import in_order
 from .progress import Progress, say
 from .tidy import MENDED, tidy
@@ -104,23 +102,6 @@ def fault_of(source: str, target: str, limits: Limits) -> str:
     return ""
 
 
-def read_pairs(source: Path, target: Path) -> Iterator[tuple[bytes, bytes]]:
-    """Yields the lines of two files as they are.
-
-    Raises:
-        UserError: one of them is missing, or has more lines than the other; or there are none.
-    """
-    count = 0
-    for src, tgt in zip_longest(raw_lines(source), raw_lines(target)):
-        if src is None or tgt is None:
-            longer, shorter = (target, source) if src is None else (source, target)
-            raise UserError(f"{longer}: more lines than {shorter}, which ends after line {count}")
-        count += 1
-        yield src, tgt
-    if not count:
-        raise UserError(f"{source}: no lines")
-
-
 class Unseen:
     """Tells pairs that come again by 8 bytes of each: 4.5 million pairs take about 500 MB.
 
@@ -142,11 +123,11 @@ def clean_files(source: Path, out: Path, limits: Limits, workers: int) -> Cleane
     """Writes ``out/train.LANG`` from ``source/train.LANG``; returns the counts, without the pairs.
 
     Raises:
-        UserError: as ``read_pairs``; or no pair is left.
+        UserError: as ``paired``; or no pair is left.
     """
     total, unseen, progress = Cleaned(0, [], Counter(), Counter()), Unseen(), Progress("pairs")
     files = [f"train.{lang}" for lang in limits.langs]
-    pairs = read_pairs(source / files[0], source / files[1])
+    pairs = paired(source / files[0], source / files[1], raw_lines)
     left = 0
     with writing(out / files[0]) as src, writing(out / files[1]) as tgt:
         for part in in_order(partial(clean, limits=limits), pairs, workers):

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TypeVar, cast
 
 from ..errors import UserError
 
@@ -99,14 +99,28 @@ def read_lines(path: Path) -> Iterator[str]:
         yield line
 
 
+Line = TypeVar("Line", str, bytes)
+
+
 def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
     """Yields (source sentence, target sentence); both files are read strictly.
 
     Raises:
-        UserError: as ``read_lines``; also when one file has more lines than the other, or none.
+        UserError: as ``read_lines`` and ``paired``.
+    """
+    return paired(source, target, read_lines)
+
+
+def paired(
+    source: Path, target: Path, read: Callable[[Path], Iterator[Line]]
+) -> Iterator[tuple[Line, Line]]:
+    """Yields the lines of two files side by side, as ``read`` gives them.
+
+    Raises:
+        UserError: as ``read``; also when one file has more lines than the other, or none.
     """
     pairs = 0
-    for src, tgt in zip_longest(read_lines(source), read_lines(target)):
+    for src, tgt in zip_longest(read(source), read(target)):
         if src is None or tgt is None:
             longer, shorter = (target, source) if src is None else (source, target)
             raise UserError(
