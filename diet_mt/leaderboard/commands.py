@@ -7,10 +7,13 @@ from pathlib import Path
 
 from .groups import Group, Line
 
+# In a command, for any system of the table.
+ARCH = "ARCH"
+
 
 def commands(group: Group) -> list[str]:
-    """Trainings, then evaluations, with SEED and CHECKPOINTS for what differs between seeds."""
-    train = {general(result.train_command): None for result in group.results}
+    """Trainings, then evaluations, with SEED, CHECKPOINTS and ARCH for what differs in a group."""
+    train = {general(result.train_command, ARCH): None for result in group.results}
     generate = {general(result.generate_command): None for result in group.results}
     return [command for command in [*train, *generate] if command]
 
@@ -20,8 +23,8 @@ def trained_differently(line: Line) -> bool:
     return len({general(result.train_command) for result in line.results}) > 1
 
 
-def general(command: str) -> str:
-    """``command`` whatever the seed."""
+def general(command: str, arch: str = "") -> str:
+    """``command`` whatever the seed; with ``arch`` in the place of the architecture, if given."""
     words = shlex.split(command)
     for place in range(1, len(words)):
         option, value = words[place - 1], words[place]
@@ -31,4 +34,6 @@ def general(command: str) -> str:
             words[place] = "CHECKPOINTS"
         elif option == "--path":
             words[place] = f"CHECKPOINTS/{Path(value).name}"
+        elif option == "--arch" and arch:
+            words[place] = arch
     return shlex.join(words)

@@ -20,7 +20,7 @@ def markdown(sections: Iterable[Section]) -> str:
         out.append(_line(["---:" if column.number else "---" for column in table]))
         out += [_line([_plain(cell.text) for cell in row]) for row in rows(table)]
         out += ["", *(f"- {line}" for line in [*remarks(section), *signatures(section)])]
-        out += ["", "<details><summary>The commands</summary>", "", "```"]
+        out += ["", "<details><summary>The commands, ARCH for the system</summary>", "", "```"]
         out += [*commands(section.group), "```", "", "</details>", ""]
     return "\n".join([*out, " ".join(legend(sections)), ""])
 

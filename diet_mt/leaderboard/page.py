@@ -95,6 +95,7 @@ def _section(section: Section, identity: str) -> str:
     group = section.group
     notes = [f"<li>{_with_code(note)}</li>" for note in remarks(section)]
     facts = [f"<li><code>{escape(fact)}</code></li>" for fact in signatures(section)]
+    listed = "\n".join(commands(group))
     out = [
         f'<section id="{identity}" aria-labelledby="{identity}-heading">',
         f'<h2 id="{identity}-heading">{escape(group.conditions.heading)}</h2>',
@@ -109,7 +110,7 @@ def _section(section: Section, identity: str) -> str:
         *facts,
         "</ul>",
         *_fold("Every evaluation", _table(evaluations_table(group), "Every evaluation")),
-        *_fold("The commands", f"<pre>{escape(chr(10).join(commands(group)))}</pre>"),
+        *_fold("The commands, ARCH for the system", f"<pre>{escape(listed)}</pre>"),
         "</section>",
     ]
     return "\n".join(out)
