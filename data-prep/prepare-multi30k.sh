@@ -30,6 +30,8 @@ SETTINGS=                                               # no others that OUT dep
 # shellcheck source=data-prep/stages.sh
 . "$HERE/stages.sh"
 
+case $PAIR in -h | --help) header && exit 0 ;; esac
+
 # make_raw DIR: the six files, checked against the manifest, under the names of their splits.
 make_raw() {
   local origin=(--url "$URL") lang patience

@@ -3,9 +3,9 @@
 #
 # Makes    $OUT/raw, clean, tok, bpe.codes, bpe and bin, by the stages of prepare-wmt18.sh
 # From     newstest2008 to 2015 for training, 2017 for validation, 2016 for testing (it is the last
-#          that is left; with TEST_YEAR=2018, SacreBLEU's wmt18 is the test and 2016 is trained on):
-#          from the folder $NEWSTEST_DIR if that is set (newstest2008.en-de.en or .en.gz, ...),
-#          from SacreBLEU otherwise
+#          that is left; with TEST_YEAR=2018 that year is the test, and 2016 is trained on): all from
+#          the folder $NEWSTEST_DIR if that is set (newstest2008.en-de.en or .en.gz, ...), all from
+#          SacreBLEU otherwise
 # Example  NEWSTEST_DIR=news data-prep/prepare-newstest.sh en-de      (or en-cs)
 # Takes    about a minute, 60 MB of disk
 # Licence  WMT test sets: free for research
@@ -30,6 +30,8 @@ HERE=$(cd "$(dirname "$0")" && pwd)
 . "$HERE/lib.sh"
 # shellcheck source=data-prep/stages.sh
 . "$HERE/stages.sh"
+
+case $PAIR in -h | --help) header && exit 0 ;; esac
 
 make_raw() {
   local folder=()

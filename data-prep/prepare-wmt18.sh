@@ -22,14 +22,13 @@ set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=scripts/messages.sh
 . "$HERE/../scripts/messages.sh"
-usage() { sed -n '/^# Usage/,/^# Example/ s/^# \{0,1\}//p' "$0"; }
 
 PAIR='' SUBWORDS=${SUBWORDS:-bpe} ARCHIVES=${ARCHIVES:-}
 while [ $# -gt 0 ]; do
   case $1 in
-    -h | --help) usage && exit 0 ;;
+    -h | --help) header && exit 0 ;;
     --subwords | --archives)
-      [ $# -gt 1 ] || die "$1 needs a value; -h shows the usage"
+      [ -n "${2:-}" ] || die "$1 needs a value; -h shows the usage"
       [ "$1" = --subwords ] && SUBWORDS=$2 || ARCHIVES=$2
       shift 2
       ;;
@@ -72,6 +71,18 @@ make_archives() {
   data fetch --manifest "$MANIFEST" "${origin[@]}" "${patience[@]}" --out "$DOWNLOADS" "${names[@]}" >"$1"
 }
 
+# look_again: forgets where the archives were, if they are needed and one is no longer there.
+look_again() {
+  local name path lost=
+  [ -e "$OUT/archives" ] && [ ! -e "$OUT/raw" ] || return 0
+  while IFS=$'\t' read -r name path || [ -n "$name" ]; do
+    [ -f "$path" ] || lost=$name
+  done <"$OUT/archives"
+  [ -n "$lost" ] || [ ! -s "$OUT/archives" ] || return 0
+  say "   ${lost:-an archive} is not where it was; looking for it again"
+  rm "$OUT/archives"
+}
+
 # archive NAME: its path; empty if it was not needed.
 archive() { awk -F '\t' -v name="$1" '$1 == name { print $2 }' "$OUT/archives"; }
 
@@ -101,6 +112,7 @@ make_raw() {
 [[ $PAIR =~ ^(de|cs)-en$ ]] ||
   die "language pair '$PAIR': give de-en or cs-en; one preparation serves both directions"
 check_setup
+look_again
 stage archives make_archives
 stage extracted make_extracted
 stage raw make_raw

@@ -32,6 +32,7 @@ check_setup() {
     *) die "SUBWORDS '$SUBWORDS': choose bpe or spm" ;;
   esac
   need_python fairseq_cli sacrebleu sacremoses sentencepiece subword_nmt
+  [[ $CLEAN != *--language-chars* ]] || need_python py3langid
   TEXT=$OUT/raw
   [ -z "$CLEAN" ] || { now+=" CLEAN='$CLEAN'" TEXT=$OUT/clean; }
   begin "$now${SETTINGS:+ $SETTINGS}"

@@ -25,18 +25,19 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/scripts/messages.sh"
 
 [[ $PAIRS =~ ^[1-9][0-9]*$ ]] || die "pairs must be a positive number, got '$PAIRS'"
+[[ $SUBWORDS =~ ^(bpe|spm)$ ]] || die "subwords '$SUBWORDS': choose bpe or spm"
 export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
 rm -rf "${WORK:?}/$SUBWORDS"
-mkdir -p "$RESULTS" "$WORK/$SUBWORDS"
+mkdir -p "$WORK/$SUBWORDS"
 # The archives serve both kinds of subwords.
 mkdir -p "$WORK/archives"
 ln -s "$(cd "$WORK/archives" && pwd)" "$WORK/$SUBWORDS/archives"
-out=$RESULTS/$SUBWORDS
+out=$RESULTS/$SUBWORDS report=$WORK/$SUBWORDS/report
 "$PYTHON" -m diet_mt.cli.rehearsal --pairs "$PAIRS" --subwords "$SUBWORDS" \
-  ${WORKERS:+--workers "$WORKERS"} ${INTERRUPT:+"$INTERRUPT"} "$WORK/$SUBWORDS" >"$out.part"
-grep '^{' "$out.part" >"$out.jsonl.part"
-grep -v '^{' "$out.part" >"$out.md.part"
+  ${WORKERS:+--workers "$WORKERS"} ${INTERRUPT:+"$INTERRUPT"} "$WORK/$SUBWORDS" >"$report"
+mkdir -p "$RESULTS"
+grep '^{' "$report" >"$out.jsonl.part"
+grep -v '^{' "$report" >"$out.md.part"
 mv "$out.jsonl.part" "$out.jsonl"
 mv "$out.md.part" "$out.md"
-rm "$out.part"
 cat "$out.md"

@@ -19,6 +19,11 @@
 # machines, train with scripts/train-wmt18.sh first; this script then finds it done.
 set -euo pipefail
 
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=scripts/messages.sh
+. "$root/scripts/messages.sh"
+from_here ARCHIVES NEWSTEST_DIR DATA_DIR CHECKPOINTS RESULTS # below: in the checkout
+
 SCALE=${SCALE:-full}
 case $SCALE in
   full)
@@ -29,38 +34,39 @@ case $SCALE in
     ;;
   small)
     DIRECTIONS=${DIRECTIONS:-en-de en-cs}
-    TEST_SET=${TEST_SET:-newstest2016}
+    TEST_SET=${TEST_SET:-newstest${TEST_YEAR:-2016}}
     JOBS=${JOBS:-2}
     export SIZE=${SIZE:-tiny} MAX_UPDATE=${MAX_UPDATE:-1000} SAVE_EVERY=${SAVE_EVERY:-500}
     export GLOBAL_BATCH=${GLOBAL_BATCH:-2000} LR=${LR:-0.003} WARMUP=${WARMUP:-300}
     export LOG_INTERVAL=${LOG_INTERVAL:-25} VALID_BEAM=${VALID_BEAM:-0}
     ;;
   *)
-    echo "error: SCALE '$SCALE': choose full or small" >&2
-    exit 2
+    die "SCALE '$SCALE': choose full or small"
     ;;
 esac
 SYSTEMS=${SYSTEMS:-sinusoidal shaw diet_rel}
 SEEDS=${SEEDS:-1}
 LENGTH_PENALTIES=${LENGTH_PENALTIES:-gnmt} # the paper's; "gnmt fairseq" for both
+SUBWORDS=${SUBWORDS:-bpe}                  # or spm
 DATA_DIR=${DATA_DIR:-data}
 CHECKPOINTS=${CHECKPOINTS:-checkpoints/table4.$SCALE}
 AVERAGE=${AVERAGE:-0}
 PYTHON=${PYTHON:-python3}
-export TEST_SET RESULTS=${RESULTS:-results} LENGTH_PENALTIES DATA_DIR SCALE AVERAGE PYTHON
+export TEST_SET RESULTS=${RESULTS:-results} LENGTH_PENALTIES DATA_DIR SCALE AVERAGE SUBWORDS PYTHON
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$root"
 # shellcheck source=scripts/side-by-side.sh
 . scripts/side-by-side.sh
 
 # data_of DIRECTION: the folder of its language pair.
 data_of() {
-  local foreign=${1%-*}
+  local foreign=${1%-*} pieces=
   [ "$foreign" != en ] || foreign=${1#*-}
+  [ "$SUBWORDS" = bpe ] || pieces=.$SUBWORDS
   if [ "$SCALE" = small ]; then
-    echo "$DATA_DIR/newstest.en-$foreign"
+    echo "$DATA_DIR/newstest.en-$foreign$pieces"
   else
-    echo "$DATA_DIR/wmt18.$foreign-en"
+    echo "$DATA_DIR/wmt18.$foreign-en$pieces"
   fi
 }
 
@@ -97,6 +103,7 @@ for folder in "${folders[@]}"; do rows+=("$RESULTS/$(basename "$folder").jsonl")
 say "== 1/4 data: ${folders[*]}"
 for folder in "${folders[@]}"; do
   recipe=$(basename "$folder")
+  recipe=${recipe%".$SUBWORDS"}
   if [ "$SCALE" = small ]; then
     OUT=$folder bash data-prep/prepare-newstest.sh "${recipe#newstest.}"
   else
@@ -110,5 +117,6 @@ say "== 3/4 translating and scoring $TEST_SET"
 MAX_TOKENS=4096 evaluate_all "${runs[@]}"
 say "== 4/4 results, after $((SECONDS / 60)) min $((SECONDS % 60)) s"
 export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"
-"$PYTHON" -m diet_mt.cli.significance "${rows[@]}" --references "${references[@]}" >&2
+"$PYTHON" -m diet_mt.cli.significance "${rows[@]}" --references "${references[@]}" >&2 ||
+  say "   no p-values, for the reason above"
 "$PYTHON" -m diet_mt.cli.leaderboard "${rows[@]}" --test-set "$TEST_SET"

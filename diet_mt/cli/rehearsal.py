@@ -145,13 +145,27 @@ def checksums(folder: Path) -> dict[str, str]:
     return {path.name: sha256(path) for path in folder.iterdir() if path.suffix != ".log"}
 
 
+def make_archives(folder: Path, pairs: int) -> None:
+    """Made-up archives, unless they are there already.
+
+    Raises:
+        UserError: those that are there have another number of pairs.
+    """
+    count = folder / "pairs"
+    if not count.exists():
+        print(f"making archives with {pairs:,} pairs", file=sys.stderr, flush=True)
+        write_archives(folder, pairs)
+        count.write_text(f"{pairs}\n", encoding="ascii")
+    there = count.read_text(encoding="ascii").strip()
+    if there != str(pairs):
+        raise UserError(f"{folder}: has archives of {there} pairs, not {pairs}; remove it")
+
+
 def rehearse(args: argparse.Namespace) -> None:
     if args.workers < 2:
         raise UserError("--workers must be at least 2, to tell what more of them would shorten")
     folder: Path = args.folder
-    if not (folder / "archives" / "manifest").exists():
-        print(f"making archives with {args.pairs:,} pairs", file=sys.stderr, flush=True)
-        write_archives(folder / "archives", args.pairs)
+    make_archives(folder / "archives", args.pairs)
     whole = Recipe(folder, "whole", args.subwords, args.workers)
     stages = measure(whole, args.pairs)
     for stage in stages:

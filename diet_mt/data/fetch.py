@@ -16,6 +16,7 @@ import argparse
 import shutil
 import sys
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import UserError
@@ -69,6 +70,18 @@ def _unpack(source: Path, item: Item, out: Path, *, hint: str) -> None:
             raise UserError(f"{source}: not the expected text: {wrong}; {hint}")
 
 
+def archives_are_there(folder: Path, archives: Sequence[Item]) -> None:
+    """Raises UserError naming all archives that are not in the folder of the user's."""
+    if not folder.is_dir():
+        raise UserError(f"{folder}: there is no such folder to take the files from")
+    absent = [item for item in archives if not (folder / item.name).is_file()]
+    if absent:
+        raise UserError(
+            f"{folder}: holds no {', '.join(item.name for item in absent)}; fetch from "
+            + ", ".join(str(item.url) for item in absent)
+        )
+
+
 def archive_in_folder(folder: Path, item: Item, stamps: Path) -> Path:
     """The archive of the user's, once it is checked.
 
@@ -76,8 +89,7 @@ def archive_in_folder(folder: Path, item: Item, stamps: Path) -> Path:
         UserError: it is not there, or not the one in the manifest.
     """
     path = folder / item.name
-    if not path.is_file():
-        raise UserError(f"{folder}: holds no {item.name}; fetch it from {item.url}")
+    archives_are_there(folder, [item])
     wrong = _wrong_archive(path, item, stamps)
     if wrong:
         raise UserError(f"{path}: not the expected archive: {wrong}; fetch it from {item.url}")
@@ -187,10 +199,13 @@ def main(argv: list[str] | None = None) -> int:
         if args.tries < 1:
             raise UserError(f"--tries must be at least 1, got {args.tries}")
         items = read_manifest(args.manifest)
-        make_folder(args.out)
         for name in args.names:
             if name not in items:
                 raise UserError(f"{args.manifest}: does not list {name}")
+        if args.folder is not None:
+            archives_are_there(args.folder, [items[name] for name in args.names if items[name].url])
+        make_folder(args.out)
+        for name in args.names:
             path = bring(items[name], args, Patience(args.tries, args.pause))
             say(f"{name}: {path.stat().st_size:,} bytes, checked")
             print(f"{name}\t{path.absolute()}", flush=True)

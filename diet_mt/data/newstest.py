@@ -33,7 +33,9 @@ def from_folder(folder: Path, year: int, langs: tuple[str, str]) -> Iterator[tup
         name = f"newstest{year}.{'-'.join(langs)}.{lang}"
         found = [path for path in (folder / name, folder / f"{name}.gz") if path.is_file()]
         if not found:
-            raise UserError(f"{folder}: holds neither {name} nor {name}.gz")
+            raise UserError(
+                f"{folder}: holds neither {name} nor {name}.gz; add it, or ask for other years"
+            )
         files.append(found[0])
     return read_parallel(*files)
 

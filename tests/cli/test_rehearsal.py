@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from diet_mt.cli import made_up, rehearsal
+from diet_mt.errors import UserError
 
 ALL = ["archives", "extracted", "raw", "clean", "tok", "bpe.codes", "bpe", "bin"]
 
@@ -40,11 +41,18 @@ def test_a_recipe_that_fails_is_one_line(
 ) -> None:
     (tmp_path / "archives").mkdir()
     (tmp_path / "archives" / "manifest").write_text("")
+    (tmp_path / "archives" / "pairs").write_text("500\n")
     assert rehearsal.main([str(tmp_path), "--pairs", "500", "--workers", "2"]) == 2
     errors = [line for line in capsys.readouterr().err.split("\n") if line.startswith("error")]
     assert errors == ["error: the recipe failed with exit status 2; see above"]
     assert rehearsal.main([str(tmp_path), "--workers", "1"]) == 2
     assert "--workers must be at least 2" in capsys.readouterr().err
+
+
+def test_archives_of_another_size_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "pairs").write_text("3000\n")
+    with pytest.raises(UserError, match="has archives of 3000 pairs, not 900000; remove it"):
+        rehearsal.make_archives(tmp_path, 900_000)
 
 
 def test_logs_do_not_count(tmp_path: Path) -> None:

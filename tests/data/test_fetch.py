@@ -130,7 +130,7 @@ def test_an_archive_is_checked_again_only_when_it_has_changed(
 
 
 def test_a_missing_or_short_archive_of_the_users_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"holds no a\.tgz; fetch it from http"):
+    with pytest.raises(UserError, match=r"holds no a\.tgz; fetch from http"):
         fetch.archive_in_folder(tmp_path, _archive(), tmp_path)
     (tmp_path / "a.tgz").write_bytes(PACKED[:50])
     with pytest.raises(UserError, match=f"50 bytes, expected {len(PACKED)}"):

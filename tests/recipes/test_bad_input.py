@@ -192,4 +192,34 @@ def test_a_folder_of_archives_that_lacks_one(archives: Path, tmp_path: Path) -> 
     shutil.copytree(archives, some)
     (some / "test.tgz").unlink()
     message = only_error(prepare(archives, tmp_path / "out", "de-en", "--archives", str(some)))
-    assert message.startswith(f"error: {some}: holds no test.tgz; fetch it from http://")
+    assert message.startswith(f"error: {some}: holds no test.tgz; fetch from http://")
+
+
+def test_a_folder_of_archives_that_is_not_there_or_empty(archives: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    message = only_error(
+        prepare(archives, tmp_path / "out", "de-en", "--archives", str(tmp_path / "empty"))
+    )
+    assert (
+        "holds no training-parallel-europarl-v7.tgz, training-parallel-commoncrawl.tgz, " in message
+    )
+    message = only_error(
+        prepare(archives, tmp_path / "out", "de-en", "--archives", str(tmp_path / "none"))
+    )
+    assert message == f"error: {tmp_path / 'none'}: there is no such folder to take the files from"
+
+
+@pytest.mark.parametrize("content", [None, "", "dev.tgz"], ids=["moved", "emptied", "cut"])
+def test_archives_that_have_moved_are_found_again(
+    archives: Path, downloaded: Path, tmp_path: Path, content: str | None
+) -> None:
+    out = tmp_path / "out"
+    _without(downloaded, out, "extracted", "raw", "clean", "tok", "bpe", "bin")
+    lines = (out / "archives").read_text()
+    (out / "archives").write_text(
+        lines.replace(str(downloaded.parent), "/no/such") if content is None else content
+    )
+    result = prepare(archives, out, "de-en", "--archives", str(archives))
+    assert result.returncode == 0, result.stderr
+    assert "is not where it was; looking for it again" in result.stderr
+    assert (out / "bin" / "dict.de.txt").exists()

@@ -62,3 +62,17 @@ def test_a_year_serves_one_purpose(news: Path, tmp_path: Path) -> None:
 def test_pairs_that_are_not_there(tmp_path: Path) -> None:
     message = only_error(run("newstest", "de-en", OUT=tmp_path / "out"))
     assert message == "error: language pair 'de-en': give en-de or en-cs"
+
+
+@pytest.mark.parametrize("recipe", ["newstest", "multi30k"])
+def test_help(tmp_path: Path, recipe: str) -> None:
+    result = run(recipe, "--help", OUT=tmp_path / "out")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "# " not in result.stdout[:2]
+    assert "Example  " in result.stdout
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_year_that_the_folder_lacks(news: Path, tmp_path: Path) -> None:
+    settings = {"NEWSTEST_DIR": news, "OUT": tmp_path / "out", "TEST_YEAR": "2018"}
+    assert "add it, or ask for other years" in only_error(run("newstest", "en-cs", **settings))
