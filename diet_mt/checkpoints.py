@@ -1,8 +1,8 @@
 """fairseq's checkpoints: read without running code, never left half-written, gone on from exactly.
 
-Three functions of fairseq have no hook for this and are replaced when the plugin is imported, each
-by one that calls it: ``checkpoint_utils.load_checkpoint_to_cpu``, ``PathManager.copy`` and
-``FairseqTask.get_batch_iterator``.
+Four functions of fairseq have no hook for this and are replaced when the plugin is imported, the
+first three by one that calls it: ``checkpoint_utils.load_checkpoint_to_cpu``, ``PathManager.copy``,
+``FairseqTask.get_batch_iterator`` and ``distributed.utils._broadcast_object_slow``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 import torch
+import torch.distributed
 from fairseq import checkpoint_utils
+from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
 from fairseq.tasks import FairseqTask
 
@@ -147,6 +149,19 @@ def batch_as_at_first(get_batch_iterator: Callable[..., Any]) -> Callable[..., A
     return wrapped
 
 
+def broadcast_pickled(obj: Any, src_rank: int, group: Any, dist_device: torch.device) -> Any:
+    """What the process ``src_rank`` calls this with, in every process of the training.
+
+    The first process reads a checkpoint and sends it to the others with this. fairseq packs it as a
+    checkpoint again, which since torch 2.6 the others refuse to unpack, because of the options in
+    it: no training on several GPUs could be continued. That refusal is for files from elsewhere;
+    what comes here has been read safely by a process of the same training.
+    """
+    box = [obj]
+    torch.distributed.broadcast_object_list(box, src=src_rank, group=group, device=dist_device)
+    return box[0]
+
+
 def install() -> None:
     """Puts the replacements in place and allows :func:`harmless_types`; once, however often it is
     called.
@@ -157,3 +172,4 @@ def install() -> None:
     checkpoint_utils.load_checkpoint_to_cpu = load_safely(checkpoint_utils.load_checkpoint_to_cpu)
     PathManager.copy = staticmethod(copy_whole(PathManager.copy))
     FairseqTask.get_batch_iterator = batch_as_at_first(FairseqTask.get_batch_iterator)
+    distributed_utils._broadcast_object_slow = broadcast_pickled

@@ -33,6 +33,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def pair(workshop: Workshop, save_dir: Path, *options: Any) -> list[Command]:
+    port = free_port()
+    return [process(workshop, rank, port, save_dir, *options) for rank in (0, 1)]
+
+
 def process(workshop: Workshop, rank: int, port: int, save_dir: Path, *options: Any) -> Command:
     where = ("--distributed-rank", rank, "--distributed-init-method", f"tcp://127.0.0.1:{port}")
     every = (*workshop.training(), *COMMON, *TWO, *options)
@@ -47,9 +52,7 @@ def test_two_processes_have_the_losses_of_one(
     options = ("--arch", architecture(encoding), *OPTIONS[case])
     one, two = tmp_path / "one", tmp_path / "two"
     single = workshop.train(encoding, one, *COMMON, *options, "--update-freq", 2).ok()
-    port = free_port()
-    pair = [process(workshop, rank, port, two, *options) for rank in (0, 1)]
-    first, second = (done.ok() for done in workshop.run.together(*pair))
+    first, second = (done.ok() for done in workshop.run.together(*pair(workshop, two, *options)))
     expected, found = losses(single.stdout), losses(first.stdout)
     assert sorted(found) == sorted(expected) == list(range(1, 9))  # or nothing was trained
     for update, loss in expected.items():
@@ -65,3 +68,16 @@ def test_two_processes_have_the_losses_of_one(
             # That one's gradient is rounding alone, which Adam makes as large as any other.
             assert torch.allclose(value.float(), models[1][name].float(), atol=2e-4), name
     assert losses(second.stdout) == {}  # only the first process reports
+
+
+def test_two_processes_continue_where_they_were(workshop: Workshop, tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    options = ("--arch", architecture("diet-rel"))
+    runs = [(whole, 2), (parts, 1), (parts, 2)]
+    for folder, epochs in runs:
+        commands = pair(workshop, folder, *options, "--max-epoch", epochs)
+        said = [done.ok() for done in workshop.run.together(*commands)]
+    assert sorted(losses(said[0].stdout)) == [5, 6, 7, 8]  # of the second epoch alone
+    models = [state(folder)["model"] for folder in (whole, parts)]
+    for name, value in models[0].items():
+        assert torch.equal(value, models[1][name]), name
