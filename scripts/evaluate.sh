@@ -7,8 +7,10 @@
 # BIN: folder made by fairseq-preprocess, with the untouched sentences in BIN/../raw (the recipes in
 # data-prep/ make both); CHECKPOINT_DIR: made by scripts/train.sh. The direction is the checkpoint's.
 # Adds one line to RESULTS/<corpus>.jsonl and keeps the detokenized hypotheses in RESULTS/<corpus>/.
+# Further options are part of the line and of the names of files; those of the settings are refused.
 # Decoding is skipped where its output is there already, made by the same command from the same
-# checkpoint.
+# checkpoint; run again, it leaves everything as it is. The line of another training of the same name
+# is not replaced: SYSTEM gives one of the two a name of its own.
 # Time: about half a minute for a tiny model and 1,000 sentences on one core.
 set -euo pipefail
 
@@ -16,7 +18,7 @@ BEAM=${BEAM:-10}
 LENPEN=${LENPEN:-0.6}              # scores are divided by length^LENPEN or, with gnmt in the next
 LENGTH_PENALTY=${LENGTH_PENALTY:-fairseq} # line, by ((5 + length) / 6)^LENPEN, as the paper's were
 CHECKPOINT=${CHECKPOINT:-checkpoint_best.pt}
-SUBSET=${SUBSET:-test}
+SUBSET=${SUBSET:-}                 # default: test, or test1 where BIN has it for the other direction
 MAX_TOKENS=${MAX_TOKENS:-4096}     # source tokens in a batch
 RESULTS=${RESULTS:-results}
 TEST_SET=${TEST_SET:-}             # name in the record; default: the corpus and the subset
@@ -40,14 +42,14 @@ subwords=$(subwords_of "$bin")
 root=$(cd "$(dirname "$0")/.." && pwd)
 export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
 
-out=$save/decoded.$CHECKPOINT.$SUBSET.beam$BEAM.lenpen$LENPEN
 case $LENGTH_PENALTY in
-  fairseq) task=() ;;
-  gnmt) task=(--task diet_translation --length-penalty gnmt) out=$out.gnmt ;;
+  fairseq) task=() penalty= ;;
+  gnmt) task=(--task diet_translation --length-penalty gnmt) penalty=.gnmt ;;
   *) die "LENGTH_PENALTY '$LENGTH_PENALTY': choose fairseq or gnmt" ;;
 esac
-languages=$("$PYTHON" -m diet_mt.cli.trained "$bin" "$checkpoint" --subset "$SUBSET")
-read -r -a languages <<<"$languages"
+plan=$("$PYTHON" -m diet_mt.cli.plan --subset "$SUBSET" "$bin" "$checkpoint" "$@")
+{ read -r SUBSET && read -r -a languages && read -r mark && read -r facts; } <<<"$plan"
+out=$save/decoded.$CHECKPOINT.$SUBSET.beam$BEAM.lenpen$LENPEN$penalty$mark
 # Multiple 1: one distribution of fairseq drops the last sentences otherwise.
 command=(
   fairseq-generate "$bin" --user-dir "$root/diet_mt" --path "$checkpoint"
@@ -65,7 +67,8 @@ count() {
 }
 
 now=$(printf '%q ' "${command[@]}")
-if [ "$out" -nt "$checkpoint" ] && [ "$(cat "$out.command" 2>/dev/null)" = "$now" ]; then
+if [ "$out" -nt "$checkpoint" ] && [ -f "$out.facts" ] &&
+  [ "$(cat "$out.command" 2>/dev/null)" = "$now" ]; then
   echo "evaluate: $out is there already" >&2
 else
   echo "evaluate: decoding $SUBSET with $checkpoint" >&2
@@ -74,6 +77,8 @@ else
   counter=$!
   trap 'kill "$counter" 2>/dev/null || true' EXIT
   printf '%s' "$now" >"$out.command"
+  # The row is about this decoding, whenever and wherever it is scored.
+  printf '%s' "$facts" >"$out.facts"
   "${command[@]}" >"$out.part" 2>"$out.log" ||
     die "fairseq-generate failed: $(tail -n 1 "$out.log") (all of it in $out.log)"
   kill "$counter" 2>/dev/null || true
@@ -85,4 +90,4 @@ options+=(--subset "$SUBSET" --subwords "$subwords" --results "$RESULTS")
 [ -z "$TEST_SET" ] || options+=(--test-set "$TEST_SET")
 [ -z "$SYSTEM" ] || options+=(--system "$SYSTEM")
 "$PYTHON" -m diet_mt.cli.score "$bin" "$checkpoint" "$out" "$out.log" \
-  --generate-command "$out.command" "${options[@]}"
+  --generate-command "$out.command" --facts "$out.facts" "${options[@]}"

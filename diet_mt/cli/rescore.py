@@ -1,9 +1,9 @@
-"""Scores every kept result again from its hypotheses, and fails where a number differs.
+"""Scores every kept result again from its hypotheses; fails where a number differs, or without any.
 
     python -m diet_mt.cli.rescore results/*.jsonl --references data/multi30k.en-de/raw/test.de
 
-BLEU, its bootstrap interval, chrF and the signatures. References are not kept with the results; a
-row finds its own among the given ones by checksum.
+Sentences, BLEU, its bootstrap interval, chrF and the signatures. References are not kept with the
+results; a row finds its own among the given ones by checksum.
 """
 
 from __future__ import annotations
@@ -40,9 +40,8 @@ def kept_hypotheses(folder: Path, result: Result) -> list[str]:
 
 def differences(result: Result, hypotheses: list[str], references: list[str]) -> list[str]:
     """What in a row is not what its hypotheses give; one phrase each."""
-    again = dict(vars(score(hypotheses, references)))
-    if result.bleu_ci:  # rows written before there were intervals have none
-        again["bleu_mean"], again["bleu_ci"] = interval(hypotheses, references)
+    again = {"sentences": len(hypotheses), **vars(score(hypotheses, references))}
+    again["bleu_mean"], again["bleu_ci"] = interval(hypotheses, references)
     found = []
     for name, value in again.items():
         stored = getattr(result, name)
@@ -76,6 +75,8 @@ def main(argv: list[str] | None = None) -> int:
     def body() -> None:
         references = read_references(args.references)
         rows = [(path, row) for path in args.results for row in read_results(path)]
+        if not rows:
+            raise UserError("the files hold no results; give those that evaluate.sh wrote")
         wrong = 0
         for path, row in rows:
             try:

@@ -8,7 +8,6 @@ SacreBLEU. Prints one line with the scores and their signatures.
 from __future__ import annotations
 
 import argparse
-import datetime
 import hashlib
 import logging
 import sys
@@ -16,7 +15,6 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-import torch
 from sacrebleu.metrics import BLEU, CHRF
 
 from ..data.corpus import read_lines, run
@@ -25,16 +23,16 @@ from ..data.subwords import kind_of
 from ..errors import UserError
 from ..records import Result, put_result, sha256
 from ..tasks.diet_translation import LENGTH_PENALTIES
+from .bootstrap import RESAMPLES, fixed_seed
 from .decoded import Decoded, read_decoded
+from .extras import mark_of
+from .plan import Facts, read_facts
 from .trained import (
     Training,
-    device,
     direction_of,
-    fairseq_version,
     language_pair,
     portable,
     read_training,
-    revision,
     system_of,
 )
 
@@ -46,8 +44,8 @@ USUAL = {
     "lenpen": 0.6,
     "length_penalty": "fairseq",
     "direction": "",  # as the data folder has the pair
+    "options": "",  # the mark of others
 }
-RESAMPLES = 1000  # of the test set, for the interval of its BLEU
 
 
 @dataclass(frozen=True)
@@ -81,9 +79,10 @@ def score(hypotheses: list[str], references: list[str]) -> Scores:
 def interval(hypotheses: list[str], references: list[str]) -> tuple[float, float]:
     """BLEU's mean over bootstrap resamples of the sentences, and half of its 95% interval.
 
-    SacreBLEU draws them from a seed of its own, so the same sentences give the same numbers.
+    The resamples are always the same, so the same sentences give the same numbers.
     """
-    found = BLEU().corpus_score(hypotheses, [references], n_bootstrap=RESAMPLES)
+    with fixed_seed():
+        found = BLEU().corpus_score(hypotheses, [references], n_bootstrap=RESAMPLES)
     return round(found._mean, 4), round(found._ci, 4)
 
 
@@ -102,7 +101,11 @@ def hypotheses_name(corpus: str, name: str, seed: int, **how: str | int | float)
 
 
 def make_result(
-    args: argparse.Namespace, training: Training, decoded: Decoded, pair: tuple[str, str]
+    args: argparse.Namespace,
+    training: Training,
+    decoded: Decoded,
+    facts: Facts,
+    pair: tuple[str, str],
 ) -> tuple[Result, str]:
     """The record of one evaluation and the text of its hypotheses file; ``pair``: from, into."""
     references = args.references or args.data.absolute().parent / "raw" / f"{args.subset}.{pair[1]}"
@@ -114,7 +117,6 @@ def make_result(
     text = "".join(line + "\n" for line in sentences)
     system = args.system or system_of(training.arch)
     corpus = args.data.absolute().parent.name
-    generated = args.generate_command.read_text(encoding="utf-8")
     how = {
         "subset": args.subset,
         "checkpoint": args.checkpoint.name,
@@ -122,6 +124,7 @@ def make_result(
         "lenpen": args.lenpen,
         "length_penalty": args.length_penalty,
         "direction": "" if pair == language_pair(args.data, args.subset) else "-".join(pair),
+        "options": mark_of(facts.options),
     }
     result = Result(
         system=system,
@@ -145,16 +148,10 @@ def make_result(
         parameters=training.parameters,
         sentences_per_second=decoded.sentences_per_second,
         tokens_per_second=decoded.tokens_per_second,
-        threads=torch.get_num_threads(),
-        device=device(generated),
-        date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
-        revision=revision(Path(__file__).parent),
-        fairseq=fairseq_version(),
-        torch=metadata.version("torch"),
         sacrebleu=metadata.version("sacrebleu"),
         train_command=portable(_beside(args.checkpoint, "command")),
         train_revision=_beside(args.checkpoint, "revision"),
-        generate_command=portable(generated),
+        generate_command=portable(args.generate_command.read_text(encoding="utf-8")),
         hypotheses=hypotheses_name(
             corpus,
             args.system or training.arch,
@@ -169,6 +166,8 @@ def make_result(
         averaged=training.averaged,
         train_tokens=training.train_tokens,
         words_per_second=words_per_second(sentences, decoded),
+        subwords=subwords,
+        **vars(facts),
     )
     return result, text
 
@@ -187,6 +186,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("log", type=Path, help="its standard error")
     parser.add_argument(
         "--generate-command", type=Path, required=True, help="file with the command that made it"
+    )
+    parser.add_argument(
+        "--facts", type=Path, required=True, help="file with what diet_mt.cli.plan said of it"
     )
     parser.add_argument("--beam", type=int, required=True, help="that it was decoded with")
     parser.add_argument("--lenpen", type=float, required=True, help="that it was decoded with")
@@ -219,7 +221,8 @@ def main(argv: list[str] | None = None) -> int:
         pair = direction_of(args.checkpoint, args.data, args.subset)
         decoded = read_decoded(args.decoded, args.log)
         training = read_training(args.checkpoint, args.data)
-        result, text = make_result(args, training, decoded, pair)
+        facts = read_facts(args.facts)
+        result, text = make_result(args, training, decoded, facts, pair)
         rows = put_result(args.results, result, text)
         print(
             f"{result.system}\tseed {result.seed}\tBLEU {result.bleu:.2f} "

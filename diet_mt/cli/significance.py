@@ -5,13 +5,15 @@
 SacreBLEU's own test, BLEU, 1,000 resamples of the test set. The other side is the baseline's
 result of the same group and seed, or of its first seed. Beside each ``CORPUS.jsonl`` the outcome is
 kept in ``significance/CORPUS.jsonl``, where the leaderboard finds it; pairs already there are not
-computed again. References are not kept with the results; a row finds its own by checksum.
+computed again. References are not kept with the results; a row finds its own by checksum, and one
+whose references are not given stays without a p-value.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -23,6 +25,7 @@ from ..data.corpus import run
 from ..errors import UserError
 from ..leaderboard.groups import BASELINE, group
 from ..leaderboard.significance import (
+    DIGITS,
     Comparison,
     comparison_of,
     file_beside,
@@ -31,9 +34,8 @@ from ..leaderboard.significance import (
     write_comparisons,
 )
 from ..records import Result, read_results
+from .bootstrap import RESAMPLES, fixed_seed
 from .rescore import kept_hypotheses, parser_with_references, read_references
-
-RESAMPLES = 1000
 
 Pair = tuple[Result, Result]  # a system's, the baseline's
 
@@ -52,19 +54,21 @@ def compare(
     system: Sequence[str], baseline: Sequence[str], references: Sequence[str]
 ) -> tuple[float, float, str]:
     """BLEU of ``system`` above that of ``baseline``, the p-value, and the test's signature."""
-    test = PairedTest(
-        [("baseline", baseline), ("system", system)],
-        {"BLEU": BLEU(references=[references])},
-        references=None,
-        test_type="bs",
-        n_samples=RESAMPLES,
-    )
-    signatures, scores = test()
+    with fixed_seed():
+        test = PairedTest(
+            [("baseline", baseline), ("system", system)],
+            {"BLEU": BLEU(references=[references])},
+            references=None,
+            test_type="bs",
+            n_samples=RESAMPLES,
+        )
+        signatures, scores = test()
     first, second = cast("list[Any]", scores["BLEU"])  # the names are another list
-    # Where no resample differs SacreBLEU counts none against chance, and would call equal systems
-    # significantly different.
-    p_value = 1.0 if list(system) == list(baseline) else float(second.p_value)
-    return second.score - first.score, p_value, str(signatures["BLEU"])
+    difference = second.score - first.score
+    # Where all resamples differ by the same, SacreBLEU counts none of them for chance, and would
+    # call that significant: of one sentence, and of translations that score alike.
+    tells_nothing = round(difference, DIGITS) == 0 or len(references) == 1
+    return difference, 1.0 if tells_nothing else float(second.p_value), str(signatures["BLEU"])
 
 
 def _compared(folder: Path, pair: Pair, references: Sequence[str]) -> Comparison:
@@ -78,23 +82,23 @@ def _compared(folder: Path, pair: Pair, references: Sequence[str]) -> Comparison
     return comparison_of(*pair, bleu_difference=difference, p_value=p_value, signature=signature)
 
 
-def complete(path: Path, references: Mapping[str, Sequence[str]]) -> None:
+def complete(path: Path, references: Mapping[str, Sequence[str]]) -> tuple[int, Counter[str]]:
     """Writes the comparisons of one file of results, and a line for each on stdout.
 
-    Raises UserError before anything is computed if references are missing.
+    Returns their number, and test set and direction of the pairs that no references were given for.
     """
     file = file_beside(path)
     kept = read_comparisons(file)
     pairs = pairs_of(read_results(path))
     if not pairs:
         print(f"{path}\tnothing to compare: that needs {BASELINE} and another system")
-        return
-    for result, other in pairs:
-        if key_of(result, other) not in kept and result.references_sha256 not in references:
-            raise UserError(f"none of the references are those of {result.test_set}")
-    found = []
+        return 0, Counter()
+    found, missing = [], Counter[str]()
     for result, other in pairs:
         known = kept.get(key_of(result, other))
+        if not known and result.references_sha256 not in references:
+            missing[f"{result.test_set}, {result.direction}"] += 1
+            continue
         comparison = known or _compared(
             path.parent, (result, other), references[result.references_sha256]
         )
@@ -104,7 +108,21 @@ def complete(path: Path, references: Mapping[str, Sequence[str]]) -> None:
             f"\tp {comparison.p_value:.3f}{' (kept)' if known else ''}",
             flush=True,
         )
-    write_comparisons(file, found)
+    if found:
+        write_comparisons(file, found)
+    return len(found), missing
+
+
+def _tell(missing: Counter[str], *, is_all: bool) -> None:
+    """Warns of pairs without references; raises UserError if they are all there is."""
+    if missing and is_all:
+        raise UserError(f"none of the references are those of {'; '.join(missing)}")
+    for name, count in missing.items():
+        print(
+            f"significance: warning: none of the references are those of {name}: no p-value for "
+            f"{count} of the results",
+            file=sys.stderr,
+        )
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -113,8 +131,9 @@ def main(argv: list[str] | None = None) -> int:
 
     def body() -> None:
         references = read_references(args.references)
-        for path in args.results:
-            complete(path, references)
+        outcomes = [complete(path, references) for path in args.results]
+        missing = sum((each for _, each in outcomes), Counter[str]())
+        _tell(missing, is_all=not any(count for count, _ in outcomes))
 
     return run(body)
 

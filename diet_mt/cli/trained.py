@@ -1,20 +1,11 @@
-"""What a checkpoint and the command that made it say about a training.
-
-    python -m diet_mt.cli.trained DATA CHECKPOINT
-
-prints the options with which fairseq-generate decodes ``DATA`` in the direction that the checkpoint
-was trained for: nothing, or ``-s de -t en`` where the folder holds the pair as en-de.
-"""
+"""What a checkpoint, its data and the command that made it say about a training."""
 
 from __future__ import annotations
 
-import argparse
-import logging
 import os
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +16,6 @@ from typing import Any
 import torch
 from fairseq import checkpoint_utils
 
-from ..data.corpus import run
 from ..errors import UserError, one_line
 from ..models._architectures import SIZES
 
@@ -198,25 +188,3 @@ def device(command: str) -> str:
     if "--cpu" in shlex.split(command) or not torch.cuda.is_available():
         return "cpu"
     return str(torch.cuda.get_device_name(0))
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="diet_mt.cli.trained", description="direction of a checkpoint, as fairseq's options"
-    )
-    parser.add_argument("data", type=Path, help="folder made by fairseq-preprocess")
-    parser.add_argument("checkpoint", type=Path)
-    parser.add_argument("--subset", default="test", help="part of the data (default test)")
-    args = parser.parse_args(argv)
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
-
-    def body() -> None:
-        source, target = direction_of(args.checkpoint, args.data, args.subset)
-        if (source, target) != language_pair(args.data, args.subset):
-            print(f"-s {source} -t {target}")
-
-    return run(body)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

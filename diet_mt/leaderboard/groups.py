@@ -30,6 +30,8 @@ class Conditions:
     checkpoint: str
     averaged: int
     references_sha256: str
+    options: str  # others of the search
+    subwords: str
 
     @property
     def heading(self) -> str:
@@ -49,6 +51,8 @@ class Conditions:
             f"beam {self.beam}",
             f"length penalty {self.lenpen} ({self.length_penalty})",
             checkpoint,
+            *([f"subwords {self.subwords}"] if self.subwords != "bpe" else []),
+            *([f"options {self.options}"] if self.options else []),
         ]
         return ", ".join(parts)
 
@@ -72,10 +76,9 @@ class Line:
         return fmean(result.chrf for result in self.results)
 
     @property
-    def half_width(self) -> float | None:
-        """Half of the 95 % interval of BLEU, mean of the seeds; None where one was not measured."""
-        widths = [result.bleu_ci for result in self.results]
-        return fmean(widths) if all(widths) else None
+    def half_width(self) -> float:
+        """Half of the 95 % interval of BLEU, mean of the seeds."""
+        return fmean(result.bleu_ci for result in self.results)
 
     @property
     def words_per_second(self) -> float | None:
@@ -101,8 +104,14 @@ class Group:
         return [result for line in self.lines for result in line.results]
 
     def gain(self, line: Line) -> float | None:
-        """Mean BLEU above the baseline's mean; None where there is no baseline."""
-        return None if self.baseline is None else line.bleu - self.baseline.bleu
+        """BLEU above that of the partner, mean of the seeds: the pairs that are tested.
+
+        Of the baseline itself 0; None where there is no baseline.
+        """
+        if self.baseline is None:
+            return None
+        pairs = [(result, self.partner(result)) for result in line.results]
+        return fmean(result.bleu - (other or result).bleu for result, other in pairs)
 
     def partner(self, result: Result) -> Result | None:
         """The baseline's result to compare with: of the same seed, else of its first.

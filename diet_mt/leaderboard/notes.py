@@ -19,16 +19,21 @@ def legend(sections: Iterable[Section]) -> list[str]:
     lines = [standing.line for standing in standings if standing.line]
     found = []
     if any(len(line.results) > 1 for line in lines):
-        found.append("BLEU, chrF and the differences are means over the seeds.")
-    if any(line.half_width is not None for line in lines):
+        found.append("BLEU and chrF are means over the seeds.")
+    if any(standing.p_values for standing in standings):
+        found.append(
+            f"to {BASELINE}: BLEU above that of {BASELINE} with the same seed, else with its first "
+            "seed; mean over the seeds of the system."
+        )
+    if lines:
         found.append(
             "±: half of the 95 % interval of BLEU, from SacreBLEU's bootstrap over the sentences "
             "of the test set, mean of the seeds. It does not cover the choice of the seed."
         )
     if any(p is not None for standing in standings for p in standing.p_values):
         found.append(
-            f"p: paired bootstrap of SacreBLEU against {BASELINE} (same seed, else its first), one "
-            "value for each seed: how often equal systems would differ as much on other sentences."
+            "p: paired bootstrap of SacreBLEU for each of these differences, one value for each "
+            "seed: how often equal systems would differ as much on other sentences."
         )
     if any(p is None for standing in standings for p in standing.p_values):
         found.append(f"Unknown p-values are computed by `{HOW_TO_TEST}`.")

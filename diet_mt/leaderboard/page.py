@@ -128,9 +128,8 @@ def _key(section: Section) -> str:
     parts = [_mark('<circle class="mean" cx="8" cy="8" r="5"/>') + "BLEU"]
     if any(len(line.results) > 1 for line in lines):
         parts.append(_mark('<circle class="seed" cx="8" cy="8" r="3"/>') + "each seed")
-    if any(line.half_width for line in lines):
-        bar = '<path class="bar" d="M1 8H15M1 4V12M15 4V12"/>'
-        parts.append(_mark(bar) + "95 % interval")
+    bar = '<path class="bar" d="M1 8H15M1 4V12M15 4V12"/>'
+    parts.append(_mark(bar) + "95 % interval")
     if any(standing.published for standing in section.standings):
         diamond = '<path class="published" d="M8 2 14 8 8 14 2 8Z"/>'
         parts.append(_mark(diamond) + "the paper’s")

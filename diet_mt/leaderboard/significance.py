@@ -16,6 +16,8 @@ from pathlib import Path
 from ..errors import UserError
 from ..records import Result, write_text
 
+DIGITS = 4  # of a difference of BLEU, after the point
+
 # Checksums of a system's hypotheses, of the baseline's, and of the references.
 Key = tuple[str, str, str]
 
@@ -58,7 +60,7 @@ def comparison_of(
         seed=result.seed,
         baseline=baseline.system,
         baseline_seed=baseline.seed,
-        bleu_difference=round(bleu_difference, 4),
+        bleu_difference=round(bleu_difference, DIGITS),
         p_value=round(p_value, 6),
         signature=signature,
         hypotheses_sha256=hypotheses,

@@ -130,8 +130,6 @@ def _count(value: int) -> Cell:
 
 
 def _interval(result: Result) -> Cell:
-    if not result.bleu_ci:
-        return Cell()
     return Cell(f"{result.bleu_mean:.2f} ± {result.bleu_ci:.2f}", result.bleu_mean)
 
 

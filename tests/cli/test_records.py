@@ -1,8 +1,10 @@
-"""Rows survive being written and read; bad ones are refused with their place."""
+"""Rows survive being written and read, and no other training; bad ones are refused."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from .rows import row
 
 def test_a_row_reads_as_it_was_written() -> None:
     # U+2028 ends a line for str.splitlines, not here.
-    result = row(test_set="flickr \u2028 2016", system='a "quoted" ü\n name', lenpen=1.0)
+    result = row(test_set="flickr \u2028 2016", system='a "quoted" ü name', lenpen=-1.0)
     line = result.to_json()
     assert "\n" not in line
     assert parse_result(line) == result
@@ -36,6 +38,20 @@ def test_whole_numbers_pass_for_decimal_ones() -> None:
         ({"bleu": True}, "'bleu' is True"),
         ({"system": None}, "'system' is None"),
         ({"blue": 30.0}, "unknown field 'blue'"),
+        ({"bleu": math.nan}, "'bleu' is nan, expected a finite number"),
+        ({"lenpen": -math.inf}, "'lenpen' is -inf, expected a finite number"),
+        ({"tokens_per_second": 10**400}, "expected a finite number"),
+        ({"bleu": 100.5}, "'bleu' is 100.5, expected 0 to 100"),
+        ({"chrf": -0.1}, "'chrf' is -0.1, expected 0 to 100"),
+        ({"bleu_mean": 101}, "'bleu_mean' is 101, expected 0 to 100"),
+        ({"bleu_ci": -1.0}, "'bleu_ci' is -1.0, expected 0 or more"),
+        ({"sentences": -1}, "'sentences' is -1, expected 0 or more"),
+        ({"parameters": -1}, "'parameters' is -1, expected 0 or more"),
+        ({"system": "a\nb"}, r"'system' is 'a\\nb', expected text without control"),
+        ({"test_set": "a\x1b[31m"}, "'test_set' is .* expected text without control"),
+        ({"positions": "\ud800"}, r"'positions' is '\\ud800', expected text without .* surrogate"),
+        ({"train_command": "x 'y"}, r"'train_command' is no shell command \(No closing"),
+        ({"generate_command": "x \\"}, "'generate_command' is no shell command"),
     ],
 )
 def test_a_wrong_field_is_named(changes: dict[str, Any], complaint: str) -> None:
@@ -44,18 +60,28 @@ def test_a_wrong_field_is_named(changes: dict[str, Any], complaint: str) -> None
         parse_result(json.dumps({**fields, **changes}))
 
 
-def test_a_missing_field_is_named() -> None:
+@pytest.mark.parametrize("name", ["bleu_signature", "bleu_mean", "bleu_ci"])
+def test_a_missing_field_is_named(name: str) -> None:
     fields = json.loads(row().to_json())
-    del fields["bleu_signature"]
-    with pytest.raises(UserError, match="no field 'bleu_signature'"):
+    del fields[name]
+    with pytest.raises(UserError, match=f"no field '{name}'"):
         parse_result(json.dumps(fields))
 
 
-@pytest.mark.parametrize("second", ["{", "[1]", "31.5"])
+def test_rows_of_before_a_field_was_there_read() -> None:
+    fields = json.loads(row().to_json())
+    del fields["options"], fields["subwords"]
+    assert parse_result(json.dumps(fields)) == row(options="", subwords="bpe")
+
+
+NAN = row().to_json().replace("31.25", "NaN")
+
+
+@pytest.mark.parametrize("second", ["{", "[1]", "31.5", NAN])
 def test_a_bad_line_is_placed(tmp_path: Path, second: str) -> None:
     file = tmp_path / "x.jsonl"
     file.write_text(row().to_json() + "\n" + second + "\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"x\.jsonl, line 2: not "):
+    with pytest.raises(UserError, match=r"x\.jsonl, line 2: (not |field 'bleu' is nan)"):
         read_results(file)
 
 
@@ -77,6 +103,77 @@ def test_the_same_evaluation_takes_its_own_place(tmp_path: Path) -> None:
     assert kept[1].read_text(encoding="utf-8") == "drei\n"
     assert kept[2].read_text(encoding="utf-8") == "zwei\n"
     assert not list(tmp_path.rglob("*.part"))
+
+
+def test_the_same_row_again_writes_nothing(tmp_path: Path) -> None:
+    digest = hashlib.sha256(b"eins\n").hexdigest()
+    result = row(hypotheses_sha256=digest)
+    file = put_result(tmp_path, result, "eins\n")
+    kept = [file, tmp_path / result.hypotheses]
+    before = [path.stat().st_mtime_ns for path in kept]
+    assert put_result(tmp_path, result, "eins\n") == file
+    assert [path.stat().st_mtime_ns for path in kept] == before
+    kept[1].write_text("spoilt")
+    put_result(tmp_path, result, "eins\n")
+    assert kept[1].read_text() == "eins\n"
+
+
+def test_a_row_that_could_not_be_read_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="'system' is"):
+        put_result(tmp_path / "results", row(system="a\nb"), "eins\n")
+    assert not (tmp_path / "results").exists()
+
+
+TRAINED = row().train_command + " --lr 0.1 --max-tokens 8000 --betas '(0.9, 0.98)'"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"train_command": TRAINED.replace("0.1", "0.2")}, r"\(--lr: '0\.1' there, '0\.2' here\)"),
+        ({"train_command": TRAINED + " --pre-norm"}, r"\(--pre-norm: 'not given' there, '' here"),
+        ({"train_command": TRAINED.replace("data/bin", "more/bin")}, "the command: '.*more/bin' h"),
+        ({"train_command": ""}, "the command: 'fairseq-train data/bin' there, 'not given' here"),
+        ({"train_command": TRAINED + " --update-freq 2"}, "update: '8000' there, '16000' here"),
+        ({"positions": "diet-rel sharing=layer-wise"}, "positions: 'diet-rel sharing=none "),
+        ({"averaged": 5}, r"\(averaged: '1' there, '5' here\)"),
+        ({"parameters": 7}, "parameters: '1234567' there, '7' here"),
+        ({"subwords": "spm"}, r"\(subwords: 'bpe' there, 'spm' here\)"),
+        ({"references_sha256": "f" * 64}, "references_sha256: "),
+    ],
+)
+def test_another_training_does_not_take_the_place(
+    tmp_path: Path, changes: dict[str, Any], told: str
+) -> None:
+    first = row(train_command=TRAINED)
+    file = put_result(tmp_path, first, "eins\n")
+    other = row(**{"train_command": TRAINED, "checkpoint_sha256": "0" * 64, **changes})
+    with pytest.raises(UserError, match=told) as caught:
+        put_result(tmp_path, other, "zwei\n")
+    assert "set SYSTEM to another name" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert read_results(file) == [first]
+    assert (tmp_path / first.hypotheses).read_text() == "eins\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        TRAINED.replace("--seed 1", "--seed 2").replace("checkpoints/", "/mnt/"),
+        TRAINED + " --user-dir ../diet_mt --tensorboard-logdir x --cpu",
+        TRAINED.replace("8000", "2000") + " --distributed-world-size 2 --update-freq 2",
+        TRAINED.replace("--lr 0.1", "--lr 3 --lr=0.1"),
+    ],
+)
+def test_the_same_training_elsewhere_does(tmp_path: Path, command: str) -> None:
+    put_result(tmp_path, row(train_command=TRAINED), "eins\n")
+    again = row(train_command=command, checkpoint_sha256="0" * 64)
+    assert read_results(put_result(tmp_path, again, "zwei\n")) == [again]
+
+
+def test_the_same_checkpoint_does_whatever_is_known_of_its_command(tmp_path: Path) -> None:
+    put_result(tmp_path, row(train_command=""), "eins\n")
+    assert read_results(put_result(tmp_path, row(), "zwei\n")) == [row()]
 
 
 def test_rows_written_at_the_same_time_are_all_kept(tmp_path: Path) -> None:

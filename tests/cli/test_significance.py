@@ -39,6 +39,30 @@ def test_equal_translations_do_not_differ() -> None:
     assert (difference, p_value) == (0, 1)
 
 
+@pytest.mark.parametrize(
+    ("system", "baseline", "references"),
+    [
+        (["x", "y"], ["v", "w"], ["a b c d", "e f g h"]),  # BLEU 0 on either side
+        ([f"{SHORT} x", LONG], [f"{SHORT} y", LONG], [SHORT, LONG]),  # wrong in the same way
+        ([SHORT], ["a b c x y"], [SHORT]),  # one sentence is its only resample
+    ],
+)
+def test_no_difference_is_not_a_significant_one(
+    system: list[str], baseline: list[str], references: list[str]
+) -> None:
+    """SacreBLEU counts no resample for chance where all of them differ by as much."""
+    _, p_value, _ = significance.compare(system, baseline, references)
+    assert p_value == 1
+
+
+def test_the_test_is_the_same_in_any_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = [SHORT, LONG], ["v w x y z", LONG], [SHORT, LONG]
+    usual = significance.compare(*pair)
+    for seed in ("7", "none"):
+        monkeypatch.setenv("SACREBLEU_SEED", seed)
+        assert significance.compare(*pair) == usual
+
+
 def test_the_sign_says_which_is_better() -> None:
     worse, _, _ = significance.compare(["v w x y z", LONG], [SHORT, LONG], [SHORT, LONG])
     assert worse == pytest.approx(-28.5, abs=0.05)
@@ -112,6 +136,24 @@ def test_what_is_known_is_kept_and_what_changed_is_computed(
     assert len({c.key for c in found}) == len(found)
 
 
+def test_results_without_their_references_are_named_and_left_out(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [*seeds_of("sinusoidal", {1: 1.0}), *seeds_of("shaw", {1: 2.0, 2: 3.0})]
+    for row in rows:
+        name = f"toy.en-de/unseen.{row.system}.{row.seed}.hyp.txt"
+        unseen = dataclasses.replace(row, test_set="unseen test", hypotheses=name)
+        put_result(place / "results", unseen, "x\n")
+    assert run("other.de", "refs.de") == 0
+    captured = capsys.readouterr()
+    assert captured.out.count("\tdiet_rel\t") == captured.out.count("\n") == 2
+    assert captured.err.startswith("significance: warning: none of the references are those of ")
+    assert "unseen test, en-de: no p-value for 2 of the results\n" in captured.err
+    assert captured.err.count("\n") == 1
+    found = read_comparisons(Path("results/significance/toy.en-de.jsonl")).values()
+    assert {c.system for c in found} == {"diet_rel"}
+
+
 def test_without_a_baseline_there_is_nothing_to_do(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -130,7 +172,7 @@ def test_what_cannot_be_compared_is_told_in_one_line(
     rows = place / "results" / "toy.en-de.jsonl"
     references = "refs.de"
     if spoil == "references":
-        references, complaint = "other.de", "none of the references are those of toy test"
+        references, complaint = "other.de", "none of the references are those of toy test, en-de"
     elif spoil == "hypotheses":
         (place / "results" / "toy.en-de" / "diet_rel_tiny.1.hyp.txt").write_text("x\n")
         complaint = "diet_rel_tiny.1.hyp.txt: changed since it was scored"

@@ -31,7 +31,7 @@ def full() -> list[Section]:
 
 @pytest.fixture(scope="session")
 def plain() -> Section:
-    """Rows as they were before there were intervals, without p-values."""
+    """Rows with little in them, without p-values."""
     rows = [*seeds_of("sinusoidal", {1: 33.0, 2: 34.0}), *seeds_of("diet_rel", {2: 35.5, 1: 34.0})]
     (section,) = sections_of([*rows, *seeds_of("none", {1: 27.0})])
     return section

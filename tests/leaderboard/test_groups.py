@@ -24,7 +24,8 @@ def test_means_seeds_and_differences(results: list[Result]) -> None:
     (found,) = group(results)
     assert [line.name for line in found.lines] == ["diet_rel_tiny", "sinusoidal_tiny", "none_tiny"]
     assert [line.bleu for line in found.lines] == [34.75, 34.0, 27.0]
-    assert [found.gain(line) for line in found.lines] == [0.75, 0.0, -7.0]
+    # Each seed against the same seed of the baseline: (34 - 33 + 35.5 - 34) / 2.
+    assert [found.gain(line) for line in found.lines] == [1.25, 0.0, -6.0]
     assert [[r.seed for r in line.results] for line in found.lines] == [[1, 2], [1, 2, 3], [1]]
 
 
@@ -48,6 +49,8 @@ def test_without_a_baseline_there_is_no_difference(results: list[Result]) -> Non
         {"length_penalty": "gnmt"},
         {"checkpoint": "checkpoint_last.pt"},
         {"averaged": 5},
+        {"options": "--nbest 2"},
+        {"subwords": "spm"},
     ],
     ids=lambda change: next(iter(change)),
 )
@@ -65,6 +68,8 @@ def test_a_title_says_what_was_done() -> None:
         "toy test, en-de, trained on toy.en-de, size tiny, 2 sentences, beam 10, length penalty "
         "0.6 (gnmt), average.pt (average of 5)"
     )
+    (found,) = group([row(options="--max-len-b 5", subwords="spm")])
+    assert found.title.endswith(", checkpoint_best.pt, subwords spm, options --max-len-b 5")
 
 
 def test_an_own_name_is_a_line_of_its_own(results: list[Result]) -> None:
@@ -102,12 +107,18 @@ def test_the_partner_has_the_same_seed_or_is_the_first(results: list[Result]) ->
     }
 
 
-def test_an_interval_is_that_of_all_seeds_or_none() -> None:
-    rows = seeds_of("diet_rel", {1: 30.0, 2: 31.0}, bleu_ci=0.5, words_per_second=10.0)
+def test_a_speed_is_that_of_all_seeds_or_none() -> None:
+    rows = seeds_of("diet_rel", {1: 30.0, 2: 31.0}, words_per_second=10.0)
     (found,) = group(rows)
-    assert (found.lines[0].half_width, found.lines[0].words_per_second) == (0.5, 10.0)
+    assert found.lines[0].words_per_second == 10.0
     (found,) = group([*rows, *seeds_of("diet_rel", {3: 30.0})])
-    assert (found.lines[0].half_width, found.lines[0].words_per_second) == (None, None)
+    assert found.lines[0].words_per_second is None
+
+
+def test_an_interval_may_have_no_width() -> None:
+    """BLEU 0 on every resample is a measurement like any other."""
+    (found,) = group([*seeds_of("none", {1: 0.0}, bleu_ci=0.0), *seeds_of("none", {2: 1.0})])
+    assert found.lines[0].half_width == 0.75
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,11 @@ from ..cli.rows import row
 
 def test_rows_and_alignment(plain: Section) -> None:
     lines = markdown([plain]).split("\n")
-    assert "| system | BLEU | to sinusoidal | chrF | BLEU of each seed | parameters |" in lines
-    assert "| --- | ---: | ---: | ---: | --- | ---: |" in lines
-    assert "| diet_rel_tiny | 34.75 | +1.25 | 55.50 | 1: 34.00, 2: 35.50 | 1,234,567 |" in lines
+    assert "| system | BLEU | ± | to sinusoidal | chrF | BLEU of each seed | parameters |" in lines
+    assert "| --- | ---: | ---: | ---: | ---: | --- | ---: |" in lines
+    assert (
+        "| diet_rel_tiny | 34.75 | 1.50 | +1.25 | 55.50 | 1: 34.00, 2: 35.50 | 1,234,567 |" in lines
+    )
     assert "- BLEU nrefs:1|tok:13a|version:2.6.0" in lines
     assert "fairseq-generate data/bin --path CHECKPOINTS/checkpoint_best.pt" in lines
 

@@ -11,17 +11,31 @@ from ..cli.rows import row, seeds_of
 
 def test_old_rows_need_few_words(plain: Section) -> None:
     assert remarks(plain) == []
-    assert legend([plain]) == [
-        "BLEU, chrF and the differences are means over the seeds.",
-        f"Unknown p-values are computed by `{HOW_TO_TEST}`.",
-    ]
+    means, differences, interval, unknown = legend([plain])
+    assert means == "BLEU and chrF are means over the seeds."
+    assert differences.startswith("to sinusoidal: BLEU above that of sinusoidal with the same seed")
+    assert interval.startswith("±: half of the 95 % interval of BLEU")
+    assert unknown == (f"Unknown p-values are computed by `{HOW_TO_TEST}`.")
 
 
 def test_everything_is_explained(full: list[Section]) -> None:
-    starts = ["BLEU, chrF", "±: half", "p: paired", "Unknown p", "paper: Chen"]
+    starts = [
+        "BLEU and chrF",
+        "to sinusoidal: ",
+        "±: half",
+        "p: paired",
+        "Unknown p",
+        "paper: Chen",
+    ]
     for note, start in zip(legend(full), starts, strict=True):
         assert note.startswith(start)
     assert remarks(full[0]) == ["words/s: in decoding; cuda NVIDIA H200, threads: 1."]
+
+
+def test_without_a_baseline_there_are_no_differences_to_explain() -> None:
+    (found,) = group(seeds_of("diet_rel", {1: 30.0}))
+    (interval,) = legend([section_of(found, {})])
+    assert interval.startswith("±: ")
 
 
 def test_only_what_was_not_tested_is_asked_for(full: list[Section]) -> None:

@@ -13,7 +13,7 @@ def test_columns_line_up(plain: Section) -> None:
     assert len({len(line) for line in table}) == 1
     assert len({line.index("55.50") for line in table[1:]}) == 1
     assert table[0].split()[:2] == ["system", "BLEU"]
-    assert table[1].split()[:3] == ["diet_rel_tiny", "34.75", "+1.25"]
+    assert table[1].split()[:4] == ["diet_rel_tiny", "34.75", "1.50", "+1.25"]
 
 
 def test_each_section_has_its_signatures(full: list[Section]) -> None:

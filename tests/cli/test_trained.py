@@ -1,0 +1,103 @@
+"""What a checkpoint, its data and its command say, and what of a command is worth keeping."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from diet_mt.cli.trained import (
+    device,
+    direction_of,
+    language_pair,
+    portable,
+    read_training,
+    system_of,
+)
+from diet_mt.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("arch", "system"),
+    [
+        ("diet_rel_tiny", "diet_rel"),
+        ("none_big", "none"),
+        ("transformer", "transformer"),
+        ("transformer_iwslt_de_en", "transformer_iwslt_de_en"),
+    ],
+)
+def test_the_system_of_an_architecture(arch: str, system: str) -> None:
+    assert system_of(arch) == system
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (
+            r"fairseq-train /home/a/data/m.en-de/bin --user-dir /x/y/diet_mt --adam-betas "
+            r"\(0.9\,\ 1\) --save-dir /mnt/runs/diet.1 --seed 1",
+            "fairseq-train data/m.en-de/bin --user-dir diet_mt --adam-betas '(0.9, 1)' "
+            "--save-dir checkpoints/diet.1 --seed 1",
+        ),
+        (
+            "fairseq-train /data/m/bin --save-dir /a/x.1 --tensorboard-logdir /a/x.1/tensorboard",
+            "fairseq-train data/m/bin --save-dir checkpoints/x.1 "
+            "--tensorboard-logdir checkpoints/x.1/tensorboard",
+        ),
+        (
+            "fairseq-generate data/m/bin --path=/a/b/c/best.pt --cpu",
+            "fairseq-generate data/m/bin --path=checkpoints/c/best.pt --cpu",
+        ),
+    ],
+)
+def test_commands_lose_the_folders_of_the_machine(command: str, expected: str) -> None:
+    assert portable(command) == expected
+
+
+def test_facts_of_a_training(place: Path) -> None:
+    training = read_training(
+        place / "run" / "checkpoint_best.pt", place / "data" / "toy.en-de" / "bin"
+    )
+    state = torch.load(place / "run" / "checkpoint_best.pt", weights_only=True)["model"]
+    # Shared: the embeddings of both sides and the output layer.
+    shared = ("decoder.embed_tokens.weight", "decoder.output_projection.weight")
+    buffers = ("position_signature", "encoder.version", "decoder.version")
+    counted = sum(v.numel() for k, v in state.items() if k not in shared + buffers)
+    assert training.parameters == counted
+    assert (training.arch, training.seed) == ("diet_rel_tiny", 5)
+    assert (training.updates, training.epoch) == (7, 2)
+    assert (training.train_tokens, training.averaged) == (840, 1)  # 120 an update
+    assert "diet-rel" in training.positions
+
+
+def test_a_damaged_checkpoint_is_refused_in_one_line(place: Path, tmp_path: Path) -> None:
+    whole = (place / "run" / "checkpoint_best.pt").read_bytes()
+    (tmp_path / "cut.pt").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UserError, match=r"cut\.pt: ") as caught:
+        read_training(tmp_path / "cut.pt", place / "data" / "toy.en-de" / "bin")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(UserError, match="no such checkpoint"):
+        read_training(tmp_path / "gone.pt", place)
+
+
+def test_the_language_pair_is_that_of_the_data(place: Path) -> None:
+    assert language_pair(place / "data" / "toy.en-de" / "bin", "test") == ("en", "de")
+    with pytest.raises(UserError, match="no 'test2' data"):
+        language_pair(place / "data" / "toy.en-de" / "bin", "test2")
+
+
+def test_the_direction_is_that_of_the_checkpoint(place: Path, tmp_path: Path) -> None:
+    data = place / "data" / "toy.en-de" / "bin"
+    assert direction_of(place / "run" / "checkpoint_best.pt", data, "test") == ("en", "de")
+    assert direction_of(place / "back" / "checkpoint_best.pt", data, "test") == ("de", "en")
+    (tmp_path / "test.cs-en.cs.idx").touch()
+    with pytest.raises(UserError, match=r"translates de-en, but .* holds cs-en"):
+        direction_of(place / "back" / "checkpoint_best.pt", tmp_path, "test")
+
+
+def test_the_device_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda number: f"GPU {number}")
+    assert device("fairseq-generate data/bin --beam 2") == "GPU 0"
+    assert device("fairseq-generate data/bin --cpu") == "cpu"

@@ -1,0 +1,56 @@
+"""Who stands in a section, and that a difference and its p-values are of the same pairs."""
+
+from __future__ import annotations
+
+import pytest
+
+from diet_mt.leaderboard.groups import group
+from diet_mt.leaderboard.standings import Section, section_of
+
+from ..cli.rows import seeds_of
+from .made_up import comparisons
+
+ROWS = [
+    *seeds_of("sinusoidal", {1: 30.0, 2: 33.0}),
+    *seeds_of("diet_rel", {1: 31.0, 2: 35.0, 7: 34.0}),
+]
+
+
+def test_the_difference_is_the_mean_of_those_that_were_tested() -> None:
+    found = comparisons(ROWS)
+    (each,) = group(ROWS)
+    section = section_of(each, {comparison.key: comparison for comparison in found})
+    first, baseline = section.standings
+    assert (first.name, baseline.name) == ("diet_rel_tiny", "sinusoidal_tiny")
+    assert [c.bleu_difference for c in found] == [1.0, 2.0, 4.0]  # seed 7 against seed 1
+    assert first.gain == pytest.approx(7 / 3)  # not 100 / 3 - 31.5, which nobody tested
+    assert first.p_values == tuple(comparison.p_value for comparison in found)
+    assert (baseline.gain, baseline.p_values) == (0.0, ())
+
+
+def test_a_pair_that_was_not_compared_has_no_p_value() -> None:
+    found = comparisons(ROWS)[1:]
+    (each,) = group(ROWS)
+    section = section_of(each, {comparison.key: comparison for comparison in found})
+    assert section.standings[0].p_values[0] is None
+    assert None not in section.standings[0].p_values[1:]
+
+
+def test_without_a_baseline_there_are_neither() -> None:
+    (each,) = group(ROWS[2:])
+    (standing,) = section_of(each, {}).standings
+    assert (standing.gain, standing.p_values) == (None, ())
+
+
+def names(section: Section) -> list[str]:
+    return [standing.name for standing in section.standings]
+
+
+def test_what_only_the_paper_has_stands_below() -> None:
+    rows = seeds_of("sinusoidal", {1: 18.0}, direction="en-cs", test_set="newstest2018")
+    (each,) = group(rows)
+    section = section_of(each, {})
+    assert names(section) == ["sinusoidal_tiny", "shaw (not measured)", "diet_rel (not measured)"]
+    assert [s.published.bleu for s in section.standings if s.published] == [18.55, 18.74, 18.68]
+    assert section.standings[1].line is None
+    assert names(section_of(each, {}, ["shaw"])) == ["sinusoidal_tiny", "shaw (not measured)"]
