@@ -86,13 +86,12 @@ evaluate_one() {
 }
 export -f data_of
 
-runs=() folders=() references=() rows=()
+runs=() folders=() rows=()
 for direction in $DIRECTIONS; do
   [[ $direction =~ ^(en-(de|cs)|(de|cs)-en)$ ]] ||
     die "direction '$direction': choose from en-de, de-en, en-cs, cs-en"
   folder=$(data_of "$direction")
   folders+=("$folder")
-  references+=("$folder/raw/test.${direction#*-}")
   for system in $SYSTEMS; do
     for seed in $SEEDS; do runs+=("$direction/${system//-/_}:$seed"); done
   done
@@ -117,6 +116,12 @@ say "== 3/4 translating and scoring $TEST_SET"
 MAX_TOKENS=4096 evaluate_all "${runs[@]}"
 say "== 4/4 results, after $((SECONDS / 60)) min $((SECONDS % 60)) s"
 export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"
+references=() # of every direction; test1 where the two directions of a pair have different ones
+for direction in $DIRECTIONS; do
+  for file in "$(data_of "$direction")"/raw/test{,1}."${direction#*-}"; do
+    if [ -f "$file" ]; then references+=("$file"); fi
+  done
+done
 "$PYTHON" -m diet_mt.cli.significance "${rows[@]}" --references "${references[@]}" >&2 ||
   say "   no p-values, for the reason above"
 "$PYTHON" -m diet_mt.cli.leaderboard "${rows[@]}" --test-set "$TEST_SET"

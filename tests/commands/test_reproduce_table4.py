@@ -44,10 +44,10 @@ def settings(tmp_path: Path) -> dict[str, str]:
 def test_from_raw_text_to_the_table(settings: dict[str, str], tmp_path: Path) -> None:
     said = run(TABLE4, cwd=tmp_path, **settings)
     assert "== 4/4 results" in said
-    rows = read_results([tmp_path / "results" / "newstest.en-cs.jsonl"])
+    rows = read_results(tmp_path / "results" / "newstest.en-cs.jsonl")
     assert [row.arch for row in rows] == ["diet_rel_tiny"]
     for row in rows:
-        assert (row.test_set, row.source_lang, row.target_lang) == ("newstest2016", "en", "cs")
+        assert (row.test_set, row.direction) == ("newstest2016", "en-cs")
         assert (row.length_penalty, row.beam, row.lenpen, row.updates) == ("gnmt", 10, 0.6, 6)
     table = said[said.index("== 4/4") :]
     assert "diet_rel_tiny" in table
@@ -57,7 +57,7 @@ def test_from_raw_text_to_the_table(settings: dict[str, str], tmp_path: Path) ->
     again = run(TABLE4, cwd=tmp_path, **settings)
     assert again[again.index("== 4/4") :].count("diet_rel_tiny") == table.count("diet_rel_tiny")
     assert changed(tmp_path / "checkpoints") | changed(tmp_path / "data") == before
-    assert len(read_results([tmp_path / "results" / "newstest.en-cs.jsonl"])) == 1
+    assert len(read_results(tmp_path / "results" / "newstest.en-cs.jsonl")) == 1
 
 
 @pytest.mark.parametrize(
