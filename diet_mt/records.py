@@ -7,20 +7,15 @@ to exactly one row: evaluating the same training again replaces both.
 
 from __future__ import annotations
 
-import dataclasses
-import fcntl
 import hashlib
-import json
 import math
-import os
 import shlex
 import unicodedata
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import UserError
+from .json_rows import locked, parse_row, put_row, read_rows, row_text, write_text
 
 
 @dataclass(frozen=True)
@@ -73,37 +68,17 @@ class Result:
     options: str = ""  # given to fairseq-generate beyond those that evaluate.sh sets
     subwords: str = "bpe"  # or "spm"
 
+    def __post_init__(self) -> None:
+        _check(self)
+
     def to_json(self) -> str:
         """One line, without its end."""
-        return json.dumps(dataclasses.asdict(self), ensure_ascii=False)
-
-
-_KINDS = {"str": (str,), "int": (int,), "float": (int, float)}
+        return row_text(self)
 
 
 def parse_result(line: str) -> Result:
     """The inverse of ``Result.to_json``. Raises UserError for anything else."""
-    try:
-        values = json.loads(line)
-    except ValueError as error:
-        raise UserError(f"not JSON ({error})") from None
-    if not isinstance(values, dict):
-        raise UserError("not a JSON object")
-    for field in dataclasses.fields(Result):
-        if field.name not in values:
-            if field.default is dataclasses.MISSING:
-                raise UserError(f"no field '{field.name}'")
-            continue
-        value = values[field.name]
-        # bool is an int to Python, not to a reader of the record.
-        if isinstance(value, bool) or not isinstance(value, _KINDS[str(field.type)]):
-            raise UserError(f"field '{field.name}' is {value!r}, expected {field.type}")
-    unknown = sorted(set(values) - {field.name for field in dataclasses.fields(Result)})
-    if unknown:
-        raise UserError(f"unknown field '{unknown[0]}'")
-    result = Result(**values)
-    _check(result)
-    return result
+    return parse_row(Result, line)
 
 
 _PERCENT = ("bleu", "bleu_mean", "chrf")
@@ -145,28 +120,7 @@ def _wrong_number(name: str, value: float) -> str:
 
 def read_results(path: Path) -> list[Result]:
     """All rows of a file, in order. Raises UserError naming the file and the line."""
-    try:
-        with open(path, encoding="utf-8", newline="\n") as file:
-            lines = file.read().split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read ({error})") from None
-    results = []
-    for number, line in enumerate(lines, start=1):
-        if line:
-            try:
-                results.append(parse_result(line))
-            except UserError as error:
-                raise UserError(f"{path}, line {number}: {error}") from None
-    return results
-
-
-def write_text(path: Path, text: str) -> None:
-    """Writes a file that appears under its name only when it is whole; makes its folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    with open(part, "w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-    os.replace(part, path)
+    return read_rows(Result, path)
 
 
 def put_result(folder: Path, result: Result, hypotheses: str) -> Path:
@@ -178,21 +132,14 @@ def put_result(folder: Path, result: Result, hypotheses: str) -> Path:
     Raises UserError for values that no reader would take, and where that row is of another
     training.
     """
-    _check(result)
     rows = folder / f"{result.corpus}.jsonl"
-    folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder):
+    with locked(folder):
         results = read_results(rows) if rows.exists() else []
         if _is_kept(folder, results, result):
             return rows
         _refuse_another_training(results, result)
-        others = [row for row in results if row.hypotheses != result.hypotheses]
-        if len(others) == len(results):
-            results.append(result)
-        else:
-            results = [result if row.hypotheses == result.hypotheses else row for row in results]
         write_text(folder / result.hypotheses, hypotheses)
-        write_text(rows, "".join(row.to_json() + "\n" for row in results))
+        put_row(rows, result, lambda row: row.hypotheses)
     return rows
 
 
@@ -249,17 +196,6 @@ def _training(command: str) -> dict[str, str]:
         options = {name: value for name, value in options.items() if name not in _UPDATE}
         options["tokens of an update"] = str(math.prod(map(int, size)))
     return options
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Holds the folder's advisory lock, so that no row written meanwhile gets lost."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def sha256(path: Path) -> str:

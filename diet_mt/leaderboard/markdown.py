@@ -15,20 +15,20 @@ def markdown(sections: Iterable[Section]) -> str:
     sections, out = list(sections), []
     for section in sections:
         table = standings_table(section)
-        out += [f"**{_plain(section.group.title)}**", ""]
-        out.append(_line([column.title for column in table]))
-        out.append(_line(["---:" if column.number else "---" for column in table]))
-        out += [_line([_plain(cell.text) for cell in row]) for row in rows(table)]
+        out += [f"**{plain(section.group.title)}**", ""]
+        out.append(table_line([column.title for column in table]))
+        out.append(table_line(["---:" if column.number else "---" for column in table]))
+        out += [table_line([plain(cell.text) for cell in row]) for row in rows(table)]
         out += ["", *(f"- {line}" for line in [*remarks(section), *signatures(section)])]
         out += ["", "<details><summary>The commands, ARCH for the system</summary>", "", "```"]
         out += [*commands(section.group), "```", "", "</details>", ""]
     return "\n".join([*out, " ".join(legend(sections)), ""])
 
 
-def _line(cells: list[str]) -> str:
+def table_line(cells: list[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Without what Markdown would take for the end of a cell, or HTML for a tag."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import UserError
-from ..records import Result, write_text
+from ..json_rows import write_text
+from ..records import Result
 
 DIGITS = 4  # of a difference of BLEU, after the point
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.records import parse_result, put_result, read_results, sha256, write_text
+from diet_mt.json_rows import write_text
+from diet_mt.records import parse_result, put_result, read_results, sha256
 
 from .rows import row
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from diet_mt.json_rows import write_text
 from diet_mt.leaderboard.groups import group
 from diet_mt.leaderboard.significance import (
     Comparison,
@@ -15,7 +16,7 @@ from diet_mt.leaderboard.significance import (
     file_beside,
     write_comparisons,
 )
-from diet_mt.records import Result, write_text
+from diet_mt.records import Result
 
 from ..cli.rows import seeds_of
 
