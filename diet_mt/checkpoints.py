@@ -124,11 +124,14 @@ def copy_whole(copy: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def batch_as_at_first(get_batch_iterator: Callable[..., Any]) -> Callable[..., Any]:
-    """``get_batch_iterator(task, dataset, ..., epoch=N)`` that makes the batches of epoch 1.
+    """``get_batch_iterator(task, dataset, ..., epoch=N)`` that makes the batches of epoch 1, and
+    whose workers begin anew in every epoch.
 
     A task whose iterator serves all epochs makes its batches once and then only shuffles them.
     fairseq-fixed seeds that with the epoch at which the process starts, so a run that continues in
-    epoch 5 had other batches than one that was never stopped.
+    epoch 5 had other batches than one that was never stopped. It also keeps the workers, each with
+    the dataset as it was in that epoch: masked_lm then hides the same words in every epoch, and
+    others in a run that continues.
     """
 
     @functools.wraps(get_batch_iterator)
@@ -139,11 +142,13 @@ def batch_as_at_first(get_batch_iterator: Callable[..., Any]) -> Callable[..., A
             or kwargs.get("update_epoch_batch_itr")
             or not task.can_reuse_epoch_itr(dataset)
         )
-        if epoch <= 1 or every_epoch_anew or dataset in task.dataset_to_epoch_iter:
-            return get_batch_iterator(task, dataset, *args, **kwargs)
-        iterator = get_batch_iterator(task, dataset, *args, **{**kwargs, "epoch": 1})
-        dataset.set_epoch(epoch)
-        iterator.epoch = epoch
+        as_asked = epoch <= 1 or every_epoch_anew or dataset in task.dataset_to_epoch_iter
+        given = kwargs if as_asked else {**kwargs, "epoch": 1}
+        iterator = get_batch_iterator(task, dataset, *args, **given)
+        iterator.reuse_dataloader = False
+        if not as_asked:
+            dataset.set_epoch(epoch)
+            iterator.epoch = epoch
         return iterator
 
     return wrapped

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from fairseq import checkpoint_utils
+from fairseq.data import FairseqDataset
 from fairseq.file_io import PathManager
 from fairseq.tasks import FairseqTask
 
@@ -247,6 +248,43 @@ def test_a_run_that_goes_on_has_the_batches_of_one_that_never_stopped(
     make = checkpoints.batch_as_at_first(Task.make)
     iterator = make(task, dataset, epoch=5, **options)
     assert (iterator.batches, iterator.epoch, dataset.epoch) == (batches, 5, 5)
+
+
+class Noisy(FairseqDataset):
+    """Four items, each of which is the epoch, as the words that masked_lm hides depend on it."""
+
+    epoch = 0
+    can_reuse_epoch_itr_across_epochs = True
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __getitem__(self, index: int) -> int:
+        return self.epoch
+
+    def __len__(self) -> int:
+        return 4
+
+    def num_tokens(self, index: int) -> int:
+        return 1
+
+    def num_tokens_vec(self, indices: Any) -> Any:
+        return np.ones(len(indices), dtype=np.int64)
+
+    def collater(self, samples: list[int]) -> list[int]:
+        return samples
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_workers_see_the_epoch_that_they_work_in(workers: int) -> None:
+    """From the first one on, and from another one on."""
+    for start in (1, 3):
+        task = FairseqTask(None)
+        iterator = task.get_batch_iterator(
+            Noisy(), max_sentences=2, epoch=start, num_workers=workers
+        )
+        for epoch in (start, start + 1):
+            assert list(iterator.next_epoch_itr()) == [[epoch, epoch]] * 2
 
 
 def test_an_iterator_in_use_is_left_alone() -> None:

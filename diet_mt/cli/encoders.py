@@ -9,7 +9,7 @@ import torch
 from fairseq.data import Dictionary
 
 from ..layers.encoder import DietEncoder
-from ..models._options import nested_config
+from ..models._options import NestedConfig, nested_config
 from ..models.diet_transformer import DietTransformerModel
 
 
@@ -28,7 +28,8 @@ def make_encoder(
             position_encoding=encoding,
             max_source_positions=positions,
             **options,
-        )
+        ),
+        NestedConfig,
     )
     words = Dictionary()
     for number in range(vocabulary - len(words)):

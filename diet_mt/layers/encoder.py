@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, ClassVar, Dict, List, Optional
 
 import torch
 from fairseq.models.transformer import TransformerEncoderBase
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ..positions import ENCODER, AttentionShape
 from .beams import regroup
 from .multihead import OffsetAttention
-from .padding import padding_offsets, right_pad
+from .padding import RightPadded, padding_offsets, right_pad
 from .stack import EncoderOut, layer_numbers, replace_dropout, wrap_layer
 from .terms import LayerTerms, unpack
 
@@ -71,6 +71,9 @@ class DietEncoder(TransformerEncoderBase):
     Output and caches are right-padded, whichever side the sources are padded on.
     """
 
+    # Whether the first token stands for the whole sentence.
+    first_is_cls: ClassVar[bool] = False
+
     def __init__(
         self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, return_fc: bool = False
     ) -> None:
@@ -79,9 +82,10 @@ class DietEncoder(TransformerEncoderBase):
         heads, width = cfg.encoder.attention_heads, cfg.encoder.embed_dim
         longest = cfg.max_source_positions
         self.embed_positions = cfg.positions.input_term(longest, width)
-        self.self_attn_positions = cfg.positions.attention_positions(
-            AttentionShape(cfg.encoder.layers, heads, width // heads, longest, longest, ENCODER)
+        self.attention_shape = AttentionShape(
+            cfg.encoder.layers, heads, width // heads, longest, longest, ENCODER, self.first_is_cls
         )
+        self.self_attn_positions = cfg.positions.attention_positions(self.attention_shape)
 
     def build_encoder_layer(self, cfg: Any) -> nn.Module:
         return wrap_layer(DietEncoderLayer(cfg, return_fc=self.return_fc), cfg)
@@ -106,6 +110,20 @@ class DietEncoder(TransformerEncoderBase):
         batch = right_pad(src_tokens, self.padding_idx)
         if token_embeddings is not None:
             token_embeddings = batch.take(token_embeddings)
+        return self.encode(batch, return_all_hiddens, token_embeddings)
+
+    def encode(
+        self,
+        batch: RightPadded,
+        return_all_hiddens: bool = False,
+        token_embeddings: Optional[Tensor] = None,
+        segments: Optional[Dict[str, Tensor]] = None,
+    ) -> EncoderOut:
+        """What :meth:`forward_scriptable` returns, of a batch in right-padded form.
+
+        ``token_embeddings`` (B, S, E), aligned with ``batch``; ``segments``: see
+        :class:`LayerTerms`.
+        """
         x, embedded = self.forward_embedding(batch.tokens, token_embeddings)
         if batch.padding is not None:
             x = x.masked_fill(batch.padding.unsqueeze(-1), 0.0)
@@ -119,6 +137,7 @@ class DietEncoder(TransformerEncoderBase):
             mask,
             like=x,
             query_len=length,
+            segments=segments,
         )
         states: List[Tensor] = [x] if return_all_hiddens else []
         fc_results: List[Optional[Tensor]] = []

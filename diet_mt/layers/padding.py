@@ -23,6 +23,10 @@ class RightPadded(NamedTuple):
         """``values`` (B, T, E), aligned with the batch as it came -> aligned with ``tokens``."""
         return values if self.columns is None else gather_columns(values, self.columns)
 
+    def take_tokens(self, values: Tensor) -> Tensor:
+        """``values`` (B, T), aligned with the batch as it came -> aligned with ``tokens``."""
+        return values if self.columns is None else values.gather(1, self.columns)
+
     def restore(self, values: Tensor) -> Tensor:
         """``values`` (B, T, E), aligned with ``tokens`` -> aligned with the batch as it came."""
         return values if self.columns is None else gather_columns(values, self.columns.argsort(1))

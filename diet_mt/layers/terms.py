@@ -23,6 +23,7 @@ class LayerTerms:
         mask: (B|1, 1, T|1, S), 0 or -inf, or None.
         causal: hide the keys behind each query.
         query_start, query_len: where the queries stand.
+        segments: what :class:`~diet_mt.positions.SegmentPositions` computed, or None.
         like: a tensor of the stack's device and precision.
     """
 
@@ -36,9 +37,11 @@ class LayerTerms:
         causal: bool = False,
         query_start: int = 0,
         query_len: int = 1,
+        segments: Optional[Dict[str, Tensor]] = None,
     ) -> None:
         self._name = name
         self._terms = Terms() if terms is None else terms
+        self._tensors = {**self._terms.tensors, **(segments or {})}
         bias = self._terms.bias
         # With a bias there is a table anyway; without one, kernels that know causality need none.
         if causal and bias is not None:
@@ -77,7 +80,7 @@ class LayerTerms:
         as DDP and FSDP require.
         """
         given = {"kind": self._terms.kind, "offsets": self._offsets(layer), **self._place}
-        for name, stack in self._terms.tensors.items():
+        for name, stack in self._tensors.items():
             given[name] = stack[0 if stack.size(0) == 1 else layer]
         return {f"{self._name}.{name}": value for name, value in given.items()}
 

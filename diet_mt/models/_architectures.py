@@ -2,12 +2,12 @@
 encodings.
 """
 
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Optional
 
 from fairseq.models import register_model_architecture
 from fairseq.utils import safe_getattr
 
-from ..positions import NAMES
+from ..positions import FLAGS, NAMES
 
 # base and big: Vaswani et al. 2017, table 3. tiny: small enough for two processor cores.
 SIZES: Dict[str, Dict[str, Any]] = {
@@ -20,6 +20,15 @@ SIZES: Dict[str, Dict[str, Any]] = {
         "attention_heads": 16,
         "dropout": 0.3,
     },
+}
+
+
+# base: Devlin et al. 2018, section 3; small: Turc et al. 2019, table 1. tiny: as narrow as above,
+# with BERT's ratio between the feed-forward part and the width.
+ROBERTA_SIZES: Dict[str, Dict[str, Any]] = {
+    "tiny": {"layers": 4, "embed_dim": 128, "ffn_embed_dim": 512, "attention_heads": 4},
+    "small": {"layers": 4, "embed_dim": 512, "ffn_embed_dim": 2048, "attention_heads": 8},
+    "base": {"layers": 12, "embed_dim": 768, "ffn_embed_dim": 3072, "attention_heads": 12},
 }
 
 
@@ -47,11 +56,35 @@ def register_architectures(model: str) -> None:
             register(_filler(preset(encoding, size)))
 
 
-def _filler(values: Dict[str, Any]) -> Callable[[Any], None]:
+def register_roberta_architectures(model: str) -> None:
+    """Registers ``roberta_<encoding>_<size>`` for every encoding and size of BERT."""
+    for encoding, scheme in NAMES.items():
+        for size, values in ROBERTA_SIZES.items():
+            given = {f"encoder_{name}": value for name, value in values.items()}
+            given["position_encoding"] = encoding
+            own = {
+                FLAGS[field][2:].replace("-", "_"): value
+                for field, value in scheme.sentence_preset.items()
+            }
+            name = f"roberta_{architecture_name(encoding, size)}"
+            register_model_architecture(model, name)(_filler(given, own))
+
+
+def _filler(values: Dict[str, Any], own: Optional[Dict[str, Any]] = None) -> Callable[[Any], None]:
+    """What fills in ``values``, and ``own`` where the encoding is that of ``values``: another one,
+    given by the user, need not have its options.
+    """
+
     def fill(args: Any) -> None:
-        for name, value in values.items():
-            # fairseq's getter: before omegaconf 2.1 a missing option of a restored configuration
-            # reads as None.
-            setattr(args, name, safe_getattr(args, name, value))
+        _fill(args, values)
+        if own and args.position_encoding == values["position_encoding"]:
+            _fill(args, own)
 
     return fill
+
+
+def _fill(args: Any, values: Dict[str, Any]) -> None:
+    for name, value in values.items():
+        # fairseq's getter: before omegaconf 2.1 a missing option of a restored configuration reads
+        # as None.
+        setattr(args, name, safe_getattr(args, name, value))

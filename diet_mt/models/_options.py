@@ -8,7 +8,7 @@ turned into the nested one when a model is built.
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, Type, TypeVar
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models.transformer import TransformerConfig
@@ -139,25 +139,37 @@ class NestedConfig(PositionOptions, TransformerConfig):
 
     positions: Optional[PositionEncoding] = None
 
+    @property
+    def stacks(self) -> Tuple[str, ...]:
+        """Those that are built."""
+        return "encoder", "decoder"
+
+    @property
+    def encoding(self) -> PositionEncoding:
+        """``positions``, which a checked configuration has."""
+        assert self.positions is not None
+        return self.positions
+
     def signature(self) -> str:
         """What the weights of a model with this configuration mean, in words."""
-        assert self.positions is not None
-        return f"{self.positions.describe()} scale={self.attention_scale}"
+        return f"{self.encoding.describe()} scale={self.attention_scale}"
 
     def attention_scale_of(self, stack: Any) -> float:
         """Factor of q k^T in ``stack``, the encoder's or decoder's part of this configuration."""
         width = stack.embed_dim
-        assert self.positions is not None
         size = width if self.attention_scale == "model" else width // stack.attention_heads
-        return float(size**-0.5 * self.positions.content_scale)
+        return float(size**-0.5 * self.encoding.content_scale)
 
 
-def nested_config(options: Any) -> NestedConfig:
-    """Flat options, parsed or restored -> the checked configuration of a model.
+Config = TypeVar("Config", bound=NestedConfig)
+
+
+def nested_config(options: Any, kind: Type[Config]) -> Config:
+    """Flat options, parsed or restored -> the checked configuration of a model, of class ``kind``.
 
     Raises :class:`UserError` naming every option that cannot be.
     """
-    cfg = NestedConfig.from_namespace(options)
+    cfg: Config = kind.from_namespace(options)
     problems = [
         f"--{name.replace('_', '-')}: {why}"
         for name, why in _REFUSED.items()
@@ -203,7 +215,8 @@ def _size_problems(cfg: NestedConfig) -> List[str]:
     longest = ("max_source_positions", "max_target_positions")
     sizes = {f"--{name.replace('_', '-')}": getattr(cfg, name) for name in longest}
     problems = []
-    for side, stack in (("encoder", cfg.encoder), ("decoder", cfg.decoder)):
+    for side in cfg.stacks:
+        stack = getattr(cfg, side)
         width, heads = stack.embed_dim, stack.attention_heads
         sizes[f"--{side}-layers"] = stack.layers
         sizes[f"--{side}-embed-dim"] = width

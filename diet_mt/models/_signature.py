@@ -9,6 +9,9 @@ from torch import Tensor
 
 from ..errors import UserError
 
+# Parts of the names of tables.
+_TABLES = ("_positions.", ".segment_input.")
+
 
 def signature_tensor(text: str) -> Tensor:
     """``text`` -> (len,) code points in float32, which survive whatever is done to weights.
@@ -43,10 +46,11 @@ def check_signature(found: Optional[Tensor], expected: str) -> None:
 
 def check_table_shapes(found: Dict[str, Tensor], own: Dict[str, Tensor]) -> None:
     """Raises :class:`UserError` where a position table of ``found`` has another shape than ours."""
-    for key, value in own.items():
-        if "_positions." in key and key in found and found[key].shape != value.shape:
+    for key in own:
+        table = key in found and any(part in key for part in _TABLES)
+        if table and found[key].shape != own[key].shape:
             raise UserError(
                 f"the checkpoint's {key} is {tuple(found[key].shape)}, this model's "
-                f"{tuple(value.shape)}; use the same --position-rank, --max-source-positions and "
-                "--max-target-positions"
+                f"{tuple(own[key].shape)}; use the same --position-rank, --max-source-positions, "
+                "--max-target-positions and --num-segments"
             )

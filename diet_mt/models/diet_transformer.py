@@ -39,15 +39,14 @@ class DietTransformerModel(TransformerModelBase):
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "DietTransformerModel":
         """``cfg``: the flat options. Raises UserError for options that cannot be."""
-        return super().build_model(nested_config(cfg), task)
+        return super().build_model(nested_config(cfg, NestedConfig), task)
 
     @classmethod
     def build_embedding(
         cls, cfg: NestedConfig, dictionary: Any, embed_dim: int, path: Optional[str] = None
     ) -> nn.Embedding:
         """fairseq's, or a narrower one where the encoding stands beside the words."""
-        assert cfg.positions is not None
-        width = cfg.positions.token_dim(embed_dim)
+        width = cfg.encoding.token_dim(embed_dim)
         words: nn.Embedding = super().build_embedding(cfg, dictionary, width, path)
         return words if width == embed_dim else PaddedEmbedding.around(words, embed_dim)
 

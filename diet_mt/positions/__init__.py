@@ -27,6 +27,7 @@ from .linformer import Linformer
 from .none import NoPositions
 from .options import FLAGS
 from .rotary import Rotary
+from .segments import SEGMENT_ENCODINGS, SegmentInput, SegmentPositions
 from .shaw import Shaw
 from .sinusoidal import Sinusoidal
 from .t5 import T5
@@ -59,12 +60,15 @@ __all__ = [
     "ENCODER",
     "FLAGS",
     "NAMES",
+    "SEGMENT_ENCODINGS",
     "SHARING",
     "AttentionBias",
     "AttentionPositions",
     "AttentionShape",
     "InputTerm",
     "PositionEncoding",
+    "SegmentInput",
+    "SegmentPositions",
     "Term",
     "Terms",
     "build_position",

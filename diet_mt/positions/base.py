@@ -25,7 +25,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
-from typing import Any, Callable, ClassVar, ContextManager, Iterator, Optional, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    ClassVar,
+    ContextManager,
+    Dict,
+    Iterator,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 import torch
 from torch import Tensor, nn
@@ -57,7 +67,8 @@ class AttentionShape:
     """One kind of attention in one stack: everything that an encoding needs to know of it.
 
     ``layers`` L; ``heads`` H; ``head_dim`` D; ``max_queries`` and ``max_keys`` in tokens; ``kind``
-    is ``ENCODER``, ``DECODER`` (causal) or ``CROSS``.
+    is ``ENCODER``, ``DECODER`` (causal) or ``CROSS``. ``first_is_cls``: the token at position 0
+    stands for the whole sentence, as [CLS] does in BERT.
     """
 
     layers: int
@@ -66,6 +77,7 @@ class AttentionShape:
     max_queries: int
     max_keys: int
     kind: str = ENCODER
+    first_is_cls: bool = False
 
     @property
     def embed_dim(self) -> int:
@@ -73,18 +85,15 @@ class AttentionShape:
         return self.heads * self.head_dim
 
 
-class AttentionPositions(nn.Module, ABC):
-    """What an encoding brings to all L layers of one kind of attention.
+class LayerTables(nn.Module):
+    """Parameters for all L layers of one kind of attention.
 
-    ``make_table(heads)`` builds the parameters of one layer, where there are any. Sharing decides
-    how often it is called and with how many heads (paper, section 4.4): ``none`` L times with H
-    heads, ``head-wise`` L times with one, ``layer-wise`` once with H. Tables of single layers live
-    in a list named ``layers`` so that fairseq's layer pruning renumbers them together with the
-    layers they belong to.
+    ``make_table(heads)`` builds those of one layer, where there are any. Sharing decides how often
+    it is called and with how many heads (paper, section 4.4): ``none`` L times with H heads,
+    ``head-wise`` L times with one, ``layer-wise`` once with H. Tables of single layers live in a
+    list named ``layers`` so that fairseq's layer pruning renumbers them together with the layers
+    they belong to.
     """
-
-    # Whether positions end where the tables do: at max_queries and max_keys.
-    limited: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -103,13 +112,6 @@ class AttentionPositions(nn.Module, ABC):
         elif make_table is not None:
             self.layers.extend(make_table(heads) for _ in range(shape.layers))
 
-    @abstractmethod
-    def terms(self, query_start: int, query_len: int, key_len: int) -> Terms:
-        """What layers need for ``query_len`` T queries over ``key_len`` S keys.
-
-        Raises :class:`UserError` for a position beyond the tables (see :meth:`check_range`).
-        """
-
     def tables(self) -> Sequence[nn.Module]:
         """The L tables, or the single one that all layers share."""
         return list(self.layers) if self.shared is None else [self.shared]
@@ -124,6 +126,23 @@ class AttentionPositions(nn.Module, ABC):
         stack = rows[0].unsqueeze(0) if len(rows) == 1 else torch.stack(rows)
         return stack.to(at_least_float32(stack.dtype))
 
+    def extra_repr(self) -> str:
+        return f"{self.shape}, sharing={self.sharing}"
+
+
+class AttentionPositions(LayerTables, ABC):
+    """What an encoding brings to all L layers of one kind of attention."""
+
+    # Whether positions end where the tables do: at max_queries and max_keys.
+    limited: ClassVar[bool] = True
+
+    @abstractmethod
+    def terms(self, query_start: int, query_len: int, key_len: int) -> Terms:
+        """What layers need for ``query_len`` T queries over ``key_len`` S keys.
+
+        Raises :class:`UserError` for a position beyond the tables (see :meth:`check_range`).
+        """
+
     def check_range(self, query_start: int, query_len: int, key_len: int) -> None:
         """Raises :class:`UserError` where a query or key lies beyond the longest position."""
         for last, limit in (
@@ -132,9 +151,6 @@ class AttentionPositions(nn.Module, ABC):
         ):
             if last > limit:
                 raise UserError(too_long(last, limit))
-
-    def extra_repr(self) -> str:
-        return f"{self.shape}, sharing={self.sharing}"
 
 
 class AttentionBias(AttentionPositions):
@@ -165,6 +181,11 @@ class PositionEncoding:
     name: ClassVar[str]
     default_sharing: ClassVar[Optional[str]] = None  # None: no parameters per head or layer
     content_scale: ClassVar[float] = 1.0  # further factor of q . k
+    fixed_input: ClassVar[bool] = False  # adds values at the input that cannot become smaller
+    mixes_keys: ClassVar[bool] = False  # the encoder's keys stand for no single token
+
+    # Fields that encoder-only architectures set, where they do not keep the defaults.
+    sentence_preset: ClassVar[Dict[str, Any]] = {}
 
     sharing: Optional[str] = None
 

@@ -26,7 +26,10 @@ class ConcatTerm(InputTerm):
         self.weight = nn.Parameter(torch.empty(max_positions, rank))
         # As large as the token embeddings: their rows, normal with (E-R)^-0.5, are scaled by
         # sqrt(E) at the input, these are not.
-        nn.init.normal_(self.weight)
+        self.draw(1.0)
+
+    def draw(self, std: float) -> None:
+        nn.init.normal_(self.weight, std=std)
 
     def table(self) -> Tensor:
         return F.pad(self.weight, (self.embed_dim - self.weight.size(1), 0))

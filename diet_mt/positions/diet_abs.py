@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Optional, Tuple
+from typing import Any, ClassVar, Dict, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -59,6 +59,7 @@ class DietAbs(PositionEncoding):
 
     name: ClassVar[str] = "diet-abs"
     default_sharing: ClassVar[Optional[str]] = "layer-wise"
+    sentence_preset: ClassVar[Dict[str, Any]] = {"rank": 128}  # section 4.1
 
     rank: Optional[int] = option("rank", None, described=False)
 

@@ -41,6 +41,7 @@ class DietAbsLin(PositionEncoding):
 
     name: ClassVar[str] = "diet-abs-lin"
     default_sharing: ClassVar[Optional[str]] = "layer-wise"
+    mixes_keys: ClassVar[bool] = True
 
     rank: Optional[int] = option("rank", None, described=False)
     projected: int = option("projected", DEFAULT_K)

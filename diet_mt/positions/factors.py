@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, FrozenSet, Optional, Tuple
+from typing import ClassVar, FrozenSet, List, Optional, Tuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from .base import AttentionBias, no_autocast
@@ -16,8 +15,6 @@ from .term import Term, Terms
 # Queries and keys from which on the factors are appended to queries and keys. Below, the product is
 # cheaper than the wider attention (``cli/long_sequences.py`` measures both).
 APPEND_FROM = 2048
-# Fused kernels ask for head sizes that are multiples of this.
-_ALIGNED = 8
 
 
 @dataclass(frozen=True)
@@ -40,23 +37,14 @@ class FactorTerm(Term):
     def mask(self) -> Optional[Tensor]:
         return None  # a column of the keys
 
-    def widened(self, q: Tensor, k: Tensor, scale: float) -> Tuple[Tensor, Tensor, float]:
+    def columns(self, k: Tensor) -> List[Tuple[Tensor, Tensor]]:
         assert self.query_factor is not None
         assert self.key_factor is not None
-        of_query, of_key = self.query_factor.to(q.dtype), self.key_factor.to(k.dtype)
-        queries = [q * scale, of_query.expand(*q.shape[:3], -1)]
-        keys = [k, of_key.expand(*k.shape[:3], -1)]
+        pairs = [*super().columns(k), (self.query_factor, self.key_factor)]
         if self.offsets is not None:
             closed = self.offsets.to(k.dtype).clamp(min=torch.finfo(k.dtype).min / 4)
-            queries.append(q.new_ones(()).expand(*q.shape[:3], 1))
-            keys.append(closed.transpose(-1, -2).expand(*k.shape[:3], 1))
-        return _aligned(torch.cat(queries, dim=-1)), _aligned(torch.cat(keys, dim=-1)), 1.0
-
-
-def _aligned(x: Tensor) -> Tensor:
-    """(..., D') with columns of zeros up to a multiple of ``_ALIGNED``."""
-    missing = -x.size(-1) % _ALIGNED
-    return F.pad(x, (0, missing)) if missing else x
+            pairs.append((k.new_ones((1, 1, 1, 1)), closed.transpose(-1, -2)))
+        return pairs
 
 
 class FactorBias(AttentionBias):

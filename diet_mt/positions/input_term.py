@@ -26,6 +26,11 @@ class InputTerm(nn.Module, ABC):
     def table(self) -> Tensor:
         """(n, E) rows to add, row i for position i."""
 
+    def draw(self, std: float) -> None:
+        """Draws what is learned here anew, normal with ``std``, as the stack's token embeddings
+        are; leaves what is fixed.
+        """
+
     def rows(self, start: int, stop: int) -> Tensor:
         """Terms of positions ``start .. stop - 1``: (1, T, E).
 

@@ -18,7 +18,10 @@ class LearnedTerm(InputTerm):
     def __init__(self, max_positions: int, embed_dim: int) -> None:
         super().__init__(max_positions, embed_dim)
         self.weight = nn.Parameter(torch.empty(max_positions, embed_dim))
-        nn.init.normal_(self.weight, std=embed_dim**-0.5)
+        self.draw(embed_dim**-0.5)
+
+    def draw(self, std: float) -> None:
+        nn.init.normal_(self.weight, std=std)
 
     def table(self) -> Tensor:
         return self.weight

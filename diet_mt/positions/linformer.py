@@ -94,6 +94,7 @@ class Linformer(PositionEncoding):
 
     name: ClassVar[str] = "linformer"
     default_sharing: ClassVar[Optional[str]] = "head-wise"
+    mixes_keys: ClassVar[bool] = True
 
     projected: int = option("projected", DEFAULT_K)
 

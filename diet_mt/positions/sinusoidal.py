@@ -53,6 +53,7 @@ class Sinusoidal(PositionEncoding):
     """
 
     name: ClassVar[str] = "sinusoidal"
+    fixed_input: ClassVar[bool] = True
 
     def input_term(self, max_positions: int, embed_dim: int) -> InputTerm:
         return SinusoidalTerm(max_positions, embed_dim)

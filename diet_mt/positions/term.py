@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Dict, FrozenSet, Optional, Tuple, Type
+from typing import ClassVar, Dict, FrozenSet, List, Optional, Tuple, Type
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor
+
+# Fused kernels ask for head sizes that are multiples of this.
+_ALIGNED = 8
 
 
 def too_long(length: int, limit: int) -> str:
@@ -29,6 +34,9 @@ class Term:
     behind their query are hidden, though ``offsets`` do not say so. Queries stand from
     ``query_start`` to ``query_start + query_len - 1``; where ``query_len`` is 1, any number of rows
     of queries may stand at that one position (the beams of a sentence).
+
+    ``query_segment`` (B, H|1, T, N) and ``key_segment`` (B, 1, S, N): their product is added to the
+    logits; what the segments of query and key have to do with each other (``segments.py``).
     """
 
     # Fields with a dimension -2 that runs over query positions, or over all keys.
@@ -39,6 +47,8 @@ class Term:
     causal: bool = False
     query_start: int = 0
     query_len: int = 1
+    query_segment: Optional[Tensor] = None
+    key_segment: Optional[Tensor] = None
 
     def queries(self, q: Tensor) -> Tensor:
         """Projected queries (B, H, T, D) -> what meets the keys."""
@@ -58,9 +68,24 @@ class Term:
         """The offsets of what :meth:`keys` made."""
         return self.offsets
 
+    def columns(self, k: Tensor) -> List[Tuple[Tensor, Tensor]]:
+        """Pairs (B|1, H|1, T, R) and (B|1, H|1, S, R) to append to queries and keys ``k``, so that
+        their products are added to the logits.
+        """
+        if self.query_segment is None or self.key_segment is None:
+            return []
+        return [(self.query_segment, self.key_segment)]
+
     def widened(self, q: Tensor, k: Tensor, scale: float) -> Tuple[Tensor, Tensor, float]:
-        """Queries, all keys and the factor of their product; further columns may be appended."""
-        return q, k, scale
+        """Queries (B, H, T, D) and keys (B, H, S, D) with :meth:`columns` appended, and the factor
+        of their product.
+        """
+        pairs = self.columns(k)
+        if not pairs:
+            return q, k, scale
+        queries = [q * scale, *(of_query for of_query, _ in pairs)]
+        keys = [k, *(of_key for _, of_key in pairs)]
+        return _joined(queries), _joined(keys), 1.0
 
     def content(self, q: Tensor, key_len: int, scale: float) -> Optional[Tensor]:
         """What depends on the queries (B, H, rows, D) and is added to the logits: (B, H, rows, S),
@@ -78,6 +103,17 @@ class Term:
         rows, D), or None.
         """
         return None
+
+
+def _joined(parts: List[Tensor]) -> Tensor:
+    """Parts (B|1, H|1, T, R) of the first one's B, H, T and precision, side by side, with columns
+    of zeros up to a multiple of ``_ALIGNED``.
+    """
+    first = parts[0]
+    wide = [first, *(part.to(first.dtype).expand(*first.shape[:3], -1) for part in parts[1:])]
+    joined = torch.cat(wide, dim=-1)
+    missing = -joined.size(-1) % _ALIGNED
+    return F.pad(joined, (0, missing)) if missing else joined
 
 
 @dataclass(frozen=True)

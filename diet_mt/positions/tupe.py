@@ -51,11 +51,16 @@ class TupeBias(FactorBias):
 
     ``positions`` p serves queries and keys of self-attention; in cross-attention it is that of the
     target, and ``sources`` has the positions of the keys.
+
+    Where the first token is [CLS] (equations 9 and 10), what it has to do with the others, and they
+    with it, does not depend on how far away they are: row 0 is one number per head, and the rest of
+    column 0 another, each made like the other terms of a vector of its own behind the rows of p.
     """
 
     def __init__(self, shape: AttentionShape, sharing: Optional[str]) -> None:
         super().__init__(shape, sharing, lambda heads: Projections(heads, shape))
-        self.positions = NormedPositions(shape.max_queries, shape.embed_dim)
+        more = 2 if shape.first_is_cls else 0
+        self.positions = NormedPositions(shape.max_queries + more, shape.embed_dim)
         self.sources: Optional[NormedPositions] = None
         if shape.kind == CROSS:
             self.sources = NormedPositions(shape.max_keys, shape.embed_dim)
@@ -66,6 +71,31 @@ class TupeBias(FactorBias):
         scale = (2 * self.shape.head_dim) ** -0.5
         with no_autocast(queries.device):
             return queries @ self.stacked("query") * scale, keys @ self.stacked("key")
+
+    def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
+        return self.untied(super().forward(query_start, query_len, key_len), query_start)
+
+    def terms(self, query_start: int, query_len: int, key_len: int) -> Terms:
+        if self.shape.first_is_cls:  # no longer a product of factors: the table at every length
+            return Terms(bias=self(query_start, query_len, key_len))
+        return super().terms(query_start, query_len, key_len)
+
+    def untied(self, table: Tensor, query_start: int) -> Tensor:
+        """``table`` (L|1, H|1, T, S) with row and column of [CLS] replaced, where there is one."""
+        if not self.shape.first_is_cls:
+            return table
+        longest = self.shape.max_queries
+        own = self.positions(longest, longest + 2)  # (2, E)
+        with no_autocast(own.device):
+            query, key = own @ self.stacked("query"), own @ self.stacked("key")  # (L|1, H|1, 2, D)
+            of_cls = (query * key).sum(-1) * (2 * self.shape.head_dim) ** -0.5  # (L|1, H|1, 2)
+        from_cls, to_cls = of_cls[..., :1, None], of_cls[..., 1:, None]
+        column = to_cls.expand(*table.shape[:-1], 1)
+        table = torch.cat([column, table[..., 1:]], dim=-1)
+        if query_start > 0:
+            return table
+        row = from_cls.expand(*table.shape[:-2], 1, table.size(-1))
+        return torch.cat([row, table[..., 1:, :]], dim=-2)
 
 
 class TupeRelBias(TupeBias):
@@ -78,9 +108,9 @@ class TupeRelBias(TupeBias):
         self.relative = T5Bias(shape, sharing, buckets, max_distance)
 
     def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
-        absolute = super().forward(query_start, query_len, key_len)
+        absolute = FactorBias.forward(self, query_start, query_len, key_len)
         relative: Tensor = self.relative(query_start, query_len, key_len)
-        return absolute + relative
+        return self.untied(absolute + relative, query_start)
 
     def terms(self, query_start: int, query_len: int, key_len: int) -> Terms:
         # b is no product of factors, so the table is needed at every length.
@@ -98,7 +128,7 @@ class TupeAbs(PositionEncoding):
     nor have we. U is shared by the layers by default; p is one table for all layers in every mode.
     Where we differ: the paper has encoders only; here each kind of attention has its p and U,
     cross-attention one p for target and one for source positions. [CLS] is untied in encoder-only
-    models alone (equation 9): in translation nothing stands for a whole sentence.
+    models alone: in translation nothing stands for a whole sentence.
     ``--attention-scale`` concerns q . k, whose factor is divided by sqrt(2) here.
     """
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from .encoders import Encoders
 from .runner import Runner
 from .workshop import Workshop
 
@@ -28,3 +29,8 @@ def workshop(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> Worksh
     folder: Path = base / "workshop"
     folder.mkdir(exist_ok=True)
     return Workshop(folder, runner)
+
+
+@pytest.fixture(scope="session")
+def encoders(workshop: Workshop) -> Encoders:
+    return Encoders(workshop)

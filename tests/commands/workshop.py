@@ -55,14 +55,14 @@ class Workshop:
         self.run = run
         self._decoded: dict[str, str] = {}
 
-    def _once(self, name: str) -> FileLock:
+    def once(self, name: str) -> FileLock:
         return FileLock(str(self.folder / f"{name}.lock"))
 
     @property
     def corpus(self) -> Path:
         """Folder of the text: train, valid and test, .src and .tgt."""
         folder = self.folder / "text"
-        with self._once("text"):
+        with self.once("text"):
             if not folder.exists():
                 part = folder.with_suffix(".part")
                 part.mkdir()
@@ -78,7 +78,7 @@ class Workshop:
     def bin(self) -> Path:
         """Folder that fairseq-preprocess made, with a joined dictionary."""
         folder, text = self.folder / "bin", self.corpus
-        with self._once("bin"):
+        with self.once("bin"):
             if not (folder / "preprocess.log").exists():
                 parts = [(f"--{part}pref", text / part) for part in ("train", "valid", "test")]
                 languages = ("--source-lang", "src", "--target-lang", "tgt", "--joined-dictionary")
@@ -97,7 +97,7 @@ class Workshop:
     def trained(self, encoding: str) -> Path:
         """Folder with ``checkpoint_last.pt`` and ``log``, the output of its training."""
         folder = self.folder / f"trained.{encoding}"
-        with self._once(folder.name):
+        with self.once(folder.name):
             if not (folder / "log").exists():
                 done = self.train(encoding, folder, "--max-update", UPDATES, *ONE_CHECKPOINT)
                 (folder / "log").write_text(done.ok().stdout, encoding="utf-8", newline="")
@@ -106,7 +106,7 @@ class Workshop:
     def two_epochs(self, encoding: str) -> tuple[Path, str]:
         """Folder and output of a training that ran for two epochs without a stop."""
         folder = self.folder / f"two_epochs.{encoding}"
-        with self._once(folder.name):
+        with self.once(folder.name):
             if not (folder / "log").exists():
                 done = self.train(encoding, folder, "--max-epoch", 2)
                 (folder / "log").write_text(done.ok().stdout, encoding="utf-8", newline="")

@@ -14,7 +14,7 @@ from fairseq.models.transformer.transformer_legacy import (
 )
 
 from diet_mt.models._architectures import SIZES, architecture_name, preset
-from diet_mt.models._options import nested_config
+from diet_mt.models._options import NestedConfig, nested_config
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.positions import NAMES
 
@@ -31,7 +31,7 @@ def filled(arch: str, **given: Any) -> Any:
     """The nested configuration of ``arch`` where only ``given`` was on the command line."""
     args = Namespace(**given)
     ARCH_CONFIG_REGISTRY[arch](args)
-    return nested_config(args)
+    return nested_config(args, NestedConfig)
 
 
 @pytest.mark.parametrize("encoding", sorted(NAMES))

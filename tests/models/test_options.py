@@ -238,7 +238,7 @@ def test_every_flag_arrives_in_the_configuration_that_builds_the_model() -> None
     assert len(fields) >= 50  # stock fairseq: 50, fairseq-fixed: 51
     defaults = {field.name: field.default for field in fields}
     parsed = parse(*flags)
-    cfg = nested_config(parsed)
+    cfg = nested_config(parsed, NestedConfig)
     for name, value in values.items():
         assert _nested(cfg, name) == value, name
         assert defaults[name] != value, name
@@ -252,7 +252,7 @@ def _nested(cfg: NestedConfig, name: str) -> Any:
 
 
 def test_the_decoder_has_its_own_width_inside_unless_told_otherwise() -> None:
-    cfg = nested_config(options("none"))
+    cfg = nested_config(options("none"), NestedConfig)
     assert (cfg.decoder.input_dim, cfg.decoder.output_dim) == (16, 16)
     model = build("diet-rel", decoder_output_dim=14)
     assert model.decoder.project_out_dim.weight.shape == (14, 16)
@@ -262,7 +262,7 @@ def test_the_decoder_has_its_own_width_inside_unless_told_otherwise() -> None:
 def test_building_a_model_leaves_fairseqs_own_defaults_alone() -> None:
     """fairseq-fixed keeps its nested defaults as classes: writing to one would change them all."""
     build("diet-rel", decoder_input_dim=10)
-    cfg = nested_config(options("none"))
+    cfg = nested_config(options("none"), NestedConfig)
     assert cfg.decoder.input_dim == 16
     fresh = TransformerModel.build_model(options("none"), ToyTask()).cfg
     assert not fresh.no_token_positional_embeddings

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from fairseq.models.transformer import TransformerModelBase
 from torch import nn
 
-from diet_mt.models._options import nested_config
+from diet_mt.models._options import NestedConfig, nested_config
 from diet_mt.positions import NAMES
 
 from ..toy import (
@@ -133,7 +133,7 @@ def test_the_rank_counts(mode: str) -> None:
 
 def stock_model(**changes: Any) -> TransformerModelBase:
     """fairseq's own Transformer with the same options."""
-    cfg = nested_config(options("none", None, **changes))
+    cfg = nested_config(options("none", None, **changes), NestedConfig)
     return TransformerModelBase.build_model(cfg, ToyTask())
 
 

@@ -7,6 +7,7 @@ goes in are raw weights as arrays. Letters: b sentence, h head, i query, j key, 
 from .attention import Array, Projections, attend, attention
 from .encodings import ENCODINGS, Encoding, Setting
 from .inputs import INPUTS, sinusoid
+from .segments import at_the_input, per_head
 
 __all__ = [
     "ENCODINGS",
@@ -15,7 +16,9 @@ __all__ = [
     "Encoding",
     "Projections",
     "Setting",
+    "at_the_input",
     "attend",
     "attention",
+    "per_head",
     "sinusoid",
 ]

@@ -77,12 +77,14 @@ def attention(
     scale: float,
     encoding: Encoding,
     visible: Callable[[int, int, int], bool],
+    more: Callable[[int, int, int, int], float] = lambda b, h, i, j: 0.0,
 ) -> tuple[Array, Array]:
     """Multi-head attention of ``query`` (T, B, E) over ``source`` (S, B, E').
 
     Args:
         scale: factor of q . k.
         visible: (b, i, j) -> whether query i of sentence b may look at key j.
+        more: (b, h, i, j) -> what else is added to the logit.
 
     Returns:
         The output (T, B, E) and the attention weights (B, H, T, S), or (B, H, T, k) where the
@@ -106,6 +108,7 @@ def attention(
                     {j: k[b, h, j].tolist() for j in seen},
                     {j: v[b, h, j].tolist() for j in seen},
                     scale,
+                    {j: more(b, h, i, j) for j in seen},
                 )
                 for j, share in by_key.items():
                     shares[b, h, i, j] = share
@@ -121,6 +124,7 @@ def one_query(
     keys: dict[int, list[float]],
     values: dict[int, list[float]],
     scale: float,
+    more: dict[int, float],
 ) -> tuple[dict[int, float], list[float]]:
     """What query ``place`` = (h, i) gives each key that it may see, and what it gets: (D,)."""
     h, i = place
@@ -128,7 +132,7 @@ def one_query(
         keys, values = encoding.mixed("of_keys", h, keys), encoding.mixed("of_values", h, values)
     turned = encoding.query(h, i, q)
     logits = [
-        scale * dot(turned, encoding.key(h, i, j, k)) + encoding.logit(h, i, j)
+        scale * dot(turned, encoding.key(h, i, j, k)) + encoding.logit(h, i, j) + more.get(j, 0.0)
         for j, k in keys.items()
     ]
     by_key = dict(zip(keys, softmax(logits), strict=True))

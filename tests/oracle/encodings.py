@@ -2,7 +2,7 @@
 
 Sources: DIET, Chen et al. 2021 (arXiv:2104.08698), equations 1, 3 and 4; Shaw et al. 2018
 (arXiv:1803.02155), equations 3 and 4; T5, Raffel et al. 2020 (arXiv:1910.10683), section 2.1; TUPE,
-Ke et al. 2020 (arXiv:2006.15595), equations 7 and 8; RoFormer, Su et al. 2021 (arXiv:2104.09864),
+Ke et al. 2020 (arXiv:2006.15595), equations 7 to 10; RoFormer, Su et al. 2021 (arXiv:2104.09864),
 equation 34; ALiBi, Press et al. 2022 (arXiv:2108.12409), section 3; Linformer, Wang et al. 2020
 (arXiv:2006.04768), equation 7.
 """
@@ -38,7 +38,8 @@ class Setting:
     """One layer of one kind of attention: ``encoder``, ``decoder`` or ``cross``.
 
     ``keys``: n_S, the number of positions that tables provide for keys. ``tables``: the raw
-    parameters of all layers. ``options``: numbers such as ``position_buckets``.
+    parameters of all layers. ``options``: numbers such as ``position_buckets``. ``first_is_cls``:
+    position 0 stands for the whole sentence.
     """
 
     kind: str
@@ -49,6 +50,7 @@ class Setting:
     sharing: str | None
     tables: Tables
     options: Mapping[str, int]
+    first_is_cls: bool = False
 
     def table(self, name: str, h: int, *, part: str = "", sharing: str | None = None) -> Array:
         """The table called ``name`` of this layer and of one head (DIET, section 4.4)."""
@@ -165,7 +167,11 @@ class T5(Encoding):
 
 
 class TupeAbs(Encoding):
-    """q_i . k_j / sqrt(2 D) + (LN(p_i) U_Q) . (LN(p_j) U_K) / sqrt(2 D)."""
+    """q_i . k_j / sqrt(2 D) + (LN(p_i) U_Q) . (LN(p_j) U_K) / sqrt(2 D).
+
+    Where position 0 is [CLS], theta_1 for all that it looks at, and theta_2 for all others that
+    look at it: the same of p_n with itself, and of p_(n+1), two vectors behind the n positions.
+    """
 
     divided_by = 2
 
@@ -174,6 +180,16 @@ class TupeAbs(Encoding):
         self.projected = cache(self._projected)
 
     def logit(self, h: int, i: int, j: int) -> float:
+        if self.at.first_is_cls and 0 in (i, j):
+            i = j = self.at.keys + (0 if i == 0 else 1)
+            return self.tied(h, i, j)
+        return self.tied(h, i, j) + self.relative(h, i, j)
+
+    def relative(self, h: int, i: int, j: int) -> float:
+        """What TUPE-R adds."""
+        return 0.0
+
+    def tied(self, h: int, i: int, j: int) -> float:
         keys = "sources" if self.at.kind == "cross" else "positions"
         both = dot(self.projected("positions", i, "query", h), self.projected(keys, j, "key", h))
         return both / math.sqrt(2 * self.at.head_dim)
@@ -202,8 +218,8 @@ class TupeRel(TupeAbs):
     class Relative(T5):
         part = "relative."
 
-    def logit(self, h: int, i: int, j: int) -> float:
-        return super().logit(h, i, j) + self.Relative(self.at).logit(h, i, j)
+    def relative(self, h: int, i: int, j: int) -> float:
+        return self.Relative(self.at).logit(h, i, j)
 
 
 class Rotary(Encoding):

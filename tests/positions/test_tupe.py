@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -119,6 +120,65 @@ def test_tupe_rel_adds_the_bias_of_t5(
     terms = both.terms(2, T, S)
     assert terms.bias is not None
     assert torch.equal(terms.bias, found)
+
+
+WITH_CLS = AttentionShape(L, H, D, N_T, N_T, ENCODER, first_is_cls=True)
+
+
+@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize("sharing", sharing_modes("tupe-abs"))
+@pytest.mark.parametrize(("start", "queries", "keys"), [(0, T, S), (2, T, 3), (8, 1, 9), (0, 1, 1)])
+def test_cls_is_untied(
+    relative: bool, sharing: str, start: int, queries: int, keys: int, monkeypatch: Any
+) -> None:
+    """Equations 9 and 10: one number for all that [CLS] looks at, another for all others that look
+    at it, and between the others as if there were no [CLS].
+    """
+    monkeypatch.setattr(factors, "APPEND_FROM", 1)
+
+    def make(shape: AttentionShape) -> TupeBias:
+        return TupeRelBias(shape, sharing, 8, 6) if relative else TupeBias(shape, sharing)
+
+    bias, tied = randomised(make(WITH_CLS)), make(SHAPE).double()
+    assert bias.positions.weight.shape == (N_T + 2, E)
+    state = bias.state_dict()
+    state["positions.weight"] = state["positions.weight"][:N_T]
+    tied.load_state_dict(state)
+    out, plain = bias(start, queries, keys), tied(start, queries, keys)
+    heads, layers = out.size(1), out.size(0)
+    from_cls, to_cls = (
+        torch.stack([own_product(bias, table, row, heads) for table in bias.tables()])
+        for row in (N_T, N_T + 1)
+    )
+    assert from_cls.shape == (layers, heads)
+    for i in range(queries):
+        for j in range(keys):
+            expected = plain[..., i, j]
+            if start + i == 0:
+                expected = from_cls
+            elif j == 0:
+                expected = to_cls
+            torch.testing.assert_close(out[..., i, j], expected, rtol=0, atol=1e-10)
+    # At every length as a table: it is no product of factors any more.
+    terms = bias.terms(start, queries, keys)
+    assert terms.bias is not None
+    assert torch.equal(terms.bias, out)
+
+
+def own_product(bias: TupeBias, table: torch.nn.Module, row: int, heads: int) -> Tensor:
+    """(p U_Q) . (p U_K) / sqrt(2 D) of one row p with itself, by head: (H|1,)."""
+    vector = normed(bias.positions, row)
+    found = []
+    for h in range(heads):
+        q, k = (projected(vector, table.get_parameter(name)[h]) for name in ("query", "key"))
+        found.append(sum(a * b for a, b in zip(q, k, strict=True)) / math.sqrt(2 * D))
+    return torch.tensor(found, dtype=torch.float64)
+
+
+def test_only_encoder_only_models_have_a_cls() -> None:
+    for kind in (ENCODER, DECODER, CROSS):
+        shape = AttentionShape(L, H, D, N_T, N_S if kind == CROSS else N_T, kind)
+        assert TupeBias(shape, "none").positions.weight.shape == (N_T, E)
 
 
 @pytest.mark.parametrize("scheme", [TupeAbs(), TupeRel()], ids=lambda scheme: scheme.name)

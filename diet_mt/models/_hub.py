@@ -1,0 +1,214 @@
+"""Encoders from Python: fairseq's hub interface of RoBERTa, with segments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, List, Optional, Tuple, Union
+
+import torch
+import torch.nn.functional as F
+from fairseq import hub_utils, utils
+from fairseq.models.roberta.hub_interface import RobertaHubInterface
+from torch import Tensor
+
+from ..data.dictionary import MASK
+from ..data.tokenizer import SENTENCEPIECE, WORDPIECE
+from ..encoders.wordpiece import WordPieceBPE, WordPieceConfig
+from ..errors import UserError
+
+# Where a task of sentence pairs has the folder of its first sentences, with their dictionary.
+_FIRST_SENTENCES = "input0"
+
+
+class DietRobertaHub(RobertaHubInterface):
+    """fairseq's interface, and every call that takes tokens takes their segments, too.
+
+    ``bpe``: what splits text; None: what ``cfg.bpe`` says.
+    """
+
+    def __init__(self, cfg: Any, task: Any, model: Any, bpe: Any = None) -> None:
+        super().__init__(cfg, task, model)
+        if bpe is not None:
+            self.bpe = bpe
+
+    def encode_pair(self, first: str, second: str) -> Tuple[Tensor, Tensor]:
+        """Two sentences -> tokens ``<s> A </s> </s> B </s>`` (S,) and their segments (S,).
+
+        Segments are those of ``diet_sentence_prediction``: 0 up to the end of A, then 1.
+        """
+        return self._joined(self.bpe.encode(first), self.bpe.encode(second))
+
+    def _joined(self, *sentences: str) -> Tuple[Tensor, Tensor]:
+        """Sentences, as pieces -> tokens and segments, (S,) each."""
+        begin = ["<s>", *(["</s>"] * (len(sentences) - 1))]
+        encode = self.task.source_dictionary.encode_line
+        parts = [
+            encode(f"{mark} {sentence} </s>", append_eos=False, add_if_not_exist=False).long()
+            for mark, sentence in zip(begin, sentences, strict=True)
+        ]
+        segments = [torch.full_like(part, number) for number, part in enumerate(parts)]
+        return torch.cat(parts), torch.cat(segments)
+
+    def extract_features(
+        self,
+        tokens: Tensor,
+        return_all_hiddens: bool = False,
+        segment_ids: Optional[Tensor] = None,
+    ) -> Union[Tensor, List[Tensor]]:
+        """``tokens`` (B, S) or (S,) -> features (B, S, E), or those after every layer, the input's
+        first.
+
+        Raises:
+            UserError: several sentences without segments, for a model that has some; segments that
+                it does not have.
+            ValueError: more tokens than the model was built for.
+        """
+        out, extra = self._run(tokens, segment_ids, True, return_all_hiddens)
+        if not return_all_hiddens:
+            return out
+        return [states.transpose(0, 1) for states in extra["inner_states"]]
+
+    def predict(
+        self,
+        head: str,
+        tokens: Tensor,
+        return_logits: bool = False,
+        segment_ids: Optional[Tensor] = None,
+    ) -> Tensor:
+        """``tokens`` (B, S) or (S,) -> log-probabilities (B, classes) of the classification head
+        ``head``, or its logits, as a regression needs them.
+
+        Raises UserError where the checkpoint has no such head; and as :meth:`extract_features`.
+        """
+        heads = self.model.classification_heads
+        if head not in heads:
+            raise UserError(
+                f"the model has no head {head!r}; it has {', '.join(heads) or 'none'}: heads come "
+                "with a checkpoint that was fine-tuned"
+            )
+        logits: Tensor = heads[head](self.extract_features(tokens, segment_ids=segment_ids))
+        return logits if return_logits else F.log_softmax(logits, dim=-1)
+
+    def predict_mask(
+        self, tokens: Tensor, topk: int = 5, segment_ids: Optional[Tensor] = None
+    ) -> Tuple[Tensor, Tensor]:
+        """``tokens`` (S,) or (1, S) with M masked ones -> the ``topk`` likeliest tokens of each and
+        their probabilities, both (M, topk).
+
+        Raises UserError where nothing is masked; and as :meth:`extract_features`.
+        """
+        masked = tokens.view(1, -1).eq(self.task.source_dictionary.index(MASK))
+        if not bool(masked.any()):
+            raise UserError(f"nothing is masked; write {MASK} for the word to fill in")
+        with utils.model_eval(self.model), torch.no_grad():
+            logits, _ = self._run(tokens, segment_ids, False, False)
+        shares, words = logits[masked.to(logits.device)].float().softmax(-1).topk(topk)
+        return words, shares
+
+    def fill_mask(
+        self, masked_input: str, topk: int = 5, second: Optional[str] = None
+    ) -> List[Tuple[str, float, str]]:
+        """A sentence with one ``<mask>`` -> (sentence, probability, word) for each of the ``topk``
+        likeliest words. ``second``: the sentence that follows.
+
+        A piece that continues a word is glued to what stands before the mask. Raises UserError
+        unless there is exactly one mask.
+        """
+        if masked_input.count(MASK) != 1:
+            raise UserError(f"{masked_input!r}: write exactly one {MASK}")
+        before, after = masked_input.split(MASK)
+        follows = [] if second is None else [self.bpe.encode(second)]
+        masked = f"{self.bpe.encode(before)} {MASK} {self.bpe.encode(after)}"
+        tokens, segments = self._joined(masked, *follows)
+        words, shares = self.predict_mask(tokens, topk, segments)
+        pieces = [self.task.source_dictionary[word] for word in words[0].tolist()]
+        return [
+            (self._filled(before, piece, after), share, self._word(piece))
+            for piece, share in zip(pieces, shares[0].tolist(), strict=True)
+        ]
+
+    def _word(self, piece: str) -> str:
+        return str(self.bpe.decode(piece)).strip()
+
+    def _filled(self, before: str, piece: str, after: str) -> str:
+        tokenizer = getattr(self.bpe, "tokenizer", None)
+        if tokenizer is not None and not tokenizer.begins_word(piece):
+            before = before.rstrip()
+        return before + self._word(piece) + after
+
+    def _run(
+        self, tokens: Tensor, segment_ids: Optional[Tensor], features: bool, hiddens: bool
+    ) -> Tuple[Tensor, Any]:
+        """The model's output for ``tokens`` (B, S) or (S,)."""
+        tokens = tokens.unsqueeze(0) if tokens.dim() == 1 else tokens
+        longest = self.model.max_positions()
+        if tokens.size(-1) > longest:
+            raise ValueError(f"{tokens.size(-1)} tokens are more than the model takes, {longest}")
+        if segment_ids is not None:
+            segment_ids = segment_ids.view_as(tokens).to(self.device)
+        elif self.model.has_segments and self._several_sentences(tokens):
+            raise UserError(
+                "this model knows segments, and these tokens have several sentences: give "
+                "segment_ids, which encode_pair makes"
+            )
+        out: Tuple[Tensor, Any] = self.model(
+            tokens.to(self.device),
+            features_only=features,
+            return_all_hiddens=hiddens,
+            segment_ids=segment_ids,
+        )
+        return out
+
+    def _several_sentences(self, tokens: Tensor) -> bool:
+        ends = tokens.eq(self.task.source_dictionary.eos()).sum(1)
+        return bool(ends.gt(1).any())
+
+
+def load_hub(
+    folder: str,
+    checkpoint_file: str,
+    data_name_or_path: str,
+    bpe: Optional[str],
+    tokenizer: Optional[str],
+    **more: Any,
+) -> DietRobertaHub:
+    """What ``DietRobertaModel.from_pretrained`` does; see there."""
+    data = Path(folder, data_name_or_path) if data_name_or_path[:1] == "." else data_name_or_path
+    for path in (Path(folder, checkpoint_file), Path(data)):
+        if not path.exists():  # fairseq would take the name for an address
+            raise UserError(f"{path}: there is no such file or folder")
+    if bpe is not None:
+        more["bpe"] = bpe
+    loaded = hub_utils.from_pretrained(
+        folder, checkpoint_file, str(Path(data).resolve()), load_checkpoint_heads=True, **more
+    )
+    pieces = None
+    if bpe is None:
+        loaded["args"].bpe = None  # nor one that the checkpoint names: fairseq may download it
+        places = [tokenizer] if tokenizer else [str(data), str(Path(data, _FIRST_SENTENCES))]
+        pieces = find_pieces(places, loaded["task"].source_dictionary)
+    hub = DietRobertaHub(loaded["args"], loaded["task"], loaded["models"][0], pieces)
+    return hub.eval()
+
+
+def find_pieces(folders: List[str], dictionary: Any) -> WordPieceBPE:
+    """What splits text, with the tokenizer in the first of ``folders`` that has one.
+
+    Raises:
+        UserError: none has; or its pieces are not those of ``dictionary``.
+    """
+    kinds = (WORDPIECE, SENTENCEPIECE)
+    held = [name for name in folders if any(Path(name, kind).is_file() for kind in kinds)]
+    if not held:
+        raise UserError(
+            f"no tokenizer in {' or '.join(folders)}; give tokenizer=FOLDER, the one that the data "
+            "was prepared with (it holds dict.txt, too), or bpe="
+        )
+    found = WordPieceBPE(WordPieceConfig(wordpiece_folder=held[0]))
+    missing = [piece for piece in found.tokenizer.symbols() if piece not in dictionary]
+    if missing:
+        raise UserError(
+            f"{held[0]}: the tokenizer's piece {missing[0]!r} is not in the model's dictionary; "
+            "give the tokenizer that the data was prepared with"
+        )
+    return found

@@ -1,0 +1,161 @@
+"""Options of the encoder-only model: those of fairseq's RoBERTa, and ours."""
+
+import argparse
+import dataclasses
+from argparse import Namespace
+from dataclasses import dataclass, field
+from typing import Any, Iterator, List, Optional, Tuple
+
+from fairseq.models.roberta.model import RobertaModel, base_architecture
+from fairseq.utils import get_available_activation_fns, safe_getattr
+
+from ..errors import UserError
+from ..positions import SEGMENT_ENCODINGS
+from ._options import NestedConfig, PositionOptions, nested_config
+
+
+@dataclass
+class SentenceOptions(PositionOptions):
+    """What our encoder-only model has beside RoBERTa's options."""
+
+    segment_encoding: str = field(
+        default="none",
+        metadata={
+            "help": "where it enters which segment (sentence, or question and context) a token is "
+            f"of: {', '.join(SEGMENT_ENCODINGS)}"
+        },
+    )
+    num_segments: int = field(default=2, metadata={"help": "different segments"})
+    max_source_positions: int = field(
+        default=512,
+        metadata={
+            "help": "tokens in the longest sequence that the model is built for: the size of its "
+            "position tables (--max-positions, the task's limit, is at most as long)"
+        },
+    )
+    checkpoint_activations: bool = field(
+        default=False,
+        metadata={"help": "compute activations again in the backward pass, to save memory"},
+    )
+    offload_activations: bool = field(
+        default=False,
+        metadata={
+            "help": "keep activations on the CPU until the backward pass (with "
+            "--checkpoint-activations, which this turns on)"
+        },
+    )
+
+
+def _roberta_fields() -> List[Tuple[str, Any, Any]]:
+    """RoBERTa's options, which fairseq has as arguments of a parser, as fields with the values of
+    its base architecture.
+    """
+    parser = argparse.ArgumentParser(add_help=False)
+    RobertaModel.add_args(parser)
+    base = Namespace()
+    base_architecture(base)
+    flat: List[Tuple[str, Any, Any]] = []
+    for action in parser._actions:
+        default = getattr(base, action.dest, action.default)
+        kind: Any = action.type or str
+        if action.nargs == 0:  # a switch
+            kind, default = bool, bool(default)
+        elif default is None:
+            kind = Optional[kind]
+        flat.append((action.dest, kind, field(default=default, metadata={"help": action.help})))
+    return flat
+
+
+DietRobertaConfig = dataclasses.make_dataclass(
+    "DietRobertaConfig",
+    _roberta_fields(),
+    bases=(SentenceOptions,),
+    namespace={"__module__": __name__, "__doc__": "All options of ``diet_roberta``, flat."},
+)
+
+
+@dataclass
+class SentenceConfig(NestedConfig):
+    """The nested configuration of an encoder-only model."""
+
+    segment_encoding: str = "none"
+    num_segments: int = 2
+
+    @property
+    def stacks(self) -> Tuple[str, ...]:
+        return ("encoder",)
+
+
+def plain_options(options: Any) -> Namespace:
+    """Parsed or restored options -> all fields of ``DietRobertaConfig``, and RoBERTa's others."""
+    given = {
+        each.name: safe_getattr(options, each.name, each.default)
+        for each in dataclasses.fields(DietRobertaConfig)
+    }
+    plain = Namespace(**given)
+    plain.max_positions = plain.max_positions or plain.max_source_positions
+    if plain.encoder_layers_to_keep:
+        plain.encoder_layers = len(plain.encoder_layers_to_keep.split(","))
+    base_architecture(plain)
+    plain.max_source_positions = given["max_source_positions"]
+    plain.checkpoint_activations |= plain.offload_activations
+    return plain
+
+
+def sentence_config(options: Namespace) -> SentenceConfig:
+    """The checked configuration of the encoder.
+
+    Raises :class:`UserError` naming every option that cannot be.
+    """
+    sizes = {
+        f"decoder_{name}": getattr(options, f"encoder_{name}")  # never built
+        for name in ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
+    }
+    problems = []
+    cfg: Optional[SentenceConfig] = None
+    try:
+        # RoBERTa's architecture turns on what would lead positions past the one path for them.
+        given = {**vars(options), **sizes, "encoder_learned_pos": False}
+        cfg = nested_config(Namespace(**given), SentenceConfig)
+    except UserError as error:
+        problems.append(str(error))
+    problems += _further_problems(options, cfg)
+    if problems:
+        raise UserError("; ".join(problems))
+    assert cfg is not None
+    # Tokens are as small as BERT's, unless something that cannot be small is added to them.
+    cfg.no_scale_embedding = not cfg.encoding.fixed_input
+    return cfg
+
+
+def _further_problems(options: Namespace, cfg: Optional[SentenceConfig]) -> Iterator[str]:
+    """A sentence for each option that only an encoder-only model has and that cannot be; ``cfg`` is
+    None where there are problems already.
+    """
+    if options.segment_encoding not in SEGMENT_ENCODINGS:
+        yield (
+            f"--segment-encoding {options.segment_encoding}: choose from "
+            f"{', '.join(SEGMENT_ENCODINGS)}"
+        )
+    elif cfg is not None and options.segment_encoding == "per-head" and cfg.encoding.mixes_keys:
+        yield (
+            f"--segment-encoding per-head: the keys of {cfg.position_encoding} are mixed from "
+            "tokens of all segments; use --segment-encoding input"
+        )
+    if options.num_segments < 1:
+        yield f"--num-segments {options.num_segments}: must be at least 1"
+    longest = options.max_source_positions
+    if not 1 <= options.max_positions <= longest:
+        yield (
+            f"--max-positions {options.max_positions}: the model is built for {longest} tokens; "
+            f"give --max-positions {longest} or less, or --max-source-positions as in pretraining"
+        )
+    for name in ("activation_fn", "pooler_activation_fn"):
+        value = str(getattr(options, name))
+        if value not in get_available_activation_fns():
+            yield (
+                f"--{name.replace('_', '-')} {value}: choose from "
+                f"{', '.join(get_available_activation_fns())}"
+            )
+    if options.mha_heads_to_keep != -1:
+        yield "--mha-heads-to-keep: positions have a table for every head; leave it out"

@@ -1,0 +1,180 @@
+"""``diet_roberta``: fairseq's RoBERTa with positions and segments where the options put them."""
+
+from typing import Any, Dict, Optional, Tuple
+
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import register_model
+from fairseq.models.roberta.model import RobertaEncoder, RobertaLMHead
+from fairseq.modules.transformer_sentence_encoder import init_bert_params
+from torch import Tensor, nn
+
+from ..layers.embedding import PaddedEmbedding
+from ..layers.padding import gather_columns
+from ..layers.sentence_encoder import DietSentenceEncoder
+from ._architectures import register_roberta_architectures
+from ._hub import DietRobertaHub, load_hub
+from ._roberta_options import DietRobertaConfig, plain_options, sentence_config
+from ._signature import check_signature, check_table_shapes, signature_tensor
+from ._span_head import SpanHeadModel
+from ._supplement import add_missing_segments
+
+# Standard deviation of BERT's initial embeddings.
+INIT_STD = 0.02
+
+
+class DietLMHead(RobertaLMHead):
+    """fairseq's, also where the words take only a part of the model's width (``concat``)."""
+
+    def __init__(
+        self, embed_dim: int, output_dim: int, activation_fn: str, weight: Optional[Tensor] = None
+    ) -> None:
+        words = embed_dim if weight is None else weight.size(1)
+        super().__init__(words, output_dim, activation_fn, weight)
+        if words != embed_dim:
+            self.dense = nn.Linear(embed_dim, words)
+
+
+class DietRobertaEncoder(RobertaEncoder):
+    """fairseq's RoBERTa encoder around :class:`DietSentenceEncoder`, with segments."""
+
+    def build_embedding(self, vocab_size: int, embedding_dim: int, padding_idx: int) -> nn.Module:
+        width = self.args.config.encoding.token_dim(embedding_dim)
+        words = super().build_embedding(vocab_size, width, padding_idx)
+        return words if width == embedding_dim else PaddedEmbedding.around(words, embedding_dim)
+
+    def build_encoder(
+        self, args: Any, dictionary: Any, embed_tokens: nn.Embedding
+    ) -> DietSentenceEncoder:
+        encoder = DietSentenceEncoder(args.config, dictionary, embed_tokens)
+        encoder.apply(init_bert_params)
+        if encoder.embed_positions is not None:
+            encoder.embed_positions.draw(INIT_STD)
+        return encoder
+
+    def build_lm_head(
+        self, embed_dim: int, output_dim: int, activation_fn: str, weight: Optional[Tensor]
+    ) -> DietLMHead:
+        return DietLMHead(embed_dim, output_dim, activation_fn, weight)
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        features_only: bool = False,
+        return_all_hiddens: bool = False,
+        masked_tokens: Optional[Tensor] = None,
+        segment_ids: Optional[Tensor] = None,
+        **unused: Any,
+    ) -> Tuple[Tensor, Dict[str, Any]]:
+        """fairseq's calling form: (B, S, V), or (B, S, E) with ``features_only``, or (masked, V).
+
+        ``segment_ids``: (B, S), None for one segment.
+        """
+        x, extra = self.extract_features(src_tokens, return_all_hiddens, segment_ids=segment_ids)
+        if not features_only:
+            x = self.output_layer(x, masked_tokens=masked_tokens)
+        return x, extra
+
+    def extract_features(
+        self,
+        src_tokens: Tensor,
+        return_all_hiddens: bool = False,
+        segment_ids: Optional[Tensor] = None,
+        token_embeddings: Optional[Tensor] = None,
+        **unused: Any,
+    ) -> Tuple[Tensor, Dict[str, Any]]:
+        """(B, S, E), aligned with ``src_tokens`` (B, S)."""
+        out = self.sentence_encoder(
+            src_tokens,
+            return_all_hiddens=return_all_hiddens,
+            token_embeddings=token_embeddings,
+            segment_ids=segment_ids,
+        )
+        columns = out["source_columns"][0].argsort(1) if out["source_columns"] else None
+
+        def aligned(states: Tensor) -> Tensor:
+            """(S, B, E), right-padded -> (B, S, E)."""
+            states = states.transpose(0, 1)
+            return states if columns is None else gather_columns(states, columns)
+
+        states = [aligned(x).transpose(0, 1) for x in out["encoder_states"]]
+        return aligned(out["encoder_out"][0]), {
+            "inner_states": states if return_all_hiddens else None
+        }
+
+
+@register_model("diet_roberta", dataclass=DietRobertaConfig)
+class DietRobertaModel(SpanHeadModel):
+    """fairseq's RoBERTa with one position encoding in all its layers, and segments.
+
+    As in the translation model, the checkpoint carries a signature of the encoding, and weights of
+    another one are refused.
+    """
+
+    def __init__(self, args: Any, encoder: DietRobertaEncoder) -> None:
+        super().__init__(args, encoder)
+        self.signature = args.config.signature()
+        self.register_buffer("position_signature", signature_tensor(self.signature))
+
+    @classmethod
+    def hub_models(cls) -> Dict[str, str]:
+        """Nothing that could be downloaded."""
+        return {}
+
+    @property
+    def has_segments(self) -> bool:
+        """Whether it matters which segment a token is of."""
+        encoder = self.encoder.sentence_encoder
+        return encoder.segment_input is not None or encoder.segment_positions is not None
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        model_name_or_path: str,
+        checkpoint_file: str = "checkpoint_best.pt",
+        data_name_or_path: str = ".",
+        bpe: Optional[str] = None,
+        tokenizer: Optional[str] = None,
+        **more: Any,
+    ) -> DietRobertaHub:
+        """The model of a checkpoint with its dictionary, tokenizer and heads, in evaluation mode.
+
+        Args:
+            model_name_or_path: folder of the checkpoint.
+            data_name_or_path: the data folder that it was trained on, for its dictionaries; with a
+                dot in front, as in fairseq, within the folder of the checkpoint.
+            bpe: a bpe that fairseq knows. None: the tokenizer of the data folder.
+            tokenizer: folder of the tokenizer, where the data folder holds none.
+            more: further options of fairseq to change.
+
+        Raises:
+            UserError: a file or the tokenizer is missing, or the tokenizer is another one's.
+        """
+        return load_hub(
+            model_name_or_path, checkpoint_file, data_name_or_path, bpe, tokenizer, **more
+        )
+
+    @staticmethod
+    def add_args(parser: Any) -> None:
+        gen_parser_from_dataclass(parser, DietRobertaConfig(), delete_default=True)
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> "DietRobertaModel":
+        """``cfg``: the flat options. Raises UserError for options that cannot be."""
+        options = plain_options(cfg)
+        # Here once: on its way, fairseq's encoder changes the options for the longest input.
+        options.config = sentence_config(options)
+        return cls(options, DietRobertaEncoder(options, task.source_dictionary))
+
+    def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
+        """Refuses weights of another encoding, of other segments or of other table sizes
+        (UserError), and gives a checkpoint without segments those of this model, at zero.
+        """
+        super().upgrade_state_dict_named(state_dict, name)
+        prefix = f"{name}." if name else ""
+        check_signature(state_dict.get(f"{prefix}position_signature"), self.signature)
+        own = {f"{prefix}{key}": value for key, value in self.state_dict().items()}
+        add_missing_segments(state_dict, own)
+        check_table_shapes(state_dict, own)
+
+
+register_roberta_architectures("diet_roberta")

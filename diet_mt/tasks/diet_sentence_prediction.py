@@ -1,0 +1,62 @@
+"""The task ``diet_sentence_prediction``: fairseq's sentence prediction, with segments."""
+
+import os
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq.data import FairseqDataset, NestedDictionaryDataset, RightPadDataset, data_utils
+from fairseq.tasks import register_task
+from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
+
+from ..errors import UserError
+
+
+class SegmentDataset(FairseqDataset):
+    """Segments of the tokens of sentence pairs: 0 up to the length of the first, then 1.
+
+    Args:
+        lengths: (pairs,) tokens of both sentences together, cut at the end or not at all.
+        first: (pairs,) tokens of the first sentence of each, special ones included.
+    """
+
+    def __init__(self, lengths: np.ndarray, first: np.ndarray) -> None:
+        super().__init__()
+        # Copies: sizes of an indexed dataset are a window on its file, and crash once it is closed.
+        self.sizes, self.first = np.array(lengths), np.array(first)
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.arange(int(self.sizes[index])).ge(int(self.first[index])).long()
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+
+@register_task("diet_sentence_prediction", dataclass=SentencePredictionConfig)
+class DietSentencePredictionTask(SentencePredictionTask):
+    """As ``sentence_prediction``, and every token knows of which sentence it is: batches have
+    ``net_input.segment_ids`` (B, S), 0 for [CLS] and the first sentence, 1 for the second.
+
+    They come from the two inputs as they are stored, not from separators.
+    """
+
+    def load_dataset(self, split: str, combine: bool = False, **kwargs: Any) -> Any:
+        """Raises UserError where sentences are cropped at random, which loses their border."""
+        listed = [part for part in self.cfg.shorten_data_split_list.split(",") if part]
+        if str(self.cfg.shorten_method) == "random_crop" and (not listed or split in listed):
+            raise UserError(
+                "--shorten-method random_crop: it is not known what remains of each sentence; "
+                "use truncate"
+            )
+        dataset = super().load_dataset(split, combine, **kwargs)
+        nested = dataset
+        while not isinstance(nested, NestedDictionaryDataset):
+            nested = nested.dataset
+        tokens = nested.defn["net_input.src_tokens"].dataset
+        first = data_utils.load_indexed_dataset(
+            os.path.join(self.cfg.data, "input0", split), self.source_dictionary, combine=combine
+        )
+        more = 0 if self.cfg.init_token is None else 1
+        segments = SegmentDataset(tokens.sizes, first.sizes + more)
+        nested.defn["net_input.segment_ids"] = RightPadDataset(segments, pad_idx=0)
+        return dataset

@@ -1,0 +1,147 @@
+"""Every attention module of an encoder with segments, and its input, against the loops of
+``tests/oracle/``.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from diet_mt import attention
+from diet_mt.models.diet_roberta import DietRobertaModel
+from diet_mt.positions import factors
+
+from .. import oracle
+from ..toy import OPTIONS, SIZES, SOURCE_LENGTHS, Call, close, real
+from ..toy_sentences import (
+    attention_calls,
+    batch,
+    build,
+    every_sentence_encoder,
+    rows,
+    segments_of_rows,
+    with_segments,
+)
+from .test_against_loops import numbers, raw_projections, raw_tables
+
+LONGEST, WIDTH, HEADS = (
+    SIZES[name] for name in ("max_source_positions", "encoder_embed_dim", "encoder_attention_heads")
+)
+
+
+def expected(
+    model: DietRobertaModel, encoding: str, sharing: str | None, layer: int, call: Call
+) -> Tensor:
+    """Output (T, B, E) of the loops."""
+    stack = model.encoder.sentence_encoder
+
+    def setting(module: torch.nn.Module | None, mode: str | None) -> oracle.Setting:
+        return oracle.Setting(
+            kind="encoder",
+            layer=layer,
+            heads=HEADS,
+            head_dim=WIDTH // HEADS,
+            keys=LONGEST,
+            sharing=mode,
+            tables=raw_tables(module),
+            options=OPTIONS.get(encoding, {}),
+            first_is_cls=True,
+        )
+
+    scheme = oracle.ENCODINGS[encoding](setting(stack.self_attn_positions, sharing))
+    more = {}
+    if stack.segment_positions is not None:
+        # One table for all layers where positions have one, otherwise one for each head and layer.
+        mode = "layer-wise" if sharing == "layer-wise" else "none"
+        padded = [[*row, *[0] * (7 - len(row))] for row in segments_of_rows()]
+        more["more"] = oracle.per_head(setting(stack.segment_positions, mode), padded)
+    out, _ = oracle.attention(
+        numbers(call.query),
+        numbers(call.key),
+        raw_projections(call.module),
+        heads=HEADS,
+        scale=(WIDTH // HEADS * scheme.divided_by) ** -0.5,
+        encoding=scheme,
+        visible=lambda b, i, j: j < SOURCE_LENGTHS[b],
+        **more,
+    )
+    return torch.from_numpy(out)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "side"), [("own", "left"), ("fused", "right"), ("appended", "right")]
+)
+@every_sentence_encoder
+def test_every_attention_module_equals_the_loops(
+    encoding: str,
+    sharing: str | None,
+    segments: str,
+    kernel: str,
+    side: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Appended: factors as columns of queries and keys, beside those of the segments."""
+    monkeypatch.setattr(attention, "_fused_pays", lambda *_: kernel != "own")
+    if kernel == "appended":
+        monkeypatch.setattr(factors, "APPEND_FROM", 1)
+    model = build(encoding, sharing, segments)
+    with attention_calls(model) as calls:
+        model(**batch(side))
+    assert len(calls) == SIZES["encoder_layers"]
+    for layer, call in enumerate(calls):
+        by_hand = expected(model, encoding, sharing, layer, call).transpose(0, 1)
+        found = call.output.transpose(0, 1)
+        assert found.shape == by_hand.shape
+        for one, other in zip(real(found, rows()), real(by_hand, rows()), strict=True):
+            close(one, other)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@every_sentence_encoder
+def test_the_input_equals_the_formula(
+    encoding: str, sharing: str | None, segments: str, side: str
+) -> None:
+    """Word, position from the first real token on, and segment; then the layer norm of BERT."""
+    model = build(encoding, sharing, segments)
+    stack = model.encoder.sentence_encoder
+    with attention_calls(model) as calls:
+        model(**batch(side))
+    found = real(calls[0].query.transpose(0, 1), rows())
+    tables, of_segments = raw_tables(stack.embed_positions), raw_tables(stack.segment_input)
+    words = torch.zeros(len(stack.embed_tokens.weight), WIDTH, dtype=torch.float64)
+    words[:, : stack.embed_tokens.weight.size(1)] = stack.embed_tokens.weight
+    # Where sinusoids are added, which cannot be small, words are as large as in translation.
+    size = WIDTH**0.5 if encoding == "sinusoidal" else 1.0
+    for sentence, own, vectors in zip(rows(), segments_of_rows(), found, strict=True):
+        for position, token in enumerate(sentence):
+            by_hand = words[token] * size
+            for c in range(WIDTH):
+                by_hand[c] += oracle.INPUTS[encoding](tables, position, c, WIDTH)
+                if segments == "input":
+                    by_hand[c] += oracle.at_the_input(of_segments, own[position], c)
+            normed = torch.nn.functional.layer_norm(by_hand, (WIDTH,), eps=1e-5)
+            # Sinusoids are kept in float32.
+            torch.testing.assert_close(vectors[position], normed, rtol=0, atol=1e-6)
+
+
+@with_segments
+def test_gradients_of_segments(encoding: str, sharing: str | None, segments: str) -> None:
+    """torch.autograd.gradcheck: against finite differences, in float64."""
+    model = build(encoding, sharing, segments)
+    given = batch()
+    given = {name: tensor[:2] for name, tensor in given.items()}
+    stack = model.encoder.sentence_encoder
+    tables = {
+        f"encoder.sentence_encoder.{name}": parameter.detach().clone().requires_grad_()
+        for name, parameter in stack.named_parameters()
+        if name.startswith("segment_")
+    }
+    some = torch.randn(5, dtype=torch.float64)
+
+    def run(*values: Tensor) -> Tensor:
+        swapped = dict(zip(tables, values, strict=True))
+        out, _ = torch.func.functional_call(model, swapped, kwargs=given)
+        return out[:, :3, :5] @ some
+
+    assert torch.autograd.gradcheck(run, tuple(tables.values()), fast_mode=True)

@@ -1,0 +1,302 @@
+"""The encoder with segments: padding, kernels, precision, and where gradients go."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from diet_mt import attention
+from diet_mt.errors import UserError
+from diet_mt.models.diet_roberta import DietRobertaModel
+
+from ..toy import PAD, PRE_NORM, close, position_parameters, real
+from ..toy_sentences import (
+    SEGMENTS,
+    attention_calls,
+    batch,
+    build,
+    every_sentence_encoder,
+    rows,
+    segment_parameters,
+    segments_of_rows,
+)
+
+MIXED = pytest.mark.parametrize("encoding", ["linformer", "diet-abs-lin"])
+
+
+def features(model: nn.Module, given: dict[str, Tensor]) -> Tensor:
+    out: Tensor = model(**given, features_only=True)[0]
+    return out
+
+
+@pytest.mark.parametrize(("side", "extra"), [("left", 0), ("right", 2), ("left", 4)])
+@every_sentence_encoder
+def test_alone_equals_together(
+    encoding: str, sharing: str | None, segments: str, side: str, extra: int
+) -> None:
+    """Whatever stands in the batch beside a sentence, on whichever side and however wide."""
+    model = build(encoding, sharing, segments, **(PRE_NORM if extra == 4 else {}))
+    together = real(features(model, batch(side, 7 + extra)), rows(), side)
+    for found, row, own in zip(together, rows(), segments_of_rows(), strict=True):
+        alone = {"src_tokens": torch.tensor([row]), "segment_ids": torch.tensor([own])}
+        close(found, features(model, alone)[0])
+
+
+@every_sentence_encoder
+def test_masked_tokens_are_those_of_the_batch_as_it_came(
+    encoding: str, sharing: str | None, segments: str
+) -> None:
+    """What masked_lm asks for: the words of some tokens only."""
+    model = build(encoding, sharing, segments)
+    given = batch("left")
+    masked = torch.rand(given["src_tokens"].shape).lt(0.4) & given["src_tokens"].ne(PAD)
+    assert masked.any()
+    full, _ = model(**given)
+    some, _ = model(**given, masked_tokens=masked)
+    assert full.shape == (5, 7, 44)
+    close(some, full[masked])
+
+
+@every_sentence_encoder
+def test_all_layers_states_are_aligned_with_the_tokens(
+    encoding: str, sharing: str | None, segments: str
+) -> None:
+    """``inner_states``, which the hub interface reads: (S, B, E) each."""
+    model = build(encoding, sharing, segments)
+    out, extra = model(**batch("left"), features_only=True, return_all_hiddens=True)
+    states = extra["inner_states"]
+    assert [tuple(state.shape) for state in states] == [(7, 5, 12)] * 3
+    close(states[-1].transpose(0, 1), out)
+    assert model(**batch("left"), features_only=True)[1]["inner_states"] is None
+
+
+@MIXED
+@pytest.mark.parametrize("segments", ["none", "input"])
+def test_what_stands_in_padding_never_leaks_into_mixed_keys(encoding: str, segments: str) -> None:
+    """Another vector and another segment at padding, more of it, none of it: bit for bit, or where
+    the sums have other lengths, up to rounding.
+    """
+    model = build(encoding, None, segments)
+    given = batch()
+    before = features(model, given)
+    padding = given["src_tokens"].eq(PAD)
+    assert padding.any()
+    with torch.no_grad():
+        model.encoder.sentence_encoder.embed_tokens.weight[PAD] += 100.0
+    moved = given["segment_ids"].clone()
+    moved[padding] = (moved[padding] + 1) % SEGMENTS
+    after = features(model, {**given, "segment_ids": moved})
+    assert torch.equal(after[~padding], before[~padding])
+    for width in (8, 11):
+        wider = features(model, batch(width=width))
+        close(wider[:, :7][~padding], before[~padding])
+
+
+@MIXED
+def test_what_the_projections_say_about_padding_is_never_read(encoding: str) -> None:
+    """E and F have a column for every position: those behind a sentence get no gradient."""
+    model = build(encoding)
+    row = torch.tensor([[*rows()[1], *[PAD] * 8]])  # 3 tokens of 11
+    features(model, {"src_tokens": row})[:, :3].sin().sum().backward()
+    tables = model.encoder.sentence_encoder.self_attn_positions
+    seen = 0
+    for name, parameter in tables.named_parameters():
+        if name.endswith(("of_keys", "of_values")):
+            assert parameter.grad is not None
+            assert parameter.grad[:, :3].any()
+            assert not parameter.grad[:, 3:].any()
+            seen += 1
+    assert seen
+
+
+@every_sentence_encoder
+def test_a_row_of_padding_alone_harms_nobody(
+    encoding: str, sharing: str | None, segments: str
+) -> None:
+    model = build(encoding, sharing, segments)
+    given = batch("left")
+    before = features(model, given)
+    given["src_tokens"][3] = PAD
+    after = features(model, given)
+    close(after[[0, 1, 2, 4]], before[[0, 1, 2, 4]])
+    after.square().sum().backward()
+    for name, parameter in model.named_parameters():
+        assert torch.isfinite(after).all()
+        if parameter.grad is not None:
+            assert torch.isfinite(parameter.grad).all(), name
+
+
+@pytest.mark.parametrize("kernel", ["own", "fused"])
+@every_sentence_encoder
+def test_train_equals_eval(
+    encoding: str, sharing: str | None, segments: str, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = build(encoding, sharing, segments)
+    training = features(model.train(), batch("left"))
+    monkeypatch.setattr(attention, "_fused_pays", lambda *_: kernel == "fused")
+    with torch.no_grad():
+        close(features(model.eval(), batch("left")), training)
+
+
+@every_sentence_encoder
+def test_segments_change_the_output_exactly_where_there_are_some(
+    encoding: str, sharing: str | None, segments: str
+) -> None:
+    model = build(encoding, sharing, segments)
+    given = batch()
+    turned = {**given, "segment_ids": (given["segment_ids"] + 1) % SEGMENTS}
+    without = {"src_tokens": given["src_tokens"]}
+    zeros = {**given, "segment_ids": torch.zeros_like(given["segment_ids"])}
+    one, other = features(model, given), features(model, turned)
+    assert torch.allclose(one, other) == (segments == "none")
+    assert torch.equal(features(model, without), features(model, zeros)), "one segment"
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8, torch.bool])
+@pytest.mark.parametrize("segments", ["input", "per-head"])
+def test_segments_of_any_integer_type(segments: str, dtype: torch.dtype) -> None:
+    model = build("diet-rel", None, segments)
+    given = batch()
+    given["segment_ids"] %= 2
+    small = {**given, "segment_ids": given["segment_ids"].to(dtype)}
+    assert torch.equal(features(model, small), features(model, given))
+
+
+@pytest.mark.parametrize(("wrong", "named"), [(-1, "-1"), (SEGMENTS, "6"), (99, "99")])
+@pytest.mark.parametrize("segments", ["input", "per-head"])
+def test_a_segment_that_the_model_does_not_have(segments: str, wrong: int, named: str) -> None:
+    given = batch()
+    given["segment_ids"][1, 2] = wrong
+    with pytest.raises(UserError, match=rf"from 0 to 5, found {named}.*--num-segments"):
+        build("diet-rel", None, segments)(**given)
+
+
+@pytest.mark.parametrize("segments", ["none", "input", "per-head"])
+def test_segments_of_another_shape_than_the_tokens(segments: str) -> None:
+    given = batch()
+    given["segment_ids"] = given["segment_ids"][:, 1:]
+    with pytest.raises(ValueError, match=r"must be \(5, 7\) like the tokens, not \(5, 6\)"):
+        build("diet-rel", None, segments)(**given)
+
+
+def gradients(model: nn.Module) -> dict[str, Tensor]:
+    model.zero_grad()
+    model(**batch("left"))[0].sin().sum().backward()
+    return {
+        name: parameter.grad.clone()
+        for name, parameter in model.named_parameters()
+        if parameter.grad is not None
+    }
+
+
+@every_sentence_encoder
+def test_gradients_reach_every_table(encoding: str, sharing: str | None, segments: str) -> None:
+    """From the initial values, and from every entry of a table of segments."""
+    model = build(encoding, sharing, segments, tables=None)
+    found = gradients(model)
+    assert found.keys() == dict(model.named_parameters()).keys()
+    for name in position_parameters(model):
+        assert found[name].any(), name
+    for name in segment_parameters(model):
+        assert found[name].ne(0).all(), name
+
+
+@every_sentence_encoder
+def test_activation_checkpointing_gives_the_same_gradients(
+    encoding: str, sharing: str | None, segments: str
+) -> None:
+    expected = gradients(build(encoding, sharing, segments))
+    wrapped = build(encoding, sharing, segments, checkpoint_activations=True)
+    layers = wrapped.encoder.sentence_encoder.layers
+    assert all(hasattr(layer, "precheckpoint_forward") for layer in layers), "not wrapped"
+    for _ in range(2):  # a graph that is kept by mistake fails the second time
+        found = gradients(wrapped)
+        assert found.keys() == expected.keys()
+        for name, gradient in expected.items():
+            close(found[name], gradient)
+
+
+def test_a_layer_that_is_not_dropped_uses_its_own_segments() -> None:
+    """--encoder-layerdrop: tables belong to layers by number, not by place in what is left."""
+    seen = set()
+    for seed in range(12):
+        model = build("diet-rel", None, "per-head", encoder_layerdrop=0.5)
+        stack = model.encoder.sentence_encoder
+        torch.manual_seed(seed)
+        with attention_calls(model) as calls:
+            found = features(model, batch())
+        numbers = {layer.self_attn: number for number, layer in enumerate(stack.layers.children())}
+        left = [numbers[call.module] for call in calls]
+        for part in (stack, stack.segment_positions, stack.self_attn_positions):
+            kept = list(part.layers.children())
+            # Where no layer is left one table stays, read by nobody.
+            chosen = left or [0] if part is not stack else left
+            part.layers = nn.ModuleList(kept[number] for number in chosen)
+        close(features(model, batch()), found)
+        seen.add(tuple(left))
+    assert (1,) in seen
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bf16", "fp16"])
+@every_sentence_encoder
+def test_a_half_precision_model_is_close(
+    encoding: str, sharing: str | None, segments: str, dtype: torch.dtype
+) -> None:
+    """``--bf16``, ``--fp16``: finite, close, and with gradients for all tables."""
+    model = build(encoding, sharing, segments)
+    given = batch("left")
+    expected = features(model, given).detach()
+    # Two layers, each of which rounds what it passes on a few times, by half an eps; layer norms
+    # keep all values near 1.
+    limit = 8 * torch.finfo(dtype).eps * expected.abs().max().item()
+    model.to(dtype)
+    found = features(model, given)
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.double(), expected, rtol=0, atol=limit)
+    found.float().sin().sum().backward()
+    for name, parameter in (position_parameters(model) | segment_parameters(model)).items():
+        assert parameter.grad is not None
+        assert torch.isfinite(parameter.grad).all(), name
+        assert parameter.grad.any(), name
+
+
+@pytest.mark.parametrize("segments", ["input", "per-head"])
+def test_autocast_leaves_the_terms_of_segments_in_float32(segments: str) -> None:
+    """--amp: rounded once, where the kernel reads them."""
+    model = build("diet-rel", None, segments).float()
+    stack = model.encoder.sentence_encoder
+    ids = batch()["segment_ids"]
+    with torch.autocast("cpu", torch.bfloat16):
+        if segments == "input":
+            assert torch.equal(stack.segment_input(ids), stack.segment_input.weight[ids])
+        else:
+            terms = stack.segment_positions(ids)
+            assert {term.dtype for term in terms.values()} == {torch.float32}
+        loss = features(model, batch()).float().sin().sum()
+    loss.backward()
+    for name, parameter in segment_parameters(model).items():
+        assert parameter.grad is not None, name
+        assert parameter.grad.any(), name
+
+
+def baseline(model: DietRobertaModel, other: DietRobertaModel) -> None:
+    """``other`` gets the weights of ``model`` that are not of positions or segments."""
+    own = position_parameters(other) | segment_parameters(other)
+    theirs = dict(model.named_parameters())
+    with torch.no_grad():
+        for name, parameter in other.named_parameters():
+            if name not in own:
+                parameter.copy_(theirs[name])
+
+
+@pytest.mark.parametrize("segments", ["none", "per-head"])
+def test_tables_that_start_at_zero_are_the_baseline_right_after_construction(segments: str) -> None:
+    """Nothing, neither fairseq's encoder nor its model, draws them anew."""
+    plain = build("none", tables=None)
+    model = build("diet-rel", None, segments, tables=None)
+    tables = position_parameters(model) | segment_parameters(model)
+    assert tables
+    assert not any(table.any() for table in tables.values())
+    baseline(plain, model)
+    close(features(model, batch()), features(plain, {"src_tokens": batch()["src_tokens"]}))

@@ -1,0 +1,149 @@
+"""Options of encoder-only models: from fairseq's command line parser to the built model, and those
+that no model can have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from argparse import Namespace
+from typing import Any
+
+import pytest
+from fairseq.models.roberta.model import RobertaModel, base_architecture
+
+from diet_mt.errors import UserError
+from diet_mt.models._roberta_options import DietRobertaConfig, plain_options, sentence_config
+from diet_mt.models.diet_roberta import DietRobertaModel
+
+from ..toy import ToyTask
+from ..toy_sentences import build
+from .test_options import _user_dir_is_imported as _user_dir_is_imported
+from .test_options import parse
+
+# hydra (fairseq-fixed) says so for every configuration of fairseq.
+pytestmark = pytest.mark.filterwarnings("ignore:\\s*.config. is validated against:UserWarning")
+
+ARCH = "roberta_diet_rel_tiny"
+
+
+def built(*flags: str, arch: str = ARCH) -> DietRobertaModel:
+    short = "--max-source-positions", "20"
+    return DietRobertaModel.build_model(parse(*short, *flags, arch=arch), ToyTask())
+
+
+def test_defaults_are_those_of_fairseqs_roberta() -> None:
+    theirs = Namespace()
+    base_architecture(theirs)
+    ours = plain_options(Namespace(position_encoding="learned"))
+    for name in vars(theirs).keys() - {"max_positions", "encoder_learned_pos"}:
+        assert getattr(ours, name) == getattr(theirs, name), name
+    assert (ours.max_positions, ours.max_source_positions) == (512, 512)
+
+
+def test_every_option_of_fairseqs_roberta_is_there() -> None:
+    parser = argparse.ArgumentParser()
+    RobertaModel.add_args(parser)
+    theirs = {action.dest for action in parser._actions} - {"help"}
+    assert theirs <= {each.name for each in dataclasses.fields(DietRobertaConfig)}
+
+
+@pytest.mark.parametrize(
+    ("flags", "path", "expected"),
+    [
+        ((), "encoder.sentence_encoder.segment_positions", None),
+        (("--segment-encoding", "per-head"), "encoder.sentence_encoder.segment_positions.count", 2),
+        (
+            ("--segment-encoding", "per-head", "--num-segments", "3"),
+            "encoder.sentence_encoder.segment_positions.count",
+            3,
+        ),
+        (
+            ("--segment-encoding", "input", "--num-segments", "3"),
+            "encoder.sentence_encoder.segment_input.weight.shape",
+            (3, 128),
+        ),
+        (
+            ("--position-encoding", "t5", "--position-sharing", "none"),
+            "signature",
+            "t5 sharing=none buckets=32 max-distance=128 scale=head",
+        ),
+        (("--encoder-layers", "3"), "encoder.sentence_encoder.num_layers", 3),
+        (("--activation-fn", "relu"), "args.activation_fn", "relu"),
+        (("--max-positions", "15"), "encoder.args.max_positions", 15),
+        (
+            ("--max-positions", "15"),
+            "encoder.sentence_encoder.self_attn_positions.shape.max_keys",
+            20,
+        ),
+        ((), "encoder.args.max_positions", 20),
+        ((), "encoder.sentence_encoder.embed_scale", 1.0),
+    ],
+)
+def test_a_flag_reaches_the_model(flags: tuple[str, ...], path: str, expected: object) -> None:
+    found: Any = built(*flags)
+    for name in path.split("."):
+        found = getattr(found, name)
+    assert found == expected
+
+
+def test_the_longest_input_is_the_tasks() -> None:
+    assert built().max_positions() == 20
+    assert built("--max-positions", "15").max_positions() == 15
+
+
+@pytest.mark.parametrize("flag", ["--checkpoint-activations", "--offload-activations"])
+def test_activations_can_be_checkpointed(flag: str) -> None:
+    for layer in built(flag).encoder.sentence_encoder.layers:
+        assert hasattr(layer, "precheckpoint_forward")
+
+
+def test_only_words_beside_sinusoids_are_scaled() -> None:
+    scaled = built(arch="roberta_sinusoidal_tiny").encoder.sentence_encoder.embed_scale
+    assert scaled == pytest.approx(128**0.5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"segment_encoding": "both"}, "--segment-encoding both: choose from none, input, per-h"),
+        ({"num_segments": 0}, "--num-segments 0: must be at least 1"),
+        ({"max_positions": 12}, "--max-positions 12: the model is built for 11 tokens; give --max"),
+        ({"max_positions": -1}, "--max-positions -1"),
+        ({"max_source_positions": 0}, "--max-source-positions 0: must be at least 1"),
+        ({"activation_fn": "swash"}, "--activation-fn swash: choose from relu, "),
+        ({"pooler_activation_fn": "swash"}, "--pooler-activation-fn swash: choose from relu, "),
+        ({"mha_heads_to_keep": 1}, "--mha-heads-to-keep: "),
+        ({"encoder_layers": 0}, "--encoder-layers 0: must be at least 1"),
+        ({"encoder_embed_dim": 14}, "14 is not a multiple of --encoder-attention-heads 3"),
+        ({"position_rank": 3}, "--position-rank 3: diet-rel has no such option"),
+        ({"attention_scale": "key"}, "--attention-scale key: choose from head, model"),
+    ],
+)
+def test_options_that_cannot_be(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as error:
+        build("diet-rel", None, changes.pop("segment_encoding", "none"), **changes)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    assert "decoder" not in str(error.value), "there is none"
+
+
+@pytest.mark.parametrize("encoding", ["linformer", "diet-abs-lin"])
+def test_keys_of_no_single_token_have_no_segment(encoding: str) -> None:
+    with pytest.raises(UserError, match=rf"keys of {encoding} are mixed.*use .*-encoding input"):
+        build(encoding, None, "per-head")
+
+
+def test_all_problems_are_reported_together() -> None:
+    wrong: dict[str, Any] = {
+        "segment_encoding": "both",
+        "num_segments": 0,
+        "max_positions": 99,
+        "activation_fn": "swash",
+        "attention_scale": "key",
+        "encoder_layers": 0,
+    }
+    with pytest.raises(UserError) as error:
+        sentence_config(plain_options(Namespace(max_source_positions=11, **wrong)))
+    for name in wrong:
+        assert f"--{name.replace('_', '-')} " in str(error.value)

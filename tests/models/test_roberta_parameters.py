@@ -1,0 +1,157 @@
+"""Sizes of encoder-only models: the paper's table 6, and every architecture."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+import pytest
+import torch
+from fairseq.models import (
+    ARCH_CONFIG_REGISTRY,
+    ARCH_MODEL_NAME_REGISTRY,
+    ARCH_MODEL_REGISTRY,
+)
+from fairseq.models.roberta import RobertaModel
+
+from diet_mt.models.diet_roberta import DietRobertaModel
+from diet_mt.positions import NAMES
+
+from ..toy import ToyTask, dictionary, every_encoding, position_parameters
+from ..toy_sentences import build, every_sentence_encoder, options, segment_parameters
+
+# BERT's uncased vocabulary, of which fairseq's four marks are a part, and <mask>.
+VOCABULARY = 30522
+L, H, E, N_MAX, RANK = 12, 12, 768, 512, 128
+TABLES_AT_THE_INPUT = (N_MAX + 2) * E  # positions and segments
+
+
+def filled(arch: str, **given: Any) -> Namespace:
+    args = Namespace(**given)
+    ARCH_CONFIG_REGISTRY[arch](args)
+    return args
+
+
+@pytest.fixture
+def _no_random_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """fairseq draws initial weights on the CPU, wherever the model is."""
+    for place in ("fairseq.models.roberta.model", "diet_mt.models.diet_roberta"):
+        monkeypatch.setattr(f"{place}.init_bert_params", lambda module: None)
+
+
+def base_size(encoding: str, segments: str, **given: Any) -> int:
+    """Parameters of ``roberta_<encoding>_base`` with BERT's pooler, without its numbers.
+
+    The pooler is the dense layer of a classification head.
+    """
+    task = ToyTask()
+    task.source_dictionary = dictionary(VOCABULARY - 4)
+    with torch.device("meta"):
+        args = filled(f"roberta_{encoding}_base", segment_encoding=segments, **given)
+        model = DietRobertaModel.build_model(args, task)
+        model.register_classification_head("pooled", num_classes=2)
+    unpooled = model.classification_heads["pooled"].out_proj.parameters()
+    return sum(p.numel() for p in model.parameters()) - sum(p.numel() for p in unpooled)
+
+
+@pytest.mark.usefixtures("_no_random_numbers")
+def test_the_papers_table_6() -> None:
+    """Chen et al. 2021, appendix: millions of parameters, to the last decimal that it prints; and
+    what each has more than the baseline, exactly.
+    """
+    baseline = base_size("learned", "input")
+    table = {
+        # encoding, options: millions, tables of positions, tables of segments
+        ("diet_rel", None): (109.9, L * H * (2 * N_MAX - 1), L * H * 4),
+        ("diet_rel", "layer-wise"): (109.7, H * (2 * N_MAX - 1), H * 4),
+        ("diet_abs", "none"): (128.6, 2 * L * H * N_MAX * RANK, L * H * 4),
+        ("diet_abs", None): (111.3, 2 * H * N_MAX * RANK, H * 4),
+    }
+    assert baseline == 110_104_890  # as docs/encoders.md has it; printed as 110.1
+    for (encoding, sharing), (millions, positions, segments) in table.items():
+        given = {} if sharing is None else {"position_sharing": sharing}
+        found = base_size(encoding, "per-head", **given)
+        assert found - baseline == positions + segments - TABLES_AT_THE_INPUT, encoding
+        assert round(found / 1e6, 1) == millions
+
+
+SIZES = {"tiny": (4, 128, 512, 4), "small": (4, 512, 2048, 8), "base": (12, 768, 3072, 12)}
+COLUMNS = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("encoding", sorted(NAMES))
+def test_every_encoding_has_every_size(encoding: str, size: str) -> None:
+    arch = f"roberta_{encoding.replace('-', '_')}_{size}"
+    assert ARCH_MODEL_REGISTRY[arch] is DietRobertaModel
+    assert ARCH_MODEL_NAME_REGISTRY[arch] == "diet_roberta"
+    args = filled(arch)
+    assert tuple(getattr(args, f"encoder_{name}") for name in COLUMNS) == SIZES[size]
+    assert args.position_encoding == encoding
+    # Section 4.1: DIET-ABS of rank 128; the layers share it, as its own default says.
+    assert getattr(args, "position_rank", None) == (128 if encoding == "diet-abs" else None)
+
+
+def test_no_other_architecture_is_registered() -> None:
+    registered = {arch for arch, model in ARCH_MODEL_REGISTRY.items() if model is DietRobertaModel}
+    named = {f"roberta_{name.replace('-', '_')}_{size}" for name in NAMES for size in SIZES}
+    assert registered == named | {"diet_roberta"}
+
+
+def test_sharing_of_the_presets() -> None:
+    shared = {}
+    for encoding in ("diet_abs", "diet_rel"):
+        args = filled(f"roberta_{encoding}_tiny", encoder_layers=2, max_source_positions=16)
+        stack = DietRobertaModel.build_model(args, ToyTask()).encoder.sentence_encoder
+        shared[encoding] = stack.self_attn_positions.sharing
+    assert shared == {"diet_abs": "layer-wise", "diet_rel": "none"}
+
+
+def test_what_the_user_gives_wins() -> None:
+    args = filled("roberta_diet_abs_tiny", encoder_layers=3, position_rank=7)
+    assert (args.encoder_layers, args.position_rank) == (3, 7)
+    # Another encoding than the architecture's does not get its options.
+    other = filled("roberta_diet_abs_tiny", position_encoding="diet-rel")
+    assert (other.position_encoding, getattr(other, "position_rank", None)) == ("diet-rel", None)
+
+
+@every_sentence_encoder
+def test_everything_else_is_fairseqs_roberta(
+    encoding: str, sharing: str | None, segments: str
+) -> None:
+    """The same names and shapes as in fairseq's own model with the same options."""
+    model = build(encoding, sharing, segments)
+    stock = RobertaModel.build_model(options("none", None, "none", max_positions=11), ToyTask())
+    fused = ("in_proj", "out_proj", "fc1", "fc2")  # a second copy in stock fairseq 0.12.2
+    theirs = {
+        name: parameter.shape
+        for name, parameter in stock.named_parameters()
+        if name.split(".")[-1].rsplit("_", 1)[0] not in fused and "embed_positions" not in name
+    }
+    ours = {name: parameter.shape for name, parameter in model.named_parameters()}
+    for name in position_parameters(model) | segment_parameters(model):
+        del ours[name]
+    if encoding == "concat":  # words are narrower by an eighth, and so is what predicts them
+        narrow = {name for name in ours if ours[name] != theirs[name]}
+        assert all(name.endswith("embed_tokens.weight") or ".lm_head." in name for name in narrow)
+        for name in narrow:
+            assert ours[name] == torch.Size(
+                [{12: 11}.get(n, n) for n in theirs[name]]
+                if not name.endswith("dense.weight")
+                else [11, 12]
+            )
+    else:
+        assert ours == theirs
+
+
+@every_encoding
+def test_words_are_drawn_as_berts(encoding: str, sharing: str | None) -> None:
+    """Normal with 0.02, as learned positions at the input are; linear layers, too."""
+    wide = {"encoder_embed_dim": 96, "encoder_attention_heads": 3, "max_source_positions": 64}
+    model = build(encoding, sharing, tables=None, **wide)
+    stack = model.encoder.sentence_encoder
+    # Thousands of draws each: one deviation of the estimate is about 1 %.
+    drawn = [stack.embed_tokens.weight, stack.layers[0].fc1.weight]
+    drawn += [] if stack.embed_positions is None else list(stack.embed_positions.parameters())
+    for parameter in drawn:
+        assert parameter.std().item() == pytest.approx(0.02, rel=0.1)

@@ -1,0 +1,73 @@
+"""Segments by themselves: the table of each head, and what comes of it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from diet_mt.errors import UserError
+from diet_mt.positions import AttentionShape, SegmentInput, SegmentPositions
+from diet_mt.positions.segments import INIT_STD, one_hot
+
+L, H, D, N = 2, 3, 4, 5
+SHAPE = AttentionShape(L, H, D, 9, 9)
+IDS = torch.tensor([[0, 0, 4, 2, 1, 3, 3], [4, 1, 1, 0, 0, 0, 2]])  # (B, S)
+
+
+def test_by_hand() -> None:
+    """Two segments, one head: the query's segment chooses the row, the key's the column."""
+    segments = SegmentPositions(AttentionShape(1, 1, 2, 4, 4), "none", 2)
+    (table,) = segments.tables()
+    with torch.no_grad():
+        table.get_parameter("weight").copy_(torch.tensor([[[1.0, 2], [3, 4]]]))
+    factors = segments(torch.tensor([[0, 0, 1]]))
+    product = factors["query_segment"] @ factors["key_segment"].transpose(-1, -2)
+    assert product[0, 0, 0].tolist() == [[1, 1, 2], [1, 1, 2], [3, 3, 4]]
+
+
+@pytest.mark.parametrize(("sharing", "layers"), [("none", L), ("layer-wise", 1)])
+def test_the_product_of_the_factors_is_the_table_of_every_pair(sharing: str, layers: int) -> None:
+    segments = SegmentPositions(SHAPE, sharing, N).double()
+    for table in segments.parameters():
+        torch.nn.init.normal_(table)
+    factors = segments(IDS)
+    assert factors["query_segment"].shape == (layers, 2, H, 7, N)
+    assert factors["key_segment"].shape == (1, 2, 1, 7, N)
+    product = factors["query_segment"] @ factors["key_segment"].transpose(-1, -2)
+    for layer, table in enumerate(segments.tables()):
+        weight = table.get_parameter("weight")
+        for b in range(2):
+            for h in range(H):
+                for i in range(7):
+                    for j in range(7):
+                        by_hand = weight[h, IDS[b, i], IDS[b, j]]
+                        assert product[layer, b, h, i, j] == by_hand
+
+
+def test_initial_values() -> None:
+    """E_S starts at zero, vectors at the input as BERT's."""
+    assert not any(table.any() for table in SegmentPositions(SHAPE, "none", N).parameters())
+    vectors = SegmentInput(64, 512)
+    assert vectors.weight.std().item() == pytest.approx(INIT_STD, rel=0.03)
+
+
+def test_vectors_at_the_input() -> None:
+    vectors = SegmentInput(N, 6)
+    assert torch.equal(vectors(IDS), vectors.weight[IDS])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_tables_of_half_precision_give_factors_of_float32(dtype: torch.dtype) -> None:
+    segments = SegmentPositions(SHAPE, "none", N).to(dtype)
+    assert {factor.dtype for factor in segments(IDS).values()} == {torch.float32}
+    assert SegmentInput(N, 6).to(dtype)(IDS).dtype == dtype
+
+
+@pytest.mark.parametrize(("ids", "named"), [([0, 5], 5), ([-3, 2], -3), ([-1, 9], -1)])
+def test_segments_that_are_not_there(ids: list[int], named: int) -> None:
+    with pytest.raises(UserError, match=f"from 0 to 4, found {named}; .*--num-segments"):
+        one_hot(torch.tensor([ids]), N)
+
+
+def test_no_tokens_have_no_segments() -> None:
+    assert one_hot(torch.zeros(2, 0).long(), N).shape == (2, 0, N)

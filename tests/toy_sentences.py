@@ -1,0 +1,153 @@
+"""Small encoder-only models, and sentences with segments, beside those of ``toy.py``.
+
+Sizes are uneven here, too: B 5, H 3, S 7, D 4, E 12, L 2, n 11 and N 6 segments.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from diet_mt.errors import UserError
+from diet_mt.layers.multihead import OffsetAttention
+from diet_mt.models._roberta_options import plain_options, sentence_config
+from diet_mt.models.diet_roberta import DietRobertaModel
+from diet_mt.positions import SEGMENT_ENCODINGS, SegmentInput, SegmentPositions
+
+from .toy import (
+    BOS,
+    CASES,
+    OPTIONS,
+    SIZES,
+    SOURCE_LENGTHS,
+    Call,
+    ToyTask,
+    collate,
+    name_of,
+    position_parameters,
+    sources,
+)
+
+SEGMENTS = 6
+SENTENCE_SIZES: dict[str, Any] = {
+    **{name: size for name, size in SIZES.items() if name.startswith("encoder_")},
+    "max_source_positions": SIZES["max_source_positions"],
+    "dropout": 0.0,
+    "attention_dropout": 0.0,
+    "num_segments": SEGMENTS,
+    "activation_fn": "relu",  # fairseq's gelu rounds to float32
+}
+
+
+def options(encoding: str, sharing: str | None, segments: str, **changes: Any) -> Namespace:
+    """Options as they come from the command line."""
+    own = {"position_encoding": encoding, "position_sharing": sharing, "segment_encoding": segments}
+    return Namespace(**{**SENTENCE_SIZES, **OPTIONS.get(encoding, {}), **own, **changes})
+
+
+def build(
+    encoding: str,
+    sharing: str | None = None,
+    segments: str = "none",
+    *,
+    seed: int = 1,
+    tables: float | None = 0.7,
+    **changes: Any,
+) -> DietRobertaModel:
+    """A float64 model in training mode, without dropout.
+
+    ``tables``: standard deviation of the entries of all tables of positions and segments, large
+    enough to be seen in every output; None leaves the initial values.
+    """
+    torch.manual_seed(seed)
+    given = options(encoding, sharing, segments, **changes)
+    model = DietRobertaModel.build_model(given, ToyTask())
+    if tables is not None:
+        for table in (position_parameters(model) | segment_parameters(model)).values():
+            nn.init.normal_(table, std=tables)
+    return model.double()
+
+
+def segment_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
+    """The parameters of segments in ``model``, by their full names."""
+    return {
+        f"{path}.{name}": parameter
+        for path, module in model.named_modules()
+        if isinstance(module, SegmentInput | SegmentPositions)
+        for name, parameter in module.named_parameters()
+    }
+
+
+def _cases() -> Iterator[Any]:
+    """(encoding, sharing, segments) for all that is registered and that a model can have."""
+    for encoding, sharing in CASES:
+        for segments in SEGMENT_ENCODINGS:
+            try:
+                sentence_config(plain_options(options(encoding, sharing, segments)))
+            except UserError:
+                continue
+            yield pytest.param(
+                encoding, sharing, segments, id=f"{name_of(encoding, sharing)}+{segments}"
+            )
+
+
+SENTENCE_CASES = list(_cases())
+_NAMES = ("encoding", "sharing", "segments")
+# Both give a test the arguments ``encoding``, ``sharing`` and ``segments``.
+every_sentence_encoder = pytest.mark.parametrize(_NAMES, SENTENCE_CASES)
+with_segments = pytest.mark.parametrize(
+    _NAMES, [case for case in SENTENCE_CASES if case.values[2] != "none"]
+)
+
+
+def rows() -> list[list[int]]:
+    """Sentences of ``SOURCE_LENGTHS`` tokens, the first of them [CLS]."""
+    return [[BOS, *row[1:]] if len(row) > 1 else row for row in sources()]
+
+
+def segments_of_rows() -> list[list[int]]:
+    """A segment for each token of :func:`rows`, in no order, every one of ``SEGMENTS`` occurs."""
+    generator = torch.Generator().manual_seed(5)
+    drawn = [torch.randint(SEGMENTS, (n,), generator=generator).tolist() for n in SOURCE_LENGTHS]
+    assert len({segment for row in drawn for segment in row}) == SEGMENTS
+    return drawn
+
+
+def batch(side: str = "right", width: int | None = None) -> dict[str, Tensor]:
+    """The arguments of a model for :func:`rows`. Segments at padding are other than 0."""
+    tokens = collate(rows(), side, width)
+    segments = collate(segments_of_rows(), side, width)
+    padding = tokens.eq(1)
+    segments[padding] = torch.arange(int(padding.sum())) % SEGMENTS
+    return {"src_tokens": tokens, "segment_ids": segments}
+
+
+@contextmanager
+def attention_calls(model: DietRobertaModel) -> Iterator[list[Call]]:
+    """Records the last call of the attention module of every layer."""
+    layers = list(model.encoder.sentence_encoder.layers.children())
+    calls: dict[int, Call] = {}
+    found: list[Call] = []
+
+    def keep(number: int) -> Any:
+        def hook(module: OffsetAttention, _: Any, given: Any, out: Any) -> None:
+            calls[number] = Call(module, given["query"], given["key"], out[0], out[1])
+
+        return hook
+
+    hooks = [
+        layer.self_attn.register_forward_hook(keep(number), with_kwargs=True)
+        for number, layer in enumerate(layers)
+    ]
+    try:
+        yield found
+    finally:
+        for hook in hooks:
+            hook.remove()
+        found.extend(calls[number] for number in sorted(calls))
