@@ -93,6 +93,9 @@ lines_of() {
 # count FILE: its lines, the last one with or without its end.
 count() { LC_ALL=C grep -c '' "$1" || true; }
 
+# binarized FILE: how many sentences a fairseq .idx file counts (after 9 + 8 + 1 bytes of header).
+binarized() { od -An -t u8 -j 18 -N 8 "$1" | tr -d ' '; }
+
 # size_of PATH: lines of a file, of the training side of a folder of text, or bytes of another.
 size_of() {
   if [ -f "$1" ]; then

@@ -94,9 +94,6 @@ keep_model() {
   mv "$1/$MODEL.part" "$1/$MODEL"
 }
 
-# binarized FILE: how many sentences a fairseq .idx file counts (after 9 + 8 + 1 bytes of header).
-binarized() { od -An -t u8 -j 18 -N 8 "$1" | tr -d ' '; }
-
 # prepare: all stages after raw/, then a look at the counts.
 prepare() {
   local split lang found expected wrong=0

@@ -19,32 +19,22 @@ SETTING=${SETTING:-t2t}             # Tensor2Tensor's base model, or vaswani: th
 SIZE=${SIZE:-base}
 SEED=${SEED:-1}
 GLOBAL_BATCH=${GLOBAL_BATCH:-25000} # tokens of an update, of the longer side, on all GPUs together
-MAX_TOKENS=${MAX_TOKENS:-8192}      # that fit on one GPU at a time
-GPUS=${GPUS:-auto}                  # of this machine
-PRECISION=${PRECISION:-auto}        # bf16, fp16 or fp32
-NODES=${NODES:-${SLURM_STEP_NUM_NODES:-1}} # machines, all alike, that share the folder of checkpoints
-export NODE_RANK=${NODE_RANK:-${SLURM_NODEID:-0}}
-MASTER=${MASTER:-}                  # HOST:PORT of machine 0; under Slurm: found, with this
-PORT=${PORT:-29500}
+MAX_TOKENS=${MAX_TOKENS:-8192}      # that fit on one GPU at a time; GPUS, PRECISION, NODES: devices.sh
 AVERAGE=${AVERAGE:-0}               # checkpoints to average in the end, SAVE_EVERY apart; 0: none
 VALID_BEAM=${VALID_BEAM:-4}         # of the validation's BLEU; 0: none, the best is that of lowest loss
 LENGTH_PENALTY=${LENGTH_PENALTY:-fairseq} # of that BLEU: fairseq or gnmt
 export MAX_UPDATE=${MAX_UPDATE:-250000} SAVE_EVERY=${SAVE_EVERY:-5000} LOG_INTERVAL=${LOG_INTERVAL:-100}
-PYTHON=${PYTHON:-python3}
 
 HERE=$(cd "$(dirname "$0")" && pwd)
-export PYTHONPATH="$HERE/..${PYTHONPATH:+:$PYTHONPATH}"
-# shellcheck source=scripts/messages.sh
-. "$HERE/messages.sh"
+# shellcheck source=scripts/devices.sh
+. "$HERE/devices.sh"
 # shellcheck source=scripts/corpus.sh
 . "$HERE/corpus.sh"
 
 # default NAME VALUE: what train.sh reads as NAME, unless the user has set it.
 default() { export "$1=${!1:-$2}"; }
 
-for name in NODES NODE_RANK AVERAGE VALID_BEAM; do
-  [[ ${!name} =~ ^[0-9]+$ ]] || die "$name must be a number, got '${!name}'"
-done
+need_numbers AVERAGE VALID_BEAM
 [ $# -ge 2 ] || die "usage: $0 DIRECTION SYSTEM [fairseq-train options]"
 direction=$1 system=${2//-/_}
 shift 2
@@ -91,26 +81,8 @@ case $SETTING in
 esac
 read -r -a own <<<"$(sed -n "s/^$SETTING $system //p" "$HERE/wmt18-options")"
 
-hardware=$("$PYTHON" -m diet_mt.cli.hardware --tokens "$GLOBAL_BATCH" --ceiling "$MAX_TOKENS" \
-  --machines "$NODES" --gpus "$GPUS" --precision "$PRECISION")
-[ "$NODES" -gt 1 ] || NODE_RANK=0
-read -r gpus PRECISION MAX_TOKENS UPDATE_FREQ total <<<"$hardware"
-say "train-wmt18: $NODES x $gpus GPUs, $PRECISION, batches of $MAX_TOKENS tokens, $UPDATE_FREQ on each of them for an update: $total tokens"
-each=$((gpus > 0 ? gpus : 1))
-if [ "$gpus" -gt 0 ]; then launch=(); else launch=(--cpu); fi
-if [ "$NODES" -gt 1 ]; then
-  [[ $GPUS =~ ^(auto|0)$ ]] || die "GPUS=$GPUS: on several machines, choose by CUDA_VISIBLE_DEVICES"
-  if [ -z "$MASTER" ]; then
-    [ -n "${SLURM_STEP_NODELIST:-}" ] || die "NODES=$NODES: set MASTER to HOST:PORT of machine 0"
-    machines=$(scontrol show hostnames "$SLURM_STEP_NODELIST")
-    MASTER=${machines%%$'\n'*}:$PORT
-  fi
-  launch+=(--distributed-init-method "tcp://$MASTER" --distributed-rank $((NODE_RANK * each)))
-  # fairseq starts one process for each GPU; torch's own parallel modules are not for CPUs.
-  [ "$gpus" -gt 0 ] || launch+=(--distributed-no-spawn --distributed-backend gloo --ddp-backend legacy_ddp)
-fi
-export MAX_TOKENS UPDATE_FREQ PRECISION KEEP=$((AVERAGE > 0 ? AVERAGE : 1))
-export PROCESSES=$((NODES * each)) LAUNCH="${launch[*]}"
+share_update train-wmt18 tokens "$GLOBAL_BATCH" "$MAX_TOKENS"
+export MAX_TOKENS=$BATCH UPDATE_FREQ PRECISION PROCESSES KEEP=$((AVERAGE > 0 ? AVERAGE : 1))
 "$HERE/train.sh" "$bin" "$ARCH" "$SEED" "$SAVE_DIR" \
   --task diet_translation --length-penalty "$LENGTH_PENALTY" "${bleu[@]}" \
   --tensorboard-logdir "$SAVE_DIR/tensorboard" "${setting[@]}" "${own[@]}" "$@"

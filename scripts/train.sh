@@ -32,14 +32,13 @@ KEEP=${KEEP:-1}                    # and keeps so many of those checkpoints
 SOURCE_LANG=${SOURCE_LANG:-}         # default: as the names of the data say
 TARGET_LANG=${TARGET_LANG:-}
 PROCESSES=${PROCESSES:-}           # of the whole training; default: one for each GPU of this machine
-LAUNCH=${LAUNCH:-}                 # options that say where to run, not what: they are not kept
-NODE_RANK=${NODE_RANK:-0}          # of this machine; the first one keeps the books
-DRY_RUN=${DRY_RUN:-}
 
 # shellcheck source=scripts/messages.sh
 . "$(dirname "${BASH_SOURCE[0]}")/messages.sh"
 # shellcheck source=scripts/corpus.sh
 . "$(dirname "${BASH_SOURCE[0]}")/corpus.sh"
+# shellcheck source=scripts/training.sh
+. "$(dirname "${BASH_SOURCE[0]}")/training.sh"
 
 [ $# -ge 4 ] || die "usage: $0 BIN ARCH SEED SAVE_DIR [fairseq-train options]"
 bin=$1 arch=$2 seed=$3 save=$4
@@ -48,16 +47,8 @@ need_bin "$bin"
 root=$(cd "$(dirname "$0")/.." && pwd)
 
 if [ -n "$MAX_UPDATE" ]; then until=(--max-update "$MAX_UPDATE"); else until=(--max-epoch "$MAX_EPOCH"); fi
-case $PRECISION in
-  fp32) precision=() ;;
-  fp16 | bf16) precision=("--$PRECISION") ;;
-  *) die "PRECISION '$PRECISION': choose fp32, fp16 or bf16" ;;
-esac
-intervals=()
-if [ -n "$SAVE_EVERY" ]; then
-  intervals=(--save-interval-updates "$SAVE_EVERY" --validate-interval-updates "$SAVE_EVERY"
-    --keep-interval-updates "$KEEP" --save-interval 1000000 --validate-interval 1000000)
-fi
+use_precision "$PRECISION"
+save_every "$SAVE_EVERY" "$KEEP"
 # Multiple 1: one distribution of fairseq drops the last sentences otherwise.
 command=(
   fairseq-train "$bin" --user-dir "$root/diet_mt" --arch "$arch" --share-all-embeddings
@@ -76,28 +67,4 @@ command=(
   "${precision[@]}" "${intervals[@]}"
   "$@"
 )
-read -r -a launch <<<"$LAUNCH"
-now=$(printf '%q ' "${command[@]}")
-if [ -n "$DRY_RUN" ]; then
-  printf '%s\n' "$now${launch[*]}"
-  exit 0
-fi
-# The checkout itself may have moved.
-without_checkout() { sed 's/--user-dir [^ ]*//'; }
-if [ -f "$save/command" ] &&
-  [ "$(without_checkout <"$save/command")" != "$(without_checkout <<<"$now")" ]; then
-  die "$save was begun with another command (see $save/command); remove it or choose another folder"
-fi
-if [ -f "$save/done" ]; then
-  echo "train: $save is finished"
-  exit 0
-fi
-mkdir -p "$save"
-if [ "$NODE_RANK" != 0 ]; then
-  exec "${command[@]}" "${launch[@]}" >>"$save/train.$NODE_RANK.log" 2>&1
-fi
-printf '%s' "$now" >"$save/command"
-[ -f "$save/revision" ] ||
-  git -C "$root" describe --always --dirty >"$save/revision" 2>/dev/null || true
-"${command[@]}" "${launch[@]}" 2>&1 | tee -a "$save/train.log"
-touch "$save/done"
+run_training "$root" "$save" "${command[@]}"

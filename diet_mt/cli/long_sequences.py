@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import shlex
 import subprocess
 import sys
@@ -26,6 +25,7 @@ import torch
 from ..data.corpus import run
 from ..errors import UserError
 from ..positions import factors
+from .drawing import pyplot, save
 from .encoders import make_encoder
 from .machine import machine, positive, read_records
 from .trained import portable
@@ -110,15 +110,7 @@ def _lengths(records: list[dict[str, Any]]) -> list[int]:
 
 def plot(records: list[dict[str, Any]], file: Path) -> None:
     """Both paths over the length, double logarithmic: slope 2 is quadratic, slope 1 linear."""
-    logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it reports every font it looks at
-    try:
-        import matplotlib as mpl
-
-        mpl.use("Agg")
-        from matplotlib import pyplot as plt
-    except ImportError:
-        raise UserError("--plot needs matplotlib: pip install matplotlib") from None
-
+    plt = pyplot()
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.8), sharey=True, layout="constrained")
     for panel, measure in zip(panels, MEASURES, strict=True):
         for path, marker in zip(PATHS, "os", strict=True):
@@ -137,10 +129,7 @@ def plot(records: list[dict[str, Any]], file: Path) -> None:
     panels[0].yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     panels[0].legend()
     figure.suptitle(f"{records[0]['encoding']}: an n x n table, or factors in queries and keys")
-    try:
-        figure.savefig(file, dpi=150)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{file}: cannot be written ({error})") from None
+    save(figure, file)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -73,6 +73,23 @@ def raw_lines(path: Path) -> Iterator[bytes]:
             raise UserError(f"{path}: cannot be read ({error}); replace it") from None
 
 
+def text_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yields (place, line without its ``\\n``) of a file, plain or gzipped.
+
+    Raises:
+        UserError: as ``raw_lines``; also where the file is not UTF-8.
+    """
+    for number, raw in enumerate(raw_lines(path), start=1):
+        where = f"{path}, line {number}"
+        try:
+            yield where, raw.decode("utf-8").removesuffix("\n")
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{where}: not valid UTF-8 (byte 0x{raw[error.start]:02x} at column "
+                f"{error.start + 1}); convert the file to UTF-8"
+            ) from None
+
+
 def read_lines(path: Path) -> Iterator[str]:
     """Yields the sentences of a file, plain or gzipped, without their line ends.
 
@@ -80,18 +97,9 @@ def read_lines(path: Path) -> Iterator[str]:
         UserError: the file is missing, is not UTF-8, starts with a byte order mark, has Windows
             line ends, or has a line with nothing to read in it.
     """
-    for number, raw in enumerate(raw_lines(path), start=1):
-        where = f"{path}, line {number}"
-        try:
-            line = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise UserError(
-                f"{where}: not valid UTF-8 (byte 0x{raw[error.start]:02x} at column "
-                f"{error.start + 1}); convert the file to UTF-8"
-            ) from None
+    for number, (where, line) in enumerate(text_lines(path), start=1):
         if number == 1 and line.startswith(_BYTE_ORDER_MARK):
             raise UserError(f"{where}: starts with a byte order mark; save it without one")
-        line = line.removesuffix("\n")
         if line.endswith("\r"):
             raise UserError(f"{where}: Windows line end (CR LF); convert to plain LF")
         if not line.strip():

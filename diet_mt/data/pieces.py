@@ -14,17 +14,16 @@ from pathlib import Path
 import sentencepiece
 
 from ..errors import UserError
-from .corpus import read_lines, writing, writing_bytes
+from . import dictionary
+from .corpus import read_lines, writing_bytes
 from .progress import ticking
 
-_SPACE = "\u2581"
+SPACE = "\u2581"  # begins a word
 # The result depends on this number, so it is the same on every machine.
 _THREADS = 16
 _SEED = 1
 SAMPLE = 3_000_000  # sentences learnt from, drawn from all
 COVERAGE = 0.9999  # share of the text's characters that the model knows
-# fairseq adds <s>, <pad>, </s> and <unk> of its own, and likes sizes that 8 divides.
-_SPECIAL, _MULTIPLE = 4, 8
 
 
 def learn(
@@ -85,21 +84,17 @@ def split(lines: list[str], model: Path) -> list[str]:
 
 def join(tokens: str) -> str:
     """Undoes the splitting: ``"▁see ing ▁it"`` becomes ``"seeing it"``."""
-    return "".join(tokens.split()).replace(_SPACE, " ").strip()
+    return "".join(tokens.split()).replace(SPACE, " ").strip()
+
+
+def symbols(model: Path) -> list[str]:
+    """The pieces of a model in its order, without those that fairseq has of its own."""
+    processor = load(model)
+    special = {processor.unk_id(), processor.bos_id(), processor.eos_id(), processor.pad_id()}
+    numbers = (number for number in range(processor.get_piece_size()) if number not in special)
+    return [processor.id_to_piece(number) for number in numbers]
 
 
 def write_dictionary(model: Path, out: Path) -> None:
-    """Writes the pieces of a model as a dictionary for ``fairseq-preprocess --srcdict``.
-
-    fairseq's own would count in the training text, and take in every character that the model does
-    not know. Counts are not used after training has begun; here they are 1.
-    """
-    processor = load(model)
-    special = {processor.unk_id(), processor.bos_id(), processor.eos_id(), processor.pad_id()}
-    ids = [number for number in range(processor.get_piece_size()) if number not in special]
-    missing = -(len(ids) + _SPECIAL) % _MULTIPLE
-    with writing(out) as file:
-        for number in ids:
-            file.write(f"{processor.id_to_piece(number)} 1\n")
-        for number in range(missing):
-            file.write(f"madeupword{number:04d} 0\n")
+    """Writes the pieces of a model as a dictionary for ``fairseq-preprocess --srcdict``."""
+    dictionary.write_dictionary(symbols(model), out)

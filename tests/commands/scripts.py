@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from .runner import ENVIRONMENT, ROOT, SECONDS
 
 TRAIN, EVALUATE = ROOT / "scripts" / "train.sh", ROOT / "scripts" / "evaluate.sh"
 TRAIN_WMT18 = ROOT / "scripts" / "train-wmt18.sh"
+PRETRAIN = ROOT / "scripts" / "pretrain.sh"
 
 
 def start(
@@ -58,3 +60,25 @@ def kill_when(process: subprocess.Popen[str], there: Path) -> None:
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
+
+
+def printed(
+    script: Path, *arguments: str, cwd: Path, folder: Path, hardware: str, **settings: str
+) -> list[str]:
+    """The words of the fairseq command that a script prints on a machine described to it.
+
+    ``folder``: for programs that stand in for Python, which would tell what this machine has, and
+    for Slurm.
+    """
+    for name, says in (("python", hardware), ("scontrol", "node-a\nnode-b")):
+        (folder / name).write_text(f"#!/bin/sh\nprintf '{says}\\n'\n", encoding="utf-8")
+        (folder / name).chmod(0o755)
+    stand_ins = {"PYTHON": str(folder / "python"), "DRY_RUN": "1", "SAVE_DIR": "dry"}
+    said = run(script, *arguments, cwd=cwd, folder=folder, **{**stand_ins, **settings})
+    assert not (cwd / "dry").exists()
+    return shlex.split(next(line for line in said.split("\n") if "fairseq-train" in line))
+
+
+def value(words: list[str], option: str) -> str:
+    """What the last ``option`` of a command says."""
+    return words[len(words) - words[::-1].index(option)]

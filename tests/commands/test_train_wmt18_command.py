@@ -5,13 +5,13 @@ The arithmetic behind the batches is that of tests/cli/test_hardware.py.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from .scripts import TRAIN_WMT18, run
+from . import scripts
+from .scripts import TRAIN_WMT18, run, value
 
 
 @pytest.fixture(scope="module")
@@ -33,21 +33,10 @@ def printed(place: Path, tmp_path: Path) -> Printed:
     """A function that gives the words of the command on a machine that is described to it."""
 
     def words(*arguments: str, hardware: str = "8 bf16 3125 1 25000", **settings: str) -> list[str]:
-        # Stands for Python, which would tell what this machine has, and for Slurm.
-        for name, says in (("python", hardware), ("scontrol", "node-a\nnode-b")):
-            (tmp_path / name).write_text(f"#!/bin/sh\nprintf '{says}\\n'\n", encoding="utf-8")
-            (tmp_path / name).chmod(0o755)
-        stand_ins = {"PYTHON": str(tmp_path / "python"), "DRY_RUN": "1", "SAVE_DIR": "dry"}
-        said = run(TRAIN_WMT18, *arguments, cwd=place, folder=tmp_path, **stand_ins, **settings)
-        assert not (place / "dry").exists()
-        return shlex.split(next(line for line in said.split("\n") if "fairseq-train" in line))
+        given = {"cwd": place, "folder": tmp_path, "hardware": hardware}
+        return scripts.printed(TRAIN_WMT18, *arguments, **given, **settings)
 
     return words
-
-
-def value(words: list[str], option: str) -> str:
-    """What the last ``option`` of a command says."""
-    return words[len(words) - words[::-1].index(option)]
 
 
 T2T = {

@@ -1,0 +1,3 @@
+"""What splits text for fairseq (``--bpe``), registered by explicit imports."""
+
+from . import wordpiece as wordpiece

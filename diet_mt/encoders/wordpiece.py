@@ -1,0 +1,45 @@
+"""``--bpe diet_wordpiece``: the WordPiece of a prepared corpus, for fairseq's hub and tasks.
+
+For SentencePiece fairseq has its own, ``--bpe sentencepiece``.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fairseq.data.encoders import register_bpe
+from fairseq.dataclass import FairseqDataclass
+
+from ..data.dictionary import FIRST, MASK
+from ..data.tokenizer import load
+from ..errors import UserError
+
+
+@dataclass
+class WordPieceConfig(FairseqDataclass):
+    wordpiece_folder: str = field(
+        default="",
+        metadata={"help": "folder with wordpiece.json, as data-prep/prepare-mlm.sh makes it (bin)"},
+    )
+
+
+@register_bpe("diet_wordpiece", dataclass=WordPieceConfig)
+class WordPieceBPE:
+    """fairseq's calling form around :mod:`diet_mt.data.tokenizer`."""
+
+    def __init__(self, cfg: WordPieceConfig) -> None:
+        """Raises UserError where the folder is not given, or holds no tokenizer."""
+        if not cfg.wordpiece_folder:
+            raise UserError("--bpe diet_wordpiece: give --wordpiece-folder, with wordpiece.json")
+        self.tokenizer = load(Path(cfg.wordpiece_folder))
+
+    def encode(self, text: str) -> str:
+        """The pieces of ``text`` with spaces between them."""
+        return " ".join(self.tokenizer.pieces(text))
+
+    def decode(self, pieces: str) -> str:
+        """The text of what :meth:`encode` made."""
+        return self.tokenizer.text(pieces.split())
+
+    def is_beginning_of_word(self, piece: str) -> bool:
+        """fairseq asks when it masks whole words; marks stand alone."""
+        return piece in (*FIRST, MASK) or self.tokenizer.begins_word(piece)

@@ -1,0 +1,80 @@
+"""scripts/pretrain.sh with tiny numbers: the same lines of code as with the paper's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diet_mt.cli.perplexity import read_training
+
+from .encoders import Encoders
+from .scripts import PRETRAIN, run
+
+# 300 sentences, packed: a few updates make an epoch.
+TINY = {
+    "DATA": "data",
+    "SIZE": "tiny",
+    "LENGTH": "48",
+    "POSITIONS": "64",
+    "GLOBAL_BATCH": "32",
+    "BATCH": "16",
+    "GPUS": "0",
+    "MAX_UPDATE": "24",
+    "SAVE_EVERY": "8",
+    "LR": "0.003",
+    "LOG_INTERVAL": "8",
+    "SAVE_DIR": "saved",
+}
+
+
+@pytest.fixture
+def place(encoders: Encoders, tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "bin").symlink_to(encoders.vocabulary)
+    return tmp_path
+
+
+@pytest.mark.parametrize("system", ["diet-rel", "diet-abs-lin"])
+def test_the_loss_falls_and_a_finished_training_is_left_alone(place: Path, system: str) -> None:
+    said = run(PRETRAIN, system, cwd=place, **TINY)
+    assert "batches of 16 sequences, 2 on each of them for an update: 32 sequences" in said
+    assert (place / "saved" / "checkpoint_best.pt").stat().st_size > 1000
+    curve = read_training(place / "saved")
+    assert [point[0] for point in curve.points] == [8, 16, 24]
+    bits = [point[1] for point in curve.points]
+    assert bits[0] > bits[1] > bits[2]
+    assert (curve.system, curve.seed, curve.segments) == (system.replace("-", "_"), 1, "none")
+    assert curve.settings["tokens-per-sample"] == "48"
+    before = {path: path.stat().st_mtime_ns for path in (place / "saved").iterdir()}
+    assert "is finished" in run(PRETRAIN, system, cwd=place, **TINY)
+    assert {path: path.stat().st_mtime_ns for path in (place / "saved").iterdir()} == before
+
+
+def test_validation_is_masked_alike_throughout_a_training(place: Path) -> None:
+    """With a rate of 0 nothing but the masks could change the loss, epoch after epoch."""
+    said = run(PRETRAIN, "none", cwd=place, **TINY | {"LR": "0"})
+    assert '"epoch": 3' in said
+    bits = {point[1] for point in read_training(place / "saved").points}
+    assert len(bits) == 1
+
+
+def test_validation_is_masked_alike_for_every_system(encoders: Encoders) -> None:
+    """The masks know nothing of the model: they come from the task's options alone."""
+    from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
+
+    def batches(seed: int) -> list[list[int]]:
+        cfg = MaskedLMConfig(
+            data=str(encoders.vocabulary),
+            tokens_per_sample=48,
+            sample_break_mode="complete_doc",
+            seed=seed,
+        )
+        task = MaskedLMTask.setup_task(cfg)
+        task.load_dataset("valid")
+        data = task.dataset("valid")
+        data.set_epoch(1)
+        return [data[number]["net_input.src_tokens"].tolist() for number in range(len(data))]
+
+    assert batches(1) == batches(1)
+    assert batches(1) != batches(2)
