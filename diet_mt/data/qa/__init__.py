@@ -1,0 +1,1 @@
+"""Extractive question answering without a model: read, cut into windows, decode, compare."""

@@ -1,0 +1,24 @@
+"""The numbers of pieces, as fairseq reads them from a prepared folder, without fairseq."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...errors import UserError
+from ..corpus import raw_lines
+from ..dictionary import FIRST
+
+
+def read_numbers(dictionary: Path) -> dict[str, int]:
+    """Number of each entry of a ``dict.txt``: fairseq's own first, then one for each line.
+
+    Raises:
+        UserError: the file is missing, or a line is not an entry and its count.
+    """
+    numbers = {symbol: number for number, symbol in enumerate(FIRST)}
+    for row, raw in enumerate(raw_lines(dictionary), start=1):
+        symbol, space, count = raw.decode("utf-8").rstrip("\n").rpartition(" ")
+        if not space or not symbol or not count.isdecimal() or symbol in numbers:
+            raise UserError(f"{dictionary}, line {row}: expected a new entry and its count")
+        numbers[symbol] = len(numbers)
+    return numbers

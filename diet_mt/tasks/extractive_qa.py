@@ -1,0 +1,195 @@
+"""The task ``extractive_qa``: answers are spans of the context that a question is about."""
+
+import contextlib
+import logging
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+import numpy as np
+from fairseq import models
+from fairseq.data import (
+    Dictionary,
+    IdDataset,
+    NestedDictionaryDataset,
+    NumelDataset,
+    NumSamplesDataset,
+    RawLabelDataset,
+    RightPadDataset,
+    SortDataset,
+    data_utils,
+)
+from fairseq.dataclass import FairseqDataclass
+from fairseq.tasks import FairseqTask, register_task
+from omegaconf import II, MISSING, OmegaConf, open_dict
+
+from ..data.dictionary import MASK
+from ..data.qa.decoding import MAX_ANSWER
+from ..errors import UserError
+from ._question_sets import QuestionSet, WindowTokens
+from .diet_sentence_prediction import SegmentDataset
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class ExtractiveQAConfig(FairseqDataclass):
+    """Options of the task."""
+
+    data: str = field(default=MISSING, metadata={"help": "folder made by data-prep/prepare-qa.sh"})
+    max_positions: int = field(default=512, metadata={"help": "tokens in a window at most"})
+    max_answer: int = field(
+        default=MAX_ANSWER, metadata={"help": "subwords in a predicted answer at most"}
+    )
+    no_shuffle: bool = field(default=False, metadata={"help": "keep the order of the questions"})
+    seed: int = II("common.seed")
+
+
+@register_task("extractive_qa", dataclass=ExtractiveQAConfig)
+class ExtractiveQATask(FairseqTask):
+    """Batches have, beside ``net_input`` with ``src_tokens`` (B, S), ``src_lengths`` (B,) and
+    ``segment_ids`` (B, S), 0 for <s> and the question and 1 for the context:
+
+        context     (B,) column where the context begins; it ends before the last </s>
+        start, end  (B,) columns of the first and the last token of the answer; 0, <s>, for none
+        window      (B,) number of the window among those of all splits that are loaded
+
+    Validation gives ``f1`` and ``exact_match`` of whole questions, over all of a split.
+    """
+
+    def __init__(self, cfg: ExtractiveQAConfig, dictionary: Dictionary) -> None:
+        super().__init__(cfg)
+        self.dictionary = dictionary
+        self.sets: Dict[str, QuestionSet] = {}
+        self._scored: Tuple[bytes, Dict[str, float]] = (b"", {})
+
+    @classmethod
+    def setup_task(cls, cfg: ExtractiveQAConfig, **kwargs: Any) -> "ExtractiveQATask":
+        """Raises UserError where the data folder has no dictionary, or options cannot be."""
+        file = os.path.join(cfg.data, "dict.txt")
+        if not os.path.isfile(file):
+            raise UserError(f"{file}: no such file; give a folder made by data-prep/prepare-qa.sh")
+        if cfg.max_answer < 1:
+            raise UserError(f"--max-answer {cfg.max_answer}: must be at least 1")
+        dictionary = Dictionary.load(file)
+        dictionary.add_symbol(MASK)  # as masked_lm does
+        logger.info("dictionary: %d types", len(dictionary))
+        return cls(cfg, dictionary)
+
+    def load_dataset(self, split: str, combine: bool = False, **kwargs: Any) -> Any:
+        """Raises UserError where the folder has no such split, or one that does not fit."""
+        group = self.question_set(split, Path(self.cfg.data) / split)
+        self.datasets[split] = self.windows_of(group)
+        logger.info(
+            "%s: %d questions, %d windows", split, group.about.questions, group.about.windows
+        )
+        return self.datasets[split]
+
+    def question_set(self, name: str, folder: Path) -> QuestionSet:
+        """The set in ``folder``, which keeps the numbers of its windows when it is asked for again.
+
+        Raises UserError where its windows are too long or of another dictionary.
+        """
+        if name not in self.sets:
+            first = sum(len(group.features) for group in self.sets.values())
+            group = QuestionSet.read(folder, first)
+            if group.about.max_tokens > self.cfg.max_positions:
+                raise UserError(
+                    f"{folder}: windows of {group.about.max_tokens} tokens, but --max-positions "
+                    f"{self.cfg.max_positions}; prepare shorter ones (MAX_TOKENS)"
+                )
+            if int(group.features.tokens.max()) >= len(self.dictionary):
+                raise UserError(
+                    f"{folder}: tokens that are not in {self.cfg.data}/dict.txt; prepare it again"
+                )
+            self.sets[name] = group
+        return self.sets[name]
+
+    def windows_of(self, group: QuestionSet) -> Any:
+        """The windows of a set, as fairseq batches them."""
+        features = group.features
+        tokens = WindowTokens(features)
+        context = features.column("context")
+        # The second </s> before the context belongs to it, as in sentence prediction.
+        segments = SegmentDataset(tokens.sizes, np.asarray(context) - 1)
+        numbers: List[int] = (group.first + np.arange(len(features))).tolist()
+        nested = NestedDictionaryDataset(
+            {
+                "id": IdDataset(),
+                "net_input": {
+                    "src_tokens": RightPadDataset(tokens, pad_idx=self.dictionary.pad()),
+                    "src_lengths": NumelDataset(tokens, reduce=False),
+                    "segment_ids": RightPadDataset(segments, pad_idx=0),
+                },
+                "context": RawLabelDataset(context.tolist()),
+                "start": RawLabelDataset(features.column("start").tolist()),
+                "end": RawLabelDataset(features.column("end").tolist()),
+                "window": RawLabelDataset(numbers),
+                "nsentences": NumSamplesDataset(),
+                "ntokens": NumelDataset(tokens, reduce=True),
+            },
+            sizes=[tokens.sizes],
+        )
+        if self.cfg.no_shuffle:
+            return nested
+        with data_utils.numpy_seed(self.cfg.seed):
+            shuffle = np.random.permutation(len(tokens))
+        return SortDataset(nested, sort_order=[shuffle])
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """Raises UserError for a model that is not ours."""
+        with open_dict(cfg) if OmegaConf.is_config(cfg) else contextlib.nullcontext():
+            cfg.max_positions = self.cfg.max_positions
+        model = models.build_model(cfg, self, from_checkpoint)
+        if not hasattr(model, "register_span_head"):
+            raise UserError("extractive_qa: choose an architecture of diet_roberta")
+        model.register_span_head()
+        return model
+
+    def set_of(self, window: int) -> QuestionSet:
+        """The set that a window is of, by its number among those of all splits."""
+        for group in self.sets.values():
+            if group.first <= window < group.first + len(group.features):
+                return group
+        raise IndexError(window)
+
+    def extents_of(self, window: int) -> np.ndarray:
+        """(S, 2) characters that the tokens of a window stand for."""
+        group = self.set_of(window)
+        return np.asarray(group.features.extents[group.features.slice_of(window - group.first)])
+
+    def scores(self, said: np.ndarray) -> Dict[str, float]:
+        """Scores over all questions of a split, from what all of its windows say.
+
+        Args:
+            said: (windows, 6), as for :meth:`QuestionSet.scores`.
+
+        Raises:
+            UserError: they are of more than one split.
+        """
+        groups = {id(group): group for group in map(self.set_of, said[:, 0].astype(int).tolist())}
+        if len(groups) > 1:
+            raise UserError("--combine-valid-subsets: scores are those of one set; leave it out")
+        # fairseq asks for each score by itself.
+        key = said.tobytes()
+        if self._scored[0] != key:
+            self._scored = key, next(iter(groups.values())).scores(said)
+        return self._scored[1]
+
+    def reduce_metrics(self, logging_outputs: List[Dict[str, Any]], criterion: Any) -> None:
+        """As fairseq's; then the criterion, which knows this task, adds scores of answers."""
+        super().reduce_metrics(logging_outputs, criterion)
+        if hasattr(criterion, "log_scores"):
+            criterion.log_scores(logging_outputs)
+
+    def max_positions(self) -> int:
+        return int(self.cfg.max_positions)
+
+    @property
+    def source_dictionary(self) -> Dictionary:
+        return self.dictionary
+
+    @property
+    def target_dictionary(self) -> Dictionary:
+        return self.dictionary
