@@ -9,6 +9,8 @@ if find_spec("fairseq") is None:
     )
 
 from . import bfloat16, checkpoints, errors
+from . import criterions as criterions
+from . import encoders as encoders
 from . import models as models
 from . import tasks as tasks
 

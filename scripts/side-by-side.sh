@@ -59,13 +59,13 @@ side_by_side() {
 
 # train_all RUN...
 train_all() {
-  local watcher run folder
+  local watcher run folder refused=
   watch "$@" &
   watcher=$!
   # shellcheck disable=SC2064  # the process of now
   trap "kill $watcher 2>/dev/null || true" EXIT
   # What a training prints stands in its train.log.
-  side_by_side train_one "$@" >/dev/null || true
+  side_by_side train_one "$@" >/dev/null || refused=1
   kill "$watcher" 2>/dev/null || true
   wait "$watcher" 2>/dev/null || true
   trap - EXIT
@@ -74,6 +74,8 @@ train_all() {
     [ -f "$folder/done" ] ||
       die "training ${run%:*} stopped: $(tail -n 1 "$folder/train.log" 2>/dev/null) (all of it in $folder/train.log)"
   done
+  # Finished before, by another command.
+  [ -z "$refused" ] || die "not every training could be run, see above"
 }
 
 # evaluate_all RUN...

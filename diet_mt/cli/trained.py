@@ -50,9 +50,9 @@ def read_training(checkpoint: Path, data: Path) -> Training:
         UserError: the file is missing, is no checkpoint of a training, or holds more than
             fairseq stores.
     """
-    with _reading(checkpoint):
+    with reading(checkpoint):
         # Beside a state that is given, the function that builds the model takes no overrides.
-        state = _load(checkpoint, data=str(data))
+        state = load_state(checkpoint, data=str(data))
         cfg, history = state["cfg"], state["optimizer_history"]
         models, _ = checkpoint_utils.load_model_ensemble([str(checkpoint)], state=state)
     return Training(
@@ -75,8 +75,8 @@ def direction_of(checkpoint: Path, data: Path, subset: str) -> tuple[str, str]:
         UserError: as ``read_training`` and ``language_pair``, or ``data`` is of other languages.
     """
     own = language_pair(data, subset)
-    with _reading(checkpoint):
-        task = _load(checkpoint)["cfg"]["task"]
+    with reading(checkpoint):
+        task = load_state(checkpoint)["cfg"]["task"]
         # None: fairseq took them from the names of the files, and would again.
         trained = (task["source_lang"] or own[0], task["target_lang"] or own[1])
     if set(trained) != set(own):
@@ -87,13 +87,13 @@ def direction_of(checkpoint: Path, data: Path, subset: str) -> tuple[str, str]:
     return trained
 
 
-def _load(checkpoint: Path, **overrides: str) -> dict[str, Any]:
+def load_state(checkpoint: Path, **overrides: str) -> dict[str, Any]:
     state: dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint), overrides)
     return state
 
 
 @contextmanager
-def _reading(checkpoint: Path) -> Iterator[None]:
+def reading(checkpoint: Path) -> Iterator[None]:
     """Any error of torch or fairseq becomes a :class:`UserError` that names the file."""
     if not checkpoint.is_file():
         raise UserError(f"{checkpoint}: no such checkpoint; train first")

@@ -1,0 +1,95 @@
+"""Runs a fine-tuned checkpoint of ``diet_sentence_prediction`` over one split of its data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq import checkpoint_utils, utils
+
+from ..errors import UserError
+from .trained import load_state, reading
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A fine-tuned model with fairseq's task and the configuration of its training."""
+
+    model: Any
+    task: Any
+    cfg: Any
+
+    @property
+    def regression(self) -> bool:
+        return bool(self.task.cfg.regression_target)
+
+    def names(self, numbers: np.ndarray) -> list[str]:
+        """Predictions or true values (N,) as text: names of classes, or scores."""
+        if self.regression:
+            return [f"{score:.4f}" for score in numbers.tolist()]
+        labels = self.task.label_dictionary
+        return [str(labels[labels.nspecial + int(number)]) for number in numbers.tolist()]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """``predicted`` (N,) and, where they are known, ``gold`` (N,), in the order of the data:
+    numbers of classes, or scores.
+    """
+
+    predicted: np.ndarray
+    gold: np.ndarray | None
+
+
+def load_classifier(checkpoint: Path, data: Path) -> Classifier:
+    """Raises UserError where the checkpoint cannot be read, or is of another task."""
+    with reading(checkpoint):
+        cfg = load_state(checkpoint)["cfg"]
+    if str(cfg["task"]["_name"]) != "diet_sentence_prediction":
+        raise UserError(
+            f"{checkpoint}: a model of the task {cfg['task']['_name']}; fine-tune first"
+        )
+    if not (data / "input0" / "dict.txt").is_file():
+        raise UserError(
+            f"{data}: no input0/dict.txt; give a folder made by data-prep/prepare-glue.sh"
+        )
+    with reading(checkpoint):
+        models, cfg, task = checkpoint_utils.load_model_ensemble_and_task(
+            [str(checkpoint)], arg_overrides={"data": str(data)}
+        )
+    model = models[0].eval()
+    return Classifier(model.cuda() if torch.cuda.is_available() else model, task, cfg)
+
+
+def predict(classifier: Classifier, split: str, batch_size: int = 64) -> Predictions:
+    """Runs the model over a split. Raises UserError where the data do not have it."""
+    task = classifier.task
+    if not (Path(task.cfg.data) / "input0" / f"{split}.idx").is_file():
+        raise UserError(f"{task.cfg.data}: no split '{split}'")
+    dataset = task.load_dataset(split)
+    batches = task.get_batch_iterator(
+        dataset=dataset, max_sentences=batch_size, required_batch_size_multiple=1
+    ).next_epoch_itr(shuffle=False)
+    places, predicted, gold = [], [], []
+    for batch in batches:
+        sample = utils.move_to_cuda(batch) if torch.cuda.is_available() else batch
+        with torch.no_grad():
+            logits, _ = classifier.model(
+                **sample["net_input"],
+                features_only=True,
+                classification_head_name=task.cfg.classification_head_name,
+            )
+        best = logits.view(-1) if classifier.regression else logits.argmax(dim=1)
+        places.append(sample["id"].cpu().numpy())
+        predicted.append(best.double().cpu().numpy())
+        if "target" in sample:
+            gold.append(sample["target"].view(-1).double().cpu().numpy())
+    order = np.argsort(np.concatenate(places))
+    if len(order) != len(dataset):
+        raise UserError(f"{task.cfg.data}: {split}: {len(order)} of {len(dataset)} predicted")
+    return Predictions(
+        np.concatenate(predicted)[order], np.concatenate(gold)[order] if gold else None
+    )

@@ -1,0 +1,47 @@
+"""The paper's scores of encoders (tables 2 and 3), from ``published_tasks.json``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+FILE = Path(__file__).with_name("published_tasks.json")
+GLUE, XTREME = "glue", "xtreme"
+AVERAGE = "average"
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """One row of the paper: ``scores`` by the title of the column, 0 to 100."""
+
+    name: str  # as the paper calls the system
+    system: str
+    segments: str
+    scores: dict[str, float]
+
+
+@cache
+def _read() -> Any:
+    return json.loads(FILE.read_text(encoding="utf-8"))
+
+
+def published_rows(table: str) -> list[PublishedRow]:
+    """The rows of GLUE or XTREME, in the paper's order."""
+    return [PublishedRow(**row) for row in _read()[table]]
+
+
+def published_row(table: str, system: str, segments: str) -> PublishedRow | None:
+    """The paper's row of a system with segments of a kind; None where it has none."""
+    same = (
+        row for row in published_rows(table) if (row.system, row.segments) == (system, segments)
+    )
+    return next(same, None)
+
+
+def source_of_tasks() -> str:
+    """Where the figures are from, and what was measured, in one sentence."""
+    table = _read()
+    return f"{table['source']} ({table['url']}): {table['setting']}"

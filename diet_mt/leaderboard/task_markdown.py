@@ -1,0 +1,146 @@
+"""Scores of encoders as Markdown: GLUE beside the paper's table 2, XTREME beside its table 3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+
+from ..task_records import TaskResult
+from .markdown import plain, table_line
+from .published_tasks import AVERAGE, GLUE, XTREME, PublishedRow, published_row, source_of_tasks
+from .task_scores import (
+    GLUE_COLUMNS,
+    MORE_GLUE_COLUMNS,
+    XTREME_COLUMNS,
+    Column,
+    Entrant,
+    Score,
+    entrants,
+    languages_of,
+    score,
+)
+
+_HEADINGS = {GLUE: "GLUE, dev sets", XTREME: "Cross-lingual transfer, test sets"}
+_LEGEND = {
+    GLUE: "CoLA: Matthews' correlation; STS-B: Spearman's correlation; others: accuracy. Each run "
+    "counts with its best checkpoint on the dev set (MNLI: on the matched one), each setting with "
+    "the median of its seeds, each system with its best setting.",
+    XTREME: "XNLI: accuracy; others: F1 and exact match (EM). Trained in English; checkpoints and "
+    "settings were chosen on English dev sets; then the mean over the languages, and of it the "
+    "median over the seeds.",
+}
+
+
+def task_markdown(results: Sequence[TaskResult]) -> str:
+    """All tables that the results have rows for, ending in a newline; empty without any."""
+    found = entrants(results)
+    parts = [
+        *_table(GLUE, GLUE_COLUMNS, MORE_GLUE_COLUMNS, found, results),
+        *_table(XTREME, XTREME_COLUMNS, (), found, results),
+    ]
+    if not parts:
+        return ""
+    return "\n".join([*parts, f"paper: {source_of_tasks()}.", ""])
+
+
+def _table(
+    name: str,
+    columns: Sequence[Column],
+    more: Sequence[Column],
+    found: Sequence[Entrant],
+    results: Sequence[TaskResult],
+) -> list[str]:
+    """One table with what has to be said under it; nothing where none of its columns has a score.
+
+    Columns without any score of ours are left out.
+    """
+    both = (*columns, *more)
+    languages = {each: languages_of(each, results) for each in both if each.all_languages}
+    cells = {
+        (entrant, column): score(column, entrant, languages.get(column, ()))
+        for entrant in found
+        for column in both
+    }
+    used = [column for column in both if any(cells[entrant, column] for entrant in found)]
+    if not used:
+        return []
+    ours = [entrant for entrant in found if any(cells[entrant, column] for column in used)]
+    average = all(column in used for column in columns)
+    titles = [column.title for column in used] + ([AVERAGE] if average else [])
+    out = [f"**{_HEADINGS[name]}**", "", table_line(["system", "segments", *titles])]
+    out.append(table_line(["---", "---", *["---:"] * len(titles)]))
+    for entrant in ours:
+        scores = {column.title: cells[entrant, column] for column in used}
+        needed = [scores.get(column.title) for column in columns]
+        values = [_cell(scores[column.title]) for column in used]
+        if average:
+            complete = [each.value for each in needed if each]
+            values.append(f"{fmean(complete):.1f}" if len(complete) == len(columns) else "")
+        out.append(table_line([plain(_name(entrant)), entrant.segments, *values]))
+        published = published_row(name, entrant.name, entrant.segments)
+        if published:
+            out.append(_published_line(published, titles))
+    out += ["", _LEGEND[name] + " In brackets: seeds.", ""]
+    for entrant in ours:
+        mine = [(column, each) for column in used if (each := cells[entrant, column])]
+        out += _details(entrant, mine)
+    if name == XTREME:
+        out += _by_language(used, ours, cells)
+    return [*out, *_commands(cells.values())]
+
+
+def _name(entrant: Entrant) -> str:
+    return f"{entrant.name} ({entrant.arch.rpartition('_')[2]})" if entrant.arch else entrant.name
+
+
+def _cell(found: Score | None) -> str:
+    return f"{found.value:.1f} ({len(found.by_seed)})" if found else ""
+
+
+def _published_line(row: PublishedRow, titles: Sequence[str]) -> str:
+    values = [f"{row.scores[title]:.1f}" if title in row.scores else "" for title in titles]
+    return table_line([f"paper: {plain(row.name)}", row.segments, *values])
+
+
+def _details(entrant: Entrant, found: Sequence[tuple[Column, Score]]) -> list[str]:
+    """Every score that a median is of, and what is particular about the data."""
+    out = [f"- {plain(_name(entrant))}, segments {entrant.segments}: {entrant.describe()}."]
+    for column, each in found:
+        seeds = ", ".join(f"{value:.2f} ({seed})" for seed, value in each.by_seed.items())
+        notes = sorted({note for result in each.results for note in result.notes})
+        said = f"; {'; '.join(notes)}" if notes else ""
+        out.append(f"  - {column.title}: {each.setting}: {seeds}{plain(said)}")
+    return out
+
+
+def _by_language(
+    used: Sequence[Column],
+    ours: Sequence[Entrant],
+    cells: dict[tuple[Entrant, Column], Score | None],
+) -> list[str]:
+    """For each column a table with the median of each language, of the setting that was chosen."""
+    out: list[str] = []
+    for column in used:
+        found = [(entrant, each) for entrant in ours if (each := cells[entrant, column])]
+        languages = found[0][1].languages
+        out += ["", f"{column.title} by language:", ""]
+        out.append(table_line(["system", "segments", *languages]))
+        out.append(table_line(["---", "---", *["---:"] * len(languages)]))
+        for entrant, each in found:
+            values = []
+            for language in languages:
+                rows = tuple(row for row in each.results if row.language == language)
+                only = Entrant(entrant.name, entrant.segments, entrant.arch, rows)
+                values.append(_cell(score(column, only, (language,))))
+            out.append(table_line([plain(_name(entrant)), entrant.segments, *values]))
+    return out
+
+
+def _commands(found: Iterable[Score | None]) -> list[str]:
+    """The commands of one run of each score, each of them once."""
+    commands: dict[str, None] = {}
+    for each in found:
+        if each:
+            commands.update(dict.fromkeys(each.results[0].commands))
+    out = ["", "<details><summary>The commands, of one seed each</summary>", "", "```"]
+    return [*out, *commands, "```", "", "</details>", ""]

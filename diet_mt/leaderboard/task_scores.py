@@ -1,0 +1,200 @@
+"""From single runs to the scores of a table, as the paper reports them.
+
+Chen et al. 2021, table 2: "the median of the maximum accuracy over all checkpoints among five
+runs". A row of ``task_records`` is one run at its best checkpoint, so already the maximum; the
+median over seeds is taken here, for the setting (learning rate, epochs, batch) whose median is
+best. On zero-shot tasks the setting is chosen where checkpoints were, on the dev set in English,
+and a score is the mean over the languages, whose median over the seeds is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from ..errors import UserError
+from ..task_records import TaskResult
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table: a metric of a task on one split, or on all that begin so.
+
+    ``metric``: empty for the task's main one. ``chosen_on``: task and split whose main metric
+    chooses the setting.
+    """
+
+    title: str
+    task: str
+    split: str
+    chosen_on: tuple[str, str]
+    metric: str = ""
+    all_languages: bool = False
+
+    def holds(self, result: TaskResult) -> bool:
+        if result.task != self.task:
+            return False
+        return result.split.startswith(self.split) if self.all_languages else self.on_split(result)
+
+    def on_split(self, result: TaskResult) -> bool:
+        return result.split == self.split
+
+    def value(self, result: TaskResult) -> float:
+        return result.metrics[self.metric] if self.metric else result.score
+
+
+def _glue(title: str, task: str, split: str = "valid") -> Column:
+    return Column(title, task, split, (task, "valid"))
+
+
+def _zero_shot(title: str, task: str, on: tuple[str, str], metric: str) -> Column:
+    return Column(title, task, "test", on, metric, all_languages=True)
+
+
+# The paper's columns and, behind its average, the tasks of GLUE that it leaves out.
+GLUE_COLUMNS = (
+    _glue("MNLI", "MNLI"),
+    _glue("MNLI-mm", "MNLI", "valid1"),
+    *(_glue(task, task) for task in ("QQP", "QNLI", "SST-2", "CoLA", "STS-B")),
+)
+MORE_GLUE_COLUMNS = tuple(_glue(task, task) for task in ("MRPC", "RTE", "WNLI"))
+_SQUAD = ("SQuAD", "valid")
+XTREME_COLUMNS = (
+    _zero_shot("XNLI", "XNLI", ("XNLI", "valid_en"), "accuracy"),
+    *(
+        _zero_shot(f"{title}{more}", task, _SQUAD, metric)
+        for title, task in (("XQuAD", "XQuAD"), ("MLQA", "MLQA"), ("TyDiQA", "TyDiQA-GoldP"))
+        for more, metric in (("", "f1"), (" EM", "exact_match"))
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What was tried out for each system."""
+
+    lr: float
+    epochs: int
+    batch: int
+
+    def __str__(self) -> str:
+        return f"lr {self.lr:g}, epochs {self.epochs}, batch {self.batch}"
+
+
+@dataclass(frozen=True)
+class Score:
+    """``value``: median over the seeds; ``by_seed``: what it is the median of, 0 to 100."""
+
+    value: float
+    by_seed: dict[int, float]
+    setting: Setting
+    results: tuple[TaskResult, ...]
+    languages: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Entrant:
+    """All results of one pretrained checkpoint with segments of one kind. Equal to itself alone."""
+
+    name: str
+    segments: str
+    arch: str
+    results: tuple[TaskResult, ...]
+
+    def describe(self) -> str:
+        """Size and pretraining, in words."""
+        first = self.results[0]
+        parts = [f"{first.parameters / 1e6:.1f} M parameters"]
+        if first.pretrained:
+            known = f", perplexity {first.pretrain_perplexity:.2f}"
+            parts.append(
+                f"pretrained for {first.pretrain_updates:,} updates"
+                + (known if first.pretrain_perplexity else "")
+            )
+        else:
+            parts.append("not pretrained")
+        return ", ".join(parts)
+
+
+def entrants(results: Iterable[TaskResult]) -> list[Entrant]:
+    """Results by system, segments, options and pretrained checkpoint, in their first order."""
+    groups: dict[tuple[object, ...], list[TaskResult]] = {}
+    for result in results:
+        options = tuple(sorted((name, repr(value)) for name, value in result.options.items()))
+        key = (result.system, result.segments, options, result.pretrained)
+        groups.setdefault(key, []).append(result)
+    return [
+        Entrant(rows[0].system, rows[0].segments, str(rows[0].options.get("arch", "")), tuple(rows))
+        for rows in groups.values()
+    ]
+
+
+def languages_of(column: Column, results: Iterable[TaskResult]) -> tuple[str, ...]:
+    """Languages in which every run of a task was tested: means over others do not compare.
+
+    Raises:
+        UserError: there are runs, but no language that all have.
+    """
+    found: dict[tuple[object, ...], set[str]] = {}
+    for result in results:
+        if column.holds(result):
+            run = (result.system, result.segments, result.pretrained, _setting(result), result.seed)
+            found.setdefault(run, set()).add(result.language)
+    if not found:
+        return ()
+    common = sorted(set.intersection(*found.values()))
+    if not common:
+        raise UserError(
+            f"{column.task}: no language in which all runs were tested; test them again"
+        )
+    return tuple(common)
+
+
+def score(column: Column, entrant: Entrant, languages: Sequence[str] = ()) -> Score | None:
+    """The score of one cell; None where nothing was measured.
+
+    Args:
+        languages: Those to average over; none: as many as there are.
+
+    Raises:
+        UserError: several settings were tried, and nothing says which to choose.
+    """
+    mine = [each for each in entrant.results if column.holds(each)]
+    if languages:
+        mine = [each for each in mine if each.language in languages]
+    if not mine:
+        return None
+    setting = _choose(column, entrant, {_setting(each) for each in mine})
+    by_seed: dict[int, list[TaskResult]] = {}
+    for each in mine:
+        if _setting(each) == setting:
+            by_seed.setdefault(each.seed, []).append(each)
+    values = {
+        seed: fmean(column.value(each) for each in rows) for seed, rows in sorted(by_seed.items())
+    }
+    chosen = tuple(each for each in mine if _setting(each) == setting)
+    tested = tuple(sorted({each.language for each in chosen}))
+    return Score(median(values.values()), values, setting, chosen, tested)
+
+
+def _setting(result: TaskResult) -> Setting:
+    return Setting(result.lr, result.epochs, result.batch)
+
+
+def _choose(column: Column, entrant: Entrant, tried: set[Setting]) -> Setting:
+    """The setting whose median is best, of those with the most seeds; the first of equal ones."""
+    seeds: dict[Setting, dict[int, float]] = {}
+    for each in entrant.results:
+        if (each.task, each.split) == column.chosen_on and _setting(each) in tried:
+            seeds.setdefault(_setting(each), {})[each.seed] = each.score
+    if not seeds:
+        if len(tried) == 1:
+            return next(iter(tried))
+        raise UserError(
+            f"{column.task}: {len(tried)} settings of {entrant.name} were tested, and no result on "
+            f"{' '.join(column.chosen_on)} says which to choose; give that file, too"
+        )
+    most = max(len(values) for values in seeds.values())
+    complete = {setting: values for setting, values in seeds.items() if len(values) == most}
+    return max(complete, key=lambda setting: median(complete[setting].values()))

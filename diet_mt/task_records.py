@@ -1,0 +1,103 @@
+"""What fine-tuning leaves behind: one result of one task is one JSON line.
+
+A results folder (``results/tasks``) holds one file for each task, ``TASK.jsonl``. Rows are written
+by the commands that evaluate, never by hand; evaluating the same run again replaces its row.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Union
+
+from .json_rows import locked, put_row, read_rows, row_text
+
+# A value of an option, as JSON has it.
+Option = Union[str, bool, int, float, None]
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """One fine-tuned model on one split of one task. A field added later needs a default.
+
+    Raises ValueError for a metric that is no number, for a main metric that was not measured, and
+    for a task whose name cannot be that of a file.
+    """
+
+    task: str  # CoLA, MNLI, XNLI, XQuAD, ...
+    split: str  # valid, valid1, test_sw, ...: the name in the prepared data
+    language: str  # of the split: en, sw, ...
+    system: str  # the encoding: diet-rel, learned, ...
+    options: dict[str, Option]  # arch, and the encoding's options that are not its defaults
+    segments: str  # value of --segment-encoding: none, input or per-head
+    metrics: dict[str, float]  # from 0 to 100, correlations times 100
+    main_metric: str  # the one of them that the paper reports
+    pretrained: str  # SHA-256 of the pretrained checkpoint; empty where there was none
+    pretrain_updates: int  # that it has had
+    pretrain_perplexity: float  # of its best validation; 0: unknown
+    checkpoint: str  # SHA-256 of the fine-tuned checkpoint
+    seed: int
+    lr: float  # peak
+    epochs: int  # that the run was to have
+    batch: int  # sentences or windows in one update
+    parameters: int  # trained numbers, shared ones counted once
+    date: str  # of the evaluation, UTC, YYYY-MM-DD
+    revision: str  # git describe, of the evaluation; empty outside a repository
+    versions: dict[str, str]  # torch, fairseq, scikit-learn, ...
+    commands: list[str]  # that made it, in order: training, evaluation
+    examples: int = 0  # of the split, that the metrics are over; 0: not counted
+    train_examples: int = 0  # 0: not counted
+    updates: int = 0  # that the fine-tuned checkpoint has had
+    chosen_by: str = ""  # what chose the checkpoint among those of the run: "valid accuracy"
+    predictions: str = ""  # file of the predictions, seen from the results folder; empty: not kept
+    notes: list[str] = field(default_factory=list)  # what a reader of the table must know
+
+    def __post_init__(self) -> None:
+        for name, value in self.metrics.items():
+            if not math.isfinite(value):
+                raise ValueError(f"metric {name} of {self.task} is {value}, no finite number")
+        if self.main_metric not in self.metrics:
+            raise ValueError(
+                f"main_metric {self.main_metric!r} of {self.task} is none of {sorted(self.metrics)}"
+            )
+        if not _NAME.fullmatch(self.task):
+            raise ValueError(f"task {self.task!r}: give letters, digits, points and dashes")
+
+    @property
+    def score(self) -> float:
+        """The main metric, 0 to 100."""
+        return self.metrics[self.main_metric]
+
+    def to_json(self) -> str:
+        """One line, without its end."""
+        return row_text(self)
+
+
+def run_key(result: TaskResult) -> tuple[object, ...]:
+    """What two rows must share to be evaluations of the same run on the same split."""
+    return (
+        *(result.task, result.split, result.language, result.system, result.segments),
+        *(tuple(sorted(result.options.items(), key=lambda option: option[0])), result.pretrained),
+        *(result.seed, result.lr, result.epochs, result.batch),
+    )
+
+
+def read_task_results(path: Path) -> list[TaskResult]:
+    """All rows of a file, in order. Raises UserError naming the file and the line."""
+    return read_rows(TaskResult, path)
+
+
+def put_task_result(folder: Path, result: TaskResult) -> Path:
+    """Keeps ``result`` in ``folder``; returns the file of its task's rows.
+
+    Takes the place of the row of the same run (:func:`run_key`). Safe to be called by several
+    processes at a time.
+    """
+    rows = folder / f"{result.task}.jsonl"
+    with locked(folder):
+        put_row(rows, result, run_key)
+    return rows

@@ -1,0 +1,132 @@
+"""A vocabulary, prepared tasks of GLUE and a pretrained encoder, all of them toys.
+
+As in ``workshop.py`` test processes share the folder, and each thing is made once, on first use.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from diet_mt.data import glue, pair_pieces, wordpiece
+from diet_mt.data.tokenizer import WORDPIECE, load, write_dictionary_of
+
+from ..made_glue import THINGS, WORDS, sentence, write_glue
+from .runner import PLUGIN, Done, Runner
+
+USER_DIR = ("--user-dir", PLUGIN)
+SIZES = {"train": 160, "dev": 37, "test": 11}
+MAX_LENGTH = 24  # tokens
+MODEL = (
+    "--encoder-layers", "2", "--encoder-embed-dim", "32", "--encoder-ffn-embed-dim", "48",
+    "--encoder-attention-heads", "2", "--max-source-positions", MAX_LENGTH,
+)  # fmt: skip
+BATCHES = ("--required-batch-size-multiple", "1")
+
+
+class EncoderPlace:
+    def __init__(self, folder: Path, run: Runner) -> None:
+        self.folder = folder
+        self.run = run
+
+    def _once(self, name: str, make: Callable[[Path], None]) -> Path:
+        folder, done = self.folder / name, self.folder / f"{name}.done"
+        done.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(str(self.folder / f"{name}.lock")):
+            if not done.exists():
+                folder.mkdir()
+                make(folder)
+                done.touch()
+        return folder
+
+    @property
+    def glue(self) -> Path:
+        return self._once("glue", lambda folder: write_glue(folder, SIZES) and None)
+
+    @property
+    def vocabulary(self) -> Path:
+        """As the bin folder of prepare-mlm.sh: the tokenizer, dict.txt and binarized text."""
+        return self._once("vocabulary", self._write_vocabulary)
+
+    def _write_vocabulary(self, folder: Path) -> None:
+        draw = random.Random(4)
+        lines = [sentence(draw, draw.choice(THINGS), draw.choice(WORDS)) for _ in range(200)]
+        text, pieces = folder / "text", folder / "pieces"
+        text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        wordpiece.learn([text], folder / WORDPIECE, 72)
+        tokenizer = load(folder)
+        split = (" ".join(tokenizer.pieces(line)) for line in lines)
+        pieces.write_text("".join(f"{line}\n" for line in split), encoding="utf-8")
+        write_dictionary_of(tokenizer, folder / "dict.given")
+        self._binarize(folder / "dict.given", folder, pieces, pieces)
+
+    def _binarize(self, dictionary: Path, to: Path, train: Path, valid: Path, *tests: Path) -> None:
+        given = ("--only-source", "--srcdict", dictionary, "--destdir", to)
+        parts = ["--trainpref", train, "--validpref", valid]
+        if tests:
+            parts += ["--testpref", ",".join(map(str, tests))]
+        self.run("preprocess", given, parts).ok()
+
+    def task(self, name: str) -> Path:
+        """As prepare-glue.sh makes it."""
+        return self._once(name, lambda folder: self._prepare(name, folder))
+
+    def _prepare(self, name: str, folder: Path) -> None:
+        raw, pieces = folder / "raw", folder / "pieces"
+        assert glue.main(["--folder", str(self.glue), "--out", str(raw), name]) == 0
+        given = ["--tokenizer", str(self.vocabulary), "--max-length", str(MAX_LENGTH)]
+        assert pair_pieces.main([*given, str(raw), str(pieces)]) == 0
+        for part in ("input0", "input1"):
+            if (pieces / f"train.{part}").exists():
+                files = [pieces / f"{split}.{part}" for split in ("train", "valid", "test")]
+                self._binarize(self.vocabulary / "dict.txt", folder / part, *files)
+        if (raw / "labels.txt").exists():
+            files = [raw / f"{split}.label" for split in ("train", "valid")]
+            self._binarize(raw / "labels.txt", folder / "label", *files)
+        else:
+            (folder / "label").mkdir()
+            for split in ("train", "valid"):
+                (folder / "label" / f"{split}.label").write_bytes(
+                    (raw / f"{split}.label").read_bytes()
+                )
+
+    @property
+    def pretrained(self) -> Path:
+        """A checkpoint of ``masked_lm`` without segments."""
+        return self._once("pretrained", self._pretrain) / "checkpoint_best.pt"
+
+    def _pretrain(self, folder: Path) -> None:
+        task = (
+            "--task",
+            "masked_lm",
+            "--criterion",
+            "masked_lm",
+            "--arch",
+            "roberta_diet_rel_tiny",
+        )
+        size = ("--tokens-per-sample", MAX_LENGTH, "--batch-size", 16, "--max-update", 20)
+        how = ("--optimizer", "adam", "--lr", "0.003", "--max-positions", MAX_LENGTH, "--seed", 1)
+        where = ("--save-dir", folder, "--no-epoch-checkpoints", *BATCHES)
+        self.run("train", self.vocabulary, USER_DIR, task, MODEL, size, how, where).ok()
+
+    def fine_tune(self, name: str, save: Path, *more: Any) -> Done:
+        """fairseq-train on a task; ``more`` comes last and so wins."""
+        return self.run("train", *self.fine_tuning(name), "--save-dir", save, *more)
+
+    def fine_tuning(self, name: str) -> tuple[Any, ...]:
+        task, spec = self.task(name), glue.TASKS[name]
+        return (
+            task, USER_DIR, "--arch", "roberta_diet_rel_tiny", MODEL, BATCHES,
+            "--task", "diet_sentence_prediction", "--criterion", "diet_sentence_prediction",
+            "--init-token", 0, "--separator-token", 2, "--max-positions", MAX_LENGTH,
+            "--num-classes", spec.classes, "--metrics", " ".join(spec.metrics),
+            *(["--regression-target"] if spec.labels.is_score else []),
+            "--best-checkpoint-metric", spec.main_metric, "--maximize-best-checkpoint-metric",
+            "--segment-encoding", "per-head", "--finetune-from-model", self.pretrained,
+            "--optimizer", "adam", "--lr", "0.003", "--batch-size", 16, "--max-epoch", 6,
+            "--no-epoch-checkpoints", "--log-format", "json", "--seed", 1,
+        )  # fmt: skip

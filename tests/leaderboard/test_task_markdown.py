@@ -1,0 +1,87 @@
+"""The tables of encoders, as a reader sees them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diet_mt.cli.task_table import main
+from diet_mt.leaderboard.task_markdown import task_markdown
+from diet_mt.task_records import put_task_result
+
+from ..task_rows import accuracies, task_row
+
+
+def rows_of(text: str) -> list[list[str]]:
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text.split("\n")
+        if line.startswith("|")
+    ]
+
+
+def test_the_papers_row_stands_beside_ours() -> None:
+    rows = [
+        task_row(),
+        task_row(seed=2, metrics={"matthews": 32.0}),
+        *accuracies("RTE", [50.25, 54.25], notes=["train: 9 of 2,490 official rows"]),
+        task_row(system="none", segments="none", options={"arch": "roberta_none_tiny"}),
+    ]
+    text = task_markdown(rows)
+    table = rows_of(text)
+    assert table[0] == ["system", "segments", "CoLA", "RTE"]
+    assert table[2:] == [
+        ["diet-rel (tiny)", "per-head", "31.2 (2)", "52.2 (2)"],
+        ["paper: DIET-REL", "per-head", "60.3", ""],
+        ["none (tiny)", "none", "30.5 (1)", ""],
+    ]
+    assert "pretrained for 10,000 updates, perplexity 21.50" in text
+    assert "  - CoLA: lr 3e-05, epochs 5, batch 32: 30.50 (1), 32.00 (2)\n" in text
+    assert "50.25 (1), 54.25 (2); train: 9 of 2,490 official rows\n" in text
+    assert text.count("fairseq-train data/CoLA --seed 1") == 1
+    assert "paper: Chen et al. 2021, tables 2 and 3" in text
+    assert "average" not in table[0]
+
+
+def test_the_average_wants_every_column_of_the_paper() -> None:
+    tasks = ("MNLI", "QQP", "QNLI", "SST-2", "CoLA", "STS-B")
+    rows = [row for number, task in enumerate(tasks) for row in accuracies(task, [60 + number])]
+    rows += accuracies("MNLI", [67], split="valid1")
+    rows += accuracies("MNLI", [10], system="shaw", segments="input")
+    rows += accuracies("WNLI", [50])
+    table = rows_of(task_markdown(rows))
+    assert table[0][-2:] == ["WNLI", "average"]
+    assert table[2][-1] == "63.1"  # (60 + 61 + 62 + 63 + 64 + 65 + 67) / 7
+    assert table[3][-1] == "85.2"
+    assert table[4][-1] == ""
+    assert table[5][:3] == ["paper: Shaw et al. 2018", "input", "86.3"]
+
+
+def test_languages_have_a_table_of_their_own() -> None:
+    rows = [
+        *accuracies("XNLI", [40, 42], split="test_sw", language="sw"),
+        *accuracies("XNLI", [60, 62], split="test_en"),
+    ]
+    table = rows_of(task_markdown(rows))
+    assert table[0] == ["system", "segments", "XNLI"]
+    assert table[2][2] == "51.0 (2)"
+    assert table[3] == ["paper: DIET-REL", "per-head", "68.4"]
+    assert table[4] == ["system", "segments", "en", "sw"]
+    assert table[6] == ["diet-rel (tiny)", "per-head", "61.0 (2)", "41.0 (2)"]
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for row in (task_row(), task_row(system="shaw", segments="input")):
+        file = put_task_result(tmp_path, row)
+    assert main([str(file), "--system", "shaw"]) == 0
+    text = capsys.readouterr().out
+    assert "shaw (tiny)" in text
+    assert "diet-rel" not in text
+    assert main([str(file), "--out", str(tmp_path / "tasks.md")]) == 0
+    assert "diet-rel (tiny)" in (tmp_path / "tasks.md").read_text(encoding="utf-8")
+    assert main([str(file), "--system", "bert"]) == 2
+    assert capsys.readouterr().err == "error: system 'bert': choose from diet-rel, shaw\n"
+    (tmp_path / "empty.jsonl").touch()
+    assert main([str(tmp_path / "empty.jsonl")]) == 2
+    assert "no results in" in capsys.readouterr().err

@@ -1,0 +1,125 @@
+"""The median of maxima, the choice of a setting, and means over languages, worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from diet_mt.errors import UserError
+from diet_mt.leaderboard.published_tasks import AVERAGE, GLUE, XTREME, published_row, published_rows
+from diet_mt.leaderboard.task_scores import (
+    GLUE_COLUMNS,
+    MORE_GLUE_COLUMNS,
+    XTREME_COLUMNS,
+    entrants,
+    languages_of,
+    score,
+)
+
+from ..task_rows import accuracies, task_row
+
+COLUMN = {column.title: column for column in (*GLUE_COLUMNS, *MORE_GLUE_COLUMNS, *XTREME_COLUMNS)}
+
+
+def test_the_median_over_seeds_of_the_best_setting() -> None:
+    rows = [
+        *accuracies("RTE", [50, 70, 52, 51, 53], lr=1e-5),  # median 52, though one run has 70
+        *accuracies("RTE", [60, 55, 58, 54, 59], lr=2e-5),  # median 58
+        *accuracies("RTE", [57, 57, 57, 57, 57], lr=2e-5, epochs=10),
+    ]
+    (entrant,) = entrants(rows)
+    found = score(COLUMN["RTE"], entrant)
+    assert found is not None
+    assert found.value == 58
+    assert (found.setting.lr, found.setting.epochs) == (2e-5, 5)
+    assert found.by_seed == {1: 60, 2: 55, 3: 58, 4: 54, 5: 59}
+
+
+def test_a_setting_with_fewer_seeds_does_not_win() -> None:
+    rows = [*accuracies("RTE", [50, 51, 52]), *accuracies("RTE", [90], lr=1e-5)]
+    found = score(COLUMN["RTE"], entrants(rows)[0])
+    assert found is not None
+    assert found.value == 51
+
+
+def test_mismatched_mnli_takes_the_setting_of_the_matched_set() -> None:
+    rows = [
+        *accuracies("MNLI", [80, 81, 82], lr=1e-5),
+        *accuracies("MNLI", [70, 71, 72], lr=2e-5),
+        *accuracies("MNLI", [60, 61, 62], lr=1e-5, split="valid1"),
+        *accuracies("MNLI", [90, 91, 92], lr=2e-5, split="valid1"),
+    ]
+    found = score(COLUMN["MNLI-mm"], entrants(rows)[0])
+    assert found is not None
+    assert found.value == 61
+
+
+def test_systems_are_apart_by_segments_options_and_pretraining() -> None:
+    rows = [
+        task_row(),
+        task_row(seed=2),
+        task_row(segments="input"),
+        task_row(options={"arch": "roberta_diet_rel_base"}),
+        task_row(pretrained="f" * 64),
+    ]
+    assert [len(each.results) for each in entrants(rows)] == [2, 1, 1, 1]
+
+
+def test_languages_are_averaged_and_settings_chosen_in_english() -> None:
+    def tested(lr: float, seed: int, **values: float) -> list:
+        return [
+            task_row(
+                task="XNLI",
+                split="valid_en" if language == "dev" else f"test_{language}",
+                language="en" if language == "dev" else language,
+                metrics={"accuracy": value},
+                main_metric="accuracy",
+                lr=lr,
+                seed=seed,
+            )
+            for language, value in values.items()
+        ]
+
+    rows = [
+        *tested(1e-5, 1, dev=70, en=70, sw=40),
+        *tested(1e-5, 2, dev=72, en=72, sw=42),
+        *tested(1e-5, 3, dev=71, en=74, sw=50, ur=90),  # one language more than the others
+        *tested(2e-5, 1, dev=60, en=99, sw=99),
+        *tested(2e-5, 2, dev=60, en=99, sw=99),
+        *tested(2e-5, 3, dev=60, en=99, sw=99),
+    ]
+    column = COLUMN["XNLI"]
+    languages = languages_of(column, rows)
+    assert languages == ("en", "sw")
+    found = score(column, entrants(rows)[0], languages)
+    assert found is not None
+    assert found.by_seed == {1: 55, 2: 57, 3: 62}
+    assert found.value == 57
+    without_dev = [row for row in rows if row.split.startswith("test")]
+    with pytest.raises(UserError, match=r"2 settings of diet-rel .* XNLI valid_en"):
+        score(column, entrants(without_dev)[0], languages)
+
+
+def test_both_metrics_of_answers() -> None:
+    def answers(task: str, split: str, f1: float, exact: float) -> object:
+        metrics = {"f1": f1, "exact_match": exact}
+        return task_row(task=task, split=split, metrics=metrics, main_metric="f1")
+
+    rows = [answers("SQuAD", "valid", 50, 40), answers("XQuAD", "test_xquad_de", 30, 20)]
+    (entrant,) = entrants(rows)  # type: ignore[arg-type]
+    values = [score(COLUMN[title], entrant) for title in ("XQuAD", "XQuAD EM", "MLQA")]
+    assert [value and value.value for value in values] == [30, 20, None]
+
+
+def test_the_papers_averages_are_those_of_its_columns() -> None:
+    for table, columns in ((GLUE, GLUE_COLUMNS), (XTREME, XTREME_COLUMNS)):
+        rows = published_rows(table)
+        assert len(rows) == 9
+        for row in rows:
+            values = [row.scores[column.title] for column in columns]
+            assert set(row.scores) == {column.title for column in columns} | {AVERAGE}
+            # One decimal is printed.
+            assert abs(sum(values) / len(values) - row.scores[AVERAGE]) < 0.051, row
+    found = published_row(GLUE, "diet-abs", "per-head")
+    assert found is not None
+    assert found.scores["CoLA"] == 59.8
+    assert published_row(GLUE, "diet-abs", "input") is None
