@@ -25,7 +25,7 @@ setup(
     packages=find_packages(include=["diet_mt", "diet_mt.*"]),
     package_data={
         "diet_mt": ["py.typed"],
-        "diet_mt.leaderboard": ["page.css", "page.js", "published.json"],
+        "diet_mt.leaderboard": ["page.css", "page.js", "published.json", "published_tasks.json"],
     },
     zip_safe=False,
     # torch: its safe loader is the default from 2.6 on, and checkpoints are read with nothing else.
@@ -33,9 +33,14 @@ setup(
         "numpy",
         "sacrebleu>=2.0",
         "sacremoses",
+        "scikit-learn",
+        "scipy",
         "sentencepiece",
+        "sentencex",
         "subword-nmt",
+        "tokenizers",
         "torch>=2.6",
+        "torchmetrics",
     ],
     # fairseq is an extra, not a requirement. Both distributions also ask for torchaudio, which is
     # never imported here, and environments are made without it (`pip install --no-deps`, see
