@@ -144,10 +144,15 @@ def build(
 
 def position_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
     """The parameters of all position encodings in ``model``, by their full names."""
+    return parameters_of(model, AttentionPositions, InputTerm)
+
+
+def parameters_of(model: nn.Module, *kinds: type[nn.Module]) -> dict[str, nn.Parameter]:
+    """The parameters of all modules of these kinds in ``model``, by their full names."""
     return {
         f"{path}.{name}": parameter
         for path, module in model.named_modules()
-        if isinstance(module, AttentionPositions | InputTerm)
+        if isinstance(module, kinds)
         for name, parameter in module.named_parameters()
     }
 

@@ -30,6 +30,7 @@ from .toy import (
     ToyTask,
     collate,
     name_of,
+    parameters_of,
     position_parameters,
     sources,
 )
@@ -76,12 +77,7 @@ def build(
 
 def segment_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
     """The parameters of segments in ``model``, by their full names."""
-    return {
-        f"{path}.{name}": parameter
-        for path, module in model.named_modules()
-        if isinstance(module, SegmentInput | SegmentPositions)
-        for name, parameter in module.named_parameters()
-    }
+    return parameters_of(model, SegmentInput, SegmentPositions)
 
 
 def _cases() -> Iterator[Any]:

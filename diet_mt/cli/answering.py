@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq import checkpoint_utils, utils
+from fairseq import utils
 
 from ..data.qa.decoding import N_BEST, Candidate, candidates_of, no_answer
 from ..data.qa.predictions import Predictions
 from ..errors import UserError
 from ..tasks._question_sets import QuestionSet
-from .trained import load_state, reading
+from .fine_tuned import load_fine_tuned
 
 TASK = "extractive_qa"
 
@@ -42,16 +42,8 @@ def load_answerer(checkpoint: Path, data: Path) -> Answerer:
     Raises:
         UserError: the checkpoint cannot be read, is of another task, or of another dictionary.
     """
-    with reading(checkpoint):
-        name = str(load_state(checkpoint)["cfg"]["task"]["_name"])
-    if name != TASK:
-        raise UserError(f"{checkpoint}: a model of the task {name}; fine-tune it on {TASK} first")
-    with reading(checkpoint):
-        models, _, task = checkpoint_utils.load_model_ensemble_and_task(
-            [str(checkpoint)], arg_overrides={"data": str(data)}
-        )
-    model = models[0].eval()
-    return Answerer(model.cuda() if torch.cuda.is_available() else model, task)
+    model, _, task = load_fine_tuned(checkpoint, data, TASK)
+    return Answerer(model, task)
 
 
 def answer(

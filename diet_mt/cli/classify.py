@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq import checkpoint_utils, utils
+from fairseq import utils
 
 from ..errors import UserError
-from .trained import load_state, reading
+from .fine_tuned import load_fine_tuned
+
+TASK = "diet_sentence_prediction"
 
 
 @dataclass(frozen=True)
@@ -46,22 +48,12 @@ class Predictions:
 
 def load_classifier(checkpoint: Path, data: Path) -> Classifier:
     """Raises UserError where the checkpoint cannot be read, or is of another task."""
-    with reading(checkpoint):
-        cfg = load_state(checkpoint)["cfg"]
-    if str(cfg["task"]["_name"]) != "diet_sentence_prediction":
-        raise UserError(
-            f"{checkpoint}: a model of the task {cfg['task']['_name']}; fine-tune first"
-        )
     if not (data / "input0" / "dict.txt").is_file():
         raise UserError(
             f"{data}: no input0/dict.txt; give a folder made by data-prep/prepare-glue.sh"
         )
-    with reading(checkpoint):
-        models, cfg, task = checkpoint_utils.load_model_ensemble_and_task(
-            [str(checkpoint)], arg_overrides={"data": str(data)}
-        )
-    model = models[0].eval()
-    return Classifier(model.cuda() if torch.cuda.is_available() else model, task, cfg)
+    model, cfg, task = load_fine_tuned(checkpoint, data, TASK)
+    return Classifier(model, task, cfg)
 
 
 def predict(classifier: Classifier, split: str, batch_size: int = 64) -> Predictions:

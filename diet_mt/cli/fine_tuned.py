@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import torch
+from fairseq import checkpoint_utils
+
+from ..errors import UserError
 from ..records import sha256
 from ..task_records import Option
 from .pretrained import Pretrained, read_pretrained
-from .trained import fairseq_version, load_state, portable, reading, revision
+from .trained import fairseq_version, load_state, portable, reading, revision, today
 
 _NOTHING = Pretrained("", 0, 0.0)
 
@@ -24,6 +27,24 @@ def encoding_of(signature: str) -> tuple[str, dict[str, Option]]:
         if equals:
             options[key] = value
     return name, options
+
+
+def load_fine_tuned(checkpoint: Path, data: Path, task: str) -> tuple[Any, Any, Any]:
+    """Model, on the GPU where there is one, the configuration of its training, and fairseq's task
+    over the folder ``data``.
+
+    Raises UserError where the checkpoint cannot be read, or is of another task.
+    """
+    with reading(checkpoint):
+        name = str(load_state(checkpoint)["cfg"]["task"]["_name"])
+    if name != task:
+        raise UserError(f"{checkpoint}: a model of the task {name}; fine-tune first, on {task}")
+    with reading(checkpoint):
+        models, cfg, made = checkpoint_utils.load_model_ensemble_and_task(
+            [str(checkpoint)], arg_overrides={"data": str(data)}
+        )
+    model = models[0].eval()
+    return model.cuda() if torch.cuda.is_available() else model, cfg, made
 
 
 def facts(
@@ -58,7 +79,7 @@ def facts(
         "epochs": int(cfg["optimization"]["max_epoch"]),
         "batch": batch_of(cfg),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        "date": today(),
         "revision": revision(Path(__file__).parent),
         "versions": {"fairseq": fairseq_version(), **versions},
         "updates": int(state["optimizer_history"][-1]["num_updates"]),

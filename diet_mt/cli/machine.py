@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +13,7 @@ import torch
 
 from ..errors import UserError
 from .timing import interleaved, rounds_on_stderr
-from .trained import fairseq_version, revision
+from .trained import fairseq_version, revision, today
 
 
 def machine(device: str, half: bool, command: str) -> dict[str, Any]:
@@ -25,7 +24,7 @@ def machine(device: str, half: bool, command: str) -> dict[str, Any]:
         "machine": name,
         "precision": "fp16" if half else "fp32",
         "threads": torch.get_num_threads(),
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        "date": today(),
         "revision": revision(Path(__file__).parent),
         "python": platform.python_version(),
         "torch": torch.__version__,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import datetime
 import json
 import logging
 import shlex
@@ -26,7 +25,7 @@ import torch
 from ..data.corpus import run
 from ..errors import UserError
 from .extras import as_text, mark_of, refuse_own
-from .trained import device, direction_of, fairseq_version, language_pair, revision
+from .trained import device, direction_of, fairseq_version, language_pair, revision, today
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ def facts_of(words: Sequence[str]) -> Facts:
         options=as_text(words),
         threads=torch.get_num_threads(),
         device=device(shlex.join(words)),
-        date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        date=today(),
         revision=revision(Path(__file__).parent),
         fairseq=fairseq_version(),
         torch=metadata.version("torch"),

@@ -20,6 +20,7 @@ import shlex
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 from ..data.corpus import raw_lines, run, write_lines
 from ..data.glue import Task, task_named
@@ -83,16 +84,15 @@ def notes_of(task: Task, train: int, split: str, examples: int) -> list[str]:
 def make_result(
     args: argparse.Namespace,
     split: str,
-    classifier: Classifier,
+    own: dict[str, Any],
     found: Predictions,
     metrics: dict[str, float],
     predictions: str,
 ) -> TaskResult:
-    """The record of one evaluation; ``predictions``: their file, seen from the results folder."""
+    """The record of one evaluation; ``own``: the facts about the checkpoint; ``predictions``: their
+    file, seen from the results folder.
+    """
     task = specification(args.task)
-    own = facts(args.checkpoint, classifier.model, args.pretrained, ("scikit-learn", "scipy"))
-    if args.system:
-        own["system"] = args.system
     train_ids = args.data / "raw" / "train.id"
     train = sum(1 for _ in raw_lines(train_ids)) if train_ids.is_file() else 0
     return TaskResult(
@@ -121,7 +121,9 @@ def file_name(task: Task, split: str) -> str:
     return submissions.get(split) or f"{split}.tsv"
 
 
-def predict_split(args: argparse.Namespace, classifier: Classifier, split: str) -> str:
+def predict_split(
+    args: argparse.Namespace, classifier: Classifier, own: dict[str, Any], split: str
+) -> str:
     """Predicts, measures and keeps one split; returns a line that says what came out."""
     task = specification(args.task)
     found = predict(classifier, split, args.batch_size)
@@ -137,7 +139,7 @@ def predict_split(args: argparse.Namespace, classifier: Classifier, split: str) 
         beside = os.path.relpath(file, args.results) if args.results else ""
         words.append(f"-> {file}")
     if args.results:
-        result = make_result(args, split, classifier, found, metrics, beside)
+        result = make_result(args, split, own, found, metrics, beside)
         words.append(f"-> {put_task_result(args.results, result)}")
     return "\t".join([args.task, split, f"{len(found.predicted)} examples", *words])
 
@@ -171,8 +173,13 @@ def main(argv: list[str] | None = None) -> int:
         args.task = args.task or args.data.absolute().name
         specification(args.task)
         classifier = load_classifier(args.checkpoint, args.data)
+        own: dict[str, Any] = {}
+        if args.results:
+            libraries = ("scikit-learn", "scipy")
+            own = facts(args.checkpoint, classifier.model, args.pretrained, libraries)
+            own["system"] = args.system or own["system"]
         for split in args.split:
-            print(predict_split(args, classifier, split), flush=True)
+            print(predict_split(args, classifier, own, split), flush=True)
 
     return run(body)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import re
 import shlex
@@ -171,6 +172,11 @@ def revision(folder: Path) -> str:
     except OSError:
         return ""
     return outcome.stdout.strip() if outcome.returncode == 0 else ""
+
+
+def today() -> str:
+    """The date, UTC, as records have it."""
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
 
 
 def fairseq_version() -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from ..session_folder import session_folder
 from .encoders import Encoders
 from .runner import Runner
 from .workshop import Workshop
@@ -22,11 +21,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
 
 @pytest.fixture(scope="session")
 def workshop(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    base = tmp_path_factory.getbasetemp()
-    # Under xdist each worker has a folder of its own inside that of the run.
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        base = base.parent
-    folder: Path = base / "workshop"
+    folder = session_folder(tmp_path_factory) / "workshop"
     folder.mkdir(exist_ok=True)
     return Workshop(folder, runner)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from diet_mt.errors import UserError
 from diet_mt.records import sha256
 from diet_mt.task_records import read_task_results
 
+from ..session_folder import session_folder
 from .encoder_place import SIZES, EncoderPlace
 from .runner import ROOT, Done, Runner
 from .scripts import run
@@ -25,10 +25,7 @@ FINETUNE_XNLI = ROOT / "scripts" / "finetune-xnli.sh"
 
 @pytest.fixture(scope="session")
 def place(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> EncoderPlace:
-    base = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        base = base.parent
-    folder: Path = base / "encoders"
+    folder = session_folder(tmp_path_factory) / "encoders"
     folder.mkdir(exist_ok=True)
     return EncoderPlace(folder, runner)
 

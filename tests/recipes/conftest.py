@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import gzip
 import hashlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from diet_mt.data import word_order
 
 from ..data import wmt18
 from ..data.server import serving
+from ..session_folder import session_folder
 from .runner import prepare, run
 
 SIZES = {"train": 300, "valid": 21, "test": 13}
@@ -29,9 +29,7 @@ Once = Callable[[str, Callable[[Path], None]], Path]
 @pytest.fixture(scope="session")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
     """A folder of this name, filled by a function unless another worker has done so."""
-    base = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        base = base.parent  # each worker has a folder of its own inside that of the run
+    base = session_folder(tmp_path_factory)
 
     def make(name: str, fill: Callable[[Path], None]) -> Path:
         folder, done = base / name, base / f"{name}.done"
