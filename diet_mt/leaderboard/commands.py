@@ -26,6 +26,7 @@ def trained_differently(line: Line) -> bool:
 def general(command: str, arch: str = "") -> str:
     """``command`` whatever the seed; with ``arch`` in the place of the architecture, if given."""
     words = shlex.split(command)
+    saved = words[words.index("--save-dir") + 1] if "--save-dir" in words[:-1] else None
     for place in range(1, len(words)):
         option, value = words[place - 1], words[place]
         if option == "--seed":
@@ -36,4 +37,6 @@ def general(command: str, arch: str = "") -> str:
             words[place] = f"CHECKPOINTS/{Path(value).name}"
         elif option == "--arch" and arch:
             words[place] = arch
+        elif saved and value.startswith(f"{saved}/"):  # logs beside the checkpoints
+            words[place] = "CHECKPOINTS" + value[len(saved) :]
     return shlex.join(words)
