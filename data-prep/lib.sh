@@ -36,6 +36,14 @@ print(*(name for name in sys.argv[1:] if find_spec(name) is None))' "$@")
   [ -z "$missing" ] || die "$PYTHON has no module $missing; install the project's requirements"
 }
 
+# need_share NAME...: stops unless each of these settings is a number from 0 to 1.
+need_share() {
+  local name
+  for name; do
+    [[ ${!name} =~ ^(0|1|0?\.[0-9]+|[01]\.0*|0\.[0-9]*)$ ]] || die "$name must be from 0 to 1, got '${!name}'"
+  done
+}
+
 # need_number NAME...: stops unless each of these settings is a positive number.
 need_number() {
   local name
@@ -63,6 +71,19 @@ begin() {
       die "$OUT/settings: cannot be written; make room, or set OUT to another folder"
     mv "$OUT/settings.part" "$OUT/settings"
   fi
+}
+
+# own_settings NAME SETTINGS: what the stage NAME, and not those before it, depends on besides; may
+# change as long as OUT/NAME is not made.
+own_settings() {
+  local name=$1 now=$2
+  local before
+  before=$(cat "$OUT/$name.settings" 2>/dev/null) || true
+  [ "$before" != "$now" ] || return 0
+  [ ! -e "$OUT/$name" ] ||
+    die "$OUT/$name was made with '$before', not '$now'; remove it and what was made of it, or set OUT to another folder"
+  { printf '%s\n' "$now" >"$OUT/$name.settings"; } 2>/dev/null ||
+    die "$OUT/$name.settings: cannot be written; make room, or set OUT to another folder"
 }
 
 # stage NAME COMMAND...: makes OUT/NAME by COMMAND, which is given OUT/NAME.part to write, and what

@@ -12,7 +12,8 @@
 #
 # SETTING=english: WordPiece of 30,000 and sequences of 128, as in Chen et al. 2021; multilingual:
 # SentencePiece of 120,000 and sequences of 512. The paper does not say whether its English model was
-# cased; CASED=1 keeps capitals and accents. Several languages: see ALPHA.
+# cased; CASED=1 keeps capitals and accents. Several languages: see ALPHA. Files are known by their
+# names: after a change inside of one, remove OUT.
 set -euo pipefail
 
 TRAIN=${TRAIN:-}           # [LANGUAGE:]FILE ..., patterns too; no path with a space
@@ -78,12 +79,14 @@ read -r -d '' -a train <<<"$TRAIN" || true # to the end of all lines
 read -r -d '' -a valid <<<"$VALID" || true
 need awk df du grep od
 need_number WORKERS VOCAB_SIZE MAX_LENGTH VOCAB_SAMPLE
+need_share ALPHA SPM_COVERAGE
 need_python fairseq_cli sentencepiece sentencex tokenizers
 SRC=$LANGUAGE
-settings="TRAIN='$TRAIN' VALID='$VALID' LANGUAGE=$LANGUAGE SUBWORDS=$SUBWORDS VOCAB_SIZE=$VOCAB_SIZE"
-settings+=" MAX_LENGTH=$MAX_LENGTH CASED=$CASED VOCAB_SAMPLE=$VOCAB_SAMPLE ALPHA=$ALPHA"
-[ "$SUBWORDS" = wordpiece ] || settings+=" SPM_COVERAGE=$SPM_COVERAGE"
-begin "$settings"
+settings="TRAIN='$TRAIN' VALID='$VALID' LANGUAGE=$LANGUAGE SUBWORDS=$SUBWORDS"
+begin "$settings MAX_LENGTH=$MAX_LENGTH VOCAB_SAMPLE=$VOCAB_SAMPLE ALPHA=$ALPHA"
+settings="VOCAB_SIZE=$VOCAB_SIZE"
+[ "$SUBWORDS" = wordpiece ] && settings+=" CASED=$CASED" || settings+=" SPM_COVERAGE=$SPM_COVERAGE"
+own_settings "$MODEL" "$settings"
 stage sentences make_sentences
 stage sample make_sample
 stage "$MODEL" make_tokenizer

@@ -5,7 +5,8 @@
 # From     SQuAD's JSON, plain or .gz: TRAIN and VALID, from rajpurkar.github.io/SQuAD-explorer; folders
 #          of official files to test on: XQUAD (xquad.de.json; github.com/google-deepmind/xquad), MLQA
 #          (test-context-de-question-de.json; github.com/facebookresearch/MLQA), TYDIQA (gold passage,
-#          a file for each language as in XTREME: tydiqa.fi.dev.json or finnish.dev.json)
+#          a file for each language as in XTREME: tydiqa.fi.dev.json or finnish.dev.json, or as its
+#          authors name it: tydiqa-goldp-dev-finnish.json)
 #          VOCAB, the bin folder that data-prep/prepare-mlm.sh made
 # Example  TRAIN=train-v1.1.json VALID=dev-v1.1.json XQUAD=xquad VOCAB=data/mlm.multi/bin \
 #            data-prep/prepare-qa.sh
@@ -44,6 +45,12 @@ make_split() {
     --max-tokens "$MAX_TOKENS" --stride "$STRIDE" --max-question "$MAX_QUESTION" "${more[@]}" "$file"
 }
 
+# questions SPLIT LANGUAGE SCORING FILE [OPTION...]: a stage; where it was made before, of this file.
+questions() {
+  [ ! -e "$OUT/$1" ] || data qa.prepare --vocab "$VOCAB" --out "$OUT/$1" --check "$4"
+  stage "$1" make_split "${@:2}"
+}
+
 # make_copy FILE TO
 make_copy() { cp "$1" "$2" || die "$2: cannot be written; make room and run again"; }
 
@@ -65,9 +72,9 @@ settings="TRAIN=$TRAIN VALID=$VALID LANGUAGE=$LANGUAGE MAX_TOKENS=$MAX_TOKENS ST
 begin "$settings MAX_QUESTION=$MAX_QUESTION vocabulary=$(cat "$VOCAB/dict.txt" "$VOCAB/$tokenizer" | cksum | tr ' ' -)"
 stage dict.txt make_copy "$VOCAB/dict.txt"
 stage "$tokenizer" make_copy "$VOCAB/$tokenizer"
-stage train make_split "$LANGUAGE" squad "$TRAIN" --train
-stage valid make_split "$LANGUAGE" squad "$VALID"
+questions train "$LANGUAGE" squad "$TRAIN" --train
+questions valid "$LANGUAGE" squad "$VALID"
 while IFS=$'\t' read -r split language scoring file; do
-  [ -z "$split" ] || stage "$split" make_split "$language" "$scoring" "$file"
+  [ -z "$split" ] || questions "$split" "$language" "$scoring" "$file"
 done <<<"$tests"
 say "ready: $OUT"

@@ -15,6 +15,7 @@ XNLI_DIR=${XNLI_DIR:-}
 GLUE_DIR=${GLUE_DIR:-}
 VOCAB=${VOCAB:-}
 OUT=${OUT:-data/XNLI}
+MAX_LENGTH=${MAX_LENGTH:-512} # tokens of an example with its marks, as in pretraining (Chen et al., table 7)
 WORKERS=${WORKERS:-} # processes; empty: one for each core
 PYTHON=${PYTHON:-python3}
 HERE=$(cd "$(dirname "$0")" && pwd)

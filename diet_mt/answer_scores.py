@@ -5,6 +5,10 @@ difference, mended here: an answer of which normalization leaves nothing ("The")
 version 1.1, whatever the gold answer, but of 1 in version 2.0 where the gold answer is empty, too;
 ``torchmetrics`` always does the latter. MLQA's over the words of ``data.qa.normalise``. XQuAD and
 TyDiQA-GoldP are scored as SQuAD 1.1 in every language (XTREME, Hu et al. 2020, arXiv:2003.11080).
+
+Two things are stricter here. A question without a prediction counts as 0 also in version 2.0, whose
+script leaves it out of the mean; predictions of other questions, which the scripts pass over, are
+refused.
 """
 
 from __future__ import annotations

@@ -23,6 +23,14 @@ need_numbers() {
   done
 }
 
+# need_positive NAME...: stops unless each of these settings is a number, 1 or more.
+need_positive() {
+  local name
+  for name; do
+    [[ ${!name} =~ ^[1-9][0-9]*$ ]] || die "$name must be a positive number, got '${!name}'"
+  done
+}
+
 # share_update WHO UNIT TOTAL CEILING: TOTAL units (tokens, sequences) make an update on all devices
 # together, and CEILING fit on one at a time. Sets BATCH, the units of a batch, UPDATE_FREQ, PRECISION,
 # PROCESSES of the whole training, and LAUNCH, fairseq's options that say where to run.

@@ -9,7 +9,7 @@
 #
 # DATA is made by data-prep/prepare-qa.sh. Checkpoints and the learning rate are chosen by F1 on
 # DATA/valid (the paper does not say by what); then every test set counts with the median of the
-# seeds. Adds rows, one for each run and set, to RESULTS/tasks/{SQuAD,XQuAD,MLQA,TyDiQA}.jsonl; the
+# seeds. Adds rows, one for each run and set, to RESULTS/tasks/{SQuAD,XQuAD,MLQA,TyDiQA-GoldP}.jsonl; the
 # predictions are in CHECKPOINTS/RUN/answers. Run again, it continues where it was. Time: 20 runs over
 # 88k questions; disk: a checkpoint a run. Licence of the data: see data-prep/prepare-qa.sh.
 set -euo pipefail
@@ -42,7 +42,7 @@ export MAX_ANSWER TEST_BATCH
 
 run_grid --max-answer "$MAX_ANSWER" "${@:3}"
 tables=()
-for name in XQuAD MLQA TyDiQA SQuAD; do
+for name in XQuAD MLQA TyDiQA-GoldP SQuAD; do
   [ ! -f "$RESULTS/tasks/$name.jsonl" ] || tables+=("$RESULTS/tasks/$name.jsonl")
 done
 "$PYTHON" -m diet_mt.cli.task_table "${tables[@]}"

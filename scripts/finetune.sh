@@ -42,6 +42,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 if [ -f "$data/train/about.json" ]; then
   examples=$(sed -n 's/.*"windows": *\([0-9]*\).*/\1/p' "$data/train/about.json")
   task=(--task extractive_qa --criterion extractive_qa)
+  TASK=${TASK:-SQuAD}
 elif [ -f "$data/raw/train.id" ]; then
   examples=$(wc -l <"$data/raw/train.id")
   task=(--task diet_sentence_prediction --criterion diet_sentence_prediction

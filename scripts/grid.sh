@@ -52,12 +52,19 @@ predict_run() {
     --results "$RESULTS/tasks"
 }
 
+# evaluate_one RUN: on those of SPLITS that it has no scores of.
 evaluate_one() {
-  local folder splits
+  local folder split new=()
   folder=$(folder_of "$1")
-  if [ ! -f "$folder/scores" ]; then
-    read -r -a splits <<<"$SPLITS"
-    predict_run "$folder" "${splits[@]}" >"$folder/scores.part"
+  for split in $SPLITS; do
+    cut -f 2 "$folder/scores" 2>/dev/null | grep -qxF "$split" || new+=("$split")
+  done
+  if [ ${#new[@]} -gt 0 ]; then
+    [ -f "$folder/checkpoint_best.pt" ] ||
+      die "$folder: its checkpoint was removed (KEEP=0), so ${new[*]} cannot be scored; train it again"
+    rm -f "$folder/scores.part"
+    [ ! -f "$folder/scores" ] || cp "$folder/scores" "$folder/scores.part"
+    predict_run "$folder" "${new[@]}" >>"$folder/scores.part"
     mv "$folder/scores.part" "$folder/scores"
   fi
   tidy_run "$1"

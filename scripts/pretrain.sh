@@ -66,9 +66,10 @@ HERE=$(cd "$(dirname "$0")" && pwd)
 system=${1//-/_}
 shift
 [[ $system =~ ^[a-z0-9_]+$ ]] || die "system '$system': give the name of an encoding, as in diet_rel"
-need_numbers LENGTH POSITIONS MAX_UPDATE GLOBAL_BATCH SAVE_EVERY KEEP
+need_positive LENGTH POSITIONS MAX_UPDATE GLOBAL_BATCH SAVE_EVERY KEEP
 BATCH=${BATCH:-$((32768 / LENGTH))} WARMUP=${WARMUP:-$((MAX_UPDATE / 40))}
-need_numbers BATCH WARMUP
+need_positive BATCH
+need_numbers WARMUP
 [ "$LENGTH" -le "$POSITIONS" ] || die "LENGTH=$LENGTH: longer than the $POSITIONS positions of the model"
 bin=$DATA/bin
 need_bin "$bin"

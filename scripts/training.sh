@@ -7,9 +7,10 @@ NODE_RANK=${NODE_RANK:-0}          # of this machine; the first one keeps the bo
 DRY_RUN=${DRY_RUN:-}               # 1: print the command and do nothing
 
 # run_training ROOT SAVE_DIR COMMAND...: ROOT is the checkout. Makes SAVE_DIR/command, revision,
-# train.log and, when the training is complete, done.
+# train.log and, when the training is complete, done. A folder without checkpoints, where nothing was
+# ever trained, may be begun anew with another command.
 run_training() {
-  local root=$1 save=$2 now
+  local root=$1 save=$2 now written
   local -a launch
   shift 2
   read -r -a launch <<<"$LAUNCH"
@@ -18,7 +19,7 @@ run_training() {
     printf '%s\n' "$now${launch[*]}"
     return
   fi
-  if [ -f "$save/command" ] &&
+  if [ -f "$save/command" ] && _has_begun "$save" &&
     [ "$(_without_checkout <"$save/command")" != "$(_without_checkout <<<"$now")" ]; then
     die "$save was begun with another command (see $save/command); remove it or choose another folder"
   fi
@@ -31,11 +32,18 @@ run_training() {
     exec "$@" "${launch[@]}" >>"$save/train.$NODE_RANK.log" 2>&1
   fi
   printf '%s' "$now" >"$save/command"
-  [ -f "$save/revision" ] ||
+  written=$(wc -c 2>/dev/null <"$save/train.log" || echo 0)
+  { [ -f "$save/revision" ] && _has_begun "$save"; } ||
     git -C "$root" describe --always --dirty >"$save/revision" 2>/dev/null || true
   "$@" "${launch[@]}" 2>&1 | tee -a "$save/train.log"
+  # fairseq ends as well as ever where its time is up.
+  if tail -c "+$((written + 1))" "$save/train.log" | grep -q 'due to cumulative_training_time'; then
+    die "$save: stopped by --stop-time-hours before its end; more hours in LAUNCH continue it"
+  fi
   touch "$save/done"
 }
+
+_has_begun() { [ -f "$1/done" ] || compgen -G "$1/checkpoint*.pt" >/dev/null; }
 
 # The checkout itself may have moved.
 _without_checkout() { sed 's/--user-dir [^ ]*//'; }

@@ -25,6 +25,7 @@ from typing import Any
 
 from ..answer_scores import score, scoring_of
 from ..data.corpus import run
+from ..data.qa.collections import NAMES
 from ..data.qa.decoding import N_BEST
 from ..data.qa.features import read_about
 from ..data.qa.predictions import Predictions
@@ -36,14 +37,12 @@ from .answering import Answerer, Decoding, answer, load_answerer
 from .fine_tuned import facts, train_command
 
 SQUAD = "SQuAD"
-# Collection, as the names of splits have it -> its name in the records.
-NAMES = {"xquad": "XQuAD", "mlqa": "MLQA", "tydiqa": "TyDiQA", "": SQUAD}
 
 
 def task_of(split: str) -> str:
     """``test_xquad_de`` -> ``XQuAD``; ``valid`` -> ``SQuAD``."""
     collection = split.split("_")[1] if split.count("_") > 1 else ""
-    return NAMES.get(collection, collection)
+    return NAMES.get(collection, collection) if collection else SQUAD
 
 
 @contextmanager
@@ -91,7 +90,11 @@ def make_result(
         examples=group.about.questions,
         train_examples=train.questions,
         predictions=os.path.relpath(out / "predictions.json", args.results),
-        notes=[f"trained on {train.name}", f"scored as {group.about.scoring}"],
+        notes=[
+            f"trained on {train.name}",
+            f"tested on {group.about.name}",
+            f"scored as {group.about.scoring}",
+        ],
         **own,
     )
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from fairseq import utils
 
+from ..criterions.diet_sentence_prediction import predictions_of
 from ..errors import UserError
 from .fine_tuned import load_fine_tuned
 
@@ -57,7 +58,9 @@ def load_classifier(checkpoint: Path, data: Path) -> Classifier:
 
 
 def predict(classifier: Classifier, split: str, batch_size: int = 64) -> Predictions:
-    """Runs the model over a split. Raises UserError where the data do not have it."""
+    """Runs the model over a split. Raises UserError where the data do not have it, or the model
+    gives numbers that are not finite.
+    """
     task = classifier.task
     if not (Path(task.cfg.data) / "input0" / f"{split}.idx").is_file():
         raise UserError(f"{task.cfg.data}: no split '{split}'")
@@ -74,9 +77,11 @@ def predict(classifier: Classifier, split: str, batch_size: int = 64) -> Predict
                 features_only=True,
                 classification_head_name=task.cfg.classification_head_name,
             )
-        best = logits.view(-1) if classifier.regression else logits.argmax(dim=1)
+        best = predictions_of(logits, classifier.regression)
+        if not best.isfinite().all():
+            raise UserError(f"{split}: logits are not finite; the training has diverged")
         places.append(sample["id"].cpu().numpy())
-        predicted.append(best.double().cpu().numpy())
+        predicted.append(best.cpu().numpy())
         if "target" in sample:
             gold.append(sample["target"].view(-1).double().cpu().numpy())
     order = np.argsort(np.concatenate(places))

@@ -63,6 +63,13 @@ def write_predictions(
     write_lines(path, ("\t".join(row) for row in rows))
 
 
+def for_server(task: Task, found: Predictions) -> Predictions:
+    """Predictions of a test set, scores within the bounds of the labels."""
+    if not task.labels.is_score:
+        return found
+    return Predictions(found.predicted.clip(task.labels.low, task.labels.high), None)
+
+
 def read_ids(data: Path, split: str, count: int) -> list[str]:
     """The ids of a split, as its official file has them; their numbers where there are none."""
     path = data / "raw" / f"{split}.id"
@@ -135,6 +142,8 @@ def predict_split(
     if args.predictions:
         file = args.predictions / file_name(task, split)
         ids = read_ids(args.data, split, len(found.predicted))
+        if found.gold is None:
+            found = for_server(task, found)
         write_predictions(file, classifier, found, ids)
         beside = os.path.relpath(file, args.results) if args.results else ""
         words.append(f"-> {file}")

@@ -28,6 +28,17 @@ class DietSentencePredictionConfig(Config):
     )
 
 
+def predictions_of(logits: Tensor, regression: bool) -> Tensor:
+    """Logits (B, classes) or (B, 1) -> (B,) in float64: scores, or numbers of classes.
+
+    NaN where a logit is not finite: the best of such classes means nothing.
+    """
+    if regression:
+        return logits.view(-1).double()
+    best = logits.argmax(dim=1).double()
+    return best.masked_fill(~logits.isfinite().all(dim=1), torch.nan)
+
+
 class _Remembering:
     """A model that keeps what it gave: fairseq's criterion says the loss and not the logits."""
 
@@ -78,8 +89,8 @@ class DietSentencePredictionCriterion(SentencePredictionCriterion):
 
     def _rows(self, logits: Tensor, targets: Tensor) -> np.ndarray:
         """Logits (B, classes) or (B, 1), targets (B,) or (B, 1) -> (B, 2): predicted and true."""
-        predicted = logits.view(-1) if self.regression_target else logits.argmax(dim=1)
-        pair = torch.stack([predicted.float(), targets.view(-1).float()], dim=1)
+        predicted = predictions_of(logits, self.regression_target)
+        pair = torch.stack([predicted, targets.view(-1).double()], dim=1)
         rows: np.ndarray = pair.cpu().numpy()
         return rows
 

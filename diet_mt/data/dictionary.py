@@ -14,7 +14,7 @@ from .corpus import writing
 # What fairseq puts before the entries of a dictionary, and, for masked words, after them.
 FIRST = ("<s>", "<pad>", "</s>", "<unk>")
 MASK = "<mask>"
-_MULTIPLE = 8  # sizes that hardware likes
+MULTIPLE = 8  # sizes that hardware likes
 
 
 def write_dictionary(symbols: Iterable[str], out: Path, later: int = 0) -> None:
@@ -25,7 +25,7 @@ def write_dictionary(symbols: Iterable[str], out: Path, later: int = 0) -> None:
         later: Entries that fairseq will add behind them.
     """
     entries = list(symbols)
-    missing = -(len(FIRST) + len(entries) + later) % _MULTIPLE
+    missing = -(len(FIRST) + len(entries) + later) % MULTIPLE
     with writing(out) as file:
         for symbol in entries:
             file.write(f"{symbol} 1\n")

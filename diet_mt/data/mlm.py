@@ -27,8 +27,10 @@ from .documents import inputs, read_documents, write_sentences
 from .pool import in_order
 from .progress import Progress, say
 from .tokenizer import load_file, write_dictionary_of
+from .vocabulary import say_unknown
 
 SPLITS = ("train", "valid")
+_RUN = 50  # sentences: so finely is text divided where a part of it is to be repeated
 _MARKS = 2  # <s> and </s> of a sentence that has a sequence for itself
 
 
@@ -106,22 +108,43 @@ def split_lines(lines: list[str], tokenizer: Path, limit: int) -> tuple[list[str
     return out, long, total, unknown
 
 
-def repeated(file: Path, factor: float) -> Iterator[str]:
-    """The documents of a file, each as often as ``factor`` says on average, evenly chosen.
+def runs(file: Path) -> Iterator[list[str]]:
+    """The documents of a file in runs of at most _RUN sentences; the last of each ends in an empty
+    line.
+    """
+    found: list[str] = []
+    for line in read_documents(file):
+        if len(found) == _RUN and line:
+            yield found
+            found = []
+        found.append(line)
+        if not line:
+            yield found
+            found = []
+    if found:
+        yield found
 
-    Pass after pass over the file, so that a document of any length is read as a stream.
+
+def repeated(file: Path, factor: float) -> Iterator[str]:
+    """The text of a file as often as ``factor`` says: whole passes over it, and one over runs of
+    sentences that are evenly chosen; where one is left out, a document ends.
+
+    Pass after pass, so that a document of any length is read as a stream.
     """
     if factor <= 1:
         yield from read_documents(file)
         return
-    count = sum(1 for line in read_documents(file) if not line)
+    count = sum(1 for _ in runs(file))
     wanted = round(count * factor)
     for turn in range(-(-wanted // count)):
-        number = 0
-        for line in read_documents(file):
+        open_document = False
+        for number, some in enumerate(runs(file)):
             if sampling.copies(number, count, wanted) > turn:
-                yield line
-            number += not line
+                yield from some
+                open_document = bool(some[-1])
+            elif open_document:
+                yield ""
+                open_document = False
 
 
 def write_pieces(args: argparse.Namespace) -> None:
@@ -152,7 +175,7 @@ def write_pieces(args: argparse.Namespace) -> None:
                     long, total, unknown = long + cuts, total + pieces_, unknown + strange
                     progress.add(len(part))
         progress.done()
-        say(f"{split}: {total:,} pieces, {unknown:,} of them unknown")
+        say_unknown(split, unknown, total)
         say(f"{split}: {long:,} sentences of more than {limit} pieces were cut")
 
 

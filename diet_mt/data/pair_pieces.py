@@ -13,6 +13,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +22,8 @@ from .corpus import make_folder, raw_lines, run, writing
 from .labelled import splits_of
 from .pool import flat, in_order
 from .progress import say, ticking
-from .tokenizer import load
+from .tokenizer import UNKNOWN, load
+from .vocabulary import say_unknown
 
 # Marks that a sentence of the input has: the first has two, and so has the second.
 MARKS = 2
@@ -86,24 +88,37 @@ def split_folder(raw: Path, out: Path, tokenizer: Path, max_length: int, workers
             continue
         lines = zip(*(map(_plain, raw_lines(path)) for path in inputs), strict=True)
         chunks = in_order(function, lines, workers)
-        cut = _write([out / path.name for path in inputs], ticking(flat(chunks), split))
-        say(f"{split}: {cut:,} examples were longer than {max_length} subwords and cut")
+        found = _write([out / path.name for path in inputs], ticking(flat(chunks), split))
+        say(f"{split}: {found.cut:,} examples were longer than {max_length} subwords and cut")
+        say_unknown(split, found.unknown, found.subwords)
 
 
 def _plain(line: bytes) -> str:
     return line.decode("utf-8").removesuffix("\n")
 
 
-def _write(paths: list[Path], found: Iterator[tuple[bool, tuple[str, ...]]]) -> int:
-    """Writes the sentences of the examples side by side; returns how many were cut."""
-    cut = 0
+@dataclass
+class _Written:
+    """What was written: examples that were cut; subwords, and those that the vocabulary lacks."""
+
+    cut: int = 0
+    subwords: int = 0
+    unknown: int = 0
+
+
+def _write(paths: list[Path], found: Iterator[tuple[bool, tuple[str, ...]]]) -> _Written:
+    """Writes the sentences of the examples side by side."""
+    written = _Written()
     with ExitStack() as stack:
         files = [stack.enter_context(writing(path)) for path in paths]
         for was_cut, texts in found:
-            cut += was_cut
+            written.cut += was_cut
             for file, text in zip(files, texts, strict=True):
+                words = text.split(" ")
+                written.subwords += len(words)
+                written.unknown += words.count(UNKNOWN)
                 file.write(text + "\n")
-    return cut
+    return written
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -34,11 +34,11 @@ def published_rows(table: str) -> list[PublishedRow]:
 
 
 def published_row(table: str, system: str, segments: str) -> PublishedRow | None:
-    """The paper's row of a system with segments of a kind; None where it has none."""
-    same = (
-        row for row in published_rows(table) if (row.system, row.segments) == (system, segments)
-    )
-    return next(same, None)
+    """The paper's row of a system, with segments of this kind if there is one, else the first that
+    it has with others; None where it has none.
+    """
+    rows = [row for row in published_rows(table) if row.system == system]
+    return next((row for row in rows if row.segments == segments), rows[0] if rows else None)
 
 
 def source_of_tasks() -> str:

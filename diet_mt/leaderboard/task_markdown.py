@@ -11,6 +11,7 @@ from .published_tasks import AVERAGE, GLUE, XTREME, PublishedRow, published_row,
 from .task_scores import (
     GLUE_COLUMNS,
     MORE_GLUE_COLUMNS,
+    MORE_XTREME_COLUMNS,
     XTREME_COLUMNS,
     Column,
     Entrant,
@@ -20,14 +21,14 @@ from .task_scores import (
     score,
 )
 
-_HEADINGS = {GLUE: "GLUE, dev sets", XTREME: "Cross-lingual transfer, test sets"}
+_HEADINGS = {GLUE: "GLUE, dev sets", XTREME: "Question answering and cross-lingual transfer"}
 _LEGEND = {
     GLUE: "CoLA: Matthews' correlation; STS-B: Spearman's correlation; others: accuracy. Each run "
     "counts with its best checkpoint on the dev set (MNLI: on the matched one), each setting with "
     "the median of its seeds, each system with its best setting.",
     XTREME: "XNLI: accuracy; others: F1 and exact match (EM). Trained in English; checkpoints and "
-    "settings were chosen on English dev sets; then the mean over the languages, and of it the "
-    "median over the seeds.",
+    "settings were chosen on English dev sets (SQuAD: on the one shown); then the mean over the "
+    "languages, and of it the median over the seeds.",
 }
 
 
@@ -36,7 +37,7 @@ def task_markdown(results: Sequence[TaskResult]) -> str:
     found = entrants(results)
     parts = [
         *_table(GLUE, GLUE_COLUMNS, MORE_GLUE_COLUMNS, found, results),
-        *_table(XTREME, XTREME_COLUMNS, (), found, results),
+        *_table(XTREME, XTREME_COLUMNS, MORE_XTREME_COLUMNS, found, results),
     ]
     if not parts:
         return ""
@@ -78,7 +79,7 @@ def _table(
             values.append(f"{fmean(complete):.1f}" if len(complete) == len(columns) else "")
         out.append(table_line([plain(_name(entrant)), entrant.segments, *values]))
         published = published_row(name, entrant.name, entrant.segments)
-        if published:
+        if published and any(title in published.scores for title in titles):
             out.append(_published_line(published, titles))
     out += ["", _LEGEND[name] + " In brackets: seeds.", ""]
     for entrant in ours:
@@ -121,6 +122,8 @@ def _by_language(
     """For each column a table with the median of each language, of the setting that was chosen."""
     out: list[str] = []
     for column in used:
+        if not column.all_languages:
+            continue
         found = [(entrant, each) for entrant in ours if (each := cells[entrant, column])]
         languages = found[0][1].languages
         out += ["", f"{column.title} by language:", ""]

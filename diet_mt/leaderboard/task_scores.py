@@ -68,6 +68,11 @@ XTREME_COLUMNS = (
         for more, metric in (("", "f1"), (" EM", "exact_match"))
     ),
 )
+# Behind it, what checkpoints and settings were chosen by.
+MORE_XTREME_COLUMNS = tuple(
+    Column(f"SQuAD{more}", *_SQUAD, _SQUAD, metric)
+    for more, metric in (("", "f1"), (" EM", "exact_match"))
+)
 
 
 @dataclass(frozen=True)

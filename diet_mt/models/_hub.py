@@ -11,7 +11,7 @@ from fairseq import hub_utils, utils
 from fairseq.models.roberta.hub_interface import RobertaHubInterface
 from torch import Tensor
 
-from ..data.dictionary import MASK
+from ..data.dictionary import MASK, MULTIPLE
 from ..data.tokenizer import SENTENCEPIECE, WORDPIECE
 from ..encoders.wordpiece import WordPieceBPE, WordPieceConfig
 from ..errors import UserError
@@ -95,9 +95,12 @@ class DietRobertaHub(RobertaHubInterface):
         """``tokens`` (S,) or (1, S) with M masked ones -> the ``topk`` likeliest tokens of each and
         their probabilities, both (M, topk).
 
-        Raises UserError where nothing is masked; and as :meth:`extract_features`.
+        Raises UserError where nothing is masked, or the dictionary has less than ``topk`` entries;
+        and as :meth:`extract_features`.
         """
         masked = tokens.view(1, -1).eq(self.task.source_dictionary.index(MASK))
+        if not 1 <= topk <= len(self.task.source_dictionary):
+            raise UserError(f"topk {topk}: from 1 to {len(self.task.source_dictionary)}, the words")
         if not bool(masked.any()):
             raise UserError(f"nothing is masked; write {MASK} for the word to fill in")
         with utils.model_eval(self.model), torch.no_grad():
@@ -114,8 +117,10 @@ class DietRobertaHub(RobertaHubInterface):
         A piece that continues a word is glued to what stands before the mask. Raises UserError
         unless there is exactly one mask.
         """
-        if masked_input.count(MASK) != 1:
-            raise UserError(f"{masked_input!r}: write exactly one {MASK}")
+        if masked_input.count(MASK) != 1 or MASK in (second or ""):
+            raise UserError(
+                f"{masked_input!r}: write exactly one {MASK}, and none in the second sentence"
+            )
         before, after = masked_input.split(MASK)
         follows = [] if second is None else [self.bpe.encode(second)]
         masked = f"{self.bpe.encode(before)} {MASK} {self.bpe.encode(after)}"
@@ -140,11 +145,19 @@ class DietRobertaHub(RobertaHubInterface):
         self, tokens: Tensor, segment_ids: Optional[Tensor], features: bool, hiddens: bool
     ) -> Tuple[Tensor, Any]:
         """The model's output for ``tokens`` (B, S) or (S,)."""
+        for name, value in (("tokens", tokens), ("segment_ids", segment_ids)):
+            if not isinstance(value, Tensor) and (name == "tokens" or value is not None):
+                raise UserError(
+                    f"{name} must be a tensor, not {type(value).__name__}; encode and encode_pair "
+                    "make one of text"
+                )
         tokens = tokens.unsqueeze(0) if tokens.dim() == 1 else tokens
         longest = self.model.max_positions()
         if tokens.size(-1) > longest:
             raise ValueError(f"{tokens.size(-1)} tokens are more than the model takes, {longest}")
         if segment_ids is not None:
+            if segment_ids.numel() != tokens.numel():
+                raise UserError(f"{segment_ids.numel()} segment_ids for {tokens.numel()} tokens")
             segment_ids = segment_ids.view_as(tokens).to(self.device)
         elif self.model.has_segments and self._several_sentences(tokens):
             raise UserError(
@@ -205,10 +218,13 @@ def find_pieces(folders: List[str], dictionary: Any) -> WordPieceBPE:
             "was prepared with (it holds dict.txt, too), or bpe="
         )
     found = WordPieceBPE(WordPieceConfig(wordpiece_folder=held[0]))
-    missing = [piece for piece in found.tokenizer.symbols() if piece not in dictionary]
-    if missing:
+    symbols = found.tokenizer.symbols()
+    known = dictionary.symbols[dictionary.nspecial :]
+    # Behind the pieces there are only the mark of a masked word and entries that fill up.
+    if known[: len(symbols)] != symbols or len(known) > len(symbols) + MULTIPLE:
         raise UserError(
-            f"{held[0]}: the tokenizer's piece {missing[0]!r} is not in the model's dictionary; "
-            "give the tokenizer that the data was prepared with"
+            f"{held[0]}: the tokenizer has {len(symbols)} pieces that are not, in this order, the "
+            f"{len(known)} entries of the model's dictionary; give the tokenizer that the data was "
+            "prepared with"
         )
     return found

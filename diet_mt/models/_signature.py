@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Dict, Optional
+import zlib
+from typing import Any, Dict, Optional
 
 import torch
 from torch import Tensor
@@ -41,6 +42,22 @@ def check_signature(found: Optional[Tensor], expected: str) -> None:
             f"the checkpoint was trained with positions '{text}', this model has '{expected}'; "
             "use the same --position-*, --linformer-k and --attention-scale options, or another "
             "checkpoint"
+        )
+
+
+def dictionary_checksum(dictionary: Any) -> str:
+    """CRC-32 of the entries of a fairseq dictionary in their order, in hexadecimal."""
+    return f"{zlib.crc32(chr(10).join(dictionary.symbols).encode()):08x}"
+
+
+def check_dictionary(found: Optional[Tensor], expected: str) -> None:
+    """Raises :class:`UserError` where a checkpoint was trained with other words than ``expected``,
+    a checksum, even if as many. Checkpoints without one are taken as they are.
+    """
+    if found is not None and signature_text(found) != expected:
+        raise UserError(
+            "the checkpoint was trained with another dictionary, so its embeddings are of other "
+            "words; prepare the data with the vocabulary of the pretraining"
         )
 
 

@@ -62,11 +62,19 @@ class SpanHeadModel(RobertaModel):
 
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
         """A checkpoint without this head, a pretrained one, gets the model's own, fresh one; if it
-        has any part of one, it must have it all.
+        has any part of one, it must have it all. A model without drops that of a checkpoint, as
+        fairseq drops heads of other tasks.
         """
         super().upgrade_state_dict_named(state_dict, name)
         prefix = f"{name}.span_head." if name else "span_head."
-        if self.span_head is None or any(key.startswith(prefix) for key in state_dict):
+        theirs = [key for key in state_dict if key.startswith(prefix)]
+        if self.span_head is None:
+            if theirs:
+                logger.warning("the checkpoint's span head is left out: this task has none")
+            for key in theirs:
+                del state_dict[key]
+            return
+        if theirs:
             return
         logger.info("the checkpoint has no span head: it starts fresh")
         for key, value in self.span_head.state_dict().items():

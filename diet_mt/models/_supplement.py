@@ -9,11 +9,14 @@ import torch
 from torch import Tensor
 
 from ..errors import UserError
+from ._signature import signature_tensor, signature_text
 
 logger = logging.getLogger(__name__)
 
 # Where segments stand in a state dict, and the option that puts them there.
 _PLACES = {".segment_input.": "input", ".segment_positions.": "per-head"}
+# The entry of a state dict that says so, too: tables that are lost are not tables that never were.
+SEGMENT_SIGNATURE = "segment_signature"
 
 
 def segments_in(state: Dict[str, Tensor]) -> str:
@@ -32,7 +35,10 @@ def add_missing_segments(found: Dict[str, Tensor], own: Dict[str, Tensor]) -> No
     learns about segments while it is fine-tuned. Raises :class:`UserError` where both have
     segments, of different kinds, or only the checkpoint has.
     """
-    theirs, ours = segments_in(found), segments_in(own)
+    (entry,) = (key for key in own if key.endswith(SEGMENT_SIGNATURE))
+    ours = signature_text(own[entry])
+    theirs = signature_text(found[entry]) if entry in found else segments_in(found)
+    found[entry] = signature_tensor(ours)
     if theirs == ours:
         return
     if theirs != "none":

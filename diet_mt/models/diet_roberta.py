@@ -1,11 +1,13 @@
 """``diet_roberta``: fairseq's RoBERTa with positions and segments where the options put them."""
 
+import logging
 from typing import Any, Dict, Optional, Tuple
 
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model
 from fairseq.models.roberta.model import RobertaEncoder, RobertaLMHead
 from fairseq.modules.transformer_sentence_encoder import init_bert_params
+from fairseq.tasks.sentence_prediction import SentencePredictionTask
 from torch import Tensor, nn
 
 from ..layers.embedding import PaddedEmbedding
@@ -14,9 +16,17 @@ from ..layers.sentence_encoder import DietSentenceEncoder
 from ._architectures import register_roberta_architectures
 from ._hub import DietRobertaHub, load_hub
 from ._roberta_options import DietRobertaConfig, plain_options, sentence_config
-from ._signature import check_signature, check_table_shapes, signature_tensor
+from ._signature import (
+    check_dictionary,
+    check_signature,
+    check_table_shapes,
+    dictionary_checksum,
+    signature_tensor,
+)
 from ._span_head import SpanHeadModel
-from ._supplement import add_missing_segments
+from ._supplement import SEGMENT_SIGNATURE, add_missing_segments
+
+logger = logging.getLogger(__name__)
 
 # Standard deviation of BERT's initial embeddings.
 INIT_STD = 0.02
@@ -107,13 +117,16 @@ class DietRobertaModel(SpanHeadModel):
     """fairseq's RoBERTa with one position encoding in all its layers, and segments.
 
     As in the translation model, the checkpoint carries a signature of the encoding, and weights of
-    another one are refused.
+    another one are refused; and so are those of another dictionary.
     """
 
     def __init__(self, args: Any, encoder: DietRobertaEncoder) -> None:
         super().__init__(args, encoder)
         self.signature = args.config.signature()
         self.register_buffer("position_signature", signature_tensor(self.signature))
+        self.dictionary = dictionary_checksum(encoder.dictionary)
+        self.register_buffer("dictionary_signature", signature_tensor(self.dictionary))
+        self.register_buffer(SEGMENT_SIGNATURE, signature_tensor(args.config.segment_encoding))
 
     @classmethod
     def hub_models(cls) -> Dict[str, str]:
@@ -163,15 +176,25 @@ class DietRobertaModel(SpanHeadModel):
         options = plain_options(cfg)
         # Here once: on its way, fairseq's encoder changes the options for the longest input.
         options.config = sentence_config(options)
-        return cls(options, DietRobertaEncoder(options, task.source_dictionary))
+        model = cls(options, DietRobertaEncoder(options, task.source_dictionary))
+        if model.has_segments and type(task) is SentencePredictionTask:
+            logger.warning(
+                "the task sentence_prediction does not say segments, so all tokens are of the "
+                "first; for pairs, give --task diet_sentence_prediction"
+            )
+        return model
 
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
-        """Refuses weights of another encoding, of other segments or of other table sizes
-        (UserError), and gives a checkpoint without segments those of this model, at zero.
+        """Refuses weights of another encoding, of another dictionary, of other segments or of other
+        table sizes (UserError), and gives a checkpoint without segments those of this model, at
+        zero.
         """
         super().upgrade_state_dict_named(state_dict, name)
         prefix = f"{name}." if name else ""
         check_signature(state_dict.get(f"{prefix}position_signature"), self.signature)
+        words = f"{prefix}dictionary_signature"
+        check_dictionary(state_dict.get(words), self.dictionary)
+        state_dict.setdefault(words, self.dictionary_signature)
         own = {f"{prefix}{key}": value for key, value in self.state_dict().items()}
         add_missing_segments(state_dict, own)
         check_table_shapes(state_dict, own)

@@ -41,7 +41,9 @@ class DietSentencePredictionTask(SentencePredictionTask):
     """
 
     def load_dataset(self, split: str, combine: bool = False, **kwargs: Any) -> Any:
-        """Raises UserError where sentences are cropped at random, which loses their border."""
+        """Raises UserError where sentences are cropped at random, which loses their border, or are
+        longer than the model reads, which fairseq would leave out of the training.
+        """
         listed = [part for part in self.cfg.shorten_data_split_list.split(",") if part]
         if str(self.cfg.shorten_method) == "random_crop" and (not listed or split in listed):
             raise UserError(
@@ -53,6 +55,13 @@ class DietSentencePredictionTask(SentencePredictionTask):
         while not isinstance(nested, NestedDictionaryDataset):
             nested = nested.dataset
         tokens = nested.defn["net_input.src_tokens"].dataset
+        longest, limit = int(np.max(tokens.sizes, initial=0)), int(self.cfg.max_positions)
+        if longest > limit:
+            raise UserError(
+                f"{self.cfg.data}, {split}: examples of up to {longest} tokens, but "
+                f"--max-positions {limit}; prepare shorter ones (MAX_LENGTH), or give "
+                "--shorten-method truncate"
+            )
         first = data_utils.load_indexed_dataset(
             os.path.join(self.cfg.data, "input0", split), self.source_dictionary, combine=combine
         )

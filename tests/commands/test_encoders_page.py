@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 
+from diet_mt.data.qa.prepare import prepare
+from diet_mt.data.qa.windows import WindowSizes
+
+from ..data.qa.made_up import coloured
 from .encoders import Encoders
 from .runner import PLUGIN, ROOT, run_python
 from .test_documents import commands
 
 PAGE = "docs/encoders.md"
 # Two updates each; masked_lm's corpus is made of sentences here, not of documents.
+SIZES = WindowSizes(max_tokens=48, stride=16, max_question=20)
 BRIEFLY = ("--max-update", 2, "--warmup-updates", 1)
 
 
@@ -23,8 +29,12 @@ def test_the_page(encoders: Encoders, tmp_path: Path) -> None:
     ):
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
         os.symlink(target, tmp_path / place)
+    for split in ("train", "valid"):
+        file = coloured(tmp_path / f"{split}.json", 40, seed=len(split))
+        prepare(file, encoders.vocabulary, tmp_path / "data" / "SQuAD" / split, SIZES)
+    shutil.copy(encoders.vocabulary / "dict.txt", tmp_path / "data" / "SQuAD")
     found = commands(PAGE)
-    assert [name for name, _ in found] == ["train", "train"]
+    assert [name for name, _ in found] == ["train", "train", "train"]
     for name, words in found:
         encoders.run(name, *words, *BRIEFLY, cwd=tmp_path).ok()
     text = (ROOT / PAGE).read_text(encoding="utf-8")

@@ -25,9 +25,10 @@ from .runner import ROOT, Done
 from .scripts import run
 from .workshop import BATCHES, USER_DIR
 
+FINETUNE = ROOT / "scripts" / "finetune.sh"
 FINETUNE_QA = ROOT / "scripts" / "finetune-qa.sh"
 SIZES = WindowSizes(max_tokens=48, stride=16, max_question=20)
-COUNTS = {"train": 160, "valid": 30, "test_xquad_en": 9, "test_mlqa_de": 7}
+COUNTS = {"train": 160, "valid": 30, "test_xquad_en": 9, "test_mlqa_de": 7, "test_tydiqa_fi": 5}
 RECIPE = (
     "--task", "extractive_qa", "--criterion", "extractive_qa", "--arch", "roberta_diet_rel_tiny",
     "--segment-encoding", "per-head", "--max-positions", LONGEST, "--optimizer", "adam",
@@ -267,13 +268,19 @@ def test_a_small_grid_goes_all_the_way_and_continues(
     }
     first = run(FINETUNE_QA, "diet-rel", pretrained, cwd=tmp_path, **given)
     tasks = tmp_path / "results" / "tasks"
-    assert {path.stem for path in tasks.glob("*.jsonl")} == {"SQuAD", "XQuAD", "MLQA"}
+    assert {path.stem for path in tasks.glob("*.jsonl")} == {
+        "SQuAD",
+        "XQuAD",
+        "MLQA",
+        "TyDiQA-GoldP",
+    }
     (row,) = read_task_results(tasks / "XQuAD.jsonl")
     assert (row.seed, row.lr, row.epochs, row.segments) == (1, 0.01, 2, "input")
     assert row.commands[0].startswith("fairseq-train ")
     assert (tasks / row.predictions).exists()
     assert "| diet-rel (tiny) | input |" in first
     assert "68.1 | 52.8" in first  # the paper's, of XQuAD
+    assert "| TyDiQA | TyDiQA EM | SQuAD | SQuAD EM |" in first
     before = {str(path): path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("*.*")}
     assert any(name.endswith("checkpoint_best.pt") for name in before)
     second = run(FINETUNE_QA, "diet-rel", pretrained, cwd=tmp_path, **given)
@@ -286,3 +293,11 @@ def test_a_small_grid_goes_all_the_way_and_continues(
 def test_data_that_are_not_there(tmp_path: Path) -> None:
     said = run(FINETUNE_QA, "diet-rel", "x.pt", cwd=tmp_path, status=2, DATA="gone")
     assert said == "error: gone: not there; run data-prep/prepare-qa.sh\n"
+
+
+def test_any_folder_of_questions_is_trained_on(
+    questions: Path, pretrained: Path, tmp_path: Path
+) -> None:
+    given = {"DRY_RUN": "1"}
+    said = run(FINETUNE, questions, pretrained, 1, "save", cwd=tmp_path, **given)
+    assert "--task extractive_qa" in said

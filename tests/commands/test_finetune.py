@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from diet_mt.cli.predict import main
+from diet_mt.cli.classify import Predictions
+from diet_mt.cli.predict import for_server, main
 from diet_mt.cli.pretrained import model_options, read_pretrained
+from diet_mt.data.glue import task_named
 from diet_mt.errors import UserError
 from diet_mt.records import sha256
 from diet_mt.task_records import read_task_results
@@ -89,6 +92,11 @@ def test_scores_are_regressed(
     done = place.fine_tune("STS-B", tmp_path, "--max-epoch", 2).ok()
     last = validations(done)[-1]
     checkpoint, data = str(tmp_path / "checkpoint_last.pt"), str(place.task("STS-B"))
+    assert main([data, checkpoint, "--split", "test", "--predictions", str(tmp_path)]) == 0
+    capsys.readouterr()
+    rows = (tmp_path / "STS-B.tsv").read_text(encoding="utf-8").split("\n")[1:-1]
+    scores = np.array([float(row.split("\t")[1]) for row in rows])
+    assert ((scores >= 0) & (scores <= 5)).all()
     assert main([data, checkpoint, "--batch-size", "3"]) == 0
     expected = "\t".join(
         f"{name} {float(last[f'valid_{name}']):.4f}" for name in ("spearman", "pearson")
@@ -98,6 +106,12 @@ def test_scores_are_regressed(
     for one, two in zip(found[1:], expected.split("\t"), strict=True):
         assert one.split(" ")[0] == two.split(" ")[0]
         assert float(one.split(" ")[1]) == pytest.approx(float(two.split(" ")[1]), abs=0.05)
+
+
+def test_scores_for_the_server_are_within_the_bounds_of_the_labels() -> None:
+    found = Predictions(np.array([-0.5, 2.5, 5.5]), None)
+    assert for_server(task_named("STS-B"), found).predicted.tolist() == [0.0, 2.5, 5.0]
+    assert for_server(task_named("RTE"), found) is found
 
 
 @pytest.mark.parametrize(
@@ -190,7 +204,7 @@ def test_a_small_grid_goes_all_the_way_and_continues(place: EncoderPlace, tmp_pa
     assert all("--adam-betas '(0.8, 0.9)'" in row.commands[0] for row in rows)
     assert (tmp_path / "runs" / "predictions" / "RTE.tsv").exists()
     assert "| diet-rel (tiny) | input |" in first
-    assert "| paper: DIET-REL" not in first  # the paper's table has no RTE
+    assert "paper:" not in first  # the paper's table has no RTE
     before = times(tmp_path / "runs")
     second = run(FINETUNE_GLUE, *arguments, cwd=tmp_path, **{**given, "TEST": "0"})
     assert "| diet-rel (tiny) | input |" in second
@@ -217,7 +231,10 @@ case $* in
   *cli.finetuning*) printf -- '--arch\\nroberta_x_tiny\\n' ;;
   *cli.predict*) echo "$*" >>predicted
     case $* in *.2/*) score=100.0 ;; *) score=70.25 ;; esac
-    printf 'RTE\\tvalid\\t37 examples\\taccuracy %s\\tf1 80\\n' "$score" ;;
+    words=${*#*--split } words=${words% --pretrained*}
+    for split in $words; do
+      printf 'RTE\\t%s\\t37 examples\\taccuracy %s\\tf1 80\\n' "$split" "$score"
+    done ;;
   *cli.task_table*) echo "the table of ${*: -1}" ;;
 esac
 """
@@ -256,6 +273,27 @@ def test_a_grid_keeps_its_best_run_and_runs_nothing_twice(
     more = run(FINETUNE_GLUE, "RTE", "diet_rel", "x.pt", *OPTION, cwd=tmp_path, **given)
     assert "3 runs" in more
     assert len((tmp_path / "trained").read_text(encoding="utf-8").split("\n")) == 4
+
+
+def test_splits_that_came_later_are_evaluated(tmp_path: Path, stand_ins: dict[str, Any]) -> None:
+    given = {**stand_ins, "KEEP": "1"}
+    run(FINETUNE_GLUE, "RTE", "diet_rel", "x.pt", cwd=tmp_path, **given)
+    (tmp_path / "predicted").unlink()
+    (tmp_path / "RTE" / "label").mkdir()
+    (tmp_path / "RTE" / "label" / "valid1.idx").touch()
+    said = run(FINETUNE_GLUE, "RTE", "diet_rel", "x.pt", cwd=tmp_path, **given)
+    assert said.count("RTE\tvalid1\t37 examples") == 2
+    predicted = (tmp_path / "predicted").read_text(encoding="utf-8").split("\n")[:-1]
+    assert len(predicted) == 2
+    assert all("--split valid1 --pretrained" in line for line in predicted)
+    before = times(tmp_path)
+    run(FINETUNE_GLUE, "RTE", "diet_rel", "x.pt", cwd=tmp_path, **given)
+    assert times(tmp_path) == before
+    for scores in (tmp_path / "runs").rglob("scores"):
+        scores.unlink()
+    (tmp_path / "runs" / "lr3e-3.epochs1.1" / "checkpoint_best.pt").unlink()
+    said = run(FINETUNE_GLUE, "RTE", "diet_rel", "x.pt", cwd=tmp_path, status=2, **given)
+    assert "1: its checkpoint was removed (KEEP=0), so valid valid1 cannot be scored" in said
 
 
 def test_a_run_of_another_command_is_left_alone(tmp_path: Path, stand_ins: dict[str, Any]) -> None:

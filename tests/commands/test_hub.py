@@ -18,6 +18,7 @@ from diet_mt.errors import UserError
 from diet_mt.models._hub import DietRobertaHub
 from diet_mt.models.diet_roberta import DietRobertaModel
 
+from ..data.tokenizers_made import write_tokenizer
 from .encoders import HEAD, LONGEST, Encoders
 
 ONE, OTHER = "The old woman reads the long letter.", "Our neighbour buys bread."
@@ -253,5 +254,24 @@ def test_a_tokenizer_of_another_dictionary(encoders: Encoders, tmp_path: Path) -
     lines = [f"{smaller[number]} 1\n" for number in range(smaller.nspecial, len(smaller))]
     lines[40] = "other 1\n"
     (tmp_path / "dict.txt").write_text("".join(lines), encoding="utf-8")
-    with pytest.raises(UserError, match="is not in the model's dictionary"):
+    # Of the model's own data folder, but with another tokenizer, and the other way round.
+    small = write_tokenizer(tmp_path / "small", tokenizers.WORDPIECE)
+    with pytest.raises(UserError, match="pieces that are not, in this order, the"):
+        pretrained(encoders, tokenizer=str(small))
+    with pytest.raises(UserError, match="trained with another dictionary"):
         pretrained(encoders, data_name_or_path=str(tmp_path))
+
+
+def test_arguments_that_cannot_be(encoders: Encoders) -> None:
+    hub = pretrained(encoders)
+    tokens = hub.encode(ONE)
+    with pytest.raises(UserError, match="tokens must be a tensor, not str; encode"):
+        hub.extract_features(ONE)
+    with pytest.raises(UserError, match="segment_ids must be a tensor, not list"):
+        hub.extract_features(tokens, segment_ids=[0] * len(tokens))
+    with pytest.raises(UserError, match=f"{len(tokens) - 1} segment_ids for {len(tokens)} tokens"):
+        hub.extract_features(tokens, segment_ids=torch.zeros(len(tokens) - 1))
+    with pytest.raises(UserError, match="topk 100000: from 1 to"):
+        hub.fill_mask("The <mask> reads.", topk=100000)
+    with pytest.raises(UserError, match="and none in the second"):
+        hub.fill_mask("The <mask> reads.", second="The <mask> reads.")

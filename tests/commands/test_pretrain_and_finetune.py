@@ -12,7 +12,7 @@ from .encoders import HEAD, PAIRS, RESET, Encoders
 from .test_bad_input import assert_one_line
 from .test_resume import assert_same_ending, same, state
 from .transcript import losses, measured_loss, valid_losses
-from .workshop import BATCHES, USER_DIR
+from .workshop import BATCHES, ONE_CHECKPOINT, USER_DIR
 
 SEGMENTS = "encoder.sentence_encoder.segment_positions."
 
@@ -38,7 +38,7 @@ def test_fine_tuning_adds_segments_to_a_pretrained_checkpoint(encoders: Encoders
     before = state(encoders.pretrained("diet-rel"))
     folder = encoders.finetuned("diet-rel")
     after = state(folder)
-    assert not [name for name in before["model"] if "segment" in name]
+    assert not [name for name in before["model"] if name.startswith(SEGMENTS)]
     log = (folder / "log").read_text(encoding="utf-8")
     assert "the checkpoint has no segments: --segment-encoding per-head starts at zero" in log
     tables = {name: x for name, x in after["model"].items() if name.startswith(SEGMENTS)}
@@ -47,6 +47,20 @@ def test_fine_tuning_adds_segments_to_a_pretrained_checkpoint(encoders: Encoders
         assert table.any()
         assert table.abs().max() < 0.2, "30 updates from zero"
     found = losses(log)
+    assert float(found[30]) < float(found[1])
+
+
+@pytest.mark.parametrize("encoding", ["linformer", "diet-abs-lin"])
+def test_encoders_for_long_inputs_are_fine_tuned(
+    encoders: Encoders, tmp_path: Path, encoding: str
+) -> None:
+    """With segments at the input, which start at zero, too."""
+    start = ("--restore-file", encoders.pretrained(encoding) / "checkpoint_last.pt", *RESET)
+    options = ("--segment-encoding", "input", "--max-update", 30, *ONE_CHECKPOINT)
+    done = encoders.finetune(encoding, tmp_path, *start, *options).ok()
+    assert "--segment-encoding input starts at zero" in done.stdout + done.stderr
+    assert state(tmp_path)["model"]["encoder.sentence_encoder.segment_input.weight"].any()
+    found = losses(done.stdout)
     assert float(found[30]) < float(found[1])
 
 

@@ -48,6 +48,31 @@ def test_where_it_runs_is_not_part_of_what_it_is(place: Path) -> None:
     assert "save was begun with another command" in refused
 
 
+def test_where_nothing_was_trained_another_command_may_begin(place: Path) -> None:
+    """Options that fairseq-train refuses do not lock the folder."""
+    given = (TRAIN, BIN, "none_tiny", 1, "save")
+    (place / "fairseq-train").write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    run(*given, "--lr", "abc", cwd=place, folder=place, status=1)
+    begun = "#!/bin/sh\ntouch save/checkpoint_last.pt\nexit 1\n"
+    (place / "fairseq-train").write_text(begun, encoding="utf-8")
+    run(*given, "--lr", "0.1", cwd=place, folder=place, status=1)
+    assert "--lr 0.1" in (place / "save" / "command").read_text(encoding="utf-8")
+    refused = run(*given, "--lr", "0.2", cwd=place, folder=place, status=2)
+    assert "save was begun with another command" in refused
+
+
+def test_a_training_whose_time_is_up_is_not_finished(place: Path) -> None:
+    text = "Stopping training due to cumulative_training_time: 2.1 > stop_time_hours: 2 hour(s)"
+    (place / "fairseq-train").write_text(f"#!/bin/sh\necho '{text}'\n", encoding="utf-8")
+    given = (TRAIN, BIN, "none_tiny", 1, "save")
+    said = run(*given, cwd=place, folder=place, status=2, LAUNCH="--stop-time-hours 2")
+    assert "save: stopped by --stop-time-hours before its end" in said
+    assert not (place / "save" / "done").exists()
+    (place / "fairseq-train").write_text("#!/bin/sh\necho more\n", encoding="utf-8")
+    run(*given, cwd=place, folder=place, LAUNCH="--stop-time-hours 4")
+    assert (place / "save" / "done").exists()
+
+
 def test_only_the_first_machine_keeps_the_books(place: Path) -> None:
     run(TRAIN, BIN, "none_tiny", 1, "save", cwd=place, folder=place, NODE_RANK=1)
     assert [path.name for path in (place / "save").iterdir()] == ["train.1.log"]

@@ -97,6 +97,13 @@ def test_scores_over_uneven_batches(sizes: Sequence[int]) -> None:
         assert found[name] == pytest.approx(expected, abs=1e-3)
 
 
+@pytest.mark.parametrize("wrong", [torch.nan, torch.inf])
+def test_logits_that_are_no_numbers_do_not_score(wrong: float) -> None:
+    """The best of them would be class 0, which is right for three."""
+    found = validate(criterion("accuracy"), torch.full_like(LOGITS, wrong), GOLD, (7,))
+    assert found["accuracy"] == 0
+
+
 def test_the_loss_is_fairseqs() -> None:
     loss, count, _ = criterion()(Given().train(), next(iter(batches(LOGITS, GOLD, (7,)))))
     expected = nn.functional.cross_entropy(LOGITS, GOLD, reduction="sum")

@@ -68,6 +68,19 @@ def test_documents_are_repeated_evenly(tmp_path: Path) -> None:
     assert found == ["a", "b", "", "c", "", "d", "", "d", ""]
 
 
+def test_a_long_document_is_repeated_in_part(tmp_path: Path) -> None:
+    """One of 500 sentences is ten runs of 50: of three tenths more, three are chosen evenly."""
+    lines = [f"s{number}" for number in range(500)]
+    write(tmp_path / "s", train_en="\n".join(lines) + "\n")
+    found = list(repeated(tmp_path / "s" / "train.en", 1.3))
+    assert found[:501] == [*lines, ""]
+    more = found[501:]
+    assert more.count("") == 3, "the runs do not stand together, so each is a document"
+    assert len(more) == 3 + 150
+    assert [line for line in more if line] == [*lines[150:200], *lines[300:350], *lines[450:500]]
+    assert more[-1] == ""
+
+
 def test_the_sample_is_as_large_as_wanted(tmp_path: Path) -> None:
     """Nine to one sentences become three to one."""
     many = "".join(f"e{n}\n" + "\n" * (n % 4 == 0) for n in range(90))

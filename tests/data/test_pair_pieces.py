@@ -46,7 +46,9 @@ def test_the_command_splits_every_split_once(
     given = ["--tokenizer", str(vocabulary), "--max-length", "20"]
     command = [*given, str(tmp_path / "raw"), str(tmp_path / "out")]
     assert main(command) == 0
-    assert "train: 1 examples were longer than 20 subwords and cut" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "train: 1 examples were longer than 20 subwords and cut" in said
+    assert "of them unknown" in said
     for split in ("train", "test"):
         first, second = (
             (tmp_path / "out" / f"{split}.input{n}").read_text(encoding="utf-8").split("\n")

@@ -8,7 +8,7 @@ import pytest
 
 from diet_mt.cli.task_table import main
 from diet_mt.leaderboard.task_markdown import task_markdown
-from diet_mt.task_records import put_task_result
+from diet_mt.task_records import TaskResult, put_task_result
 
 from ..task_rows import accuracies, task_row
 
@@ -42,6 +42,29 @@ def test_the_papers_row_stands_beside_ours() -> None:
     assert text.count("fairseq-train data/CoLA --seed 1") == 1
     assert "paper: Chen et al. 2021, tables 2 and 3" in text
     assert "average" not in table[0]
+
+
+def test_tasks_that_the_paper_has_not_have_no_row_of_it() -> None:
+    assert "paper:" not in "".join(map(str, rows_of(task_markdown([*accuracies("RTE", [50.0])]))))
+
+
+def test_questions_have_a_dev_set() -> None:
+    """SQuAD's, where nothing else was tested; it has no languages to tell apart."""
+
+    def answers(f1: float, exact: float, **more: object) -> TaskResult:
+        metrics = {"f1": f1, "exact_match": exact}
+        return task_row(metrics=metrics, main_metric="f1", **more)
+
+    dev = answers(50, 40, task="SQuAD")
+    text = task_markdown([dev])
+    assert rows_of(text)[0] == ["system", "segments", "SQuAD", "SQuAD EM"]
+    assert rows_of(text)[2:] == [["diet-rel (tiny)", "per-head", "50.0 (1)", "40.0 (1)"]]
+    assert "by language" not in text
+    tested = answers(30, 20, task="TyDiQA-GoldP", split="test_tydiqa_fi", language="fi")
+    table = rows_of(task_markdown([dev, tested]))
+    assert table[0] == ["system", "segments", "TyDiQA", "TyDiQA EM", "SQuAD", "SQuAD EM"]
+    assert table[2][2:] == ["30.0 (1)", "20.0 (1)", "50.0 (1)", "40.0 (1)"]
+    assert table[3][:2] == ["paper: DIET-REL", "per-head"]
 
 
 def test_the_average_wants_every_column_of_the_paper() -> None:

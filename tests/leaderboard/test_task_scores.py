@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from diet_mt.cli.answer import SQUAD
+from diet_mt.data.glue import TASKS
+from diet_mt.data.qa.collections import NAMES
 from diet_mt.errors import UserError
 from diet_mt.leaderboard.published_tasks import AVERAGE, GLUE, XTREME, published_row, published_rows
 from diet_mt.leaderboard.task_scores import (
     GLUE_COLUMNS,
     MORE_GLUE_COLUMNS,
+    MORE_XTREME_COLUMNS,
     XTREME_COLUMNS,
     entrants,
     languages_of,
@@ -122,4 +126,14 @@ def test_the_papers_averages_are_those_of_its_columns() -> None:
     found = published_row(GLUE, "diet-abs", "per-head")
     assert found is not None
     assert found.scores["CoLA"] == 59.8
-    assert published_row(GLUE, "diet-abs", "input") is None
+    # Where it has no row with such segments, that with others, which it names.
+    other = published_row(GLUE, "diet-abs", "input")
+    assert other is not None
+    assert (other.name, other.segments) == (found.name, "per-head")
+    assert published_row(GLUE, "alibi", "input") is None
+
+
+def test_every_column_is_of_a_task_that_is_recorded() -> None:
+    recorded = {*TASKS, "XNLI", SQUAD, *NAMES.values()}
+    columns = (*GLUE_COLUMNS, *MORE_GLUE_COLUMNS, *XTREME_COLUMNS, *MORE_XTREME_COLUMNS)
+    assert {column.task for column in columns} == recorded

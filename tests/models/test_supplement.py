@@ -78,14 +78,43 @@ def test_a_classification_head_and_segments_can_both_be_new(segments: str) -> No
         assert torch.equal(tensor, head[name])
 
 
+@with_segments
+def test_segments_that_are_lost_are_not_segments_that_never_were(
+    encoding: str, sharing: str | None, segments: str
+) -> None:
+    model = build(encoding, sharing, segments)
+    names = [*segment_parameters(model)]
+    rest = {name: tensor for name, tensor in model.state_dict().items() if name not in names}
+    assert names[0] in refused(model, rest)
+
+
+@pytest.mark.parametrize("entry", ["segment_signature", "dictionary_signature"])
+def test_checkpoints_of_before_there_were_signatures_are_taken_as_they_are(entry: str) -> None:
+    model = build("diet-rel", None, "per-head")
+    state = model.state_dict()
+    expected = state.pop(entry)
+    model.load_state_dict(dict(state))
+    assert torch.equal(model.state_dict()[entry], expected)
+
+
+def test_another_dictionary_of_the_same_size_is_refused() -> None:
+    model = build("diet-rel")
+    state = model.state_dict()
+    state["dictionary_signature"] = state["dictionary_signature"].flip(0)
+    assert "trained with another dictionary, so its embeddings are of other words" in refused(
+        model, state
+    )
+
+
 @pytest.mark.parametrize("segments", ["none", "input", "per-head"])
 def test_whatever_else_is_missing_is_an_error(segments: str) -> None:
     """Every single entry of the checkpoint, those of segments included."""
     model = build("diet-rel", None, segments)
     state = model.state_dict()
-    # fairseq fills in its own number of the format, and without its only table of segments a
-    # checkpoint is one without segments.
-    excepted = {"encoder.sentence_encoder.version", "encoder.sentence_encoder.segment_input.weight"}
+    # fairseq fills in its own number of the format; the other two came later.
+    excepted = {
+        "encoder.sentence_encoder.version", "segment_signature", "dictionary_signature",
+    }  # fmt: skip
     for name in state.keys() - excepted:
         rest = {other: tensor for other, tensor in state.items() if other != name}
         line = refused(model, rest)

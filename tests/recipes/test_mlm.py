@@ -180,7 +180,9 @@ def test_several_languages_by_sentencepiece(text: Path, tmp_path: Path) -> None:
         ("VOCAB_SIZE", "many", "VOCAB_SIZE must be a positive number, got 'many'"),
         ("VOCAB_SIZE", "10", "wordpiece failed: WordPiece: 10 are too few"),
         ("VOCAB_SIZE", "9000", "different pieces and marks, not 9000"),
-        ("ALPHA", "2", "alpha 2: must be from 0"),
+        ("ALPHA", "2", "ALPHA must be from 0 to 1, got '2'"),
+        ("ALPHA", "half", "ALPHA must be from 0 to 1, got 'half'"),
+        ("SPM_COVERAGE", "7", "SPM_COVERAGE must be from 0 to 1, got '7'"),
         ("MAX_LENGTH", "2", "--max-length 2: must be at least 3"),
     ],
 )
@@ -190,6 +192,17 @@ def test_bad_settings_are_one_line(
     out = tmp_path / "out"
     assert what in only_error(run("mlm", **{**english(text, out), name: value}))
     assert not (out / "bin").exists()
+
+
+def test_a_vocabulary_can_be_mended_until_it_is_made(text: Path, tmp_path: Path) -> None:
+    """What came before it does not depend on its size and is kept."""
+    given = english(text, tmp_path / "out")
+    assert "give a smaller size" in only_error(run("mlm", **{**given, "VOCAB_SIZE": 9000}))
+    result = run("mlm", **given)
+    assert result.returncode == 0, result.stderr
+    assert "sentences: done before" in result.stderr
+    said = only_error(run("mlm", **{**given, "VOCAB_SIZE": 131}))
+    assert f"was made with 'VOCAB_SIZE={SIZE} CASED=', not 'VOCAB_SIZE=131 CASED='" in said
 
 
 def test_text_that_is_not_utf8(text: Path, tmp_path: Path) -> None:

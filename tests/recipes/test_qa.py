@@ -68,6 +68,12 @@ def test_the_qa_recipe(official: Path, tmp_path: Path) -> None:
     assert read_about(out / "test_mlqa_de").scoring == "mlqa"
     assert "was made with" in only_error(run("qa", **{**given, "STRIDE": 10}))
 
+    # Another folder of the same names is not taken for this one.
+    (tmp_path / "xquad").mkdir()
+    coloured(tmp_path / "xquad" / "xquad.en.json", 5, seed=9)
+    said = only_error(run("qa", XQUAD=tmp_path / "xquad", **given))
+    assert "test_xquad_en: was not made of what is in" in said
+
 
 def test_an_interrupted_split_is_made_again(official: Path, tmp_path: Path) -> None:
     given = settings(official, tmp_path / "out")

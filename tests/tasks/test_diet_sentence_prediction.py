@@ -160,3 +160,12 @@ def test_random_crops_are_refused_where_they_are_made(pairs: Path) -> None:
         loaded(pairs, shorten_method="random_crop", shorten_data_split_list="valid,train")
     dataset = loaded(pairs, shorten_method="random_crop", shorten_data_split_list="train1,valid")
     assert len(list(examples(dataset))) == len(FIRST)
+
+
+def test_what_the_model_cannot_read_is_not_left_out(pairs: Path) -> None:
+    longest = max(len(by_hand(number)[0]) for number in range(len(FIRST)))
+    assert len(list(examples(loaded(pairs, max_positions=longest)))) == len(FIRST)
+    with pytest.raises(
+        UserError, match=f"up to {longest} tokens, but --max-positions {longest - 1}"
+    ):
+        loaded(pairs, max_positions=longest - 1)

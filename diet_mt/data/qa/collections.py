@@ -31,8 +31,11 @@ class TestSet:
 _FILES = {
     "xquad": r"xquad\.([a-z]{2})\.json",
     "mlqa": r"test-context-([a-z]{2})-question-\1\.json",
-    "tydiqa": r"(?:tydiqa\.(?:goldp\.)?([a-z]{2})\.dev|([a-z]+)\.dev)\.json",
+    "tydiqa": r"(?:tydiqa\.(?:goldp\.)?([a-z]{2})\.dev|([a-z]+)\.dev|"
+    r"tydiqa-goldp-dev-([a-z]+))\.json",
 }
+# The names of the collections in results.
+NAMES = {"xquad": "XQuAD", "mlqa": "MLQA", "tydiqa": "TyDiQA-GoldP"}
 _SCORING = {"mlqa": "mlqa"}  # the others: squad
 # TyDi QA writes languages out.
 _CODES = {

@@ -55,6 +55,7 @@ class About:
     windows: int
     with_answer: int  # windows that hold the answer to their question
     lost: int = 0  # questions whose answer no window holds as a whole
+    unknown: int = 0  # tokens of the windows that the vocabulary lacks
     format: int = FORMAT
 
     @property

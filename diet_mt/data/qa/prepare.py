@@ -16,10 +16,10 @@ from pathlib import Path
 from ...errors import UserError
 from .. import tokenizer as tokenizers
 from ..corpus import make_folder, run
-from .features import About, make_features, write_features
+from ..vocabulary import read_numbers, say_unknown
+from .features import UNKNOWN, About, make_features, read_about, write_features
 from .normalise import LANGUAGES
 from .squad import raw_bytes, read_squad
-from .vocabulary import read_numbers
 from .windows import WindowSizes
 
 SCORINGS = ("squad", "mlqa")
@@ -65,10 +65,21 @@ def prepare(
         windows=len(features),
         with_answer=int((features.column("end") > 0).sum()),
         lost=lost,
+        unknown=int((features.tokens == UNKNOWN).sum()),
     )
+    say_unknown(file.name, about.unknown, len(features.tokens))
     make_folder(out)
     write_features(out, features, squad, about)
     return about
+
+
+def check_source(out: Path, file: Path) -> None:
+    """Raises UserError where the folder ``out`` was made of something else than is in ``file``."""
+    if read_about(out).sha256 != hashlib.sha256(raw_bytes(file)).hexdigest():
+        raise UserError(
+            f"{out}: was not made of what is in {file}; remove it to make it anew, or set OUT to "
+            "another folder"
+        )
 
 
 def add_sizes(parser: argparse.ArgumentParser) -> None:
@@ -91,10 +102,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--language", default="", help="of the questions: en, de, ...")
     parser.add_argument("--scoring", choices=SCORINGS, default="squad", help="default squad")
     parser.add_argument("--train", action="store_true", help="every question needs an answer")
+    parser.add_argument("--check", action="store_true", help="only look if OUT is of this file")
     add_sizes(parser)
     args = parser.parse_args(argv)
 
     def body() -> None:
+        if args.check:
+            check_source(args.out, args.file)
+            return
         sizes = WindowSizes(args.max_tokens, args.stride, args.max_question)
         about = prepare(
             args.file,

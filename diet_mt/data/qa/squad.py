@@ -82,7 +82,7 @@ def raw_bytes(path: Path) -> bytes:
 def read_json(path: Path) -> Any:
     """What is in a file of JSON, plain or gzipped. Raises UserError where it is none."""
     try:
-        return json.loads(raw_bytes(path).decode("utf-8"))
+        return json.loads(raw_bytes(path).decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not valid UTF-8 (byte {error.start}); convert it") from None
     except ValueError as error:
@@ -103,6 +103,7 @@ def _question(entry: Any, context: str, file: str, here: str) -> Question:
     name = entry.get("id") if isinstance(entry, dict) else None
     if not isinstance(name, str) or not name:
         raise UserError(f"{here}: a question without an 'id'; give every question one")
+    _text(entry, "id", here)
     where = f"{file}, question {name}"
     text = _text(entry, "question", where)
     impossible = entry.get("is_impossible", False)
@@ -139,4 +140,10 @@ def _text(holder: Any, key: str, where: str) -> str:
     value = holder.get(key) if isinstance(holder, dict) else None
     if not isinstance(value, str) or not value.strip():
         raise UserError(f"{where}: '{key}' is {value!r}, expected some text")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise UserError(
+            f"{where}: '{key}' has half of a character (a lone surrogate) at {error.start}; mend it"
+        ) from None
     return value

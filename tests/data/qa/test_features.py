@@ -16,9 +16,9 @@ from diet_mt.data.qa.features import (
     read_features,
 )
 from diet_mt.data.qa.squad import Question, read_squad
-from diet_mt.data.qa.vocabulary import read_numbers
 from diet_mt.data.qa.windows import WindowSizes
 from diet_mt.data.tokenizer import Tokenizer, load
+from diet_mt.data.vocabulary import read_numbers
 from diet_mt.errors import UserError
 
 from ..tokenizers_made import KINDS

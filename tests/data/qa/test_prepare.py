@@ -11,7 +11,7 @@ from diet_mt.data.qa.collections import test_sets as sets_of
 from diet_mt.data.qa.features import read_about
 from diet_mt.errors import UserError
 
-from .made_up import article, coloured, write_squad, write_vocabulary
+from .made_up import article, coloured, entry, write_squad, write_vocabulary
 
 
 def touch(folder: Path, *names: str) -> Path:
@@ -32,7 +32,9 @@ def test_test_sets_by_their_official_names(
         "dev-context-de-question-de.json",
     )
     tydi = touch(
-        tmp_path / "tydi", "swahili.dev.json.gz", "korean.train.json", "tydiqa.fi.dev.json"
+        tmp_path / "tydi",
+        *("swahili.dev.json.gz", "korean.train.json", "tydiqa.fi.dev.json"),
+        *("tydiqa-goldp-dev-russian.json", "tydiqa-goldp-train-english.json"),
     )
     given = ["--xquad", str(xquad), "--mlqa", str(mlqa), "--tydiqa", str(tydi)]
     assert collections.main(given) == 0
@@ -41,6 +43,7 @@ def test_test_sets_by_their_official_names(
         ["test_xquad_zh", "zh", "squad", str(xquad / "xquad.zh.json.gz")],
         ["test_mlqa_de", "de", "mlqa", str(mlqa / "test-context-de-question-de.json")],
         ["test_tydiqa_fi", "fi", "squad", str(tydi / "tydiqa.fi.dev.json")],
+        ["test_tydiqa_ru", "ru", "squad", str(tydi / "tydiqa-goldp-dev-russian.json")],
         ["test_tydiqa_sw", "sw", "squad", str(tydi / "swahili.dev.json.gz")],
     ]
     assert collections.main([]) == 0
@@ -74,7 +77,37 @@ def test_the_command(vocab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     about = read_about(out)
     assert (about.name, about.language, about.scoring) == ("q.json", "de", "mlqa")
     assert (about.sizes.max_tokens, about.sizes.stride, about.sizes.max_question) == (40, 10, 9)
-    assert f"q.json: 4 questions, {about.windows} windows" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"q.json: 4 questions, {about.windows} windows" in said
+    assert about.unknown == 0
+    assert "warning" not in said
+
+
+def test_a_vocabulary_of_another_language_is_noticed(
+    vocab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    context = "中国的首都是北京。"
+    file = write_squad(tmp_path / "zh.json", article(context, entry("1", "首都?", context, "北京")))
+    given = ["--vocab", str(vocab), "--out", str(tmp_path / "made"), "--max-tokens", "40"]
+    assert prepare.main([*given, "--stride", "10", "--max-question", "9", str(file)]) == 0
+    assert (
+        "of the pieces of zh.json are unknown; is the vocabulary one of" in capsys.readouterr().err
+    )
+    assert read_about(tmp_path / "made").unknown > 5
+
+
+def test_what_a_folder_was_made_of(
+    vocab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = coloured(tmp_path / "q.json", 2, seed=5), tmp_path / "made"
+    given = ["--vocab", str(vocab), "--out", str(out), "--max-tokens", "40", "--stride", "10"]
+    assert prepare.main([*given, "--max-question", "9", str(file)]) == 0
+    check = ["--vocab", str(vocab), "--out", str(out), "--check", str(file)]
+    assert prepare.main(check) == 0
+    coloured(file, 2, seed=6)
+    capsys.readouterr()
+    assert prepare.main(check) == 2
+    assert f"error: {out}: was not made of what is in {file}; remove" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

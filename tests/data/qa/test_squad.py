@@ -35,6 +35,8 @@ def test_all_that_a_file_says(tmp_path: Path) -> None:
     packed = tmp_path / "q.json.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert read_squad(packed) == [first, second, third]
+    packed.write_bytes(gzip.compress(b"\xef\xbb\xbf" + path.read_bytes()))  # a BOM
+    assert read_squad(packed) == [first, second, third]
 
 
 def _wrong(**changes: Any) -> dict[str, Any]:
@@ -64,6 +66,8 @@ def _wrong(**changes: Any) -> dict[str, Any]:
         ({"data": [_wrong(answers=[{"text": " ", "answer_start": 3}])]}, "q7: 'text' is ' '"),
         ({"data": [_wrong(is_impossible="no")]}, "q7: 'is_impossible' is 'no'"),
         ({"data": [_wrong(is_impossible=True)]}, "q7: 'is_impossible' is true, but it has answers"),
+        ({"data": [_wrong(question="\ud800?")]}, "q7: 'question' has half of a character"),
+        ({"data": [_wrong(id="\ud800")]}, "paragraph 1: 'id' has half of a character"),
         ({"data": [_wrong(), _wrong()]}, "q7: there are two with this id"),
     ],
 )

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...errors import UserError
-from ..corpus import raw_lines
-from ..dictionary import FIRST
+from ..errors import UserError
+from .corpus import raw_lines
+from .dictionary import FIRST
+from .progress import say
+
+# Text of the language that a vocabulary was made for has far fewer unknown pieces.
+_STRANGE = 0.05
 
 
 def read_numbers(dictionary: Path) -> dict[str, int]:
@@ -22,3 +26,13 @@ def read_numbers(dictionary: Path) -> dict[str, int]:
             raise UserError(f"{dictionary}, line {row}: expected a new entry and its count")
         numbers[symbol] = len(numbers)
     return numbers
+
+
+def say_unknown(name: str, unknown: int, pieces: int) -> None:
+    """Says how many pieces the vocabulary lacks; warns where it must be one of other text."""
+    say(f"{name}: {pieces:,} pieces, {unknown:,} of them unknown")
+    if unknown > _STRANGE * pieces:
+        say(
+            f"warning: {unknown / pieces:.0%} of the pieces of {name} are unknown; is the "
+            "vocabulary one of this language?"
+        )
