@@ -39,7 +39,7 @@ make_bin_of() {
   for file in "$text"/*."$part"; do list+=${list:+,}$file; done
   data watch --name "fairseq-preprocess $part" --log "$OUT/preprocess.$part.log" --grows "$to" \
     "$PYTHON" -m fairseq_cli.preprocess --only-source --srcdict "$dictionary" \
-    --workers "$WORKERS" --destdir "$to" --testpref "$list"
+    --workers "$(shares)" --destdir "$to" --testpref "$list"
   # The sets of the list are now test, test1, test2, ...: each gets its own name.
   mkdir "$to/named"
   for file in "$text"/*."$part"; do

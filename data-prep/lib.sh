@@ -114,6 +114,11 @@ lines_of() {
 # count FILE: its lines, the last one with or without its end.
 count() { LC_ALL=C grep -c '' "$1" || true; }
 
+# shares: into how many parts fairseq-preprocess divides a file, each for a process of its own. Its
+# first process does its own part when all others have ended, so with a part for each core they would
+# all wait as long again. The result is the same for any number.
+shares() { echo $((4 * WORKERS)); }
+
 # binarized FILE: how many sentences a fairseq .idx file counts (after 9 + 8 + 1 bytes of header).
 binarized() { od -An -t u8 -j 18 -N 8 "$1" | tr -d ' '; }
 

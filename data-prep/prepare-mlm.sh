@@ -60,7 +60,7 @@ make_bin() {
   room bin "$(mib_of 100 "$OUT/pieces")"
   data mlm dictionary --tokenizer "$OUT/$MODEL" "$OUT/dict.txt"
   data watch --name fairseq-preprocess --log "$OUT/preprocess.log" --grows "$1" \
-    "$PYTHON" -m fairseq_cli.preprocess --only-source --srcdict "$OUT/dict.txt" --workers "$WORKERS" \
+    "$PYTHON" -m fairseq_cli.preprocess --only-source --srcdict "$OUT/dict.txt" --workers "$(shares)" \
     --trainpref "$OUT/pieces/train" --validpref "$OUT/pieces/valid" --destdir "$1"
   cp "$OUT/$MODEL" "$1/$MODEL"
   echo "$MAX_LENGTH" >"$1/max-length"

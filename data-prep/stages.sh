@@ -82,7 +82,7 @@ make_bin() {
   fi
   data watch --name fairseq-preprocess --log "$OUT/preprocess.log" --grows "$1" \
     "$PYTHON" -m fairseq_cli.preprocess --source-lang "$SRC" --target-lang "$TGT" \
-    --joined-dictionary "${dictionary[@]}" --workers "$WORKERS" --destdir "$1" \
+    --joined-dictionary "${dictionary[@]}" --workers "$(shares)" --destdir "$1" \
     --trainpref "$text/train" --validpref "$text/valid" --testpref "$tests"
   keep_model "$1"
 }
