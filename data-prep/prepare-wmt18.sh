@@ -14,8 +14,9 @@
 #            --subwords      bpe (default; OUT is data/wmt18.PAIR) or spm (data/wmt18.PAIR.spm)
 #            --archives DIR  take the archives from here, and SacreBLEU's as test.tgz; no network
 # Example  data-prep/prepare-wmt18.sh de-en
-# Takes    de-en: 1.7 GB of downloads, 10 GB of disk, 4 GB of memory, hours on two cores (measure it
-#          with scripts/rehearse-data-prep.sh); cs-en: a quarter of the disk and time
+# Takes    de-en: 1.7 GB of downloads, 10 GB of disk, 4 GB of memory; from what a million made-up pairs
+#          took (scripts/rehearse-data-prep.sh, results/data-prep), some 40 minutes on two cores after
+#          the downloads; cs-en: a quarter of the disk and time
 # Licence  of the corpora: free for research; see statmt.org/wmt18/translation-task.html
 set -euo pipefail
 

@@ -44,11 +44,12 @@ export SOURCE_LANG=${direction%-*} TARGET_LANG=${direction#*-}
 other=$SOURCE_LANG
 [ "$other" != en ] || other=$TARGET_LANG
 DATA=${DATA:-data/wmt18.$other-en}
-SAVE_DIR=${SAVE_DIR:-checkpoints/wmt18.$direction.$SETTING/$system.$SEED}
 ARCH=${ARCH:-${system}_$SIZE}
 bin=$DATA/bin
 need_bin "$bin"
-subwords=$(subwords_of "$bin")
+subwords=$(subwords_of "$bin") pieces=
+[ "$subwords" = bpe ] || pieces=.$subwords
+SAVE_DIR=${SAVE_DIR:-checkpoints/wmt18.$direction$pieces.$SETTING/$system.$SEED}
 case $subwords in
   bpe) bleu=(--eval-bleu-remove-bpe --eval-bleu-detok moses
     --eval-bleu-detok-args "{\"target_lang\": \"$TARGET_LANG\"}") ;;

@@ -12,8 +12,9 @@ CORES = (2, 32)
 _GROWTH = {"bpe.codes": 0.6}
 # Learning pieces looks at so many sentences at most, of both sides.
 _SAMPLE = {"spm.model": 3_000_000}
-# Stages whose main process does a share of the work itself.
-_SHARED = ("bin", "spm.model")
+# Stages whose main process does a share of the work itself, and into how many shares for each
+# process the work is divided (fairseq-preprocess's: data-prep/lib.sh).
+_SHARES = {"bin": 4, "spm.model": 1}
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,10 @@ class Stage:
 
     def serial_seconds(self) -> float:
         """What more processes would not shorten."""
-        if self.name not in _SHARED:
+        if self.name not in _SHARES:
             return self.main_cpu_seconds
-        return max(0.0, self.main_cpu_seconds - self.cpu_seconds / self.workers)
+        share = self.cpu_seconds / (self.workers * _SHARES[self.name])
+        return max(0.0, self.main_cpu_seconds - share)
 
     def growth(self, pairs: int) -> float:
         """How many times the work is for so many pairs."""
@@ -55,9 +57,11 @@ class Stage:
 
 
 def clock(seconds: float) -> str:
-    """``1 h 05 min``, ``12 min`` or ``40 s``."""
+    """``1 h 05 min``, ``12 min``, ``2 min 05 s`` or ``40 s``."""
     if seconds < 100:
         return f"{seconds:.0f} s"
+    if round(seconds) < 600:
+        return "{} min {:02d} s".format(*divmod(round(seconds), 60))
     hours, minutes = divmod(round(seconds / 60), 60)
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min"
 
@@ -80,6 +84,8 @@ def table(stages: list[Stage], subwords: str) -> str:
     total = sum(stage.seconds for stage in stages)
     peak = max(stage.peak_mib for stage in stages)
     cells = [f"all, {subwords}", clock(total), "", f"{peak:,.0f}", *map(clock, sums)]
-    slowest = max(stages, key=lambda stage: stage.forecast(FULL, CORES[0]))
-    lines += ["| " + " | ".join(cells) + " |", "", f"Longest on two cores: {slowest.name}."]
+    lines += ["| " + " | ".join(cells) + " |", ""]
+    for cores in CORES:
+        slowest = max(stages, key=lambda stage: stage.forecast(FULL, cores))
+        lines.append(f"Longest on {cores} cores: {slowest.name}.")
     return "\n".join(lines)

@@ -28,7 +28,7 @@ def test_what_one_process_does_stays_as_long() -> None:
 
 
 def test_fairseqs_main_process_does_a_share_itself() -> None:
-    stage = _stage("bin", cpu_seconds=120.0, main_cpu_seconds=66.0)
+    stage = _stage("bin", cpu_seconds=120.0, main_cpu_seconds=21.0)  # an eighth, and 6 more
     assert stage.serial_seconds() == 6.0
     assert stage.forecast(FULL, 40) == pytest.approx(10 * 6)
 
@@ -41,7 +41,15 @@ def test_learning_grows_with_the_words_and_not_beyond_the_sample() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.4, "0 s"), (99, "99 s"), (100, "2 min"), (3599, "1 h 00 min"), (3900, "1 h 05 min")],
+    [
+        (0.4, "0 s"),
+        (99, "99 s"),
+        (100, "1 min 40 s"),
+        (599.7, "10 min"),
+        (700, "12 min"),
+        (3599, "1 h 00 min"),
+        (3900, "1 h 05 min"),
+    ],
 )
 def test_times_for_people(seconds: float, text: str) -> None:
     assert clock(seconds) == text
@@ -55,6 +63,6 @@ def test_the_table() -> None:
         "| 4.5M pairs, 32 cores |"
     )
     assert lines[1].count("---:") == 5
-    assert lines[3] == "| tok | 60 s | 15,000 | 1,234 | 10 min | 3 min |"
-    assert lines[4] == "| all, bpe | 60 s |  | 1,234 | 18 min | 5 min |"
-    assert lines[6] == "Longest on two cores: tok."
+    assert lines[3] == "| tok | 60 s | 15,000 | 1,234 | 10 min | 3 min 20 s |"
+    assert lines[4] == "| all, bpe | 60 s |  | 1,234 | 18 min | 5 min 00 s |"
+    assert lines[6] == "Longest on 2 cores: tok."

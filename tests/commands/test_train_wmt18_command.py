@@ -142,9 +142,12 @@ def test_several_machines_meet_at_the_first(
 def test_validation_scores_detokenized_text(
     printed: Printed, subwords: str, expected: list[str], absent: str
 ) -> None:
-    words = printed("en-de", "none", SUBWORDS=subwords)
+    words = printed("en-de", "none", SUBWORDS=subwords, SAVE_DIR="")
     assert set(expected) <= set(words)
     assert absent not in words
+    # Checkpoints of other subwords have a folder of their own.
+    own = {"bpe": "wmt18.en-de.t2t", "spm": "wmt18.en-de.spm.t2t"}[subwords]
+    assert value(words, "--save-dir") == f"checkpoints/{own}/none.1"
 
 
 def test_validation_may_do_without_search(printed: Printed) -> None:
