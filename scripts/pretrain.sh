@@ -18,9 +18,10 @@
 # update, interval of checkpoints; no next-sentence loss; full sentences, packed. Not printed there,
 # and so from BERT (Devlin et al. 2018, A.2, and its code): Adam with 0.9 and 0.999, weight decay 0.01,
 # linear decay, dropout 0.1, gradients clipped to 1, and what is masked: 15%, of which 80% as <mask>,
-# 10% as another word, 10% as it is. The optimizer itself is not printed either. 0.0018, 4,096 and
-# 125k are what Lan et al. (2020, section 4.1) train with by LAMB: OPTIMIZER=lamb is fairseq's, which
-# needs a GPU and apex; Adam may want a smaller LR in the base size.
+# 10% as another word, 10% as it is (but fairseq decays all weights, and BERT spares layer norms and
+# biases). The optimizer itself is not printed either. 0.0018, 4,096 and 125k are what Lan et al.
+# (2020, section 4.1) train with by LAMB: OPTIMIZER=lamb is fairseq's, which needs a GPU and apex;
+# Adam may want a smaller LR in the base size.
 #
 # BREAK=complete_doc packs full sentences of one document, and no sequence crosses its end. complete
 # goes on with the next document behind an additional </s>, as RoBERTa does (Liu et al. 2019, 4.2).

@@ -13,7 +13,6 @@ line of ``RESULTS/TASK.jsonl`` for each split.
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import shlex
 import sys
@@ -34,7 +33,7 @@ from ..errors import UserError
 from ..task_records import TaskResult, put_task_result
 from ..tasks._question_sets import QuestionSet
 from .answering import Answerer, Decoding, answer, load_answerer
-from .fine_tuned import facts, train_command
+from .fine_tuned import facts, quiet, train_command
 
 SQUAD = "SQuAD"
 
@@ -163,7 +162,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
+    quiet()
 
     def body() -> None:
         _check(args)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import warnings
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,14 @@ def encoding_of(signature: str) -> tuple[str, dict[str, Option]]:
         if equals:
             options[key] = value
     return name, options
+
+
+def quiet() -> None:
+    """No logs but warnings, of what loads and reads: the commands print what they found."""
+    for name in ("fairseq", "diet_mt.tasks"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    # fairseq always asks for pinned memory, and torch warns where there is no GPU to pin it for.
+    warnings.filterwarnings("ignore", message="'pin_memory'")
 
 
 def load_fine_tuned(checkpoint: Path, data: Path, task: str) -> tuple[Any, Any, Any]:

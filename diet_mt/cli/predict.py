@@ -14,11 +14,9 @@ labels where they are known.
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import shlex
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +28,7 @@ from ..errors import UserError
 from ..metrics import measure
 from ..task_records import TaskResult, put_task_result
 from .classify import Classifier, Predictions, load_classifier, predict
-from .fine_tuned import facts, train_command
+from .fine_tuned import facts, quiet, train_command
 
 # A set is called a part of the official one where it has less than this of its rows.
 _WHOLE = 0.99
@@ -174,9 +172,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
-    # fairseq always asks for pinned memory, and torch warns where there is no GPU to pin it for.
-    warnings.filterwarnings("ignore", message="'pin_memory'")
+    quiet()
 
     def body() -> None:
         args.task = args.task or args.data.absolute().name
