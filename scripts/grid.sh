@@ -94,7 +94,7 @@ run_grid() {
   export DATA PRETRAINED TASK SYSTEM SPLITS RESULTS PYTHON
   MORE=$(printf '%s\n' "$@")
   export MORE
-  export -f predict_run tidy_run
+  export -f predict_run tidy_run say die
   [[ $JOBS =~ ^[1-9][0-9]*$ ]] || die "JOBS must be a positive number, got '$JOBS'"
   [ -f "$PRETRAINED" ] || die "$PRETRAINED: no such checkpoint; pretrain first, with scripts/pretrain.sh"
   TASK_OPTIONS=$("$PYTHON" -m diet_mt.cli.finetuning "$TASK" "$PRETRAINED" --system "$SYSTEM") || exit 2
