@@ -170,6 +170,7 @@ def rehearse(args: argparse.Namespace) -> None:
     stages = measure(whole, args.pairs)
     for stage in stages:
         print(json.dumps({"subwords": args.subwords, **asdict(stage)}), flush=True)
+    survived = ""
     if args.interrupt:
         broken = Recipe(folder, "interrupted", args.subwords, args.workers)
         interrupt(broken, stages)
@@ -180,9 +181,9 @@ def rehearse(args: argparse.Namespace) -> None:
         }
         if wrong:
             raise UserError(f"after interruptions these files differ: {', '.join(sorted(wrong))}")
-        print(f"interrupted in {len(stages)} stages: identical data", file=sys.stderr)
+        survived = f"\n\nKilled once in each of the {len(stages)} stages and continued: same data."
         shutil.rmtree(broken.out)
-    print(table(stages, args.subwords))
+    print(table(stages, args.subwords) + survived)
 
 
 def main(argv: list[str] | None = None) -> int:
