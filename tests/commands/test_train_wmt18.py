@@ -104,6 +104,6 @@ def test_two_machines_and_the_other_direction(place: Path) -> None:
     assert "2 x 0 GPUs, fp32, batches of 400 tokens, 1 on each of them for an update: 800" in first
     assert "training on 2 devices" in first
     assert re.search(r"\| bleu [\d.]+ ", first)
-    save = place / "checkpoints" / "wmt18.de-en.vaswani" / "sinusoidal.1"
+    save = place / "checkpoints" / "wmt18.de-en.spm.vaswani" / "sinusoidal.1"
     assert {"done", "checkpoint_average.pt", "train.1.log"} <= {p.name for p in save.iterdir()}
     assert "--distributed-world-size 2" in (save / "command").read_text(encoding="utf-8")
