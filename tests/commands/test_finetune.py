@@ -204,7 +204,7 @@ def test_a_small_grid_goes_all_the_way_and_continues(place: EncoderPlace, tmp_pa
     assert all("--adam-betas '(0.8, 0.9)'" in row.commands[0] for row in rows)
     assert (tmp_path / "runs" / "predictions" / "RTE.tsv").exists()
     assert "| diet-rel (tiny) | input |" in first
-    assert "paper:" not in first  # the paper's table has no RTE
+    assert "| paper:" not in first  # the paper's table has no RTE
     before = times(tmp_path / "runs")
     second = run(FINETUNE_GLUE, *arguments, cwd=tmp_path, **{**given, "TEST": "0"})
     assert "| diet-rel (tiny) | input |" in second
