@@ -13,7 +13,7 @@ SRC=''
 # check_labelled SETTINGS: the programs and the vocabulary are there, and OUT is of these settings.
 check_labelled() {
   need awk df du grep od
-  need_number WORKERS MAX_LENGTH
+  need_positive WORKERS MAX_LENGTH
   [[ $BAD_ROWS =~ ^(refuse|skip)$ ]] || die "BAD_ROWS '$BAD_ROWS': choose refuse or skip"
   [ -f "$VOCAB/dict.txt" ] ||
     die "$VOCAB: no dict.txt; set VOCAB to the bin folder that data-prep/prepare-mlm.sh made"

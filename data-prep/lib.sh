@@ -13,6 +13,8 @@ export PROGRESS PYTHONUTF8=1 TQDM_DISABLE=1
 
 # shellcheck source=scripts/messages.sh
 . "$ROOT/scripts/messages.sh"
+# shellcheck source=scripts/numbers.sh
+. "$ROOT/scripts/numbers.sh"
 
 # nproc would take the number of threads in these variables for that of the cores.
 WORKERS=${WORKERS:-$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)}
@@ -36,22 +38,6 @@ print(*(name for name in sys.argv[1:] if find_spec(name) is None))' "$@")
   [ -z "$missing" ] || die "$PYTHON has no module $missing; install the project's requirements"
 }
 
-# need_share NAME...: stops unless each of these settings is a number from 0 to 1.
-need_share() {
-  local name
-  for name; do
-    [[ ${!name} =~ ^(0|1|0?\.[0-9]+|[01]\.0*|0\.[0-9]*)$ ]] || die "$name must be from 0 to 1, got '${!name}'"
-  done
-}
-
-# need_number NAME...: stops unless each of these settings is a positive number.
-need_number() {
-  local name
-  for name; do
-    [[ ${!name} =~ ^[1-9][0-9]*$ ]] || die "$name must be a positive number, got '${!name}'"
-  done
-}
-
 # data MODULE ARGUMENT...: a command of diet_mt.data.
 data() { "$PYTHON" "$ROOT/data-prep/run.py" "$@"; }
 
@@ -67,23 +53,26 @@ begin() {
     [ "$before" = "$now" ] ||
       die "$OUT was made with '$before', not '$now'; remove it or set OUT to another folder"
   else
-    { printf '%s\n' "$now" >"$OUT/settings.part"; } 2>/dev/null ||
-      die "$OUT/settings: cannot be written; make room, or set OUT to another folder"
-    mv "$OUT/settings.part" "$OUT/settings"
+    keep_settings "$OUT/settings" "$now"
   fi
+}
+
+# keep_settings FILE SETTINGS
+keep_settings() {
+  { printf '%s\n' "$2" >"$1.part"; } 2>/dev/null ||
+    die "$1: cannot be written; make room, or set OUT to another folder"
+  mv "$1.part" "$1"
 }
 
 # own_settings NAME SETTINGS: what the stage NAME, and not those before it, depends on besides; may
 # change as long as OUT/NAME is not made.
 own_settings() {
-  local name=$1 now=$2
-  local before
+  local name=$1 now=$2 before
   before=$(cat "$OUT/$name.settings" 2>/dev/null) || true
   [ "$before" != "$now" ] || return 0
   [ ! -e "$OUT/$name" ] ||
     die "$OUT/$name was made with '$before', not '$now'; remove it and what was made of it, or set OUT to another folder"
-  { printf '%s\n' "$now" >"$OUT/$name.settings"; } 2>/dev/null ||
-    die "$OUT/$name.settings: cannot be written; make room, or set OUT to another folder"
+  keep_settings "$OUT/$name.settings" "$now"
 }
 
 # stage NAME COMMAND...: makes OUT/NAME by COMMAND, which is given OUT/NAME.part to write, and what

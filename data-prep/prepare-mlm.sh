@@ -78,7 +78,7 @@ case $CASED in '' | 1) ;; *) die "CASED '$CASED': give 1, or leave it empty" ;; 
 read -r -d '' -a train <<<"$TRAIN" || true # to the end of all lines
 read -r -d '' -a valid <<<"$VALID" || true
 need awk df du grep od
-need_number WORKERS VOCAB_SIZE MAX_LENGTH VOCAB_SAMPLE
+need_positive WORKERS VOCAB_SIZE MAX_LENGTH VOCAB_SAMPLE
 need_share ALPHA SPM_COVERAGE
 need_python fairseq_cli sentencepiece sentencex tokenizers
 SRC=$LANGUAGE

@@ -59,7 +59,7 @@ for name in TRAIN VALID VOCAB; do
   [ -n "${!name}" ] || die "set $name, as in: TRAIN=train-v1.1.json VALID=dev-v1.1.json VOCAB=data/mlm/bin $0"
 done
 need awk df du grep
-need_number MAX_TOKENS STRIDE MAX_QUESTION
+need_positive MAX_TOKENS STRIDE MAX_QUESTION
 need_python numpy sentencepiece tokenizers
 [ -f "$VOCAB/dict.txt" ] || die "$VOCAB: no dict.txt; set VOCAB to the bin folder that data-prep/prepare-mlm.sh made"
 tokenizer=$(cd "$VOCAB" && ls wordpiece.json spm.model 2>/dev/null) || true

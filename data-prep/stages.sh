@@ -17,16 +17,16 @@ DICTIONARY=${DICTIONARY:--1}          # bpe: entries of fairseq's dictionary at 
 check_setup() {
   local now="$SRC-$TGT"
   need awk df du grep od
-  need_number WORKERS
+  need_positive WORKERS
   case $SUBWORDS in
     bpe)
-      need_number BPE_MERGES BPE_WORDS
+      need_positive BPE_MERGES BPE_WORDS
       now+=" BPE_MERGES=$BPE_MERGES" MODEL=bpe.codes
       [ "$BPE_WORDS" = 1000000 ] || now+=" BPE_WORDS=$BPE_WORDS"
       [ "$DICTIONARY" = -1 ] || now+=" DICTIONARY=$DICTIONARY"
       ;;
     spm)
-      need_number SPM_SIZE SPM_SAMPLE
+      need_positive SPM_SIZE SPM_SAMPLE
       now+=" SPM_SIZE=$SPM_SIZE SPM_SAMPLE=$SPM_SAMPLE SPM_COVERAGE=$SPM_COVERAGE" MODEL=spm.model
       ;;
     *) die "SUBWORDS '$SUBWORDS': choose bpe or spm" ;;

@@ -14,22 +14,8 @@ _scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export PYTHONPATH="$_scripts/..${PYTHONPATH:+:$PYTHONPATH}"
 # shellcheck source=scripts/messages.sh
 . "$_scripts/messages.sh"
-
-# need_numbers NAME...: stops unless each of these settings is a number, 0 or more.
-need_numbers() {
-  local name
-  for name; do
-    [[ ${!name} =~ ^[0-9]+$ ]] || die "$name must be a number, got '${!name}'"
-  done
-}
-
-# need_positive NAME...: stops unless each of these settings is a number, 1 or more.
-need_positive() {
-  local name
-  for name; do
-    [[ ${!name} =~ ^[1-9][0-9]*$ ]] || die "$name must be a positive number, got '${!name}'"
-  done
-}
+# shellcheck source=scripts/numbers.sh
+. "$_scripts/numbers.sh"
 
 # share_update WHO UNIT TOTAL CEILING: TOTAL units (tokens, sequences) make an update on all devices
 # together, and CEILING fit on one at a time. Sets BATCH, the units of a batch, UPDATE_FREQ, PRECISION,

@@ -12,6 +12,8 @@ PYTHON=${PYTHON:-python3}
 
 # shellcheck source=scripts/side-by-side.sh
 . "$(dirname "${BASH_SOURCE[0]}")/side-by-side.sh"
+# shellcheck source=scripts/numbers.sh
+. "$HERE/numbers.sh"
 
 # use_grid EPOCHS SMALL_EPOCHS: the settings of the paper's table 7, with these epochs, or of a small
 # grid; each can be set by itself: LRS, EPOCHS, SEEDS.
@@ -95,7 +97,7 @@ run_grid() {
   MORE=$(printf '%s\n' "$@")
   export MORE
   export -f predict_run tidy_run say die
-  [[ $JOBS =~ ^[1-9][0-9]*$ ]] || die "JOBS must be a positive number, got '$JOBS'"
+  need_positive JOBS
   [ -f "$PRETRAINED" ] || die "$PRETRAINED: no such checkpoint; pretrain first, with scripts/pretrain.sh"
   TASK_OPTIONS=$("$PYTHON" -m diet_mt.cli.finetuning "$TASK" "$PRETRAINED" --system "$SYSTEM") || exit 2
   export TASK_OPTIONS

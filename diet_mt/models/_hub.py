@@ -145,8 +145,9 @@ class DietRobertaHub(RobertaHubInterface):
         self, tokens: Tensor, segment_ids: Optional[Tensor], features: bool, hiddens: bool
     ) -> Tuple[Tensor, Any]:
         """The model's output for ``tokens`` (B, S) or (S,)."""
-        for name, value in (("tokens", tokens), ("segment_ids", segment_ids)):
-            if not isinstance(value, Tensor) and (name == "tokens" or value is not None):
+        given = {"tokens": tokens, "segment_ids": tokens if segment_ids is None else segment_ids}
+        for name, value in given.items():
+            if not isinstance(value, Tensor):
                 raise UserError(
                     f"{name} must be a tensor, not {type(value).__name__}; encode and encode_pair "
                     "make one of text"

@@ -124,8 +124,8 @@ class DietRobertaModel(SpanHeadModel):
         super().__init__(args, encoder)
         self.signature = args.config.signature()
         self.register_buffer("position_signature", signature_tensor(self.signature))
-        self.dictionary = dictionary_checksum(encoder.dictionary)
-        self.register_buffer("dictionary_signature", signature_tensor(self.dictionary))
+        self.checksum = dictionary_checksum(encoder.dictionary)
+        self.register_buffer("dictionary_signature", signature_tensor(self.checksum))
         self.register_buffer(SEGMENT_SIGNATURE, signature_tensor(args.config.segment_encoding))
 
     @classmethod
@@ -193,7 +193,7 @@ class DietRobertaModel(SpanHeadModel):
         prefix = f"{name}." if name else ""
         check_signature(state_dict.get(f"{prefix}position_signature"), self.signature)
         words = f"{prefix}dictionary_signature"
-        check_dictionary(state_dict.get(words), self.dictionary)
+        check_dictionary(state_dict.get(words), self.checksum)
         state_dict.setdefault(words, self.dictionary_signature)
         own = {f"{prefix}{key}": value for key, value in self.state_dict().items()}
         add_missing_segments(state_dict, own)
