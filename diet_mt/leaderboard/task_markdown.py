@@ -21,6 +21,7 @@ from .task_scores import (
     score,
 )
 
+_PAPER = "paper: "
 _HEADINGS = {GLUE: "GLUE, dev sets", XTREME: "Question answering and cross-lingual transfer"}
 _LEGEND = {
     GLUE: "CoLA: Matthews' correlation; STS-B: Spearman's correlation; others: accuracy. Each run "
@@ -41,7 +42,9 @@ def task_markdown(results: Sequence[TaskResult]) -> str:
     ]
     if not parts:
         return ""
-    return "\n".join([*parts, f"paper: {source_of_tasks()}.", ""])
+    if any(line.startswith(f"| {_PAPER}") for line in parts):
+        parts.append(f"paper: {source_of_tasks()}.")
+    return "\n".join([*parts, ""])
 
 
 def _table(
@@ -100,7 +103,7 @@ def _cell(found: Score | None) -> str:
 
 def _published_line(row: PublishedRow, titles: Sequence[str]) -> str:
     values = [f"{row.scores[title]:.1f}" if title in row.scores else "" for title in titles]
-    return table_line([f"paper: {plain(row.name)}", row.segments, *values])
+    return table_line([f"{_PAPER}{plain(row.name)}", row.segments, *values])
 
 
 def _details(entrant: Entrant, found: Sequence[tuple[Column, Score]]) -> list[str]:
