@@ -169,7 +169,7 @@ def label(curve: Curve, several_seeds: bool) -> str:
         parts.append(f"{curve.segments} segments")
     if several_seeds:
         parts.append(f"seed {curve.seed}")
-    last = f"{curve.last:.4g}" if math.isfinite(curve.last) else "diverged"
+    last = f"{curve.last:#.4g}" if math.isfinite(curve.last) else "diverged"
     return f"{', '.join(parts)}: {last}"
 
 

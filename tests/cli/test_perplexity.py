@@ -71,7 +71,7 @@ def test_a_training_and_what_is_known_of_it(tmp_path: Path) -> None:
     assert curve.revision == "abc123"
     assert curve.settings["data"] == "mlm.en/bin"
     assert "/somewhere" not in curve.command
-    assert label(curve, several_seeds=True) == "diet_rel, input segments, seed 2: 16"
+    assert label(curve, several_seeds=True) == "diet_rel, input segments, seed 2: 16.00"
 
 
 def test_curves_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
