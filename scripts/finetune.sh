@@ -7,7 +7,7 @@
 # DATA: made by data-prep/prepare-glue.sh, prepare-xnli.sh or prepare-qa.sh; CHECKPOINT: made by scripts/pretrain.sh.
 # Keeps checkpoint_best.pt, by the task's main metric on its (first) dev set. Run again, it continues;
 # a finished run is left alone. DRY_RUN=1 prints the command and does nothing. A tiny model on CoLA
-# takes about two minutes an epoch on one core. Licence of the data: each task's own.
+# takes some 20 seconds an epoch on one core. Licence of the data: each task's own.
 set -euo pipefail
 
 # Settings: the paper's, appendix A, table 7. It does not print those from ADAM_BETAS on, which are

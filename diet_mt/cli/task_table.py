@@ -3,6 +3,8 @@
 python -m diet_mt.cli.task_table                                results/tasks/*.jsonl
 python -m diet_mt.cli.task_table results/tasks/CoLA.jsonl       one task
 ... --system diet-rel learned --out results/tasks.md            some systems, to a file
+
+With ``--check`` nothing is written, and the command fails if the file is not made from these rows.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ from pathlib import Path
 
 from ..data.corpus import run
 from ..errors import UserError
-from ..json_rows import write_text
 from ..leaderboard.task_markdown import task_markdown
 from ..task_records import TaskResult, read_task_results
+from .readme import put_text
 
 USUAL_FOLDER = Path("results/tasks")
 
@@ -48,16 +50,21 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("files", type=Path, nargs="*", help=f"default {USUAL_FOLDER}/*.jsonl")
     parser.add_argument("--system", nargs="+", default=[], help="only these (default all)")
-    parser.add_argument("--out", type=Path, help="file to write (default: standard output)")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="file to write (default standard output)"
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if FILE differs")
     args = parser.parse_args(argv)
 
     def body() -> None:
+        if args.check and not args.out:
+            raise UserError("--check needs the file to check: --out FILE")
         files = args.files or sorted(USUAL_FOLDER.glob("*.jsonl"))
         text = task_markdown(selected(read_all(files), args.system))
         if not text:
             raise UserError("the results are of no split that a table shows (dev sets, test_LANG)")
         if args.out:
-            write_text(args.out, text)
+            put_text(args.out, text, args.check)
         else:
             print(text, end="")
 

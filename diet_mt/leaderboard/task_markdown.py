@@ -24,9 +24,10 @@ from .task_scores import (
 _PAPER = "paper: "
 _HEADINGS = {GLUE: "GLUE, dev sets", XTREME: "Question answering and cross-lingual transfer"}
 _LEGEND = {
-    GLUE: "CoLA: Matthews' correlation; STS-B: Spearman's correlation; others: accuracy. Each run "
-    "counts with its best checkpoint on the dev set (MNLI: on the matched one), each setting with "
-    "the median of its seeds, each system with its best setting.",
+    GLUE: "CoLA: Matthews' correlation; STS-B: Spearman's correlation; others: accuracy, where the "
+    "column says nothing else. Each run counts with its best checkpoint on the dev set (MNLI: on "
+    "the matched one), each setting with the median of its seeds, each system with its best "
+    "setting.",
     XTREME: "XNLI: accuracy; others: F1 and exact match (EM). Trained in English; checkpoints and "
     "settings were chosen on English dev sets (SQuAD: on the one shown); then the mean over the "
     "languages, and of it the median over the seeds.",

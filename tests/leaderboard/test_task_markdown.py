@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 
 from diet_mt.cli.task_table import main
+from diet_mt.data.glue import TASKS
 from diet_mt.leaderboard.task_markdown import task_markdown
 from diet_mt.task_records import TaskResult, put_task_result
 
 from ..task_rows import accuracies, task_row
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def rows_of(text: str) -> list[list[str]]:
@@ -50,6 +53,16 @@ def test_tasks_that_the_paper_has_not_have_no_row_of_it_and_no_source() -> None:
     assert "paper:" not in text
 
 
+def test_every_official_metric_has_a_column() -> None:
+    rows = [
+        task_row(task="MRPC", metrics={"accuracy": 70.0, "f1": 82.0}, main_metric="accuracy"),
+        task_row(task="STS-B", metrics={"spearman": 23.0, "pearson": 24.0}, main_metric="spearman"),
+    ]
+    table = rows_of(task_markdown(rows))
+    assert table[0] == ["system", "segments", "STS-B", "MRPC", "MRPC F1", "STS-B Pearson"]
+    assert table[2][2:] == ["23.0 (1)", "70.0 (1)", "82.0 (1)", "24.0 (1)"]
+
+
 def test_questions_have_a_dev_set() -> None:
     """SQuAD's, where nothing else was tested; it has no languages to tell apart."""
 
@@ -71,12 +84,19 @@ def test_questions_have_a_dev_set() -> None:
 
 def test_the_average_wants_every_column_of_the_paper() -> None:
     tasks = ("MNLI", "QQP", "QNLI", "SST-2", "CoLA", "STS-B")
-    rows = [row for number, task in enumerate(tasks) for row in accuracies(task, [60 + number])]
+    rows = [
+        task_row(
+            task=task,
+            metrics=dict.fromkeys(TASKS[task].metrics, 60.0 + number),
+            main_metric=TASKS[task].metrics[0],
+        )
+        for number, task in enumerate(tasks)
+    ]
     rows += accuracies("MNLI", [67], split="valid1")
     rows += accuracies("MNLI", [10], system="shaw", segments="input")
     rows += accuracies("WNLI", [50])
     table = rows_of(task_markdown(rows))
-    assert table[0][-2:] == ["WNLI", "average"]
+    assert table[0][-4:] == ["WNLI", "QQP F1", "STS-B Pearson", "average"]
     assert table[2][-1] == "63.1"  # (60 + 61 + 62 + 63 + 64 + 65 + 67) / 7
     assert table[3][-1] == "85.2"
     assert table[4][-1] == ""
@@ -105,8 +125,21 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "diet-rel" not in text
     assert main([str(file), "--out", str(tmp_path / "tasks.md")]) == 0
     assert "diet-rel (tiny)" in (tmp_path / "tasks.md").read_text(encoding="utf-8")
+    assert main([str(file), "--out", str(tmp_path / "tasks.md"), "--check"]) == 0
+    assert (
+        main([str(file), "--out", str(tmp_path / "tasks.md"), "--system", "shaw", "--check"]) == 2
+    )
+    assert "it is not made from these files" in capsys.readouterr().err
+    assert "diet-rel (tiny)" in (tmp_path / "tasks.md").read_text(encoding="utf-8")
+    assert main([str(file), "--check"]) == 2
+    assert "--check needs the file to check" in capsys.readouterr().err
     assert main([str(file), "--system", "bert"]) == 2
     assert capsys.readouterr().err == "error: system 'bert': choose from diet-rel, shaw\n"
     (tmp_path / "empty.jsonl").touch()
     assert main([str(tmp_path / "empty.jsonl")]) == 2
     assert "no results in" in capsys.readouterr().err
+
+
+def test_the_projects_own_table_is_that_of_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert main(["--out", "results/tasks.md", "--check"]) == 0

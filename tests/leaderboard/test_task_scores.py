@@ -137,3 +137,5 @@ def test_every_column_is_of_a_task_that_is_recorded() -> None:
     recorded = {*TASKS, "XNLI", SQUAD, *NAMES.values()}
     columns = (*GLUE_COLUMNS, *MORE_GLUE_COLUMNS, *XTREME_COLUMNS, *MORE_XTREME_COLUMNS)
     assert {column.task for column in columns} == recorded
+    for column in (*GLUE_COLUMNS, *MORE_GLUE_COLUMNS):
+        assert column.metric in ("", *TASKS[column.task].metrics)
