@@ -13,7 +13,6 @@ line of ``RESULTS/TASK.jsonl`` for each split.
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
 import tempfile
@@ -34,6 +33,7 @@ from ..task_records import TaskResult, put_task_result
 from ..tasks._question_sets import QuestionSet
 from .answering import Answerer, Decoding, answer, load_answerer
 from .fine_tuned import facts, quiet, train_command
+from .trained import portable_file
 
 SQUAD = "SQuAD"
 
@@ -88,7 +88,7 @@ def make_result(
         commands=[*train_command(args.checkpoint), shlex.join([*words, *given, *limits])],
         examples=group.about.questions,
         train_examples=train.questions,
-        predictions=os.path.relpath(out / "predictions.json", args.results),
+        predictions=portable_file(out / "predictions.json"),
         notes=[
             f"trained on {train.name}",
             f"tested on {group.about.name}",

@@ -14,7 +14,6 @@ labels where they are known.
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -29,6 +28,7 @@ from ..metrics import measure
 from ..task_records import TaskResult, put_task_result
 from .classify import Classifier, Predictions, load_classifier, predict
 from .fine_tuned import facts, quiet, train_command
+from .trained import portable_file
 
 # A set is called a part of the official one where it has less than this of its rows.
 _WHOLE = 0.99
@@ -143,7 +143,7 @@ def predict_split(
         if found.gold is None:
             found = for_server(task, found)
         write_predictions(file, classifier, found, ids)
-        beside = os.path.relpath(file, args.results) if args.results else ""
+        beside = portable_file(file)
         words.append(f"-> {file}")
     if args.results:
         result = make_result(args, split, own, found, metrics, beside)

@@ -153,6 +153,16 @@ def _portable_path(word: str, option: str) -> str:
     return os.path.join("data", *parts[-2:])
 
 
+def portable_file(file: Path) -> str:
+    """A file as seen from the working directory; one elsewhere without the folders of the machine,
+    by its last three names.
+    """
+    path, here = Path(os.path.abspath(file)), Path.cwd()
+    if path.is_relative_to(here):
+        return str(path.relative_to(here))
+    return os.path.join(*path.parts[1:][-3:])
+
+
 def language_pair(data: Path, subset: str) -> tuple[str, str]:
     """Source and target language of a binarized folder. Raises UserError if it holds none."""
     pattern = re.compile(rf"{re.escape(subset)}\.([^.-]+)-([^.-]+)\.\1\.(idx|bin)")

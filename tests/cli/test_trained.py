@@ -12,6 +12,7 @@ from diet_mt.cli.trained import (
     direction_of,
     language_pair,
     portable,
+    portable_file,
     read_training,
     system_of,
 )
@@ -101,3 +102,14 @@ def test_the_device_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda number: f"GPU {number}")
     assert device("fairseq-generate data/bin --beam 2") == "GPU 0"
     assert device("fairseq-generate data/bin --cpu") == "cpu"
+
+
+def test_a_file_has_no_folders_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert portable_file(Path("runs/valid/predictions.json")) == "runs/valid/predictions.json"
+    assert portable_file(tmp_path / "here" / "runs" / "x.tsv") == "runs/x.tsv"
+    assert portable_file(Path("../other/runs/valid/x.tsv")) == "runs/valid/x.tsv"
+    assert portable_file(Path("/x.tsv")) == "x.tsv"

@@ -85,8 +85,10 @@ def test_it_learns_and_its_answers_are_those_of_the_validation(
     questions: Path,
     pretrained: Path,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     checkpoint, done = trained
     assert "the checkpoint has no span head: it starts fresh" in done.stdout + done.stderr
     best = max(validations(done), key=lambda each: float(each["valid_f1"]))
@@ -111,7 +113,8 @@ def test_it_learns_and_its_answers_are_those_of_the_validation(
     assert "scored as mlqa" in foreign.notes
     assert (results / "XQuAD.jsonl").exists()
 
-    assert (results / result.predictions).exists()
+    assert result.predictions == "results/answers/valid/predictions.json"
+    assert Path(result.predictions).exists()
 
 
 def test_the_files_are_those_of_squad(
@@ -277,7 +280,7 @@ def test_a_small_grid_goes_all_the_way_and_continues(
     (row,) = read_task_results(tasks / "XQuAD.jsonl")
     assert (row.seed, row.lr, row.epochs, row.segments) == (1, 0.01, 2, "input")
     assert row.commands[0].startswith("fairseq-train ")
-    assert (tasks / row.predictions).exists()
+    assert (tmp_path / row.predictions).exists()
     assert "| diet-rel (tiny) | input |" in first
     assert "68.1 | 52.8" in first  # the paper's, of XQuAD
     assert "| TyDiQA | TyDiQA EM | SQuAD | SQuAD EM |" in first

@@ -42,8 +42,12 @@ def validations(done: Done) -> list[dict[str, Any]]:
 
 
 def test_a_model_learns_and_its_evaluation_agrees(
-    place: EncoderPlace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    place: EncoderPlace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     done = place.fine_tune("CoLA", tmp_path / "run").ok()
     best = max(float(each["valid_matthews"]) for each in validations(done))
     assert best > 60  # one word decides; nothing is learnt: 0
@@ -65,7 +69,8 @@ def test_a_model_learns_and_its_evaluation_agrees(
     assert (result.examples, result.train_examples) == (SIZES["dev"], SIZES["train"])
     assert result.notes == ["train: 160 of 8,551 official rows", "valid: 37 of 1,043 official rows"]
 
-    table = (results / result.predictions).read_text(encoding="utf-8").split("\n")
+    assert not Path(result.predictions).is_absolute()
+    table = Path(result.predictions).read_text(encoding="utf-8").split("\n")
     assert table[0] == "index\tprediction\tlabel"
     rows = [line.split("\t") for line in table[1:-1]]
     assert [row[0] for row in rows] == [str(number) for number in range(SIZES["dev"])]
