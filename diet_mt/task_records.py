@@ -53,7 +53,7 @@ class TaskResult:
     train_examples: int = 0  # 0: not counted
     updates: int = 0  # that the fine-tuned checkpoint has had
     chosen_by: str = ""  # what chose the checkpoint among those of the run: "valid accuracy"
-    predictions: str = ""  # their file, seen from where the command ran; empty: not kept
+    predictions: str = ""  # their file, as seen from where the command ran; empty: not kept
     notes: list[str] = field(default_factory=list)  # what a reader of the table must know
 
     def __post_init__(self) -> None:

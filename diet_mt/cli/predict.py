@@ -95,7 +95,7 @@ def make_result(
     predictions: str,
 ) -> TaskResult:
     """The record of one evaluation; ``own``: the facts about the checkpoint; ``predictions``: their
-    file, seen from the results folder.
+    file, as :func:`portable_file` names it.
     """
     task = specification(args.task)
     train_ids = args.data / "raw" / "train.id"

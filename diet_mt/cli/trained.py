@@ -154,13 +154,11 @@ def _portable_path(word: str, option: str) -> str:
 
 
 def portable_file(file: Path) -> str:
-    """A file as seen from the working directory; one elsewhere without the folders of the machine,
-    by its last three names.
-    """
+    """A file as seen from the working directory; of one elsewhere the name alone."""
     path, here = Path(os.path.abspath(file)), Path.cwd()
     if path.is_relative_to(here):
         return str(path.relative_to(here))
-    return os.path.join(*path.parts[1:][-3:])
+    return path.name
 
 
 def language_pair(data: Path, subset: str) -> tuple[str, str]:

@@ -27,10 +27,10 @@ _LEGEND = {
     GLUE: "CoLA: Matthews' correlation; STS-B: Spearman's correlation; others: accuracy, where the "
     "column says nothing else. Each run counts with its best checkpoint on the dev set (MNLI: on "
     "the matched one), each setting with the median of its seeds, each system with its best "
-    "setting.",
+    "setting, by the task's main metric.",
     XTREME: "XNLI: accuracy; others: F1 and exact match (EM). Trained in English; checkpoints and "
-    "settings were chosen on English dev sets (SQuAD: on the one shown); then the mean over the "
-    "languages, and of it the median over the seeds.",
+    "settings were chosen on English dev sets (SQuAD: the one shown, named below); then the mean "
+    "over the languages, and of it the median over the seeds.",
 }
 
 
@@ -85,13 +85,20 @@ def _table(
         published = published_row(name, entrant.name, entrant.segments)
         if published and any(title in published.scores for title in titles):
             out.append(_published_line(published, titles))
-    out += ["", _LEGEND[name] + " In brackets: seeds.", ""]
+    out += ["", f"{_LEGEND[name]}{_tested(languages)} In brackets: seeds.", ""]
     for entrant in ours:
         mine = [(column, each) for column in used if (each := cells[entrant, column])]
         out += _details(entrant, mine)
     if name == XTREME:
         out += _by_language(used, ours, cells)
     return [*out, *_commands(cells.values())]
+
+
+def _tested(languages: dict[Column, tuple[str, ...]]) -> str:
+    """A sentence: which languages our means are over. The paper's are over all of a collection."""
+    by_task = {column.task: found for column, found in languages.items() if found}
+    words = [f"{task} {' '.join(found)}" for task, found in by_task.items()]
+    return f" Our languages: {'; '.join(words)}." if words else ""
 
 
 def _name(entrant: Entrant) -> str:

@@ -19,7 +19,8 @@ from ..task_records import TaskResult
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table: a metric of a task on one split, or on all that begin so.
+    """One column of a table: a metric of a task on one split, or on all that begin so. Of results
+    without this metric it has nothing.
 
     ``metric``: empty for the task's main one. ``chosen_on``: task and split whose main metric
     chooses the setting.
@@ -33,7 +34,7 @@ class Column:
     all_languages: bool = False
 
     def holds(self, result: TaskResult) -> bool:
-        if result.task != self.task:
+        if result.task != self.task or self.metric not in ("", *result.metrics):
             return False
         return result.split.startswith(self.split) if self.all_languages else self.on_split(result)
 
@@ -52,8 +53,8 @@ def _zero_shot(title: str, task: str, on: tuple[str, str], metric: str) -> Colum
     return Column(title, task, "test", on, metric, all_languages=True)
 
 
-# The paper's columns; behind its average the tasks of GLUE and the official metrics that it leaves
-# out.
+# The paper's columns, which its average is of; then the tasks of GLUE and the official metrics that
+# it leaves out.
 GLUE_COLUMNS = (
     _glue("MNLI", "MNLI"),
     _glue("MNLI-mm", "MNLI", "valid1"),
@@ -118,11 +119,11 @@ class Entrant:
         first = self.results[0]
         parts = [f"{first.parameters / 1e6:.1f} M parameters"]
         if first.pretrained:
-            known = f", perplexity {first.pretrain_perplexity:.2f}"
-            parts.append(
-                f"pretrained for {first.pretrain_updates:,} updates"
-                + (known if first.pretrain_perplexity else "")
-            )
+            parts.append(f"pretrained for {first.pretrain_updates:,} updates")
+            if first.pretrain_perplexity:
+                # Of a loss with three decimals, so three digits are what is known.
+                decimals = 0 if first.pretrain_perplexity >= 100 else 1
+                parts.append(f"perplexity {first.pretrain_perplexity:.{decimals}f}")
         else:
             parts.append("not pretrained")
         return ", ".join(parts)

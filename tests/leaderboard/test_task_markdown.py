@@ -39,7 +39,7 @@ def test_the_papers_row_stands_beside_ours() -> None:
         ["paper: DIET-REL", "per-head", "60.3", ""],
         ["none (tiny)", "none", "30.5 (1)", ""],
     ]
-    assert "pretrained for 10,000 updates, perplexity 21.50" in text
+    assert "pretrained for 10,000 updates, perplexity 21.5." in text
     assert "  - CoLA: lr 3e-05, epochs 5, batch 32: 30.50 (1), 32.00 (2)\n" in text
     assert "50.25 (1), 54.25 (2); train: 9 of 2,490 official rows\n" in text
     assert text.count("fairseq-train data/CoLA --seed 1") == 1
@@ -61,6 +61,8 @@ def test_every_official_metric_has_a_column() -> None:
     table = rows_of(task_markdown(rows))
     assert table[0] == ["system", "segments", "STS-B", "MRPC", "MRPC F1", "STS-B Pearson"]
     assert table[2][2:] == ["23.0 (1)", "70.0 (1)", "82.0 (1)", "24.0 (1)"]
+    without = rows_of(task_markdown(accuracies("MRPC", [70.0])))
+    assert without[0] == ["system", "segments", "MRPC"]
 
 
 def test_questions_have_a_dev_set() -> None:
@@ -111,6 +113,7 @@ def test_languages_have_a_table_of_their_own() -> None:
     table = rows_of(task_markdown(rows))
     assert table[0] == ["system", "segments", "XNLI"]
     assert table[2][2] == "51.0 (2)"
+    assert " Our languages: XNLI en sw. " in task_markdown(rows)
     assert table[3] == ["paper: DIET-REL", "per-head", "68.4"]
     assert table[4] == ["system", "segments", "en", "sw"]
     assert table[6] == ["diet-rel (tiny)", "per-head", "61.0 (2)", "41.0 (2)"]
