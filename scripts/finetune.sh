@@ -32,6 +32,8 @@ PYTHON=${PYTHON:-python3}
 
 # shellcheck source=scripts/messages.sh
 . "$(dirname "${BASH_SOURCE[0]}")/messages.sh"
+# shellcheck source=scripts/numbers.sh
+. "$(dirname "${BASH_SOURCE[0]}")/numbers.sh"
 # shellcheck source=scripts/training.sh
 . "$(dirname "${BASH_SOURCE[0]}")/training.sh"
 
@@ -51,7 +53,7 @@ else
   die "$data: not made by data-prep/prepare-glue.sh, prepare-xnli.sh or prepare-qa.sh"
 fi
 [ -f "$pretrained" ] || die "$pretrained: no such checkpoint; pretrain first, with scripts/pretrain.sh"
-[[ $BATCH =~ ^[1-9][0-9]*$ && $EPOCHS =~ ^[1-9][0-9]*$ ]] || die "BATCH and EPOCHS must be numbers"
+need_positive BATCH EPOCHS
 use_precision "$PRECISION"
 [ -n "$TASK_OPTIONS" ] ||
   TASK_OPTIONS=$(PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}" "$PYTHON" -m diet_mt.cli.finetuning \

@@ -8,8 +8,8 @@
 #   scripts/rehearse-data-prep.sh 20000 spm             fewer, SentencePiece
 #   INTERRUPT= scripts/rehearse-data-prep.sh            without the interruptions
 #
-# Writes RESULTS/<subwords>.jsonl, a line for each stage, and .md, the table. A million pairs take half an
-# hour for each of the two runs on two cores that have nothing else to do, and 6 GB of disk in WORK.
+# Writes RESULTS/<subwords>.jsonl, a line for each stage, and .md, the table. A million pairs take ten
+# minutes for the first run on two cores that have nothing else to do, and 6 GB of disk in WORK.
 set -euo pipefail
 
 PAIRS=${1:-${PAIRS:-1000000}}
@@ -23,8 +23,10 @@ PYTHON=${PYTHON:-python3}
 root=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=scripts/messages.sh
 . "$root/scripts/messages.sh"
+# shellcheck source=scripts/numbers.sh
+. "$root/scripts/numbers.sh"
 
-[[ $PAIRS =~ ^[1-9][0-9]*$ ]] || die "pairs must be a positive number, got '$PAIRS'"
+need_positive PAIRS
 [[ $SUBWORDS =~ ^(bpe|spm)$ ]] || die "subwords '$SUBWORDS': choose bpe or spm"
 export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
 rm -rf "${WORK:?}/$SUBWORDS"
