@@ -1,8 +1,8 @@
-"""Scaled dot-product attention with additive offsets: one pure function."""
+"""Scaled dot-product attention with a bias and a mask: one pure function."""
 
 from __future__ import annotations
 
-from typing import Callable, Optional, Tuple
+from typing import Callable, List, Optional, Sequence, Tuple
 
 import torch
 import torch.nn.functional as F
@@ -15,11 +15,11 @@ from .positions.base import at_least_float32
 # product that does. Measured with 4 to 8 heads of 32 and 64 on an AMD EPYC with AVX-512, one
 # thread: equal at 128, twice as fast at 256.
 _FUSED_FROM = 192
+# Fused kernels ask for head sizes that are multiples of this.
+_ALIGNED = 8
 
-
-def causal_offsets(length: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """(T, T), -inf where the key comes after the query."""
-    return torch.full((length, length), float("-inf"), device=device, dtype=dtype).triu_(1)
+# Queries (B|1, H|1, T, R) and keys (B|1, H|1, S, R) whose product is a bias.
+Factors = Tuple[Tensor, Tensor]
 
 
 def attend(
@@ -28,97 +28,142 @@ def attend(
     v: Tensor,
     *,
     scale: float,
-    offsets: Optional[Tensor] = None,
-    content: Optional[Tensor] = None,
+    bias: Optional[Tensor] = None,
+    query_bias: Optional[Tensor] = None,
+    factors: Sequence[Factors] = (),
+    padding: Optional[Tensor] = None,
     causal: bool = False,
-    mix: Callable[[Tensor], Optional[Tensor]] = lambda weights: None,
-    mixes: bool = False,
+    output: Optional[Callable[[Tensor], Optional[Tensor]]] = None,
     dropout_p: float = 0.0,
     need_weights: bool = False,
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    """softmax(scale * q k^T + offsets + content) v, for one layer (paper, section 2.1, with the
-    additive term of eq. 1 and 3).
+    """softmax(scale * q k^T + bias) v, for one layer (paper, section 2.1, with the additive term of
+    eq. 1 and 3).
+
+    Bias and mask meet here, in memory that this call writes anyway: a bias serves the whole batch,
+    and a mask that differs from row to row never makes a copy of it for every row.
 
     Args:
-        q: (B, H, T, D'); k: (B, H, S, D'); v: (B, H, S, D), D at most D'.
-        scale: factor of q k^T alone; offsets are never scaled.
-        offsets: (B|1, H|1, T|1, S), positions and masks together, -inf where a query may not look.
-            Each query needs at least one key that it may look at: the stacks see to that (see
-            ``layers/padding.py``).
-        content: (B, H, T, S), what else is added: what depends on the words.
-        causal: hide keys behind their query (T = S); the same as offsets that say so.
-        mix: weights after dropout (B, H, T, S) -> what is added to the output, or None. Called
-            only with ``mixes``.
+        q: (B, H, T, D); k: (B, H, S, D); v: (B, H, S, D).
+        scale: factor of q k^T alone; a bias is never scaled.
+        bias: (H|1, T, S), what depends on positions alone.
+        query_bias: (B, H, T, S), what depends on the words as well.
+        factors: pairs (B|1, H|1, T, R) and (B|1, H|1, S, R) whose products are added, too.
+        padding: (B, S), True where nobody may look; every row needs an open key, or its softmax is
+            0/0.
+        causal: close the keys behind their query (T = S).
+        output: weights after dropout (B, H, T, S) -> what is added to the output, or None.
         dropout_p: probability with which a weight is dropped after the softmax.
         need_weights: also return the weights, before dropout, in float32 or better: (B, H, T, S).
 
     Returns:
         (B, H, T, D) and the weights or None.
     """
-    if not need_weights and not mixes and _fused_pays(q, k, offsets, content, dropout_p):
-        alone = causal and offsets is None and content is None  # the kernel knows causality
-        added = None if alone else _sum(q, offsets, content, causal)
-        return _fused(q, k, v, scale, added, alone, dropout_p), None
-    batch, heads, queries, _ = q.shape
-    keys = k.size(2)
-    logits = _logits(q, k, scale, _sum(q, offsets, content, causal))
-    # Softmax in float32 or better: in half precision its sum over S terms loses the small weights.
-    weights = torch.softmax(logits, dim=-1, dtype=at_least_float32(logits.dtype))  # (B*H, T, S)
+    plain = not need_weights and output is None
+    if plain and _fused_pays(q, k, (bias, query_bias, padding), factors, dropout_p):
+        return _fused(q, k, v, scale, bias, query_bias, factors, padding, causal, dropout_p), None
+    if factors:
+        q, k, scale = _appended(q, k, scale, factors)
+    weights = torch.softmax(
+        _logits(q, k, scale, bias, query_bias, padding, causal),
+        dim=-1,
+        # In half precision a sum over S terms loses the small weights.
+        dtype=at_least_float32(q.dtype),
+    )  # (B*H, T, S)
     kept = weights.to(v.dtype)
     if dropout_p > 0.0:
         kept = dropout(kept, dropout_p)
+    batch, heads = q.shape[:2]
     out = torch.bmm(kept, v.flatten(0, 1)).unflatten(0, (batch, heads))  # (B, H, T, D)
-    mixed = mix(kept.unflatten(0, (batch, heads))) if mixes else None
-    out = out if mixed is None else out + mixed
-    return out, weights.view(batch, heads, queries, keys) if need_weights else None
+    more = output(kept.unflatten(0, (batch, heads))) if output is not None else None
+    out = out if more is None else out + more
+    return out, weights.unflatten(0, (batch, heads)) if need_weights else None
 
 
-def _sum(
-    q: Tensor, offsets: Optional[Tensor], content: Optional[Tensor], causal: bool
-) -> Optional[Tensor]:
-    """All that is added to the logits of ``q`` (B, H, T, D'), in its precision: (B|1, H|1, T|1, S),
-    (T, S), or None.
+def causal_mask(length: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """(T, T), -inf where the key comes after the query, 0 elsewhere."""
+    return torch.full((length, length), float("-inf"), device=device, dtype=dtype).triu_(1)
+
+
+def _with_causal(bias: Optional[Tensor], q: Tensor, causal: bool) -> Optional[Tensor]:
+    """``bias`` (H|1, T, S) in the precision of ``q``, with the causal mask joined: one for the
+    whole batch still.
     """
-    parts = [part.to(q.dtype) for part in (offsets, content) if part is not None]
-    if causal:
-        parts.append(causal_offsets(q.size(2), q.device, q.dtype))
-    if not parts:
-        return None
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
+    bias = None if bias is None else bias.to(q.dtype)
+    if not causal:
+        return bias
+    mask = causal_mask(q.size(2), q.device, q.dtype)
+    return mask[None] if bias is None else bias + mask
 
 
-def _logits(q: Tensor, k: Tensor, scale: float, added: Optional[Tensor]) -> Tensor:
-    """scale * q k^T + added as one batched product that accumulates: (B*H, T, S)."""
+def _logits(
+    q: Tensor,
+    k: Tensor,
+    scale: float,
+    bias: Optional[Tensor],
+    query_bias: Optional[Tensor],
+    padding: Optional[Tensor],
+    causal: bool,
+) -> Tensor:
+    """scale * q k^T and all that is added, as one batched product that accumulates: (B*H, T, S)."""
     shape = (*q.shape[:3], k.size(2))
+    bias = _with_causal(bias, q, causal)
     q, k = q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2)
-    if added is None:
-        return torch.baddbmm(q.new_empty(()), q, k, beta=0, alpha=scale)
-    full = added.expand(shape)
-    if full.is_contiguous():
-        # One value per logit already. Other layers may read it too, so the sum must go elsewhere.
-        return torch.baddbmm(full.flatten(0, 1), q, k, alpha=scale)
-    # The copy that repeats what is added over batch or heads is ours alone: the product adds itself
-    # onto it.
-    return full.contiguous().flatten(0, 1).baddbmm_(q, k, alpha=scale)
+    if query_bias is not None:
+        added = query_bias.to(q.dtype)
+        added = added if bias is None else added + bias
+        logits = torch.baddbmm(added.flatten(0, 1), q, k, alpha=scale)
+    elif bias is not None:
+        # The copy that repeats the bias over the batch is ours: the product adds itself onto it.
+        own = bias.expand(shape).clone(memory_format=torch.contiguous_format)
+        logits = own.flatten(0, 1).baddbmm_(q, k, alpha=scale)
+    else:
+        logits = torch.baddbmm(q.new_empty(()), q, k, beta=0, alpha=scale)
+    if padding is not None:
+        logits.view(shape).masked_fill_(padding[:, None, None], float("-inf"))
+    return logits
+
+
+def _appended(
+    q: Tensor, k: Tensor, scale: float, factors: Sequence[Factors]
+) -> Tuple[Tensor, Tensor, float]:
+    """Queries (B, H, T, D) and keys (B, H, S, D) with ``factors`` appended, and the factor of their
+    product.
+    """
+    queries = [q * scale, *(query for query, _ in factors)]
+    keys = [k, *(key for _, key in factors)]
+    return _joined(queries), _joined(keys), 1.0
+
+
+def _joined(parts: List[Tensor]) -> Tensor:
+    """Parts (B|1, H|1, T, R) of the first one's B, H, T and precision, side by side, with columns
+    of zeros up to a multiple of ``_ALIGNED``.
+    """
+    first = parts[0]
+    wide = [first, *(part.to(first.dtype).expand(*first.shape[:3], -1) for part in parts[1:])]
+    joined = torch.cat(wide, dim=-1)
+    missing = -joined.size(-1) % _ALIGNED
+    return F.pad(joined, (0, missing)) if missing else joined
 
 
 def _fused_pays(
-    q: Tensor, k: Tensor, offsets: Optional[Tensor], content: Optional[Tensor], dropout_p: float
+    q: Tensor,
+    k: Tensor,
+    added: Sequence[Optional[Tensor]],
+    factors: Sequence[Factors],
+    dropout_p: float,
 ) -> bool:
     """Whether torch's fused kernel is the faster way. It always is on a GPU.
 
-    On CPU it has no backward pass for offsets that learn and no dropout, and falls back to separate
-    steps slower than ours; and over short sentences with offsets it loses to a batched product
-    (``cli/benchmark.py`` measures it).
+    On a CPU it has no backward pass for a bias that learns and no dropout, and falls back to
+    separate steps slower than ours; and over short sentences with something to add it loses to a
+    batched product (``cli/benchmark.py`` measures it).
     """
     if q.is_cuda:
         return True
-    added = [tensor for tensor in (offsets, content) if tensor is not None]
-    learns = any(tensor.requires_grad for tensor in added) and torch.is_grad_enabled()
-    return not learns and dropout_p == 0.0 and (not added or k.size(2) >= _FUSED_FROM)
+    given = [tensor for tensor in added if tensor is not None]
+    learns = any(tensor.requires_grad for tensor in given) and torch.is_grad_enabled()
+    return not learns and dropout_p == 0.0 and (not given or k.size(2) >= _FUSED_FROM)
 
 
 def _fused(
@@ -126,14 +171,35 @@ def _fused(
     k: Tensor,
     v: Tensor,
     scale: float,
-    added: Optional[Tensor],
+    bias: Optional[Tensor],
+    query_bias: Optional[Tensor],
+    factors: Sequence[Factors],
+    padding: Optional[Tensor],
     causal: bool,
     dropout_p: float,
 ) -> Tensor:
+    """The kernel takes one mask: (B|1, H|1, T|1, S) added to the logits, never copied."""
     kernel: Callable[..., Tensor] = F.scaled_dot_product_attention
-    mask = None if added is None else added.expand(*q.shape[:3], k.size(2))
+    if padding is not None and (bias is not None or factors or causal):
+        # As one more column of the keys, which a one in the queries meets; a large negative number,
+        # since the product of -inf with 0 has no gradient.
+        closed = padding.to(k.dtype)[:, None, :, None] * (torch.finfo(k.dtype).min / 4)
+        factors = [*factors, (k.new_ones((1, 1, 1, 1)), closed)]
+        padding = None
+    alone = causal and bias is None and query_bias is None  # the kernel knows causality
+    mask = None if alone else _with_causal(bias, q, causal)
+    mask = None if mask is None else mask[None]
+    if query_bias is not None:
+        mask = query_bias.to(q.dtype) if mask is None else query_bias.to(q.dtype) + mask
+    if padding is not None:
+        closed = torch.zeros_like(padding, dtype=q.dtype).masked_fill_(padding, float("-inf"))
+        closed = closed[:, None, None]
+        mask = closed if mask is None else mask + closed
     width = v.size(-1)
-    if q.size(-1) > width:  # the kernels want all three alike
-        v = F.pad(v, (0, q.size(-1) - width))
-    out = kernel(q, k, v, attn_mask=mask, is_causal=causal, dropout_p=dropout_p, scale=scale)
+    if factors:
+        q, k, scale = _appended(q, k, scale, factors)
+        v = F.pad(v, (0, q.size(-1) - width))  # the kernels want all three alike
+    if mask is not None:
+        mask = mask.expand(*q.shape[:3], k.size(2))
+    out = kernel(q, k, v, attn_mask=mask, is_causal=alone, dropout_p=dropout_p, scale=scale)
     return out[..., :width]

@@ -23,10 +23,11 @@ from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 from diet_mt.errors import UserError
-from diet_mt.layers.multihead import OffsetAttention
-from diet_mt.layers.terms import LayerTerms, unpack
+from diet_mt.layers.call import AttentionCall
+from diet_mt.layers.multihead import PositionalAttention
 from diet_mt.models.diet_transformer import DietTransformerModel
-from diet_mt.positions import NAMES, SHARING, AttentionPositions, InputTerm, build_position
+from diet_mt.positions import NAMES, SHARING, AttentionPositions, InputPositions, build_position
+from diet_mt.positions.layer import NOTHING
 
 BOS, PAD, EOS, UNK, FIRST_WORD = 0, 1, 2, 3, 4
 WORDS = 40
@@ -144,7 +145,7 @@ def build(
 
 def position_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
     """The parameters of all position encodings in ``model``, by their full names."""
-    return parameters_of(model, AttentionPositions, InputTerm)
+    return parameters_of(model, AttentionPositions, InputPositions)
 
 
 def parameters_of(model: nn.Module, *kinds: type[nn.Module]) -> dict[str, nn.Parameter]:
@@ -210,11 +211,11 @@ def real(values: Tensor, rows: Sequence[Sequence[int]], side: str = "right") -> 
 class Call:
     """One call of an attention module: what went in and out.
 
-    ``query`` (T, B, E), ``key`` (S, B', E'), ``output`` (T, B, E), ``weights`` (H, B, T, S) where
-    they were asked for by head, (B, T, S) where asked for otherwise, or None.
+    ``query`` (T, B, E), ``key`` (S, B', E'), ``output`` (T, B, E), ``weights`` (B, H, T, S) where
+    they were asked for, or None.
     """
 
-    module: OffsetAttention
+    module: PositionalAttention
     query: Tensor
     key: Tensor
     output: Tensor
@@ -228,10 +229,12 @@ def attention_calls(model: DietTransformerModel) -> Iterator[dict[tuple[str, int
     hooks = []
     for (kind, layer), module in attention_modules(model).items():
 
-        def keep(module: Any, _: Any, given: Any, out: Any, place: Any = (kind, layer)) -> None:
-            calls[place] = Call(module, given["query"], given["key"], out[0], out[1])
+        def keep(module: Any, given: Any, out: Any, place: Any = (kind, layer)) -> None:
+            query, source, _ = given
+            key = query if source is None else source
+            calls[place] = Call(module, query, key, out[0], out[1])
 
-        hooks.append(module.register_forward_hook(keep, with_kwargs=True))
+        hooks.append(module.register_forward_hook(keep))
     try:
         yield calls
     finally:
@@ -239,7 +242,7 @@ def attention_calls(model: DietTransformerModel) -> Iterator[dict[tuple[str, int
             hook.remove()
 
 
-def attention_modules(model: DietTransformerModel) -> dict[tuple[str, int], OffsetAttention]:
+def attention_modules(model: DietTransformerModel) -> dict[tuple[str, int], PositionalAttention]:
     """The attention modules of ``model`` by kind and number of the layer."""
     modules = {}
     for number, layer in enumerate(model.encoder.layers.children()):
@@ -264,23 +267,21 @@ class AttentionProbe(nn.Module):
         super().__init__()
         self.attention = attention_modules(model)[kind, layer]
         self.positions = attention_positions(model, kind)
-        self.term = (model.encoder if kind == "encoder" else model.decoder).embed_positions
+        self.added = (model.encoder if kind == "encoder" else model.decoder).embed_positions
         self.layer = layer
 
     def forward(self, query: Tensor, source: Tensor, mask: Tensor) -> Tensor:
         """``query`` (T, B, E) from position 0 on, ``source`` (S, B, E') -> (T, B, E).
 
-        ``mask``: (B, S), 0 or -inf. Self-attention reads its keys from ``query``.
+        ``mask``: (B, S), True at padding. Self-attention reads its keys from ``query``.
         """
-        if self.term is not None:
-            query = query + self.term.rows(0, query.size(0)).transpose(0, 1)
-        length = query.size(0)
-        terms = None
+        if self.added is not None:
+            query = query + self.added.rows(0, query.size(0)).transpose(0, 1)
+        positions = NOTHING
         if self.positions is not None:
-            terms = self.positions.terms(0, length, source.size(0))
-        packed = LayerTerms("x", terms, mask[:, None, None], like=query, query_len=length)
-        term = unpack("x", packed.of(self.layer))
-        out: Tensor = self.attention(query, source, source, term, need_weights=False)[0]
+            found = self.positions.for_layers(0, query.size(0), source.size(0))
+            positions = found[self.layer]
+        out: Tensor = self.attention(query, source, AttentionCall(positions, mask))[0]
         return out
 
 

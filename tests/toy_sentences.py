@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from diet_mt.errors import UserError
-from diet_mt.layers.multihead import OffsetAttention
+from diet_mt.layers.multihead import PositionalAttention
 from diet_mt.models._roberta_options import plain_options, sentence_config
 from diet_mt.models.diet_roberta import DietRobertaModel
 from diet_mt.positions import SEGMENT_ENCODINGS, SegmentInput, SegmentPositions
@@ -132,7 +132,7 @@ def attention_calls(model: DietRobertaModel) -> Iterator[list[Call]]:
     found: list[Call] = []
 
     def keep(number: int) -> Any:
-        def hook(module: OffsetAttention, _: Any, given: Any, out: Any) -> None:
+        def hook(module: PositionalAttention, _: Any, given: Any, out: Any) -> None:
             calls[number] = Call(module, given["query"], given["key"], out[0], out[1])
 
         return hook

@@ -1,1 +1,1 @@
-"""The only part that knows fairseq's hooks for layers, stacks and decoding caches."""
+"""The only part that knows fairseq's hooks for layers and stacks."""

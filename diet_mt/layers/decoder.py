@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 from fairseq.models.transformer import TransformerDecoderBase
@@ -10,26 +10,28 @@ from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor, nn
 
 from ..errors import UserError
-from ..positions import CROSS, DECODER, AttentionPositions, AttentionShape, Terms
-from .beams import regroup
-from .multihead import IncrementalState, OffsetAttention
-from .padding import RightPadded, padding_offsets, right_pad
-from .stack import EncoderOut, layer_numbers, replace_dropout, wrap_layer
-from .terms import DecodingTerms, LayerTerms, unpack
+from ..positions import CROSS, DECODER, AttentionShape
+from .call import AttentionCall, DecoderCall, for_layers, need_call
+from .multihead import PositionalAttention
+from .padding import RightPadded, mask_of, right_pad
+from .run import DecodingRun
+from .stack import EncoderOut, compute, layer_numbers, replace_dropout, residual, wrap_layer
 
-# Where a decoding run keeps its terms, in fairseq's incremental state.
-_TERMS = "diet_mt.terms"
+# fairseq's incremental state, and where in it a decoding run is.
+IncrementalState = Dict[str, Dict[str, Any]]
+_RUN = "diet_mt.run"
 
 
 class DietDecoderLayer(TransformerDecoderLayerBase):
-    """fairseq's decoder layer over :class:`OffsetAttention`."""
+    """fairseq's decoder layer over :class:`PositionalAttention`."""
 
     def __init__(self, cfg: Any, no_encoder_attn: bool = False) -> None:
         super().__init__(cfg, no_encoder_attn)
+        self.cfg = cfg
         replace_dropout(self, "TransformerDecoderLayer")
 
-    def _attention(self, embed_dim: int, cfg: Any, **kind: Any) -> OffsetAttention:
-        return OffsetAttention(
+    def _attention(self, embed_dim: int, cfg: Any, **kind: Any) -> PositionalAttention:
+        return PositionalAttention(
             embed_dim,
             cfg.decoder.attention_heads,
             scale=cfg.attention_scale_of(cfg.decoder),
@@ -41,36 +43,58 @@ class DietDecoderLayer(TransformerDecoderLayerBase):
 
     def build_self_attention(
         self, embed_dim: int, cfg: Any, add_bias_kv: bool = False, add_zero_attn: bool = False
-    ) -> OffsetAttention:
+    ) -> PositionalAttention:
         return self._attention(embed_dim, cfg, self_attention=True)
 
-    def build_encoder_attention(self, embed_dim: int, cfg: Any) -> OffsetAttention:
+    def build_encoder_attention(self, embed_dim: int, cfg: Any) -> PositionalAttention:
         width = cfg.encoder.embed_dim
         return self._attention(
             embed_dim, cfg, kdim=width, vdim=width, encoder_decoder_attention=True
         )
 
-    def forward(
-        self,
-        x: Tensor,
-        encoder_out: Optional[Tensor] = None,
-        encoder_padding_mask: Any = None,
-        incremental_state: Optional[IncrementalState] = None,
-        *args: Any,
-        **given: Any,
-    ) -> Any:
-        """As fairseq's; terms from :class:`LayerTerms` take the place of the padding masks."""
-        terms = {name: given.pop(name) for name in list(given) if "." in name}
-        if terms:
-            encoder_padding_mask = unpack("encoder_attn", terms)
-            given["self_attn_padding_mask"] = unpack("self_attn", terms)
-        return super().forward(
-            x, encoder_out, encoder_padding_mask, incremental_state, *args, **given
-        )
+    def forward(self, x: Tensor, call: DecoderCall) -> Tuple[Tensor, Optional[Tensor]]:
+        """(T, B, E) -> (T, B, E), and cross-attention weights (B, H, T, S) where asked for.
+
+        Raises TypeError for a call without positions, as in fairseq's signature.
+        """
+        need_call(call, DecoderCall, self)
+        return compute(self, self._forward, x, call)
+
+    def _forward(self, x: Tensor, call: DecoderCall) -> Tuple[Tensor, Optional[Tensor]]:
+        how = {"norm_first": self.normalize_before, "drop": self.dropout_module}
+        weights: Optional[Tensor] = None
+
+        def cross_attention(x: Tensor) -> Tensor:
+            nonlocal weights
+            x, weights = self.encoder_attn(x, call.source, call.encoder_attn)
+            return x
+
+        def self_attention(x: Tensor) -> Tensor:
+            return self._scaled_heads(self.self_attn(x, None, call.self_attn)[0])
+
+        x = residual(x, self_attention, self.self_attn_layer_norm, **how)
+        if self.encoder_attn is not None and call.encoder_attn is not None:
+            x = residual(x, cross_attention, self.encoder_attn_layer_norm, **how)
+        x = residual(x, self._feed_forward, self.final_layer_norm, keep=self.w_resid, **how)
+        return x, weights
+
+    def _scaled_heads(self, x: Tensor) -> Tensor:
+        """fairseq's --scale-heads and --scale-attn (NormFormer), where they are on."""
+        if self.c_attn is not None:
+            x = (x.unflatten(-1, (self.nh, -1)) * self.c_attn[:, None]).flatten(-2)
+        return x if self.attn_ln is None else self.attn_ln(x)
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        x = self.activation_dropout_module(self.activation_fn(self.fc1(x)))
+        return self.fc2(x if self.ffn_layernorm is None else self.ffn_layernorm(x))
 
 
 class DietDecoder(TransformerDecoderBase):
-    """Decoder whose layers get the positional terms of their attention with their padding masks."""
+    """Decoder whose layers get their positions and masks as a :class:`DecoderCall`.
+
+    ``need_attn``: outside of training, ``extra["attn"]`` holds attention weights also where no
+    ``alignment_layer`` is asked for; fairseq's ``make_generation_fast_`` sets it.
+    """
 
     def __init__(
         self,
@@ -82,24 +106,29 @@ class DietDecoder(TransformerDecoderBase):
     ) -> None:
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn, output_projection)
         replace_dropout(self, "TransformerDecoder")
+        self.need_attn = False
         heads, width, layers = (
             cfg.decoder.attention_heads,
             cfg.decoder.embed_dim,
             cfg.decoder.layers,
         )
         targets, sources = cfg.max_target_positions, cfg.max_source_positions
-        self.embed_positions = cfg.positions.input_term(targets, width)
-        self.self_attn_positions = cfg.positions.attention_positions(
+        self.embed_positions = cfg.encoding.input_positions(targets, width)
+        self.self_attn_positions = cfg.encoding.attention_positions(
             AttentionShape(layers, heads, width // heads, targets, targets, DECODER)
         )
         self.encoder_attn_positions = None
         if not no_encoder_attn:
-            self.encoder_attn_positions = cfg.positions.attention_positions(
+            self.encoder_attn_positions = cfg.encoding.attention_positions(
                 AttentionShape(layers, heads, width // heads, targets, sources, CROSS)
             )
 
     def build_decoder_layer(self, cfg: Any, no_encoder_attn: bool = False) -> nn.Module:
         return wrap_layer(DietDecoderLayer(cfg, no_encoder_attn), cfg)
+
+    def make_generation_fast_(self, need_attn: bool = False, **kwargs: Any) -> None:
+        """What fairseq's ``prepare_for_inference_`` says, with --print-alignment for example."""
+        self.need_attn = need_attn
 
     def extract_features_scriptable(
         self,
@@ -110,62 +139,47 @@ class DietDecoder(TransformerDecoderBase):
         alignment_layer: Optional[int] = None,
         alignment_heads: Optional[int] = None,
     ) -> Tuple[Tensor, Dict[str, List[Optional[Tensor]]]]:
-        """fairseq's calling form: ``prev_output_tokens`` (B, T) -> features (B, T, E) and extras.
+        """fairseq's signature: ``prev_output_tokens`` (B, T) -> features (B, T, E) and extras.
 
-        ``extra["attn"]`` holds the cross-attention of ``alignment_layer`` (default: the last), (B,
-        T, S), with rows and columns as the tokens came. Written out rather than inherited: with
-        ``incremental_state`` fairseq drops all but the last token before its layers see any, and
-        cross-attention cannot know which position it serves.
+        ``extra["attn"]`` holds the cross-attention of ``alignment_layer``, (B, T, S), with rows and
+        columns as the tokens came; where none is given, that of the last layer if ``need_attn``
+        says so, or None. Written out rather than inherited: with ``incremental_state`` fairseq
+        drops all but the last token before its layers see any, and cross-attention cannot know
+        which position it serves.
 
-        Raises UserError for targets padded on the left with ``incremental_state``.
+        Raises:
+            UserError: targets padded on the left with ``incremental_state``.
+            ValueError: ``incremental_state`` has not read the tokens before the last one.
         """
-        batch, query_start = self._enter(prev_output_tokens, incremental_state)
-        x = self._embed(batch.tokens, query_start)  # (T, B, E)
-        self_terms = self._self_terms(
-            batch, x, query_start, incremental_state, full_context_alignment
-        )
-        source, cross_terms = self._source(encoder_out, x, query_start, incremental_state)
-        attn: Optional[Tensor] = None
-        inner_states: List[Optional[Tensor]] = [x]
-        if alignment_layer is None:
+        if alignment_layer is None and self.need_attn and not self.training:
             alignment_layer = self.num_layers - 1
-        numbers = layer_numbers(self.layers)
-        for layer in self.layers:
-            number = numbers[layer]
-            x, weights, _ = layer(
-                x,
-                source,
-                None,
-                incremental_state,
-                need_attn=number == alignment_layer,
-                need_head_weights=number == alignment_layer,
-                **self_terms.of(number),
-                **cross_terms.of(number),
-            )
-            inner_states.append(x)
-            if weights is not None and number == alignment_layer:
-                attn = weights[:alignment_heads].mean(dim=0).to(x)  # (H, B, T, S) -> (B, T, S)
-        if self.layer_norm is not None:
-            x = self.layer_norm(x)
+        wanted = -1 if alignment_layer is None else alignment_layer
+        run: Optional[DecodingRun] = None
+        if incremental_state is None:
+            batch = right_pad(prev_output_tokens, self.padding_idx)
+            calls = self._calls(batch, encoder_out, full_context_alignment, wanted)
+        else:
+            run = self._run(prev_output_tokens, encoder_out, incremental_state)
+            batch = RightPadded(prev_output_tokens[:, -1:], None, None)
+            calls = run.calls(wanted)
+        x = self.embed(batch.tokens, 0 if run is None else run.length)  # (T, B, E)
+        x, weights, inner_states = self.run_layers(x, calls)
+        if run is not None:
+            run.length += 1
         x = batch.restore(x.transpose(0, 1))  # (B, T, E)
         if self.project_out_dim is not None:
             x = self.project_out_dim(x)
-        if attn is not None:
+        attn: Optional[Tensor] = None
+        if weights is not None:
+            attn = weights[:, :alignment_heads].mean(dim=1).to(x)  # (B, H, T, S) -> (B, T, S)
             attn = _restore_columns(batch.restore(attn), encoder_out)
         return x, {"attn": [attn], "inner_states": inner_states}
 
-    def _enter(self, tokens: Tensor, state: Optional[IncrementalState]) -> Tuple[RightPadded, int]:
-        """The tokens to run, right-padded, and the position of the first of them."""
-        if state is None:
-            return right_pad(tokens, self.padding_idx), 0
-        if tokens.size(1) == 1 and bool(tokens.eq(self.padding_idx).any()):
-            raise UserError(
-                "targets padded on the left cannot be decoded step by step; pad them on the right"
-            )
-        return RightPadded(tokens[:, -1:], None, None), tokens.size(1) - 1
+    def embed(self, tokens: Tensor, query_start: int) -> Tensor:
+        """(B, T) tokens from position ``query_start`` on -> (T, B, E).
 
-    def _embed(self, tokens: Tensor, query_start: int) -> Tensor:
-        """(B, T) tokens from position ``query_start`` on -> (T, B, E)."""
+        Raises UserError for a position beyond the tables.
+        """
         x = self.embed_scale * self.embed_tokens(tokens.contiguous())
         if self.quant_noise is not None:
             x = self.quant_noise(x)
@@ -177,97 +191,95 @@ class DietDecoder(TransformerDecoderBase):
             x = self.layernorm_embedding(x)
         return self.dropout_module(x).transpose(0, 1)
 
-    def _self_terms(
-        self,
-        batch: RightPadded,
-        x: Tensor,
-        query_start: int,
-        state: Optional[IncrementalState],
-        full_context: bool,
-    ) -> LayerTerms:
-        """Terms of self-attention.
+    def run_layers(
+        self, x: Tensor, calls: Sequence[DecoderCall]
+    ) -> Tuple[Tensor, Optional[Tensor], List[Optional[Tensor]]]:
+        """(T, B, E) through all layers and the last norm: output (T, B, E), the weights (B, H, T,
+        S) of the layer that was asked for some, and what went in and came out of every layer.
+        """
+        states: List[Optional[Tensor]] = [x]
+        found: Optional[Tensor] = None
+        numbers = layer_numbers(self.layers)
+        for layer in self.layers:
+            x, weights = layer(x, calls[numbers[layer]])
+            found = found if weights is None else weights
+            states.append(x)
+        return x if self.layer_norm is None else self.layer_norm(x), found, states
+
+    def _calls(
+        self, batch: RightPadded, encoder_out: Optional[EncoderOut], full_context: bool, wanted: int
+    ) -> List[DecoderCall]:
+        """What each layer needs for a whole batch.
 
         Padding needs no mask under a causal one: it stands behind all that a real token may look
-        at. A decoding step needs neither: its keys are those already written.
+        at.
         """
-        length = x.size(0)
-        mask = padding_offsets(batch.padding, x.dtype) if full_context else None
-        terms = self._terms("self_attn", query_start, length, query_start + length, state)
-        return LayerTerms(
-            "self_attn",
-            terms,
-            mask,
-            like=x,
-            causal=state is None and not full_context,
-            query_start=query_start,
-            query_len=length,
+        length = batch.tokens.size(1)
+        mask = mask_of(batch.padding) if full_context else None
+        source, source_mask = _source(encoder_out)
+        keys = 0 if source is None else source.size(0)
+        own = for_layers(self.self_attn_positions, self.num_layers, 0, length, length)
+        cross = for_layers(
+            None if source is None else self.encoder_attn_positions,
+            self.num_layers,
+            0,
+            length,
+            keys,
         )
+        calls = []
+        for number in range(self.num_layers):
+            self_attn = AttentionCall(own[number], mask, causal=not full_context and length > 1)
+            attn = AttentionCall(cross[number], source_mask, need_weights=number == wanted)
+            calls.append(DecoderCall(self_attn, None if source is None else attn, source))
+        return calls
 
-    def _source(
-        self,
-        encoder_out: Optional[EncoderOut],
-        x: Tensor,
-        query_start: int,
-        state: Optional[IncrementalState],
-    ) -> Tuple[Optional[Tensor], LayerTerms]:
-        """Encoder output (S, B', E) and the terms of cross-attention, one row per sentence while
-        decoding.
+    def start_run(self, source: Optional[Tensor], mask: Optional[Tensor], rows: int) -> DecodingRun:
+        """A run of decoding over encoder output (S, B', E') and its mask (B', S), one row for each
+        sentence, for ``rows`` hypotheses.
         """
-        if encoder_out is None or not encoder_out["encoder_out"]:
-            return None, LayerTerms("encoder_attn", None, None, like=x)
-        source: Tensor = encoder_out["encoder_out"][0]
-        beams = encoder_out["beams"][0] if x.size(0) == 1 and "beams" in encoder_out else 1
-        if "source_offsets" in encoder_out:
-            mask = encoder_out["source_offsets"][0] if encoder_out["source_offsets"] else None
-        else:
-            mask = padding_offsets(encoder_out["encoder_padding_mask"][0], x.dtype)
-        if beams > 1:
-            source = source[:, ::beams]
-            mask = None if mask is None else mask[::beams]
-        length = x.size(0)
-        terms = self._terms("encoder_attn", query_start, length, source.size(0), state)
-        return source, LayerTerms(
-            "encoder_attn", terms, mask, like=x, query_start=query_start, query_len=length
-        )
+        layers = list(self.layers.children())
+        positions = self.self_attn_positions, self.encoder_attn_positions
+        return DecodingRun(layers, *positions, source, mask, rows)
 
-    def _terms(
-        self,
-        name: str,
-        query_start: int,
-        query_len: int,
-        key_len: int,
-        state: Optional[IncrementalState],
-    ) -> Optional[Terms]:
-        """What the encoding says about the attention ``name``, from the run's cache in decoding."""
-        positions: Optional[AttentionPositions] = getattr(self, f"{name}_positions")
-        if positions is None:
-            return None
-        if state is None:
-            return positions.terms(query_start, query_len, key_len)
-        run: Dict[str, Any] = state.setdefault(_TERMS, {})
-        cache = run.setdefault(name, DecodingTerms())
-        found: Terms = cache.at(positions, query_start, key_len, grows=name == "self_attn")
-        return found
+    def _run(
+        self, tokens: Tensor, encoder_out: Optional[EncoderOut], state: IncrementalState
+    ) -> DecodingRun:
+        """The run that ``state`` holds, or a new one there."""
+        if tokens.size(1) == 1 and bool(tokens.eq(self.padding_idx).any()):
+            raise UserError(
+                "targets padded on the left cannot be decoded step by step; pad them on the right"
+            )
+        if _RUN not in state:
+            source, mask = _source(encoder_out)
+            beams = 1 if source is None or encoder_out is None else encoder_out["beams"][0]
+            if source is not None and beams > 1:
+                source, mask = source[:, ::beams], None if mask is None else mask[::beams]
+            state[_RUN] = {"run": self.start_run(source, mask, tokens.size(0))}
+        run: DecodingRun = state[_RUN]["run"]
+        if run.length != tokens.size(1) - 1:
+            raise ValueError(
+                f"incremental_state has read {run.length} tokens, and {tokens.size(1)} are given: "
+                "one token is decoded at a time, from the first one on"
+            )
+        return run
 
     def reorder_incremental_state_scripting(
         self, incremental_state: IncrementalState, new_order: Tensor
     ) -> None:
-        """Moves the caches of all layers to ``new_order`` (rows,), those of cross-attention by
-        sentence.
-        """
-        sentences = self._sentence_order(incremental_state, new_order)
-        for layer in self.layers.children():
-            layer.self_attn.reorder_cache(incremental_state, new_order)
-            if layer.encoder_attn is not None:
-                layer.encoder_attn.reorder_cache(incremental_state, sentences)
+        """Moves what the run keeps to ``new_order`` (rows,)."""
+        if _RUN in incremental_state:
+            incremental_state[_RUN]["run"].reorder(new_order)
 
-    def _sentence_order(self, state: IncrementalState, new_order: Tensor) -> Optional[Tensor]:
-        """Order of the cached sources, which is the same in all layers; None where all stay."""
-        layer = next(self.layers.children())
-        if layer.encoder_attn is None:
-            return None
-        rows, sources = layer.self_attn.cached_rows(state), layer.encoder_attn.cached_rows(state)
-        return regroup(new_order, rows, rows // sources)[1] if sources else None
+
+def _source(encoder_out: Optional[EncoderOut]) -> Tuple[Optional[Tensor], Optional[Tensor]]:
+    """Encoder output (S, B, E') and its mask (B, S), or None for either."""
+    if encoder_out is None or not encoder_out["encoder_out"]:
+        return None, None
+    if "source_mask" in encoder_out:
+        mask = encoder_out["source_mask"][0] if encoder_out["source_mask"] else None
+    else:
+        mask = mask_of(encoder_out["encoder_padding_mask"][0])
+    return encoder_out["encoder_out"][0], mask
 
 
 def _restore_columns(attn: Tensor, encoder_out: Optional[EncoderOut]) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Dict, List, Optional
+from typing import Any, ClassVar, Dict, List, Optional, Sequence, Tuple
 
 import torch
 from fairseq.models.transformer import TransformerEncoderBase
@@ -11,18 +11,20 @@ from torch import Tensor, nn
 
 from ..positions import ENCODER, AttentionShape
 from .beams import regroup
-from .multihead import OffsetAttention
-from .padding import RightPadded, padding_offsets, right_pad
-from .stack import EncoderOut, layer_numbers, replace_dropout, wrap_layer
-from .terms import LayerTerms, unpack
+from .call import AttentionCall, for_layers, need_call
+from .multihead import PositionalAttention
+from .padding import RightPadded, mask_of, right_pad
+from .stack import EncoderOut, compute, layer_numbers, replace_dropout, residual, wrap_layer
 
 # Stock fairseq 0.12.2 gives every encoder layer a second set of weights for a fused kernel that
-# knows no offsets.
+# knows no positions.
 _FUSED_WEIGHTS = ("in_proj", "out_proj", "fc1", "fc2")
 
 
 class DietEncoderLayer(TransformerEncoderLayerBase):
-    """fairseq's encoder layer over :class:`OffsetAttention`, without stock fairseq's fused path."""
+    """fairseq's encoder layer over :class:`PositionalAttention`, without stock fairseq's fused
+    path.
+    """
 
     def __init__(self, cfg: Any, return_fc: bool = False) -> None:
         super().__init__(cfg, return_fc=return_fc)
@@ -33,8 +35,8 @@ class DietEncoderLayer(TransformerEncoderLayerBase):
             for kind in ("weight", "bias"):
                 self._parameters.pop(f"{name}_{kind}", None)
 
-    def build_self_attention(self, embed_dim: int, cfg: Any) -> OffsetAttention:
-        return OffsetAttention(
+    def build_self_attention(self, embed_dim: int, cfg: Any) -> PositionalAttention:
+        return PositionalAttention(
             embed_dim,
             cfg.encoder.attention_heads,
             scale=cfg.attention_scale_of(cfg.encoder),
@@ -44,16 +46,30 @@ class DietEncoderLayer(TransformerEncoderLayerBase):
             qn_block_size=self.quant_noise_block_size,
         )
 
-    def forward(
-        self,
-        x: Tensor,
-        encoder_padding_mask: Optional[Tensor] = None,
-        attn_mask: Optional[Tensor] = None,
-        **terms: Any,
-    ) -> Any:
-        """As fairseq's; ``terms`` come from :class:`LayerTerms` and take the place of the masks."""
-        given = unpack("self_attn", terms)
-        return super().forward(x, encoder_padding_mask if given is None else given, attn_mask)
+    def forward(self, x: Tensor, call: AttentionCall) -> Any:
+        """(S, B, E) -> (S, B, E), or with ``return_fc`` also the feed-forward part's own output.
+
+        Raises TypeError for a call without positions, as in fairseq's signature.
+        """
+        need_call(call, AttentionCall, self)
+        return compute(self, self._forward, x, call)
+
+    def _forward(self, x: Tensor, call: AttentionCall) -> Any:
+        how = {"norm_first": self.normalize_before, "drop": self.dropout_module}
+        fc_result = x
+
+        def attention(x: Tensor) -> Tensor:
+            return self.self_attn(x, None, call)[0]
+
+        def feed_forward(x: Tensor) -> Tensor:
+            nonlocal fc_result
+            x = self.activation_dropout_module(self.activation_fn(self.fc1(x)))
+            fc_result = self.fc2(x)
+            return fc_result
+
+        x = residual(x, attention, self.self_attn_layer_norm, **how)
+        x = residual(x, feed_forward, self.final_layer_norm, **how)
+        return (x, fc_result) if self.return_fc else x
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         nn.Module._load_from_state_dict(self, *args, **kwargs)
@@ -66,7 +82,7 @@ class DietEncoderLayer(TransformerEncoderLayerBase):
 
 
 class DietEncoder(TransformerEncoderBase):
-    """Encoder whose layers get the positional term of their attention with their padding mask.
+    """Encoder whose layers get their positions and their mask as an :class:`AttentionCall`.
 
     Output and caches are right-padded, whichever side the sources are padded on.
     """
@@ -81,11 +97,11 @@ class DietEncoder(TransformerEncoderBase):
         replace_dropout(self, "TransformerEncoder")
         heads, width = cfg.encoder.attention_heads, cfg.encoder.embed_dim
         longest = cfg.max_source_positions
-        self.embed_positions = cfg.positions.input_term(longest, width)
+        self.embed_positions = cfg.encoding.input_positions(longest, width)
         self.attention_shape = AttentionShape(
             cfg.encoder.layers, heads, width // heads, longest, longest, ENCODER, self.first_is_cls
         )
-        self.self_attn_positions = cfg.positions.attention_positions(self.attention_shape)
+        self.self_attn_positions = cfg.encoding.attention_positions(self.attention_shape)
 
     def build_encoder_layer(self, cfg: Any) -> nn.Module:
         return wrap_layer(DietEncoderLayer(cfg, return_fc=self.return_fc), cfg)
@@ -97,12 +113,12 @@ class DietEncoder(TransformerEncoderBase):
         return_all_hiddens: bool = False,
         token_embeddings: Optional[Tensor] = None,
     ) -> EncoderOut:
-        """fairseq's calling form: ``src_tokens`` (B, S), ``token_embeddings`` (B, S, E) or None.
+        """fairseq's signature: ``src_tokens`` (B, S), ``token_embeddings`` (B, S, E) or None.
 
         Returns fairseq's dictionary, every entry right-padded, and beside its keys
-        ``source_offsets`` (the padding as (B, 1, 1, S) offsets, or empty), ``source_columns`` ((B,
-        S) columns in ``src_tokens``, or empty where nothing moved) and ``beams`` (rows per
-        sentence, 1 until beams are expanded).
+        ``source_mask`` ((B, S), what cross-attention may not look at, or empty where nothing is
+        padded), ``source_columns`` ((B, S) columns in ``src_tokens``, or empty where nothing
+        moved) and ``beams`` (rows per sentence, 1 until beams are expanded).
 
         Written out rather than inherited: fairseq's loop passes a bool mask or nothing to its
         layers, and in 0.12.2 chooses a fused path between them.
@@ -117,33 +133,29 @@ class DietEncoder(TransformerEncoderBase):
         batch: RightPadded,
         return_all_hiddens: bool = False,
         token_embeddings: Optional[Tensor] = None,
-        segments: Optional[Dict[str, Tensor]] = None,
+        segments: Optional[Sequence[Tuple[Tensor, Tensor]]] = None,
     ) -> EncoderOut:
         """What :meth:`forward_scriptable` returns, of a batch in right-padded form.
 
-        ``token_embeddings`` (B, S, E), aligned with ``batch``; ``segments``: see
-        :class:`LayerTerms`.
+        ``token_embeddings`` (B, S, E), aligned with ``batch``; ``segments``: for each layer, see
+        :class:`AttentionCall`.
         """
         x, embedded = self.forward_embedding(batch.tokens, token_embeddings)
         if batch.padding is not None:
             x = x.masked_fill(batch.padding.unsqueeze(-1), 0.0)
         x = x.transpose(0, 1)  # (S, B, E)
         length = x.size(0)
-        mask = padding_offsets(batch.padding, x.dtype)
-        positions = self.self_attn_positions
-        terms = LayerTerms(
-            "self_attn",
-            None if positions is None else positions.terms(0, length, length),
-            mask,
-            like=x,
-            query_len=length,
-            segments=segments,
-        )
+        mask = mask_of(batch.padding)
+        positions = for_layers(self.self_attn_positions, self.num_layers, 0, length, length)
         states: List[Tensor] = [x] if return_all_hiddens else []
         fc_results: List[Optional[Tensor]] = []
         numbers = layer_numbers(self.layers)
         for layer in self.layers:
-            result = layer(x, **terms.of(numbers[layer]))
+            number = numbers[layer]
+            call = AttentionCall(
+                positions[number], mask, segments=None if segments is None else segments[number]
+            )
+            result = layer(x, call)
             x, fc_result = result if isinstance(result, tuple) else (result, None)
             if return_all_hiddens:
                 states.append(x)
@@ -159,7 +171,7 @@ class DietEncoder(TransformerEncoderBase):
             "fc_results": fc_results,
             "src_tokens": [],
             "src_lengths": [(~padding).sum(dim=1, keepdim=True, dtype=torch.int32)],
-            "source_offsets": [] if mask is None else [mask],
+            "source_mask": [] if mask is None else [mask],
             "source_columns": [] if batch.columns is None else [batch.columns],
             "beams": [1],
         }
@@ -168,15 +180,15 @@ class DietEncoder(TransformerEncoderBase):
         """Row r becomes what row ``new_order[r]`` was; returned as it is where every row stays with
         its sentence.
 
-        Beams of one sentence hold the same encoder output, and beam search reorders them at every
-        step: copying it each time is the largest single cost of fairseq's own decoding.
+        Beams of one sentence hold the same encoder output, and fairseq's beam search reorders them
+        at every step: copying it each time takes some 3 % of its decoding.
         """
         rows = encoder_out["encoder_out"][0].size(1)
         beams, moved_sentences = regroup(new_order, rows, encoder_out["beams"][0])
         if moved_sentences is None:
             return encoder_out
         moved: EncoderOut = super().reorder_encoder_out(encoder_out, new_order)
-        for key in ("source_offsets", "source_columns"):
+        for key in ("source_mask", "source_columns"):
             moved[key] = [values.index_select(0, new_order) for values in encoder_out[key]]
         moved["beams"] = [beams]
         return moved

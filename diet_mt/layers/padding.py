@@ -1,4 +1,4 @@
-"""Right-padded form: it lets a column be a position, and one positional term serve a batch."""
+"""Right-padded form: it lets a column be a position, and one bias serve a whole batch."""
 
 from __future__ import annotations
 
@@ -48,14 +48,10 @@ def gather_columns(values: Tensor, columns: Tensor) -> Tensor:
     return values.gather(1, columns.unsqueeze(-1).expand(-1, -1, values.size(-1)))
 
 
-def padding_offsets(padding: Optional[Tensor], dtype: torch.dtype) -> Optional[Tensor]:
-    """``padding`` (B, S) -> (B, 1, 1, S) to add to the logits: -inf at padding, 0 elsewhere.
+def mask_of(padding: Optional[Tensor]) -> Optional[Tensor]:
+    """``padding`` (B, S) -> the mask that attention takes, or None where nothing is padded.
 
-    A row of padding alone is left open: with every key forbidden its softmax would be 0/0, and the
-    NaN would reach the gradient of the whole batch. Nobody reads the output of such a row.
+    A row of padding alone is left open: with every key closed its softmax would be 0/0, and the NaN
+    would reach the gradient of the whole batch. Nobody reads the output of such a row.
     """
-    if padding is None:
-        return None
-    closed = padding & ~padding.all(dim=1, keepdim=True)
-    offsets = torch.zeros(closed.shape, dtype=dtype, device=closed.device)
-    return offsets.masked_fill_(closed, float("-inf"))[:, None, None, :]
+    return None if padding is None else padding & ~padding.all(dim=1, keepdim=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Dict, Optional
+from typing import Any, ClassVar, List, Optional, Tuple
 
 from torch import Tensor, nn
 
@@ -28,7 +28,7 @@ class DietSentenceEncoder(DietEncoder):
         if cfg.segment_encoding == "input":
             self.segment_input = SegmentInput(cfg.num_segments, cfg.encoder.embed_dim)
         elif cfg.segment_encoding == "per-head":
-            shared = cfg.positions.sharing == "layer-wise"
+            shared = cfg.encoding.sharing == "layer-wise"
             self.segment_positions = SegmentPositions(
                 self.attention_shape, "layer-wise" if shared else "none", cfg.num_segments
             )
@@ -41,7 +41,7 @@ class DietSentenceEncoder(DietEncoder):
         token_embeddings: Optional[Tensor] = None,
         segment_ids: Optional[Tensor] = None,
     ) -> EncoderOut:
-        """fairseq's calling form, and ``segment_ids`` (B, S), aligned with ``src_tokens``; None:
+        """fairseq's signature, and ``segment_ids`` (B, S), aligned with ``src_tokens``; None:
         one segment. What comes out is right-padded.
 
         Raises UserError for a segment that the model does not have, ValueError for segments of
@@ -55,7 +55,7 @@ class DietSentenceEncoder(DietEncoder):
         batch = right_pad(src_tokens, self.padding_idx)
         if token_embeddings is not None:
             token_embeddings = batch.take(token_embeddings)
-        segments: Optional[Dict[str, Tensor]] = None
+        segments: Optional[List[Tuple[Tensor, Tensor]]] = None
         if self.segment_input is not None or self.segment_positions is not None:
             if segment_ids is None:
                 segment_ids = batch.tokens.new_zeros(batch.tokens.shape)

@@ -2,26 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from contextlib import nullcontext
+from typing import Any, Callable, Dict, List, Optional, TypeVar
 
+import torch
 from fairseq.distributed import fsdp_wrap
 from fairseq.modules import FairseqDropout
-from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from ..dropout import dropout
 
 # fairseq's dictionary from the encoder to the decoder: lists of tensors by name.
 EncoderOut = Dict[str, List[Any]]
 
+Result = TypeVar("Result")
+
 
 def wrap_layer(layer: nn.Module, cfg: Any) -> nn.Module:
-    """Activation checkpointing and FSDP around a layer, where ``cfg`` asks, as fairseq does it."""
-    if cfg.checkpoint_activations:
-        layer = checkpoint_wrapper(layer, offload_to_cpu=cfg.offload_activations)
+    """FSDP around a layer, where ``cfg`` asks, as fairseq does it."""
     return fsdp_wrap(
         layer, min_num_params=0 if cfg.checkpoint_activations else cfg.min_params_to_wrap
     )
+
+
+def compute(layer: Any, forward: Callable[..., Result], x: Tensor, call: Any) -> Result:
+    """``forward(x, call)`` of ``layer``, computed again in the backward pass where its ``cfg`` asks
+    for activation checkpointing.
+
+    torch's kind that differentiates through whatever ``call`` holds: a bias that all layers share is
+    computed once, outside of them, as DDP and FSDP require of a shared parameter.
+    """
+    if not (layer.cfg.checkpoint_activations and torch.is_grad_enabled()):
+        return forward(x, call)
+    keep = torch.autograd.graph.save_on_cpu if layer.cfg.offload_activations else nullcontext
+    with keep():
+        result: Result = checkpoint(forward, x, call, use_reentrant=False)
+        return result
+
+
+def residual(
+    x: Tensor,
+    sublayer: Callable[[Tensor], Tensor],
+    norm: nn.Module,
+    *,
+    norm_first: bool,
+    drop: nn.Module,
+    keep: Optional[Tensor] = None,
+) -> Tensor:
+    """One sublayer with dropout, residual connection and its layer norm, before or behind.
+
+    ``keep`` (E,): what the residual is multiplied with (--scale-resids), or None.
+    """
+    changed = drop(sublayer(norm(x) if norm_first else x))
+    x = x + changed if keep is None else torch.mul(keep, x) + changed
+    return x if norm_first else norm(x)
 
 
 def layer_numbers(layers: nn.ModuleList) -> Dict[nn.Module, int]:

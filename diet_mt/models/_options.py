@@ -134,21 +134,15 @@ DietTransformerConfig = dataclasses.make_dataclass(
 class NestedConfig(PositionOptions, TransformerConfig):
     """fairseq's nested configuration with our options, as encoder, decoder and layers read it.
 
-    ``positions`` is the encoding, built once from the options.
+    ``encoding`` is built once from the options, by :func:`nested_config`.
     """
 
-    positions: Optional[PositionEncoding] = None
+    encoding: PositionEncoding = None  # type: ignore[assignment]
 
     @property
     def stacks(self) -> Tuple[str, ...]:
         """Those that are built."""
         return "encoder", "decoder"
-
-    @property
-    def encoding(self) -> PositionEncoding:
-        """``positions``, which a checked configuration has."""
-        assert self.positions is not None
-        return self.positions
 
     def signature(self) -> str:
         """What the weights of a model with this configuration mean, in words."""
@@ -167,7 +161,7 @@ Config = TypeVar("Config", bound=NestedConfig)
 def nested_config(options: Any, kind: Type[Config]) -> Config:
     """Flat options, parsed or restored -> the checked configuration of a model, of class ``kind``.
 
-    Raises :class:`UserError` naming every option that cannot be.
+    Raises :class:`UserError` naming every invalid option.
     """
     cfg: Config = kind.from_namespace(options)
     problems = [
@@ -181,9 +175,9 @@ def nested_config(options: Any, kind: Type[Config]) -> Config:
         )
     words = width = cfg.decoder.embed_dim
     try:
-        cfg.positions = build_position(cfg.position_encoding, **_position_options(cfg))
-        words = cfg.positions.token_dim(width)
-        cfg.positions.token_dim(cfg.encoder.embed_dim)
+        cfg.encoding = build_position(cfg.position_encoding, **_position_options(cfg))
+        words = cfg.encoding.token_dim(width)
+        cfg.encoding.token_dim(cfg.encoder.embed_dim)
     except UserError as error:
         problems.append(str(error))
     tied = cfg.share_decoder_input_output_embed or cfg.share_all_embeddings
@@ -201,7 +195,7 @@ def nested_config(options: Any, kind: Type[Config]) -> Config:
     if problems:
         raise UserError("; ".join(problems))
     cfg.activation_fn = str(cfg.activation_fn)  # from a file: an enum that cannot be pickled
-    cfg.no_token_positional_embeddings = True  # positions come from cfg.positions alone
+    cfg.no_token_positional_embeddings = True  # positions come from cfg.encoding alone
     return cfg
 
 
@@ -211,7 +205,7 @@ def _position_options(cfg: NestedConfig) -> Dict[str, Any]:
 
 
 def _size_problems(cfg: NestedConfig) -> List[str]:
-    """A sentence for each size that no model can have."""
+    """A sentence for each invalid size."""
     longest = ("max_source_positions", "max_target_positions")
     sizes = {f"--{name.replace('_', '-')}": getattr(cfg, name) for name in longest}
     problems = []

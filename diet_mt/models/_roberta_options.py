@@ -105,7 +105,7 @@ def plain_options(options: Any) -> Namespace:
 def sentence_config(options: Namespace) -> SentenceConfig:
     """The checked configuration of the encoder.
 
-    Raises :class:`UserError` naming every option that cannot be.
+    Raises :class:`UserError` naming every invalid option.
     """
     sizes = {
         f"decoder_{name}": getattr(options, f"encoder_{name}")  # never built

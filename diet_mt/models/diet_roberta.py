@@ -75,7 +75,7 @@ class DietRobertaEncoder(RobertaEncoder):
         segment_ids: Optional[Tensor] = None,
         **unused: Any,
     ) -> Tuple[Tensor, Dict[str, Any]]:
-        """fairseq's calling form: (B, S, V), or (B, S, E) with ``features_only``, or (masked, V).
+        """fairseq's signature: (B, S, V), or (B, S, E) with ``features_only``, or (masked, V).
 
         ``segment_ids``: (B, S), None for one segment.
         """
@@ -172,7 +172,7 @@ class DietRobertaModel(SpanHeadModel):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "DietRobertaModel":
-        """``cfg``: the flat options. Raises UserError for options that cannot be."""
+        """``cfg``: the flat options. Raises UserError for invalid options."""
         options = plain_options(cfg)
         # Here once: on its way, fairseq's encoder changes the options for the longest input.
         options.config = sentence_config(options)

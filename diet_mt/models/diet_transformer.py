@@ -38,7 +38,7 @@ class DietTransformerModel(TransformerModelBase):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "DietTransformerModel":
-        """``cfg``: the flat options. Raises UserError for options that cannot be."""
+        """``cfg``: the flat options. Raises UserError for invalid options."""
         return super().build_model(nested_config(cfg, NestedConfig), task)
 
     @classmethod

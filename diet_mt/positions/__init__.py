@@ -21,7 +21,8 @@ from .concat import Concat
 from .diet_abs import DietAbs
 from .diet_abs_lin import DietAbsLin
 from .diet_rel import DietRel
-from .input_term import InputTerm
+from .input import InputPositions
+from .layer import LayerPositions
 from .learned import Learned
 from .linformer import Linformer
 from .none import NoPositions
@@ -31,7 +32,6 @@ from .segments import SEGMENT_ENCODINGS, SegmentInput, SegmentPositions
 from .shaw import Shaw
 from .sinusoidal import Sinusoidal
 from .t5 import T5
-from .term import Term, Terms
 from .tupe import TupeAbs, TupeRel
 
 NAMES: Dict[str, Type[PositionEncoding]] = {
@@ -65,12 +65,11 @@ __all__ = [
     "AttentionBias",
     "AttentionPositions",
     "AttentionShape",
-    "InputTerm",
+    "InputPositions",
+    "LayerPositions",
     "PositionEncoding",
     "SegmentInput",
     "SegmentPositions",
-    "Term",
-    "Terms",
     "build_position",
 ]
 

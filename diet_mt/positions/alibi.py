@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .base import CROSS, AttentionPositions, AttentionShape, PositionEncoding
-from .relative import RelativeBias, offsets
+from .relative import RelativeBias, distances
 
 
 def slopes(heads: int) -> List[float]:
@@ -37,10 +37,10 @@ class AlibiBias(RelativeBias):
         # Where the model is. The slopes are no buffer: half precision would round them.
         self.register_buffer("anchor", torch.empty(0), persistent=False)
 
-    def by_offset(self, lowest: int, highest: int) -> Tensor:
+    def by_distance(self, lowest: int, highest: int) -> Tensor:
         device = self.get_buffer("anchor").device
         rates = torch.tensor(slopes(self.shape.heads), dtype=torch.float64, device=device)
-        distance = offsets(lowest, highest, device).abs()
+        distance = distances(lowest, highest, device).abs()
         return -(rates[:, None] * distance).unsqueeze(0)  # (1, H, count)
 
 

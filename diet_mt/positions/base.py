@@ -5,19 +5,20 @@
     D  head size (paper: d_h)        n  longest position, in tokens   R  rank (paper: d_p)
 
 Positions count real tokens: the first real token of a sentence is position 0. The stacks bring
-every batch into right-padded form before they ask for a term, so column and position agree, a term
-is the same for all sentences, and two integers say where it lies: queries stand from
+every batch into right-padded form before they ask an encoding, so column and position agree, the
+answer is the same for all sentences, and two integers say what is asked: queries stand from
 ``query_start`` to ``query_start + T - 1``, keys from 0 to S - 1. Decoding step t is
-``query_start=t, T=1``. (With padding on the left a term would differ from row to row and cost B
-times more.)
+``query_start=t, T=1``. (With padding on the left the answer would differ from row to row and cost
+B times more.) The *distance* of query i and key j is i - j.
 
-An encoding can speak at two places, and says so by what it builds:
+An encoding can act at two places, and says so by what it builds:
 
-- :meth:`PositionEncoding.input_term`: added to the token embeddings, once per stack;
+- :meth:`PositionEncoding.input_positions`: added to the token embeddings, once per stack;
 - :meth:`PositionEncoding.attention_positions`: inside attention, for one kind of attention of one
-  stack. Where that is a term of the logits that does not depend on the words, it is an
+  stack. Where that is a bias of the logits that does not depend on the words, it is an
   :class:`AttentionBias`, and one method says all. What depends on them brings a
-  :class:`~diet_mt.positions.term.Term` of its own, which works on queries, keys and values.
+  :class:`~diet_mt.positions.layer.LayerPositions` of its own, which works on queries, keys and
+  values.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from typing import (
     ContextManager,
     Dict,
     Iterator,
+    List,
     Optional,
     Sequence,
     Tuple,
@@ -41,8 +43,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import UserError
-from .input_term import InputTerm
-from .term import Terms, too_long
+from .input import InputPositions
+from .layer import LayerPositions, too_long
 
 SHARING = ("none", "head-wise", "layer-wise")
 
@@ -137,11 +139,15 @@ class AttentionPositions(LayerTables, ABC):
     limited: ClassVar[bool] = True
 
     @abstractmethod
-    def terms(self, query_start: int, query_len: int, key_len: int) -> Terms:
-        """What layers need for ``query_len`` T queries over ``key_len`` S keys.
+    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
+        """What each of the L layers gets, for ``query_len`` T queries over ``key_len`` S keys.
 
         Raises :class:`UserError` for a position beyond the tables (see :meth:`check_range`).
         """
+
+    def each(self, made: List[LayerPositions]) -> List[LayerPositions]:
+        """``made`` for every layer, or the single one that all layers share: L entries."""
+        return made * self.shape.layers if len(made) == 1 else made
 
     def check_range(self, query_start: int, query_len: int, key_len: int) -> None:
         """Raises :class:`UserError` where a query or key lies beyond the longest position."""
@@ -154,7 +160,7 @@ class AttentionPositions(LayerTables, ABC):
 
 
 class AttentionBias(AttentionPositions):
-    """A term of the logits that depends on positions alone."""
+    """A bias of the logits that depends on positions alone."""
 
     @abstractmethod
     def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
@@ -164,8 +170,9 @@ class AttentionBias(AttentionPositions):
         Raises :class:`UserError` for a position beyond the tables.
         """
 
-    def terms(self, query_start: int, query_len: int, key_len: int) -> Terms:
-        return Terms(bias=self(query_start, query_len, key_len))
+    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
+        biases = self(query_start, query_len, key_len).unbind(0)
+        return self.each([LayerPositions(bias) for bias in biases])
 
 
 @dataclass(frozen=True)
@@ -197,7 +204,7 @@ class PositionEncoding:
             raise UserError("; ".join(problems))
 
     def problems(self) -> Iterator[str]:
-        """A sentence for each option that cannot be."""
+        """A sentence for each invalid option."""
         if self.sharing is not None and self.sharing not in SHARING:
             yield f"--position-sharing {self.sharing}: choose from {', '.join(SHARING)}"
         elif self.sharing is not None and self.default_sharing is None:
@@ -214,7 +221,7 @@ class PositionEncoding:
         """Width of the token embeddings in a stack of width E."""
         return embed_dim
 
-    def input_term(self, max_positions: int, embed_dim: int) -> Optional[InputTerm]:
+    def input_positions(self, max_positions: int, embed_dim: int) -> Optional[InputPositions]:
         """What is added to the embeddings (n, E) of a stack; None: nothing."""
         return None
 

@@ -11,14 +11,14 @@ from torch import Tensor, nn
 
 from ..errors import UserError
 from .base import PositionEncoding
-from .input_term import InputTerm
+from .input import InputPositions
 from .options import option
 
 # Part of the model width that positions take unless told otherwise: with 8 heads, one head's size.
 _SHARE = 8
 
 
-class ConcatTerm(InputTerm):
+class ConcatInput(InputPositions):
     """P (n, R) in the last R of E columns, which the token embedding leaves at 0."""
 
     def __init__(self, max_positions: int, embed_dim: int, rank: int) -> None:
@@ -57,5 +57,5 @@ class Concat(PositionEncoding):
             )
         return embed_dim - rank
 
-    def input_term(self, max_positions: int, embed_dim: int) -> InputTerm:
-        return ConcatTerm(max_positions, embed_dim, embed_dim - self.token_dim(embed_dim))
+    def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions:
+        return ConcatInput(max_positions, embed_dim, embed_dim - self.token_dim(embed_dim))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Dict, Optional, Tuple
+from typing import Any, ClassVar, Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 
-from .base import AttentionPositions, AttentionShape, PositionEncoding
-from .factors import FactorBias
+from .base import AttentionBias, AttentionPositions, AttentionShape, PositionEncoding
+from .factors import appended, appending_pays, product
+from .layer import LayerPositions
 from .options import option
 
 # Standard deviation of the entries of P_Q and P_K. Neither may start at 0, where the gradient of
@@ -29,7 +30,7 @@ class FactorTables(nn.Module):
         nn.init.normal_(self.key, std=INIT_STD)
 
 
-class DietAbsBias(FactorBias):
+class DietAbsBias(AttentionBias):
     """(P_Q P_K^T)[i, j] for all layers: (L|1, H|1, T, S)."""
 
     def __init__(self, shape: AttentionShape, sharing: Optional[str], rank: int) -> None:
@@ -40,8 +41,18 @@ class DietAbsBias(FactorBias):
         )
 
     def factors(self, query_start: int, query_len: int, key_len: int) -> Tuple[Tensor, Tensor]:
+        """P_Q (L|1, H|1, T, R) and P_K (L|1, H|1, S, R)."""
+        self.check_range(query_start, query_len, key_len)
         query = self.stacked("query", query_start, query_start + query_len)
         return query, self.stacked("key", 0, key_len)
+
+    def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
+        return product(*self.factors(query_start, query_len, key_len))
+
+    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
+        if not appending_pays(query_len, key_len):
+            return super().for_layers(query_start, query_len, key_len)
+        return self.each(appended(*self.factors(query_start, query_len, key_len)))
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Optional
+from typing import ClassVar, List, Optional
 
 from .base import ENCODER, AttentionPositions, AttentionShape, PositionEncoding
 from .diet_abs import DietAbsBias
+from .layer import LayerPositions
 from .linformer import DEFAULT_K, LinformerPositions
 from .options import option
-from .term import Terms
 
 
 class DietAbsLinPositions(LinformerPositions):
@@ -21,10 +21,10 @@ class DietAbsLinPositions(LinformerPositions):
         super().__init__(shape, "head-wise", projected)
         self.mixed = DietAbsBias(replace(shape, max_keys=projected), sharing, rank)
 
-    def terms(self, query_start: int, query_len: int, key_len: int) -> Terms:
-        plain = super().terms(query_start, query_len, key_len)
-        bias = self.mixed(query_start, query_len, self.mixed.shape.max_keys)  # (L|1, H|1, T, k)
-        return replace(plain, tensors={**plain.tensors, "of_mixed": bias})
+    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
+        plain = super().for_layers(query_start, query_len, key_len)
+        biases = self.mixed.for_layers(query_start, query_len, self.mixed.shape.max_keys)
+        return [replace(layer, bias=mixed.bias) for layer, mixed in zip(plain, biases, strict=True)]
 
 
 @dataclass(frozen=True)

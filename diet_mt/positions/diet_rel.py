@@ -1,4 +1,4 @@
-"""DIET-REL: one scalar per head for each offset between query and key, added to the logits."""
+"""DIET-REL: one scalar per head for each distance between query and key, added to the logits."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from .base import AttentionShape, PositionEncoding
 from .relative import RelativeBias
 
 
-class OffsetTable(nn.Module):
-    """R of one layer: (H|1, n_T + n_S - 1), the value for offset o = i - j in column o + n_S - 1.
-    Starts at 0.
+class DistanceTable(nn.Module):
+    """R of one layer: (H|1, n_T + n_S - 1), the value for distance i - j in column i - j + n_S - 1.
+
+    Starts at 0. (The parameter keeps its old name, which checkpoints know.)
     """
 
     def __init__(self, heads: int, shape: AttentionShape) -> None:
@@ -26,10 +27,10 @@ class DietRelBias(RelativeBias):
     """R[i - j] for all layers: (L|1, H|1, T, S)."""
 
     def __init__(self, shape: AttentionShape, sharing: Optional[str]) -> None:
-        super().__init__(shape, sharing, lambda heads: OffsetTable(heads, shape))
+        super().__init__(shape, sharing, lambda heads: DistanceTable(heads, shape))
 
-    def by_offset(self, lowest: int, highest: int) -> Tensor:
-        zero = self.shape.max_keys - 1  # the column of offset 0
+    def by_distance(self, lowest: int, highest: int) -> Tensor:
+        zero = self.shape.max_keys - 1  # the column of distance 0
         return self.stacked("by_offset", lowest + zero, highest + zero + 1)
 
 
@@ -40,7 +41,7 @@ class DietRel(PositionEncoding):
 
         A[i, j] = q_i . k_j / sqrt(D) + R[i - j]
 
-    R is one scalar per offset, unclipped and without bins, for queries and keys alike in encoder,
+    R is one scalar per distance, unclipped and without bins, for queries and keys alike in encoder,
     decoder and cross-attention, where i counts target and j source positions. Unshared by default:
     sharing hurts (table 9). Where we differ: the paper prints sqrt(d); sqrt(D) is what it builds on
     (see ``--attention-scale``).

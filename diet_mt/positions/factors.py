@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar, FrozenSet, List, Optional, Tuple
+from dataclasses import dataclass, replace
+from typing import List, Optional, Tuple
 
-import torch
 from torch import Tensor
 
-from .base import AttentionBias, no_autocast
-from .term import Term, Terms
+from .base import no_autocast
+from .layer import LayerPositions
 
 # Queries and keys from which on the factors are appended to queries and keys. Below, the product is
 # cheaper than the wider attention (``cli/long_sequences.py`` measures both).
@@ -18,53 +16,44 @@ APPEND_FROM = 2048
 
 
 @dataclass(frozen=True)
-class FactorTerm(Term):
-    """Instead of a T x S table: q' = [q, F_Q, 1], k' = [k, F_K, m], whose product is the logit.
+class FactorPositions(LayerPositions):
+    """Instead of a T x S table: q' = [q, F_Q], k' = [k, F_K], whose product is the logit.
 
-    The scores are the same, sum by sum; memory is linear in the length where the kernel is fused. m
-    is the padding mask, a large negative number instead of -inf, whose product with 0 has no
-    gradient.
+    The logits are the same, sum by sum; memory is linear in the length where the kernel is fused.
 
     ``query_factor`` (H|1, T, R); ``key_factor`` (H|1, S, R).
     """
 
-    by_query: ClassVar[FrozenSet[str]] = frozenset({"query_factor"})
-    by_key: ClassVar[FrozenSet[str]] = frozenset({"key_factor"})
-
     query_factor: Optional[Tensor] = None
     key_factor: Optional[Tensor] = None
 
-    def mask(self) -> Optional[Tensor]:
-        return None  # a column of the keys
+    def step(self, row: int, keys: int) -> FactorPositions:
+        query, key = self.factors()
+        return replace(self, query_factor=query[:, row : row + 1], key_factor=key[:, :keys])
 
-    def columns(self, k: Tensor) -> List[Tuple[Tensor, Tensor]]:
+    def factors(self) -> Tuple[Tensor, Tensor]:
         assert self.query_factor is not None
         assert self.key_factor is not None
-        pairs = [*super().columns(k), (self.query_factor, self.key_factor)]
-        if self.offsets is not None:
-            closed = self.offsets.to(k.dtype).clamp(min=torch.finfo(k.dtype).min / 4)
-            pairs.append((k.new_ones((1, 1, 1, 1)), closed.transpose(-1, -2)))
-        return pairs
+        return self.query_factor, self.key_factor
 
 
-class FactorBias(AttentionBias):
-    """(F_Q F_K^T)[i, j] for all layers: (L|1, H|1, T, S)."""
+def product(query: Tensor, key: Tensor) -> Tensor:
+    """F_Q (L|1, H|1, T, R) and F_K (L|1, H|1, S, R) -> F_Q F_K^T (L|1, H|1, T, S).
 
-    @abstractmethod
-    def factors(self, query_start: int, query_len: int, key_len: int) -> Tuple[Tensor, Tensor]:
-        """F_Q (L|1, H|1, T, R) and F_K (L|1, H|1, S, R)."""
+    Summed in the factors' own precision also under autocast: a rank of 64 or more adds up rounding.
+    """
+    with no_autocast(query.device):
+        return query @ key.transpose(-1, -2)
 
-    def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
-        self.check_range(query_start, query_len, key_len)
-        query, key = self.factors(query_start, query_len, key_len)
-        # Summed in float32 also under autocast or in a half-precision model: a rank of 64 or more
-        # adds up rounding.
-        with no_autocast(query.device):
-            return query @ key.transpose(-1, -2)  # (L|1, H|1, T, S)
 
-    def terms(self, query_start: int, query_len: int, key_len: int) -> Terms:
-        if min(query_len, key_len) < APPEND_FROM:
-            return super().terms(query_start, query_len, key_len)
-        self.check_range(query_start, query_len, key_len)
-        query, key = self.factors(query_start, query_len, key_len)
-        return Terms(kind=FactorTerm, tensors={"query_factor": query, "key_factor": key})
+def appended(query: Tensor, key: Tensor) -> List[LayerPositions]:
+    """The same factors as :func:`product` takes -> a part for each layer, or one for all."""
+    layers = max(query.size(0), key.size(0))
+    query, key = query.expand(layers, *query.shape[1:]), key.expand(layers, *key.shape[1:])
+    pairs = zip(query.unbind(0), key.unbind(0), strict=True)
+    return [FactorPositions(query_factor=one, key_factor=other) for one, other in pairs]
+
+
+def appending_pays(query_len: int, key_len: int) -> bool:
+    """Whether sentences are so long that the factors should be appended."""
+    return min(query_len, key_len) >= APPEND_FROM

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from .base import PositionEncoding
-from .input_term import InputTerm
+from .input import InputPositions
 
 
-class LearnedTerm(InputTerm):
+class LearnedInput(InputPositions):
     """P (n, E), drawn like the token embeddings: normal with standard deviation E^-0.5."""
 
     def __init__(self, max_positions: int, embed_dim: int) -> None:
@@ -35,5 +35,5 @@ class Learned(PositionEncoding):
 
     name: ClassVar[str] = "learned"
 
-    def input_term(self, max_positions: int, embed_dim: int) -> InputTerm:
-        return LearnedTerm(max_positions, embed_dim)
+    def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions:
+        return LearnedInput(max_positions, embed_dim)

@@ -3,49 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Optional
+from typing import ClassVar, List, Optional
 
 import torch
 from torch import Tensor, nn
 
 from .base import ENCODER, AttentionPositions, AttentionShape, PositionEncoding
-from .input_term import InputTerm
-from .learned import LearnedTerm
+from .input import InputPositions
+from .layer import LayerPositions
+from .learned import LearnedInput
 from .options import option
-from .term import Term, Terms
 
 # k of Chen et al. 2021 for GLUE (section 4.1); Wang et al. take 128 and 256 for 512 tokens.
 DEFAULT_K = 32
 
 
 @dataclass(frozen=True)
-class LinformerTerm(Term):
-    """``of_keys`` E^T and ``of_values`` F^T, (H|1, S, k) each; ``of_mixed`` (H|1, T, k) is added to
-    the logits of the k mixed keys, or None.
+class LinformerLayer(LayerPositions):
+    """``of_keys`` E^T and ``of_values`` F^T, (H|1, S, k) each; ``bias`` (H|1, T, k), where there is
+    one, is that of the k mixed keys.
     """
+
+    mixes_keys: ClassVar[bool] = True
 
     of_keys: Optional[Tensor] = None
     of_values: Optional[Tensor] = None
-    of_mixed: Optional[Tensor] = None
 
-    def keys(self, k: Tensor) -> Tensor:
-        return self._mixed(self.of_keys, k)
+    def keys(self, k: Tensor, padding: Optional[Tensor]) -> Tensor:
+        return self._mixed(self.of_keys, k, padding)
 
-    def values(self, v: Tensor) -> Tensor:
-        return self._mixed(self.of_values, v)
+    def values(self, v: Tensor, padding: Optional[Tensor]) -> Tensor:
+        return self._mixed(self.of_values, v, padding)
 
-    def mask(self) -> Optional[Tensor]:
-        return None if self.of_mixed is None else self.of_mixed.unsqueeze(0)
-
-    def _mixed(self, shares: Optional[Tensor], x: Tensor) -> Tensor:
+    @staticmethod
+    def _mixed(shares: Optional[Tensor], x: Tensor, padding: Optional[Tensor]) -> Tensor:
         """(B, H, S, D) -> (B, H, k, D).
 
         Padding is set to 0 first: behind the projections it is not, and once mixed it could not be
         masked.
         """
         assert shares is not None
-        if self.offsets is not None:
-            x = x.masked_fill(self.offsets.isneginf().transpose(-1, -2), 0.0)
+        if padding is not None:
+            x = x.masked_fill(padding[:, None, :, None], 0.0)
         shares = shares.to(x.dtype)
         if shares.size(0) == 1:
             return torch.einsum("sk,bhsd->bhkd", shares[0], x)
@@ -71,12 +70,12 @@ class LinformerPositions(AttentionPositions):
     def __init__(self, shape: AttentionShape, sharing: Optional[str], projected: int) -> None:
         super().__init__(shape, sharing, lambda heads: Shares(heads, shape.max_keys, projected))
 
-    def terms(self, query_start: int, query_len: int, key_len: int) -> Terms:
+    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
         self.check_range(query_start, query_len, key_len)
-        names = ("of_keys", "of_values")
-        return Terms(
-            kind=LinformerTerm, tensors={name: self.stacked(name, 0, key_len) for name in names}
-        )
+        keys = self.stacked("of_keys", 0, key_len).unbind(0)
+        values = self.stacked("of_values", 0, key_len).unbind(0)
+        pairs = zip(keys, values, strict=True)
+        return self.each([LinformerLayer(None, of_keys, of_values) for of_keys, of_values in pairs])
 
 
 @dataclass(frozen=True)
@@ -98,8 +97,8 @@ class Linformer(PositionEncoding):
 
     projected: int = option("projected", DEFAULT_K)
 
-    def input_term(self, max_positions: int, embed_dim: int) -> InputTerm:
-        return LearnedTerm(max_positions, embed_dim)
+    def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions:
+        return LearnedInput(max_positions, embed_dim)
 
     def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
         if shape.kind != ENCODER:

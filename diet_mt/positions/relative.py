@@ -1,4 +1,4 @@
-"""From one number per offset to one per query and key."""
+"""From one number per distance to one per query and key."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def toeplitz(window: Tensor, query_len: int) -> Tensor:
 
 
 class RelativeBias(AttentionBias):
-    """A bias that is the same wherever query and key have the same offset i - j."""
+    """A bias that is the same wherever query and key have the same distance i - j."""
 
     @abstractmethod
-    def by_offset(self, lowest: int, highest: int) -> Tensor:
-        """Values of the offsets ``lowest .. highest``, both included: (L|1, H|1, count)."""
+    def by_distance(self, lowest: int, highest: int) -> Tensor:
+        """Values of the distances ``lowest .. highest``, both included: (L|1, H|1, count)."""
 
     def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
         if self.limited:
             self.check_range(query_start, query_len, key_len)
-        window = self.by_offset(query_start - key_len + 1, query_start + query_len - 1)
+        window = self.by_distance(query_start - key_len + 1, query_start + query_len - 1)
         return toeplitz(window, query_len)
 
 
-def offsets(lowest: int, highest: int, device: torch.device) -> Tensor:
+def distances(lowest: int, highest: int, device: torch.device) -> Tensor:
     """``lowest .. highest``, both included, as integers."""
     return torch.arange(lowest, highest + 1, device=device)

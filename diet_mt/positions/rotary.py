@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, FrozenSet, Optional
+from dataclasses import dataclass, replace
+from typing import ClassVar, List, Optional
 
 import torch
 from torch import Tensor
 
 from ..errors import UserError
 from .base import CROSS, AttentionPositions, AttentionShape, PositionEncoding, at_least_float32
-from .term import Term, Terms
+from .layer import LayerPositions
 
 BASE = 10000.0
 
@@ -28,23 +28,26 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class RotaryTerm(Term):
+class RotaryLayer(LayerPositions):
     """Turns queries and new keys, which stand at the same positions, before keys are cached.
 
     ``cos`` and ``sin``: (T, D/2) of these positions.
     """
 
-    by_query: ClassVar[FrozenSet[str]] = frozenset({"cos", "sin"})
-
     cos: Optional[Tensor] = None
     sin: Optional[Tensor] = None
+
+    def step(self, row: int, keys: int) -> RotaryLayer:
+        assert self.cos is not None
+        assert self.sin is not None
+        return replace(self, cos=self.cos[row : row + 1], sin=self.sin[row : row + 1])
 
     def queries(self, q: Tensor) -> Tensor:
         assert self.cos is not None
         assert self.sin is not None
         return rotate(q, self.cos, self.sin)
 
-    def keys(self, k: Tensor) -> Tensor:
+    def keys(self, k: Tensor, padding: Optional[Tensor]) -> Tensor:
         return self.queries(k)
 
 
@@ -63,12 +66,12 @@ class RotaryPositions(AttentionPositions):
         # Where the model is. The angles themselves are no buffer: half precision would round them.
         self.register_buffer("anchor", torch.empty(0), persistent=False)
 
-    def terms(self, query_start: int, query_len: int, key_len: int) -> Terms:
+    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
         size, device = self.shape.head_dim, self.get_buffer("anchor").device
         speed = BASE ** (-torch.arange(0, size, 2, device=device).double() / size)  # (D/2,)
         position = torch.arange(query_start, query_start + query_len, device=device)
-        angle = (position[:, None] * speed).unsqueeze(0)  # (1, T, D/2) in float64
-        return Terms(kind=RotaryTerm, tensors={"cos": angle.cos(), "sin": angle.sin()})
+        angle = position[:, None] * speed  # (T, D/2) in float64
+        return self.each([RotaryLayer(cos=angle.cos(), sin=angle.sin())])
 
 
 @dataclass(frozen=True)

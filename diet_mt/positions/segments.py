@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Optional
+from typing import List, Optional, Tuple
 
 import torch
 import torch.nn.functional as F
@@ -66,14 +66,15 @@ class SegmentPositions(LayerTables):
         super().__init__(shape, sharing, lambda heads: SegmentTable(heads, count))
         self.count = count
 
-    def forward(self, segments: Tensor) -> Dict[str, Tensor]:
-        """``segments`` (B, S) -> two factors of the term, whose product over N is the term itself:
-        ``query_segment`` (L|1, B, H|1, S, N), ``key_segment`` (1, B, 1, S, N).
+    def forward(self, segments: Tensor) -> List[Tuple[Tensor, Tensor]]:
+        """``segments`` (B, S) -> for each of the L layers two factors, whose product over N is the
+        bias: (B, H|1, S, N) of the queries, (B, 1, S, N) of the keys.
 
-        As factors, because the term itself would be B H S S numbers in every layer.
+        As factors, because the bias itself would be B H S S numbers in every layer.
         """
         tables = self.stacked("weight")  # (L|1, H|1, N, N)
         own = one_hot(segments, self.count).to(tables.dtype)  # (B, S, N)
         with no_autocast(own.device):
             rows = torch.einsum("bsn,lhnm->lbhsm", own, tables)
-        return {"query_segment": rows, "key_segment": own[None, :, None]}
+        pairs = [(row, own[:, None]) for row in rows.unbind(0)]
+        return pairs * self.shape.layers if len(pairs) == 1 else pairs

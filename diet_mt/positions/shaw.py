@@ -1,17 +1,17 @@
-"""Shaw et al.: a vector for each clipped offset, added to the keys and, if asked, to the values."""
+"""Shaw et al.: a vector for each clipped distance, added to the keys and, if asked, to the values."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Callable, ClassVar, Optional
+from dataclasses import dataclass, replace
+from typing import Callable, ClassVar, List, Optional
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .base import AttentionPositions, AttentionShape, PositionEncoding
+from .layer import LayerPositions
 from .options import option
-from .term import Term, Terms
 
 
 def spread(by_distance: Tensor, keys: int, start: int = 0) -> Tensor:
@@ -63,22 +63,30 @@ def collect(weights: Tensor, clip: int, start: int = 0) -> Tensor:
 
 
 @dataclass(frozen=True)
-class ShawTerm(Term):
-    """``of_keys`` a^K and ``of_values`` a^V, (H|1, 2c+1, D) each; without a^V values stay."""
+class ShawLayer(LayerPositions):
+    """``of_keys`` a^K and ``of_values`` a^V, (H|1, 2c+1, D) each; without a^V values stay.
+
+    Queries stand from ``query_start`` to ``query_start + query_len - 1``.
+    """
 
     of_keys: Optional[Tensor] = None
     of_values: Optional[Tensor] = None
+    query_start: int = 0
+    query_len: int = 1
 
-    def content(self, q: Tensor, key_len: int, scale: float) -> Tensor:
+    def step(self, row: int, keys: int) -> ShawLayer:
+        return replace(self, query_start=self.query_start + row, query_len=1)
+
+    def query_bias(self, q: Tensor, keys: int, scale: float) -> Tensor:
         assert self.of_keys is not None
         products = (q * scale) @ self.of_keys.to(q.dtype).transpose(-1, -2)
-        return self._by_position(spread, products, key_len)
+        return self._by_position(spread, products, keys)
 
     @property
-    def mixes(self) -> bool:
+    def changes_output(self) -> bool:
         return self.of_values is not None
 
-    def mix(self, weights: Tensor) -> Optional[Tensor]:
+    def output(self, weights: Tensor) -> Optional[Tensor]:
         if self.of_values is None:
             return None
         vectors = self.of_values.to(weights.dtype)
@@ -92,8 +100,8 @@ class ShawTerm(Term):
         return move(rows.unsqueeze(-2), size, self.query_start).squeeze(-2)
 
 
-class OffsetVectors(nn.Module):
-    """a^K and, if asked, a^V of one layer: (H|1, 2c+1, D), distance j - i in row j - i + c."""
+class DistanceVectors(nn.Module):
+    """a^K and, if asked, a^V of one layer: (H|1, 2c+1, D), relative position j - i in row j - i + c."""
 
     def __init__(self, heads: int, clip: int, head_dim: int, values: bool) -> None:
         super().__init__()
@@ -107,7 +115,7 @@ class OffsetVectors(nn.Module):
 
 
 class ShawPositions(AttentionPositions):
-    """Vectors by clipped offset for all layers."""
+    """Vectors by clipped distance for all layers."""
 
     limited: ClassVar[bool] = False
 
@@ -115,12 +123,18 @@ class ShawPositions(AttentionPositions):
         self, shape: AttentionShape, sharing: Optional[str], clip: int, values: bool
     ) -> None:
         super().__init__(
-            shape, sharing, lambda heads: OffsetVectors(heads, clip, shape.head_dim, values)
+            shape, sharing, lambda heads: DistanceVectors(heads, clip, shape.head_dim, values)
         )
 
-    def terms(self, query_start: int, query_len: int, key_len: int) -> Terms:
+    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
         names = [name for name, _ in self.tables()[0].named_parameters()]
-        return Terms(kind=ShawTerm, tensors={name: self.stacked(name) for name in names})
+        stacks = [self.stacked(name).unbind(0) for name in names]
+        return self.each(
+            [
+                ShawLayer(None, *vectors, query_start=query_start, query_len=query_len)
+                for vectors in zip(*stacks, strict=True)
+            ]
+        )
 
 
 @dataclass(frozen=True)
@@ -131,7 +145,7 @@ class Shaw(PositionEncoding):
         A[i, j] = q_i . (k_j + a^K[clip(j - i)]) / sqrt(D)
 
     and, with ``--position-values``, values v_j + a^V[clip(j - i)]. One set of vectors per layer
-    for all its heads (section 3.3); offsets are clipped at 16, as in the base model of section 4.1
+    for all its heads (section 3.3); distances are clipped at 16, as in the base model of section 4.1
     (``--position-clip``; its big model has 8). That base model has a set of its own for every head:
     ``--position-sharing none``. Where we differ: the paper leaves cross-attention without
     positions; here it has vectors of its own, as every encoding of the comparison is in all three

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..errors import UserError
 from .base import PositionEncoding
-from .input_term import InputTerm
+from .input import InputPositions
 
 
 def sinusoids(length: int, width: int) -> Tensor:
@@ -25,7 +25,7 @@ def sinusoids(length: int, width: int) -> Tensor:
     return torch.cat([angle.sin(), angle.cos()], dim=1).float()  # (n, E)
 
 
-class SinusoidalTerm(InputTerm):
+class SinusoidalInput(InputPositions):
     """The table of :func:`sinusoids`; no parameters, not in the checkpoint."""
 
     def __init__(self, max_positions: int, embed_dim: int) -> None:
@@ -55,5 +55,5 @@ class Sinusoidal(PositionEncoding):
     name: ClassVar[str] = "sinusoidal"
     fixed_input: ClassVar[bool] = True
 
-    def input_term(self, max_positions: int, embed_dim: int) -> InputTerm:
-        return SinusoidalTerm(max_positions, embed_dim)
+    def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions:
+        return SinusoidalInput(max_positions, embed_dim)

@@ -1,4 +1,4 @@
-"""T5: one scalar per head for each bin of offsets, added to the logits."""
+"""T5: one scalar per head for each bin of distances, added to the logits."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from torch import Tensor, nn
 
 from .base import DECODER, AttentionShape, PositionEncoding
 from .options import option
-from .relative import RelativeBias, offsets
+from .relative import RelativeBias, distances
 
 # Standard deviation of the initial table: Mesh TensorFlow's for embeddings of relative positions is
-# E^-0.5; the models here are small, and 0.02 leaves the term near 0 at any width.
+# E^-0.5; the models here are small, and 0.02 leaves the bias near 0 at any width.
 INIT_STD = 0.02
 
 
-def buckets_of(distance: Tensor, buckets: int, max_distance: int, *, causal: bool) -> Tensor:
-    """``distance`` j - i, any shape, integers -> bucket numbers, 0 to ``buckets`` - 1.
+def buckets_of(relative: Tensor, buckets: int, max_distance: int, *, causal: bool) -> Tensor:
+    """``relative`` positions j - i, any shape, integers -> bucket numbers, 0 to ``buckets`` - 1.
 
     Both directions: half of the buckets for each, the upper half for keys behind the query (j > i).
     Causal: all buckets for keys before the query, and those behind it fall in with distance 0. The
@@ -27,10 +27,10 @@ def buckets_of(distance: Tensor, buckets: int, max_distance: int, *, causal: boo
     the logarithm up to ``max_distance``; the last bucket takes all that is further away.
     """
     if causal:
-        base, away = torch.zeros_like(distance), (-distance).clamp(min=0)
+        base, away = torch.zeros_like(relative), (-relative).clamp(min=0)
     else:
         buckets //= 2
-        base, away = distance.gt(0).long() * buckets, distance.abs()
+        base, away = relative.gt(0).long() * buckets, relative.abs()
     exact = buckets // 2
     # In float32, as the models of the paper's own code were trained: other precision puts some
     # distances on the other side of a bin's edge.
@@ -60,11 +60,11 @@ class T5Bias(RelativeBias):
         self.buckets = buckets
         self.max_distance = max_distance
 
-    def by_offset(self, lowest: int, highest: int) -> Tensor:
+    def by_distance(self, lowest: int, highest: int) -> Tensor:
         table = self.stacked("by_bucket")
-        distance = -offsets(lowest, highest, table.device)  # j - i
+        relative = -distances(lowest, highest, table.device)
         causal = self.shape.kind == DECODER
-        number = buckets_of(distance, self.buckets, self.max_distance, causal=causal)
+        number = buckets_of(relative, self.buckets, self.max_distance, causal=causal)
         return table[..., number]
 
 

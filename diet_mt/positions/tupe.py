@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Optional, Tuple
+from typing import ClassVar, List, Optional, Tuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .base import CROSS, AttentionPositions, AttentionShape, PositionEncoding, no_autocast
-from .factors import FactorBias
+from .base import (
+    CROSS,
+    AttentionBias,
+    AttentionPositions,
+    AttentionShape,
+    PositionEncoding,
+    no_autocast,
+)
+from .factors import appended, appending_pays, product
+from .layer import LayerPositions
 from .t5 import Bucketed, T5Bias
-from .term import Terms
 
 # Standard deviation of all tables and projections, that of BERT, on which TUPE builds.
 INIT_STD = 0.02
@@ -46,8 +53,8 @@ class Projections(nn.Module):
         nn.init.normal_(self.key, std=INIT_STD)
 
 
-class TupeBias(FactorBias):
-    """(p_i U_Q) . (p_j U_K) / sqrt(2 D) for all layers: (L|1, H|1, T, S).
+class TupeBias(AttentionBias):
+    """(p_i U_Q) . (p_j U_K) / sqrt(2 D), and what ``relative`` adds, for all layers: (L|1, H|1, T, S).
 
     ``positions`` p serves queries and keys of self-attention; in cross-attention it is that of the
     target, and ``sources`` has the positions of the keys.
@@ -64,8 +71,11 @@ class TupeBias(FactorBias):
         self.sources: Optional[NormedPositions] = None
         if shape.kind == CROSS:
             self.sources = NormedPositions(shape.max_keys, shape.embed_dim)
+        self.relative: Optional[T5Bias] = None
 
     def factors(self, query_start: int, query_len: int, key_len: int) -> Tuple[Tensor, Tensor]:
+        """p U_Q / sqrt(2 D) (L|1, H|1, T, D) and p U_K (L|1, H|1, S, D)."""
+        self.check_range(query_start, query_len, key_len)
         queries = self.positions(query_start, query_start + query_len)  # (T, E)
         keys = (self.positions if self.sources is None else self.sources)(0, key_len)  # (S, E)
         scale = (2 * self.shape.head_dim) ** -0.5
@@ -73,12 +83,17 @@ class TupeBias(FactorBias):
             return queries @ self.stacked("query") * scale, keys @ self.stacked("key")
 
     def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
-        return self.untied(super().forward(query_start, query_len, key_len), query_start)
+        table = product(*self.factors(query_start, query_len, key_len))
+        if self.relative is not None:
+            table = table + self.relative(query_start, query_len, key_len)
+        return self.untied(table, query_start)
 
-    def terms(self, query_start: int, query_len: int, key_len: int) -> Terms:
-        if self.shape.first_is_cls:  # no longer a product of factors: the table at every length
-            return Terms(bias=self(query_start, query_len, key_len))
-        return super().terms(query_start, query_len, key_len)
+    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
+        # With b or with a [CLS] of its own the table is no product of factors.
+        only_factors = self.relative is None and not self.shape.first_is_cls
+        if not (only_factors and appending_pays(query_len, key_len)):
+            return super().for_layers(query_start, query_len, key_len)
+        return self.each(appended(*self.factors(query_start, query_len, key_len)))
 
     def untied(self, table: Tensor, query_start: int) -> Tensor:
         """``table`` (L|1, H|1, T, S) with row and column of [CLS] replaced, where there is one."""
@@ -96,25 +111,6 @@ class TupeBias(FactorBias):
             return table
         row = from_cls.expand(*table.shape[:-2], 1, table.size(-1))
         return torch.cat([row, table[..., 1:, :]], dim=-2)
-
-
-class TupeRelBias(TupeBias):
-    """The same with b[bucket(j - i)] of T5 added: (L|1, H|1, T, S)."""
-
-    def __init__(
-        self, shape: AttentionShape, sharing: Optional[str], buckets: int, max_distance: int
-    ) -> None:
-        super().__init__(shape, sharing)
-        self.relative = T5Bias(shape, sharing, buckets, max_distance)
-
-    def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
-        absolute = FactorBias.forward(self, query_start, query_len, key_len)
-        relative: Tensor = self.relative(query_start, query_len, key_len)
-        return self.untied(absolute + relative, query_start)
-
-    def terms(self, query_start: int, query_len: int, key_len: int) -> Terms:
-        # b is no product of factors, so the table is needed at every length.
-        return Terms(bias=self(query_start, query_len, key_len))
 
 
 @dataclass(frozen=True)
@@ -152,4 +148,6 @@ class TupeRel(Bucketed):
     content_scale: ClassVar[float] = 2**-0.5
 
     def attention_positions(self, shape: AttentionShape) -> AttentionPositions:
-        return TupeRelBias(shape, self.sharing, self.buckets, self.max_distance)
+        bias = TupeBias(shape, self.sharing)
+        bias.relative = T5Bias(shape, self.sharing, self.buckets, self.max_distance)
+        return bias

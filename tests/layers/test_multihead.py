@@ -10,7 +10,7 @@ import torch
 from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
-from diet_mt.layers.multihead import OffsetAttention
+from diet_mt.layers.multihead import PositionalAttention
 
 B, H, T, S, D = 2, 3, 5, 7, 4
 E, E_SOURCE = H * D, 10
@@ -20,9 +20,9 @@ SELF: dict[str, Any] = {"self_attention": True}
 CROSS: dict[str, Any] = {"encoder_decoder_attention": True, "kdim": E_SOURCE, "vdim": E_SOURCE}
 
 
-def module(**kind: Any) -> OffsetAttention:
+def module(**kind: Any) -> PositionalAttention:
     torch.manual_seed(1)
-    built = OffsetAttention(E, H, scale=D**-0.5, **kind).double()
+    built = PositionalAttention(E, H, scale=D**-0.5, **kind).double()
     for name, parameter in built.named_parameters():
         if name.endswith("bias"):
             torch.nn.init.normal_(parameter)  # fairseq starts some of them at 0
@@ -49,7 +49,7 @@ def kind(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 def test_weights_and_their_initial_values_are_fairseqs(kind: dict[str, Any]) -> None:
     torch.manual_seed(1)
-    ours = OffsetAttention(E, H, scale=D**-0.5, **kind).state_dict()
+    ours = PositionalAttention(E, H, scale=D**-0.5, **kind).state_dict()
     torch.manual_seed(1)
     theirs = MultiheadAttention(E, H, **kind).state_dict()
     assert list(ours) == list(theirs)

@@ -1,4 +1,4 @@
-"""Right-padded form and masks as offsets."""
+"""Right-padded form and masks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from diet_mt.attention import causal_offsets
-from diet_mt.layers.padding import gather_columns, padding_offsets, right_pad
+from diet_mt.attention import causal_mask
+from diet_mt.layers.padding import gather_columns, mask_of, right_pad
 
 from ..toy import PAD, collate, real, sources
 
@@ -58,18 +58,15 @@ def test_columns_are_gathered_row_by_row() -> None:
     assert moved.tolist() == [[[4, 5], [0, 1], [2, 3]], [[6, 7], [6, 7], [10, 11]]]
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
-def test_padding_is_closed_and_a_row_of_padding_alone_stays_open(dtype: torch.dtype) -> None:
+def test_padding_is_closed_and_a_row_of_padding_alone_stays_open() -> None:
     padding = torch.tensor([[False, False, True], [True, True, True], [False, False, False]])
-    offsets = padding_offsets(padding, dtype)
-    assert offsets is not None
-    assert offsets.shape == (3, 1, 1, 3)
-    assert offsets.dtype == dtype
-    assert offsets[:, 0, 0].tolist() == [[0.0, 0.0, -INF], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
-    assert padding_offsets(None, dtype) is None
+    mask = mask_of(padding)
+    assert mask is not None
+    assert mask.tolist() == [[False, False, True], [False] * 3, [False] * 3]
+    assert mask_of(None) is None
 
 
 def test_the_future_is_closed() -> None:
-    offsets = causal_offsets(3, torch.device("cpu"), torch.float64)
-    assert offsets.tolist() == [[0.0, -INF, -INF], [0.0, 0.0, -INF], [0.0, 0.0, 0.0]]
-    assert offsets.dtype == torch.float64
+    mask = causal_mask(3, torch.device("cpu"), torch.float64)
+    assert mask.tolist() == [[0.0, -INF, -INF], [0.0, 0.0, -INF], [0.0, 0.0, 0.0]]
+    assert mask.dtype == torch.float64

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diet_mt.positions import NAMES, AttentionPositions, InputTerm
+from diet_mt.positions import NAMES, AttentionPositions, InputPositions
 
 from ..toy import (
     KINDS,
@@ -119,7 +119,7 @@ def test_positions_far_apart_stay_apart(encoding: str, dtype: torch.dtype) -> No
 def at_the_end(stack: nn.Module, length: int) -> dict[str, Tensor]:
     """What the encoding says about the last of ``length`` positions of the encoder."""
     found: dict[str, Tensor] = {}
-    if isinstance(stack.embed_positions, InputTerm):
+    if isinstance(stack.embed_positions, InputPositions):
         found["input"] = stack.embed_positions.rows(length - 1, length)
     if isinstance(stack.self_attn_positions, AttentionPositions):
         terms = stack.self_attn_positions.terms(length - 1, 1, length)

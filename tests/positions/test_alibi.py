@@ -85,7 +85,7 @@ def test_nothing_learns_and_nothing_is_saved() -> None:
 def test_where_the_scheme_is() -> None:
     """In self-attention alone, without options."""
     assert Alibi() == Alibi(sharing=None)
-    assert Alibi().input_term(11, H * D) is None
+    assert Alibi().input_positions(11, H * D) is None
     assert Alibi().attention_positions(AttentionShape(L, H, D, 9, 11, CROSS)) is None
     for kind in (ENCODER, DECODER):
         found = Alibi().attention_positions(AttentionShape(L, H, D, 9, 11, kind))

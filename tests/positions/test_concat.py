@@ -7,13 +7,13 @@ import torch
 
 from diet_mt.errors import UserError
 from diet_mt.positions import AttentionShape
-from diet_mt.positions.concat import Concat, ConcatTerm
+from diet_mt.positions.concat import Concat, ConcatInput
 
 N, E, R = 9, 12, 5
 
 
 def test_three_positions_by_hand() -> None:
-    term = ConcatTerm(3, 4, 2)
+    term = ConcatInput(3, 4, 2)
     with torch.no_grad():
         term.weight.copy_(torch.tensor([[1.0, 2], [3, 4], [5, 6]]))
     by_hand = [[0.0, 0, 1, 2], [0, 0, 3, 4], [0, 0, 5, 6]]
@@ -22,7 +22,7 @@ def test_three_positions_by_hand() -> None:
 
 
 def test_rows_stand_in_the_last_columns() -> None:
-    term = ConcatTerm(N, E, R)
+    term = ConcatInput(N, E, R)
     rows = term(torch.zeros(2, 7))
     assert rows.shape == (1, 7, E)
     assert not rows[..., : E - R].any()
@@ -37,8 +37,8 @@ def test_positions_take_an_eighth_of_the_width_unless_given(
 ) -> None:
     scheme = Concat(rank=rank)
     assert scheme.token_dim(width) == width - of_positions
-    term = scheme.input_term(N, width)
-    assert isinstance(term, ConcatTerm)
+    term = scheme.input_positions(N, width)
+    assert isinstance(term, ConcatInput)
     assert term.weight.shape == (N, of_positions)
     assert term.rows(0, N).shape == (1, N, width)
 
@@ -53,12 +53,12 @@ def test_the_words_need_room(rank: int) -> None:
 def test_starts_as_large_as_the_words() -> None:
     """Words are drawn with (E-R)^-0.5 and scaled by sqrt(E) at the input: near 1."""
     # 16,384 draws, known to 0.6% (one deviation).
-    assert ConcatTerm(256, 128, 64).weight.std().item() == pytest.approx(1.0, rel=0.03)
+    assert ConcatInput(256, 128, 64).weight.std().item() == pytest.approx(1.0, rel=0.03)
 
 
 def test_positions_beyond_the_table_are_refused() -> None:
     with pytest.raises(UserError, match=r"10 tokens.*9 positions.*--max-source-positions"):
-        ConcatTerm(N, E, R).rows(9, 10)
+        ConcatInput(N, E, R).rows(9, 10)
 
 
 def test_nothing_happens_inside_attention() -> None:

@@ -98,7 +98,7 @@ def test_counts_of_the_other_papers(name: str, given: dict[str, Any], expected: 
     ],
 )
 def test_counts_at_the_input(name: str, expected: int) -> None:
-    term = build_position(name).input_term(512, 768)
+    term = build_position(name).input_positions(512, 768)
     assert term is not None
     assert sum(parameter.numel() for parameter in term.parameters()) == expected
 

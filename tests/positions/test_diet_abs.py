@@ -150,4 +150,4 @@ def test_positions_beyond_the_tables_are_refused(start: int, queries: int, keys:
 def test_defaults_of_the_scheme() -> None:
     """Layers share (tables 6 and 9)."""
     assert DietAbs().attention_positions(SHAPE).sharing == "layer-wise"
-    assert DietAbs().input_term(N_S, H * D) is None
+    assert DietAbs().input_positions(N_S, H * D) is None

@@ -96,7 +96,7 @@ def test_decoder_and_cross_attention_have_diet_abs() -> None:
 def test_defaults_of_the_scheme(rank: int | None, width: int) -> None:
     """The factors as in DIET-ABS: layers share, the rank is the head size; k is 32."""
     assert DietAbsLin() == DietAbsLin(sharing="layer-wise", rank=None, projected=DEFAULT_K)
-    assert DietAbsLin().input_term(11, H * D) is None
+    assert DietAbsLin().input_positions(11, H * D) is None
     shape = AttentionShape(L, H, D, 11, 11, ENCODER)
     positions = DietAbsLin(rank=rank).attention_positions(shape)
     assert isinstance(positions, DietAbsLinPositions)

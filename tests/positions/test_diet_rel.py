@@ -111,4 +111,4 @@ def test_defaults_of_the_scheme() -> None:
     bias = DietRel().attention_positions(SHAPE)
     assert bias.sharing == "none"
     assert len(bias.layers) == L
-    assert DietRel().input_term(N_S, H * D) is None
+    assert DietRel().input_positions(N_S, H * D) is None

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from diet_mt.errors import UserError
 from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape, Term
-from diet_mt.positions.learned import LearnedTerm
+from diet_mt.positions.learned import LearnedInput
 from diet_mt.positions.linformer import DEFAULT_K, Linformer, LinformerPositions, LinformerTerm
 
 from ..toy import sharing_modes
@@ -87,7 +87,7 @@ def test_defaults_of_the_scheme() -> None:
     """One pair per layer for all its heads; learned vectors at the input of both stacks."""
     assert Linformer() == Linformer(sharing="head-wise", projected=DEFAULT_K)
     assert DEFAULT_K == 32
-    assert isinstance(Linformer().input_term(11, H * D), LearnedTerm)
+    assert isinstance(Linformer().input_positions(11, H * D), LearnedInput)
 
 
 def test_the_encoder_alone_is_mixed() -> None:

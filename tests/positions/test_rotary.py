@@ -122,7 +122,7 @@ def test_nothing_learns_and_nothing_is_saved() -> None:
 def test_where_the_scheme_is() -> None:
     """In self-attention alone, without options."""
     assert Rotary() == Rotary(sharing=None)
-    assert Rotary().input_term(11, H * D) is None
+    assert Rotary().input_positions(11, H * D) is None
     assert Rotary().attention_positions(AttentionShape(L, H, D, 9, 11, CROSS)) is None
     for kind in (ENCODER, DECODER):
         found = Rotary().attention_positions(AttentionShape(L, H, D, 9, 11, kind))

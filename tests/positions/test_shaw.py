@@ -213,7 +213,7 @@ def test_defaults_of_the_scheme() -> None:
     all three kinds of attention.
     """
     assert Shaw() == Shaw(sharing="head-wise", clip=16, values=False)
-    assert Shaw().input_term(11, H * D) is None
+    assert Shaw().input_positions(11, H * D) is None
     for kind in (ENCODER, DECODER, CROSS):
         positions = Shaw().attention_positions(AttentionShape(L, H, D, 9, 11, kind))
         assert [tuple(rows.shape) for rows in positions.parameters()] == [(1, 33, D)] * L

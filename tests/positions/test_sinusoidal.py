@@ -10,7 +10,7 @@ from fairseq.modules import SinusoidalPositionalEmbedding
 
 from diet_mt.errors import UserError
 from diet_mt.positions import AttentionShape
-from diet_mt.positions.sinusoidal import Sinusoidal, SinusoidalTerm, sinusoids
+from diet_mt.positions.sinusoidal import Sinusoidal, SinusoidalInput, sinusoids
 
 from .. import oracle
 
@@ -51,7 +51,7 @@ def test_late_positions_are_exact() -> None:
 
 
 def test_rows_start_where_they_are_asked_to() -> None:
-    term = SinusoidalTerm(9, 12)
+    term = SinusoidalInput(9, 12)
     assert term.rows(2, 7).shape == (1, 5, 12)
     assert torch.equal(term.rows(2, 7)[0], sinusoids(9, 12)[2:7])
     assert torch.equal(term(torch.zeros(2, 5))[0], sinusoids(9, 12)[:5])
@@ -59,16 +59,16 @@ def test_rows_start_where_they_are_asked_to() -> None:
 
 def test_positions_beyond_the_table_are_refused() -> None:
     with pytest.raises(UserError, match=r"10 tokens.*9 positions.*--max-source-positions"):
-        SinusoidalTerm(9, 12).rows(9, 10)
+        SinusoidalInput(9, 12).rows(9, 10)
 
 
 def test_an_odd_width_is_refused() -> None:
     with pytest.raises(UserError, match="even --encoder-embed-dim and --decoder-embed-dim, not 13"):
-        SinusoidalTerm(9, 13)
+        SinusoidalInput(9, 13)
 
 
 def test_no_parameters_and_nothing_in_the_checkpoint() -> None:
-    term = Sinusoidal().input_term(9, 12)
+    term = Sinusoidal().input_positions(9, 12)
     assert not list(term.parameters())
     assert not term.state_dict()
     assert Sinusoidal().attention_positions(AttentionShape(2, 3, 4, 9, 11)) is None

@@ -175,7 +175,7 @@ def test_the_smallest_maximal_distance_still_makes_buckets() -> None:
 def test_defaults_of_the_scheme() -> None:
     """32 buckets up to 128, one table for all layers (section 2.1); all three kinds."""
     assert T5() == T5(sharing="layer-wise", buckets=32, max_distance=128)
-    assert T5().input_term(11, H * D) is None
+    assert T5().input_positions(11, H * D) is None
     for kind in (ENCODER, DECODER, CROSS):
         bias = T5().attention_positions(AttentionShape(L, H, D, 9, 11, kind))
         assert [tuple(rows.shape) for rows in bias.parameters()] == [(H, 32)]

@@ -19,7 +19,7 @@ def projected(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def test_theorem_1_positions_at_the_input_leave_the_rank_at_the_head_size() -> None:
-    term = build_position("learned").input_term(N, E)
+    term = build_position("learned").input_positions(N, E)
     assert term is not None
     x = torch.randn(N, E, dtype=torch.float64) + term.double().rows(0, N)[0]
     q, k = projected(x)

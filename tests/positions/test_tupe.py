@@ -230,6 +230,6 @@ def test_defaults_of_the_schemes() -> None:
     assert TupeRel() == TupeRel(sharing="layer-wise", buckets=32, max_distance=128)
     for scheme in (TupeAbs(), TupeRel()):
         assert scheme.content_scale == pytest.approx(1 / math.sqrt(2), rel=1e-15)
-        assert scheme.input_term(N_S, E) is None
+        assert scheme.input_positions(N_S, E) is None
         for kind in (ENCODER, DECODER, CROSS):
             assert scheme.attention_positions(AttentionShape(L, H, D, 9, 11, kind)) is not None

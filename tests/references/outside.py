@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diet_mt.layers.multihead import OffsetAttention
+from diet_mt.layers.multihead import PositionalAttention
 from diet_mt.layers.terms import LayerTerms, unpack
 from diet_mt.positions import DECODER, AttentionPositions
 
@@ -37,7 +37,7 @@ def like_theirs(
     have no bias.
     """
     shape, length = positions.shape, x.size(1)
-    attention = OffsetAttention(shape.embed_dim, shape.heads, scale=scale, self_attention=True)
+    attention = PositionalAttention(shape.embed_dim, shape.heads, scale=scale, self_attention=True)
     own = attention.state_dict()
     with torch.no_grad():
         for name, value in own.items():

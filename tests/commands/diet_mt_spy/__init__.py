@@ -26,7 +26,7 @@ from fairseq.optim import FairseqOptimizer
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from diet_mt.layers.encoder import DietEncoder
-from diet_mt.layers.multihead import OffsetAttention
+from diet_mt.layers.multihead import PositionalAttention
 
 
 def die() -> NoReturn:
@@ -87,17 +87,21 @@ def kill_at_copy(now: Countdown) -> None:
 
 def watch(report: Path) -> None:
     """Writes ``report`` when the process ends."""
-    built: list[OffsetAttention] = []
+    built: list[PositionalAttention] = []
     called: dict[int, int] = {}
     sides: set[str] = set()
     rows: list[int] = [0]
-    init, forward, encode = OffsetAttention.__init__, OffsetAttention.forward, DietEncoder.forward
+    init, forward, encode = (
+        PositionalAttention.__init__,
+        PositionalAttention.forward,
+        DietEncoder.forward,
+    )
 
-    def watched_init(self: OffsetAttention, *args: Any, **kwargs: Any) -> None:
+    def watched_init(self: PositionalAttention, *args: Any, **kwargs: Any) -> None:
         init(self, *args, **kwargs)
         built.append(self)
 
-    def watched_forward(self: OffsetAttention, *args: Any, **kwargs: Any) -> Any:
+    def watched_forward(self: PositionalAttention, *args: Any, **kwargs: Any) -> Any:
         called[id(self)] = called.get(id(self), 0) + 1
         return forward(self, *args, **kwargs)
 
@@ -116,8 +120,8 @@ def watch(report: Path) -> None:
         seen = {"calls": calls, "padding": sorted(sides), "largest_batch": rows[0]}
         report.write_text(json.dumps(seen), encoding="utf-8")
 
-    OffsetAttention.__init__ = watched_init  # type: ignore[method-assign]
-    OffsetAttention.forward = watched_forward  # type: ignore[method-assign]
+    PositionalAttention.__init__ = watched_init  # type: ignore[method-assign]
+    PositionalAttention.forward = watched_forward  # type: ignore[method-assign]
     DietEncoder.forward = watched_encode
     atexit.register(write)
 

@@ -1,4 +1,4 @@
-"""What is added to the token embeddings of a stack."""
+"""Positions added to the token embeddings of a stack."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from abc import ABC, abstractmethod
 from torch import Tensor, nn
 
 from ..errors import UserError
-from .term import too_long
+from .layer import too_long
 
 
-class InputTerm(nn.Module, ABC):
-    """Term added to the token embeddings of one stack.
+class InputPositions(nn.Module, ABC):
+    """Vectors added to the token embeddings of one stack, a row for each position.
 
-    Has the calling form of fairseq's position embeddings, so that fairseq's own embedding code uses
+    Has the signature of fairseq's position embeddings, so that fairseq's own embedding code takes
     it.
     """
 
@@ -32,7 +32,7 @@ class InputTerm(nn.Module, ABC):
         """
 
     def rows(self, start: int, stop: int) -> Tensor:
-        """Terms of positions ``start .. stop - 1``: (1, T, E).
+        """Rows of positions ``start .. stop - 1``: (1, T, E).
 
         Raises :class:`UserError` beyond the longest position.
         """
