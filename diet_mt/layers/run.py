@@ -111,7 +111,7 @@ class DecodingRun:
         self.length = 0
         self.rows = rows
         self.mask = mask
-        self.kept: Optional[Tensor] = None  # (2L, rows, H, room, D): keys and values by layer
+        self.kept: List[Tensor] = []  # keys and values of each layer, (rows, H, room, D)
         self._self_block = Block(self_positions, len(layers), grows=True)
         self._cross_block = Block(cross_positions, len(layers), grows=False)
         self._self_caches = [SelfCache(self, n, each.self_attn) for n, each in enumerate(layers)]
@@ -158,15 +158,15 @@ class DecodingRun:
             calls.append(DecoderCall(AttentionCall(part, cache=self._self_caches[number]), source))
         return calls
 
-    def room(self, like: Tensor) -> Tensor:
-        """Memory (2L, rows, H, room, D) with room for the next token; ``like`` (rows, H, D)."""
-        kept = self.kept
-        if kept is not None and self.length < kept.size(3):
-            return kept
-        shape = (2 * len(self._self_caches), self.rows, like.size(1), BLOCK, like.size(2))
-        more = like.new_empty(shape)
-        self.kept = more if kept is None else torch.cat([kept, more], dim=3)
-        return self.kept
+    def room(self, like: Tensor) -> None:
+        """Sees to it that ``kept`` has room for the next token; ``like`` (rows, H, D)."""
+        if self.kept and self.length < self.kept[0].size(2):
+            return
+        more = (self.rows, like.size(1), BLOCK, like.size(2))
+        if self.kept:
+            self.kept = [torch.cat([each, each.new_empty(more)], dim=2) for each in self.kept]
+        else:
+            self.kept = [like.new_empty(more) for _ in range(2 * len(self._self_caches))]
 
     def reorder(self, order: Tensor) -> None:
         """Hypothesis r becomes what hypothesis ``order[r]`` was; there may be more or fewer then."""
@@ -183,15 +183,15 @@ class DecodingRun:
         if sentences is not None and self.sources is not None:
             self.sources = self.sources.index_select(1, sentences)
             self.mask = None if self.mask is None else self.mask.index_select(0, sentences)
-        if self.kept is not None and rows > self.rows:
-            self.kept = self.kept.index_select(1, order)
-        elif self.kept is not None:
-            own = torch.arange(rows, device=order.device)
-            moved = order.ne(own).nonzero().squeeze(1)
-            if moved.numel():
-                used = self.kept[:, :, :, : self.length]
-                used.index_copy_(1, moved, used.index_select(1, order[moved]))
-            self.kept = self.kept[:, :rows]
+        if rows > self.rows:
+            self.kept = [each.index_select(0, order) for each in self.kept]
+        else:
+            moved = order.ne(torch.arange(rows, device=order.device)).nonzero().squeeze(1)
+            origin = order[moved]
+            for each in self.kept if moved.numel() else ():
+                used = each[:, :, : self.length]
+                used.index_copy_(0, moved, used.index_select(0, origin))
+            self.kept = [each[:rows] for each in self.kept]
         self.rows = rows
 
 
@@ -206,11 +206,11 @@ class SelfCache:
         """See :class:`~diet_mt.layers.call.Cache`."""
         heads, at, run = self._module.num_heads, self._run.length, self._run
         q, k, v = self._fused(query[0]).unflatten(-1, (3, heads, -1)).unbind(1)  # (rows, H, D)
-        kept = run.room(k)[2 * self._number : 2 * self._number + 2]  # (2, rows, H, room, D)
-        kept[0, :, :, at] = positions.keys(k.unsqueeze(2), None).squeeze(2)
-        kept[1, :, :, at] = positions.values(v.unsqueeze(2), None).squeeze(2)
-        keys, values = kept[:, :, :, : at + 1].unbind(0)
-        return q.unsqueeze(2), keys, values
+        run.room(k)
+        keys, values = run.kept[2 * self._number : 2 * self._number + 2]  # (rows, H, room, D)
+        keys[:, :, at] = positions.keys(k.unsqueeze(2), None).squeeze(2)
+        values[:, :, at] = positions.values(v.unsqueeze(2), None).squeeze(2)
+        return q.unsqueeze(2), keys[:, :, : at + 1], values[:, :, : at + 1]
 
 
 class SourceCache:

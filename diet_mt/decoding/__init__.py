@@ -1,0 +1,1 @@
+"""Beam search for what people decode with, made for this plugin's models."""

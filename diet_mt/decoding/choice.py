@@ -1,0 +1,89 @@
+"""Which generator serves what is asked for: this package's search, or fairseq's.
+
+``DIET_MT_SEARCH`` in the environment forces one: ``own`` (an error where it cannot serve) or
+``fairseq``. Otherwise (``auto``) the own search serves whenever it can.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Iterator, Sequence
+
+from torch import nn
+
+from ..errors import UserError
+from ..layers.decoder import DietDecoder
+from ..layers.run import is_product
+from ..layers.stack import Dropout
+from .generator import (
+    BeamSearchGenerator,
+    BeamSearchGeneratorWithAlignment,
+    GnmtBeamSearchGenerator,
+    GnmtBeamSearchGeneratorWithAlignment,
+)
+
+VARIABLE = "DIET_MT_SEARCH"
+CHOICES = ("auto", "own", "fairseq")
+
+# Options of fairseq's generation that ask for something else than plain beam search, and the value
+# that asks for nothing.
+_OTHER_SEARCHES = {
+    "sampling": False,
+    "diverse_beam_groups": -1,
+    "diversity_rate": -1.0,
+    "match_source_len": False,
+    "constraints": None,
+    "prefix_allowed_tokens_fn": None,
+    "lm_path": None,
+    "retain_dropout": False,
+}
+
+
+def own_generator(models: Sequence[nn.Module], args: Any, penalty: str) -> Any:
+    """The class of the own generator for ``args``, fairseq's options of generation, or None where
+    fairseq's serves. ``penalty``: ``fairseq`` or ``gnmt``.
+
+    Raises UserError for a value of ``DIET_MT_SEARCH`` that there is not, or where it forces a
+    search that cannot serve.
+    """
+    wish = os.environ.get(VARIABLE) or "auto"
+    if wish not in CHOICES:
+        raise UserError(f"{VARIABLE}={wish}: choose from {', '.join(CHOICES)}")
+    if wish == "fairseq":
+        return None
+    reasons = list(hindrances(models, args))
+    if reasons and wish == "own":
+        raise UserError(f"{VARIABLE}=own: the own search does not serve {'; '.join(reasons)}")
+    if reasons:
+        return None
+    if getattr(args, "print_alignment", None):
+        return {
+            "fairseq": BeamSearchGeneratorWithAlignment,
+            "gnmt": GnmtBeamSearchGeneratorWithAlignment,
+        }[penalty]
+    return {"fairseq": BeamSearchGenerator, "gnmt": GnmtBeamSearchGenerator}[penalty]
+
+
+def hindrances(models: Sequence[nn.Module], args: Any) -> Iterator[str]:
+    """What the own search does not do, a few words each."""
+    if len(models) != 1:
+        yield "ensembles"
+    for name, nothing in _OTHER_SEARCHES.items():
+        if (getattr(args, name, None) or nothing) != nothing:
+            yield f"--{name.replace('_', '-')}"
+    if getattr(args, "temperature", 1.0) != 1.0:
+        yield "--temperature"
+    if getattr(args, "no_repeat_ngram_size", 0) == 1:
+        yield "--no-repeat-ngram-size 1"
+    if getattr(args, "score_reference", False):
+        yield "--score-reference"
+    decoder = getattr(models[0], "decoder", None)
+    if not isinstance(decoder, DietDecoder):
+        yield "a model of another kind"
+        return
+    if decoder.adaptive_softmax is not None or not is_product(decoder.output_projection):
+        yield "an output layer that is no plain product"
+    elif decoder.output_projection.weight.size(0) <= 2 * getattr(args, "beam", 5) + 1:
+        yield "a vocabulary with fewer entries than candidates"
+    if any(isinstance(m, Dropout) and m.apply_during_inference for m in models[0].modules()):
+        yield "--retain-dropout"

@@ -1,0 +1,153 @@
+"""The search behind the interface of fairseq's generators."""
+
+from __future__ import annotations
+
+import copy
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Dict, List, Optional
+
+import torch
+from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
+from torch import Tensor
+
+from .candidates import Limits, Vocabulary
+from .penalty import Penalty, fairseq_penalty, gnmt_penalty
+from .search import BeamSearch, Hypothesis, SearchOptions
+
+# Hypotheses that one search has at a time on a CPU. What they keep then stays in the processor's
+# cache, and several threads have a search each, which takes less waiting than several threads on
+# the small products of one.
+ROWS = 320
+
+
+class BeamSearchGenerator(SequenceGenerator):
+    """What takes the place of fairseq's generator where it serves (``choice.py``): the same
+    options, the same hypotheses and the same scores.
+    """
+
+    def divisor(self) -> Optional[Penalty]:
+        """The length penalty; None: scores are sums (``--unnormalized``)."""
+        return fairseq_penalty if self.normalize_scores else None
+
+    @torch.no_grad()
+    def _generate(
+        self,
+        sample: Dict[str, Any],
+        prefix_tokens: Optional[Tensor] = None,
+        constraints: Optional[Tensor] = None,
+        bos_token: Optional[int] = None,
+    ) -> List[List[Dict[str, Tensor]]]:
+        """``sample["net_input"]["src_tokens"]`` (B, S); ``prefix_tokens`` (B, P), padded behind.
+
+        Returns for each sentence its hypotheses, the best first, as fairseq's generator does:
+        ``tokens`` (T,), ``score``, ``positional_scores`` (T,), and empty ``attention`` and
+        ``alignment``.
+        """
+        ended = prefix_tokens is not None and bool(prefix_tokens.eq(self.eos).any())
+        if constraints is not None or ended:  # the latter means a sentence of many equal beams
+            return super()._generate(sample, prefix_tokens, constraints, bos_token)
+        tokens: Tensor = sample["net_input"]["src_tokens"]
+        options = self._search_options(tokens.size(1), bos_token)
+        model = self.model.single_model
+        vocabulary = Vocabulary(model.decoder.output_projection)
+        lengths = tokens.ne(self.pad).sum(1)
+        order = lengths.argsort(stable=True)
+
+        def search(part: Tensor) -> List[List[Hypothesis]]:
+            with torch.no_grad():  # a setting of each thread
+                sources = _trimmed(tokens[part], self.pad, int(lengths[part].max()))
+                encoded = model.encoder(src_tokens=sources, src_lengths=lengths[part])
+                mask = encoded["source_mask"][0] if encoded["source_mask"] else None
+                run = model.decoder.start_run(encoded["encoder_out"][0], mask, len(part))
+                prefix = None if prefix_tokens is None else prefix_tokens[part]
+                own = copy.copy(vocabulary)  # the weights of all, memory of its own
+                return BeamSearch(model.decoder, run, own, options, prefix).hypotheses()
+
+        found: List[List[Dict[str, Tensor]]] = [[] for _ in range(tokens.size(0))]
+        parts = _parts(order, self.beam_size)
+        for part, sentences in zip(parts, _in_threads(search, parts), strict=True):
+            for place, hypotheses in zip(part.tolist(), sentences, strict=True):
+                found[place] = [_as_fairseq(each) for each in hypotheses]
+        return found
+
+    def _search_options(self, source_len: int, bos: Optional[int]) -> SearchOptions:
+        """fairseq's options, for a batch of sources of up to ``source_len`` tokens."""
+        longest = min(int(self.max_len_a * source_len + self.max_len_b), self.max_len - 1)
+        if self.min_len > longest:
+            raise AssertionError(
+                f"min_len {self.min_len} cannot be larger than max_len {longest}, please adjust "
+                "these!"
+            )
+        suppressed = self.token_indices_to_suppress
+        blocker = self.repeat_ngram_blocker
+        return SearchOptions(
+            beam=self.beam_size,
+            max_len=longest,
+            min_len=self.min_len,
+            eos=self.eos,
+            bos=self.eos if bos is None else bos,
+            limits=Limits(self.pad, self.unk, self.unk_penalty),
+            alpha=self.len_penalty,
+            divisor=self.divisor(),
+            no_repeat_ngram_size=0 if blocker is None else blocker.no_repeat_ngram_size,
+            suppressed=() if suppressed is None else tuple(suppressed.tolist()),
+        )
+
+
+class GnmtBeamSearchGenerator(BeamSearchGenerator):
+    """The same with the length penalty of Wu et al. 2016 (``--length-penalty gnmt``)."""
+
+    def divisor(self) -> Optional[Penalty]:
+        return gnmt_penalty if self.normalize_scores else None
+
+
+class BeamSearchGeneratorWithAlignment(SequenceGeneratorWithAlignment, BeamSearchGenerator):
+    """The same for ``--print-alignment``: fairseq aligns what this search finds."""
+
+
+class GnmtBeamSearchGeneratorWithAlignment(SequenceGeneratorWithAlignment, GnmtBeamSearchGenerator):
+    """The same for ``--print-alignment`` with the other length penalty."""
+
+
+def _as_fairseq(hypothesis: Hypothesis) -> Dict[str, Tensor]:
+    """fairseq's dictionary of a hypothesis."""
+    nothing = torch.empty(0)
+    return {
+        "tokens": hypothesis.tokens,
+        "score": hypothesis.score,
+        "attention": nothing,
+        "alignment": nothing,
+        "positional_scores": hypothesis.positional_scores,
+    }
+
+
+def _trimmed(tokens: Tensor, pad: int, longest: int) -> Tensor:
+    """Sources (B, S), padded on either side, without columns that the longest row does not need."""
+    if tokens.size(1) == longest:
+        return tokens
+    left = bool(tokens[:, 0].eq(pad).any())
+    kept = tokens[:, tokens.size(1) - longest :] if left else tokens[:, :longest]
+    # Rows may be padded on different sides; then all stays.
+    return kept if bool(kept.ne(pad).sum().eq(tokens.ne(pad).sum())) else tokens
+
+
+def _parts(order: Tensor, beam: int) -> List[Tensor]:
+    """``order`` (B,) of sentences, in parts for one search each."""
+    if order.is_cuda:
+        return [order]
+    threads, count = torch.get_num_threads(), order.numel()
+    size = max(min(ROWS // beam, -(-count // threads)), 1)
+    return list(order.split(size))
+
+
+def _in_threads(search: Any, parts: List[Tensor]) -> List[List[List[Hypothesis]]]:
+    """``search`` of every part, in as many threads as torch has, of one processor core each."""
+    threads = min(torch.get_num_threads(), len(parts))
+    if threads < 2 or parts[0].is_cuda or torch.is_autocast_enabled("cpu"):
+        return [search(part) for part in parts]
+    before = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            return list(pool.map(search, parts))
+    finally:
+        torch.set_num_threads(before)

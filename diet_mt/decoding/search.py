@@ -1,0 +1,215 @@
+"""Plain beam search over one decoding run.
+
+The order of events is fairseq's (``fairseq.sequence_generator``): of twice as many candidates as
+beams, those that end among the first half are finished, the best others go on, and a sentence is
+done when it has as many finished hypotheses as beams. So are the hypotheses and their scores. What
+differs is what is computed: the first step runs on one row for each sentence; hypotheses keep their
+row where they can, so that few have to be copied; and sentences that are done make room for the
+last ones rather than moving all behind them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, List, Optional, Tuple
+
+import torch
+from torch import Tensor
+
+from ..layers.run import DecodingRun
+from ..positions.base import at_least_float32
+from .candidates import Limits, Vocabulary
+from .penalty import Penalty
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What is asked of a search; lengths in tokens, without the end mark.
+
+    ``divisor``: the length penalty, or None where scores stay as they are (``--unnormalized``).
+    ``suppressed``: entries that are never chosen, except where a prefix says so.
+    """
+
+    beam: int
+    max_len: int
+    min_len: int
+    eos: int
+    bos: int
+    limits: Limits
+    alpha: float = 1.0
+    divisor: Optional[Penalty] = None
+    no_repeat_ngram_size: int = 0
+    suppressed: Tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """``tokens`` (T,) with the end mark, its ``score``, and log-probabilities by token (T,)."""
+
+    tokens: Tensor
+    score: Tensor
+    positional_scores: Tensor
+
+
+class BeamSearch:
+    """One search: the sentences of ``run`` from the first token to the last hypothesis.
+
+    ``prefix``: (B, P) tokens that translations must begin with, padded behind; or None.
+    """
+
+    def __init__(
+        self,
+        decoder: Any,
+        run: DecodingRun,
+        vocabulary: Vocabulary,
+        options: SearchOptions,
+        prefix: Optional[Tensor] = None,
+    ) -> None:
+        self._decoder, self._run, self._vocabulary = decoder, run, vocabulary
+        self._options, self._prefix = options, prefix
+        count, weight = run.rows, decoder.embed_tokens.weight
+        self._finished: List[List[Hypothesis]] = [[] for _ in range(count)]
+        self._numbers = list(range(count))  # of the sentences that go on
+        self._tokens = torch.full((count, 1), options.bos, dtype=torch.long, device=weight.device)
+        # (rows, 1 + T): summed log-probabilities, 0 before the first token.
+        self._scores = weight.new_zeros(count, 1, dtype=at_least_float32(weight.dtype))
+
+    @torch.no_grad()
+    def hypotheses(self) -> List[List[Hypothesis]]:
+        """For each sentence its finished hypotheses, the best first."""
+        for step in range(self._options.max_len + 1):
+            values, entries, parents = self._candidates(step)
+            ends = entries.eq(self._options.eos) & values.ne(-math.inf)
+            kept: Optional[List[int]] = None
+            if bool(ends.any()):
+                kept = self._finish(step, values, parents, ends)
+                if not kept:
+                    break
+                # Stable: the best that go on, in their order.
+                going = ends.to(torch.uint8).sort(dim=1, stable=True).indices
+                values, entries, parents = (
+                    each.gather(1, going) for each in (values, entries, parents)
+                )
+            beam = self._options.beam
+            self._go_on(values[:, :beam], entries[:, :beam], parents[:, :beam], kept)
+        for found in self._finished:
+            found.sort(key=lambda one: float(one.score), reverse=True)
+        return self._finished
+
+    def _candidates(self, step: int) -> Tuple[Tensor, Tensor, Tensor]:
+        """Twice as many candidates as beams for each sentence, see :meth:`Vocabulary.best`."""
+        decoder, run = self._decoder, self._run
+        x = decoder.embed(self._tokens[:, -1:], step)  # (1, rows, E)
+        x, _, _ = decoder.run_layers(x, run.calls())
+        run.length += 1
+        features = x[0] if decoder.project_out_dim is None else decoder.project_out_dim(x[0])
+        scores = self._scores[:, -1].view(len(self._numbers), -1)  # (B, K), or (B, 1) at first
+        return self._vocabulary.best(features, scores, 2 * self._options.beam, self._limits(step))
+
+    def _limits(self, step: int) -> Limits:
+        options, prefix = self._options, self._prefix
+        limits = options.limits
+        if step >= options.max_len:
+            limits = replace(limits, only=options.eos)
+        if prefix is not None and step < prefix.size(1) and step < options.max_len:
+            limits = replace(limits, forced=prefix[:, step])
+        else:
+            early = (options.eos,) if step < options.min_len else ()
+            limits = replace(limits, forbidden=early + options.suppressed)
+        size = options.no_repeat_ngram_size
+        if size and step + 2 > size:
+            banned = repeats(self._tokens, size, self._vocabulary.size)
+            limits = replace(limits, banned=banned)
+        return limits
+
+    def _finish(self, step: int, values: Tensor, parents: Tensor, ends: Tensor) -> List[int]:
+        """Keeps the hypotheses that end among the best ``beam`` candidates (B, 2 * beam).
+
+        Returns the places of the sentences that go on, in which the last ones fill the gaps.
+        """
+        options = self._options
+        places, ranks = ends[:, : options.beam].nonzero(as_tuple=True)
+        width = self._tokens.size(0) // len(self._numbers)
+        rows = places * width + parents[places, ranks]
+        totals = values[places, ranks]
+        end = torch.full_like(rows[:, None], options.eos)
+        tokens = torch.cat([self._tokens[rows, 1:], end], dim=1)  # (n, T)
+        sums = torch.cat([self._scores[rows], totals[:, None]], dim=1)
+        by_token = sums.diff(dim=1)  # (n, T)
+        if options.divisor is not None:
+            totals = totals / options.divisor(step + 1, options.alpha)
+        for place, *parts in zip(
+            places.tolist(), tokens.unbind(0), totals.unbind(0), by_token.unbind(0), strict=True
+        ):
+            own = self._finished[self._numbers[place]]
+            if len(own) < options.beam:
+                own.append(Hypothesis(*parts))
+        if step == options.max_len:
+            return []
+        going = [len(self._finished[number]) < options.beam for number in self._numbers]
+        return fill_gaps(going)
+
+    def _go_on(
+        self, values: Tensor, entries: Tensor, parents: Tensor, kept: Optional[List[int]]
+    ) -> None:
+        """Continues each sentence with its ``beam`` candidates (B, beam).
+
+        ``kept``: the places of the sentences that go on, or None where all do.
+        """
+        width = self._tokens.size(0) // len(self._numbers)
+        sentences: Optional[Tensor] = None
+        places = torch.arange(values.size(0), device=values.device)
+        if kept is not None and len(kept) < len(self._numbers):
+            places = sentences = torch.tensor(kept, device=values.device)
+            values, entries, parents = (each[places] for each in (values, entries, parents))
+            self._numbers = [self._numbers[place] for place in kept]
+            if self._prefix is not None:
+                self._prefix = self._prefix[places]
+        if width > 1:
+            slots = stay(parents)
+            values, entries, parents = (
+                torch.empty_like(each).scatter_(1, slots, each)
+                for each in (values, entries, parents)
+            )
+        order = (places[:, None] * width + parents).flatten()  # (B * beam,)
+        self._run.move(order, sentences)
+        self._tokens = torch.cat([self._tokens[order], entries.reshape(-1, 1)], dim=1)
+        self._scores = torch.cat([self._scores[order], values.reshape(-1, 1)], dim=1)
+
+
+def stay(parents: Tensor) -> Tensor:
+    """``parents`` (B, K), the row of its sentence that each hypothesis continues -> its new row (B,
+    K): the first child of a row stays there, the others take the rows that nobody continues.
+    """
+    beams = parents.size(1)
+    same = parents[:, :, None].eq(parents[:, None, :])  # (B, K, K)
+    first = ~same.tril(-1).any(2)  # no earlier hypothesis has this parent
+    taken = torch.zeros_like(parents, dtype=torch.uint8).scatter_(1, parents, 1)
+    free = taken.sort(dim=1, stable=True).indices  # rows that nobody continues, in order, then all
+    rank = (~first).cumsum(1).sub_(1).clamp_(0, beams - 1)
+    return torch.where(first, parents, free.gather(1, rank))
+
+
+def fill_gaps(going: List[bool]) -> List[int]:
+    """Which sentence takes each place, where those that are done leave and the last ones fill their
+    places: ``[True, False, True, True]`` -> ``[0, 3, 2]``.
+    """
+    count = sum(going)
+    last = [place for place in range(count, len(going)) if going[place]]
+    return [place if going[place] else last.pop() for place in range(count)]
+
+
+def repeats(tokens: Tensor, size: int, entries: int) -> Tensor:
+    """``tokens`` (rows, T) -> (rows, V) bool: what would end an n-gram of ``size`` that the row has
+    already.
+    """
+    rows, length = tokens.shape
+    banned = torch.zeros(rows, entries, dtype=torch.bool, device=tokens.device)
+    if length < size:
+        return banned
+    grams = tokens.unfold(1, size, 1)  # (rows, T - size + 1, size)
+    found = grams[..., :-1].eq(tokens[:, None, length - size + 1 :]).all(2)
+    row, place = found.nonzero(as_tuple=True)
+    banned[row, grams[row, place, -1]] = True
+    return banned
