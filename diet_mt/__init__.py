@@ -8,12 +8,10 @@ if find_spec("fairseq") is None:
         "requirements/fairseq.txt, or run `make setup` in a checkout of diet-mt"
     )
 
-from . import bfloat16, checkpoints, errors
 from . import criterions as criterions
 from . import encoders as encoders
+from . import fairseq_patches
 from . import models as models
 from . import tasks as tasks
 
-errors.show_in_one_line()
-checkpoints.install()
-bfloat16.install()
+fairseq_patches.install()

@@ -20,9 +20,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..checkpoints import load_safely
 from ..data.corpus import run
 from ..errors import UserError
+from ..fairseq_patches.safe_checkpoints import load_safely
 
 # What fairseq calls checkpoints of an interval of updates, and of an epoch.
 _NUMBERED = (

@@ -17,7 +17,8 @@ from typing import Any
 import torch
 from fairseq import checkpoint_utils
 
-from ..errors import UserError, one_line
+from ..errors import UserError
+from ..fairseq_patches.one_line_errors import one_line
 from ..models._architectures import SIZES
 
 # fairseq options whose value is a path, and the folder that it stands in when written down.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch.nn.functional as F
+from fairseq.modules.quantization.scalar.modules import IntEmbedding
 from torch import Tensor, nn
 
 
@@ -23,4 +24,19 @@ class PaddedEmbedding(nn.Embedding):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """``tokens`` (...) -> (..., E)."""
-        return F.pad(super().forward(tokens), (0, self.embedding_dim - self.weight.size(1)))
+        return _padded(super().forward(tokens), self.embedding_dim)
+
+
+class QuantizedPaddedEmbedding(IntEmbedding):
+    """What ``--quant-noise-scalar`` makes of :class:`PaddedEmbedding`: fairseq's quantized
+    embedding, whose rows are followed by zeros as well.
+    """
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """``tokens`` (...) -> (..., E)."""
+        return _padded(super().forward(tokens), self.embedding_dim)
+
+
+def _padded(rows: Tensor, width: int) -> Tensor:
+    """``rows`` (..., E') -> (..., ``width``)."""
+    return F.pad(rows, (0, width - rows.size(-1)))

@@ -3,15 +3,20 @@
 import argparse
 import dataclasses
 from argparse import Namespace
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Iterator, List, Optional, Tuple
 
 from fairseq.models.roberta.model import RobertaModel, base_architecture
 from fairseq.utils import get_available_activation_fns, safe_getattr
+from omegaconf import OmegaConf, open_dict
 
 from ..errors import UserError
 from ..positions import SEGMENT_ENCODINGS
 from ._options import NestedConfig, PositionOptions, nested_config
+
+# Tokens in the longest sequence, where neither options nor task say it: as in BERT.
+LONGEST = 512
 
 
 @dataclass
@@ -26,11 +31,13 @@ class SentenceOptions(PositionOptions):
         },
     )
     num_segments: int = field(default=2, metadata={"help": "different segments"})
-    max_source_positions: int = field(
-        default=512,
+    max_source_positions: Optional[int] = field(
+        default=None,
         metadata={
             "help": "tokens in the longest sequence that the model is built for: the size of its "
-            "position tables (--max-positions, the task's limit, is at most as long)"
+            "position tables (--max-positions, the task's limit, is at most as long); default: "
+            f"--tokens-per-sample of the task, or {LONGEST} where the task has no such option or "
+            "--max-positions is given"
         },
     )
     checkpoint_activations: bool = field(
@@ -86,20 +93,50 @@ class SentenceConfig(NestedConfig):
         return ("encoder",)
 
 
-def plain_options(options: Any) -> Namespace:
-    """Parsed or restored options -> all fields of ``DietRobertaConfig``, and RoBERTa's others."""
+def plain_options(options: Any, task: Any = None) -> Namespace:
+    """Parsed or restored options -> all fields of ``DietRobertaConfig``, and RoBERTa's others.
+
+    ``task``: the one that the model is built for, which may say the length of its sequences.
+    """
     given = {
         each.name: safe_getattr(options, each.name, each.default)
         for each in dataclasses.fields(DietRobertaConfig)
     }
     plain = Namespace(**given)
-    plain.max_positions = plain.max_positions or plain.max_source_positions
+    longest = plain.max_source_positions
+    if longest is None:
+        longest = (not plain.max_positions and _tokens_per_sample(task)) or LONGEST
+    plain.max_positions = plain.max_positions or longest
     if plain.encoder_layers_to_keep:
         plain.encoder_layers = len(plain.encoder_layers_to_keep.split(","))
     base_architecture(plain)
-    plain.max_source_positions = given["max_source_positions"]
+    plain.max_source_positions = longest
     plain.checkpoint_activations |= plain.offload_activations
     return plain
+
+
+def _tokens_per_sample(task: Any) -> Optional[int]:
+    """``--tokens-per-sample`` of ``task``, from which fairseq's RoBERTa takes its positions."""
+    for options in (getattr(task, "cfg", None), getattr(task, "args", None)):  # args: older tasks
+        found = safe_getattr(options, "tokens_per_sample", None)
+        if found:
+            return int(found)
+    return None
+
+
+def write_length(options: Any, longest: int) -> None:
+    """Writes ``longest`` as ``max_source_positions`` into the options that a model was built from,
+    so that a checkpoint says it, and a task with another length restores the same model.
+    """
+    places = [options]
+    if OmegaConf.is_config(options):
+        # For --arch diet_roberta fairseq hands over a copy; its parent has what will be saved.
+        root = options._get_parent()
+        saved = None if root is None else root.get("model")
+        places += [] if saved is None else [saved]
+    for place in places:
+        with open_dict(place) if OmegaConf.is_config(place) else nullcontext():
+            place.max_source_positions = longest
 
 
 def sentence_config(options: Namespace) -> SentenceConfig:
@@ -129,8 +166,8 @@ def sentence_config(options: Namespace) -> SentenceConfig:
 
 
 def _further_problems(options: Namespace, cfg: Optional[SentenceConfig]) -> Iterator[str]:
-    """A sentence for each option that only an encoder-only model has and that cannot be; ``cfg`` is
-    None where there are problems already.
+    """A sentence for each invalid option that only an encoder-only model has; ``cfg`` is None where
+    there are problems already.
     """
     if options.segment_encoding not in SEGMENT_ENCODINGS:
         yield (

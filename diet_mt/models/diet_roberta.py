@@ -15,7 +15,7 @@ from ..layers.padding import gather_columns
 from ..layers.sentence_encoder import DietSentenceEncoder
 from ._architectures import register_roberta_architectures
 from ._hub import DietRobertaHub, load_hub
-from ._roberta_options import DietRobertaConfig, plain_options, sentence_config
+from ._roberta_options import DietRobertaConfig, plain_options, sentence_config, write_length
 from ._signature import (
     check_dictionary,
     check_signature,
@@ -130,7 +130,7 @@ class DietRobertaModel(SpanHeadModel):
 
     @classmethod
     def hub_models(cls) -> Dict[str, str]:
-        """Nothing that could be downloaded."""
+        """No models to download."""
         return {}
 
     @property
@@ -172,8 +172,9 @@ class DietRobertaModel(SpanHeadModel):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "DietRobertaModel":
-        """``cfg``: the flat options. Raises UserError for invalid options."""
-        options = plain_options(cfg)
+        """``cfg``: the flat options. Raises UserError for invalid ones."""
+        options = plain_options(cfg, task)
+        write_length(cfg, options.max_source_positions)
         # Here once: on its way, fairseq's encoder changes the options for the longest input.
         options.config = sentence_config(options)
         model = cls(options, DietRobertaEncoder(options, task.source_dictionary))

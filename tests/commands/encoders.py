@@ -12,10 +12,11 @@ from .runner import Done
 from .workshop import BATCHES, ONE_CHECKPOINT, USER_DIR, Workshop
 
 LONGEST = 64
-ENCODER = (
+SIZE = (
     "--encoder-layers", 2, "--encoder-embed-dim", 32, "--encoder-ffn-embed-dim", 48,
-    "--encoder-attention-heads", 2, "--max-source-positions", LONGEST,
+    "--encoder-attention-heads", 2,
 )  # fmt: skip
+ENCODER = (*SIZE, "--max-source-positions", LONGEST)
 RECIPE = (
     "--optimizer", "adam", "--lr", 0.003, "--lr-scheduler", "polynomial_decay",
     "--total-num-update", 200, "--seed", 1, *BATCHES, "--log-format", "json", "--log-interval", 1,

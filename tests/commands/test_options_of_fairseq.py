@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from fairseq.modules.quantization.scalar.modules import IntEmbedding, IntLinear
 
 from .rescoring import TOLERANCE, load, positional_scores
 from .test_resume import same, state
 from .transcript import Translation, losses, texts, translations
-from .workshop import BATCHES, SEARCH, USER_DIR, Workshop
+from .workshop import BATCHES, ONE_CHECKPOINT, SEARCH, USER_DIR, Workshop
 
 BIASED = ("diet-rel", "diet-abs", "shaw")
 
@@ -117,6 +118,27 @@ def test_layer_drop_and_pruning(workshop: Workshop, tmp_path: Path, encoding: st
     assert tables
     for name, value in tables.items():  # the second layer has become the first
         assert torch.equal(value, saved[name.replace(".layers.0.", ".layers.1.")]), name
+
+
+@pytest.mark.parametrize("encoding", ["concat", "diet-rel"])
+def test_scalar_quantization(workshop: Workshop, tmp_path: Path, encoding: str) -> None:
+    """Trained with noise, decoded with all layers rounded to 8 bits."""
+    options = ("--quant-noise-scalar", 0.1, "--max-update", 2, *ONE_CHECKPOINT)
+    done = workshop.train(encoding, tmp_path, *options).ok()
+    assert len(losses(done.stdout)) == 2
+    checkpoint = tmp_path / "checkpoint_last.pt"
+    (model,), _ = load(checkpoint)
+    words = 28 if encoding == "concat" else 32  # of 32 columns concat gives 4 to positions
+    embedding = model.encoder.embed_tokens
+    assert isinstance(embedding, IntEmbedding)
+    assert isinstance(model.decoder.layers[1].encoder_attn.q_proj, IntLinear)
+    assert embedding.weight.size(1) == words
+    assert embedding(torch.tensor([[4, 5, 6]])).shape == (1, 3, 32)
+    for name, value in state(tmp_path)["model"].items():
+        if name.endswith("embed_tokens.weight"):
+            assert value.size(1) == words, name
+    decoded = workshop.generate(encoding, "--path", checkpoint).ok()
+    assert len(translations(decoded.stdout)) == len(workshop.lines())
 
 
 def test_averaged_checkpoints_load(workshop: Workshop, tmp_path: Path) -> None:

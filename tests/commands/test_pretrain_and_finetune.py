@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from .encoders import HEAD, PAIRS, RESET, Encoders
+from .encoders import HEAD, PAIRS, RECIPE, RESET, SIZE, Encoders
 from .test_bad_input import assert_one_line
 from .test_resume import assert_same_ending, same, state
 from .transcript import losses, measured_loss, valid_losses
@@ -31,6 +31,22 @@ def test_a_pretraining_that_stops_goes_on_as_if_it_had_not(
     rest = encoders.pretrain(encoding, parts, *options, "--max-epoch", 2).ok()
     updates = max(losses(at_once.stdout)) // 2
     assert_same_ending((whole, at_once.stdout), (parts, rest.stdout), updates=updates)
+
+
+@pytest.mark.parametrize("arch", ["roberta_diet_rel_tiny", "diet_roberta"])
+def test_masked_words_with_fairseqs_defaults(encoders: Encoders, tmp_path: Path, arch: str) -> None:
+    """Blocks of 1,024 tokens; the model is built for them, and stays so where it is restored."""
+    task = (*USER_DIR, "--task", "masked_lm", "--criterion", "masked_lm", "--batch-size", 2)
+    options = (*task, *SIZE, *RECIPE, "--arch", arch, "--save-dir", tmp_path)
+    encoders.run("train", encoders.vocabulary, *options, "--max-update", 1).ok()
+    encoders.run("train", encoders.vocabulary, *options, "--max-update", 2).ok()
+    saved = state(tmp_path)
+    assert saved["cfg"]["model"]["max_source_positions"] == 1024
+    tables = [x for name, x in saved["model"].items() if name.endswith("by_offset")]
+    assert [table.size(1) for table in tables] == [2 * 1024 - 1] * 2
+    path = ("--path", tmp_path / "checkpoint_last.pt", *BATCHES)
+    shorter = ("--tokens-per-sample", 100)
+    encoders.run("validate", encoders.vocabulary, *task, *path, *shorter).ok()
 
 
 def test_fine_tuning_adds_segments_to_a_pretrained_checkpoint(encoders: Encoders) -> None:

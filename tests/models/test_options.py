@@ -32,14 +32,18 @@ pytestmark = pytest.mark.filterwarnings("ignore:\\s*.config. is validated agains
 ARCH = "diet_abs_tiny"  # 4 layers, width 128, 4 heads of 32
 
 
-def parse(*flags: str, arch: str = ARCH) -> DictConfig:
-    """The model part of the configuration that ``fairseq-train --arch ARCH FLAGS`` makes."""
+def whole_configuration(*flags: str, arch: str = ARCH) -> DictConfig:
+    """The configuration that ``fairseq-train --arch ARCH FLAGS`` makes."""
     parser = fairseq_options.get_training_parser()
     args = fairseq_options.parse_args_and_arch(
         parser, ["no-data", "--user-dir", "no-folder", "--arch", arch, *flags]
     )
-    model: DictConfig = convert_namespace_to_omegaconf(args).model
-    return model
+    return convert_namespace_to_omegaconf(args)
+
+
+def parse(*flags: str, arch: str = ARCH) -> DictConfig:
+    """The model part of it."""
+    return whole_configuration(*flags, arch=arch).model
 
 
 @pytest.fixture(autouse=True)

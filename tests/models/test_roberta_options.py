@@ -1,5 +1,5 @@
-"""Options of encoder-only models: from fairseq's command line parser to the built model, and those
-that no model can have.
+"""Options of encoder-only models: from fairseq's command line parser to the built model, and
+invalid ones.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from argparse import Namespace
 from typing import Any
 
 import pytest
+from fairseq.models import build_model
 from fairseq.models.roberta.model import RobertaModel, base_architecture
+from omegaconf import OmegaConf
 
 from diet_mt.errors import UserError
 from diet_mt.models._roberta_options import DietRobertaConfig, plain_options, sentence_config
@@ -19,7 +21,7 @@ from diet_mt.models.diet_roberta import DietRobertaModel
 from ..toy import ToyTask
 from ..toy_sentences import build
 from .test_options import _user_dir_is_imported as _user_dir_is_imported
-from .test_options import parse
+from .test_options import parse, whole_configuration
 
 # hydra (fairseq-fixed) says so for every configuration of fairseq.
 pytestmark = pytest.mark.filterwarnings("ignore:\\s*.config. is validated against:UserWarning")
@@ -92,6 +94,62 @@ def test_the_longest_input_is_the_tasks() -> None:
     assert built("--max-positions", "15").max_positions() == 15
 
 
+class MaskedTask(ToyTask):
+    """A task that cuts text into blocks; older ones keep their options under another name."""
+
+    def __init__(self, tokens: int, name: str = "cfg") -> None:
+        super().__init__()
+        setattr(self, name, Namespace(tokens_per_sample=tokens))
+
+
+def lengths(task: ToyTask, *flags: str, arch: str = ARCH) -> tuple[int, int, int]:
+    """Longest input, rows of the tables, and what a checkpoint says of the latter."""
+    given = parse(*flags, arch=arch)
+    model = DietRobertaModel.build_model(given, task)
+    rows = model.encoder.sentence_encoder.self_attn_positions.shape.max_keys
+    return model.max_positions(), rows, given.max_source_positions
+
+
+@pytest.mark.parametrize("name", ["cfg", "args"])
+def test_positions_are_those_of_the_tasks_blocks(name: str) -> None:
+    """As in fairseq's RoBERTa, where neither of the two options is given."""
+    task = MaskedTask(70, name)
+    assert lengths(task) == (70, 70, 70)
+    theirs = parse("--encoder-layers", "1", arch="roberta")
+    theirs.tokens_per_sample = 70
+    assert RobertaModel.build_model(theirs, task).max_positions() == 70
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (("--max-source-positions", "90"), (90, 90, 90)),
+        (("--max-positions", "15"), (15, 512, 512)),
+        (("--max-positions", "15", "--max-source-positions", "90"), (15, 90, 90)),
+    ],
+)
+def test_what_is_given_wins_over_the_tasks_blocks(
+    flags: tuple[str, ...], expected: tuple[int, int, int]
+) -> None:
+    assert lengths(MaskedTask(70), *flags) == expected
+
+
+def test_without_blocks_positions_are_as_many_as_berts() -> None:
+    assert lengths(ToyTask()) == (512, 512, 512)
+    assert lengths(ToyTask(), "--max-positions", "15") == (15, 512, 512)
+
+
+@pytest.mark.parametrize("arch", [ARCH, "diet_roberta"])
+def test_a_restored_model_keeps_its_length(arch: str) -> None:
+    """The task that restores it may cut text into other blocks, or into none."""
+    small = ("--encoder-layers", "1", "--encoder-embed-dim", "24", "--encoder-attention-heads", "2")
+    model = whole_configuration(*small, arch=arch).model
+    build_model(model, MaskedTask(70))
+    saved = OmegaConf.create(OmegaConf.to_container(model._get_parent(), resolve=True))
+    for task in (MaskedTask(30), ToyTask()):
+        assert build_model(saved.model, task, from_checkpoint=True).max_positions() == 70
+
+
 @pytest.mark.parametrize("flag", ["--checkpoint-activations", "--offload-activations"])
 def test_activations_can_be_checkpointed(flag: str) -> None:
     for layer in built(flag).encoder.sentence_encoder.layers:
@@ -120,7 +178,7 @@ def test_only_words_beside_sinusoids_are_scaled() -> None:
         ({"attention_scale": "key"}, "--attention-scale key: choose from head, model"),
     ],
 )
-def test_options_that_cannot_be(changes: dict[str, Any], message: str) -> None:
+def test_invalid_options(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as error:
         build("diet-rel", None, changes.pop("segment_encoding", "none"), **changes)
     assert message in str(error.value)

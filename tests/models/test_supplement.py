@@ -10,7 +10,8 @@ from fairseq.models.roberta import RobertaModel
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from diet_mt.errors import UserError, one_line
+from diet_mt.errors import UserError
+from diet_mt.fairseq_patches.one_line_errors import one_line
 from diet_mt.models.diet_roberta import DietRobertaModel
 
 from ..toy import CASES, ToyTask

@@ -6,11 +6,15 @@ parsing and the use of an option there is no hook, so the function that turns pa
 configuration, ``fairseq.dataclass.utils.override_module_args``, is replaced by one that calls it.
 """
 
+from __future__ import annotations
+
 import functools
 from importlib.util import find_spec
 from typing import Any, Callable
 
 from fairseq.dataclass import utils
+
+from ._replace import replace
 
 
 def without_tpu(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -26,6 +30,5 @@ def without_tpu(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def install() -> None:
-    """Puts the replacement in place; once, however often it is called."""
-    if not hasattr(utils.override_module_args, "__wrapped__"):
-        utils.override_module_args = without_tpu(utils.override_module_args)
+    """Patches fairseq; once, however often it is called."""
+    replace(utils, "override_module_args", without_tpu)

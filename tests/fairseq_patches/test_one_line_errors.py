@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from diet_mt import errors
-from diet_mt.errors import UserError, one_line
+from diet_mt.errors import UserError
+from diet_mt.fairseq_patches import one_line_errors
+from diet_mt.fairseq_patches.one_line_errors import one_line
 
 
 def raised(error: BaseException, *, while_handling: BaseException, cause: bool) -> BaseException:
@@ -99,8 +100,8 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
     noted: list[BaseException] = []
     run_as(monkeypatch, "/usr/bin/fairseq-train")
     monkeypatch.setattr(sys, "excepthook", lambda kind, error, trace: noted.append(error))
-    monkeypatch.delenv(errors.TRACEBACK_VARIABLE, raising=False)
-    errors.show_in_one_line()
+    monkeypatch.delenv(one_line_errors.TRACEBACK_VARIABLE, raising=False)
+    one_line_errors.install()
     return noted
 
 
@@ -114,6 +115,14 @@ def test_the_hook_prints_the_line_alone(
     call_hook(UserError("the rank is 0"))
     assert capsys.readouterr() == ("", "error: the rank is 0\n")
     assert hook == []
+
+
+def test_the_hook_is_put_in_place_once(
+    hook: list[BaseException], capsys: pytest.CaptureFixture[str]
+) -> None:
+    one_line_errors.install()
+    call_hook(UserError("the rank is 0"))
+    assert capsys.readouterr().err == "error: the rank is 0\n"
 
 
 def test_the_hook_adds_the_traceback_where_asked(

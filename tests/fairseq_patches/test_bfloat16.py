@@ -8,7 +8,7 @@ import pytest
 from fairseq.dataclass import utils
 from fairseq.options import get_training_parser, parse_args_and_arch
 
-import diet_mt.bfloat16 as bfloat16
+from diet_mt.fairseq_patches import bfloat16
 
 
 @pytest.mark.parametrize(
@@ -36,10 +36,3 @@ def test_the_configuration_of_a_training() -> None:
     cfg = utils.convert_namespace_to_omegaconf(args)
     assert (cfg.common.bf16, cfg.common.tpu) == (True, False)
     assert not cfg.distributed_training.tpu
-
-
-def test_it_is_put_in_place_once() -> None:
-    bfloat16.install()
-    first = utils.override_module_args
-    bfloat16.install()
-    assert utils.override_module_args is first

@@ -1,0 +1,56 @@
+"""The folder of patches: all are listed, described and in place."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from fairseq import checkpoint_utils
+from fairseq.dataclass import utils as dataclass_utils
+from fairseq.distributed import utils as distributed_utils
+from fairseq.file_io import PathManager
+from fairseq.modules.quantization.scalar import ops
+from fairseq.modules.quantization.scalar import utils as scalar_utils
+from fairseq.tasks import FairseqTask
+
+from diet_mt import fairseq_patches
+
+# Where importing the package has put something of ours. pytest has a hook of its own in the place
+# of sys.excepthook while tests run.
+PLACES: list[tuple[Any, str]] = [
+    (FairseqTask, "get_batch_iterator"),
+    (dataclass_utils, "override_module_args"),
+    (distributed_utils, "_broadcast_object_slow"),
+    (checkpoint_utils, "load_checkpoint_to_cpu"),
+    (ops, "emulate_int8_histogram"),
+    (PathManager, "copy"),
+]
+
+
+def names() -> list[str]:
+    return [patch.__name__.rpartition(".")[2] for patch in fairseq_patches.PATCHES]
+
+
+def test_every_file_is_a_patch_in_the_list_and_in_the_docstring() -> None:
+    folder = Path(str(fairseq_patches.__file__)).parent
+    files = sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_"))
+    assert names() == files
+    assert re.findall(r"^``(\w+)``$", fairseq_patches.__doc__ or "", re.MULTILINE) == files
+
+
+def test_importing_the_package_has_put_them_in_place_and_again_changes_nothing() -> None:
+    before = [getattr(owner, name) for owner, name in PLACES]
+    table, hook = scalar_utils.MAPPING, sys.excepthook
+    assert type(table).__module__ == "diet_mt.fairseq_patches.scalar_quantization"
+    for function in before:
+        assert function.__code__.co_filename.startswith(
+            str(Path(str(fairseq_patches.__file__)).parent)
+        )
+    try:
+        fairseq_patches.install()
+        assert [getattr(owner, name) for owner, name in PLACES] == before
+        assert scalar_utils.MAPPING is table
+    finally:
+        sys.excepthook = hook
