@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Iterator, Sequence
+from typing import Any, Iterator, Mapping, Sequence
 
 from torch import nn
 
@@ -15,15 +15,11 @@ from ..errors import UserError
 from ..layers.decoder import DietDecoder
 from ..layers.run import is_product
 from ..layers.stack import Dropout
-from .generator import (
-    BeamSearchGenerator,
-    BeamSearchGeneratorWithAlignment,
-    GnmtBeamSearchGenerator,
-    GnmtBeamSearchGeneratorWithAlignment,
-)
+from .generator import BeamSearchGenerator, GnmtBeamSearchGenerator
 
 VARIABLE = "DIET_MT_SEARCH"
 CHOICES = ("auto", "own", "fairseq")
+GENERATORS = {"fairseq": BeamSearchGenerator, "gnmt": GnmtBeamSearchGenerator}
 
 # Options of fairseq's generation that ask for something else than plain beam search, and the value
 # that asks for nothing.
@@ -34,14 +30,18 @@ _OTHER_SEARCHES = {
     "match_source_len": False,
     "constraints": None,
     "prefix_allowed_tokens_fn": None,
-    "lm_path": None,
     "retain_dropout": False,
+    "score_reference": False,
+    "print_alignment": None,
 }
 
 
-def own_generator(models: Sequence[nn.Module], args: Any, penalty: str) -> Any:
+def own_generator(
+    models: Sequence[nn.Module], args: Any, penalty: str, extra: Mapping[str, Any]
+) -> Any:
     """The class of the own generator for ``args``, fairseq's options of generation, or None where
-    fairseq's serves. ``penalty``: ``fairseq`` or ``gnmt``.
+    fairseq's serves. ``penalty``: ``fairseq`` or ``gnmt``; ``extra``: further arguments that the
+    generator gets, such as a language model.
 
     Raises UserError for a value of ``DIET_MT_SEARCH`` that there is not, or where it forces a
     search that cannot serve.
@@ -51,32 +51,27 @@ def own_generator(models: Sequence[nn.Module], args: Any, penalty: str) -> Any:
         raise UserError(f"{VARIABLE}={wish}: choose from {', '.join(CHOICES)}")
     if wish == "fairseq":
         return None
-    reasons = list(hindrances(models, args))
+    reasons = list(hindrances(models, args, extra))
     if reasons and wish == "own":
         raise UserError(f"{VARIABLE}=own: the own search does not serve {'; '.join(reasons)}")
     if reasons:
         return None
-    if getattr(args, "print_alignment", None):
-        return {
-            "fairseq": BeamSearchGeneratorWithAlignment,
-            "gnmt": GnmtBeamSearchGeneratorWithAlignment,
-        }[penalty]
-    return {"fairseq": BeamSearchGenerator, "gnmt": GnmtBeamSearchGenerator}[penalty]
+    return GENERATORS[penalty]
 
 
-def hindrances(models: Sequence[nn.Module], args: Any) -> Iterator[str]:
+def hindrances(models: Sequence[nn.Module], args: Any, extra: Mapping[str, Any]) -> Iterator[str]:
     """What the own search does not do, a few words each."""
     if len(models) != 1:
         yield "ensembles"
     for name, nothing in _OTHER_SEARCHES.items():
         if (getattr(args, name, None) or nothing) != nothing:
             yield f"--{name.replace('_', '-')}"
+    if extra.get("lm_model") is not None:
+        yield "a language model"
     if getattr(args, "temperature", 1.0) != 1.0:
         yield "--temperature"
     if getattr(args, "no_repeat_ngram_size", 0) == 1:
         yield "--no-repeat-ngram-size 1"
-    if getattr(args, "score_reference", False):
-        yield "--score-reference"
     decoder = getattr(models[0], "decoder", None)
     if not isinstance(decoder, DietDecoder):
         yield "a model of another kind"

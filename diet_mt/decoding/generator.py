@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, Optional
 
 import torch
-from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
+from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 from .candidates import Limits, Vocabulary
@@ -99,14 +99,6 @@ class GnmtBeamSearchGenerator(BeamSearchGenerator):
 
     def divisor(self) -> Optional[Penalty]:
         return gnmt_penalty if self.normalize_scores else None
-
-
-class BeamSearchGeneratorWithAlignment(SequenceGeneratorWithAlignment, BeamSearchGenerator):
-    """The same for ``--print-alignment``: fairseq aligns what this search finds."""
-
-
-class GnmtBeamSearchGeneratorWithAlignment(SequenceGeneratorWithAlignment, GnmtBeamSearchGenerator):
-    """The same for ``--print-alignment`` with the other length penalty."""
 
 
 def _as_fairseq(hypothesis: Hypothesis) -> Dict[str, Tensor]:

@@ -6,10 +6,10 @@ from typing import Any, Dict, Optional
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
+from ..decoding.choice import own_generator
+from ..decoding.gnmt_generator import GnmtGenerator, GnmtGeneratorWithAlignment
+from ..decoding.penalty import PENALTIES
 from ..errors import UserError
-from ._length_penalty import GnmtGenerator, GnmtGeneratorWithAlignment
-
-LENGTH_PENALTIES = ("fairseq", "gnmt")
 
 
 @dataclass
@@ -34,9 +34,9 @@ class DietTranslationTask(TranslationTask):
     """
 
     def __init__(self, cfg: DietTranslationConfig, src_dict: Any, tgt_dict: Any) -> None:
-        if cfg.length_penalty not in LENGTH_PENALTIES:
+        if cfg.length_penalty not in PENALTIES:
             raise UserError(
-                f"--length-penalty {cfg.length_penalty}: choose from {', '.join(LENGTH_PENALTIES)}"
+                f"--length-penalty {cfg.length_penalty}: choose from {', '.join(PENALTIES)}"
             )
         super().__init__(cfg, src_dict, tgt_dict)
 
@@ -61,7 +61,7 @@ class DietTranslationTask(TranslationTask):
                 raise UserError(
                     "--score-reference takes no length penalty; leave --length-penalty gnmt out"
                 )
-            seq_gen_cls = GnmtGenerator
+            seq_gen_cls = own_generator(models, args, "gnmt", extra) or GnmtGenerator
             if getattr(args, "print_alignment", None):
                 seq_gen_cls = GnmtGeneratorWithAlignment
                 extra["print_alignment"] = args.print_alignment

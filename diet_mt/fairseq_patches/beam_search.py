@@ -1,0 +1,54 @@
+"""Decoding by this package's beam search wherever it serves.
+
+fairseq's tasks make their generator in one place, and ``fairseq-generate``, ``fairseq-interactive``,
+``--eval-bleu`` and the Python interface all ask there. Replaced: ``FairseqTask.build_generator``, by
+a method that names another class of generator where nobody else has. ``decoding/choice.py`` says
+when, and how to force either.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, Dict, Optional
+
+from fairseq.tasks import FairseqTask
+
+from ..decoding.choice import own_generator
+from ..layers.decoder import DietDecoder
+from ._replace import replace
+
+
+def with_own_search(build_generator: Callable[..., Any]) -> Callable[..., Any]:
+    """``build_generator(task, models, args, ...)`` with the own search where it serves."""
+
+    @functools.wraps(build_generator)
+    def wrapped(
+        task: FairseqTask,
+        models: Any,
+        args: Any,
+        seq_gen_cls: Optional[type] = None,
+        extra_gen_cls_kwargs: Optional[Dict[str, Any]] = None,
+        prefix_allowed_tokens_fn: Any = None,
+    ) -> Any:
+        extra = dict(extra_gen_cls_kwargs or {})
+        if seq_gen_cls is None and prefix_allowed_tokens_fn is None:
+            seq_gen_cls = own_generator(models, args, "fairseq", extra)
+        if getattr(args, "print_alignment", None):
+            for model in models:  # as prepare_for_inference_ does, where it was called
+                if isinstance(getattr(model, "decoder", None), DietDecoder):
+                    model.decoder.need_attn = True
+        given = (
+            {}
+            if prefix_allowed_tokens_fn is None
+            else {"prefix_allowed_tokens_fn": prefix_allowed_tokens_fn}
+        )
+        return build_generator(
+            task, models, args, seq_gen_cls=seq_gen_cls, extra_gen_cls_kwargs=extra, **given
+        )
+
+    return wrapped
+
+
+def install() -> None:
+    """Puts the replacement in place."""
+    replace(FairseqTask, "build_generator", with_own_search)
