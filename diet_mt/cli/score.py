@@ -22,7 +22,7 @@ from ..data.detokenize import to_text
 from ..data.subwords import kind_of
 from ..errors import UserError
 from ..records import Result, put_result, sha256
-from ..tasks.diet_translation import LENGTH_PENALTIES
+from ..decoding.penalty import PENALTIES
 from .bootstrap import RESAMPLES, fixed_seed
 from .decoded import Decoded, read_decoded
 from .extras import mark_of
@@ -194,7 +194,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--lenpen", type=float, required=True, help="that it was decoded with")
     parser.add_argument(
         "--length-penalty",
-        choices=LENGTH_PENALTIES,
+        choices=sorted(PENALTIES),
         default="fairseq",
         help="that it was decoded with (default fairseq)",
     )

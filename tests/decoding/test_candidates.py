@@ -1,0 +1,116 @@
+"""The best continuations equal those of the whole vocabulary sorted."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from diet_mt.decoding import candidates
+from diet_mt.decoding.candidates import Limits, Vocabulary
+
+B, K, E = 7, 3, 5
+PAD, UNK, EOS = 1, 3, 2
+
+
+def output(size: int, bias: bool) -> nn.Linear:
+    torch.manual_seed(size)
+    return nn.Linear(E, size, bias=bias).double()
+
+
+def expected(
+    layer: nn.Linear, features: Tensor, scores: Tensor, count: int, change: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    logs = layer(features).log_softmax(-1)
+    logs[:, PAD] = -math.inf
+    change(logs)
+    totals = (logs.view(B, -1, logs.size(1)) + scores[:, :, None]).flatten(1)
+    values, places = totals.topk(count)
+    return values, places % logs.size(1), places // logs.size(1)
+
+
+def nothing(logs: Tensor) -> None:
+    return None
+
+
+def fewer_unknown(logs: Tensor) -> None:
+    logs[:, UNK] -= 0.7
+
+
+def never(logs: Tensor) -> None:
+    logs[:, [EOS, 6]] = -math.inf
+
+
+def only_the_end(logs: Tensor) -> None:
+    kept = logs[:, EOS].clone()
+    logs.fill_(-math.inf)
+    logs[:, EOS] = kept
+
+
+LIMITS = {
+    nothing: Limits(PAD, UNK),
+    fewer_unknown: Limits(PAD, UNK, 0.7),
+    never: Limits(PAD, UNK, forbidden=(EOS, 6)),
+}
+
+
+@pytest.mark.parametrize("size", [9, 16, 17, 44, 1009])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("rows", [3, 6, 1000])
+@pytest.mark.parametrize("change", LIMITS, ids=lambda change: change.__name__)
+@torch.no_grad()
+def test_against_the_whole_vocabulary(
+    size: int, bias: bool, rows: int, change: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(candidates, "ROWS", rows)
+    layer = output(size, bias)
+    features, scores = torch.randn(B * K, E).double(), torch.randn(B, K).double()
+    found = Vocabulary(layer).best(features, scores, 2 * K, LIMITS[change])
+    wanted = expected(layer, features, scores, 2 * K, change)
+    torch.testing.assert_close(found[0], wanted[0], rtol=0, atol=1e-12)
+    assert torch.equal(found[1], wanted[1])
+    assert torch.equal(found[2], wanted[2])
+
+
+@torch.no_grad()
+def test_one_entry_left_leaves_one_for_each_hypothesis() -> None:
+    layer = output(44, False)
+    features, scores = torch.randn(B * K, E).double(), torch.randn(B, K).double()
+    limits = Limits(PAD, UNK, only=EOS)
+    values, entries, parents = Vocabulary(layer).best(features, scores, 2 * K, limits)
+    wanted = expected(layer, features, scores, K, only_the_end)
+    torch.testing.assert_close(values[:, :K], wanted[0], rtol=0, atol=1e-12)
+    assert entries[:, :K].eq(EOS).all()
+    assert torch.equal(parents[:, :K], wanted[2])
+    assert values[:, K:].eq(-math.inf).all()
+    assert entries.lt(44).all()
+
+
+@torch.no_grad()
+def test_forced_and_banned_entries() -> None:
+    layer = output(44, False)
+    features, scores = torch.randn(B * K, E).double(), torch.randn(B, K).double()
+    forced = torch.tensor([8, PAD, 9, PAD, 10, 11, PAD])
+    banned = torch.zeros(B * K, 44, dtype=torch.bool)
+    banned[:, 20:30] = True
+    limits = Limits(PAD, UNK, forced=forced, banned=banned)
+    values, entries, _ = Vocabulary(layer).best(features, scores, 2 * K, limits)
+    possible = values.ne(-math.inf)
+    for sentence, entry in enumerate(forced.tolist()):
+        chosen = entries[sentence][possible[sentence]].tolist()
+        if entry == PAD:
+            assert len(chosen) == 2 * K
+            assert not any(20 <= word < 30 for word in chosen)
+        else:
+            assert chosen == [entry] * K
+
+
+@torch.no_grad()
+def test_half_precision_is_normalized_in_float32() -> None:
+    layer = output(1009, False).to(torch.bfloat16)
+    features = torch.randn(B * K, E).to(torch.bfloat16)
+    values, _, _ = Vocabulary(layer).best(features, torch.zeros(B, K), 5, Limits(PAD, UNK))
+    assert values.dtype == torch.float32

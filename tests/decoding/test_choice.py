@@ -1,0 +1,110 @@
+"""Who decodes: our search where it serves, fairseq's otherwise, and either where it is forced."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+import pytest
+from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+
+from diet_mt.decoding.choice import VARIABLE
+from diet_mt.decoding.generator import BeamSearchGenerator, GnmtBeamSearchGenerator
+from diet_mt.decoding.gnmt_generator import GnmtGenerator
+from diet_mt.errors import UserError
+from diet_mt.tasks.diet_translation import DietTranslationConfig, DietTranslationTask
+
+from ..toy import build, dictionary
+
+
+def generator(
+    models: Any = None, penalty: str | None = None, extra: Any = None, **options: Any
+) -> Any:
+    symbols = dictionary()
+    if penalty is None:
+        task = TranslationTask(TranslationConfig(), symbols, symbols)
+    else:
+        config = DietTranslationConfig(length_penalty=penalty)
+        task = DietTranslationTask(config, symbols, symbols)
+    models = [build("diet-rel")] if models is None else models
+    args = Namespace(**{"beam": 4} | options)
+    return task.build_generator(models, args, extra_gen_cls_kwargs=extra)
+
+
+PLAIN: list[dict[str, Any]] = [
+    {},
+    {"lenpen": 0.6, "max_len_a": 1.2, "min_len": 2, "unkpen": 1.0, "unnormalized": True},
+    {"no_repeat_ngram_size": 3, "prefix_size": 2, "nbest": 4},
+    {"sampling": False, "diverse_beam_groups": -1, "constraints": None, "temperature": 1.0},
+]
+OTHER: list[dict[str, Any]] = [
+    {"sampling": True},
+    {"diverse_beam_groups": 2},
+    {"diversity_rate": 0.5},
+    {"constraints": "ordered"},
+    {"match_source_len": True},
+    {"temperature": 0.7},
+    {"no_repeat_ngram_size": 1},
+    {"print_alignment": "hard"},
+    {"beam": 22},
+]
+
+
+@pytest.mark.parametrize("options", PLAIN, ids=str)
+def test_plain_beam_search_is_ours(options: dict[str, Any]) -> None:
+    assert type(generator(**options)) is BeamSearchGenerator
+    assert type(generator(penalty="fairseq", **options)) is BeamSearchGenerator
+    assert type(generator(penalty="gnmt", **options)) is GnmtBeamSearchGenerator
+
+
+@pytest.mark.parametrize("options", OTHER, ids=str)
+def test_anything_else_is_fairseqs(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = generator(**options)
+    assert type(found) in (SequenceGenerator, SequenceGeneratorWithAlignment)
+    assert not isinstance(generator(penalty="gnmt", **options), BeamSearchGenerator)
+    monkeypatch.setenv(VARIABLE, "own")
+    with pytest.raises(UserError, match="DIET_MT_SEARCH=own: the own search does not serve"):
+        generator(**options)
+
+
+def test_ensembles_and_other_models_are_fairseqs() -> None:
+    pair = [build("diet-rel"), build("diet-abs")]
+    assert type(generator(pair)) is SequenceGenerator
+    small = build("diet-rel", adaptive_softmax_cutoff="10,20")
+    assert type(generator([small])) is SequenceGenerator
+
+
+def test_a_language_model_beside_is_fairseqs() -> None:
+    other = build("none")
+    assert type(generator(extra={"lm_model": other})) is SequenceGenerator
+    assert type(generator(extra={"lm_model": None, "lm_weight": 0.3})) is BeamSearchGenerator
+
+
+def test_either_is_forced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "fairseq")
+    assert type(generator()) is SequenceGenerator
+    assert type(generator(penalty="gnmt")) is GnmtGenerator
+    monkeypatch.setenv(VARIABLE, "own")
+    assert type(generator()) is BeamSearchGenerator
+    monkeypatch.setenv(VARIABLE, "")
+    assert type(generator()) is BeamSearchGenerator
+    monkeypatch.setenv(VARIABLE, "ours")
+    with pytest.raises(UserError, match="DIET_MT_SEARCH=ours: choose from auto, own, fairseq"):
+        generator()
+
+
+def test_retained_dropout_is_fairseqs() -> None:
+    model = build("diet-rel", dropout=0.1)
+    for module in model.modules():
+        if hasattr(module, "apply_during_inference"):
+            module.apply_during_inference = True
+    assert type(generator([model])) is SequenceGenerator
+
+
+def test_alignments_get_their_attention_weights() -> None:
+    model = build("diet-rel")
+    generator([model], print_alignment="hard")
+    assert model.decoder.need_attn

@@ -1,0 +1,169 @@
+"""Our beam search and fairseq's: the same hypotheses in the same order with the same scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from fairseq.sequence_generator import SequenceGenerator
+from torch import Tensor
+
+from diet_mt.decoding import generator as generators
+from diet_mt.decoding.generator import BeamSearchGenerator
+from diet_mt.models.diet_transformer import DietTransformerModel
+
+from ..models.test_search import Hypotheses, talkative
+from ..toy import PRE_NORM, ToyTask, build, collate, every_encoding, sources
+
+LENGTHS = (7, 3, 5, 1, 6, 4, 11, 2)
+# fairseq's search adds up float32 scores, down to about -40: steps of 4e-6.
+ROUNDING = 2e-5
+
+
+def search(
+    kind: type[SequenceGenerator],
+    model: DietTransformerModel,
+    source: Tensor,
+    prefix: Tensor | None = None,
+    **options: Any,
+) -> Hypotheses:
+    settings = {"beam_size": 4, "max_len_b": 8, "len_penalty": 0.6} | options
+    generator = kind([model], ToyTask().target_dictionary, **settings)
+    sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(1).sum(1)}}
+    found: Hypotheses = generator.generate([model], sample, prefix_tokens=prefix)
+    return found
+
+
+def assert_the_same(ours: Hypotheses, theirs: Hypotheses, rounding: float = ROUNDING) -> None:
+    assert len(ours) == len(theirs)
+    for found, expected in zip(ours, theirs, strict=True):
+        assert [one["tokens"].tolist() for one in found] == [
+            one["tokens"].tolist() for one in expected
+        ]
+        for one, other in zip(found, expected, strict=True):
+            assert one.keys() == other.keys()
+            for name in ("score", "positional_scores"):
+                torch.testing.assert_close(
+                    one[name].double(), other[name].double(), rtol=0, atol=rounding
+                )
+
+
+def compare(model: DietTransformerModel, side: str = "left", **options: Any) -> Hypotheses:
+    source = collate(sources(LENGTHS), side)
+    ours = search(BeamSearchGenerator, model, source, **options)
+    assert_the_same(ours, search(SequenceGenerator, model, source, **options))
+    return ours
+
+
+@every_encoding
+def test_every_encoding(encoding: str, sharing: str | None) -> None:
+    lengths = set()
+    for seed in (1, 2, 3):  # not every model ends its sentences at different lengths
+        found = compare(talkative(encoding, sharing, seed))
+        lengths |= {len(one["tokens"]) for hypotheses in found for one in hypotheses}
+    assert len(lengths) > 1
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "greedy": {"beam_size": 1},
+    "wide beam": {"beam_size": 20},
+    "unnormalized": {"normalize_scores": False},
+    "long is good": {"len_penalty": 2.0},
+    "shortest": {"max_len_b": 1},
+    "only the end": {"max_len_b": 0, "min_len": 0},
+    "by the source": {"max_len_a": 0.5, "max_len_b": 1},
+    "may be empty": {"min_len": 0},
+    "at least five": {"min_len": 5},
+    "exactly five": {"min_len": 5, "max_len_b": 5},
+    "no unknown words": {"unk_penalty": 100.0},
+    "many unknown words": {"unk_penalty": -30.0},
+    "suppressed words": {"tokens_to_suppress": ("word3", "word7")},
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS, ids=lambda name: name.replace(" ", "-"))
+@pytest.mark.parametrize("encoding", ["diet-rel", "sinusoidal"])
+def test_options(encoding: str, name: str) -> None:
+    compare(talkative(encoding, None, seed=3), "right", **OPTIONS[name])
+
+
+@pytest.mark.parametrize("rows", [4, 12, 1000])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_batch_in_parts_and_threads(
+    rows: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However the sentences are divided, and with the number of threads as it was before."""
+    monkeypatch.setattr(generators, "ROWS", rows)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        compare(talkative("diet-abs", None))
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+
+
+PREFIXES = {
+    "two words": [[7, 11]] * len(LENGTHS),
+    "some longer than others": [[7, 11, 12], [8, 1, 1], [9, 13, 1], [10, 11, 12]] * 2,
+    "some without": [[7, 11], [1, 1]] * 4,
+}
+
+
+@pytest.mark.parametrize("name", PREFIXES, ids=lambda name: name.replace(" ", "-"))
+@pytest.mark.parametrize("encoding", ["diet-rel", "rotary"])
+def test_prefixes(encoding: str, name: str) -> None:
+    prefix = torch.tensor(PREFIXES[name])
+    found = compare(talkative(encoding, None, seed=2), prefix=prefix, min_len=2)
+    for hypotheses, words in zip(found, PREFIXES[name], strict=True):
+        given = [word for word in words if word != 1]
+        assert all(one["tokens"][: len(given)].tolist() == given for one in hypotheses)
+
+
+def test_a_prefix_that_ends_the_sentence() -> None:
+    compare(talkative("diet-rel", None), prefix=torch.tensor([[7, 2]] * len(LENGTHS)))
+
+
+@pytest.mark.parametrize("changes", [PRE_NORM, {"share_decoder_input_output_embed": True}, {}])
+def test_in_float32(changes: dict[str, Any]) -> None:
+    model = build("diet-rel", tables=0.3, **changes).float().eval()
+    source = collate(sources(LENGTHS), "left")
+    ours = search(BeamSearchGenerator, model, source)
+    assert_the_same(ours, search(SequenceGenerator, model, source), rounding=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_gives_finite_scores_in_order(dtype: torch.dtype) -> None:
+    """Both searches round in other places, so their hypotheses need not be the same."""
+    model = talkative("diet-abs", None).to(dtype)
+    for hypotheses in search(BeamSearchGenerator, model, collate(sources(LENGTHS), "left")):
+        scores = [float(one["score"]) for one in hypotheses]
+        assert all(torch.isfinite(torch.tensor(scores)))
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_a_beam_larger_than_what_can_be_said() -> None:
+    """All 2 * 43 continuations of one step, and the vocabulary's padding among them nowhere."""
+    model = build("diet-rel", tables=0.3).eval()
+    found = search(BeamSearchGenerator, model, collate(sources((5,))), beam_size=21, max_len_b=2)
+    assert all(0 <= word < 44 for one in found[0] for word in one["tokens"].tolist())
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_no_ngram_is_said_twice(size: int) -> None:
+    model = build("diet-rel", tables=0.3, max_target_positions=40).eval()
+    with torch.no_grad():
+        model.decoder.output_projection.weight[2] = 0.0
+        model.decoder.output_projection.weight.mul_(5.0)
+    options: dict[str, Any] = {"max_len_b": 25, "min_len": 25}
+    source = collate(sources(LENGTHS), "left")
+    plain = search(BeamSearchGenerator, model, source, **options)
+    found = search(BeamSearchGenerator, model, source, no_repeat_ngram_size=size, **options)
+
+    def repeated(tokens: list[int]) -> bool:
+        grams = [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)]
+        return len(set(grams)) < len(grams)
+
+    assert any(repeated(one["tokens"].tolist()) for all_of in plain for one in all_of)
+    assert not any(repeated(one["tokens"].tolist()) for all_of in found for one in all_of)
