@@ -108,7 +108,7 @@ def _takes(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> bool:
         and x.size(-1) == weight.size(1)  # F.linear raises what is to be raised
         and not torch.is_autocast_enabled("cpu")
         and not torch.compiler.is_compiling()
-        and torch.backends.mkldnn.enabled
+        and bool(torch.backends.mkldnn.enabled)
     )
 
 

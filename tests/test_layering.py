@@ -41,6 +41,10 @@ ALLOWED: dict[str, set[str]] = {
     "positions": {"errors", "torch"},
     "attention": {"dropout", "positions", "errors", "torch"},
     "dropout": {"torch"},
+    "products": {"torch"},
+    "cross_entropy": {"products", "torch"},
+    "allocator": set(),
+    "fairseq_patches": {"cross_entropy", "models", "products"} | _MODEL_SIDE,
     "checkpoints": {"errors"} | _FRAMEWORK,
     "data": {"errors", "py3langid", "sacrebleu", "sacremoses", "sentencepiece", "subword_nmt"}
     | {"numpy", "sentencex", "tokenizers"},

@@ -1,0 +1,1 @@
+"""Everything that the plugin replaces in fairseq, one file each."""
