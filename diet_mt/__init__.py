@@ -8,10 +8,11 @@ if find_spec("fairseq") is None:
         "requirements/fairseq.txt, or run `make setup` in a checkout of diet-mt"
     )
 
+from . import allocator, fairseq_patches
 from . import criterions as criterions
 from . import encoders as encoders
-from . import fairseq_patches
 from . import models as models
 from . import tasks as tasks
 
 fairseq_patches.install()
+allocator.keep_memory()

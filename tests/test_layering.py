@@ -28,21 +28,25 @@ STDLIB = "the standard library"
 _FRAMEWORK = {"torch", "numpy", "fairseq", "fairseq_cli", "omegaconf", "hydra"}
 _MODEL_SIDE = {"layers", "attention", "positions", "errors"} | _FRAMEWORK
 ALLOWED: dict[str, set[str]] = {
-    "__init__": {"models", "tasks", "criterions", "encoders", "fairseq_patches"},
-    "cli": {"models", "tasks", "criterions", "leaderboard", "data", "metrics"}
+    "__init__": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
+    "cli": {"models", "tasks", "criterions", "decoding", "leaderboard", "data", "metrics"}
     | {"records", "task_records", "json_rows", "answer_scores"}
     | {"fairseq_patches", "sacrebleu", "matplotlib"}
     | _MODEL_SIDE,
     "leaderboard": {"records", "task_records", "json_rows", "errors"},
-    "models": {"data", "encoders"} | _MODEL_SIDE,
-    "tasks": {"data", "answer_scores"} | _MODEL_SIDE,
+    "models": {"data", "encoders", "products"} | _MODEL_SIDE,
+    "tasks": {"data", "answer_scores", "decoding"} | _MODEL_SIDE,
     "criterions": {"data", "metrics"} | _MODEL_SIDE,
     "encoders": {"data", "errors", "fairseq"},
-    "layers": {"attention", "dropout", "positions", "errors"} | _FRAMEWORK,
+    "layers": {"attention", "dropout", "positions", "products", "errors"} | _FRAMEWORK,
     "positions": {"errors", "torch"},
     "attention": {"dropout", "positions", "errors", "torch"},
     "dropout": {"torch"},
-    "fairseq_patches": {"layers", "errors"} | _FRAMEWORK,
+    "products": {"torch"},
+    "cross_entropy": {"products", "torch"},
+    "allocator": set(),
+    "decoding": {"layers", "positions", "products", "errors"} | _FRAMEWORK,
+    "fairseq_patches": {"cross_entropy", "decoding", "models", "products"} | _MODEL_SIDE,
     "data": {"errors", "py3langid", "sacrebleu", "sacremoses", "sentencepiece", "subword_nmt"}
     | {"numpy", "sentencex", "tokenizers"},
     "answer_scores": {"data", "errors", "torchmetrics"},

@@ -15,6 +15,9 @@ Where fairseq has no hook, a function of it is replaced by one that calls it (al
 ``broadcast``
     ``distributed.utils._broadcast_object_slow``: since torch 2.6 no training on several GPUs could
     be continued, because the processes refused each other's checkpoint.
+``label_smoothing``
+    ``compute_loss`` and ``forward`` of the criterion ``label_smoothed_cross_entropy``: for our
+    models the loss, and with it its gradient, is computed without the logits of the whole batch.
 ``one_line_errors``
     ``sys.excepthook``: fairseq's commands show a mistake of the user as a traceback.
 ``safe_checkpoints``
@@ -33,6 +36,7 @@ from . import (
     beam_search,
     bfloat16,
     broadcast,
+    label_smoothing,
     one_line_errors,
     safe_checkpoints,
     scalar_quantization,
@@ -46,6 +50,7 @@ PATCHES = (
     beam_search,
     bfloat16,
     broadcast,
+    label_smoothing,
     one_line_errors,
     safe_checkpoints,
     scalar_quantization,

@@ -12,11 +12,11 @@ from __future__ import annotations
 from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..positions import AttentionPositions, LayerPositions
 from ..positions.layer import NOTHING
+from ..products import linear
 from .beams import regroup
 from .call import AttentionCall, DecoderCall
 
@@ -47,7 +47,7 @@ class Projection:
         """(..., E) -> (..., sum of the layers' widths)."""
         if self._weight is None:
             return torch.cat([layer(x) for layer in self._layers], dim=-1)
-        return F.linear(x, self._weight, self._bias)
+        return linear(x, self._weight, self._bias)
 
 
 def is_product(layer: nn.Module) -> bool:

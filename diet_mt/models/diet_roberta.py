@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from ..layers.embedding import PaddedEmbedding
 from ..layers.padding import gather_columns
 from ..layers.sentence_encoder import DietSentenceEncoder
+from ..products import use_fast_products
 from ._architectures import register_roberta_architectures
 from ._hub import DietRobertaHub, load_hub
 from ._roberta_options import DietRobertaConfig, plain_options, sentence_config, write_length
@@ -178,6 +179,7 @@ class DietRobertaModel(SpanHeadModel):
         # Here once: on its way, fairseq's encoder changes the options for the longest input.
         options.config = sentence_config(options)
         model = cls(options, DietRobertaEncoder(options, task.source_dictionary))
+        use_fast_products(model)
         if model.has_segments and type(task) is SentencePredictionTask:
             logger.warning(
                 "the task sentence_prediction does not say segments, so all tokens are of the "

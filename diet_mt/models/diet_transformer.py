@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ..layers.decoder import DietDecoder
 from ..layers.embedding import PaddedEmbedding
 from ..layers.encoder import DietEncoder
+from ..products import use_fast_products
 from ._architectures import register_architectures
 from ._options import DietTransformerConfig, NestedConfig, nested_config
 from ._signature import check_signature, check_table_shapes, signature_tensor
@@ -39,7 +40,9 @@ class DietTransformerModel(TransformerModelBase):
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "DietTransformerModel":
         """``cfg``: the flat options. Raises UserError for invalid options."""
-        return super().build_model(nested_config(cfg, NestedConfig), task)
+        model = super().build_model(nested_config(cfg, NestedConfig), task)
+        use_fast_products(model)
+        return model
 
     @classmethod
     def build_embedding(

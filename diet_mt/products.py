@@ -1,0 +1,162 @@
+"""Products with weights by the faster of torch's two libraries on the processor at hand.
+
+torch computes the float32 product of a linear layer with MKL, which takes a slow path on processors
+that are not Intel's: 85 to 92 GFLOP/s on a core of an AMD EPYC with AVX-512, where oneDNN, the
+other library that torch brings, does 165 to 205 with the same error. On Intel's processors both
+are equal (within 8 %, on a Xeon with AVX-512), and MKL spares a copy.
+
+So the rule is: oneDNN on x86 processors of other makers, for products large enough; F.linear
+everywhere else. It is a rule and no measurement at the start, because two runs of one training have
+to give the same bytes, and a close measurement may go either way.
+"""
+
+from __future__ import annotations
+
+import platform
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Optional, Tuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+# Multiplications below which the call costs more than oneDNN gains.
+_SMALLEST = 1 << 21
+# The gradient of a weight needs a transposed copy of one operand. It pays from this width of the
+# other on: with 128 x 128 the copy takes what oneDNN gains.
+_WIDEST_FROM = 256
+_MAKERS = ("AuthenticAMD", "HygonGenuine")
+
+
+class Linear(nn.Linear):
+    """``nn.Linear`` over :func:`linear`: the same parameters, state dict and values to rounding."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if torch.jit.is_scripting():
+            return F.linear(input, self.weight, self.bias)
+        return linear(input, self.weight, self.bias)
+
+
+def use_fast_products(model: nn.Module) -> None:
+    """Turns each ``nn.Linear`` inside ``model`` into :class:`Linear`, subclasses excepted.
+
+    Only the class changes: parameters, hooks and names stay, and what is tied stays tied.
+    """
+    for module in model.modules():
+        if type(module) is nn.Linear:
+            module.__class__ = Linear
+
+
+def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
+    """``x`` (..., E), ``weight`` (E', E), ``bias`` (E',) or None -> x weight^T + bias: (..., E').
+
+    oneDNN where :func:`one_dnn_is_faster`, for plain float32 tensors on a CPU; F.linear for all
+    other devices, precisions and kinds of tensors, under autocast, and where torch traces or
+    compiles.
+    """
+    if not one_dnn_is_faster() or not _takes(x, weight, bias):
+        return F.linear(x, weight, bias)
+    out: Tensor = _Linear.apply(x.reshape(-1, x.size(-1)), weight, bias)
+    return out.view(*x.shape[:-1], weight.size(0))
+
+
+def product(x: Tensor, weight: Tensor) -> Tensor:
+    """As :func:`linear`, for ``x`` (N, E), any strides of ``weight``, and no gradient."""
+    if one_dnn_is_faster() and _takes(x, weight, None):
+        return _one_dnn(x.contiguous(), weight)
+    return F.linear(x, weight)
+
+
+def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """Adds left^T right, of ``left`` (N, E') and ``right`` (N, E), to ``total`` (E', E)."""
+    if one_dnn_is_faster() and _takes(right.t(), left.t(), None):
+        total += _transposed_product(left, right)
+    else:
+        total.addmm_(left.t(), right)
+
+
+@lru_cache(maxsize=1)
+def one_dnn_is_faster() -> bool:
+    """Whether products on this processor are for oneDNN."""
+    return (
+        hasattr(torch.ops.mkldnn, "_linear_pointwise")
+        and torch.backends.mkldnn.is_available()
+        and torch.backends.mkl.is_available()  # without it torch is built over another library
+        and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
+        and _maker() in _MAKERS
+    )
+
+
+def _maker(cpuinfo: Path = Path("/proc/cpuinfo")) -> Optional[str]:
+    """The maker of this x86 processor as it names itself, or None."""
+    if cpuinfo.is_file():  # Linux
+        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
+        made = [line.partition(":")[2].strip() for line in lines if line.startswith("vendor_id")]
+        return made[0] if made else None
+    # "AMD64 Family 25 Model 33 Stepping 0, AuthenticAMD" on Windows.
+    return platform.processor().rpartition(", ")[2] or None
+
+
+def _takes(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> bool:
+    tensors = [x, weight] if bias is None else [x, weight, bias]
+    return (
+        not torch.jit.is_tracing()  # first: sizes are tensors then
+        and all(map(_is_plain, tensors))
+        and x.numel() * weight.size(0) >= _SMALLEST
+        and weight.dim() == 2
+        and x.size(-1) == weight.size(1)  # F.linear raises what is to be raised
+        and not torch.is_autocast_enabled("cpu")
+        and not torch.compiler.is_compiling()
+        and bool(torch.backends.mkldnn.enabled)
+    )
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Whether this is a dense float32 tensor of no special class on a CPU."""
+    return (
+        type(tensor) in (Tensor, nn.Parameter)
+        and tensor.device.type == "cpu"
+        and tensor.dtype == torch.float32
+        and tensor.layout == torch.strided
+    )
+
+
+def _one_dnn(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
+    """``x`` (N, E), without gaps, times weight^T, plus bias; ``weight`` (E', E), any strides."""
+    found: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    return found
+
+
+class _Linear(torch.autograd.Function):
+    """Product and both gradients by oneDNN."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
+        x = x.contiguous()
+        ctx.save_for_backward(x, weight)
+        return _one_dnn(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
+        x, weight = ctx.saved_tensors
+        of_x, of_weight, of_bias = ctx.needs_input_grad
+        if torch.is_grad_enabled():  # the gradient shall have a gradient itself
+            dx = gradient @ weight if of_x else None
+            dw = gradient.t() @ x if of_weight else None
+        else:
+            gradient = gradient.contiguous()
+            dx = _one_dnn(gradient, weight.t()) if of_x else None
+            dw = _transposed_product(gradient, x) if of_weight else None
+        return dx, dw, gradient.sum(0) if of_bias else None
+
+
+def _transposed_product(left: Tensor, right: Tensor) -> Tensor:
+    """left^T right, (E', E), of ``left`` (N, E') and ``right`` (N, E)."""
+    if max(left.size(1), right.size(1)) < _WIDEST_FROM:
+        return left.t() @ right
+    # oneDNN reads its second operand with any strides, its first without gaps: of the two forms the
+    # one that copies less.
+    if right.size(1) <= left.size(1):
+        return _one_dnn(right.t().contiguous(), left.t()).t()
+    return _one_dnn(left.t().contiguous(), right.t())

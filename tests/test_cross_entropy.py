@@ -1,0 +1,176 @@
+"""Both forms of the smoothed loss have fairseq's value, and its gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
+from torch import Tensor
+
+import diet_mt.cross_entropy as cross_entropy
+import diet_mt.products as products
+from diet_mt.cross_entropy import from_features, from_logits
+
+PAD, ROWS, WIDTH, WORDS = 1, 23, 6, 37
+
+Loss = Callable[[Tensor, Tensor, Tensor, float], "tuple[Tensor, Tensor]"]
+
+
+def fairseqs(x: Tensor, weight: Tensor, targets: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    logits = F.log_softmax(F.linear(x, weight), dim=-1)
+    loss, nll = label_smoothed_nll_loss(logits, targets, eps, ignore_index=PAD)
+    return loss, nll
+
+
+def blockwise(x: Tensor, weight: Tensor, targets: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    return from_logits(F.linear(x, weight), targets, eps, PAD)
+
+
+def fused(x: Tensor, weight: Tensor, targets: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    return from_features(x, weight, targets, eps, PAD)
+
+
+both = pytest.mark.parametrize("form", [blockwise, fused])
+WITH_PADS = torch.tensor([PAD if n % 5 == 2 else 2 + n % (WORDS - 2) for n in range(ROWS)])
+TARGETS = {
+    "pads": WITH_PADS,
+    "no-pads": WITH_PADS.clamp_min(3),
+    "all-pads": torch.full((ROWS,), PAD),
+}
+
+
+@pytest.fixture(params=[5, 1000], ids=["many-blocks", "one-block"], autouse=True)
+def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """23 rows in blocks of 5, the last of them shorter, or all in one."""
+    monkeypatch.setattr(cross_entropy, "_LOGITS", 1)
+    monkeypatch.setattr(cross_entropy, "_ROWS", request.param)
+
+
+def inputs(dtype: torch.dtype, size: float = 1.0) -> tuple[Tensor, Tensor]:
+    torch.manual_seed(1)
+    x, weight = torch.randn(ROWS, WIDTH) * size, torch.randn(WORDS, WIDTH)
+    return x.to(dtype).requires_grad_(), weight.to(dtype).requires_grad_()
+
+
+def values(
+    form: Loss, dtype: torch.dtype, targets: Tensor, eps: float, factor: float = 0.25
+) -> list[Tensor]:
+    """Loss, -log p, and the gradients of features and weight after a scaling, as by --fp16."""
+    x, weight = inputs(dtype)
+    loss, nll = form(x, weight, targets, eps)
+    (loss * factor).backward()
+    assert x.grad is not None
+    assert weight.grad is not None
+    return [loss.detach(), nll.detach(), x.grad, weight.grad]
+
+
+@both
+@pytest.mark.parametrize("eps", [0.0, 0.1, 0.7])
+@pytest.mark.parametrize("targets", TARGETS.values(), ids=TARGETS.keys())
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float64, 1e-13), (torch.float32, 2e-6)], ids=str
+)
+def test_value_and_gradient(
+    form: Loss, dtype: torch.dtype, tolerance: float, targets: Tensor, eps: float
+) -> None:
+    expected = values(fairseqs, torch.float64, targets, eps)
+    for found, exact in zip(values(form, dtype, targets, eps), expected, strict=True):
+        assert found.dtype == dtype
+        limit = tolerance * max(exact.abs().max().item(), 1e-3)
+        torch.testing.assert_close(found.double(), exact, rtol=0, atol=limit)
+
+
+@both
+@pytest.mark.parametrize("factor", [1.0, 1024.0])
+def test_any_factor(form: Loss, factor: float) -> None:
+    found = values(form, torch.float64, WITH_PADS, 0.1, factor)
+    for own, exact in zip(
+        found, values(fairseqs, torch.float64, WITH_PADS, 0.1, factor), strict=True
+    ):
+        torch.testing.assert_close(own, exact)
+
+
+@both
+def test_targets_of_hardly_any_probability(form: Loss) -> None:
+    """Logits so far apart that float32 has no number for p(target)."""
+    targets = TARGETS["no-pads"]
+    (x, weight), (exact_x, exact_weight) = (inputs(d, 200.0) for d in (torch.float32, torch.double))
+    loss, nll = form(x, weight, targets, 0.1)
+    expected, expected_nll = fairseqs(exact_x, exact_weight, targets, 0.1)
+    assert expected_nll > 100 * ROWS
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
+    assert nll.item() == pytest.approx(expected_nll.item(), rel=1e-6)
+    loss.backward()
+    expected.backward()
+    torch.testing.assert_close(x.grad, exact_x.grad.float(), rtol=1e-4, atol=1e-4)
+
+
+@both
+@pytest.mark.parametrize("frozen", [0, 1, None])
+def test_what_is_frozen_gets_no_gradient(form: Loss, frozen: int | None) -> None:
+    given = inputs(torch.float64)
+    for number, leaf in enumerate(given):
+        leaf.requires_grad_(frozen is not None and number != frozen)
+    loss, nll = form(*given, WITH_PADS, 0.1)
+    expected = values(fairseqs, torch.float64, WITH_PADS, 0.1, 1.0)
+    torch.testing.assert_close(loss.detach(), expected[0])
+    assert loss.requires_grad == (frozen is not None)
+    assert not nll.requires_grad
+    if frozen is not None:
+        loss.backward()
+        torch.testing.assert_close(given[1 - frozen].grad, expected[3 - frozen])
+        assert given[frozen].grad is None
+
+
+@both
+def test_backward_twice_adds_up(form: Loss) -> None:
+    x, weight = inputs(torch.float64)
+    loss, _ = form(x, weight, WITH_PADS, 0.1)
+    loss.backward(retain_graph=True)
+    once = [x.grad.clone(), weight.grad.clone()]
+    loss.backward()
+    torch.testing.assert_close([x.grad, weight.grad], [2 * value for value in once])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_summed_in_float32(dtype: torch.dtype) -> None:
+    torch.manual_seed(1)
+    logits = torch.randn(ROWS, WORDS).to(dtype)
+    exact = logits.double().requires_grad_()
+    half = logits.clone().requires_grad_()
+    loss, nll = from_logits(half, WITH_PADS, 0.1, PAD)
+    expected, expected_nll = label_smoothed_nll_loss(
+        exact.log_softmax(1), WITH_PADS, 0.1, ignore_index=PAD
+    )
+    assert loss.dtype == nll.dtype == torch.float32
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
+    assert nll.item() == pytest.approx(expected_nll.item(), rel=1e-6)
+    # Scaled before it is rounded: without a scale half precision has no numbers so small.
+    (loss * 1024).backward()
+    (expected * 1024).backward()
+    assert half.grad.dtype == dtype
+    torch.testing.assert_close(
+        half.grad.double(), exact.grad, rtol=2 * torch.finfo(dtype).eps, atol=1e-6
+    )
+
+
+def test_by_the_other_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        pytest.skip("torch without oneDNN")
+    monkeypatch.setattr(products, "one_dnn_is_faster", lambda: True)
+    monkeypatch.setattr(products, "_SMALLEST", 0)
+    monkeypatch.setattr(products, "_WIDEST_FROM", 0)
+    expected = values(fairseqs, torch.float64, WITH_PADS, 0.1)
+    for own, exact in zip(values(fused, torch.float32, WITH_PADS, 0.1), expected, strict=True):
+        torch.testing.assert_close(own, exact.float(), rtol=1e-5, atol=1e-6)
+
+
+def test_features_with_gaps() -> None:
+    x, weight = inputs(torch.float64)
+    turned = x.detach().t().contiguous().t().requires_grad_()
+    fused(turned, weight, WITH_PADS, 0.1)[0].backward()
+    fairseqs(x, weight.detach(), WITH_PADS, 0.1)[0].backward()
+    torch.testing.assert_close(turned.grad, x.grad)
