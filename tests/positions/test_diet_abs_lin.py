@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from diet_mt.errors import UserError
-from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape
+from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape, factors
 from diet_mt.positions.diet_abs import DietAbsBias
 from diet_mt.positions.diet_abs_lin import DietAbsLin, DietAbsLinPositions
 from diet_mt.positions.linformer import DEFAULT_K, LinformerLayer
@@ -84,6 +84,21 @@ def test_a_short_sentence_still_has_k_mixtures() -> None:
     assert bias.shape == (H, 2, K)
 
 
+@pytest.mark.parametrize("sharing", sharing_modes("diet-abs-lin"))
+def test_many_positions_and_mixtures_keep_their_table(
+    sharing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where DIET-ABS would append its factors."""
+    positions = DietAbsLinPositions(SHAPE, sharing, K, R)
+    tables = [part(positions, layer).bias for layer in range(L)]
+    monkeypatch.setattr(factors, "APPEND_FROM", 1)
+    for layer, expected in enumerate(tables):
+        found = part(positions, layer).bias
+        assert found is not None
+        assert expected is not None
+        assert torch.equal(found, expected)
+
+
 def test_decoder_and_cross_attention_have_diet_abs() -> None:
     for kind, keys in ((DECODER, 9), (CROSS, 11)):
         bias = DietAbsLin(rank=R).attention_positions(AttentionShape(L, H, D, 9, keys, kind))
@@ -100,5 +115,5 @@ def test_defaults_of_the_scheme(rank: int | None, width: int) -> None:
     shape = AttentionShape(L, H, D, 11, 11, ENCODER)
     positions = DietAbsLin(rank=rank).attention_positions(shape)
     assert isinstance(positions, DietAbsLinPositions)
-    factors = [tuple(rows.shape) for rows in positions.mixed.parameters()]
-    assert factors == [(H, 11, width), (H, DEFAULT_K, width)]
+    shapes = [tuple(rows.shape) for rows in positions.mixed.parameters()]
+    assert shapes == [(H, 11, width), (H, DEFAULT_K, width)]
