@@ -10,12 +10,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from diet_mt.positions import NAMES, SHARING, AttentionShape, PositionEncoding
+from diet_mt.layers.call import AttentionCall
+from diet_mt.positions import NAMES, SHARING, AttentionShape, LayerPositions, PositionEncoding
 
 from .commands.runner import run_python
 from .toy import (
@@ -89,19 +91,19 @@ def test_the_bias_equals_loops(
         torch.nn.init.normal_(parameter)
     bias.double()
     tables = bias.state_dict()
-    out = bias.terms(start, queries, keys).bias
-    assert out is not None
-    layers = 1 if sharing == "layer-wise" else 2
     heads = 1 if sharing == "head-wise" else 3
-    assert out.shape == (layers, heads, queries, keys)
-    for layer in range(layers):
+    parts = bias.for_layers(start, queries, keys)
+    assert len(parts) == 2
+    for layer, part in enumerate(parts):
+        assert part.bias is not None
+        assert part.bias.shape == (heads, queries, keys)
         for h in range(heads):
             r1 = rate(tables, "log_r1", sharing, layer, h)
             r2 = rate(tables, "log_r2", sharing, layer, h)
             for i in range(queries):
                 for j in range(keys):
                     expected = -r1 * math.log(1 + r2 * abs(start + i - j))
-                    assert out[layer, h, i, j].item() == pytest.approx(expected, abs=1e-12)
+                    assert part.bias[h, i, j].item() == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -109,7 +111,7 @@ def test_the_bias_equals_loops(
 def test_the_bias_reaches_the_logits_of_a_model(
     scheme: type[PositionEncoding], sharing: str, kind: str
 ) -> None:
-    """A model without positions, given the bias as a mask, computes the same."""
+    """A model without positions, called with the bias, computes the same."""
     model, plain = build(scheme.name, sharing), build("none")
     copy_content_weights(model, plain)
     for layer in (0, 1):
@@ -118,13 +120,13 @@ def test_the_bias_reaches_the_logits_of_a_model(
         source = query if kind != "cross" else torch.randn(7, 2, 12, dtype=torch.float64)
         bias = attention_positions(model, kind)
         assert bias is not None
-        table = bias.terms(0, 6, source.size(0)).bias
-        assert table is not None
-        found = ours(query, source, torch.zeros(2, source.size(0), dtype=torch.float64))
-        own = table[0 if len(table) == 1 else layer].unsqueeze(0)
-        expected = theirs.attention(query, source, source, own, need_weights=False)[0]
-        close(found, expected)
-        assert not torch.allclose(found, theirs(query, source, torch.zeros(2, source.size(0))))
+        part = bias.for_layers(0, 6, source.size(0))[layer]
+        assert part.bias is not None
+        mask = torch.zeros(2, source.size(0), dtype=torch.bool)
+        found = ours(query, source, mask)
+        call = AttentionCall(LayerPositions(part.bias), mask)
+        close(found, theirs.attention(query, source, call)[0])
+        assert not torch.allclose(found, theirs(query, source, mask))
 
 
 @any_sharing
@@ -148,7 +150,7 @@ def test_step_by_step_equals_all_at_once(scheme: type[PositionEncoding], sharing
     previous = collate(targets([6] * source.size(0)))
     encoded = model.encoder(source, None)
     full = model.decoder(previous, encoder_out=encoded)[0]
-    state: dict[str, dict[str, Tensor | None]] = {}
+    state: dict[str, Any] = {}
     for length in range(1, 7):
         step = model.decoder(previous[:, :length], encoder_out=encoded, incremental_state=state)[0]
         close(step, full[:, length - 1 : length])

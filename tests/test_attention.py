@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import math
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from diet_mt import attention
 from diet_mt.attention import attend
 
 from . import oracle
 
-B, H, T, S, D = 2, 3, 5, 7, 4
+B, H, T, S, D, R = 2, 3, 5, 7, 4, 6
 SCALE = 0.37
+INF = math.inf
 
-# (B|1, H|1, T|1, S): every way in which offsets may be shared.
-OFFSETS = [(b, h, t, S) for b in (B, 1) for h in (H, 1) for t in (T, 1)]
 WAYS = ("own", "fused", "weights")
 
 
@@ -28,12 +30,32 @@ def inputs(dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]:
     return q.to(dtype), k.to(dtype), v.to(dtype)
 
 
-def masked_offsets(shape: tuple[int, ...], dtype: torch.dtype = torch.float64) -> Tensor:
-    """Random offsets, a third of them closed, the first key always open."""
-    offsets = torch.randn(shape, dtype=dtype)
-    offsets[torch.rand(shape) < 0.34] = -math.inf
-    offsets[..., 0] = 1.0
-    return offsets
+def some_padding(keys: int = S) -> Tensor:
+    """(B, S): the first sentence is whole, the second ends early."""
+    padding = torch.zeros(B, keys, dtype=torch.bool)
+    padding[1, 3:] = True
+    return padding
+
+
+def random(*shape: int) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64)
+
+
+def by_loops(
+    q: Tensor, k: Tensor, v: Tensor, added: Tensor | None, hidden: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Output and weights of the oracle; ``added`` and ``hidden`` broadcast to (B, H, T, S)."""
+    shape = (*q.shape[:3], k.size(2))
+    logits = torch.zeros(shape, dtype=torch.float64) if added is None else added.expand(shape)
+    full = logits.masked_fill(hidden, -INF).detach().numpy()
+    out, weights = oracle.attend(
+        q.detach().numpy(),
+        k.detach().numpy(),
+        v.detach().numpy(),
+        SCALE,
+        lambda b, h, i, j: float(full[b, h, i, j]),
+    )
+    return torch.from_numpy(out), torch.from_numpy(weights)
 
 
 @pytest.fixture(params=WAYS)
@@ -47,95 +69,118 @@ def run(way: str, *args: Tensor, **kwargs: object) -> Tensor:
     return attend(*args, need_weights=way == "weights", **kwargs)[0]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("shape", OFFSETS, ids=str)
-def test_equals_the_loops(way: str, shape: tuple[int, ...]) -> None:
+FACTORS = {"none": [], "one pair": [(1, H, 1, 1)], "two pairs": [(B, 1, B, 1), (1, 1, 1, H)]}
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
+@pytest.mark.parametrize("padded", [False, True], ids=["", "padded"])
+@pytest.mark.parametrize("pairs", FACTORS, ids=lambda name: f"factors:{name.replace(' ', '-')}")
+@pytest.mark.parametrize("with_query_bias", [False, True], ids=["", "query-bias"])
+@pytest.mark.parametrize("bias_heads", [None, 1, H], ids=lambda heads: f"bias:{heads}")
+def test_all_that_is_added_and_masked_equals_the_loops(
+    way: str,
+    bias_heads: int | None,
+    with_query_bias: bool,
+    pairs: str,
+    padded: bool,
+    causal: bool,
+) -> None:
+    """In every combination; and nothing that is given is changed, since other layers read it."""
     q, k, v = inputs()
-    offsets = masked_offsets(shape)
-    full = offsets.expand(B, H, T, S).numpy()
-    before = offsets.clone()
-    out, weights = attend(q, k, v, scale=SCALE, offsets=offsets, need_weights=way == "weights")
-    expected, shares = oracle.attend(
-        q.numpy(), k.numpy(), v.numpy(), SCALE, lambda b, h, i, j: float(full[b, h, i, j])
-    )
+    keys = T if causal else S  # under a causal mask there are as many keys as queries
+    k, v = k[:, :, :keys], v[:, :, :keys]
+    hidden = torch.zeros(B, 1, T, keys, dtype=torch.bool)
+    added = torch.zeros(B, H, T, keys, dtype=torch.float64)
+    given: dict[str, Any] = {"causal": causal}
+    if causal:
+        hidden |= torch.ones(T, T, dtype=torch.bool).triu(1)
+    if padded:
+        given["padding"] = some_padding(keys)
+        hidden |= given["padding"][:, None, None]
+    if bias_heads is not None:
+        given["bias"] = random(bias_heads, T, keys)
+        added += given["bias"]
+    if with_query_bias:
+        given["query_bias"] = random(B, H, T, keys)
+        added += given["query_bias"]
+    given["factors"] = [
+        (random(a, b, T, R), random(c, d, keys, R)) for a, b, c, d in FACTORS[pairs]
+    ]
+    for query, key in given["factors"]:
+        added += query @ key.transpose(-1, -2)
+    before = copy.deepcopy(given)
+    expected, shares = by_loops(q, k, v, added, hidden)
+    out, weights = attend(q, k, v, scale=SCALE, need_weights=way == "weights", **given)
+    # Fused, padding may be a column of large negative numbers: the same weights to the last bit.
     # float64, sums of at most 7 terms of order 1: only rounding can differ.
-    torch.testing.assert_close(out, torch.from_numpy(expected), rtol=0, atol=1e-12)
+    torch.testing.assert_close(out, expected, rtol=0, atol=1e-12)
     if way == "weights":
-        torch.testing.assert_close(weights, torch.from_numpy(shares), rtol=0, atol=1e-12)
+        assert weights is not None
+        torch.testing.assert_close(weights, shares, rtol=0, atol=1e-12)
+        assert not weights.masked_select(hidden).any()
     else:
         assert weights is None
-    # Other layers may read the same offsets.
-    assert torch.equal(offsets, before)
+    for found, other in zip(tree_leaves(given), tree_leaves(before), strict=True):
+        assert torch.equal(found, other) if isinstance(found, Tensor) else found == other
 
 
-def test_without_offsets_equals_the_loops(way: str) -> None:
-    q, k, v = inputs()
-    expected, _ = oracle.attend(q.numpy(), k.numpy(), v.numpy(), SCALE, lambda *_: 0.0)
-    out = run(way, q, k, v, scale=SCALE)
-    torch.testing.assert_close(out, torch.from_numpy(expected), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("shape", [None, *OFFSETS], ids=str)
-def test_gradients_of_queries_keys_values_and_offsets(
-    way: str, shape: tuple[int, ...] | None
+@pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
+@pytest.mark.parametrize("padded", [False, True], ids=["", "padded"])
+@pytest.mark.parametrize("heads", [None, H, 1], ids=lambda heads: f"bias:{heads}")
+def test_gradients_of_queries_keys_values_and_bias(
+    way: str, heads: int | None, padded: bool, causal: bool
 ) -> None:
-    given = [x.clone().requires_grad_() for x in inputs()]
-    if shape is not None:
-        given.append(torch.randn(shape, dtype=torch.float64).requires_grad_())
+    q, k, v = inputs()
+    keys = T if causal else S
+    given = [x.clone().requires_grad_() for x in (q, k[:, :, :keys], v[:, :, :keys])]
+    if heads is not None:
+        given.append(random(heads, T, keys).requires_grad_())
+    padding = some_padding(keys) if padded else None
 
     def run_all(*args: Tensor) -> Tensor:
-        return run(way, *args[:3], scale=SCALE, offsets=args[3] if len(args) > 3 else None)
+        bias = args[3] if len(args) > 3 else None
+        more: dict[str, Any] = {"bias": bias, "padding": padding, "causal": causal}
+        return run(way, *args[:3], scale=SCALE, **more)
 
     assert torch.autograd.gradcheck(run_all, given)
 
 
-@pytest.mark.parametrize("shape", [None, (B, 1, 1, S), (1, H, T, S)], ids=str)
-def test_content_is_added_like_offsets(way: str, shape: tuple[int, ...] | None) -> None:
-    """A term of this call alone, (B, H, T, S), beside offsets or without; neither is changed."""
-    q, k, v = inputs()
-    content = torch.randn(B, H, T, S, dtype=torch.float64)
-    offsets = None if shape is None else masked_offsets(shape)
-    given = [content.clone(), None if offsets is None else offsets.clone()]
-    found = run(way, q, k, v, scale=SCALE, content=content, offsets=offsets)
-    both = content if offsets is None else content + offsets
-    expected, _ = oracle.attend(
-        q.numpy(), k.numpy(), v.numpy(), SCALE, lambda b, h, i, j: float(both[b, h, i, j])
-    )
-    torch.testing.assert_close(found, torch.from_numpy(expected), rtol=0, atol=1e-12)
-    assert torch.equal(content, given[0])
-    assert offsets is None or torch.equal(offsets, given[1])
-
-
-def test_gradients_of_content(way: str) -> None:
+@pytest.mark.parametrize("padded", [False, True], ids=["", "padded"])
+@pytest.mark.parametrize("with_bias", [False, True], ids=["", "bias"])
+def test_gradients_of_a_query_bias(way: str, with_bias: bool, padded: bool) -> None:
     given = [x.clone().requires_grad_() for x in inputs()]
-    given.append(torch.randn(B, H, T, S, dtype=torch.float64).requires_grad_())
+    given.append(random(B, H, T, S).requires_grad_())
+    bias = random(1, T, S) if with_bias else None
+    padding = some_padding() if padded else None
 
     def run_all(*args: Tensor) -> Tensor:
-        return run(way, *args[:3], scale=SCALE, content=args[3])
+        return run(way, *args[:3], scale=SCALE, query_bias=args[3], bias=bias, padding=padding)
 
     assert torch.autograd.gradcheck(run_all, given)
 
 
-@pytest.mark.parametrize("shape", [None, (B, 1, 1, T), (1, H, T, T)], ids=str)
-@pytest.mark.parametrize("with_content", [False, True])
-def test_causal_is_the_same_as_offsets_that_say_so(
-    way: str, shape: tuple[int, ...] | None, with_content: bool
-) -> None:
-    q, k, v = inputs()
-    k, v = k[:, :, :T], v[:, :, :T]
-    content = torch.randn(B, H, T, T, dtype=torch.float64) if with_content else None
-    offsets = None if shape is None else masked_offsets(shape)
-    added = torch.zeros(B, H, T, T, dtype=torch.float64)
-    for term in (content, offsets):
-        added = added if term is None else added + term
-    expected, _ = oracle.attend(
-        q.numpy(),
-        k.numpy(),
-        v.numpy(),
-        SCALE,
-        lambda b, h, i, j: float(added[b, h, i, j]) if j <= i else -math.inf,
-    )
-    found = run(way, q, k, v, scale=SCALE, causal=True, content=content, offsets=offsets)
-    torch.testing.assert_close(found, torch.from_numpy(expected), rtol=0, atol=1e-12)
+@pytest.mark.parametrize("padded", [False, True], ids=["", "padded"])
+def test_gradients_of_factors(way: str, padded: bool) -> None:
+    given = [x.clone().requires_grad_() for x in inputs()]
+    given += [random(1, H, T, R).requires_grad_(), random(B, 1, S, R).requires_grad_()]
+    padding = some_padding() if padded else None
+
+    def run_all(*args: Tensor) -> Tensor:
+        return run(way, *args[:3], scale=SCALE, factors=[args[3:]], padding=padding)
+
+    assert torch.autograd.gradcheck(run_all, given)
+
+
+def test_factors_are_columns_up_to_a_multiple_of_eight() -> None:
+    """q' k' = scale q k + F_Q F_K; fused kernels want such head sizes."""
+    q, k, _ = inputs()
+    of_query, of_key = random(1, H, T, R), random(1, 1, S, R)
+    wide_q, wide_k, scale = attention._appended(q, k, SCALE, [(of_query, of_key)])
+    assert wide_q.shape == (B, H, T, 16)
+    assert wide_k.shape == (B, H, S, 16)
+    expected = SCALE * q @ k.transpose(-1, -2) + of_query @ of_key.transpose(-1, -2)
+    found = scale * wide_q @ wide_k.transpose(-1, -2)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 
 def test_queries_and_keys_may_be_wider_than_values(way: str) -> None:
@@ -147,48 +192,55 @@ def test_queries_and_keys_may_be_wider_than_values(way: str) -> None:
     torch.testing.assert_close(found, torch.from_numpy(expected), rtol=0, atol=1e-12)
 
 
-def test_what_weights_are_mixed_to_is_added(way: str) -> None:
+def test_what_comes_of_the_weights_is_added(way: str) -> None:
     """As it is for keys with vectors of their own: the weights times them."""
     q, k, v = inputs()
-    own = torch.randn(S, D, dtype=torch.float64)
-    found = run(way, q, k, v, scale=SCALE, mix=lambda weights: weights @ own, mixes=True)
+    own = random(S, D)
+    found = run(way, q, k, v, scale=SCALE, output=lambda weights: weights @ own)
     torch.testing.assert_close(found, run("own", q, k, v + own, scale=SCALE), rtol=0, atol=1e-12)
+    nothing = run(way, q, k, v, scale=SCALE, output=lambda weights: None)
+    torch.testing.assert_close(nothing, run("own", q, k, v, scale=SCALE), rtol=0, atol=1e-12)
 
 
-def test_what_is_mixed_are_the_weights_after_dropout() -> None:
+def test_output_is_made_of_the_weights_after_dropout() -> None:
     q, k, v = inputs()
     seen: list[Tensor] = []
 
-    def mix(weights: Tensor) -> None:
+    def output(weights: Tensor) -> None:
         seen.append(weights)
 
-    out, weights = attend(
-        q, k, v, scale=SCALE, mix=mix, mixes=True, dropout_p=0.5, need_weights=True
-    )
+    out, weights = attend(q, k, v, scale=SCALE, output=output, dropout_p=0.5, need_weights=True)
     assert weights is not None
+    assert seen[0].shape == weights.shape == (B, H, T, S)
     assert (seen[0] == 0).any()
     torch.testing.assert_close(seen[0] @ v, out, rtol=0, atol=1e-12)
     kept = seen[0] != 0
     torch.testing.assert_close(seen[0][kept], 2 * weights[kept], rtol=1e-6, atol=0)
 
 
-def test_gradients_stay_finite_where_keys_are_closed(way: str) -> None:
+@pytest.mark.parametrize("appended", [False, True], ids=["", "factors"])
+def test_gradients_stay_finite_where_keys_are_closed(way: str, appended: bool) -> None:
     q, k, v = (x.clone().requires_grad_() for x in inputs())
-    offsets = masked_offsets((1, 1, 1, S)).requires_grad_()
-    run(way, q, k, v, scale=SCALE, offsets=offsets).square().sum().backward()
-    for x in (q, k, v, offsets):
+    bias = random(1, T, S).requires_grad_()
+    pairs = [(random(1, H, T, R), random(1, H, S, R))] if appended else []
+    more: dict[str, Any] = {"bias": bias, "padding": some_padding(), "factors": pairs}
+    run(way, q, k, v, scale=SCALE, **more).square().sum().backward()
+    for x in (q, k, v, bias):
         assert x.grad is not None
         assert torch.isfinite(x.grad).all()
         assert x.grad.abs().sum() > 0
-    assert offsets.grad is not None
-    assert torch.equal(offsets.grad.eq(0), offsets.detach().eq(-math.inf))
+    for x in (k, v):
+        assert x.grad is not None
+        closed = some_padding()[:, None, :, None].expand_as(x.grad)
+        assert not x.grad[closed].any()
+        assert x.grad[~closed].all()
 
 
-def test_offsets_are_not_scaled(way: str) -> None:
+def test_a_bias_is_not_scaled(way: str) -> None:
     q, k, v = inputs()
-    offsets = torch.randn(1, H, T, S, dtype=torch.float64)
-    out = run(way, q, k, v, scale=0.0, offsets=offsets)
-    by_hand = offsets.softmax(-1) @ v
+    bias = random(H, T, S)
+    out = run(way, q, k, v, scale=0.0, bias=bias)
+    by_hand = bias.softmax(-1) @ v
     torch.testing.assert_close(out, by_hand, rtol=0, atol=1e-12)
 
 
@@ -218,10 +270,15 @@ def test_half_precision_is_close_and_softmax_is_taken_in_float32(
     way: str, dtype: torch.dtype
 ) -> None:
     q, k, v = inputs(dtype)
-    offsets = masked_offsets((1, H, T, S), torch.float32)
-    out, weights = attend(q, k, v, scale=SCALE, offsets=offsets, need_weights=way == "weights")
-    exact = [x.double() for x in (q, k, v, offsets)]
-    expected, _ = attend(*exact[:3], scale=SCALE, offsets=exact[3], need_weights=True)
+    bias, pair = torch.randn(H, T, S), (torch.randn(1, 1, T, 2) / 4, torch.randn(B, H, S, 2))
+    given: dict[str, Any] = {"scale": SCALE, "padding": some_padding()}
+    out, weights = attend(
+        q, k, v, bias=bias, factors=[pair], need_weights=way == "weights", **given
+    )
+    exact = [x.double() for x in (q, k, v, bias, *pair)]
+    expected, _ = attend(
+        *exact[:3], bias=exact[3], factors=[(exact[4], exact[5])], need_weights=True, **given
+    )
     assert out.dtype == dtype
     # Logits below 8 are rounded to eps * 8, and so is the output: the same share of its values,
     # which stay below 4.
@@ -251,11 +308,11 @@ class TestChoiceOfKernel:
     def test_long_sentences_at_inference_are_fused(self, fused_calls: list[None]) -> None:
         keys = attention._FUSED_FROM
         q, k = torch.randn(1, H, T, D), torch.randn(1, H, keys, D)
-        offsets = torch.randn(1, H, T, keys, requires_grad=True)
+        bias = torch.randn(H, T, keys, requires_grad=True)
         with torch.no_grad():
-            fused, _ = attend(q, k, k, scale=SCALE, offsets=offsets)
+            fused, _ = attend(q, k, k, scale=SCALE, bias=bias)
         assert len(fused_calls) == 1
-        own, _ = attend(q, k, k, scale=SCALE, offsets=offsets)
-        assert len(fused_calls) == 1, "offsets that learn: torch has no fused backward pass on CPU"
+        own, _ = attend(q, k, k, scale=SCALE, bias=bias)
+        assert len(fused_calls) == 1, "a bias that learns: torch has no fused backward pass on CPU"
         # float32, 192 terms of order 1.
         torch.testing.assert_close(fused, own, rtol=0, atol=1e-5)

@@ -58,7 +58,7 @@ ALLOWED: dict[str, set[str]] = {
 }
 
 # Under positions/, what schemes share; all other files there are schemes.
-SHARED = {"base", "factors", "input_term", "options", "relative", "term"}
+SHARED = {"base", "factors", "input", "layer", "options", "relative"}
 # Schemes that are made of others, as their papers define them.
 MADE_OF = {
     "linformer": {"learned"},
@@ -226,7 +226,7 @@ def test_what_schemes_share_are_no_schemes() -> None:
         ("positions/diet_rel", "from .diet_abs import DietAbs", "imports the scheme diet_abs"),
         ("positions/diet_rel", "from . import diet_abs", "imports the scheme diet_abs"),
         ("positions/t5", "from .tupe import TupeRel", "t5 imports the scheme tupe"),
-        ("positions/term", "from .shaw import ShawTerm", "term imports the scheme shaw"),
+        ("positions/layer", "from .shaw import ShawLayer", "layer imports the scheme shaw"),
         ("layers/encoder", "from ..models import x", "layers may not import models"),
         ("layers/encoder", "from .. import models", "layers may not import models"),
         ("layers/encoder", "from ..fairseq_patches import x", "may not import fairseq_patches"),
@@ -259,7 +259,7 @@ def test_a_wrong_import_is_found(module: str, source: str, complaint: str) -> No
             "positions/diet_rel",
             "from .base import X\nfrom .relative import toeplitz\nimport torch, math",
         ),
-        ("positions/tupe", "from .t5 import T5Bias\nfrom .factors import FactorBias"),
+        ("positions/tupe", "from .t5 import T5Bias\nfrom .factors import product"),
         ("layers/encoder", "from ..positions.base import X\nfrom . import padding"),
         ("cli/leaderboard", "from ..records import Result\nfrom ..models.a import b"),
         ("data/clauses/grammar", "from .lexicon import NOUNS\nfrom ...errors import UserError"),

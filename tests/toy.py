@@ -242,6 +242,26 @@ def attention_calls(model: DietTransformerModel) -> Iterator[dict[tuple[str, int
             hook.remove()
 
 
+@contextmanager
+def times_computed(model: nn.Module) -> Iterator[dict[str, int]]:
+    """How often every attention module of ``model`` was called, by its name."""
+    times: dict[str, int] = {}
+    hooks = []
+    for path, module in model.named_modules():
+        if isinstance(module, PositionalAttention):
+            times[path] = 0
+
+            def count(*_: Any, path: str = path) -> None:
+                times[path] += 1
+
+            hooks.append(module.register_forward_pre_hook(count))
+    try:
+        yield times
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
 def attention_modules(model: DietTransformerModel) -> dict[tuple[str, int], PositionalAttention]:
     """The attention modules of ``model`` by kind and number of the layer."""
     modules = {}
@@ -261,7 +281,7 @@ def attention_positions(model: DietTransformerModel, kind: str) -> AttentionPosi
 
 
 class AttentionProbe(nn.Module):
-    """One attention module of a built model with its positional term, as a function of tensors."""
+    """One attention module of a built model with its positions, as a function of tensors."""
 
     def __init__(self, model: DietTransformerModel, kind: str, layer: int) -> None:
         super().__init__()

@@ -132,14 +132,14 @@ def attention_calls(model: DietRobertaModel) -> Iterator[list[Call]]:
     found: list[Call] = []
 
     def keep(number: int) -> Any:
-        def hook(module: PositionalAttention, _: Any, given: Any, out: Any) -> None:
-            calls[number] = Call(module, given["query"], given["key"], out[0], out[1])
+        def hook(module: PositionalAttention, given: Any, out: Any) -> None:
+            query, _, _ = given
+            calls[number] = Call(module, query, query, out[0], out[1])
 
         return hook
 
     hooks = [
-        layer.self_attn.register_forward_hook(keep(number), with_kwargs=True)
-        for number, layer in enumerate(layers)
+        layer.self_attn.register_forward_hook(keep(number)) for number, layer in enumerate(layers)
     ]
     try:
         yield found

@@ -23,8 +23,10 @@ class DietAbsLinPositions(LinformerPositions):
 
     def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
         plain = super().for_layers(query_start, query_len, key_len)
-        biases = self.mixed.for_layers(query_start, query_len, self.mixed.shape.max_keys)
-        return [replace(layer, bias=mixed.bias) for layer, mixed in zip(plain, biases, strict=True)]
+        # At every length as a table: mixed keys are few, and a part has either bias or factors.
+        biases = self.mixed(query_start, query_len, self.mixed.shape.max_keys)  # (L|1, H|1, T, k)
+        own = biases.expand(self.shape.layers, *biases.shape[1:]).unbind(0)
+        return [replace(layer, bias=bias) for layer, bias in zip(plain, own, strict=True)]
 
 
 @dataclass(frozen=True)

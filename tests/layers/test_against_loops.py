@@ -138,7 +138,7 @@ def test_every_attention_module_equals_the_loops(
 def test_the_input_of_each_stack_equals_the_formula(
     encoding: str, sharing: str | None, side: str
 ) -> None:
-    """Embedding times sqrt(E), plus the term of the position counted from the first real token."""
+    """Embedding times sqrt(E), plus a row of the position, counted from the first real token."""
     model = build(encoding, sharing)
     rows, outputs = sources(), targets()
     with attention_calls(model) as calls:

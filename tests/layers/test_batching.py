@@ -40,7 +40,8 @@ def test_alone_equals_together(encoding: str, sharing: str | None, layout: str) 
     model = build(encoding, sharing, **norm)
     rows, outputs = sources(), targets()
     source = collate(rows, source_side, width=7 + extra)
-    logits, more = model(source, None, collate(outputs, target_side, width=6 + extra))
+    previous = collate(outputs, target_side, width=6 + extra)
+    logits, more = model(source, None, previous, alignment_layer=2)
     encoded = model.encoder(source, None)["encoder_out"][0].transpose(0, 1)
     together = zip(
         real(encoded, rows),  # right-padded, whatever came in
@@ -49,8 +50,8 @@ def test_alone_equals_together(encoding: str, sharing: str | None, layout: str) 
         strict=True,
     )
     for number, (states, words, attn) in enumerate(together):
-        one, previous = torch.tensor([rows[number]]), torch.tensor([outputs[number]])
-        alone, alone_more = model(one, None, previous)
+        one, own = torch.tensor([rows[number]]), torch.tensor([outputs[number]])
+        alone, alone_more = model(one, None, own, alignment_layer=2)
         close(words, alone[0])
         close(states, model.encoder(one, None)["encoder_out"][0][:, 0])
         columns = real(attn.T.unsqueeze(0), [rows[number]], source_side)[0].T
@@ -65,10 +66,10 @@ def test_a_row_of_padding_alone_harms_nobody(encoding: str, sharing: str | None)
     """Finite outputs and gradients, and the other rows as they were."""
     model = build(encoding, sharing)
     source, previous = collate(sources(), "left"), collate(targets(), "left")
-    before, _ = model(source, None, previous)
+    before, _ = model(source, None, previous, alignment_layer=2)
     others = [0, 1, 2, 4]
     source[3], previous[3] = PAD, PAD
-    after, more = model(source, None, previous)
+    after, more = model(source, None, previous, alignment_layer=2)
     close(after[others], before[others])
     for values in (after, more["attn"][0], *more["inner_states"]):
         assert torch.isfinite(values).all()
@@ -116,7 +117,7 @@ def test_shapes_of_everything_that_the_encoder_returns(
     assert torch.equal(out["encoder_states"][-1], out["encoder_out"][0])
     assert out["encoder_embedding"][0].shape == (5, 7, 12)
     assert torch.equal(out["encoder_padding_mask"][0], collate(rows).eq(PAD))
-    assert out["source_offsets"][0].shape == (5, 1, 1, 7)
+    assert torch.equal(out["source_mask"][0], collate(rows).eq(PAD))
     assert out["src_lengths"][0].tolist() == [[length] for length in SOURCE_LENGTHS]
     if side == "left":
         assert out["source_columns"][0].shape == (5, 7)
@@ -133,7 +134,7 @@ def test_shapes_of_everything_that_the_decoder_returns(
     source, previous = collate(sources(), "left"), collate(targets(), side)
     logits, more = model(source, None, previous)
     assert logits.shape == (5, 6, 44)
-    assert more["attn"][0].shape == (5, 6, 7)
+    assert more["attn"] == [None], "nobody asked for it"
     assert [states.shape for states in more["inner_states"]] == [(6, 5, 16)] * 4
     features, _ = model.extract_features(source, None, previous)
     assert features.shape == (5, 6, 16)
@@ -152,8 +153,8 @@ def test_alignment_asks_one_layer_and_some_heads(
         attn: Tensor = model(source, None, previous, **asked)[1]["attn"][0]
         return attn
 
-    last, first = weights(), weights(alignment_layer=0)
-    close(last, weights(alignment_layer=2))
+    last, first = weights(alignment_layer=2), weights(alignment_layer=0)
+    assert last.shape == (5, 6, 7)
     assert not torch.allclose(last, first)
     one_head = weights(alignment_layer=0, alignment_heads=1)
     assert not torch.allclose(one_head, first)

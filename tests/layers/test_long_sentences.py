@@ -5,17 +5,15 @@ Lengths are small here and the limit is lowered; ``cli/long_sequences.py`` measu
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 from torch import Tensor
 
 from diet_mt import attention
-from diet_mt.layers.terms import BLOCK
+from diet_mt.layers.run import BLOCK
 from diet_mt.models.diet_transformer import DietTransformerModel
-from diet_mt.positions import AttentionShape, Term, build_position, factors
-from diet_mt.positions.factors import FactorTerm
+from diet_mt.positions import AttentionShape, LayerPositions, build_position, factors
+from diet_mt.positions.factors import FactorPositions
 
 from ..toy import (
     KINDS,
@@ -37,12 +35,14 @@ def batch(side: str = "left") -> tuple[Tensor, None, Tensor]:
     return collate(sources(), side), None, collate(targets(), side)
 
 
-def outcome(model: DietTransformerModel, side: str) -> dict[str, Tensor]:
-    """Logits, attention by kind and layer, and all gradients of a pass."""
+def outcome(model: DietTransformerModel, side: str, alignment: int | None) -> dict[str, Tensor]:
+    """Logits, attention by kind and layer, weights of one layer, and all gradients of a pass."""
     model.zero_grad()
     with attention_calls(model) as calls:
-        logits, extra = model(*batch(side))
-    found = {"logits": logits.detach(), "attn": extra["attn"][0].detach()}
+        logits, extra = model(*batch(side), alignment_layer=alignment)
+    found = {"logits": logits.detach()}
+    if alignment is not None:
+        found["attn"] = extra["attn"][0].detach()
     found |= {f"{kind} {layer}": call.output.detach() for (kind, layer), call in calls.items()}
     if torch.is_grad_enabled():
         logits.sin().sum().backward()
@@ -67,18 +67,17 @@ def test_both_ways_agree(
     """In all three kinds of attention, over a batch with padding."""
     monkeypatch.setattr(attention, "_fused_pays", lambda *_: fused)
     model = build(encoding, sharing).train(mode == "train")
-    for layer in model.decoder.layers:
-        layer.need_attn = not fused  # weights are written out by our kernel alone
+    alignment = None if fused else 2  # weights are written out by our kernel alone
     with torch.set_grad_enabled(mode != "no_grad"):
-        table = outcome(model, side)
+        table = outcome(model, side, alignment)
         monkeypatch.setattr(factors, "APPEND_FROM", 3)
         for kind in KINDS:
             positions = attention_positions(model, kind)
             assert positions is not None
-            assert positions.terms(0, 6, 6).kind is FactorTerm
-        appended = outcome(model, side)
+            assert {type(part) for part in positions.for_layers(0, 6, 6)} == {FactorPositions}
+        appended = outcome(model, side, alignment)
     assert appended.keys() == table.keys()
-    assert len(table) > (40 if mode != "no_grad" else 9)
+    assert len(table) >= (41 if mode != "no_grad" else 9)
     for name, expected in table.items():
         torch.testing.assert_close(appended[name], expected, rtol=0, atol=1e-10, msg=name)
 
@@ -117,25 +116,6 @@ def test_half_precision_is_close(
     torch.testing.assert_close(found.double(), expected, rtol=0, atol=limit)
 
 
-@pytest.mark.parametrize("heads", [1, 3])
-def test_the_scores_are_the_same_sums(heads: int) -> None:
-    """q' k' = scale q k + F_Q F_K + mask, in columns up to a multiple of eight."""
-    q, k = torch.randn(2, 3, 5, 4).double(), torch.randn(2, 3, 7, 4).double()
-    of_query, of_key = torch.randn(heads, 5, 6).double(), torch.randn(heads, 7, 6).double()
-    closed = torch.zeros(2, 1, 1, 7).double()
-    closed[1, ..., 4:] = -math.inf
-    term = FactorTerm(closed, query_len=5, query_factor=of_query, key_factor=of_key)
-    wide_q, wide_k, scale = term.widened(q, k, 0.3)
-    assert term.mask() is None
-    assert wide_q.shape == (2, 3, 5, 16)
-    assert wide_k.shape == (2, 3, 7, 16)
-    found = scale * wide_q @ wide_k.transpose(-1, -2)
-    expected = 0.3 * q @ k.transpose(-1, -2) + of_query @ of_key.transpose(-1, -2)
-    close(found[0], expected[0])
-    close(found[1, ..., :4], expected[1, ..., :4])
-    assert (found[1, ..., 4:] < -1e30).all()
-
-
 @pytest.mark.parametrize(
     ("queries", "keys", "appended"),
     [(8, 8, True), (9, 30, True), (30, 9, True), (7, 30, False), (30, 7, False), (1, 30, False)],
@@ -148,13 +128,12 @@ def test_the_way_is_chosen_by_size(
     shape = AttentionShape(2, 3, 4, 32, 32)
     positions = build_position(encoding).attention_positions(shape)
     assert positions is not None
-    terms = positions.terms(0, queries, keys)
-    assert (terms.kind is FactorTerm) == appended
-    assert (terms.kind is Term) == (not appended)
-    assert (terms.bias is None) == appended
-    if appended:
-        assert terms.tensors["query_factor"].shape[-2] == queries
-        assert terms.tensors["key_factor"].shape[-2] == keys
+    for part in positions.for_layers(0, queries, keys):
+        assert type(part) is (FactorPositions if appended else LayerPositions)
+        pair = part.factors()
+        assert (part.bias is None) == (pair is not None) == appended
+        if pair is not None:
+            assert [factor.shape[-2] for factor in pair] == [queries, keys]
 
 
 def test_what_is_no_product_keeps_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,9 +141,11 @@ def test_what_is_no_product_keeps_its_table(monkeypatch: pytest.MonkeyPatch) -> 
     for encoding in ("tupe-rel", "diet-rel", "t5", "alibi"):
         positions = build_position(encoding).attention_positions(AttentionShape(2, 3, 4, 9, 9))
         assert positions is not None
-        assert positions.terms(0, 9, 9).bias is not None, encoding
+        for part in positions.for_layers(0, 9, 9):
+            assert part.factors() is None
+            assert part.bias is not None, encoding
 
 
 def test_decoding_never_appends() -> None:
-    """Its blocks are slices of a table: ``Terms.step`` knows nothing of keys in factors."""
+    """A block of positions is too short for it to pay."""
     assert BLOCK < factors.APPEND_FROM

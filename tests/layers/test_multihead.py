@@ -1,8 +1,7 @@
-"""The attention module by itself: fairseq's calling form, weights and caches."""
+"""The attention module by itself: what it adds and masks, weights and caches."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
@@ -10,9 +9,11 @@ import torch
 from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
+from diet_mt.layers.call import AttentionCall
 from diet_mt.layers.multihead import PositionalAttention
+from diet_mt.positions import LayerPositions
 
-B, H, T, S, D = 2, 3, 5, 7, 4
+B, H, T, S, D, N = 2, 3, 5, 7, 4, 6
 E, E_SOURCE = H * D, 10
 ROUNDING = 1e-12  # float64
 
@@ -36,9 +37,26 @@ def close(found: Tensor | None, expected: Tensor | None) -> None:
     torch.testing.assert_close(found, expected, rtol=0, atol=ROUNDING)
 
 
-def inputs(kind: dict[str, Any]) -> tuple[Tensor, Tensor]:
+def inputs(kind: dict[str, Any]) -> tuple[Tensor, Tensor | None, int]:
+    """Query (T, B, E), source (S, B, E') or None, and how many keys there are."""
     query = torch.randn(T, B, E, dtype=torch.float64)
-    return query, query if kind is SELF else torch.randn(S, B, E_SOURCE, dtype=torch.float64)
+    if kind is SELF:
+        return query, None, T
+    return query, torch.randn(S, B, E_SOURCE, dtype=torch.float64), S
+
+
+def by_head(attention: PositionalAttention, query: Tensor, source: Any, **call: Any) -> Tensor:
+    """The weights (B, H, T, S)."""
+    weights = attention(query, source, AttentionCall(need_weights=True, **call))[1]
+    assert weights is not None
+    return weights
+
+
+def assert_added(moved: Tensor, plain: Tensor, added: Tensor) -> None:
+    """Log-weights (B, H, T, S) differ by ``added``, up to one number per row."""
+    difference = moved.log() - plain.log()
+    expected = added.expand_as(difference)
+    close(difference - difference[..., :1], expected - expected[..., :1])
 
 
 @pytest.fixture(params=[SELF, CROSS], ids=["self", "cross"])
@@ -57,76 +75,108 @@ def test_weights_and_their_initial_values_are_fairseqs(kind: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("masked", [False, True])
-def test_without_a_term_it_is_fairseqs_attention(kind: dict[str, Any], masked: bool) -> None:
+@pytest.mark.parametrize(("kind", "causal"), [(SELF, False), (SELF, True), (CROSS, False)])
+def test_without_positions_it_is_fairseqs_attention(
+    kind: dict[str, Any], masked: bool, causal: bool
+) -> None:
     ours = module(**kind)
     theirs = MultiheadAttention(E, H, **kind).double()
     theirs.load_state_dict(ours.state_dict())
-    query, source = inputs(kind)
+    query, source, keys = inputs(kind)
     padding = None
     if masked:
-        padding = torch.zeros(B, source.size(0), dtype=torch.bool)
+        padding = torch.zeros(B, keys, dtype=torch.bool)
         padding[1, -2:] = True
-    call = {"key_padding_mask": padding, "static_kv": kind is CROSS}
-    found, weights = ours(query, source, source, **call)
-    expected, expected_weights = theirs(query, source, source, **call)
+    found, weights = ours(query, source, AttentionCall(padding=padding, causal=causal))
+    assert weights is None
+    weights = by_head(ours, query, source, padding=padding, causal=causal)
+    given = query if source is None else source
+    future = torch.ones(T, T, dtype=torch.bool).triu(1) if causal else None
+    expected, expected_weights = theirs(
+        query,
+        given,
+        given,
+        key_padding_mask=padding,
+        attn_mask=future,
+        static_kv=kind is CROSS,
+    )
     # fairseq takes the softmax of float64 logits in float32: shares are off by up to 6e-8.
     torch.testing.assert_close(found, expected, rtol=0, atol=2e-6)
-    torch.testing.assert_close(weights, expected_weights.double(), rtol=0, atol=2e-7)
+    expected_weights = expected_weights.double()  # (B, T, S), the mean over the heads
+    torch.testing.assert_close(weights.mean(1), expected_weights, rtol=0, atol=2e-7)
 
 
 def test_what_is_returned_and_its_shapes(kind: dict[str, Any]) -> None:
     attention = module(**kind)
-    query, source = inputs(kind)
-    keys = source.size(0)
-    plain, nothing = attention(query, source, source, need_weights=False)
+    query, source, keys = inputs(kind)
+    plain, nothing = attention(query, source, AttentionCall())
     assert plain.shape == (T, B, E)
     assert nothing is None
-    out, by_head = attention(query, source, source, need_weights=False, need_head_weights=True)
+    out, weights = attention(query, source, AttentionCall(need_weights=True))
     close(out, plain)
-    assert by_head.shape == (H, B, T, keys)
-    out, mean = attention(query, source, source)
-    close(out, plain)
-    assert mean.shape == (B, T, keys)
-    close(mean, by_head.mean(0))
+    assert weights.shape == (B, H, T, keys)
+    close(weights.sum(-1), torch.ones(B, H, T, dtype=torch.float64))
 
 
-@pytest.mark.parametrize(
-    "offsets", [(B, H, T), (1, H, T), (1, 1, T), (B, 1, 1), (B, H, 1)], ids=str
-)
-def test_offsets_of_any_shape_are_added(kind: dict[str, Any], offsets: tuple[int, ...]) -> None:
-    """Checked through log-weights: they differ by the offsets, up to one number per row."""
+@pytest.mark.parametrize("heads", [1, H])
+def test_a_bias_is_added(kind: dict[str, Any], heads: int) -> None:
     attention = module(**kind)
-    query, source = inputs(kind)
-    added = torch.randn(*offsets, source.size(0), dtype=torch.float64)
-    _, plain = attention(query, source, source, need_head_weights=True)
-    _, moved = attention(query, source, source, added, need_head_weights=True)
-    difference = (moved.log() - plain.log()).transpose(0, 1)  # (B, H, T, S)
-    expected = added.expand_as(difference)
-    close(difference - difference[..., :1], expected - expected[..., :1])
+    query, source, keys = inputs(kind)
+    bias = torch.randn(heads, T, keys, dtype=torch.float64)
+    moved = by_head(attention, query, source, positions=LayerPositions(bias))
+    assert_added(moved, by_head(attention, query, source), bias)
 
 
-def test_a_bool_mask_and_a_mask_of_offsets_say_the_same(kind: dict[str, Any]) -> None:
+def test_segments_are_added(kind: dict[str, Any]) -> None:
     attention = module(**kind)
-    query, source = inputs(kind)
-    padding = torch.zeros(B, source.size(0), dtype=torch.bool)
-    padding[0, 3:] = True
-    added = torch.zeros(B, 1, 1, source.size(0), dtype=torch.float64)
-    added[0, ..., 3:] = -math.inf
-    close(
-        attention(query, source, source, padding)[0],
-        attention(query, source, source, added)[0],
+    query, source, keys = inputs(kind)
+    pair = (
+        torch.randn(B, H, T, N, dtype=torch.float64),
+        torch.randn(B, 1, keys, N, dtype=torch.float64),
     )
+    bias = torch.randn(1, T, keys, dtype=torch.float64)
+    moved = by_head(attention, query, source, segments=pair, positions=LayerPositions(bias))
+    product = pair[0] @ pair[1].transpose(-1, -2)
+    assert_added(moved, by_head(attention, query, source), product + bias)
 
 
-def test_an_attention_mask_adds_to_the_offsets() -> None:
-    attention = module(**SELF)
-    query, _ = inputs(SELF)
-    added = torch.randn(B, H, T, T, dtype=torch.float64)
-    future = torch.full((T, T), -math.inf, dtype=torch.float64).triu(1)
-    expected, _ = attention(query, query, query, added + future)
-    close(attention(query, query, query, added, attn_mask=future)[0], expected)
-    expected, _ = attention(query, query, query, future[None, None])
-    close(attention(query, query, query, attn_mask=future)[0], expected)
+def test_padding_gets_no_weight_and_the_others_share_it(kind: dict[str, Any]) -> None:
+    attention = module(**kind)
+    query, source, keys = inputs(kind)
+    padding = torch.zeros(B, keys, dtype=torch.bool)
+    padding[0, 3:] = True
+    plain = by_head(attention, query, source)
+    masked = by_head(attention, query, source, padding=padding)
+    assert not masked[0, ..., 3:].any()
+    close(masked[0, ..., :3], plain[0, ..., :3] / plain[0, ..., :3].sum(-1, keepdim=True))
+    close(masked[1], plain[1])
+
+
+class Loud(LayerPositions):
+    """Says what it was given."""
+
+    def keys(self, k: Tensor, padding: Tensor | None) -> Tensor:
+        return 2 * k if padding is None else k.masked_fill(padding[:, None, :, None], 0.0)
+
+    def values(self, v: Tensor, padding: Tensor | None) -> Tensor:
+        return v + 1
+
+
+class Mixed(Loud):
+    mixes_keys = True
+
+
+def test_mixed_keys_are_given_the_padding_and_never_masked(kind: dict[str, Any]) -> None:
+    attention = module(**kind)
+    query, source, keys = inputs(kind)
+    padding = torch.zeros(B, keys, dtype=torch.bool)
+    padding[0, 3:] = True
+    masked = by_head(attention, query, source, positions=Loud(), padding=padding)
+    mixed = by_head(attention, query, source, positions=Mixed(), padding=padding)
+    assert not masked[0, ..., 3:].any()
+    assert mixed[0, ..., 3:].all()
+    # Keys that were set to 0 have the logit 0, all alike.
+    close(mixed[0, ..., 3:], mixed[0, ..., 3:4].expand(-1, -1, keys - 3))
 
 
 def test_beams_of_a_sentence_read_the_same_keys() -> None:
@@ -134,53 +184,56 @@ def test_beams_of_a_sentence_read_the_same_keys() -> None:
     attention = module(**CROSS).eval()
     query = torch.randn(1, 2 * B, E, dtype=torch.float64)
     source = torch.randn(S, B, E_SOURCE, dtype=torch.float64)
-    added = torch.randn(B, H, 1, S, dtype=torch.float64)
-    found, weights = attention(query, source, source, added, need_head_weights=True)
+    padding = torch.zeros(B, S, dtype=torch.bool)
+    padding[1, 4:] = True
+    positions = LayerPositions(torch.randn(H, 1, S, dtype=torch.float64))
+    found, weights = attention(query, source, AttentionCall(positions, padding, need_weights=True))
     each = torch.tensor([0, 0, 1, 1])
     expected, by_row = attention(
-        query, source[:, each], source[:, each], added[each], need_head_weights=True
+        query, source[:, each], AttentionCall(positions, padding[each], need_weights=True)
     )
     close(found, expected)
     close(weights, by_row)
 
 
-def test_the_logits_are_not_kept() -> None:
-    attention = module(**SELF)
-    query, _ = inputs(SELF)
-    with pytest.raises(NotImplementedError, match="before_softmax"):
-        attention(query, query, query, before_softmax=True)
+class Kept:
+    """A cache that holds what it is told, whatever the query."""
+
+    def __init__(self, q: Tensor, k: Tensor, v: Tensor) -> None:
+        self.held = q, k, v
+        self.asked: list[tuple[Tensor, LayerPositions]] = []
+
+    def project(self, query: Tensor, positions: LayerPositions) -> tuple[Tensor, Tensor, Tensor]:
+        self.asked.append((query, positions))
+        return self.held
 
 
 @torch.no_grad()
-def test_the_cache_grows_with_self_attention_and_stands_with_cross_attention() -> None:
-    own, cross = module(**SELF).eval(), module(**CROSS).eval()
-    query = torch.randn(T, B, E, dtype=torch.float64)
-    source = torch.randn(S, B, E_SOURCE, dtype=torch.float64)
-    state: dict[str, Any] = {}
-    assert own.cached_rows(state) == cross.cached_rows(state) == 0
-    for t in range(T):
-        step = query[t : t + 1]
-        _, seen = own(step, step, step, incremental_state=state)
-        assert seen.shape == (B, 1, t + 1)
-        # From the second step on the keys come from the cache: what is passed is not read.
-        given = source if t == 0 else torch.full_like(source, math.nan)
-        out, seen = cross(step, given, given, incremental_state=state, static_kv=True)
-        assert seen.shape == (B, 1, S)
-        close(out, cross(step, source, source)[0])
-    assert own.cached_rows(state) == cross.cached_rows(state) == B
+def test_a_cache_says_what_there_is_to_look_at(kind: dict[str, Any]) -> None:
+    """The source is not read then."""
+    attention = module(**kind).eval()
+    query, source, _ = inputs(kind)
+    given = query if source is None else source
+    whole, _ = attention(query, source, AttentionCall())
+    last = query[-1:]
+    kept = Kept(
+        attention.split(attention.q_proj(last)),
+        attention.split(attention.k_proj(given)),
+        attention.split(attention.v_proj(given)),
+    )
+    positions = LayerPositions()
+    found, _ = attention(last, None, AttentionCall(positions, cache=kept))
+    close(found, whole[-1:])
+    ((asked, named),) = kept.asked
+    assert asked is last
+    assert named is positions
 
 
-@torch.no_grad()
-def test_the_cache_moves_as_it_is_told() -> None:
-    attention = module(**SELF).eval()
-    query = torch.randn(3, 4, E, dtype=torch.float64)
-    order = torch.tensor([2, 2, 0, 3, 1])
-    state: dict[str, Any] = {}
-    for t in range(2):
-        attention(query[t : t + 1], None, None, incremental_state=state)
-    attention.reorder_cache(state, None)  # nothing moves
-    assert attention.reorder_incremental_state(state, order) is state
-    assert attention.cached_rows(state) == 5
-    moved = query[:, order]
-    found, _ = attention(moved[2:], None, None, incremental_state=state)
-    close(found, attention(moved, None, None)[0][2:])
+def test_scale_of_queries_and_keys() -> None:
+    one, half = module(**SELF), module(**SELF)
+    half.scaling = one.scaling / 2
+    query, _, _ = inputs(SELF)
+    assert one.scaling == D**-0.5
+    logits = by_head(one, query, None).log()
+    halves = by_head(half, query, None).log()
+    close(halves - halves[..., :1], (logits - logits[..., :1]) / 2)

@@ -10,7 +10,7 @@ from diet_mt import attention
 from diet_mt.errors import UserError
 from diet_mt.models.diet_roberta import DietRobertaModel
 
-from ..toy import PAD, PRE_NORM, close, position_parameters, real
+from ..toy import PAD, PRE_NORM, close, position_parameters, real, times_computed
 from ..toy_sentences import (
     SEGMENTS,
     attention_calls,
@@ -208,10 +208,10 @@ def test_activation_checkpointing_gives_the_same_gradients(
 ) -> None:
     expected = gradients(build(encoding, sharing, segments))
     wrapped = build(encoding, sharing, segments, checkpoint_activations=True)
-    layers = wrapped.encoder.sentence_encoder.layers
-    assert all(hasattr(layer, "precheckpoint_forward") for layer in layers), "not wrapped"
     for _ in range(2):  # a graph that is kept by mistake fails the second time
-        found = gradients(wrapped)
+        with times_computed(wrapped) as times:
+            found = gradients(wrapped)
+        assert set(times.values()) == {2}, "in the forward pass, and again in the backward pass"
         assert found.keys() == expected.keys()
         for name, gradient in expected.items():
             close(found[name], gradient)
@@ -262,7 +262,7 @@ def test_a_half_precision_model_is_close(
 
 
 @pytest.mark.parametrize("segments", ["input", "per-head"])
-def test_autocast_leaves_the_terms_of_segments_in_float32(segments: str) -> None:
+def test_autocast_leaves_what_segments_say_in_float32(segments: str) -> None:
     """--amp: rounded once, where the kernel reads them."""
     model = build("diet-rel", None, segments).float()
     stack = model.encoder.sentence_encoder
@@ -271,8 +271,8 @@ def test_autocast_leaves_the_terms_of_segments_in_float32(segments: str) -> None
         if segments == "input":
             assert torch.equal(stack.segment_input(ids), stack.segment_input.weight[ids])
         else:
-            terms = stack.segment_positions(ids)
-            assert {term.dtype for term in terms.values()} == {torch.float32}
+            pairs = stack.segment_positions(ids)
+            assert {factor.dtype for pair in pairs for factor in pair} == {torch.float32}
         loss = features(model, batch()).float().sin().sum()
     loss.backward()
     for name, parameter in segment_parameters(model).items():

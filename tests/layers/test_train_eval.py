@@ -1,4 +1,4 @@
-"""Without dropout, training, validation and inference compute the same: the term is in all."""
+"""Without dropout, training, validation and inference compute the same: positions are in all."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ def test_train_equals_eval(
         monkeypatch.setattr(attention, "_fused_pays", lambda *_: kernel == "fused")
     model.eval()
     for wanted in (True, False):  # fairseq-generate sets False unless it prints alignments
-        for layer in model.decoder.layers:
-            layer.need_attn = wanted
+        model.decoder.need_attn = wanted
         close(model(*batch)[0], training)
         with torch.no_grad():
             close(model(*batch)[0], training)
@@ -85,7 +84,7 @@ def test_retained_dropout_of_layers_and_stacks(side: str) -> None:
 @pytest.mark.parametrize("mode", ["train", "eval"])
 @every_encoding
 def test_every_attention_module_is_called(encoding: str, sharing: str | None, mode: str) -> None:
-    """A layer that goes around attention would leave the term out, as stock fairseq's does."""
+    """A layer that goes around attention would leave positions out, as stock fairseq's does."""
     model = build(encoding, sharing)
     model.load_state_dict(model.state_dict())  # stock fairseq's fused layer waits for this
     getattr(model, mode)()

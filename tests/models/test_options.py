@@ -62,8 +62,9 @@ def total(model: DietTransformerModel) -> int:
 
 
 def at_distance(model: DietTransformerModel, distance: int) -> bool:
-    """Whether the encoder's term tells ``distance`` from the one before."""
-    bias = model.encoder.self_attn_positions.terms(distance, 1, 2).bias  # distances -d and 1 - d
+    """Whether the encoder's bias tells ``distance`` from the one before."""
+    first = model.encoder.self_attn_positions.for_layers(distance, 1, 2)[0]
+    bias = first.bias  # distances d and d - 1
     return not torch.equal(bias[..., 0], bias[..., 1])
 
 
@@ -142,7 +143,7 @@ def test_the_rank_of_concat_and_of_mixed_keys() -> None:
 def test_buckets_reach_every_scheme_that_has_them(encoding: str) -> None:
     flags = ("--position-buckets", "6", "--position-max-distance", "9")
     model = build_from(*flags, arch=f"{encoding.replace('-', '_')}_tiny")
-    settled = model.cfg.positions
+    settled = model.cfg.encoding
     assert (settled.buckets, settled.max_distance) == (6, 9)
     shapes = {
         tuple(table.shape)

@@ -92,7 +92,7 @@ def diet_abs_lin(mode: str | None) -> int:
     return in_encoder + in_logits(mode, 0, 2 * N_T * D_DEC, (N_T + N_S) * D_DEC)
 
 
-# In the order of SPEC. DIET-REL has 2n - 1 offsets, n_T + n_S - 1 in cross-attention.
+# In the order of SPEC. DIET-REL has 2n - 1 distances, n_T + n_S - 1 in cross-attention.
 COUNTS: dict[str, Callable[[str | None], int]] = {
     "diet-abs": diet_abs,
     "diet-rel": lambda mode: in_logits(mode, 2 * N_S - 1, 2 * N_T - 1, N_T + N_S - 1),

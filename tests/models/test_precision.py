@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diet_mt.positions import NAMES, AttentionPositions, InputPositions
+from diet_mt.positions import NAMES, AttentionPositions, InputPositions, LayerPositions
 
 from ..toy import (
     KINDS,
@@ -49,7 +49,7 @@ def test_a_half_precision_model_is_close(
     with torch.no_grad():
         expected, _ = model(*batch())
         model.to(dtype)
-        found, extra = model(*batch())
+        found, extra = model(*batch(), alignment_layer=2)
         assert found.dtype == dtype
         limit = tolerance(dtype, expected)
         torch.testing.assert_close(found.double(), expected, rtol=0, atol=limit)
@@ -122,22 +122,27 @@ def at_the_end(stack: nn.Module, length: int) -> dict[str, Tensor]:
     if isinstance(stack.embed_positions, InputPositions):
         found["input"] = stack.embed_positions.rows(length - 1, length)
     if isinstance(stack.self_attn_positions, AttentionPositions):
-        terms = stack.self_attn_positions.terms(length - 1, 1, length)
-        found |= terms.tensors
-        if terms.bias is not None:
-            found["bias"] = terms.bias
+        for number, part in enumerate(stack.self_attn_positions.for_layers(length - 1, 1, length)):
+            found |= {f"{name} {number}": tensor for name, tensor in tensors_of(part).items()}
     return found
 
 
+def tensors_of(part: LayerPositions) -> dict[str, Tensor]:
+    """What an encoding gives to one layer, by name."""
+    return {name: value for name, value in vars(part).items() if isinstance(value, Tensor)}
+
+
 @every_encoding
-def test_tables_of_half_precision_give_terms_of_float32(encoding: str, sharing: str | None) -> None:
-    """Summing and adding to the mask is done in float32; rounding happens once, at the logits."""
+def test_tables_of_half_precision_give_positions_of_float32(
+    encoding: str, sharing: str | None
+) -> None:
+    """Sums are taken in float32; rounding happens once, where attention reads them."""
     model = build(encoding, sharing).half()
     for kind in KINDS:
         positions = attention_positions(model, kind)
         if positions is not None:
-            terms = positions.terms(0, 5, 5)
-            given = [*terms.tensors.values(), *([] if terms.bias is None else [terms.bias])]
-            assert given
-            # Angles are in float64 from the start.
-            assert all(tensor.dtype in (torch.float32, torch.float64) for tensor in given)
+            for part in positions.for_layers(0, 5, 5):
+                given = tensors_of(part).values()
+                assert given
+                # Angles are in float64 from the start.
+                assert all(tensor.dtype in (torch.float32, torch.float64) for tensor in given)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from diet_mt import attention
+from diet_mt.layers.call import AttentionCall
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.positions import NAMES
 
@@ -86,7 +87,8 @@ def test_the_position_of_the_query_reaches_cross_attention(
     """The same word at every target position looks at the source in the same way, or does not."""
     model = build(encoding, sharing)
     source = torch.tensor([[5, 9, 23, EOS]])
-    attn = model(source, None, torch.full((1, 6), 7))[1]["attn"][0]  # (1, T, S)
+    _, extra = model(source, None, torch.full((1, 6), 7), alignment_layer=2)
+    attn = extra["attn"][0]  # (1, T, S)
     # Without positions even the causal mask does not help: all queries and all keys are equal.
     reached = not same(attn[:, 1:], attn[:, :1].expand(-1, 5, -1))
     assert reached == QUERY_REACHES_CROSS[encoding]
@@ -119,9 +121,9 @@ def test_shifting_all_positions_in_self_attention(
     for layer in range(SIZES[f"{kind}_layers"]):
         probe = AttentionProbe(model, kind, layer)
         x = torch.randn(shift + length, batch, SIZES[f"{kind}_embed_dim"], dtype=torch.float64)
-        mask = torch.zeros(batch, shift + length, dtype=torch.float64)
+        mask = torch.zeros(batch, shift + length, dtype=torch.bool)
         alone = probe(x[shift:], x[shift:], mask[:, shift:])
-        mask[:, :shift] = -math.inf
+        mask[:, :shift] = True
         assert same(probe(x, x, mask)[shift:], alone) != SHIFT_CHANGES[encoding]
 
 
@@ -149,31 +151,32 @@ def test_all_tables_at_zero_equal_no_positions_exactly(
 LARGE = 50.0  # beside logits of order 1 nothing else counts
 
 
-def one_offset(model: DietTransformerModel, kind: str, layer: int, offset: int) -> None:
-    """Lets only keys at ``query - offset`` be seen in one layer."""
+def one_distance(model: DietTransformerModel, kind: str, layer: int, distance: int) -> None:
+    """Lets only keys at ``query - distance`` be seen in one layer."""
     bias = model.encoder if kind == "encoder" else model.decoder
     tables = bias.encoder_attn_positions if kind == "cross" else bias.self_attn_positions
-    column = offset + tables.shape.max_keys - 1
+    column = distance + tables.shape.max_keys - 1
     with torch.no_grad():
         tables.layers[layer].by_offset[:, column] = LARGE
 
 
-@pytest.mark.parametrize(("kind", "offset"), [("encoder", 2), ("encoder", -1), ("cross", -2)])
-def test_diet_rel_looks_where_its_offset_points(kind: str, offset: int) -> None:
+@pytest.mark.parametrize(("kind", "distance"), [("encoder", 2), ("encoder", -1), ("cross", -2)])
+def test_diet_rel_looks_where_its_distance_points(kind: str, distance: int) -> None:
     """R[i - j] counts from the query back: a large R[2] looks two tokens back."""
     model = build("diet-rel", "none", tables=0.0)
-    one_offset(model, kind, 1, offset)
+    one_distance(model, kind, 1, distance)
     weights: list[Tensor] = []
     module = attention_modules(model)[kind, 1]
 
-    def ask(_: nn.Module, args: object, given: dict[str, object]) -> object:
-        return args, {**given, "need_head_weights": True}
+    def ask(_: nn.Module, given: tuple[Tensor, Tensor | None, AttentionCall]) -> object:
+        query, source, call = given
+        return query, source, replace(call, need_weights=True)
 
-    module.register_forward_pre_hook(ask, with_kwargs=True)
+    module.register_forward_pre_hook(ask)
     module.register_forward_hook(lambda *result: weights.append(result[2][1]))
     model(torch.tensor([[5, 9, 23, 14, 31, EOS]]), None, torch.tensor([[EOS, 6, 7, 8]]))
-    by_head = weights[0][:, 0]  # (H, T, S)
+    by_head = weights[0][0]  # (H, T, S)
     for i in range(by_head.size(1)):
-        if 0 <= i - offset < 6:
-            assert by_head[:, i].argmax(-1).unique().tolist() == [i - offset]
+        if 0 <= i - distance < 6:
+            assert by_head[:, i].argmax(-1).unique().tolist() == [i - distance]
             assert by_head[:, i].max(-1).values.min() > 0.99

@@ -39,13 +39,13 @@ def softmax(logits: Sequence[float]) -> list[float]:
 
 
 def attend(
-    q: Array, k: Array, v: Array, scale: float, offset: Callable[[int, int, int, int], float]
+    q: Array, k: Array, v: Array, scale: float, bias: Callable[[int, int, int, int], float]
 ) -> tuple[Array, Array]:
     """Attention of one head at a time: ``q`` (B, H, T, D), ``k`` and ``v`` (B, H, S, D).
 
     Args:
         scale: factor of q . k.
-        offset: (b, h, i, j) -> what is added to the scaled logit, -inf where i may not see j.
+        bias: (b, h, i, j) -> what is added to the scaled logit, -inf where i may not see j.
 
     Returns:
         The output (B, H, T, D) and the attention weights (B, H, T, S).
@@ -58,7 +58,7 @@ def attend(
         for h in range(heads):
             for i in range(queries):
                 logits = [
-                    scale * dot(q[b, h, i].tolist(), k[b, h, j].tolist()) + offset(b, h, i, j)
+                    scale * dot(q[b, h, i].tolist(), k[b, h, j].tolist()) + bias(b, h, i, j)
                     for j in range(keys)
                 ]
                 for j, share in enumerate(softmax(logits)):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from diet_mt.positions import AttentionPositions, Term
+from diet_mt.positions import AttentionPositions, LayerPositions
 
 
-def term_of(
+def part_of(
     positions: AttentionPositions, layer: int, query_start: int, query_len: int, key_len: int
-) -> Term:
-    """The term of ``layer`` for ``query_len`` T queries from ``query_start`` on over S keys."""
-    terms = positions.terms(query_start, query_len, key_len)
-    assert terms.bias is None, "a bias needs no term of its own"
-    own = {name: stack[0 if stack.size(0) == 1 else layer] for name, stack in terms.tensors.items()}
-    return terms.kind(query_start=query_start, query_len=query_len, **own)
+) -> LayerPositions:
+    """What ``layer`` gets for ``query_len`` T queries from ``query_start`` on over S keys."""
+    parts = positions.for_layers(query_start, query_len, key_len)
+    assert len(parts) == positions.shape.layers
+    return parts[layer]

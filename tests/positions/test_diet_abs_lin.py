@@ -6,21 +6,21 @@ import pytest
 import torch
 
 from diet_mt.errors import UserError
-from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape
+from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape, factors
 from diet_mt.positions.diet_abs import DietAbsBias
 from diet_mt.positions.diet_abs_lin import DietAbsLin, DietAbsLinPositions
-from diet_mt.positions.linformer import DEFAULT_K, LinformerTerm
+from diet_mt.positions.linformer import DEFAULT_K, LinformerLayer
 
 from ..toy import sharing_modes
-from .one_layer import term_of
+from .one_layer import part_of
 
 L, H, S, D, K, R = 2, 3, 7, 4, 5, 6
 SHAPE = AttentionShape(L, H, D, 11, 11)
 
 
-def term(positions: DietAbsLinPositions, layer: int, length: int = S) -> LinformerTerm:
-    found = term_of(positions, layer, 0, length, length)
-    assert isinstance(found, LinformerTerm)
+def part(positions: DietAbsLinPositions, layer: int, length: int = S) -> LinformerLayer:
+    found = part_of(positions, layer, 0, length, length)
+    assert isinstance(found, LinformerLayer)
     return found
 
 
@@ -30,9 +30,9 @@ def test_two_positions_over_three_mixtures_by_hand() -> None:
     with torch.no_grad():
         table.get_parameter("query").copy_(torch.tensor([[[1.0, 2], [3, 0]]]))
         table.get_parameter("key").copy_(torch.tensor([[[1.0, 0], [0, 1], [2, 1]]]))
-    mask = term(positions, 0, 2).mask()
-    assert mask is not None
-    assert mask.tolist() == [[[[1, 2, 4], [3, 0, 6]]]]
+    bias = part(positions, 0, 2).bias
+    assert bias is not None
+    assert bias.tolist() == [[[1, 2, 4], [3, 0, 6]]]
 
 
 @pytest.mark.parametrize("sharing", sharing_modes("diet-abs-lin"))
@@ -47,14 +47,14 @@ def test_every_entry_by_layer_head_position_and_mixture(sharing: str, length: in
             head = torch.arange(heads)[:, None]
             key.zero_()[..., 0] = 100.0 * layer + 20 * head + 1 + torch.arange(K)
     for layer in range(L):
-        mask = term(positions, layer, length).mask()
-        assert mask is not None
-        assert mask.shape == (1, heads, length, K)
+        bias = part(positions, layer, length).bias
+        assert bias is not None
+        assert bias.shape == (heads, length, K)
         number = 0 if sharing == "layer-wise" else layer
         for h in range(heads):
             for i in range(length):
                 for r in range(K):
-                    assert mask[0, h, i, r].item() == (1 + i) * (100 * number + 20 * h + 1 + r)
+                    assert bias[h, i, r].item() == (1 + i) * (100 * number + 20 * h + 1 + r)
 
 
 @pytest.mark.parametrize("sharing", sharing_modes("diet-abs-lin"))
@@ -68,20 +68,35 @@ def test_sharing_concerns_the_factors_alone(sharing: str) -> None:
     for layer in range(L):
         shares = positions.layers[layer].get_parameter("of_keys")[0, :S]
         expected = torch.einsum("sk,bhsd->bhkd", shares, x)
-        torch.testing.assert_close(term(positions, layer).keys(x), expected)
+        torch.testing.assert_close(part(positions, layer).keys(x, None), expected)
 
 
 def test_positions_beyond_the_tables_are_refused() -> None:
     with pytest.raises(UserError, match=r"12 tokens.*11 positions.*--max-source-positions"):
-        DietAbsLinPositions(SHAPE, "none", K, R).terms(0, 12, 12)
+        DietAbsLinPositions(SHAPE, "none", K, R).for_layers(0, 12, 12)
 
 
 def test_a_short_sentence_still_has_k_mixtures() -> None:
     """k is not a number of positions: 5 mixtures of sentences up to 3 tokens are in order."""
     positions = DietAbsLinPositions(AttentionShape(L, H, D, 3, 3), "none", K, R)
-    mask = term(positions, 0, 2).mask()
-    assert mask is not None
-    assert mask.shape == (1, H, 2, K)
+    bias = part(positions, 0, 2).bias
+    assert bias is not None
+    assert bias.shape == (H, 2, K)
+
+
+@pytest.mark.parametrize("sharing", sharing_modes("diet-abs-lin"))
+def test_many_positions_and_mixtures_keep_their_table(
+    sharing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where DIET-ABS would append its factors."""
+    positions = DietAbsLinPositions(SHAPE, sharing, K, R)
+    tables = [part(positions, layer).bias for layer in range(L)]
+    monkeypatch.setattr(factors, "APPEND_FROM", 1)
+    for layer, expected in enumerate(tables):
+        found = part(positions, layer).bias
+        assert found is not None
+        assert expected is not None
+        assert torch.equal(found, expected)
 
 
 def test_decoder_and_cross_attention_have_diet_abs() -> None:
@@ -100,5 +115,5 @@ def test_defaults_of_the_scheme(rank: int | None, width: int) -> None:
     shape = AttentionShape(L, H, D, 11, 11, ENCODER)
     positions = DietAbsLin(rank=rank).attention_positions(shape)
     assert isinstance(positions, DietAbsLinPositions)
-    factors = [tuple(rows.shape) for rows in positions.mixed.parameters()]
-    assert factors == [(H, 11, width), (H, DEFAULT_K, width)]
+    shapes = [tuple(rows.shape) for rows in positions.mixed.parameters()]
+    assert shapes == [(H, 11, width), (H, DEFAULT_K, width)]

@@ -1,4 +1,4 @@
-"""DIET-REL: the value of an offset stands where the offset is."""
+"""DIET-REL: the value of a distance stands where the distance is."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def table_of(bias: DietRelBias, layer: int = 0) -> Tensor:
 
 
 def numbered(bias: DietRelBias) -> DietRelBias:
-    """Gives every entry a value that tells layer, head and offset: 10000 l + 1000 h + (i - j)."""
+    """Gives every entry a value that tells layer, head and distance: 10000 l + 1000 h + (i - j)."""
     n_s = bias.shape.max_keys
     with torch.no_grad():
         for layer in range(len(bias.tables())):
             by_offset = table_of(bias, layer)
-            heads, offsets = by_offset.shape
-            offset = torch.arange(offsets) - (n_s - 1)
-            by_offset.copy_(10000 * layer + 1000 * torch.arange(heads)[:, None] + offset)
+            heads, distances = by_offset.shape
+            distance = torch.arange(distances) - (n_s - 1)
+            by_offset.copy_(10000 * layer + 1000 * torch.arange(heads)[:, None] + distance)
     return bias
 
 
@@ -78,7 +78,7 @@ def test_rows_of_later_queries_by_hand() -> None:
     ("start", "queries", "keys"),
     [(0, T, S), (0, S, T), (4, T, S), (0, 1, 1), (0, 1, S), (0, T, 1), (8, 1, 11), (0, 9, 11)],
 )
-def test_every_entry_by_layer_head_and_offset(
+def test_every_entry_by_layer_head_and_distance(
     sharing: str, start: int, queries: int, keys: int
 ) -> None:
     bias = numbered(DietRelBias(SHAPE, sharing))

@@ -7,16 +7,15 @@ import torch
 from torch import Tensor
 
 from diet_mt.errors import UserError
-from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape, Term
+from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape
 from diet_mt.positions.learned import LearnedInput
-from diet_mt.positions.linformer import DEFAULT_K, Linformer, LinformerPositions, LinformerTerm
+from diet_mt.positions.linformer import DEFAULT_K, Linformer, LinformerLayer, LinformerPositions
 
 from ..toy import sharing_modes
-from .one_layer import term_of
+from .one_layer import part_of
 
 B, L, H, S, D, K = 2, 2, 3, 7, 4, 5
 SHAPE = AttentionShape(L, H, D, 11, 11)
-INF = float("inf")
 
 
 def test_two_mixtures_by_hand() -> None:
@@ -24,22 +23,22 @@ def test_two_mixtures_by_hand() -> None:
     last from the first.
     """
     shares = torch.tensor([[[1.0, 1], [1, 0], [1, -1]]])
-    term = LinformerTerm(of_keys=shares, of_values=2 * shares)
+    part = LinformerLayer(of_keys=shares, of_values=2 * shares)
     x = torch.tensor([10.0, 20, 30]).view(1, 1, 3, 1)
-    assert term.keys(x).flatten().tolist() == [60, -20]
-    assert term.values(x).flatten().tolist() == [120, -40]
+    assert part.keys(x, None).flatten().tolist() == [60, -20]
+    assert part.values(x, None).flatten().tolist() == [120, -40]
 
 
 def test_padding_is_not_mixed() -> None:
     """The third token of the first sentence is padding: it may hold anything."""
     shares = torch.tensor([[[1.0, 1], [1, 0], [1, -1]]])
-    closed = torch.tensor([[0.0, 0, -INF], [0, 0, 0]]).view(2, 1, 1, 3)
-    term = LinformerTerm(offsets=closed, of_keys=shares, of_values=shares)
+    padding = torch.tensor([[False, False, True], [False, False, False]])
+    part = LinformerLayer(of_keys=shares, of_values=shares)
     x = torch.tensor([[10.0, 20, 999], [10, 20, 30]]).view(2, 1, 3, 1)
-    for mixed in (term.keys(x), term.values(x)):
+    for mixed in (part.keys(x, padding), part.values(x, padding)):
         assert mixed.flatten(1).tolist() == [[30, 10], [60, -20]]
-    # Over the mixtures nothing is left to hide.
-    assert term.mask() is None
+    # Over the mixtures nothing is left to mask.
+    assert part.mixes_keys
 
 
 def shares_of(positions: LinformerPositions, layer: int, name: str) -> Tensor:
@@ -53,8 +52,8 @@ def test_every_mixture_equals_loops(sharing: str, keys: int) -> None:
     positions = LinformerPositions(SHAPE, sharing, K).double()
     x = torch.randn(B, H, keys, D, dtype=torch.float64)
     for layer in range(L):
-        term = term_of(positions, layer, 0, keys, keys)
-        for name, mixed in (("of_keys", term.keys(x)), ("of_values", term.values(x))):
+        part = part_of(positions, layer, 0, keys, keys)
+        for name, mixed in (("of_keys", part.keys(x, None)), ("of_values", part.values(x, None))):
             assert mixed.shape == (B, H, K, D)
             shares = shares_of(positions, layer, name)
             for h in range(H):
@@ -65,8 +64,9 @@ def test_every_mixture_equals_loops(sharing: str, keys: int) -> None:
 
 
 def test_half_precision_keeps_its_dtype() -> None:
-    term = term_of(LinformerPositions(SHAPE, "none", K).to(torch.bfloat16), 0, 0, S, S)
-    assert term.keys(torch.ones(B, H, S, D, dtype=torch.bfloat16)).dtype == torch.bfloat16
+    part = part_of(LinformerPositions(SHAPE, "none", K).to(torch.bfloat16), 0, 0, S, S)
+    x = torch.ones(B, H, S, D, dtype=torch.bfloat16)
+    assert part.keys(x, None).dtype == part.values(x, None).dtype == torch.bfloat16
 
 
 def test_shares_start_with_a_variance_of_one_over_k() -> None:
@@ -80,7 +80,7 @@ def test_shares_start_with_a_variance_of_one_over_k() -> None:
 def test_positions_beyond_the_shares_are_refused() -> None:
     positions = LinformerPositions(SHAPE, "none", K)
     with pytest.raises(UserError, match=r"12 tokens.*11 positions.*--max-source-positions"):
-        positions.terms(0, 12, 12)
+        positions.for_layers(0, 12, 12)
 
 
 def test_defaults_of_the_scheme() -> None:
@@ -95,5 +95,5 @@ def test_the_encoder_alone_is_mixed() -> None:
         assert Linformer().attention_positions(AttentionShape(L, H, D, 9, 11, kind)) is None
     positions = Linformer(projected=K).attention_positions(AttentionShape(L, H, D, 11, 11, ENCODER))
     assert isinstance(positions, LinformerPositions)
-    assert isinstance(term_of(positions, 0, 0, S, S), Term)
+    assert isinstance(part_of(positions, 0, 0, S, S), LinformerLayer)
     assert [tuple(rows.shape) for rows in positions.parameters()] == [(1, 11, K)] * (2 * L)

@@ -1,4 +1,4 @@
-"""Biases by offset: one value per offset becomes one per query and key."""
+"""Biases by distance: one value per distance becomes one per query and key."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from diet_mt.positions.relative import offsets, toeplitz
+from diet_mt.positions.relative import distances, toeplitz
 
 
 @pytest.mark.parametrize("queries", [1, 2, 5])
@@ -25,6 +25,6 @@ def test_toeplitz_of_uneven_sizes_and_its_gradient(queries: int, keys: int) -> N
     assert torch.autograd.gradcheck(run, [window])
 
 
-def test_offsets_include_both_ends() -> None:
-    assert offsets(-2, 3, torch.device("cpu")).tolist() == [-2, -1, 0, 1, 2, 3]
-    assert offsets(4, 4, torch.device("cpu")).tolist() == [4]
+def test_distances_include_both_ends() -> None:
+    assert distances(-2, 3, torch.device("cpu")).tolist() == [-2, -1, 0, 1, 2, 3]
+    assert distances(4, 4, torch.device("cpu")).tolist() == [4]

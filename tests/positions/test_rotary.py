@@ -10,18 +10,18 @@ from torch import Tensor
 
 from diet_mt.errors import UserError
 from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape
-from diet_mt.positions.rotary import Rotary, RotaryPositions, RotaryTerm, rotate
+from diet_mt.positions.rotary import Rotary, RotaryLayer, RotaryPositions, rotate
 
-from .one_layer import term_of
+from .one_layer import part_of
 
 B, L, H, T, D = 2, 2, 3, 5, 6
 SHAPE = AttentionShape(L, H, D, 9, 11)
 ROUNDING = 1e-12  # float64
 
 
-def term(start: int, queries: int, shape: AttentionShape = SHAPE) -> RotaryTerm:
-    found = term_of(RotaryPositions(shape), 1, start, queries, start + queries)
-    assert isinstance(found, RotaryTerm)
+def part(start: int, queries: int, shape: AttentionShape = SHAPE) -> RotaryLayer:
+    found = part_of(RotaryPositions(shape), 1, start, queries, start + queries)
+    assert isinstance(found, RotaryLayer)
     return found
 
 
@@ -36,7 +36,7 @@ def test_two_pairs_by_hand() -> None:
     """Head size 4: angles are the position and a hundredth of it."""
     x = torch.zeros(1, 1, 3, 4, dtype=torch.float64)
     x[..., 0] = x[..., 3] = 1.0
-    found = term(0, 3, AttentionShape(1, 1, 4, 3, 3)).queries(x)
+    found = part(0, 3, AttentionShape(2, 1, 4, 3, 3)).queries(x)
     by_hand = [[math.cos(i), math.sin(i), -math.sin(i / 100), math.cos(i / 100)] for i in range(3)]
     expected = torch.tensor(by_hand, dtype=torch.float64)
     torch.testing.assert_close(found[0, 0], expected, rtol=0, atol=ROUNDING)
@@ -45,7 +45,7 @@ def test_two_pairs_by_hand() -> None:
 @pytest.mark.parametrize(("start", "queries"), [(0, T), (4, T), (8, 1)])
 def test_every_number_by_position_and_column(start: int, queries: int) -> None:
     x = torch.randn(B, H, queries, D, dtype=torch.float64)
-    found = term(start, queries).queries(x)
+    found = part(start, queries).queries(x)
     assert found.shape == x.shape
     for i in range(queries):
         for pair in range(D // 2):
@@ -60,22 +60,22 @@ def test_every_number_by_position_and_column(start: int, queries: int) -> None:
 
 def test_keys_turn_like_queries_and_values_stay() -> None:
     x = torch.randn(B, H, T, D)
-    assert torch.equal(term(3, T).keys(x), term(3, T).queries(x))
-    assert term(3, T).values(x) is x
+    assert torch.equal(part(3, T).keys(x, None), part(3, T).queries(x))
+    assert part(3, T).values(x, None) is x
 
 
 def scores(start: int, q: Tensor, k: Tensor) -> Tensor:
-    turn = term(start, q.size(2))
-    return turn.queries(q) @ turn.keys(k).transpose(-1, -2)
+    turn = part(start, q.size(2))
+    return turn.queries(q) @ turn.keys(k, None).transpose(-1, -2)
 
 
-def test_products_depend_on_the_offset_alone() -> None:
+def test_products_depend_on_the_distance_alone() -> None:
     q, k = torch.randn(2, B, H, T, D, dtype=torch.float64)
     first = scores(0, q, k)
     torch.testing.assert_close(scores(1000, q, k), first, rtol=0, atol=1e-10)
     # Equal words at every position: each diagonal holds one number, and no two diagonals the same.
     same = scores(0, q[:, :, :1].expand_as(q), k[:, :, :1].expand_as(k))[0, 0]
-    diagonals = [same.diagonal(offset) for offset in range(1 - T, T)]
+    diagonals = [same.diagonal(number) for number in range(1 - T, T)]
     for diagonal in diagonals:
         torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), rtol=0, atol=1e-12)
     assert len({round(diagonal[0].item(), 9) for diagonal in diagonals}) == 2 * T - 1
@@ -83,23 +83,25 @@ def test_products_depend_on_the_offset_alone() -> None:
 
 def test_turning_keeps_lengths() -> None:
     x = torch.randn(B, H, T, D, dtype=torch.float64)
-    torch.testing.assert_close(term(7, T).queries(x).norm(dim=-1), x.norm(dim=-1))
+    torch.testing.assert_close(part(7, T).queries(x).norm(dim=-1), x.norm(dim=-1))
 
 
 def test_a_step_gets_the_row_of_its_query() -> None:
     positions = RotaryPositions(SHAPE)
-    block = positions.terms(0, 8, 8)
-    step, alone = block.step(5, 6), positions.terms(5, 1, 6)
-    for name in ("cos", "sin"):
-        assert step.tensors[name].shape == (1, 1, D // 2)
-        assert torch.equal(step.tensors[name], alone.tensors[name])
+    for block, alone in zip(
+        positions.for_layers(0, 8, 8), positions.for_layers(5, 1, 6), strict=True
+    ):
+        step = block.step(5, 6)
+        for name in ("cos", "sin"):
+            assert getattr(step, name).shape == (1, D // 2)
+            assert torch.equal(getattr(step, name), getattr(alone, name))
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
 def test_half_precision_rounds_neither_angles_nor_sums(kind: torch.dtype) -> None:
     """In bfloat16 position 5001 would be 4992, another direction altogether."""
-    found = term_of(RotaryPositions(SHAPE).to(kind), 0, 5001, 1, 5002)
-    assert isinstance(found, RotaryTerm)
+    found = part_of(RotaryPositions(SHAPE).to(kind), 0, 5001, 1, 5002)
+    assert isinstance(found, RotaryLayer)
     assert found.cos is not None
     assert found.cos[0, 0].item() == pytest.approx(math.cos(5001), abs=1e-12)
     x = torch.randn(B, H, 1, D).to(kind)

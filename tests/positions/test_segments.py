@@ -20,28 +20,31 @@ def test_by_hand() -> None:
     (table,) = segments.tables()
     with torch.no_grad():
         table.get_parameter("weight").copy_(torch.tensor([[[1.0, 2], [3, 4]]]))
-    factors = segments(torch.tensor([[0, 0, 1]]))
-    product = factors["query_segment"] @ factors["key_segment"].transpose(-1, -2)
-    assert product[0, 0, 0].tolist() == [[1, 1, 2], [1, 1, 2], [3, 3, 4]]
+    ((of_query, of_key),) = segments(torch.tensor([[0, 0, 1]]))
+    product = of_query @ of_key.transpose(-1, -2)
+    assert product[0, 0].tolist() == [[1, 1, 2], [1, 1, 2], [3, 3, 4]]
 
 
-@pytest.mark.parametrize(("sharing", "layers"), [("none", L), ("layer-wise", 1)])
-def test_the_product_of_the_factors_is_the_table_of_every_pair(sharing: str, layers: int) -> None:
+@pytest.mark.parametrize("sharing", ["none", "layer-wise"])
+def test_the_product_of_the_factors_is_the_table_of_every_pair(sharing: str) -> None:
     segments = SegmentPositions(SHAPE, sharing, N).double()
     for table in segments.parameters():
         torch.nn.init.normal_(table)
     factors = segments(IDS)
-    assert factors["query_segment"].shape == (layers, 2, H, 7, N)
-    assert factors["key_segment"].shape == (1, 2, 1, 7, N)
-    product = factors["query_segment"] @ factors["key_segment"].transpose(-1, -2)
-    for layer, table in enumerate(segments.tables()):
-        weight = table.get_parameter("weight")
+    assert len(factors) == L
+    tables = list(segments.tables())
+    assert len(tables) == (1 if sharing == "layer-wise" else L)
+    for layer, (of_query, of_key) in enumerate(factors):
+        assert of_query.shape == (2, H, 7, N)
+        assert of_key.shape == (2, 1, 7, N)
+        product = of_query @ of_key.transpose(-1, -2)
+        weight = tables[0 if len(tables) == 1 else layer].get_parameter("weight")
         for b in range(2):
             for h in range(H):
                 for i in range(7):
                     for j in range(7):
                         by_hand = weight[h, IDS[b, i], IDS[b, j]]
-                        assert product[layer, b, h, i, j] == by_hand
+                        assert product[b, h, i, j] == by_hand
 
 
 def test_initial_values() -> None:
@@ -59,7 +62,7 @@ def test_vectors_at_the_input() -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_tables_of_half_precision_give_factors_of_float32(dtype: torch.dtype) -> None:
     segments = SegmentPositions(SHAPE, "none", N).to(dtype)
-    assert {factor.dtype for factor in segments(IDS).values()} == {torch.float32}
+    assert {factor.dtype for pair in segments(IDS) for factor in pair} == {torch.float32}
     assert SegmentInput(N, 6).to(dtype)(IDS).dtype == dtype
 
 

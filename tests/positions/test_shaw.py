@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape
-from diet_mt.positions.shaw import Shaw, ShawPositions, ShawTerm, collect, spread
+from diet_mt.positions.shaw import Shaw, ShawLayer, ShawPositions, collect, spread
 
 from ..toy import sharing_modes
-from .one_layer import term_of
+from .one_layer import part_of
 
 B, L, H, T, S, D, CLIP = 2, 2, 3, 5, 7, 4, 2
 SHAPE = AttentionShape(L, H, D, 9, 11)
@@ -109,7 +109,7 @@ def test_every_logit_by_layer_head_and_distance(
     q = torch.zeros(B, H, queries, D)
     q[..., 0] = 1.0 + torch.arange(B)[:, None, None]
     for layer in range(L):
-        out = term_of(positions, layer, start, queries, keys).content(q, keys, 0.5)
+        out = part_of(positions, layer, start, queries, keys).query_bias(q, keys, 0.5)
         assert out is not None
         assert out.shape == (B, H, queries, keys)
         for b in range(B):
@@ -128,7 +128,7 @@ def test_every_value_by_layer_head_and_distance(
     positions = numbered(ShawPositions(SHAPE, sharing, CLIP, values=True))
     weights = torch.randint(0, 4, (B, H, queries, keys)).double()
     for layer in range(L):
-        out = term_of(positions, layer, start, queries, keys).mix(weights)
+        out = part_of(positions, layer, start, queries, keys).output(weights)
         assert out is not None
         assert out.shape == (B, H, queries, D)
         assert not out[..., 1:].any()
@@ -145,40 +145,40 @@ def test_every_value_by_layer_head_and_distance(
 def test_several_queries_may_stand_at_one_position() -> None:
     """The beams of a sentence, in a decoding step at position 4."""
     positions = numbered(ShawPositions(SHAPE, "none", CLIP, values=True))
-    step = term_of(positions, 1, 4, 1, 6)
+    step = part_of(positions, 1, 4, 1, 6)
     q, weights = torch.randn(B, H, 3, D), torch.randn(B, H, 3, 6)
-    content, mixed = step.content(q, 6, 0.5), step.mix(weights)
-    assert content is not None
+    added, mixed = step.query_bias(q, 6, 0.5), step.output(weights)
+    assert added is not None
     assert mixed is not None
     for beam in range(3):
         rows = slice(beam, beam + 1)
-        torch.testing.assert_close(content[:, :, rows], step.content(q[:, :, rows], 6, 0.5))
-        torch.testing.assert_close(mixed[:, :, rows], step.mix(weights[:, :, rows]))
+        torch.testing.assert_close(added[:, :, rows], step.query_bias(q[:, :, rows], 6, 0.5))
+        torch.testing.assert_close(mixed[:, :, rows], step.output(weights[:, :, rows]))
 
 
 def test_queries_may_start_anywhere() -> None:
     positions = ShawPositions(SHAPE, "none", CLIP, values=True)
-    whole, part = term_of(positions, 0, 0, T, S), term_of(positions, 0, 2, T - 2, S)
+    whole, later = part_of(positions, 0, 0, T, S), part_of(positions, 0, 2, T - 2, S)
     q, weights = torch.randn(B, H, T, D), torch.rand(B, H, T, S)
-    for method, given, extra in (("content", q, (S, 0.5)), ("mix", weights, ())):
+    for method, given, extra in (("query_bias", q, (S, 0.5)), ("output", weights, ())):
         all_rows = getattr(whole, method)(given, *extra)
         torch.testing.assert_close(
-            getattr(part, method)(given[:, :, 2:], *extra), all_rows[:, :, 2:]
+            getattr(later, method)(given[:, :, 2:], *extra), all_rows[:, :, 2:]
         )
 
 
 def test_values_stay_unless_asked_for() -> None:
-    term = term_of(Shaw().attention_positions(SHAPE), 0, 0, T, S)
-    assert not term.mixes
-    assert term.mix(torch.ones(B, H, T, S)) is None
-    assert term_of(Shaw(values=True).attention_positions(SHAPE), 0, 0, T, S).mixes
+    part = part_of(Shaw().attention_positions(SHAPE), 0, 0, T, S)
+    assert not part.changes_output
+    assert part.output(torch.ones(B, H, T, S)) is None
+    assert part_of(Shaw(values=True).attention_positions(SHAPE), 0, 0, T, S).changes_output
 
 
 def test_there_is_no_last_position() -> None:
-    term = term_of(Shaw().attention_positions(SHAPE), 0, 5000, 1, 5001)
-    assert isinstance(term, ShawTerm)
+    part = part_of(Shaw().attention_positions(SHAPE), 0, 5000, 1, 5001)
+    assert isinstance(part, ShawLayer)
     q = torch.ones(B, H, 1, D)
-    out = term.content(q, 5001, 1.0)
+    out = part.query_bias(q, 5001, 1.0)
     assert out is not None
     assert out.shape == (B, H, 1, 5001)
     # All keys but the nearest 16 lie beyond the clip.
@@ -187,12 +187,12 @@ def test_there_is_no_last_position() -> None:
 
 def test_a_half_precision_model_answers_in_its_precision() -> None:
     positions = ShawPositions(SHAPE, "none", CLIP, values=True).to(torch.bfloat16)
-    term = term_of(positions, 0, 0, T, S)
-    content = term.content(torch.ones(B, H, T, D, dtype=torch.bfloat16), S, 0.5)
-    mixed = term.mix(torch.ones(B, H, T, S, dtype=torch.bfloat16))
-    assert content is not None
+    part = part_of(positions, 0, 0, T, S)
+    added = part.query_bias(torch.ones(B, H, T, D, dtype=torch.bfloat16), S, 0.5)
+    mixed = part.output(torch.ones(B, H, T, S, dtype=torch.bfloat16))
+    assert added is not None
     assert mixed is not None
-    assert content.dtype == mixed.dtype == torch.bfloat16
+    assert added.dtype == mixed.dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize("sharing", sharing_modes("shaw"))

@@ -12,7 +12,7 @@ from torch import Tensor
 from diet_mt.errors import UserError
 from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape, factors
 from diet_mt.positions.t5 import T5Bias
-from diet_mt.positions.tupe import INIT_STD, TupeAbs, TupeBias, TupeRel, TupeRelBias
+from diet_mt.positions.tupe import INIT_STD, TupeAbs, TupeBias, TupeRel
 
 from ..toy import sharing_modes
 
@@ -29,6 +29,21 @@ def randomised(bias: TupeBias) -> TupeBias:
     for parameter in bias.parameters():
         torch.nn.init.normal_(parameter, std=0.7)
     return bias.double()
+
+
+def tupe_rel(shape: AttentionShape, sharing: str) -> TupeBias:
+    """With 8 buckets of distances up to 6."""
+    bias = TupeRel(sharing, 8, 6).attention_positions(shape)
+    assert isinstance(bias, TupeBias)
+    return bias
+
+
+def assert_is_table(bias: TupeBias, place: tuple[int, int, int], table: Tensor) -> None:
+    """Every layer gets its part of ``table`` (L|1, H|1, T, S), and no factors."""
+    for layer, part in enumerate(bias.for_layers(*place)):
+        assert part.factors() is None
+        assert part.bias is not None
+        assert torch.equal(part.bias, table[0 if len(table) == 1 else layer])
 
 
 def test_self_attention_by_hand() -> None:
@@ -105,7 +120,7 @@ def test_tupe_rel_adds_the_bias_of_t5(
     monkeypatch.setattr(factors, "APPEND_FROM", 1)
     shape = AttentionShape(L, H, D, N_T, N_S if kind == CROSS else N_T, kind)
     both, absolute, relative = (
-        TupeRelBias(shape, sharing, 8, 6).double(),
+        tupe_rel(shape, sharing).double(),
         TupeBias(shape, sharing).double(),
         T5Bias(shape, sharing, 8, 6).double(),
     )
@@ -113,13 +128,12 @@ def test_tupe_rel_adds_the_bias_of_t5(
     absolute.load_state_dict(
         {name: value for name, value in both.state_dict().items() if "relative" not in name}
     )
+    assert both.relative is not None
     relative.load_state_dict(both.relative.state_dict())
     found, expected = both(2, T, S), absolute(2, T, S) + relative(2, T, S)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
     # At every length as a table: buckets are no product of factors.
-    terms = both.terms(2, T, S)
-    assert terms.bias is not None
-    assert torch.equal(terms.bias, found)
+    assert_is_table(both, (2, T, S), found)
 
 
 WITH_CLS = AttentionShape(L, H, D, N_T, N_T, ENCODER, first_is_cls=True)
@@ -137,7 +151,7 @@ def test_cls_is_untied(
     monkeypatch.setattr(factors, "APPEND_FROM", 1)
 
     def make(shape: AttentionShape) -> TupeBias:
-        return TupeRelBias(shape, sharing, 8, 6) if relative else TupeBias(shape, sharing)
+        return tupe_rel(shape, sharing) if relative else TupeBias(shape, sharing)
 
     bias, tied = randomised(make(WITH_CLS)), make(SHAPE).double()
     assert bias.positions.weight.shape == (N_T + 2, E)
@@ -160,9 +174,7 @@ def test_cls_is_untied(
                 expected = to_cls
             torch.testing.assert_close(out[..., i, j], expected, rtol=0, atol=1e-10)
     # At every length as a table: it is no product of factors any more.
-    terms = bias.terms(start, queries, keys)
-    assert terms.bias is not None
-    assert torch.equal(terms.bias, out)
+    assert_is_table(bias, (start, queries, keys), out)
 
 
 def own_product(bias: TupeBias, table: torch.nn.Module, row: int, heads: int) -> Tensor:
@@ -221,7 +233,7 @@ def test_positions_beyond_the_tables_are_refused(start: int, queries: int, keys:
     for scheme in (TupeAbs(), TupeRel()):
         bias = scheme.attention_positions(SHAPE)
         with pytest.raises(UserError, match=r"--max-source-positions.*--max-target-positions"):
-            bias.terms(start, queries, keys)
+            bias.for_layers(start, queries, keys)
 
 
 def test_defaults_of_the_schemes() -> None:

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from diet_mt.layers.call import AttentionCall
 from diet_mt.layers.multihead import PositionalAttention
-from diet_mt.layers.terms import LayerTerms, unpack
 from diet_mt.positions import DECODER, AttentionPositions
 
 if sys.version_info < (3, 11):
@@ -44,18 +44,14 @@ def like_theirs(
             which, part = name.split(".")
             given = projections[which].state_dict().get(part)
             value.copy_(torch.zeros_like(value) if given is None else given)
-    terms = LayerTerms(
-        "x",
-        positions.terms(0, length, length),
-        None,
-        like=x,
+    call = AttentionCall(
+        positions.for_layers(0, length, length)[0],
         causal=shape.kind == DECODER,
-        query_len=length,
+        need_weights=True,
     )
-    out, weights = attention.to(x.dtype)(
-        x.transpose(0, 1), None, None, unpack("x", terms.of(0)), need_head_weights=True
-    )
-    return out.transpose(0, 1), weights.transpose(0, 1)
+    out, weights = attention.to(x.dtype)(x.transpose(0, 1), None, call)
+    assert weights is not None
+    return out.transpose(0, 1), weights
 
 
 def causal_mask(length: int, dtype: torch.dtype) -> Tensor:

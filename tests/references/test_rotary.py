@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from diet_mt.positions import DECODER, AttentionShape
-from diet_mt.positions.rotary import RotaryPositions, RotaryTerm, rotate
+from diet_mt.positions.rotary import RotaryLayer, RotaryPositions, rotate
 
 from .outside import causal_mask, like_theirs, transformers
 
@@ -25,16 +25,17 @@ def their_tables(length: int, size: int) -> tuple[Tensor, Tensor]:
     return cos, sin
 
 
-def our_term(start: int, length: int, size: int) -> RotaryTerm:
+def ours_of(start: int, length: int, size: int) -> RotaryLayer:
     positions = RotaryPositions(AttentionShape(1, H, size, length, length, DECODER))
-    tensors = positions.terms(start, length, start + length).tensors
-    return RotaryTerm(cos=tensors["cos"][0], sin=tensors["sin"][0])
+    (part,) = positions.for_layers(start, length, start + length)
+    assert isinstance(part, RotaryLayer)
+    return part
 
 
 @pytest.mark.parametrize("size", [2, 4, 8, 64, 128])
 def test_tables(size: int) -> None:
     cos, sin = their_tables(300, size)
-    ours = our_term(0, 300, size)
+    ours = ours_of(0, 300, size)
     assert ours.cos is not None
     assert ours.sin is not None
     # Their angles are float32, and near 300 off by half of 3e-5.
@@ -55,8 +56,8 @@ def test_the_same_tables_turn_in_the_same_way(size: int) -> None:
 def test_queries_and_keys(start: int) -> None:
     q, k = torch.randn(2, B, H, T, D, dtype=torch.float64)
     cos, sin = (table[start:].double() for table in their_tables(start + T, D))
-    term = our_term(start, T, D)
-    for ours, x in ((term.queries(q), q), (term.keys(k), k)):
+    part = ours_of(start, T, D)
+    for ours, x in ((part.queries(q), q), (part.keys(k, None), k)):
         theirs = gptj.apply_rotary_pos_emb(x.transpose(1, 2), sin[None], cos[None])
         torch.testing.assert_close(ours, theirs.transpose(1, 2), rtol=0, atol=4e-5)
 

@@ -1,0 +1,222 @@
+"""The parts of a decoding run: blocks of positions, growing caches, fused projections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from diet_mt.errors import UserError
+from diet_mt.layers.run import BLOCK, Block, DecodingRun, Projection, is_product
+from diet_mt.models.diet_transformer import DietTransformerModel
+from diet_mt.positions import AttentionPositions, AttentionShape, LayerPositions
+from diet_mt.positions.layer import NOTHING
+
+from ..toy import build, close, collate, sources
+
+L, H, S, R = 2, 3, 7, 4
+
+
+@dataclass(frozen=True)
+class Scheme(LayerPositions):
+    """A part with a tensor of its own."""
+
+    of_query: Tensor | None = None
+
+    def step(self, row: int, keys: int) -> Scheme:
+        assert self.of_query is not None
+        assert self.bias is not None
+        own = self.of_query[row : row + 1]
+        return replace(self, bias=self.bias[:, row : row + 1, :keys], of_query=own)
+
+
+class Counted(AttentionPositions):
+    """Says what it was asked: the bias at (i, j) is 1000 i + j, and layer l adds 100000 l."""
+
+    def __init__(self, longest: int, limited: bool, *, shared: bool = False) -> None:
+        super().__init__(AttentionShape(L, H, 4, longest, longest))
+        self.limited = limited  # type: ignore[misc]
+        self.one = shared
+        self.asked: list[tuple[int, int, int]] = []
+
+    def for_layers(self, query_start: int, query_len: int, key_len: int) -> list[LayerPositions]:
+        self.asked.append((query_start, query_len, key_len))
+        if self.limited:
+            self.check_range(query_start, query_len, 1)
+        queries = torch.arange(query_start, query_start + query_len)[:, None]
+        bias = (1000 * queries + torch.arange(key_len))[None]
+        parts: list[LayerPositions] = [
+            Scheme(bias + 100000 * layer, queries.expand(-1, R))
+            for layer in range(1 if self.one else L)
+        ]
+        return self.each(parts)
+
+
+def assert_at(found: list[LayerPositions], query: int, keys: int) -> None:
+    assert len(found) == L
+    for layer, part in enumerate(found):
+        assert isinstance(part, Scheme)
+        assert part.bias is not None
+        assert part.of_query is not None
+        expected = 100000 * layer + 1000 * query + torch.arange(keys)
+        assert torch.equal(part.bias, expected.view(1, 1, -1))
+        assert torch.equal(part.of_query, torch.full((1, R), query))
+
+
+class TestBlock:
+    @pytest.mark.parametrize("limited", [False, True])
+    def test_a_block_serves_its_steps_of_self_attention(self, limited: bool) -> None:
+        positions = Counted(2 * BLOCK + 10, limited)
+        block = Block(positions, L, grows=True)
+        for query in range(2 * BLOCK + 10):
+            assert_at(block.at(query, query + 1), query, query + 1)
+        last = 10 if limited else BLOCK
+        assert positions.asked == [
+            (0, BLOCK, BLOCK),
+            (BLOCK, BLOCK, 2 * BLOCK),
+            (2 * BLOCK, last, 2 * BLOCK + last),
+        ]
+
+    def test_a_block_serves_its_steps_of_cross_attention(self) -> None:
+        positions = Counted(200, True)
+        block = Block(positions, L, grows=False)
+        for query in range(BLOCK + 1):
+            assert_at(block.at(query, S), query, S)
+        assert positions.asked == [(0, BLOCK, S), (BLOCK, BLOCK, S)]
+
+    def test_more_keys_than_before_are_computed_anew(self) -> None:
+        positions = Counted(200, True)
+        block = Block(positions, L, grows=False)
+        for keys in (S, S - 2, S + 3):
+            assert_at(block.at(1, keys), 1, keys)
+        assert positions.asked == [(0, BLOCK, S), (0, BLOCK, S + 3)]
+
+    def test_an_earlier_query_is_computed_anew(self) -> None:
+        positions = Counted(200, True)
+        block = Block(positions, L, grows=True)
+        for query in (BLOCK, 3):
+            assert_at(block.at(query, query + 1), query, query + 1)
+
+    def test_what_layers_share_is_sliced_once(self) -> None:
+        found = Block(Counted(200, True, shared=True), L, grows=True).at(3, 4)
+        assert len(found) == L
+        assert found[0] is found[1]
+
+    def test_without_positions_there_is_nothing(self) -> None:
+        assert Block(None, L, grows=True).at(3, 4) == [NOTHING] * L
+
+    def test_a_query_beyond_the_tables_is_theirs_to_refuse(self) -> None:
+        block = Block(Counted(10, True), L, grows=True)
+        block.at(9, 10)
+        with pytest.raises(UserError, match=r"11 tokens.*10 positions"):
+            block.at(10, 11)
+        with pytest.raises(UserError, match=r"11 tokens.*10 positions"):
+            Block(Counted(10, True), L, grows=True).at(10, 11)
+
+
+class TestMemory:
+    """Caches of the target: (2L, rows, H, room, D)."""
+
+    def started(self, rows: int = 4) -> tuple[DietTransformerModel, dict[str, Any], DecodingRun]:
+        model = build("diet-rel", max_target_positions=100).eval()
+        source, previous = collate(sources((4, 3)), "left"), torch.randint(4, 44, (rows, 3))
+        order = torch.arange(2).repeat_interleave(rows // 2)
+        encoder_out = model.encoder.reorder_encoder_out(model.encoder(source, None), order)
+        state: dict[str, Any] = {}
+        for t in range(3):
+            model.decoder(previous[:, : t + 1], encoder_out, incremental_state=state)
+        return model, state, state["diet_mt.run"]["run"]
+
+    @torch.no_grad()
+    def test_it_is_allocated_by_the_block(self) -> None:
+        _, _, run = self.started()
+        assert run.kept is not None
+        assert run.kept.shape == (6, 4, 2, BLOCK, 8)
+        kept, like = run.kept, torch.zeros(4, 2, 8, dtype=torch.float64)
+        assert run.room(like) is kept
+        run.length = BLOCK - 1
+        assert run.room(like) is kept
+        run.length = BLOCK
+        grown = run.room(like)
+        assert grown.shape == (6, 4, 2, 2 * BLOCK, 8)
+        assert torch.equal(grown[:, :, :, :3], kept[:, :, :, :3])
+
+    @torch.no_grad()
+    def test_the_source_is_kept_once_per_sentence(self) -> None:
+        _, _, run = self.started()
+        assert run.sources is not None
+        assert run.sources.shape == (6, 2, 2, 4, 8)
+        assert run.group == 2
+        assert run.mask is not None
+        assert run.mask.shape == (2, 4)
+
+    @torch.no_grad()
+    @pytest.mark.parametrize(
+        "order",
+        [
+            [0, 1, 2, 3],
+            [1, 0, 3, 2],
+            [0, 0, 3, 3],
+            [2, 3, 0, 1],
+            [3, 0, 1, 2],
+            [1, 2],
+            [2],
+            [0] * 6,
+        ],
+        ids=str,
+    )
+    def test_rows_move_as_they_are_told(self, order: list[int]) -> None:
+        model, state, run = self.started()
+        assert run.kept is not None
+        before = run.kept[:, :, :, :3].clone()
+        model.decoder.reorder_incremental_state_scripting(state, torch.tensor(order))
+        assert run.kept.size(1) == run.rows == len(order)
+        assert torch.equal(run.kept[:, :, :, :3], before[:, order])
+
+    @torch.no_grad()
+    def test_rows_that_stay_are_not_copied(self) -> None:
+        model, state, run = self.started()
+        assert run.kept is not None
+        place, sources_kept = run.kept.data_ptr(), run.sources
+        model.decoder.reorder_incremental_state_scripting(state, torch.arange(4))
+        model.decoder.reorder_incremental_state_scripting(state, torch.tensor([1, 0, 2, 2]))
+        assert run.kept.data_ptr() == place
+        assert run.sources is sources_kept
+
+    def test_tokens_that_the_run_has_not_read_are_refused(self) -> None:
+        model, state, _ = self.started()
+        encoder_out = model.encoder(collate(sources((4, 3)), "left"), None)
+        for length in (3, 5):
+            with pytest.raises(ValueError, match=rf"has read 3 tokens, and {length} are given"):
+                model.decoder(
+                    torch.full((4, length), 5), encoder_out=encoder_out, incremental_state=state
+                )
+
+
+class TestProjection:
+    def layers(self, *biases: bool) -> list[nn.Linear]:
+        return [nn.Linear(6, 3 + n, bias=bias).double() for n, bias in enumerate(biases)]
+
+    @pytest.mark.parametrize("biases", [(True, True), (False, False), (True, False, True)], ids=str)
+    def test_it_is_what_the_layers_give_side_by_side(self, biases: tuple[bool, ...]) -> None:
+        layers, x = self.layers(*biases), torch.randn(5, 6, dtype=torch.float64)
+        close(Projection(layers)(x), torch.cat([layer(x) for layer in layers], dim=-1))
+
+    def test_layers_that_do_more_than_a_product_are_called(self) -> None:
+        layers, x = self.layers(True, True), torch.randn(5, 6, dtype=torch.float64)
+        assert is_product(layers[1])
+        layers[1].register_forward_hook(lambda module, given, out: 2 * out)
+        assert not is_product(layers[1])
+        found = Projection(layers)(x)
+        close(found, torch.cat([layers[0](x), layers[1](x)], dim=-1))
+        close(found[:, 3:], 2 * nn.functional.linear(x, layers[1].weight, layers[1].bias))
+
+    def test_layers_with_weights_made_of_others_are_called(self) -> None:
+        layers = self.layers(True, True)
+        nn.utils.parametrizations.weight_norm(layers[0])
+        assert not is_product(layers[0])
+        x = torch.randn(5, 6, dtype=torch.float64)
+        close(Projection(layers)(x), torch.cat([layer(x) for layer in layers], dim=-1))
