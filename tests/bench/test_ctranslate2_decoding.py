@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -17,13 +19,16 @@ from diet_mt.bench import ctranslate2_decoding
 from diet_mt.bench.ctranslate2_decoding import CTranslate2Decoding, _layouts
 
 
-def _sharp(work: Workload) -> torch.nn.Module:
+def _sharp(work: Workload) -> Any:
     """The model with larger weights: hypotheses are no ties, and some end early."""
     model = work.model()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name.endswith("weight") and "layer_norm" not in name:
                 parameter.mul_(3.0)
+        # Towards the end mark, so that it is found among the words.
+        end = model.decoder.embed_tokens.weight[work.task.target_dictionary.eos()]
+        model.decoder.layers[-1].final_layer_norm.bias.copy_(0.5 * end)
     return model
 
 
