@@ -48,6 +48,8 @@ setup(
     # with fairseq in the list above a plain `pip install .` would fetch torchaudio, and with it
     # perhaps another torch.
     extras_require={
+        # CTranslate2, beside which `scripts/benchmark.sh` times decoding.
+        "benchmark": ["ctranslate2>=4.6,<5"],
         # Which language a line is in, for the cleaning of corpora. It asks for numpy >= 2, which
         # stock fairseq does not run with; it works with older ones, too.
         "cleaning": ["py3langid"],

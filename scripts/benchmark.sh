@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
 # Times fairseq's own Transformer and each of our encodings on this machine: training step,
 # teacher-forced forward pass and beam-10 decoding, of tiny and base size, on the CPU and, if there
-# is one, on the GPU. Writes RESULTS/<name>.jsonl, and the tables of all such files to RESULTS.md.
+# is one, on the GPU. More rows decode alone: CTranslate2 with stock fairseq's weights, where it is
+# installed (pip install --no-deps ctranslate2), and our models under fairseq's own search. Each
+# system is a process of its own, stock fairseq's without the plugin, and they take turns. Writes
+# RESULTS/<name>.jsonl, and the tables of all such files to RESULTS.md, both at the end.
 #
 #   scripts/benchmark.sh cpu                                    made-up sentences
 #   DATA=data/multi30k.en-de/bin scripts/benchmark.sh cpu       real ones
 #   scripts/benchmark.sh h200 --device cuda --fp16              the GPU alone, also in half precision
+#   DATA=data/multi30k.en-de/bin SIZES=tiny scripts/benchmark.sh trained --measures decode \
+#     --batches 0 --decode-length 0 --checkpoint stock=STOCK.pt --checkpoint diet_rel=REL.pt
+#                                                     the whole test set, by models that are trained
 #
 # More options: python -m diet_mt.cli.benchmark --help. Leave the machine to it alone. Time on two
 # cores: about 10 minutes for each size (SIZES=tiny for the first alone).
@@ -19,6 +25,7 @@ PYTHON=${PYTHON:-python3}
 # shellcheck source=scripts/messages.sh
 . "$(dirname "${BASH_SOURCE[0]}")/messages.sh"
 
+case ${1:-} in -h | --help) header && exit ;; esac
 [ $# -ge 1 ] || die "usage: $0 NAME [options of diet_mt.cli.benchmark]"
 name=$1
 shift
@@ -29,8 +36,9 @@ mkdir -p "$(dirname "$out")"
 : >"$out.jsonl.part"
 for size in $SIZES; do
   options=(--size "$size" ${DATA:+--data "$DATA"})
-  # A step of base costs some twenty times as much: fewer turns, smaller batches.
-  [ "$size" = tiny ] || options+=(--rounds 5 --warmup 1 --batches 1 --train-tokens 2048 --decode-tokens 512)
+  # A step of base costs some twenty times as much: fewer turns, smaller batches, and in training
+  # not all systems in memory at a time.
+  [ "$size" = tiny ] || options+=(--rounds 5 --warmup 1 --batches 1 --train-tokens 2048 --decode-tokens 512 --together 4)
   "$PYTHON" -m diet_mt.cli.benchmark "${options[@]}" "$@" >>"$out.jsonl.part"
 done
 mv "$out.jsonl.part" "$out.jsonl"

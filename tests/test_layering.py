@@ -1,8 +1,9 @@
 """Imports inside the package go one way, and a scheme's name chooses code only under positions/.
 
     cli -> models, tasks, criterions -> layers -> attention, positions -> torch
-    cli -> fairseq_patches -> layers
+    cli -> fairseq_patches -> decoding -> layers
     cli -> leaderboard -> records, task_records -> json_rows -> standard library
+    cli -> bench -> fairseq, torch, ctranslate2 (no other part: it is also run by itself)
     cli -> records, data -> standard library (data also what splits, scores or identifies text)
     cli, criterions -> metrics -> scikit-learn, scipy
     cli, tasks -> answer_scores -> data, torchmetrics
@@ -28,9 +29,11 @@ STDLIB = "the standard library"
 _FRAMEWORK = {"torch", "numpy", "fairseq", "fairseq_cli", "omegaconf", "hydra"}
 _MODEL_SIDE = {"layers", "attention", "positions", "errors"} | _FRAMEWORK
 ALLOWED: dict[str, set[str]] = {
+    # Also run without the rest of the package.
+    "bench": {"ctranslate2", "fairseq", "numpy", "torch"},
     "__init__": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
     "cli": {"models", "tasks", "criterions", "decoding", "leaderboard", "data", "metrics"}
-    | {"records", "task_records", "json_rows", "answer_scores"}
+    | {"records", "task_records", "json_rows", "answer_scores", "bench"}
     | {"fairseq_patches", "sacrebleu", "matplotlib"}
     | _MODEL_SIDE,
     "leaderboard": {"records", "task_records", "json_rows", "errors"},

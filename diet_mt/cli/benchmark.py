@@ -1,128 +1,149 @@
-"""Times fairseq's own Transformer and ours side by side: training, forward pass, decoding.
+"""Times fairseq's own Transformer, ours and CTranslate2: training, forward pass, decoding.
 
     python -m diet_mt.cli.benchmark --size tiny --data data/multi30k.en-de/bin > bench.jsonl
     python -m diet_mt.cli.benchmark --table bench.jsonl                       Markdown on stdout
     python -m diet_mt.cli.benchmark --table bench.jsonl --readme README.md    in the README
 
-One process, random weights, systems taking turns; see ``timing`` and ``workload``. Not timed:
-reading data, moving it to the device, building models. JSON lines on stdout, one for each system
-and measure; progress on stderr.
+Each system lives in a process of its own, stock fairseq in one without the plugin; one at a time
+has its turn, and another one begins each round. Random weights, unless --checkpoint gives real
+ones. Not timed: reading data, moving it to the device, building models, choosing CTranslate2's
+layout. Translations are compared where the model decides how long they are (--decode-length 0):
+those of ctranslate2 with stock's, those of SYSTEM:fairseq (our model, fairseq's search) with
+SYSTEM's. JSON lines on stdout, one for each system and measure; progress on stderr.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
 import json
-import logging
+import os
 import shlex
 import sys
-import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from ..bench.timing import interleaved, numbers, ratio, rounds_on_stderr, spread
 from ..data.corpus import run
+from ..errors import UserError
 from ..models._architectures import SIZES
-from .machine import machine, need_device, positive, read_records, take_turns
+from .benchmark_table import KEYS, MEASURES, table
+from .machine import machine, need_device, positive, read_records
 from .readme import put_section
-from .timing import numbers, ratio, spread
+from .systems import (
+    STOCK,
+    SYSTEMS,
+    WEIGHTS_OF,
+    benchmark_job,
+    environment,
+    label,
+    measured,
+    unavailable,
+)
 from .trained import portable
-from .workload import STOCK, SYSTEMS, Case, Settings, systems
+from .workers import Worker, workers
 
-# What the table reads of a record.
-KEYS = ("size", "system", "measure", "median", "command")
-# Measure -> its unit, and what ours should be beside stock fairseq.
-MEASURES = {
-    "train": ("ms", "at most 1.00"),
-    "forward": ("ms", "at most 1.00"),
-    "decode": ("sentences/s", "at least 1.00"),
-}
+# Arguments that are fields of bench.workload.Job under the same names.
+_COMMON = (
+    *("threads", "vocabulary", "train_tokens", "decode_tokens", "batches", "decode_length"),
+    *("beam", "lenpen"),
+)
 
 
 def measure(
-    names: list[str], settings: Settings, args: argparse.Namespace
+    names: list[str], size: str, device: str, half: bool, args: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
     """One record for each measure and system."""
-    cases = dict(systems(names, settings, args.checkpoint))
+    common = {name: getattr(args, name) for name in _COMMON} | {"device": device, "half": half}
+    # Absolute, for the error messages of the workers as much as for their working directory.
+    common["data"] = os.path.abspath(args.data) if args.data else None
+    jobs = {}
+    for name in names:
+        file = args.checkpoint.get(WEIGHTS_OF.get(name, name))
+        given = {**common, "checkpoint": str(file) if file else None}
+        further = shlex.split(args.options)
+        jobs[name] = benchmark_job(name, size, given, args.dropout, further), environment(name)
     for kind in args.measures:
-        kept = {name: case[kind] for name, case in cases.items()}
-        gc.collect()
-        label = f"{settings.size} {settings.device} {kind}"
-        seconds = take_turns(kept, label, settings.device, args.rounds, args.warmup)
-        for name in names:
-            record = _summary(kind, seconds[name], seconds.get(STOCK), kept[name])
-            yield {"size": settings.size, "system": name, "measure": kind, **record}
+        chosen = [name for name in names if measured(name, kind)]
+        for number, group in enumerate(_groups(chosen, kind, args.together)):
+            # Processes of this measure alone: what another one left in memory would be in the way.
+            with workers({name: jobs[name] for name in group}) as crew:
+                facts = {name: worker.ask("prepare", kind) for name, worker in crew.items()}
+                _check(facts)
+                seconds = interleaved(
+                    {name: partial(worker.turn, kind) for name, worker in crew.items()},
+                    rounds=args.rounds,
+                    warmup=args.warmup,
+                    progress=rounds_on_stderr(f"{size} {device} {kind}", args.rounds),
+                )
+                equal = _compared(crew) if kind == "decode" and not args.decode_length else {}
+            for name in group if number == 0 else group[1:]:
+                record = _summary(kind, seconds[name], seconds.get(STOCK), facts[name])
+                about = {"size": size, "system": name, "measure": kind}
+                yield {**about, **record, **equal.get(name, {})}
 
 
-def _summary(kind: str, ours: list[float], stock: list[float] | None, case: Case) -> dict[str, Any]:
+def _groups(names: list[str], kind: str, together: int) -> list[list[str]]:
+    """The systems that take turns: all, or in training ``together`` of them and always stock."""
+    others = [name for name in names if name != STOCK]
+    if kind == "decode" or STOCK not in names or not 0 < together < len(others):
+        return [names]
+    starts = range(0, len(others), together)
+    return [[STOCK, *others[start : start + together]] for start in starts]
+
+
+def _check(facts: dict[str, dict[str, Any]]) -> None:
+    """All have the same work, and fairseq is changed where the plugin belongs and only there."""
+    assert len({fact["digest"] for fact in facts.values()}) <= 1, facts
+    for name, fact in facts.items():
+        assert fact["plugin"] == (WEIGHTS_OF.get(name, name) != STOCK), name
+
+
+def _compared(crew: dict[str, Worker]) -> dict[str, dict[str, Any]]:
+    """How many translations of each peer are those of the system whose weights it has."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, original in WEIGHTS_OF.items():
+        if name in crew and original in crew:
+            ours = crew[name].ask("outputs", "decode")["outputs"]
+            theirs = crew[original].ask("outputs", "decode")["outputs"]
+            equal = sum(ours[number] == theirs[number] for number in theirs)
+            found[name] = {"equal": equal, "compared": len(theirs), "equal_to": original}
+            said = f"{equal} of {len(theirs)} translations are those of {label(original)}"
+            print(f"{label(name)}: {said}", file=sys.stderr)
+    return found
+
+
+def _summary(
+    kind: str, ours: list[float], stock: list[float] | None, facts: dict[str, Any]
+) -> dict[str, Any]:
     """Numbers of one system: in the unit of ``kind``, and the ratio to stock round by round."""
     decoding = kind == "decode"
     if decoding:
-        values = [case.sentences / value for value in ours]
+        values = [facts["sentences"] / value for value in ours]
     else:
-        values = [1000 * value / len(case.data) for value in ours]
+        values = [1000 * value / facts["batches"] for value in ours]
     record: dict[str, Any] = {"unit": MEASURES[kind][0], **numbers("", spread(values))}
     if stock:
         # Of times for times, of throughputs for throughputs.
         record |= numbers("ratio_", ratio(stock, ours) if decoding else ratio(ours, stock))
-    turn = {"batches": len(case.data), "sentences": case.sentences}
+    turn = {key: facts[key] for key in ("batches", "sentences", "setting") if facts[key]}
     return {**record, **turn, "rounds": len(ours), "seconds": [round(value, 6) for value in ours]}
-
-
-def table(records: list[dict[str, Any]]) -> str:
-    """Markdown: one table for each device, precision and size."""
-    groups: dict[tuple[str, ...], dict[str, dict[str, dict[str, Any]]]] = {}
-    for record in records:
-        where = (
-            f"{record['size']}, {record['machine']}, {record['precision']}",
-            f"threads: {record['threads']}; torch {record['torch']}; {record['fairseq']}; "
-            f"revision {record['revision'] or 'unknown'}; {record['date']}; "
-            f"rounds: {record['rounds']}",
-            record["command"],
-        )
-        row = groups.setdefault(where, {}).setdefault(record["system"], {})
-        row[record["measure"]] = record
-    out = []
-    for (title, circumstances, command), rows in groups.items():
-        kinds = [kind for kind in MEASURES if any(kind in row for row in rows.values())]
-        out += [f"**{title}**", ""]
-        heads = [f"{kind}, {MEASURES[kind][0]} | to {STOCK}" for kind in kinds]
-        out += [_line(["system", *heads]), _line(["---"] + ["---: | ---:"] * len(kinds))]
-        for name, row in rows.items():
-            out.append(_line([name, *(_cells(row.get(kind)) for kind in kinds)]))
-        wanted = ", ".join(f"{kind} {MEASURES[kind][1]}" for kind in kinds)
-        out += ["", f"Median (quartiles). To {STOCK}: median of the rounds' ratios; {wanted}."]
-        out += ["", f"{circumstances}; `{command}`", ""]
-    return "\n".join(out)
-
-
-def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def _cells(record: dict[str, Any] | None) -> str:
-    """Two cells: the value and the ratio, each with its quartiles."""
-    if record is None:
-        return " | "
-    digits = 1 if record["median"] >= 10 else 3
-
-    def show(prefix: str, places: int) -> str:
-        if f"{prefix}median" not in record:
-            return ""
-        middle, low, high = (record[f"{prefix}{key}"] for key in ("median", "low", "high"))
-        return f"{middle:.{places}f} ({low:.{places}f}-{high:.{places}f})"
-
-    return f"{show('', digits)} | {show('ratio_', 2)}"
 
 
 def _checkpoint(text: str) -> tuple[str, Path]:
     name, equals, path = text.partition("=")
-    if not equals or name not in SYSTEMS:
-        raise argparse.ArgumentTypeError(f"{text}: write SYSTEM=FILE, SYSTEM of {SYSTEMS}")
+    systems = [system for system in SYSTEMS if system not in WEIGHTS_OF]
+    if not equals or name not in systems:
+        raise argparse.ArgumentTypeError(f"{text}: write SYSTEM=FILE, SYSTEM of {systems}")
     return name, Path(path)
+
+
+def _count(text: str) -> int:
+    """Type of an option: an integer of at least 0."""
+    return 0 if text == "0" else positive(text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -140,17 +161,24 @@ def _parser() -> argparse.ArgumentParser:
     add("--measures", nargs="+", default=list(MEASURES), choices=MEASURES, help="default all")
     add("--device", default="auto", choices=("auto", "cpu", "cuda"), help="auto: CPU, GPU if any")
     add("--fp16", action="store_true", help="on the GPU, half precision as well")
-    add("--threads", type=positive, help="of the CPU (default: torch's own choice)")
+    add("--threads", type=positive, help="of the CPU, for each system (default: torch's own)")
     add("--rounds", type=positive, default=9, help="timed turns of each system (default 9)")
     add("--warmup", type=positive, default=2, help="untimed turns before (default 2)")
+    add(
+        "--together",
+        type=_count,
+        default=0,
+        help="but for decoding, systems that take turns with stock at a time, each of which keeps "
+        "its memory (default 0: all)",
+    )
     add("--data", type=Path, help="folder made by fairseq-preprocess (default: made-up sentences)")
     add("--vocabulary", type=positive, default=6000, help="of made-up sentences (default 6000)")
     add("--train-tokens", type=positive, default=4096, help="in a batch (default 4096)")
     add("--decode-tokens", type=positive, default=1024, help="in a source batch (default 1024)")
-    add("--batches", type=positive, default=2, help="in one turn of a system (default 2)")
+    add("--batches", type=_count, default=2, help="in one turn (default 2; 0: the whole data set)")
     add(
         "--decode-length",
-        type=int,
+        type=_count,
         default=20,
         help="tokens that every hypothesis is made to have (default 20; 0: the model decides)",
     )
@@ -158,38 +186,48 @@ def _parser() -> argparse.ArgumentParser:
     add("--lenpen", type=float, default=0.6, help="default 0.6")
     add("--dropout", type=float, default=0.3, help="of all systems (default 0.3)")
     add("--options", default="", help="further fairseq-train options for all systems, in one word")
-    add("--checkpoint", type=_checkpoint, action="append", default=[], help="SYSTEM=FILE: weights")
+    add(
+        "--checkpoint",
+        type=_checkpoint,
+        action="append",
+        default=[],
+        metavar="SYSTEM=FILE",
+        help="weights of a system, also for its peers: ctranslate2 has those of stock",
+    )
     return parser
 
 
-def _settings(args: argparse.Namespace) -> list[Settings]:
-    """One for each device, precision and size."""
+def _places(args: argparse.Namespace) -> list[tuple[str, bool]]:
+    """Devices, each with whether it computes in half precision."""
     devices = ["cpu", "cuda"] if args.device == "auto" else [args.device]
     need_device(args.device)
     if not torch.cuda.is_available():
         devices = ["cpu"]
     places = [(device, False) for device in devices]
-    places += [("cuda", True)] if args.fp16 and "cuda" in devices else []
-    common = {
-        name: getattr(args, name)
-        for name in Settings.__dataclass_fields__
-        if name not in ("size", "device", "half", "options")
-    }
-    words = tuple(shlex.split(args.options))
-    return [
-        Settings(size=size, device=device, half=half, options=words, **common)
-        for device, half in places
-        for size in args.size
-    ]
+    return places + ([("cuda", True)] if args.fp16 and "cuda" in devices else [])
+
+
+def _available(names: list[str], device: str) -> list[str]:
+    """Those of ``names`` that run here; the others are named on stderr.
+
+    Raises UserError if none is left.
+    """
+    found = []
+    for name in names:
+        why = unavailable(name, device)
+        if why is None:
+            found.append(name)
+        else:
+            print(f"{name}: left out, {why}", file=sys.stderr)
+    if not found:
+        raise UserError("none of these systems can be measured here")
+    return found
 
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     args = _parser().parse_args(words)
     args.checkpoint = dict(args.checkpoint)
-    for name in ("fairseq", "hydra"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    warnings.filterwarnings("ignore", module=r"(fairseq|torch)\.")
 
     def body() -> None:
         if args.table:
@@ -199,13 +237,14 @@ def main(argv: list[str] | None = None) -> int:
             else:
                 put_section(args.readme, "benchmark", text, args.check)
             return
-        if args.threads:
-            torch.set_num_threads(args.threads)
+        args.threads = args.threads or torch.get_num_threads()
         command = portable(shlex.join(["python", "-m", "diet_mt.cli.benchmark", *words]))
-        for settings in _settings(args):
-            for record in measure(args.systems, settings, args):
-                line = {**record, **machine(settings.device, settings.half, command)}
-                print(json.dumps(line), flush=True)
+        for device, half in _places(args):
+            names = _available(args.systems, device)
+            for size in args.size:
+                for record in measure(names, size, device, half, args):
+                    facts = machine(device, half, command) | {"threads": args.threads}
+                    print(json.dumps({**record, **facts}), flush=True)
 
     return run(body)
 

@@ -27,12 +27,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..bench.timing import numbers, ratio, spread
 from ..data.corpus import run
 from ..layers.encoder import DietEncoder
 from ..positions import NAMES
 from .encoders import make_encoder
 from .machine import machine, need_device, positive, read_records, take_turns
-from .timing import numbers, ratio, spread
 from .trained import portable
 
 BASELINE = "learned"

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
+from ..bench.timing import clocked, interleaved, rounds_on_stderr
 from ..errors import UserError
-from .timing import interleaved, rounds_on_stderr
 from .trained import fairseq_version, revision, today
 
 
@@ -53,11 +53,11 @@ def take_turns(
     cases: Mapping[str, Callable[[], None]], label: str, device: str, rounds: int, warmup: int
 ) -> dict[str, list[float]]:
     """:func:`interleaved` on ``device``, with a line on stderr for each round of ``label``."""
+    settle = torch.cuda.synchronize if device == "cuda" else lambda: None
     return interleaved(
-        cases,
+        {name: clocked(case, settle) for name, case in cases.items()},
         rounds=rounds,
         warmup=warmup,
-        settle=torch.cuda.synchronize if device == "cuda" else lambda: None,
         progress=rounds_on_stderr(label, rounds),
     )
 

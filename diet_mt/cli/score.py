@@ -20,9 +20,9 @@ from sacrebleu.metrics import BLEU, CHRF
 from ..data.corpus import read_lines, run
 from ..data.detokenize import to_text
 from ..data.subwords import kind_of
+from ..decoding.penalty import PENALTIES
 from ..errors import UserError
 from ..records import Result, put_result, sha256
-from ..decoding.penalty import PENALTIES
 from .bootstrap import RESAMPLES, fixed_seed
 from .decoded import Decoded, read_decoded
 from .extras import mark_of

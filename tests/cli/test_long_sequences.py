@@ -1,4 +1,4 @@
-"""Memory over long sentences: measured in processes of their own, on the path asked for."""
+"""Memory over long sentence pairs: measured in processes of their own, on the way asked for."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from diet_mt.errors import UserError
 
 @pytest.mark.parametrize("kind", ["forward", "train"])
 def test_factors_need_far_less_than_the_table(kind: str) -> None:
-    """At 2048 tokens a table of four heads has 64 MiB; the factors of both sides have 4."""
+    """At 2048 tokens a table of four heads has 64 MiB, and there are three of them."""
     table, factors = (
-        long_sequences.in_own_process("diet-abs", path, kind, "2048")["peak_bytes"]
-        for path in long_sequences.PATHS
+        long_sequences.in_own_process(f"diet_abs, {path}", kind, 2048)["peak_bytes"]
+        for path in ("table", "factors")
     )
     assert table > 64 * 2**20
-    assert factors < table / 2
+    assert factors < table / 1.5
 
 
-def test_what_fails_in_the_process_is_told() -> None:
-    with pytest.raises(UserError, match=r"no-such-encoding .*ended with"):
-        long_sequences.in_own_process("no-such-encoding", "table", "forward", "8")
+def test_what_fails_in_the_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(long_sequences.SIZES, "attention_heads", 3)  # no divisor of the width
+    with pytest.raises(UserError, match=r"stock: its process ended with 1 \(.*divisible"):
+        long_sequences.in_own_process("stock", "forward", 16)
 
 
 def test_records_table_and_picture(
@@ -33,21 +34,23 @@ def test_records_table_and_picture(
     monkeypatch.setattr(
         long_sequences,
         "in_own_process",
-        lambda _, path, kind, n: {
-            "peak_bytes": int(n) ** (2 if path == "table" else 1) * 2**20,
-            "seconds": 1.0,
+        lambda case, kind, n: {
+            "peak_bytes": n ** (1 if "fac" in case else 2) * 2**20,
+            "seconds": 1,
         },
     )
+    monkeypatch.setattr(long_sequences, "_LONGEST", {"stock": 2})
     assert long_sequences.main(["--lengths", "2", "4"]) == 0
     out = capsys.readouterr().out
-    assert len(out.strip().split("\n")) == 2 * 2 * 2
-    assert json.loads(out.split("\n")[0])["encoding"] == "diet-abs"
+    assert len(out.strip().split("\n")) == 2 * (3 * 2 + 1)
+    assert json.loads(out.split("\n")[0])["case"] == "diet_abs, table"
     file, picture = tmp_path / "long.jsonl", tmp_path / "long.png"
     file.write_text(out, encoding="utf-8")
     assert long_sequences.main(["--table", str(file)]) == 0
     text = capsys.readouterr().out
-    assert "| forward | table | 4 MiB | 16 MiB (x 4.0) |" in text
-    assert "| train | factors | 2 MiB | 4 MiB (x 2.0) |" in text
+    assert "| forward | diet_abs, table | 4 MiB, 1.0 s | 16 MiB (x 4.0), 1.0 s |" in text
+    assert "| train | diet_abs, factors | 2 MiB, 1.0 s | 4 MiB (x 2.0), 1.0 s |" in text
+    assert "| train | stock | 4 MiB, 1.0 s |  |" in text
     pytest.importorskip("matplotlib")
     assert long_sequences.main(["--plot", str(picture), str(file)]) == 0
     assert picture.read_bytes()[:4] == b"\x89PNG"

@@ -30,32 +30,46 @@ def spread(values: list[float]) -> Spread:
     return Spread(median, low, high)
 
 
+def clocked(
+    case: Callable[[], object],
+    settle: Callable[[], object] = lambda: None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Callable[[], float]:
+    """``case`` as a turn: a function that calls it and returns the seconds it took.
+
+    ``settle`` waits for work that was only handed over, as to a GPU.
+    """
+
+    def turn() -> float:
+        settle()
+        start = clock()
+        case()
+        settle()
+        return clock() - start
+
+    return turn
+
+
 def interleaved(
-    cases: Mapping[str, Callable[[], None]],
+    turns: Mapping[str, Callable[[], float]],
     *,
     rounds: int,
     warmup: int,
-    settle: Callable[[], None] = lambda: None,
-    clock: Callable[[], float] = time.perf_counter,
     progress: Callable[[int], None] = lambda number: None,
 ) -> dict[str, list[float]]:
-    """Seconds that each case took in each round, the warming-up rounds left out.
+    """Seconds that each turn took in each round, the warming-up rounds left out.
 
-    Another case begins each round. ``settle`` waits for work that was only handed over, as to a
-    GPU; ``progress`` hears of each round before it begins.
+    One at a time; another one begins each round. ``progress`` hears of each round before it begins.
     """
-    seconds: dict[str, list[float]] = {name: [] for name in cases}
-    names = list(cases)
+    seconds: dict[str, list[float]] = {name: [] for name in turns}
+    names = list(turns)
     for number in range(-warmup, rounds):
         progress(number)
         first = number % len(names)
         for name in names[first:] + names[:first]:
-            settle()
-            start = clock()
-            cases[name]()
-            settle()
+            taken = turns[name]()
             if number >= 0:
-                seconds[name].append(clock() - start)
+                seconds[name].append(taken)
     return seconds
 
 
