@@ -94,7 +94,7 @@ class DecodingRun:
     Args:
         layers: the decoder's layers, in their order.
         self_positions, cross_positions: what the encoding brings to them, or None.
-        source: encoder output (S, B', E'), or None in a decoder without cross-attention.
+        source: encoder output (S, B', E'), or None; not read in a decoder without cross-attention.
         mask: (B', S), keys of the source that nobody may look at, or None.
         rows: hypotheses, in runs of ``rows / B'`` for each sentence.
     """
@@ -117,8 +117,8 @@ class DecodingRun:
         self._self_caches = [SelfCache(self, n, each.self_attn) for n, each in enumerate(layers)]
         self.sources: Optional[Tensor] = None  # (2L, B', H, S, D)
         self._cross_caches: List[SourceCache] = []
-        if source is not None:
-            modules = [layer.encoder_attn for layer in layers]
+        modules = [layer.encoder_attn for layer in layers]
+        if source is not None and any(module is not None for module in modules):
             self._cross_caches = [SourceCache(self, n, each) for n, each in enumerate(modules)]
             self.sources = self._project_source(modules, source)
 

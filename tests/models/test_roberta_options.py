@@ -10,6 +10,7 @@ from argparse import Namespace
 from typing import Any
 
 import pytest
+import torch
 from fairseq.models import build_model
 from fairseq.models.roberta.model import RobertaModel, base_architecture
 from omegaconf import OmegaConf
@@ -18,7 +19,7 @@ from diet_mt.errors import UserError
 from diet_mt.models._roberta_options import DietRobertaConfig, plain_options, sentence_config
 from diet_mt.models.diet_roberta import DietRobertaModel
 
-from ..toy import ToyTask
+from ..toy import ToyTask, times_computed
 from ..toy_sentences import build
 from .test_options import _user_dir_is_imported as _user_dir_is_imported
 from .test_options import parse, whole_configuration
@@ -152,8 +153,11 @@ def test_a_restored_model_keeps_its_length(arch: str) -> None:
 
 @pytest.mark.parametrize("flag", ["--checkpoint-activations", "--offload-activations"])
 def test_activations_can_be_checkpointed(flag: str) -> None:
-    for layer in built(flag).encoder.sentence_encoder.layers:
-        assert hasattr(layer, "precheckpoint_forward")
+    model, tokens = built(flag), torch.tensor([[0, 5, 6, 2]])
+    with times_computed(model) as times:
+        model(tokens)[0].sum().backward()
+    assert len(times) == len(model.encoder.sentence_encoder.layers)
+    assert set(times.values()) == {2}, "in the forward pass, and again in the backward pass"
 
 
 def test_only_words_beside_sinusoids_are_scaled() -> None:
