@@ -80,6 +80,19 @@ def attend(
     return out, weights.unflatten(0, (batch, heads)) if need_weights else None
 
 
+def softmax_(logits: Tensor) -> Tensor:
+    """Softmax of the last dimension, without gradients, in the place of ``logits`` (..., S).
+
+    On a CPU five passes over the whole are faster than torch's own kernel, which works row by row
+    and loses up to 0.7 us for each of a length that is no multiple of the vector size: six times
+    as long at 13 keys. In half precision the sum is taken in float32.
+    """
+    if logits.device.type != "cpu" or at_least_float32(logits.dtype) != logits.dtype:
+        return torch.softmax(logits, -1, dtype=at_least_float32(logits.dtype)).to(logits.dtype)
+    logits.sub_(logits.amax(-1, keepdim=True)).exp_()
+    return logits.div_(logits.sum(-1, keepdim=True))
+
+
 def causal_mask(length: int, device: torch.device, dtype: torch.dtype) -> Tensor:
     """(T, T), -inf where the key comes after the query, 0 elsewhere."""
     return torch.full((length, length), float("-inf"), device=device, dtype=dtype).triu_(1)

@@ -19,9 +19,9 @@ from ..positions.layer import NOTHING
 class Cache(Protocol):
     """One attention module's part of a decoding run (``run.py``)."""
 
-    def project(self, query: Tensor, positions: LayerPositions) -> Tuple[Tensor, Tensor, Tensor]:
-        """``query`` (1, rows, E), one position -> its projection (rows, H, 1, D), and all keys and
-        values it may look at, (B', H, S, D) each, with rows = B' * G.
+    def attend(self, query: Tensor, call: AttentionCall) -> Tuple[Tensor, Tensor]:
+        """``query`` (rows, E), one position -> what attention finds, (rows, H, 1, D), before the
+        output projection, and its weights (rows, H, 1, S).
         """
 
 

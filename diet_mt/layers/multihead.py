@@ -1,4 +1,4 @@
-"""fairseq's multi-head attention with positions inside, and one source cache for all beams."""
+"""fairseq's multi-head attention with positions inside."""
 
 from __future__ import annotations
 
@@ -31,10 +31,9 @@ class PositionalAttention(MultiheadAttention):
     def forward(
         self, query: Tensor, source: Optional[Tensor], call: AttentionCall
     ) -> Tuple[Tensor, Optional[Tensor]]:
-        """``query`` (T, B, E) and ``source`` (S, B', E') -> (T, B, E), and weights where asked for.
+        """``query`` (T, B, E) and ``source`` (S, B, E') -> (T, B, E), and weights where asked for.
 
-        Self-attention reads no source. B' = B, or in a decoding step, where T is 1, B = B' * G and
-        each run of G queries (the beams of one sentence) reads the same keys.
+        Self-attention reads no source, nor does a step of a decoding run.
 
         Returns:
             (T, B, E), and the weights (B, H, T, S) or None.
@@ -43,21 +42,25 @@ class PositionalAttention(MultiheadAttention):
             TypeError: ``call`` is not an :class:`AttentionCall`.
         """
         need_call(call, AttentionCall, self)
-        positions = call.positions
         if call.cache is not None:
-            q, k, v = call.cache.project(query, positions)
+            out, weights = call.cache.attend(query[0], call)
         else:
-            source = query if self.self_attention else source
-            assert source is not None
-            q = self.split(self.q_proj(query))  # (B, H, T, D)
-            k = positions.keys(self.split(self.k_proj(source)), call.padding)  # (B, H, S, D)
-            v = positions.values(self.split(self.v_proj(source)), call.padding)
-        q = positions.queries(q)
-        group = q.size(0) // k.size(0)
-        if group > 1:
-            q = _join_beams(q, group)  # (B', H, G, D)
+            out, weights = self._attend(query, source, call)
+        x = self.out_proj(out.permute(2, 0, 1, 3).flatten(2))  # (T, B, E)
+        return x, weights if call.need_weights else None
+
+    def _attend(
+        self, query: Tensor, source: Optional[Tensor], call: AttentionCall
+    ) -> Tuple[Tensor, Optional[Tensor]]:
+        """All queries (T, B, E) at once -> (B, H, T, D), and weights where asked for."""
+        source = query if self.self_attention else source
+        assert source is not None
+        positions = call.positions
+        q = positions.queries(self.split(self.q_proj(query)))  # (B, H, T, D)
+        k = positions.keys(self.split(self.k_proj(source)), call.padding)  # (B, H, S, D)
+        v = positions.values(self.split(self.v_proj(source)), call.padding)
         factors = [pair for pair in (positions.factors(), call.segments) if pair is not None]
-        out, weights = attend(
+        return attend(
             q,
             k,
             v,
@@ -71,21 +74,7 @@ class PositionalAttention(MultiheadAttention):
             dropout_p=self.dropout_module.p if self.dropout_module.active else 0.0,
             need_weights=call.need_weights,
         )
-        if group > 1:
-            out = _part_beams(out)  # (B, H, 1, D)
-            weights = None if weights is None else _part_beams(weights)  # (B, H, 1, S)
-        return self.out_proj(out.permute(2, 0, 1, 3).flatten(2)), weights
 
     def split(self, x: Tensor) -> Tensor:
         """(T, B, E) -> (B, H, T, D), a view."""
         return x.unflatten(-1, (self.num_heads, -1)).permute(1, 2, 0, 3)
-
-
-def _join_beams(x: Tensor, group: int) -> Tensor:
-    """(B' * G, H, 1, D) -> (B', H, G, D): the beams become queries of their sentence."""
-    return x.squeeze(2).unflatten(0, (-1, group)).transpose(1, 2)
-
-
-def _part_beams(x: Tensor) -> Tensor:
-    """(B', H, G, D) -> (B' * G, H, 1, D), undoing :func:`_join_beams`."""
-    return x.transpose(1, 2).flatten(0, 1).unsqueeze(2)

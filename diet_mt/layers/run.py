@@ -9,11 +9,13 @@ device), the next run starts from what is true then.
 
 from __future__ import annotations
 
+import math
 from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
 
+from ..attention import softmax_
 from ..positions import AttentionPositions, LayerPositions
 from ..positions.layer import NOTHING
 from ..products import linear
@@ -25,32 +27,30 @@ BLOCK = 32
 
 
 class Projection:
-    """Several linear layers over one input as one product.
+    """Linear layers over one input as one product, each with a factor of its own.
 
     The weights are copied when the run starts. Layers that compute more than a product (quantized
     ones, or with hooks that change what they return) are called one by one.
     """
 
-    def __init__(self, layers: Sequence[nn.Module]) -> None:
-        self._layers = list(layers)
+    def __init__(self, layers: Sequence[Any], factors: Sequence[float]) -> None:
+        self._layers = list(zip(layers, factors, strict=True))
         self._weight: Optional[Tensor] = None
         self._bias: Optional[Tensor] = None
-        if all(is_product(layer) for layer in layers):
-            self._weight = torch.cat([layer.weight for layer in layers])
-            biases = [layer.bias for layer in layers]
-            if all(bias is not None for bias in biases):
-                self._bias = torch.cat(biases)
-            elif any(bias is not None for bias in biases):
-                self._weight = None
+        with_bias = {getattr(layer, "bias", None) is not None for layer in layers}
+        if all(is_product(layer) for layer in layers) and len(with_bias) == 1:
+            self._weight = torch.cat([layer.weight * by for layer, by in self._layers])
+            if with_bias == {True}:
+                self._bias = torch.cat([layer.bias * by for layer, by in self._layers])
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(..., E) -> (..., sum of the layers' widths)."""
+        """(rows, E) -> (rows, sum of the layers' widths)."""
         if self._weight is None:
-            return torch.cat([layer(x) for layer in self._layers], dim=-1)
+            return torch.cat([layer(x) * by for layer, by in self._layers], dim=-1)
         return linear(x, self._weight, self._bias)
 
 
-def is_product(layer: nn.Module) -> bool:
+def is_product(layer: Any) -> bool:
     """Whether a linear layer computes x W^T + b from its own ``weight`` and ``bias``."""
     changed = layer._forward_hooks or (layer.training and layer._forward_pre_hooks)
     return isinstance(layer, nn.Linear) and not changed and not hasattr(layer, "parametrizations")
@@ -110,31 +110,34 @@ class DecodingRun:
     ) -> None:
         self.length = 0
         self.rows = rows
-        self.mask = mask
+        self.closed: Optional[Tensor] = None  # (B', 1, 1, S), the mask as a bias
+        if mask is not None and source is not None:
+            closed = torch.zeros_like(mask, dtype=source.dtype)
+            self.closed = closed.masked_fill_(mask, -math.inf)[:, None, None]
         self.kept: List[Tensor] = []  # keys and values of each layer, (rows, H, room, D)
         self._self_block = Block(self_positions, len(layers), grows=True)
         self._cross_block = Block(cross_positions, len(layers), grows=False)
         self._self_caches = [SelfCache(self, n, each.self_attn) for n, each in enumerate(layers)]
-        self.sources: Optional[Tensor] = None  # (2L, B', H, S, D)
+        self.sources: List[Tensor] = []  # keys and values of each layer, (B', H, S, D)
         self._cross_caches: List[SourceCache] = []
         modules = [layer.encoder_attn for layer in layers]
         if source is not None and any(module is not None for module in modules):
             self._cross_caches = [SourceCache(self, n, each) for n, each in enumerate(modules)]
-            self.sources = self._project_source(modules, source)
+            self._project_source(modules, source, mask)
 
-    def _project_source(self, modules: Sequence[Any], source: Tensor) -> Tensor:
+    def _project_source(
+        self, modules: Sequence[Any], source: Tensor, mask: Optional[Tensor]
+    ) -> None:
         found = self._cross_block.at(0, source.size(0))
-        pairs = []
         for module, positions in zip(modules, found, strict=True):
-            k = positions.keys(module.split(module.k_proj(source)), self.mask)
-            v = positions.values(module.split(module.v_proj(source)), self.mask)
-            pairs += [k, v]
-        return torch.stack(pairs)
+            k = positions.keys(module.split(module.k_proj(source)), mask)
+            v = positions.values(module.split(module.v_proj(source)), mask)
+            self.sources += [k.contiguous(), v.contiguous()]
 
     @property
     def group(self) -> int:
         """Hypotheses of one sentence."""
-        return self.rows if self.sources is None else self.rows // self.sources.size(1)
+        return self.rows // self.sources[0].size(0) if self.sources else self.rows
 
     def calls(self, need_weights: int = -1) -> List[DecoderCall]:
         """What each layer needs to read the next token of every hypothesis.
@@ -143,33 +146,32 @@ class DecodingRun:
         position beyond the tables.
         """
         own = self._self_block.at(self.length, self.length + 1)
-        if self.sources is None:
+        if not self.sources:
             pairs = zip(own, self._self_caches, strict=True)
             return [DecoderCall(AttentionCall(part, cache=cache)) for part, cache in pairs]
-        cross = self._cross_block.at(self.length, self.sources.size(3))
+        cross = self._cross_block.at(self.length, self.sources[0].size(2))
         calls = []
         for number, part in enumerate(own):
             source = AttentionCall(
                 cross[number],
-                self.mask,
                 cache=self._cross_caches[number],
                 need_weights=number == need_weights,
             )
             calls.append(DecoderCall(AttentionCall(part, cache=self._self_caches[number]), source))
         return calls
 
-    def room(self, like: Tensor) -> None:
-        """Sees to it that ``kept`` has room for the next token; ``like`` (rows, H, D)."""
+    def make_room(self, like: Tensor) -> None:
+        """Sees to it that ``kept`` has room for the next token; ``like`` (rows, H, 1, D)."""
         if self.kept and self.length < self.kept[0].size(2):
             return
-        more = (self.rows, like.size(1), BLOCK, like.size(2))
+        more = (self.rows, like.size(1), BLOCK, like.size(3))
         if self.kept:
             self.kept = [torch.cat([each, each.new_empty(more)], dim=2) for each in self.kept]
         else:
             self.kept = [like.new_empty(more) for _ in range(2 * len(self._self_caches))]
 
     def reorder(self, order: Tensor) -> None:
-        """Hypothesis r becomes what hypothesis ``order[r]`` was; there may be more or fewer then."""
+        """Hypothesis r becomes what ``order[r]`` was; there may be more or fewer of them then."""
         _, sentences = regroup(order, self.rows, self.group)
         self.move(order, sentences)
 
@@ -180,9 +182,9 @@ class DecodingRun:
         Only hypotheses that change their row are copied.
         """
         rows = order.numel()
-        if sentences is not None and self.sources is not None:
-            self.sources = self.sources.index_select(1, sentences)
-            self.mask = None if self.mask is None else self.mask.index_select(0, sentences)
+        if sentences is not None and self.sources:
+            self.sources = [each.index_select(0, sentences) for each in self.sources]
+            self.closed = None if self.closed is None else self.closed.index_select(0, sentences)
         if rows > self.rows:
             self.kept = [each.index_select(0, order) for each in self.kept]
         else:
@@ -199,30 +201,63 @@ class SelfCache:
     """The keys and values of one layer's self-attention in ``run``."""
 
     def __init__(self, run: DecodingRun, number: int, module: Any) -> None:
-        self._run, self._number, self._module = run, number, module
-        self._fused = Projection([module.q_proj, module.k_proj, module.v_proj])
+        self._run, self._number, self._heads = run, number, module.num_heads
+        projections = [module.q_proj, module.k_proj, module.v_proj]
+        self._project = Projection(projections, (module.scaling, 1.0, 1.0))
 
-    def project(self, query: Tensor, positions: LayerPositions) -> Tuple[Tensor, Tensor, Tensor]:
+    def attend(self, query: Tensor, call: AttentionCall) -> Tuple[Tensor, Tensor]:
         """See :class:`~diet_mt.layers.call.Cache`."""
-        heads, at, run = self._module.num_heads, self._run.length, self._run
-        q, k, v = self._fused(query[0]).unflatten(-1, (3, heads, -1)).unbind(1)  # (rows, H, D)
-        run.room(k)
+        run, positions, heads = self._run, call.positions, self._heads
+        q, k, v = self._project(query).view(run.rows, 3, heads, -1).unbind(1)  # (rows, H, D)
+        q, k, v = (each.unsqueeze(2) for each in (q, k, v))  # (rows, H, 1, D)
+        run.make_room(k)
         keys, values = run.kept[2 * self._number : 2 * self._number + 2]  # (rows, H, room, D)
-        keys[:, :, at] = positions.keys(k.unsqueeze(2), None).squeeze(2)
-        values[:, :, at] = positions.values(v.unsqueeze(2), None).squeeze(2)
-        return q.unsqueeze(2), keys[:, :, : at + 1], values[:, :, : at + 1]
+        at = run.length
+        keys.narrow(2, at, 1).copy_(positions.keys(k, None))
+        values.narrow(2, at, 1).copy_(positions.values(v, None))
+        seen = (each.flatten(0, 1).narrow(1, 0, at + 1) for each in (keys, values))
+        q = positions.queries(q)
+        return attend_step(q, *seen, positions, positions.bias)
 
 
 class SourceCache:
     """The keys and values of one layer's cross-attention in ``run``."""
 
     def __init__(self, run: DecodingRun, number: int, module: Any) -> None:
-        self._run, self._number, self._module = run, number, module
+        self._run, self._number, self._heads = run, number, module.num_heads
+        self._project = Projection([module.q_proj], (module.scaling,))
 
-    def project(self, query: Tensor, positions: LayerPositions) -> Tuple[Tensor, Tensor, Tensor]:
+    def attend(self, query: Tensor, call: AttentionCall) -> Tuple[Tensor, Tensor]:
         """See :class:`~diet_mt.layers.call.Cache`."""
-        sources = self._run.sources
-        assert sources is not None
-        module = self._module
-        k, v = sources[2 * self._number], sources[2 * self._number + 1]
-        return module.split(module.q_proj(query)), k, v
+        run, positions = self._run, call.positions
+        keys, values = run.sources[2 * self._number : 2 * self._number + 2]  # (B', H, S, D)
+        q = self._project(query).view(keys.size(0), run.group, self._heads, -1)
+        q = positions.queries(q.transpose(1, 2))  # (B', H, G, D): beams are queries of a sentence
+        bias = positions.bias if run.closed is None else run.closed
+        if run.closed is not None and positions.bias is not None:
+            bias = run.closed + positions.bias
+        out, weights = attend_step(q, keys.flatten(0, 1), values.flatten(0, 1), positions, bias)
+        out = out.transpose(1, 2).reshape(run.rows, self._heads, 1, -1)
+        return out, weights.transpose(1, 2).reshape(run.rows, self._heads, 1, -1)
+
+
+def attend_step(
+    q: Tensor, k: Tensor, v: Tensor, positions: LayerPositions, bias: Optional[Tensor]
+) -> Tuple[Tensor, Tensor]:
+    """Attention of one decoding step: ``q`` (B, H, G, D), scaled, ``k`` and ``v`` (B*H, S, D),
+    ``bias`` (B|1, H|1, 1, S) -> (B, H, G, D) and the weights (B, H, G, S).
+
+    :func:`diet_mt.attention.attend` for queries at one position, in as few calls as possible: over
+    a few keys, what a call costs by itself is what counts.
+    """
+    shape = q.shape
+    logits = torch.bmm(q.reshape(-1, *shape[2:]), k.transpose(1, 2)).unflatten(0, shape[:2])
+    if bias is not None:
+        logits += bias
+    more = positions.query_bias(q, k.size(1), 1.0)
+    if more is not None:
+        logits += more
+    weights = softmax_(logits)
+    out = torch.bmm(weights.flatten(0, 1), v).view(shape)
+    added = positions.output(weights) if positions.changes_output else None
+    return out if added is None else out + added, weights

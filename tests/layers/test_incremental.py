@@ -71,7 +71,7 @@ class Decoding:
     def cached_sources(self) -> set[int]:
         """Rows for which the run keeps keys and values of the source."""
         run = self.state["diet_mt.run"]["run"]
-        return {run.sources.size(1)}
+        return {run.sources[0].size(0)}
 
 
 def close(found: Tensor, expected: Tensor) -> None:
