@@ -27,9 +27,9 @@ class Limits:
     """What a step of the search may not choose, or not at the full price.
 
     ``unk_penalty`` is taken off the unknown word. ``forbidden``: entries that are left out.
-    ``forced`` (B,): the entry that each sentence must choose, or ``pad`` for any; or None. ``banned``
-    (rows, V) bool: entries that would repeat an n-gram, or None. ``only``: the one entry that is
-    left, or None.
+    ``forced`` (B,): the entry that each sentence must choose, or ``pad`` for any; or None.
+    ``banned`` (rows, V) bool: entries that would repeat an n-gram, or None. ``only``: the one entry
+    that is left, or None.
     """
 
     pad: int
@@ -71,11 +71,12 @@ class Vocabulary:
         log-probabilities -> summed log-probabilities (B, count), entries (B, count) and numbers of
         the hypotheses (B, count).
         """
-        beams = scores.size(1)
-        step = max(ROWS // beams, 1)
+        sentences, beams = scores.shape
+        parts = -(-sentences * beams // ROWS)
+        step = -(-sentences // min(parts, sentences))
         found = [
-            self._best(features, scores, start, min(start + step, scores.size(0)), count, limits)
-            for start in range(0, scores.size(0), step)
+            self._best(features, scores, start, min(start + step, sentences), count, limits)
+            for start in range(0, sentences, step)
         ]
         values, entries, parents = (torch.cat(parts) for parts in zip(*found, strict=True))
         return values, entries, parents

@@ -124,12 +124,12 @@ def _trimmed(tokens: Tensor, pad: int, longest: int) -> Tensor:
 
 
 def _parts(order: Tensor, beam: int) -> List[Tensor]:
-    """``order`` (B,) of sentences, in parts for one search each."""
+    """``order`` (B,) of sentences, in parts for one search each, as many for each thread."""
     if order.is_cuda:
         return [order]
-    threads, count = torch.get_num_threads(), order.numel()
-    size = max(min(ROWS // beam, -(-count // threads)), 1)
-    return list(order.split(size))
+    threads = torch.get_num_threads()
+    turns = -(-order.numel() * beam // (ROWS * threads))
+    return list(order.tensor_split(min(turns * threads, order.numel())))
 
 
 def _in_threads(search: Any, parts: List[Tensor]) -> List[List[List[Hypothesis]]]:

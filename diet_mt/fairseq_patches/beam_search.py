@@ -1,9 +1,9 @@
 """Decoding by this package's beam search wherever it serves.
 
-fairseq's tasks make their generator in one place, and ``fairseq-generate``, ``fairseq-interactive``,
-``--eval-bleu`` and the Python interface all ask there. Replaced: ``FairseqTask.build_generator``, by
-a method that names another class of generator where nobody else has. ``decoding/choice.py`` says
-when, and how to force either.
+fairseq's tasks make their generator in one place, and ``fairseq-generate``,
+``fairseq-interactive``, ``--eval-bleu`` and the Python interface all ask there. Replaced:
+``FairseqTask.build_generator``, by a method that names another class of generator where nobody else
+has. ``decoding/choice.py`` says when, and how to force either.
 """
 
 from __future__ import annotations

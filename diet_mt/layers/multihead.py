@@ -42,6 +42,8 @@ class PositionalAttention(MultiheadAttention):
             TypeError: ``call`` is not an :class:`AttentionCall`.
         """
         need_call(call, AttentionCall, self)
+        out: Tensor
+        weights: Optional[Tensor]
         if call.cache is not None:
             out, weights = call.cache.attend(query[0], call)
         else:

@@ -215,9 +215,8 @@ class SelfCache:
         at = run.length
         keys.narrow(2, at, 1).copy_(positions.keys(k, None))
         values.narrow(2, at, 1).copy_(positions.values(v, None))
-        seen = (each.flatten(0, 1).narrow(1, 0, at + 1) for each in (keys, values))
-        q = positions.queries(q)
-        return attend_step(q, *seen, positions, positions.bias)
+        k, v = (each.flatten(0, 1).narrow(1, 0, at + 1) for each in (keys, values))
+        return attend_step(positions.queries(q), k, v, positions, positions.bias)
 
 
 class SourceCache:

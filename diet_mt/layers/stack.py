@@ -30,8 +30,8 @@ def compute(layer: Any, forward: Callable[..., Result], x: Tensor, call: Any) ->
     """``forward(x, call)`` of ``layer``, computed again in the backward pass where its ``cfg`` asks
     for activation checkpointing.
 
-    torch's kind that differentiates through whatever ``call`` holds: a bias that all layers share is
-    computed once, outside of them, as DDP and FSDP require of a shared parameter.
+    torch's kind that differentiates through whatever ``call`` holds: a bias that all layers share
+    is computed once, outside of them, as DDP and FSDP require of a shared parameter.
     """
     if not (layer.cfg.checkpoint_activations and torch.is_grad_enabled()):
         return forward(x, call)

@@ -1,4 +1,4 @@
-"""Shaw et al.: a vector for each clipped distance, added to the keys and, if asked, to the values."""
+"""Shaw et al.: a vector for each clipped distance, added to keys and, if asked, to values."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class ShawLayer(LayerPositions):
 
 
 class DistanceVectors(nn.Module):
-    """a^K and, if asked, a^V of one layer: (H|1, 2c+1, D), relative position j - i in row j - i + c."""
+    """a^K and, if asked, a^V of one layer: (H|1, 2c+1, D), row j - i + c for j - i."""
 
     def __init__(self, heads: int, clip: int, head_dim: int, values: bool) -> None:
         super().__init__()
@@ -131,7 +131,11 @@ class ShawPositions(AttentionPositions):
         stacks = [self.stacked(name).unbind(0) for name in names]
         return self.each(
             [
-                ShawLayer(None, *vectors, query_start=query_start, query_len=query_len)
+                ShawLayer(
+                    query_start=query_start,
+                    query_len=query_len,
+                    **dict(zip(names, vectors, strict=True)),
+                )
                 for vectors in zip(*stacks, strict=True)
             ]
         )
@@ -145,9 +149,9 @@ class Shaw(PositionEncoding):
         A[i, j] = q_i . (k_j + a^K[clip(j - i)]) / sqrt(D)
 
     and, with ``--position-values``, values v_j + a^V[clip(j - i)]. One set of vectors per layer
-    for all its heads (section 3.3); distances are clipped at 16, as in the base model of section 4.1
-    (``--position-clip``; its big model has 8). That base model has a set of its own for every head:
-    ``--position-sharing none``. Where we differ: the paper leaves cross-attention without
+    for all its heads (section 3.3); distances are clipped at 16, as in the base model of section
+    4.1 (``--position-clip``; its big model has 8). That base model has a set of its own for every
+    head: ``--position-sharing none``. Where we differ: the paper leaves cross-attention without
     positions; here it has vectors of its own, as every encoding of the comparison is in all three
     kinds of attention.
     """

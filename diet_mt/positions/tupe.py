@@ -54,7 +54,7 @@ class Projections(nn.Module):
 
 
 class TupeBias(AttentionBias):
-    """(p_i U_Q) . (p_j U_K) / sqrt(2 D), and what ``relative`` adds, for all layers: (L|1, H|1, T, S).
+    """(p_i U_Q) . (p_j U_K) / sqrt(2 D) for all layers, (L|1, H|1, T, S), and ``relative`` on top.
 
     ``positions`` p serves queries and keys of self-attention; in cross-attention it is that of the
     target, and ``sources`` has the positions of the keys.
