@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 
 import torch
 from fairseq.optim import FairseqOptimizer
+from fairseq.sequence_generator import SequenceGenerator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
@@ -91,11 +92,8 @@ def watch(report: Path) -> None:
     called: dict[int, int] = {}
     sides: set[str] = set()
     rows: list[int] = [0]
-    init, forward, encode = (
-        PositionalAttention.__init__,
-        PositionalAttention.forward,
-        DietEncoder.forward,
-    )
+    init, forward = PositionalAttention.__init__, PositionalAttention.forward
+    encode, generate = DietEncoder.forward, SequenceGenerator.generate
 
     def watched_init(self: PositionalAttention, *args: Any, **kwargs: Any) -> None:
         init(self, *args, **kwargs)
@@ -112,8 +110,12 @@ def watch(report: Path) -> None:
         sides.update(
             side for side, column in (("left", 0), ("right", -1)) if padding[:, column].any()
         )
-        rows[0] = max(rows[0], src_tokens.size(0))
         return encode(self, src_tokens, *args, **kwargs)
+
+    def watched_generate(self: Any, models: Any, sample: Any, **kwargs: Any) -> Any:
+        """Of whichever search: a batch is what it is given, however it divides that."""
+        rows[0] = max(rows[0], sample["id"].numel())
+        return generate(self, models, sample, **kwargs)
 
     def write() -> None:
         calls = [called.get(id(module), 0) for module in built]
@@ -123,6 +125,7 @@ def watch(report: Path) -> None:
     PositionalAttention.__init__ = watched_init  # type: ignore[method-assign]
     PositionalAttention.forward = watched_forward  # type: ignore[method-assign]
     DietEncoder.forward = watched_encode
+    SequenceGenerator.generate = watched_generate
     atexit.register(write)
 
 
