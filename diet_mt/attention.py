@@ -15,7 +15,7 @@ from .positions.base import at_least_float32
 # product that does. Measured with 4 to 8 heads of 32 and 64 on an AMD EPYC with AVX-512, one
 # thread: equal at 128, twice as fast at 256.
 _FUSED_FROM = 192
-# float32 numbers in a vector of AVX-512.
+# float32 numbers in the longest vector of a processor.
 _VECTOR = 16
 # Fused kernels ask for head sizes that are multiples of this.
 _ALIGNED = 8
@@ -62,7 +62,7 @@ def attend(
         (B, H, T, D) and the weights or None.
     """
     plain = not need_weights and output is None
-    if plain and _fused_pays(q, k, (bias, query_bias, padding), factors, dropout_p):
+    if plain and _fused_pays(q, k, (bias, query_bias), dropout_p):
         return _fused(q, k, v, scale, bias, query_bias, factors, padding, causal, dropout_p), None
     if factors:
         q, k, scale = _appended(q, k, scale, factors)
@@ -83,15 +83,13 @@ def attend(
 
 
 def softmax_(logits: Tensor) -> Tensor:
-    """Softmax of the last dimension, without gradients, in the place of ``logits`` (..., S).
+    """Softmax of the last dimension, without gradients, maybe in the place of ``logits`` (..., S).
 
-    torch's own kernel for CPUs goes number by number through rows shorter than a vector, and takes
-    six times as long for 13 keys as five passes over the whole. These in turn are slow from there
-    on: the exponential of -inf, at closed keys, takes twenty times that of a number. In half
-    precision the sum is taken in float32.
+    On a CPU torch's own kernel takes numbers of a row shorter than a vector one by one: at 13 keys
+    five passes over the whole are six times as fast. In half precision the sum is taken in float32.
     """
     kind = at_least_float32(logits.dtype)
-    if logits.device.type != "cpu" or kind != logits.dtype or logits.size(-1) >= _VECTOR:
+    if logits.device.type != "cpu" or logits.size(-1) >= _VECTOR or kind != logits.dtype:
         return torch.softmax(logits, -1, dtype=kind).to(logits.dtype)
     logits.sub_(logits.amax(-1, keepdim=True)).exp_()
     return logits.div_(logits.sum(-1, keepdim=True))
@@ -166,19 +164,19 @@ def _joined(parts: List[Tensor]) -> Tensor:
 def _fused_pays(
     q: Tensor,
     k: Tensor,
-    added: Sequence[Optional[Tensor]],
-    factors: Sequence[Factors],
+    biases: Sequence[Optional[Tensor]],
     dropout_p: float,
 ) -> bool:
     """Whether torch's fused kernel is the faster way. It always is on a GPU.
 
     On a CPU it has no backward pass for a bias that learns and no dropout, and falls back to
-    separate steps slower than ours; and over short sentences with something to add it loses to a
-    batched product (``cli/benchmark.py`` measures it).
+    separate steps slower than ours; and over short sentences with a bias it loses to a batched
+    product (``cli/benchmark.py`` measures it). With nothing but a mask a training step of it takes
+    half the time at any length.
     """
     if q.is_cuda:
         return True
-    given = [tensor for tensor in added if tensor is not None]
+    given = [tensor for tensor in biases if tensor is not None]
     learns = any(tensor.requires_grad for tensor in given) and torch.is_grad_enabled()
     return not learns and dropout_p == 0.0 and (not given or k.size(2) >= _FUSED_FROM)
 

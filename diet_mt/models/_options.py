@@ -30,8 +30,8 @@ _REFUSED = {
     "encoder_learned_pos": "use --position-encoding learned",
     "decoder_learned_pos": "use --position-encoding learned",
     "cross_self_attention": "source and target would share one matrix of keys; leave it out",
-    "encoder_xformers_att_config": "xFormers' attention takes no positional term; leave it out",
-    "decoder_xformers_att_config": "xFormers' attention takes no positional term; leave it out",
+    "encoder_xformers_att_config": "xFormers' attention takes no positions; leave it out",
+    "decoder_xformers_att_config": "xFormers' attention takes no positions; leave it out",
     "base_layers": "BASE layers have no attention of their own; leave it out",
 }
 

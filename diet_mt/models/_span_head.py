@@ -49,7 +49,7 @@ class SpanHeadModel(RobertaModel):
     def forward(
         self, src_tokens: Tensor, *args: Any, use_span_head: bool = False, **kwargs: Any
     ) -> Tuple[Tensor, Dict[str, Any]]:
-        """RoBERTa's own calling form; with ``use_span_head``, the output is that of the head.
+        """RoBERTa's own signature; with ``use_span_head``, the output is that of the head.
 
         Within ``forward``, so that wrappers for several devices see what is used.
         """

@@ -61,7 +61,7 @@ class TupeBias(AttentionBias):
 
     Where the first token is [CLS] (equations 9 and 10), what it has to do with the others, and they
     with it, does not depend on how far away they are: row 0 is one number per head, and the rest of
-    column 0 another, each made like the other terms of a vector of its own behind the rows of p.
+    column 0 another, each made like the other entries, of a vector of its own behind the rows of p.
     """
 
     def __init__(self, shape: AttentionShape, sharing: Optional[str]) -> None:

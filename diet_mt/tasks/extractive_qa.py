@@ -66,7 +66,7 @@ class ExtractiveQATask(FairseqTask):
 
     @classmethod
     def setup_task(cls, cfg: ExtractiveQAConfig, **kwargs: Any) -> "ExtractiveQATask":
-        """Raises UserError where the data folder has no dictionary, or options cannot be."""
+        """Raises UserError where the data folder has no dictionary, or options are invalid."""
         file = os.path.join(cfg.data, "dict.txt")
         if not os.path.isfile(file):
             raise UserError(f"{file}: no such file; give a folder made by data-prep/prepare-qa.sh")

@@ -179,54 +179,34 @@ def test_mixed_keys_are_given_the_padding_and_never_masked(kind: dict[str, Any])
     close(mixed[0, ..., 3:], mixed[0, ..., 3:4].expand(-1, -1, keys - 3))
 
 
-def test_beams_of_a_sentence_read_the_same_keys() -> None:
-    """Four rows over two sentences equal four rows over the sentences written out."""
-    attention = module(**CROSS).eval()
-    query = torch.randn(1, 2 * B, E, dtype=torch.float64)
-    source = torch.randn(S, B, E_SOURCE, dtype=torch.float64)
-    padding = torch.zeros(B, S, dtype=torch.bool)
-    padding[1, 4:] = True
-    positions = LayerPositions(torch.randn(H, 1, S, dtype=torch.float64))
-    found, weights = attention(query, source, AttentionCall(positions, padding, need_weights=True))
-    each = torch.tensor([0, 0, 1, 1])
-    expected, by_row = attention(
-        query, source[:, each], AttentionCall(positions, padding[each], need_weights=True)
-    )
-    close(found, expected)
-    close(weights, by_row)
-
-
 class Kept:
-    """A cache that holds what it is told, whatever the query."""
+    """A cache that has found what it is told, whatever the query."""
 
-    def __init__(self, q: Tensor, k: Tensor, v: Tensor) -> None:
-        self.held = q, k, v
-        self.asked: list[tuple[Tensor, LayerPositions]] = []
+    def __init__(self, found: Tensor, weights: Tensor) -> None:
+        self.told = found, weights
+        self.asked: list[tuple[Tensor, AttentionCall]] = []
 
-    def project(self, query: Tensor, positions: LayerPositions) -> tuple[Tensor, Tensor, Tensor]:
-        self.asked.append((query, positions))
-        return self.held
+    def attend(self, query: Tensor, call: AttentionCall) -> tuple[Tensor, Tensor]:
+        self.asked.append((query, call))
+        return self.told
 
 
 @torch.no_grad()
-def test_a_cache_says_what_there_is_to_look_at(kind: dict[str, Any]) -> None:
-    """The source is not read then."""
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_a_cache_attends_in_the_place_of_the_module(
+    kind: dict[str, Any], need_weights: bool
+) -> None:
+    """The source is not read then; what is found goes through the output projection."""
     attention = module(**kind).eval()
-    query, source, _ = inputs(kind)
-    given = query if source is None else source
-    whole, _ = attention(query, source, AttentionCall())
-    last = query[-1:]
-    kept = Kept(
-        attention.split(attention.q_proj(last)),
-        attention.split(attention.k_proj(given)),
-        attention.split(attention.v_proj(given)),
-    )
-    positions = LayerPositions()
-    found, _ = attention(last, None, AttentionCall(positions, cache=kept))
-    close(found, whole[-1:])
-    ((asked, named),) = kept.asked
-    assert asked is last
-    assert named is positions
+    query, _, _ = inputs(kind)
+    kept = Kept(torch.randn(B, H, 1, D).double(), torch.rand(B, H, 1, S).double())
+    call = AttentionCall(LayerPositions(), cache=kept, need_weights=need_weights)
+    found, weights = attention(query[-1:], None, call)
+    close(found[0], attention.out_proj(kept.told[0].flatten(1)))
+    assert weights is (kept.told[1] if need_weights else None)
+    ((asked, given),) = kept.asked
+    assert torch.equal(asked, query[-1])
+    assert given is call
 
 
 def test_scale_of_queries_and_keys() -> None:

@@ -118,7 +118,7 @@ class TestBlock:
 
 
 class TestMemory:
-    """Caches of the target: (2L, rows, H, room, D)."""
+    """Caches of the target: for each layer keys and values, (rows, H, room, D)."""
 
     def started(self, rows: int = 4) -> tuple[DietTransformerModel, dict[str, Any], DecodingRun]:
         model = build("diet-rel", max_target_positions=100).eval()
@@ -133,25 +133,25 @@ class TestMemory:
     @torch.no_grad()
     def test_it_is_allocated_by_the_block(self) -> None:
         _, _, run = self.started()
-        assert run.kept is not None
-        assert run.kept.shape == (6, 4, 2, BLOCK, 8)
-        kept, like = run.kept, torch.zeros(4, 2, 8, dtype=torch.float64)
-        assert run.room(like) is kept
-        run.length = BLOCK - 1
-        assert run.room(like) is kept
+        assert [each.shape for each in run.kept] == [(4, 2, BLOCK, 8)] * 6
+        kept, like = run.kept, torch.zeros(4, 2, 1, 8, dtype=torch.float64)
+        for length in (3, BLOCK - 1):
+            run.length = length
+            run.make_room(like)
+            assert run.kept is kept
         run.length = BLOCK
-        grown = run.room(like)
-        assert grown.shape == (6, 4, 2, 2 * BLOCK, 8)
-        assert torch.equal(grown[:, :, :, :3], kept[:, :, :, :3])
+        run.make_room(like)
+        for grown, before in zip(run.kept, kept, strict=True):
+            assert grown.shape == (4, 2, 2 * BLOCK, 8)
+            assert torch.equal(grown[:, :, :3], before[:, :, :3])
 
     @torch.no_grad()
     def test_the_source_is_kept_once_per_sentence(self) -> None:
         _, _, run = self.started()
-        assert run.sources is not None
-        assert run.sources.shape == (6, 2, 2, 4, 8)
+        assert [each.shape for each in run.sources] == [(2, 2, 4, 8)] * 6
         assert run.group == 2
-        assert run.mask is not None
-        assert run.mask.shape == (2, 4)
+        assert run.closed is not None
+        assert run.closed.flatten(1).isneginf().tolist() == [[False] * 4, [False] * 3 + [True]]
 
     @torch.no_grad()
     @pytest.mark.parametrize(
@@ -170,20 +170,20 @@ class TestMemory:
     )
     def test_rows_move_as_they_are_told(self, order: list[int]) -> None:
         model, state, run = self.started()
-        assert run.kept is not None
-        before = run.kept[:, :, :, :3].clone()
+        before = [each[:, :, :3].clone() for each in run.kept]
         model.decoder.reorder_incremental_state_scripting(state, torch.tensor(order))
-        assert run.kept.size(1) == run.rows == len(order)
-        assert torch.equal(run.kept[:, :, :, :3], before[:, order])
+        assert run.rows == len(order)
+        for kept, old in zip(run.kept, before, strict=True):
+            assert kept.size(0) == len(order)
+            assert torch.equal(kept[:, :, :3], old[order])
 
     @torch.no_grad()
     def test_rows_that_stay_are_not_copied(self) -> None:
         model, state, run = self.started()
-        assert run.kept is not None
-        place, sources_kept = run.kept.data_ptr(), run.sources
+        places, sources_kept = [each.data_ptr() for each in run.kept], run.sources
         model.decoder.reorder_incremental_state_scripting(state, torch.arange(4))
         model.decoder.reorder_incremental_state_scripting(state, torch.tensor([1, 0, 2, 2]))
-        assert run.kept.data_ptr() == place
+        assert [each.data_ptr() for each in run.kept] == places
         assert run.sources is sources_kept
 
     def test_tokens_that_the_run_has_not_read_are_refused(self) -> None:
@@ -203,14 +203,16 @@ class TestProjection:
     @pytest.mark.parametrize("biases", [(True, True), (False, False), (True, False, True)], ids=str)
     def test_it_is_what_the_layers_give_side_by_side(self, biases: tuple[bool, ...]) -> None:
         layers, x = self.layers(*biases), torch.randn(5, 6, dtype=torch.float64)
-        close(Projection(layers)(x), torch.cat([layer(x) for layer in layers], dim=-1))
+        factors = [0.5, 1.0, 3.0][: len(layers)]
+        expected = [layer(x) * by for layer, by in zip(layers, factors, strict=True)]
+        close(Projection(layers, factors)(x), torch.cat(expected, dim=-1))
 
     def test_layers_that_do_more_than_a_product_are_called(self) -> None:
         layers, x = self.layers(True, True), torch.randn(5, 6, dtype=torch.float64)
         assert is_product(layers[1])
         layers[1].register_forward_hook(lambda module, given, out: 2 * out)
         assert not is_product(layers[1])
-        found = Projection(layers)(x)
+        found = Projection(layers, (1.0, 1.0))(x)
         close(found, torch.cat([layers[0](x), layers[1](x)], dim=-1))
         close(found[:, 3:], 2 * nn.functional.linear(x, layers[1].weight, layers[1].bias))
 
@@ -219,4 +221,5 @@ class TestProjection:
         nn.utils.parametrizations.weight_norm(layers[0])
         assert not is_product(layers[0])
         x = torch.randn(5, 6, dtype=torch.float64)
-        close(Projection(layers)(x), torch.cat([layer(x) for layer in layers], dim=-1))
+        expected = torch.cat([layers[0](x), 2 * layers[1](x)], dim=-1)
+        close(Projection(layers, (1.0, 2.0))(x), expected)
