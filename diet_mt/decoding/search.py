@@ -3,9 +3,8 @@
 The order of events is fairseq's (``fairseq.sequence_generator``): of twice as many candidates as
 beams, those that end among the first half are finished, the best others go on, and a sentence is
 done when it has as many finished hypotheses as beams. So are the hypotheses and their scores. What
-differs is what is computed: the first step runs on one row for each sentence; hypotheses keep their
-row where they can, so that few have to be copied; and sentences that are done make room for the
-last ones rather than moving all behind them.
+differs is what is computed: the first step runs on one row for each sentence, and sentences that
+are done make room for the last ones rather than moving all behind them.
 """
 
 from __future__ import annotations
@@ -166,29 +165,10 @@ class BeamSearch:
             self._numbers = [self._numbers[place] for place in kept]
             if self._prefix is not None:
                 self._prefix = self._prefix[places]
-        if width > 1:
-            slots = stay(parents)
-            values, entries, parents = (
-                torch.empty_like(each).scatter_(1, slots, each)
-                for each in (values, entries, parents)
-            )
         order = (places[:, None] * width + parents).flatten()  # (B * beam,)
         self._run.move(order, sentences)
         self._tokens = torch.cat([self._tokens[order], entries.reshape(-1, 1)], dim=1)
         self._scores = torch.cat([self._scores[order], values.reshape(-1, 1)], dim=1)
-
-
-def stay(parents: Tensor) -> Tensor:
-    """``parents`` (B, K), the row of its sentence that each hypothesis continues -> its new row (B,
-    K): the first child of a row stays there, the others take the rows that nobody continues.
-    """
-    beams = parents.size(1)
-    same = parents[:, :, None].eq(parents[:, None, :])  # (B, K, K)
-    first = ~same.tril(-1).any(2)  # no earlier hypothesis has this parent
-    taken = torch.zeros_like(parents, dtype=torch.uint8).scatter_(1, parents, 1)
-    free = taken.sort(dim=1, stable=True).indices  # rows that nobody continues, in order, then all
-    rank = (~first).cumsum(1).sub_(1).clamp_(0, beams - 1)
-    return torch.where(first, parents, free.gather(1, rank))
 
 
 def fill_gaps(going: List[bool]) -> List[int]:

@@ -1,10 +1,10 @@
 """One run of step-by-step decoding: everything that it keeps from step to step.
 
-Keys and values of the target grow in memory that is allocated ahead; those of the source are made
-once per sentence, however many beams it has. What positions say is computed for a block of
-positions at a time and then sliced. Projections are fused into one product. All of it lives in the
-run and ends with it, so whatever happens to the model afterwards (an update, another precision or
-device), the next run starts from what is true then.
+Keys and values of the target are kept once for all hypotheses of a sentence that share them
+(``nodes.py``); those of the source are made once per sentence. What positions say is computed for a
+block of positions at a time and then sliced. Projections are fused into one product. All of it
+lives in the run and ends with it, so whatever happens to the model afterwards (an update, another
+precision or device), the next run starts from what is true then.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from ..positions.layer import NOTHING
 from ..products import linear
 from .beams import regroup
 from .call import AttentionCall, DecoderCall
+from .nodes import Nodes
 
-# Positions for which a run computes at once what an encoding says, and by which its memory grows.
+# Positions for which a run computes at once what an encoding says.
 BLOCK = 32
 
 
@@ -109,12 +110,10 @@ class DecodingRun:
         rows: int,
     ) -> None:
         self.length = 0
-        self.rows = rows
         self.closed: Optional[Tensor] = None  # (B', 1, 1, S), the mask as a bias
         if mask is not None and source is not None:
             closed = torch.zeros_like(mask, dtype=source.dtype)
             self.closed = closed.masked_fill_(mask, -math.inf)[:, None, None]
-        self.kept: List[Tensor] = []  # keys and values of each layer, (rows, H, room, D)
         self._self_block = Block(self_positions, len(layers), grows=True)
         self._cross_block = Block(cross_positions, len(layers), grows=False)
         self._self_caches = [SelfCache(self, n, each.self_attn) for n, each in enumerate(layers)]
@@ -124,6 +123,9 @@ class DecodingRun:
         if source is not None and any(module is not None for module in modules):
             self._cross_caches = [SourceCache(self, n, each) for n, each in enumerate(modules)]
             self._project_source(modules, source, mask)
+        sentences = self.sources[0].size(0) if source is not None and self.sources else rows
+        device = None if source is None else source.device
+        self.nodes = Nodes(sentences, rows // sentences, len(layers), device)
 
     def _project_source(
         self, modules: Sequence[Any], source: Tensor, mask: Optional[Tensor]
@@ -135,9 +137,9 @@ class DecodingRun:
             self.sources += [k.contiguous(), v.contiguous()]
 
     @property
-    def group(self) -> int:
-        """Hypotheses of one sentence."""
-        return self.rows // self.sources[0].size(0) if self.sources else self.rows
+    def rows(self) -> int:
+        """Hypotheses of all sentences."""
+        return self.nodes.sentences * self.nodes.group
 
     def calls(self, need_weights: int = -1) -> List[DecoderCall]:
         """What each layer needs to read the next token of every hypothesis.
@@ -146,6 +148,7 @@ class DecodingRun:
         position beyond the tables.
         """
         own = self._self_block.at(self.length, self.length + 1)
+        self.nodes.open(self.length)
         if not self.sources:
             pairs = zip(own, self._self_caches, strict=True)
             return [DecoderCall(AttentionCall(part, cache=cache)) for part, cache in pairs]
@@ -160,41 +163,23 @@ class DecodingRun:
             calls.append(DecoderCall(AttentionCall(part, cache=self._self_caches[number]), source))
         return calls
 
-    def make_room(self, like: Tensor) -> None:
-        """Sees to it that ``kept`` has room for the next token; ``like`` (rows, H, 1, D)."""
-        if self.kept and self.length < self.kept[0].size(2):
-            return
-        more = (self.rows, like.size(1), BLOCK, like.size(3))
-        if self.kept:
-            self.kept = [torch.cat([each, each.new_empty(more)], dim=2) for each in self.kept]
-        else:
-            self.kept = [like.new_empty(more) for _ in range(2 * len(self._self_caches))]
-
     def reorder(self, order: Tensor) -> None:
         """Hypothesis r becomes what ``order[r]`` was; there may be more or fewer of them then."""
-        _, sentences = regroup(order, self.rows, self.group)
-        self.move(order, sentences)
+        group, sentences = regroup(order, self.rows, self.nodes.group)
+        self._move(order, sentences, group)
 
     def move(self, order: Tensor, sentences: Optional[Tensor]) -> None:
         """As :meth:`reorder`, where it is known that sentence b becomes ``sentences[b]``, or where
         None that all stay.
-
-        Only hypotheses that change their row are copied.
         """
-        rows = order.numel()
+        count = self.nodes.sentences if sentences is None else sentences.numel()
+        self._move(order, sentences, order.numel() // count)
+
+    def _move(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
         if sentences is not None and self.sources:
             self.sources = [each.index_select(0, sentences) for each in self.sources]
             self.closed = None if self.closed is None else self.closed.index_select(0, sentences)
-        if rows > self.rows:
-            self.kept = [each.index_select(0, order) for each in self.kept]
-        else:
-            moved = order.ne(torch.arange(rows, device=order.device)).nonzero().squeeze(1)
-            origin = order[moved]
-            for each in self.kept if moved.numel() else ():
-                used = each[:, :, : self.length]
-                used.index_copy_(0, moved, used.index_select(0, origin))
-            self.kept = [each[:rows] for each in self.kept]
-        self.rows = rows
+        self.nodes.move(order, sentences, group)
 
 
 class SelfCache:
@@ -206,17 +191,15 @@ class SelfCache:
         self._project = Projection(projections, (module.scaling, 1.0, 1.0))
 
     def attend(self, query: Tensor, call: AttentionCall) -> Tuple[Tensor, Tensor]:
-        """See :class:`~diet_mt.layers.call.Cache`."""
-        run, positions, heads = self._run, call.positions, self._heads
-        q, k, v = self._project(query).view(run.rows, 3, heads, -1).unbind(1)  # (rows, H, D)
-        q, k, v = (each.unsqueeze(2) for each in (q, k, v))  # (rows, H, 1, D)
-        run.make_room(k)
-        keys, values = run.kept[2 * self._number : 2 * self._number + 2]  # (rows, H, room, D)
-        at = run.length
-        keys.narrow(2, at, 1).copy_(positions.keys(k, None))
-        values.narrow(2, at, 1).copy_(positions.values(v, None))
-        k, v = (each.flatten(0, 1).narrow(1, 0, at + 1) for each in (keys, values))
-        return attend_step(positions.queries(q), k, v, positions, positions.bias)
+        """See :class:`~diet_mt.layers.call.Cache`; the weights are by node."""
+        nodes, positions = self._run.nodes, call.positions
+        q, k, v = self._project(query).unflatten(1, (3, self._heads, -1)).unbind(1)  # (rows, H, D)
+        k, v = positions.keys(k.unsqueeze(2), None), positions.values(v.unsqueeze(2), None)
+        keys, values = nodes.write(self._number, k, v)
+        q = positions.queries(by_sentence(q, nodes.group))
+        bias = nodes.bias(positions.bias)
+        out, weights = attend_step(q, keys, values, nodes.by_node(positions), bias)
+        return by_row(out), by_row(weights)
 
 
 class SourceCache:
@@ -230,21 +213,30 @@ class SourceCache:
         """See :class:`~diet_mt.layers.call.Cache`."""
         run, positions = self._run, call.positions
         keys, values = run.sources[2 * self._number : 2 * self._number + 2]  # (B', H, S, D)
-        q = self._project(query).view(keys.size(0), run.group, self._heads, -1)
-        q = positions.queries(q.transpose(1, 2))  # (B', H, G, D): beams are queries of a sentence
+        q = self._project(query).unflatten(1, (self._heads, -1))  # (rows, H, D)
+        q = positions.queries(by_sentence(q, run.nodes.group))
         bias = positions.bias if run.closed is None else run.closed
         if run.closed is not None and positions.bias is not None:
             bias = run.closed + positions.bias
         out, weights = attend_step(q, keys.flatten(0, 1), values.flatten(0, 1), positions, bias)
-        out = out.transpose(1, 2).reshape(run.rows, self._heads, 1, -1)
-        return out, weights.transpose(1, 2).reshape(run.rows, self._heads, 1, -1)
+        return by_row(out), by_row(weights)
+
+
+def by_sentence(x: Tensor, group: int) -> Tensor:
+    """(rows, H, D) -> (B', H, G, D): the hypotheses of a sentence are queries at one position."""
+    return x.unflatten(0, (-1, group)).transpose(1, 2)
+
+
+def by_row(x: Tensor) -> Tensor:
+    """(B', H, G, N) -> (rows, H, 1, N)."""
+    return x.transpose(1, 2).flatten(0, 1).unsqueeze(2)
 
 
 def attend_step(
     q: Tensor, k: Tensor, v: Tensor, positions: LayerPositions, bias: Optional[Tensor]
 ) -> Tuple[Tensor, Tensor]:
     """Attention of one decoding step: ``q`` (B, H, G, D), scaled, ``k`` and ``v`` (B*H, S, D),
-    ``bias`` (B|1, H|1, 1, S) -> (B, H, G, D) and the weights (B, H, G, S).
+    ``bias`` (B|1, H|1, G|1, S) -> (B, H, G, D) and the weights (B, H, G, S).
 
     :func:`diet_mt.attention.attend` for queries at one position, in as few calls as possible: over
     a few keys, what a call costs by itself is what counts.

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from diet_mt.errors import UserError
+from diet_mt.layers.nodes import ROOM
 from diet_mt.layers.run import BLOCK, Block, DecodingRun, Projection, is_product
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.positions import AttentionPositions, AttentionShape, LayerPositions
@@ -118,7 +119,7 @@ class TestBlock:
 
 
 class TestMemory:
-    """Caches of the target: for each layer keys and values, (rows, H, room, D)."""
+    """Keys and values of the target (``test_nodes.py``) and of the source: (B', H, room, D)."""
 
     def started(self, rows: int = 4) -> tuple[DietTransformerModel, dict[str, Any], DecodingRun]:
         model = build("diet-rel", max_target_positions=100).eval()
@@ -131,60 +132,40 @@ class TestMemory:
         return model, state, state["diet_mt.run"]["run"]
 
     @torch.no_grad()
-    def test_it_is_allocated_by_the_block(self) -> None:
+    def test_source_and_target_are_kept_once_per_sentence(self) -> None:
         _, _, run = self.started()
-        assert [each.shape for each in run.kept] == [(4, 2, BLOCK, 8)] * 6
-        kept, like = run.kept, torch.zeros(4, 2, 1, 8, dtype=torch.float64)
-        for length in (3, BLOCK - 1):
-            run.length = length
-            run.make_room(like)
-            assert run.kept is kept
-        run.length = BLOCK
-        run.make_room(like)
-        for grown, before in zip(run.kept, kept, strict=True):
-            assert grown.shape == (4, 2, 2 * BLOCK, 8)
-            assert torch.equal(grown[:, :, :3], before[:, :, :3])
-
-    @torch.no_grad()
-    def test_the_source_is_kept_once_per_sentence(self) -> None:
-        _, _, run = self.started()
+        assert (run.rows, run.nodes.sentences, run.nodes.group) == (4, 2, 2)
         assert [each.shape for each in run.sources] == [(2, 2, 4, 8)] * 6
-        assert run.group == 2
+        assert [each.shape for each in run.nodes.kept] == [(2, 2, ROOM, 8)] * 6
         assert run.closed is not None
         assert run.closed.flatten(1).isneginf().tolist() == [[False] * 4, [False] * 3 + [True]]
 
     @torch.no_grad()
     @pytest.mark.parametrize(
-        "order",
+        ("order", "sentences"),
         [
-            [0, 1, 2, 3],
-            [1, 0, 3, 2],
-            [0, 0, 3, 3],
-            [2, 3, 0, 1],
-            [3, 0, 1, 2],
-            [1, 2],
-            [2],
-            [0] * 6,
+            ([0, 1, 2, 3], [0, 1]),
+            ([1, 0, 2, 2], [0, 1]),
+            ([2, 3, 1, 1], [1, 0]),
+            ([3, 0, 1, 2], [1, 0, 0, 1]),
+            ([3, 2], [1]),
+            ([2], [1]),
+            ([0] * 6, [0] * 3),
         ],
         ids=str,
     )
-    def test_rows_move_as_they_are_told(self, order: list[int]) -> None:
+    def test_sources_move_with_their_hypotheses(
+        self, order: list[int], sentences: list[int]
+    ) -> None:
         model, state, run = self.started()
-        before = [each[:, :, :3].clone() for each in run.kept]
+        before, places = run.sources, [each.data_ptr() for each in run.nodes.kept]
         model.decoder.reorder_incremental_state_scripting(state, torch.tensor(order))
-        assert run.rows == len(order)
-        for kept, old in zip(run.kept, before, strict=True):
-            assert kept.size(0) == len(order)
-            assert torch.equal(kept[:, :, :3], old[order])
-
-    @torch.no_grad()
-    def test_rows_that_stay_are_not_copied(self) -> None:
-        model, state, run = self.started()
-        places, sources_kept = [each.data_ptr() for each in run.kept], run.sources
-        model.decoder.reorder_incremental_state_scripting(state, torch.arange(4))
-        model.decoder.reorder_incremental_state_scripting(state, torch.tensor([1, 0, 2, 2]))
-        assert [each.data_ptr() for each in run.kept] == places
-        assert run.sources is sources_kept
+        assert (run.rows, run.nodes.sentences) == (len(order), len(sentences))
+        for kept, old in zip(run.sources, before, strict=True):
+            assert torch.equal(kept, old[sentences])
+        if sentences == [0, 1]:  # nothing is copied
+            assert run.sources is before
+            assert [each.data_ptr() for each in run.nodes.kept] == places
 
     def test_tokens_that_the_run_has_not_read_are_refused(self) -> None:
         model, state, _ = self.started()
