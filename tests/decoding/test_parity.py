@@ -49,7 +49,7 @@ def assert_the_same(ours: Hypotheses, theirs: Hypotheses, rounding: float = ROUN
                 )
 
 
-def compare(model: DietTransformerModel, side: str = "left", **options: Any) -> Hypotheses:
+def assert_parity(model: DietTransformerModel, side: str = "left", **options: Any) -> Hypotheses:
     source = collate(sources(LENGTHS), side)
     ours = search(BeamSearchGenerator, model, source, **options)
     assert_the_same(ours, search(SequenceGenerator, model, source, **options))
@@ -60,7 +60,7 @@ def compare(model: DietTransformerModel, side: str = "left", **options: Any) -> 
 def test_every_encoding(encoding: str, sharing: str | None) -> None:
     lengths = set()
     for seed in (1, 2, 3):  # not every model ends its sentences at different lengths
-        found = compare(talkative(encoding, sharing, seed))
+        found = assert_parity(talkative(encoding, sharing, seed))
         lengths |= {len(one["tokens"]) for hypotheses in found for one in hypotheses}
     assert len(lengths) > 1
 
@@ -85,7 +85,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", OPTIONS, ids=lambda name: name.replace(" ", "-"))
 @pytest.mark.parametrize("encoding", ["diet-rel", "sinusoidal"])
 def test_options(encoding: str, name: str) -> None:
-    compare(talkative(encoding, None, seed=3), "right", **OPTIONS[name])
+    assert_parity(talkative(encoding, None, seed=3), "right", **OPTIONS[name])
 
 
 @pytest.mark.parametrize("rows", [4, 12, 1000])
@@ -98,7 +98,7 @@ def test_a_batch_in_parts_and_threads(
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        compare(talkative("diet-abs", None))
+        assert_parity(talkative("diet-abs", None))
         assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)
@@ -115,14 +115,14 @@ PREFIXES = {
 @pytest.mark.parametrize("encoding", ["diet-rel", "rotary"])
 def test_prefixes(encoding: str, name: str) -> None:
     prefix = torch.tensor(PREFIXES[name])
-    found = compare(talkative(encoding, None, seed=2), prefix=prefix, min_len=2)
+    found = assert_parity(talkative(encoding, None, seed=2), prefix=prefix, min_len=2)
     for hypotheses, words in zip(found, PREFIXES[name], strict=True):
         given = [word for word in words if word != 1]
         assert all(one["tokens"][: len(given)].tolist() == given for one in hypotheses)
 
 
 def test_a_prefix_that_ends_the_sentence() -> None:
-    compare(talkative("diet-rel", None), prefix=torch.tensor([[7, 2]] * len(LENGTHS)))
+    assert_parity(talkative("diet-rel", None), prefix=torch.tensor([[7, 2]] * len(LENGTHS)))
 
 
 @pytest.mark.parametrize("changes", [PRE_NORM, {"share_decoder_input_output_embed": True}, {}])
