@@ -1,10 +1,15 @@
 """Packaging of diet-mt: ``make setup`` makes an environment, ``pip install .`` adds to one."""
 
+import zlib
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import Extension, find_packages, setup
 
 README = Path(__file__).parent / "README.md"
+# Loops of a decoding step. Not a Python module: it is loaded with ctypes, and asked from which
+# sources it was made. Optional: without a C++ compiler, torch's operators do the same more slowly.
+KERNELS = [Path("diet_mt/kernels", name) for name in ("cpu.cpp", "step.inc")]
+CHECKSUM = zlib.crc32(b"".join(Path(__file__).parent.joinpath(p).read_bytes() for p in KERNELS))
 
 setup(
     name="diet-mt",
@@ -23,8 +28,21 @@ setup(
     ],
     python_requires=">=3.10",
     packages=find_packages(include=["diet_mt", "diet_mt.*"]),
+    ext_modules=[
+        Extension(
+            "diet_mt.kernels._cpu",
+            [str(KERNELS[0])],
+            depends=[str(path) for path in KERNELS],
+            define_macros=[("SOURCES", str(CHECKSUM))],
+            # Products and sums may be one instruction.
+            extra_compile_args=["-O3", "-std=c++17", "-ffp-contract=fast", "-Wno-psabi"],
+            language="c++",
+            optional=True,
+        )
+    ],
     package_data={
         "diet_mt": ["py.typed"],
+        "diet_mt.kernels": ["*.cpp", "*.inc"],
         "diet_mt.leaderboard": ["page.css", "page.js", "published.json", "published_tasks.json"],
     },
     zip_safe=False,

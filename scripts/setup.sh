@@ -23,7 +23,8 @@ ASKED_PYTHON=${PYTHON:-}
 wanted() {
   pwd -P
   checksum_of requirements/build.txt requirements/lock.txt requirements/dev.txt \
-    requirements/fairseq.txt setup.py pyproject.toml scripts/setup.sh scripts/environment.sh
+    requirements/fairseq.txt setup.py pyproject.toml scripts/setup.sh scripts/environment.sh \
+    diet_mt/kernels/cpu.cpp diet_mt/kernels/step.inc
 }
 
 # An environment keeps its Python; asking for another one is answered, not ignored.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from diet_mt import kernels
+
 # Test processes run side by side, and everything here is small: threads would only wait.
 torch.set_num_threads(1)
 
@@ -21,3 +23,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def _seeded() -> None:
     """Every test draws the same random numbers, alone or in any order."""
     torch.manual_seed(0)
+
+
+@pytest.fixture(params=["kernels", "operators"])
+def either_memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beam search with our loops in C++ (under ``torch.no_grad``), then with torch's operators."""
+    with torch.no_grad():
+        assert kernels.serve(torch.empty(0)), "the kernels are not compiled: make setup"
+    if request.param == "operators":
+        monkeypatch.setattr(kernels, "serve", lambda x: False)

@@ -1,6 +1,6 @@
 """Imports inside the package go one way, and a scheme's name chooses code only under positions/.
 
-    cli -> models, tasks, criterions -> layers -> attention, positions -> torch
+    cli -> models, tasks, criterions -> layers -> attention, positions, kernels -> torch
     cli -> fairseq_patches -> decoding -> layers
     cli -> leaderboard -> records, task_records -> json_rows -> standard library
     cli -> bench -> fairseq, torch, ctranslate2 (no other part: it is also run by itself)
@@ -41,14 +41,15 @@ ALLOWED: dict[str, set[str]] = {
     "tasks": {"data", "answer_scores", "decoding"} | _MODEL_SIDE,
     "criterions": {"data", "metrics"} | _MODEL_SIDE,
     "encoders": {"data", "errors", "fairseq"},
-    "layers": {"attention", "dropout", "positions", "products", "errors"} | _FRAMEWORK,
+    "layers": {"attention", "dropout", "kernels", "positions", "products", "errors"} | _FRAMEWORK,
+    "kernels": {"torch"},
     "positions": {"errors", "torch"},
     "attention": {"dropout", "positions", "errors", "torch"},
     "dropout": {"torch"},
     "products": {"torch"},
     "cross_entropy": {"products", "torch"},
     "allocator": set(),
-    "decoding": {"layers", "positions", "products", "errors"} | _FRAMEWORK,
+    "decoding": {"kernels", "layers", "positions", "products", "errors"} | _FRAMEWORK,
     "fairseq_patches": {"cross_entropy", "decoding", "models", "products"} | _MODEL_SIDE,
     "data": {"errors", "py3langid", "sacrebleu", "sacremoses", "sentencepiece", "subword_nmt"}
     | {"numpy", "sentencex", "tokenizers"},

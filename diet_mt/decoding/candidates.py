@@ -14,6 +14,7 @@ from typing import Optional, Tuple
 import torch
 from torch import Tensor, nn
 
+from .. import kernels
 from ..positions.base import at_least_float32
 from ..products import linear, one_dnn_is_faster
 
@@ -87,12 +88,18 @@ class Vocabulary:
         """:meth:`best` of the sentences ``start .. stop - 1``."""
         sentences, beams = stop - start, scores.size(1)
         rows = slice(start * beams, stop * beams)
-        logs = self._log_probabilities(features[rows])  # (rows, padded V)
+        logits = self._multiply(features[rows])  # (rows, padded V)
+        count = min(count, beams * self.size - 1)
+        if kernels.serve(logits):
+            logits = logits[:, : self.size]
+            sums = kernels.log_sums(logits)
+            _apply(logits, limits, start, stop, beams)
+            return kernels.best(logits, sums, scores[start:stop], count)
+        logs = self._normalize(logits)
         _apply(logs, limits, start, stop, beams)
         cells = logs.view(sentences, beams, self._depth, self._blocks)
         totals = scores[start:stop, :, None]  # (sentences, K, 1)
         tops = cells.amax(2) + totals  # (sentences, K, blocks)
-        count = min(count, beams * self.size - 1)
         _, which = tops.flatten(1).topk(min(count, tops[0].numel()), sorted=False)
         parent = which.div(self._blocks, rounding_mode="floor")  # (sentences, picked)
         block = which.fmod(self._blocks)
@@ -104,8 +111,8 @@ class Vocabulary:
         # What fills the last block up is chosen only where nothing else is possible either.
         return values, entries.clamp_(max=self.size - 1), parent.gather(1, origin)
 
-    def _log_probabilities(self, features: Tensor) -> Tensor:
-        """(rows, E) -> (rows, padded V) in float32 or better, in memory that the next call uses."""
+    def _multiply(self, features: Tensor) -> Tensor:
+        """(rows, E) -> logits (rows, padded V), in memory that the next call uses."""
         rows, width = features.size(0), self._weight.size(0)
         if features.dtype != self._weight.dtype:
             features = features.to(self._weight.dtype)
@@ -118,6 +125,10 @@ class Vocabulary:
             torch.mm(features, self._weight.t(), out=logits)
         else:
             torch.addmm(self._bias, features, self._weight.t(), out=logits)
+        return logits
+
+    def _normalize(self, logits: Tensor) -> Tensor:
+        """Log-probabilities (rows, padded V) in float32 or better, maybe in the same memory."""
         logits[:, self.size :] = -math.inf  # what fills the last block up
         kind = at_least_float32(logits.dtype)
         if kind != logits.dtype:

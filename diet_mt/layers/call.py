@@ -19,9 +19,9 @@ from ..positions.layer import NOTHING
 class Cache(Protocol):
     """One attention module's part of a decoding run (``run.py``)."""
 
-    def attend(self, query: Tensor, call: AttentionCall) -> Tuple[Tensor, Tensor]:
+    def attend(self, query: Tensor, call: AttentionCall) -> Tuple[Tensor, Optional[Tensor]]:
         """``query`` (rows, E), one position -> what attention finds, (rows, H, 1, D), before the
-        output projection, and its weights (rows, H, 1, S).
+        output projection, and where asked for its weights (rows, H, 1, S).
         """
 
 

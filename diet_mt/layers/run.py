@@ -1,27 +1,25 @@
 """One run of step-by-step decoding: everything that it keeps from step to step.
 
-Keys and values of the target are kept once for all hypotheses of a sentence that share them
-(``nodes.py``); those of the source are made once per sentence. What positions say is computed for a
-block of positions at a time and then sliced. Projections are fused into one product. All of it
-lives in the run and ends with it, so whatever happens to the model afterwards (an update, another
-precision or device), the next run starts from what is true then.
+Keys and values stay in a memory (``memory.py``): those of the target once for all hypotheses that
+share them, those of the source once per sentence. What positions say is computed for a block of
+positions at a time and then sliced. Projections are fused into one product. All of it lives in the
+run and ends with it, so whatever happens to the model afterwards (an update, another precision or
+device), the next run starts from what is true then.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
 
-from ..attention import softmax_
 from ..positions import AttentionPositions, LayerPositions
 from ..positions.layer import NOTHING
 from ..products import linear
 from .beams import regroup
 from .call import AttentionCall, DecoderCall
-from .nodes import Nodes
+from .memory import Memory, memory_for
 
 # Positions for which a run computes at once what an encoding says.
 BLOCK = 32
@@ -110,36 +108,30 @@ class DecodingRun:
         rows: int,
     ) -> None:
         self.length = 0
-        self.closed: Optional[Tensor] = None  # (B', 1, 1, S), the mask as a bias
-        if mask is not None and source is not None:
-            closed = torch.zeros_like(mask, dtype=source.dtype)
-            self.closed = closed.masked_fill_(mask, -math.inf)[:, None, None]
         self._self_block = Block(self_positions, len(layers), grows=True)
         self._cross_block = Block(cross_positions, len(layers), grows=False)
-        self._self_caches = [SelfCache(self, n, each.self_attn) for n, each in enumerate(layers)]
-        self.sources: List[Tensor] = []  # keys and values of each layer, (B', H, S, D)
-        self._cross_caches: List[SourceCache] = []
         modules = [layer.encoder_attn for layer in layers]
-        if source is not None and any(module is not None for module in modules):
+        crosses = source is not None and any(module is not None for module in modules)
+        like = layers[0].self_attn.out_proj.weight if source is None else source
+        sentences = rows if source is None or not crosses else source.size(1)
+        self.memory: Memory = memory_for(like, sentences, rows // sentences, len(layers))
+        self._self_caches = [SelfCache(self, n, each.self_attn) for n, each in enumerate(layers)]
+        self._cross_caches: List[SourceCache] = []
+        self._source_length = 0
+        if source is not None and crosses:
             self._cross_caches = [SourceCache(self, n, each) for n, each in enumerate(modules)]
-            self._project_source(modules, source, mask)
-        sentences = self.sources[0].size(0) if source is not None and self.sources else rows
-        device = None if source is None else source.device
-        self.nodes = Nodes(sentences, rows // sentences, len(layers), device)
-
-    def _project_source(
-        self, modules: Sequence[Any], source: Tensor, mask: Optional[Tensor]
-    ) -> None:
-        found = self._cross_block.at(0, source.size(0))
-        for module, positions in zip(modules, found, strict=True):
-            k = positions.keys(module.split(module.k_proj(source)), mask)
-            v = positions.values(module.split(module.v_proj(source)), mask)
-            self.sources += [k.contiguous(), v.contiguous()]
+            self._source_length = source.size(0)
+            found = self._cross_block.at(0, self._source_length)
+            for module, positions in zip(modules, found, strict=True):
+                k = positions.keys(module.split(module.k_proj(source)), mask)  # (B', H, S, D)
+                v = positions.values(module.split(module.v_proj(source)), mask)
+                self.memory.add_source(k, v)
+            self.memory.close(mask)
 
     @property
     def rows(self) -> int:
         """Hypotheses of all sentences."""
-        return self.nodes.sentences * self.nodes.group
+        return self.memory.sentences * self.memory.group
 
     def calls(self, need_weights: int = -1) -> List[DecoderCall]:
         """What each layer needs to read the next token of every hypothesis.
@@ -148,11 +140,11 @@ class DecodingRun:
         position beyond the tables.
         """
         own = self._self_block.at(self.length, self.length + 1)
-        self.nodes.open(self.length)
-        if not self.sources:
+        self.memory.open(self.length)
+        if not self._cross_caches:
             pairs = zip(own, self._self_caches, strict=True)
             return [DecoderCall(AttentionCall(part, cache=cache)) for part, cache in pairs]
-        cross = self._cross_block.at(self.length, self.sources[0].size(2))
+        cross = self._cross_block.at(self.length, self._source_length)
         calls = []
         for number, part in enumerate(own):
             source = AttentionCall(
@@ -165,90 +157,43 @@ class DecodingRun:
 
     def reorder(self, order: Tensor) -> None:
         """Hypothesis r becomes what ``order[r]`` was; there may be more or fewer of them then."""
-        group, sentences = regroup(order, self.rows, self.nodes.group)
-        self._move(order, sentences, group)
+        group, sentences = regroup(order, self.rows, self.memory.group)
+        self.memory.move(order, sentences, group)
 
     def move(self, order: Tensor, sentences: Optional[Tensor]) -> None:
         """As :meth:`reorder`, where it is known that sentence b becomes ``sentences[b]``, or where
         None that all stay.
         """
-        count = self.nodes.sentences if sentences is None else sentences.numel()
-        self._move(order, sentences, order.numel() // count)
-
-    def _move(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
-        if sentences is not None and self.sources:
-            self.sources = [each.index_select(0, sentences) for each in self.sources]
-            self.closed = None if self.closed is None else self.closed.index_select(0, sentences)
-        self.nodes.move(order, sentences, group)
+        count = self.memory.sentences if sentences is None else sentences.numel()
+        self.memory.move(order, sentences, order.numel() // count)
 
 
 class SelfCache:
-    """The keys and values of one layer's self-attention in ``run``."""
+    """What one layer's self-attention has in ``run``."""
 
     def __init__(self, run: DecodingRun, number: int, module: Any) -> None:
         self._run, self._number, self._heads = run, number, module.num_heads
         projections = [module.q_proj, module.k_proj, module.v_proj]
         self._project = Projection(projections, (module.scaling, 1.0, 1.0))
 
-    def attend(self, query: Tensor, call: AttentionCall) -> Tuple[Tensor, Tensor]:
+    def attend(self, query: Tensor, call: AttentionCall) -> Tuple[Tensor, Optional[Tensor]]:
         """See :class:`~diet_mt.layers.call.Cache`; the weights are by node."""
-        nodes, positions = self._run.nodes, call.positions
+        positions = call.positions
         q, k, v = self._project(query).unflatten(1, (3, self._heads, -1)).unbind(1)  # (rows, H, D)
         k, v = positions.keys(k.unsqueeze(2), None), positions.values(v.unsqueeze(2), None)
-        keys, values = nodes.write(self._number, k, v)
-        q = positions.queries(by_sentence(q, nodes.group))
-        bias = nodes.bias(positions.bias)
-        out, weights = attend_step(q, keys, values, nodes.by_node(positions), bias)
-        return by_row(out), by_row(weights)
+        new = k.squeeze(2), v.squeeze(2)
+        return self._run.memory.attend(self._number, q, *new, positions)
 
 
 class SourceCache:
-    """The keys and values of one layer's cross-attention in ``run``."""
+    """What one layer's cross-attention has in ``run``."""
 
     def __init__(self, run: DecodingRun, number: int, module: Any) -> None:
         self._run, self._number, self._heads = run, number, module.num_heads
         self._project = Projection([module.q_proj], (module.scaling,))
 
-    def attend(self, query: Tensor, call: AttentionCall) -> Tuple[Tensor, Tensor]:
+    def attend(self, query: Tensor, call: AttentionCall) -> Tuple[Tensor, Optional[Tensor]]:
         """See :class:`~diet_mt.layers.call.Cache`."""
-        run, positions = self._run, call.positions
-        keys, values = run.sources[2 * self._number : 2 * self._number + 2]  # (B', H, S, D)
         q = self._project(query).unflatten(1, (self._heads, -1))  # (rows, H, D)
-        q = positions.queries(by_sentence(q, run.nodes.group))
-        bias = positions.bias if run.closed is None else run.closed
-        if run.closed is not None and positions.bias is not None:
-            bias = run.closed + positions.bias
-        out, weights = attend_step(q, keys.flatten(0, 1), values.flatten(0, 1), positions, bias)
-        return by_row(out), by_row(weights)
-
-
-def by_sentence(x: Tensor, group: int) -> Tensor:
-    """(rows, H, D) -> (B', H, G, D): the hypotheses of a sentence are queries at one position."""
-    return x.unflatten(0, (-1, group)).transpose(1, 2)
-
-
-def by_row(x: Tensor) -> Tensor:
-    """(B', H, G, N) -> (rows, H, 1, N)."""
-    return x.transpose(1, 2).flatten(0, 1).unsqueeze(2)
-
-
-def attend_step(
-    q: Tensor, k: Tensor, v: Tensor, positions: LayerPositions, bias: Optional[Tensor]
-) -> Tuple[Tensor, Tensor]:
-    """Attention of one decoding step: ``q`` (B, H, G, D), scaled, ``k`` and ``v`` (B*H, S, D),
-    ``bias`` (B|1, H|1, G|1, S) -> (B, H, G, D) and the weights (B, H, G, S).
-
-    :func:`diet_mt.attention.attend` for queries at one position, in as few calls as possible: over
-    a few keys, what a call costs by itself is what counts.
-    """
-    shape = q.shape
-    logits = torch.bmm(q.reshape(-1, *shape[2:]), k.transpose(1, 2)).unflatten(0, shape[:2])
-    if bias is not None:
-        logits += bias
-    more = positions.query_bias(q, k.size(1), 1.0)
-    if more is not None:
-        logits += more
-    weights = softmax_(logits)
-    out = torch.bmm(weights.flatten(0, 1), v).view(shape)
-    added = positions.output(weights) if positions.changes_output else None
-    return out if added is None else out + added, weights
+        memory = self._run.memory
+        return memory.attend_source(self._number, q, call.positions, call.need_weights)

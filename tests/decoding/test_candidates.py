@@ -57,6 +57,7 @@ LIMITS = {
 }
 
 
+@pytest.mark.usefixtures("either_memory")
 @pytest.mark.parametrize("size", [9, 16, 17, 44, 1009])
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("rows", [3, 6, 1000])
@@ -75,6 +76,7 @@ def test_against_the_whole_vocabulary(
     assert torch.equal(found[2], wanted[2])
 
 
+@pytest.mark.usefixtures("either_memory")
 @torch.no_grad()
 def test_one_entry_left_leaves_one_for_each_hypothesis() -> None:
     layer = output(44, False)
@@ -89,6 +91,7 @@ def test_one_entry_left_leaves_one_for_each_hypothesis() -> None:
     assert entries.lt(44).all()
 
 
+@pytest.mark.usefixtures("either_memory")
 @torch.no_grad()
 def test_forced_and_banned_entries() -> None:
     layer = output(44, False)

@@ -56,6 +56,7 @@ def assert_parity(model: DietTransformerModel, side: str = "left", **options: An
     return ours
 
 
+@pytest.mark.usefixtures("either_memory")
 @every_encoding
 def test_every_encoding(encoding: str, sharing: str | None) -> None:
     lengths = set()

@@ -71,7 +71,7 @@ class Decoding:
     def cached_sources(self) -> set[int]:
         """Rows for which the run keeps keys and values of the source."""
         run = self.state["diet_mt.run"]["run"]
-        return {run.sources[0].size(0)}
+        return {run.memory.sources[0].size(0)}
 
 
 def close(found: Tensor, expected: Tensor) -> None:
@@ -113,6 +113,7 @@ def test_teacher_forced_equals_step_by_step(
         assert extra["attn"][0].size(2) == source.size(1)
 
 
+@pytest.mark.usefixtures("either_memory")
 @torch.no_grad()
 @every_encoding
 def test_beams_reordered_sentences_dropped_and_permuted(encoding: str, sharing: str | None) -> None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from diet_mt.errors import UserError
+from diet_mt.layers.memory import KernelMemory, TensorMemory
 from diet_mt.layers.nodes import ROOM
 from diet_mt.layers.run import BLOCK, Block, DecodingRun, Projection, is_product
 from diet_mt.models.diet_transformer import DietTransformerModel
@@ -118,8 +119,9 @@ class TestBlock:
             Block(Counted(10, True), L, grows=True).at(10, 11)
 
 
+@pytest.mark.usefixtures("either_memory")
 class TestMemory:
-    """Keys and values of the target (``test_nodes.py``) and of the source: (B', H, room, D)."""
+    """What the run keeps of the target (``test_nodes.py``, ``test_kernels.py``) and the source."""
 
     def started(self, rows: int = 4) -> tuple[DietTransformerModel, dict[str, Any], DecodingRun]:
         model = build("diet-rel", max_target_positions=100).eval()
@@ -134,11 +136,16 @@ class TestMemory:
     @torch.no_grad()
     def test_source_and_target_are_kept_once_per_sentence(self) -> None:
         _, _, run = self.started()
-        assert (run.rows, run.nodes.sentences, run.nodes.group) == (4, 2, 2)
-        assert [each.shape for each in run.sources] == [(2, 2, 4, 8)] * 6
-        assert [each.shape for each in run.nodes.kept] == [(2, 2, ROOM, 8)] * 6
-        assert run.closed is not None
-        assert run.closed.flatten(1).isneginf().tolist() == [[False] * 4, [False] * 3 + [True]]
+        memory = run.memory
+        assert (run.rows, memory.sentences, memory.group) == (4, 2, 2)
+        if isinstance(memory, KernelMemory):
+            assert [each.shape for each in memory.sources] == [(2, 4, 16)] * 6
+            assert [each.shape for each in memory.kept] == [(memory.capacity, 16)] * 6
+            assert memory.capacity <= 4 * 4  # a row's three tokens and a new one
+        else:
+            assert isinstance(memory, TensorMemory)
+            assert [each.shape for each in memory.sources] == [(2, 2, 4, 8)] * 6
+            assert [each.shape for each in memory.nodes.kept] == [(2, 2, ROOM, 8)] * 6
 
     @torch.no_grad()
     @pytest.mark.parametrize(
@@ -158,14 +165,16 @@ class TestMemory:
         self, order: list[int], sentences: list[int]
     ) -> None:
         model, state, run = self.started()
-        before, places = run.sources, [each.data_ptr() for each in run.nodes.kept]
+        memory = run.memory
+        kept = memory.kept if isinstance(memory, KernelMemory) else memory.nodes.kept
+        before, places = memory.sources, [each.data_ptr() for each in kept]
         model.decoder.reorder_incremental_state_scripting(state, torch.tensor(order))
-        assert (run.rows, run.nodes.sentences) == (len(order), len(sentences))
-        for kept, old in zip(run.sources, before, strict=True):
-            assert torch.equal(kept, old[sentences])
+        assert (run.rows, memory.sentences) == (len(order), len(sentences))
+        for new, old in zip(memory.sources, before, strict=True):
+            assert torch.equal(new, old[sentences])
         if sentences == [0, 1]:  # nothing is copied
-            assert run.sources is before
-            assert [each.data_ptr() for each in run.nodes.kept] == places
+            assert memory.sources is before
+            assert [each.data_ptr() for each in kept] == places
 
     def test_tokens_that_the_run_has_not_read_are_refused(self) -> None:
         model, state, _ = self.started()

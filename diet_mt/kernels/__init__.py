@@ -1,0 +1,207 @@
+"""Loops of a decoding step on a CPU that torch has no operator for, in C++ (``cpu.cpp``).
+
+``setup.py`` compiles them, without torch's headers, so one build serves every torch. They take
+float32 and float64 tensors on a CPU and give no gradients. All else is computed by torch's
+operators (``layers/memory.py``, ``decoding/candidates.py``), and so is everything where no compiler
+was at hand. A call holds no lock of Python's, so several threads run side by side.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import zlib
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Optional, Tuple
+
+import torch
+from torch import Tensor
+
+logger = logging.getLogger(__name__)
+
+_SOURCES = ("cpu.cpp", "step.inc")
+_NAMES = {torch.float32: "float", torch.float64: "double"}
+
+
+class _Attention(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("q", "new_keys", "new_values", "keys", "values")),
+        *((name, ctypes.c_void_p) for name in ("places", "bias", "query_bias", "closed")),
+        *((name, ctypes.c_void_p) for name in ("out", "weights")),
+        *((name, ctypes.c_int64) for name in ("q_stride", "new_keys_stride", "new_values_stride")),
+        *((name, ctypes.c_int64) for name in ("places_stride", "bias_stride")),
+        *((name, ctypes.c_int64) for name in ("rows", "group", "count", "heads", "dim")),
+    ]
+
+
+class _Candidates(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("logits", "sums", "scores")),
+        *((name, ctypes.c_void_p) for name in ("totals", "entries", "parents")),
+        *((name, ctypes.c_int64) for name in ("stride", "size", "sentences", "beams", "count")),
+    ]
+
+
+def serve(x: Tensor) -> bool:
+    """Whether a decoding run over tensors such as ``x`` is computed here."""
+    return (
+        x.device.type == "cpu"
+        and x.dtype in _NAMES
+        and not torch.is_grad_enabled()
+        and not torch.is_autocast_enabled("cpu")
+        and _library() is not None
+    )
+
+
+@lru_cache(maxsize=1)
+def _library() -> Optional[ctypes.CDLL]:
+    folder = Path(__file__).parent
+    checksum = zlib.crc32(b"".join((folder / name).read_bytes() for name in _SOURCES))
+    for path in sorted([*folder.glob("_cpu*.so"), *folder.glob("_cpu*.pyd")]):
+        try:
+            library = ctypes.CDLL(str(path))
+        except OSError:  # made for another system
+            continue
+        for function in (library.sources, library.free_places):
+            function.restype = ctypes.c_int64
+        if library.sources() == checksum:
+            return library
+    logger.warning(
+        "beam search on this CPU takes about twice the time that it could: its loops in C++ are "
+        "not compiled; install diet_mt again where there is a C++ compiler (make setup, or "
+        "pip install --no-build-isolation --no-deps -e .)"
+    )
+    return None
+
+
+def _call(name: str, kind: torch.dtype, *args: Any) -> None:
+    library = _library()
+    assert library is not None
+    getattr(library, f"{name}_{_NAMES[kind]}")(*args)
+
+
+def _rows(x: Tensor) -> Tensor:
+    """``x`` (rows, H, D) such that each row has no gaps."""
+    return x if x.stride(2) == 1 and x.stride(1) == x.size(2) else x.contiguous()
+
+
+def free_places(places: Tensor, length: int, capacity: int) -> Optional[Tensor]:
+    """One place for each row that no row has in its first ``length``: (rows,) int32; None where
+    ``capacity`` has not as many.
+
+    ``places``: (rows, N) int32, below ``capacity``.
+    """
+    library = _library()
+    assert library is not None
+    rows = places.size(0)
+    found = torch.empty(rows, dtype=torch.int32)
+    count = library.free_places(
+        ctypes.c_void_p(places.data_ptr()),
+        *(ctypes.c_int64(n) for n in (rows, places.stride(0), length, capacity)),
+        ctypes.c_void_p(found.data_ptr()),
+    )
+    return found if count == rows else None
+
+
+def attend(
+    q: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    count: int,
+    *,
+    places: Optional[Tensor] = None,
+    new: Optional[Tuple[Tensor, Tensor]] = None,
+    group: int = 1,
+    bias: Optional[Tensor] = None,
+    query_bias: Optional[Tensor] = None,
+    closed: Optional[Tensor] = None,
+    need_weights: bool = False,
+) -> Tuple[Tensor, Optional[Tensor]]:
+    """softmax(q k^T + bias) v for queries at one position.
+
+    Args:
+        q: (rows, H, D), scaled.
+        keys, values: (places, H * D).
+        count: keys of each row, S.
+        places: (rows, N) int32 with N >= S, where each row's keys are, in the order of their
+            positions; None: row r has the S from ``(r // group) * S`` on.
+        new: keys and values (rows, H, D) that are written to each row's last place first.
+        bias: (H|1, 1, S).
+        query_bias: (1, H, rows, S).
+        closed: (rows / group, S) bool, keys that nobody may look at.
+
+    Returns:
+        (rows, H * D), and where asked for the weights (H, rows, S).
+    """
+    rows, heads, dim = q.shape
+    q = _rows(q)
+    out = torch.empty(rows, heads * dim, dtype=q.dtype)
+    weights = torch.empty(heads, rows, count, dtype=q.dtype) if need_weights else None
+    call = _Attention(
+        q=q.data_ptr(),
+        keys=keys.data_ptr(),
+        values=values.data_ptr(),
+        out=out.data_ptr(),
+        q_stride=q.stride(0),
+        rows=rows,
+        group=group,
+        count=count,
+        heads=heads,
+        dim=dim,
+    )
+    if places is not None:
+        call.places, call.places_stride = places.data_ptr(), places.stride(0)
+    if new is not None:
+        k, v = (_rows(each) for each in new)
+        call.new_keys, call.new_keys_stride = k.data_ptr(), k.stride(0)
+        call.new_values, call.new_values_stride = v.data_ptr(), v.stride(0)
+    if bias is not None:
+        bias = bias.to(q.dtype)
+        bias = bias if bias.stride(2) == 1 else bias.contiguous()
+        call.bias, call.bias_stride = bias.data_ptr(), bias.stride(0) if bias.size(0) > 1 else 0
+    if query_bias is not None:
+        query_bias = query_bias.to(q.dtype).contiguous()
+        call.query_bias = query_bias.data_ptr()
+    if closed is not None:
+        call.closed = closed.data_ptr()
+    if weights is not None:
+        call.weights = weights.data_ptr()
+    _call("attend", q.dtype, ctypes.byref(call))
+    return out, weights
+
+
+def log_sums(logits: Tensor) -> Tensor:
+    """``logits`` (rows, V) -> the largest m and log sum e^(logit - m) of each row: (rows, 2)."""
+    found = logits.new_empty(logits.size(0), 2)
+    sizes = (ctypes.c_int64(n) for n in (logits.size(0), logits.stride(0), logits.size(1)))
+    pointers = ctypes.c_void_p(logits.data_ptr()), ctypes.c_void_p(found.data_ptr())
+    _call("log_sums", logits.dtype, pointers[0], *sizes, pointers[1])
+    return found
+
+
+def best(logits: Tensor, sums: Tensor, scores: Tensor, count: int) -> Tuple[Tensor, Tensor, Tensor]:
+    """The ``count`` best continuations of each sentence, the best first; of equals the first.
+
+    ``logits`` (B * K, V), ``sums`` (B * K, 2) by :func:`log_sums`, ``scores`` (B, K) -> their sums
+    of log-probabilities, their entries and the numbers of their hypotheses, (B, count) each.
+    """
+    sentences, beams = scores.shape
+    scores = scores.contiguous()
+    totals = logits.new_empty(sentences, count)
+    entries, parents = torch.empty(2, sentences, count, dtype=torch.long)
+    call = _Candidates(
+        logits=logits.data_ptr(),
+        sums=sums.data_ptr(),
+        scores=scores.data_ptr(),
+        totals=totals.data_ptr(),
+        entries=entries.data_ptr(),
+        parents=parents.data_ptr(),
+        stride=logits.stride(0),
+        size=logits.size(1),
+        sentences=sentences,
+        beams=beams,
+        count=count,
+    )
+    _call("best", logits.dtype, ctypes.byref(call))
+    return totals, entries, parents

@@ -1,0 +1,97 @@
+// One step of beam search on a CPU: attention over the tokens that a hypothesis has read, and the
+// best continuations. __init__.py says what each function takes; nothing here keeps state.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define DIET_MT_DISPATCH 1
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#define BYTES 32
+namespace avx2 {
+namespace singles {
+typedef float T;
+#include "step.inc"
+}
+namespace doubles {
+typedef double T;
+#include "step.inc"
+}
+}  // namespace avx2
+#undef BYTES
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma,prefer-vector-width=512")
+#define BYTES 64
+namespace avx512 {
+namespace singles {
+typedef float T;
+#include "step.inc"
+}
+namespace doubles {
+typedef double T;
+#include "step.inc"
+}
+}  // namespace avx512
+#undef BYTES
+#pragma GCC pop_options
+#endif
+#define BYTES 16
+namespace plain {
+namespace singles {
+typedef float T;
+#include "step.inc"
+}
+namespace doubles {
+typedef double T;
+#include "step.inc"
+}
+}  // namespace plain
+#undef BYTES
+
+#ifdef DIET_MT_DISPATCH
+static const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+static const bool has_avx512 =
+    has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+#define RUN(call) (has_avx512 ? avx512::call : has_avx2 ? avx2::call : plain::call)
+#else
+#define RUN(call) plain::call
+#endif
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+// The checksum of the sources, as setup.py takes it.
+EXPORT int64_t sources() { return SOURCES; }
+
+// `call` points to an Attention or a Candidates of step.inc.
+EXPORT void attend_float(const void* call) { RUN(singles::attend(call)); }
+EXPORT void attend_double(const void* call) { RUN(doubles::attend(call)); }
+EXPORT void best_float(const void* call) { RUN(singles::best(call)); }
+EXPORT void best_double(const void* call) { RUN(doubles::best(call)); }
+
+EXPORT void log_sums_float(const float* x, int64_t rows, int64_t stride, int64_t n, float* found) {
+  RUN(singles::log_sums(x, rows, stride, n, found));
+}
+EXPORT void log_sums_double(const double* x, int64_t rows, int64_t stride, int64_t n, double* found) {
+  RUN(doubles::log_sums(x, rows, stride, n, found));
+}
+
+// Finds `rows` places below `capacity` that no hypothesis has read; returns how many there are.
+EXPORT int64_t free_places(const int32_t* places, int64_t rows, int64_t stride, int64_t length,
+                           int64_t capacity, int32_t* found) {
+  std::vector<uint8_t> taken(capacity, 0);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t t = 0; t < length; ++t) taken[places[r * stride + t]] = 1;
+  int64_t count = 0;
+  for (int64_t place = 0; place < capacity && count < rows; ++place)
+    if (!taken[place]) found[count++] = static_cast<int32_t>(place);
+  return count;
+}

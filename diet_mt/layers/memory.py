@@ -1,0 +1,253 @@
+"""The keys and values of a decoding run, and attention over them.
+
+There are two: :class:`TensorMemory` computes with torch's operators, on every device and in every
+precision; :class:`KernelMemory` with loops of our own on a CPU, where a step of many small
+operators costs more than what they compute.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import List, Optional, Tuple
+
+import torch
+from torch import Tensor
+
+from .. import kernels
+from ..attention import softmax_
+from ..positions import LayerPositions
+from .nodes import Nodes
+
+# What attention finds, (rows, H, 1, D), and where asked for its weights (rows, H, 1, S).
+Found = Tuple[Tensor, Optional[Tensor]]
+
+
+def memory_for(like: Tensor, sentences: int, group: int, layers: int) -> Memory:
+    """The faster one for tensors such as ``like``."""
+    kind = KernelMemory if kernels.serve(like) else TensorMemory
+    return kind(sentences, group, layers, like.device)
+
+
+class Memory(ABC):
+    """Of ``sentences``, each with ``group`` hypotheses, in ``layers`` layers.
+
+    A step is one :meth:`open` and, in each layer, one call of the other methods; then :meth:`move`.
+    """
+
+    def __init__(
+        self, sentences: int, group: int, layers: int, device: Optional[torch.device] = None
+    ) -> None:
+        self.sentences, self.group, self.layers, self.device = sentences, group, layers, device
+
+    @abstractmethod
+    def add_source(self, k: Tensor, v: Tensor) -> None:
+        """Keys and values (B', H, S, D) of the source in the next layer."""
+
+    @abstractmethod
+    def close(self, mask: Optional[Tensor]) -> None:
+        """``mask`` (B', S): keys of the source that nobody may look at."""
+
+    @abstractmethod
+    def open(self, position: int) -> None:
+        """Every hypothesis is about to read its token at ``position``."""
+
+    @abstractmethod
+    def attend(
+        self, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: LayerPositions
+    ) -> Found:
+        """Self-attention of the scaled ``q`` over all that was read, ``k`` and ``v`` being new, all
+        (rows, H, D). No weights are returned.
+        """
+
+    @abstractmethod
+    def attend_source(
+        self, layer: int, q: Tensor, positions: LayerPositions, need_weights: bool
+    ) -> Found:
+        """Cross-attention of the scaled ``q`` (rows, H, D)."""
+
+    @abstractmethod
+    def move(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
+        """Hypothesis r becomes what ``order[r]`` was, and sentence b what ``sentences[b]`` was, or
+        where None all stay; there are ``group`` hypotheses of each then.
+        """
+
+
+class TensorMemory(Memory):
+    """With torch's operators: the hypotheses of a sentence meet all its nodes (``nodes.py``)."""
+
+    def __init__(
+        self, sentences: int, group: int, layers: int, device: Optional[torch.device] = None
+    ) -> None:
+        super().__init__(sentences, group, layers, device)
+        self.nodes = Nodes(sentences, group, layers, device)
+        self.sources: List[Tensor] = []  # keys and values of each layer, (B', H, S, D)
+        self._closed: Optional[Tensor] = None  # (B', 1, 1, S), the mask as a bias
+
+    def add_source(self, k: Tensor, v: Tensor) -> None:
+        self.sources += [k.contiguous(), v.contiguous()]
+
+    def close(self, mask: Optional[Tensor]) -> None:
+        if mask is not None:
+            closed = torch.zeros_like(mask, dtype=self.sources[0].dtype)
+            self._closed = closed.masked_fill_(mask, -math.inf)[:, None, None]
+
+    def open(self, position: int) -> None:
+        self.nodes.open(position)
+
+    def attend(
+        self, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: LayerPositions
+    ) -> Found:
+        nodes = self.nodes
+        keys, values = nodes.write(layer, k.unsqueeze(2), v.unsqueeze(2))
+        q = positions.queries(_by_sentence(q, self.group))
+        bias = nodes.bias(positions.bias)
+        out, _ = _attend(q, keys, values, nodes.by_node(positions), bias)
+        return _by_row(out), None
+
+    def attend_source(
+        self, layer: int, q: Tensor, positions: LayerPositions, need_weights: bool
+    ) -> Found:
+        keys, values = self.sources[2 * layer : 2 * layer + 2]  # (B', H, S, D)
+        q = positions.queries(_by_sentence(q, self.group))
+        bias = positions.bias if self._closed is None else self._closed
+        if self._closed is not None and positions.bias is not None:
+            bias = self._closed + positions.bias
+        out, weights = _attend(q, keys.flatten(0, 1), values.flatten(0, 1), positions, bias)
+        return _by_row(out), _by_row(weights) if need_weights else None
+
+    def move(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
+        if sentences is not None:
+            self.sources = [each.index_select(0, sentences) for each in self.sources]
+            self._closed = None if self._closed is None else self._closed[sentences]
+        self.nodes.move(order, sentences, group)
+        self.sentences, self.group = self.nodes.sentences, self.nodes.group
+
+
+class KernelMemory(Memory):
+    """With ``diet_mt/kernels``: each hypothesis meets the keys that it has read, in their order.
+
+    Every token that some hypothesis has read has a place, with its keys and values in every layer,
+    and a hypothesis is a row of places. New tokens take the places that no row has any more.
+    """
+
+    def __init__(
+        self, sentences: int, group: int, layers: int, device: Optional[torch.device] = None
+    ) -> None:
+        super().__init__(sentences, group, layers, device)
+        self.length = 0
+        self.capacity = 0
+        self.kept: List[Tensor] = []  # keys and values of each layer, (capacity, H * D)
+        self.sources: List[Tensor] = []  # the same of the source, (B', S, H * D)
+        self._places = torch.empty(sentences * group, 0, dtype=torch.int32)  # (rows, room)
+        self._closed: Optional[Tensor] = None  # (B', S)
+
+    def add_source(self, k: Tensor, v: Tensor) -> None:
+        self.sources += [each.transpose(1, 2).flatten(2).contiguous() for each in (k, v)]
+
+    def close(self, mask: Optional[Tensor]) -> None:
+        self._closed = None if mask is None else mask.contiguous()
+
+    def open(self, position: int) -> None:
+        rows, room = self._places.shape
+        if position == room:
+            more = torch.empty(rows, max(room, 16), dtype=torch.int32)
+            self._places = torch.cat([self._places, more], dim=1)
+        new = kernels.free_places(self._places, position, self.capacity)
+        if new is None:
+            self.capacity = max(2 * self.capacity, self.capacity + rows)
+            self.kept = [_longer(each, self.capacity) for each in self.kept]
+            new = kernels.free_places(self._places, position, self.capacity)
+            assert new is not None
+        self._places[:, position] = new
+        self.length = position + 1
+
+    def attend(
+        self, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: LayerPositions
+    ) -> Found:
+        while len(self.kept) <= 2 * layer:
+            self.kept += [q.new_empty(self.capacity, q[0].numel()) for _ in range(2)]
+        keys = self.kept[2 * layer], self.kept[2 * layer + 1], self.length
+        return self._attend(q, keys, positions, False, places=self._places, new=(k, v))
+
+    def attend_source(
+        self, layer: int, q: Tensor, positions: LayerPositions, need_weights: bool
+    ) -> Found:
+        k, v = self.sources[2 * layer : 2 * layer + 2]
+        keys = k, v, k.size(1)
+        return self._attend(q, keys, positions, need_weights, group=self.group, closed=self._closed)
+
+    @staticmethod
+    def _attend(
+        q: Tensor,
+        keys: Tuple[Tensor, Tensor, int],
+        positions: LayerPositions,
+        need_weights: bool,
+        **how: object,
+    ) -> Found:
+        if torch.is_grad_enabled() and q.requires_grad:
+            raise RuntimeError(
+                "a decoding run that began under torch.no_grad() gives no gradients; begin it with "
+                "gradients enabled"
+            )
+        # To the encoding all rows are queries of one sentence at one position.
+        q = positions.queries(q.transpose(0, 1)[None])  # (1, H, rows, D)
+        out, weights = kernels.attend(
+            q[0].transpose(0, 1),
+            *keys,
+            bias=positions.bias,
+            query_bias=positions.query_bias(q, keys[2], 1.0),
+            need_weights=need_weights or positions.changes_output,
+            **how,  # type: ignore[arg-type]
+        )
+        out = out.unflatten(1, (q.size(1), 1, q.size(3)))  # (rows, H, 1, D)
+        if weights is None:
+            return out, None
+        added = positions.output(weights[None])  # (1, H, rows, D)
+        if added is not None:
+            out = out + added.permute(2, 1, 0, 3)
+        return out, weights.transpose(0, 1).unsqueeze(2)
+
+    def move(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
+        self._places = self._places.index_select(0, order)
+        if sentences is not None:
+            self.sources = [each.index_select(0, sentences) for each in self.sources]
+            self._closed = None if self._closed is None else self._closed[sentences]
+        self.sentences, self.group = order.numel() // group, group
+
+
+def _longer(x: Tensor, rows: int) -> Tensor:
+    """``x`` (N, E) with room for ``rows`` rows."""
+    return torch.cat([x, x.new_empty(rows - x.size(0), x.size(1))])
+
+
+def _by_sentence(x: Tensor, group: int) -> Tensor:
+    """(rows, H, D) -> (B', H, G, D): the hypotheses of a sentence are queries at one position."""
+    return x.unflatten(0, (-1, group)).transpose(1, 2)
+
+
+def _by_row(x: Tensor) -> Tensor:
+    """(B', H, G, N) -> (rows, H, 1, N)."""
+    return x.transpose(1, 2).flatten(0, 1).unsqueeze(2)
+
+
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, positions: LayerPositions, bias: Optional[Tensor]
+) -> Tuple[Tensor, Tensor]:
+    """Attention of one decoding step: ``q`` (B, H, G, D), scaled, ``k`` and ``v`` (B*H, S, D),
+    ``bias`` (B|1, H|1, G|1, S) -> (B, H, G, D) and the weights (B, H, G, S).
+
+    :func:`diet_mt.attention.attend` for queries at one position, in as few calls as possible: over
+    a few keys, what a call costs by itself is what counts.
+    """
+    shape = q.shape
+    logits = torch.bmm(q.reshape(-1, *shape[2:]), k.transpose(1, 2)).unflatten(0, shape[:2])
+    if bias is not None:
+        logits += bias
+    more = positions.query_bias(q, k.size(1), 1.0)
+    if more is not None:
+        logits += more
+    weights = softmax_(logits)
+    out = torch.bmm(weights.flatten(0, 1), v).view(shape)
+    added = positions.output(weights) if positions.changes_output else None
+    return out if added is None else out + added, weights

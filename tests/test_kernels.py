@@ -1,0 +1,161 @@
+"""The loops in C++ against torch's operators."""
+
+from __future__ import annotations
+
+import logging
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from diet_mt import kernels
+
+from .toy import build, collate, sources
+
+KINDS = {torch.float32: 2e-6, torch.float64: 1e-13}
+ROWS, PLACES, GROUP = 6, 100, 3
+
+
+def by_operators(
+    q: Tensor, keys: Tensor, values: Tensor, places: Tensor, bias: Tensor
+) -> tuple[Tensor, Tensor]:
+    """``places`` (rows, S), ``bias`` (H, rows, S) -> (rows, H * D) and (H, rows, S)."""
+    k, v = (each[places].unflatten(2, q.shape[1:]) for each in (keys, values))  # (rows, S, H, D)
+    weights = (torch.einsum("rhd,rshd->hrs", q, k) + bias).softmax(-1)
+    return torch.einsum("hrs,rshd->rhd", weights, v).flatten(1), weights
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("dim", [3, 8, 16, 20, 32, 64, 100])
+@pytest.mark.parametrize("count", [1, 5, 16, 40])
+@torch.no_grad()
+def test_attention_over_places(kind: torch.dtype, dim: int, count: int) -> None:
+    heads = 3
+    q, new_k, new_v = torch.randn(3, ROWS, heads, dim, dtype=kind)
+    keys, values = torch.randn(2, PLACES, heads * dim, dtype=kind)
+    places = torch.stack([torch.randperm(PLACES - ROWS)[: count + 2] for _ in range(ROWS)])
+    places[:, count - 1] = torch.arange(PLACES - ROWS, PLACES)  # the new ones differ
+    bias, query_bias = torch.randn(heads, 1, count, dtype=kind), torch.randn(1, heads, ROWS, count)
+    found = kernels.attend(
+        q,
+        keys,
+        values,
+        count,
+        places=places.int(),
+        new=(new_k, new_v),
+        bias=bias,
+        query_bias=query_bias,
+        need_weights=True,
+    )
+    own = places[:, count - 1]
+    assert torch.equal(keys[own], new_k.flatten(1))
+    assert torch.equal(values[own], new_v.flatten(1))
+    total = bias + query_bias[0].to(kind)
+    expected = by_operators(q, keys, values, places[:, :count], total)
+    for one, other in zip(found, expected, strict=True):
+        assert one is not None
+        torch.testing.assert_close(one, other, rtol=0, atol=KINDS[kind] * dim)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@torch.no_grad()
+def test_attention_over_the_source(kind: torch.dtype) -> None:
+    heads, dim, count = 2, 8, 7
+    q = torch.randn(heads, ROWS, dim, dtype=kind).transpose(0, 1)  # rows with gaps
+    keys, values = torch.randn(2, ROWS // GROUP * count, heads * dim, dtype=kind)
+    closed = torch.zeros(ROWS // GROUP, count, dtype=torch.bool)
+    closed[1, 4:] = True
+    found, weights = kernels.attend(q, keys, values, count, group=GROUP, closed=closed)
+    assert weights is None
+    sentence = torch.arange(ROWS) // GROUP
+    places = sentence[:, None] * count + torch.arange(count)
+    bias = torch.zeros(ROWS, count, dtype=kind).masked_fill_(closed[sentence], -math.inf)
+    expected, _ = by_operators(q, keys, values, places, bias[None])
+    torch.testing.assert_close(found, expected, rtol=0, atol=KINDS[kind] * dim)
+
+
+@torch.no_grad()
+def test_a_closed_key_has_no_weight_at_all() -> None:
+    closed = torch.tensor([[False, True, False]])
+    _, weights = kernels.attend(
+        torch.randn(1, 2, 4), *torch.randn(2, 3, 8), 3, closed=closed, need_weights=True
+    )
+    assert weights is not None
+    assert weights[..., 1].eq(0).all()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("entries", [1, 15, 64, 333, 6040])
+@torch.no_grad()
+def test_log_sums(kind: torch.dtype, entries: int) -> None:
+    logits = 30 * torch.randn(ROWS, entries + 7, dtype=kind)[:, :entries]
+    sums = kernels.log_sums(logits)
+    found = logits - sums[:, :1] - sums[:, 1:]
+    expected = logits.double().log_softmax(-1).to(kind)
+    torch.testing.assert_close(found, expected, rtol=KINDS[kind], atol=KINDS[kind])
+
+
+@torch.no_grad()
+def test_of_equal_candidates_the_first() -> None:
+    logits = torch.zeros(4, 300)
+    values, entries, parents = kernels.best(logits, kernels.log_sums(logits), torch.zeros(2, 2), 5)
+    assert entries.tolist() == [[0, 1, 2, 3, 4]] * 2
+    assert parents.eq(0).all()
+    torch.testing.assert_close(values, torch.full((2, 5), -math.log(300)))
+
+
+@torch.no_grad()
+def test_what_is_no_number_is_never_chosen() -> None:
+    logits = torch.randn(2, 300)
+    sums = kernels.log_sums(logits)
+    logits[0, 7] = math.nan
+    values, entries, parents = kernels.best(logits, sums, torch.zeros(1, 2), 600)
+    assert not values.isnan().any()
+    chosen = values.ne(-math.inf)
+    assert chosen.sum() == 599
+    assert not (entries.eq(7) & parents.eq(0) & chosen).any()
+
+
+def test_places_that_no_row_has() -> None:
+    places = torch.tensor([[0, 2, 9], [0, 5, 9]], dtype=torch.int32)
+    found = kernels.free_places(places, 2, 6)
+    assert found is not None
+    assert found.tolist() == [1, 3]
+    assert kernels.free_places(places, 2, 3) is None
+
+
+def test_gradients_through_a_run_without_them_are_refused() -> None:
+    model = build("diet-rel").eval()
+    state: dict[str, object] = {}
+    tokens = torch.full((2, 2), 5)
+    with torch.no_grad():
+        encoded = model.encoder(collate(sources((4, 3)), "left"), None)
+        model.decoder(tokens[:, :1], encoder_out=encoded, incremental_state=state)
+    with pytest.raises(RuntimeError, match="gives no gradients"):
+        model.decoder(tokens, encoder_out=encoded, incremental_state=state)
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["not compiled", "of other sources"])
+def test_without_a_library_of_these_sources_it_says_so(
+    there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = Path(kernels.__file__).parent
+    for name in ("cpu.cpp", "step.inc"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    if there:
+        built = next(folder.glob("_cpu*"))
+        (tmp_path / built.name).write_bytes(built.read_bytes())
+        (tmp_path / "step.inc").write_text("// something else\n", encoding="utf-8")
+    monkeypatch.setattr(kernels, "__file__", str(tmp_path / "__init__.py"))
+    kernels._library.cache_clear()
+    try:
+        with caplog.at_level(logging.WARNING), torch.no_grad():
+            assert not kernels.serve(torch.empty(0))
+            assert not kernels.serve(torch.empty(0))
+        assert len(caplog.records) == 1
+        assert "make setup" in caplog.text
+    finally:
+        monkeypatch.undo()
+        kernels._library.cache_clear()
