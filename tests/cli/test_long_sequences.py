@@ -42,7 +42,7 @@ def test_records_table_and_picture(
     monkeypatch.setattr(long_sequences, "_LONGEST", {"stock": 2})
     assert long_sequences.main(["--lengths", "2", "4"]) == 0
     out = capsys.readouterr().out
-    assert len(out.strip().split("\n")) == 2 * (3 * 2 + 1)
+    assert len(out.strip().split("\n")) == 4 * 2 + (3 * 2 + 1)  # forward, training
     assert json.loads(out.split("\n")[0])["case"] == "diet_abs, table"
     file, picture = tmp_path / "long.jsonl", tmp_path / "long.png"
     file.write_text(out, encoding="utf-8")
