@@ -37,6 +37,7 @@ if [ -n "$ASKED_PYTHON" ] && [ -x "$VENV/bin/python" ]; then
 fi
 
 if [ -f "$STAMP" ] && [ "$(cat "$STAMP")" = "$(wanted)" ] && [ -x "$VENV/bin/fairseq-train" ] &&
+  compgen -G "diet_mt/kernels/_cpu*.so" >/dev/null &&
   [ "$(cat "$VENV/.made-in" 2>/dev/null)" = "$(cd "$VENV" && pwd -P)" ]; then
   exit 0
 fi
@@ -67,6 +68,9 @@ pip install --no-build-isolation --no-deps --editable .
 
 "$VENV/bin/python" -c 'from fairseq.data import data_utils_fast, token_block_utils_fast' ||
   die "fairseq was installed but its compiled modules do not load; remove $VENV and set up again"
+# An optional extension that does not compile is left out without a word.
+compgen -G "diet_mt/kernels/_cpu*.so" >/dev/null ||
+  die "diet_mt/kernels/cpu.cpp was not compiled; to see why: $VENV/bin/python setup.py build_ext --inplace"
 wanted >"$STAMP.part"
 mv "$STAMP.part" "$STAMP"
 say "set up: $VENV ($("$VENV/bin/python" --version), $(du -sh "$VENV" | cut -f1))"

@@ -23,7 +23,8 @@ STAMP="$VENV_STOCK/.setup-stamp"
 
 wanted() {
   pwd -P
-  checksum_of requirements/stock.txt requirements/stock-build.txt setup.py pyproject.toml "${BASH_SOURCE[0]}"
+  checksum_of requirements/stock.txt requirements/stock-build.txt setup.py pyproject.toml "${BASH_SOURCE[0]}" \
+    diet_mt/kernels/cpu.cpp diet_mt/kernels/step.inc
 }
 
 pip() { "$VENV_STOCK/bin/python" -m pip --disable-pip-version-check "$@" </dev/null; }

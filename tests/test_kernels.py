@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,17 @@ from .toy import build, collate, sources
 
 KINDS = {torch.float32: 2e-6, torch.float64: 1e-13}
 ROWS, PLACES, GROUP = 6, 100, 3
+
+
+@pytest.fixture(autouse=True, params=[0, 1, 2], ids=["plain", "AVX2", "AVX-512"])
+def _instruction_set(request: pytest.FixtureRequest) -> Iterator[None]:
+    library = kernels._library()
+    assert library is not None
+    best = library.use_set(2)
+    if library.use_set(request.param) != request.param:
+        pytest.skip("this processor has none")
+    yield
+    library.use_set(best)
 
 
 def by_operators(
@@ -119,11 +131,24 @@ def test_what_is_no_number_is_never_chosen() -> None:
 
 
 def test_places_that_no_row_has() -> None:
-    places = torch.tensor([[0, 2, 9], [0, 5, 9]], dtype=torch.int32)
+    places = torch.tensor([[0, 2, 9], [0, 4, 9]], dtype=torch.int32)  # read: the first two
     found = kernels.free_places(places, 2, 6)
     assert found is not None
     assert found.tolist() == [1, 3]
-    assert kernels.free_places(places, 2, 3) is None
+    assert kernels.free_places(places.clamp(max=2), 2, 3) is None
+
+
+@torch.no_grad()
+def test_one_precision() -> None:
+    q, memory = torch.randn(2, 1, 4), torch.randn(2, 4)
+    with pytest.raises(TypeError, match=r"one precision, not .*float32.*float64"):
+        kernels.attend(q, memory.double(), memory, 2)
+    logits = torch.randn(2, 300, dtype=torch.float64)
+    scores = torch.randn(1, 2)
+    sums = kernels.log_sums(logits)
+    found = kernels.best(logits, sums, scores, 5)
+    for one, other in zip(found, kernels.best(logits, sums, scores.double(), 5), strict=True):
+        assert torch.equal(one, other)
 
 
 def test_gradients_through_a_run_without_them_are_refused() -> None:
@@ -149,7 +174,7 @@ def test_without_a_library_of_these_sources_it_says_so(
         (tmp_path / built.name).write_bytes(built.read_bytes())
         (tmp_path / "step.inc").write_text("// something else\n", encoding="utf-8")
     monkeypatch.setattr(kernels, "__file__", str(tmp_path / "__init__.py"))
-    kernels._library.cache_clear()
+    kernels._load.cache_clear()
     try:
         with caplog.at_level(logging.WARNING), torch.no_grad():
             assert not kernels.serve(torch.empty(0))
@@ -158,4 +183,4 @@ def test_without_a_library_of_these_sources_it_says_so(
         assert "make setup" in caplog.text
     finally:
         monkeypatch.undo()
-        kernels._library.cache_clear()
+        kernels._load.cache_clear()

@@ -43,16 +43,16 @@ CASES = {
     "diet_rel": ("diet_rel", ""),
     STOCK: (STOCK, ""),
 }
-# In training the cases that keep tables of scores go no further: twice as many tokens take more than
-# 20 GiB.
+# In training the cases that keep tables of scores go no further: twice as many tokens take more
+# than 20 GiB.
 _LONGEST = dict.fromkeys(("diet_abs, table", "diet_rel", STOCK), 4096)
 # What table and picture read of a record.
 KEYS = ("measure", "case", "length", "peak_bytes", "command", *SIZES)
 
 
 def in_own_process(case: str, measure: str, length: int) -> dict[str, Any]:
-    """``peak_bytes`` of one pass, and its ``seconds``, which are no measure of speed: other work may
-    go on beside it.
+    """``peak_bytes`` of one pass, and its ``seconds``: no measure of speed, other work may go on
+    beside it.
 
     Raises UserError with the last line of its process where that fails.
     """

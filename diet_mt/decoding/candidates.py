@@ -2,7 +2,8 @@
 
 The product with the vocabulary, its softmax and the search for the best run over a few sentences at
 a time, in memory that is used again, so that it stays in the processor's cache. The maximum of each
-block of the vocabulary says which blocks can hold one of the best; only those are searched.
+block of the vocabulary says which blocks can hold one of the best; only those are searched, by
+``diet_mt/kernels`` where they serve, else by torch's operators.
 """
 
 from __future__ import annotations

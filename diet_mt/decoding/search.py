@@ -16,6 +16,7 @@ from typing import Any, List, Optional, Tuple
 import torch
 from torch import Tensor
 
+from ..errors import UserError
 from ..layers.run import DecodingRun
 from ..positions.base import at_least_float32
 from .candidates import Limits, Vocabulary
@@ -76,10 +77,13 @@ class BeamSearch:
 
     @torch.no_grad()
     def hypotheses(self) -> List[List[Hypothesis]]:
-        """For each sentence its finished hypotheses, the best first."""
+        """For each sentence its finished hypotheses, the best first.
+
+        Raises UserError where a sentence has none.
+        """
         for step in range(self._options.max_len + 1):
             values, entries, parents = self._candidates(step)
-            ends = entries.eq(self._options.eos) & values.ne(-math.inf)
+            ends = entries.eq(self._options.eos) & values.gt(-math.inf)  # and a number
             kept: Optional[List[int]] = None
             if bool(ends.any()):
                 kept = self._finish(step, values, parents, ends)
@@ -92,6 +96,11 @@ class BeamSearch:
                 )
             beam = self._options.beam
             self._go_on(values[:, :beam], entries[:, :beam], parents[:, :beam], kept)
+        if not all(self._finished):
+            raise UserError(
+                "the search found no translation of a sentence: the model's scores are not numbers "
+                "(NaN), or the end of a sentence is impossible"
+            )
         for found in self._finished:
             found.sort(key=lambda one: float(one.score), reverse=True)
         return self._finished

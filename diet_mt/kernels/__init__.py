@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import threading
 import zlib
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +21,7 @@ from torch import Tensor
 
 logger = logging.getLogger(__name__)
 
+_LOADING = threading.Lock()
 _SOURCES = ("cpu.cpp", "step.inc")
 _NAMES = {torch.float32: "float", torch.float64: "double"}
 
@@ -54,23 +56,28 @@ def serve(x: Tensor) -> bool:
     )
 
 
-@lru_cache(maxsize=1)
 def _library() -> Optional[ctypes.CDLL]:
+    with _LOADING:  # one warning, however many threads
+        return _load()
+
+
+@lru_cache(maxsize=1)
+def _load() -> Optional[ctypes.CDLL]:
     folder = Path(__file__).parent
     checksum = zlib.crc32(b"".join((folder / name).read_bytes() for name in _SOURCES))
-    for path in sorted([*folder.glob("_cpu*.so"), *folder.glob("_cpu*.pyd")]):
+    for path in sorted(folder.glob("_cpu*.so")):
         try:
             library = ctypes.CDLL(str(path))
-        except OSError:  # made for another system
+            library.sources.restype = ctypes.c_int64
+            made_of = library.sources()
+        except (OSError, AttributeError):  # of another system, or older
             continue
-        for function in (library.sources, library.free_places):
-            function.restype = ctypes.c_int64
-        if library.sources() == checksum:
+        if made_of == checksum:
+            library.free_places.restype = ctypes.c_int64
             return library
     logger.warning(
         "beam search on this CPU takes about twice the time that it could: its loops in C++ are "
-        "not compiled; install diet_mt again where there is a C++ compiler (make setup, or "
-        "pip install --no-build-isolation --no-deps -e .)"
+        "not compiled; install diet_mt again where there is a C++ compiler (make setup)"
     )
     return None
 
@@ -133,7 +140,13 @@ def attend(
 
     Returns:
         (rows, H * D), and where asked for the weights (H, rows, S).
+
+    Raises:
+        TypeError: not all are of one precision.
     """
+    kinds = {each.dtype for each in (q, keys, values, *(new or ()))}
+    if len(kinds) > 1:
+        raise TypeError(f"one decoding run has one precision, not {sorted(map(str, kinds))}")
     rows, heads, dim = q.shape
     q = _rows(q)
     out = torch.empty(rows, heads * dim, dtype=q.dtype)
@@ -187,7 +200,7 @@ def best(logits: Tensor, sums: Tensor, scores: Tensor, count: int) -> Tuple[Tens
     of log-probabilities, their entries and the numbers of their hypotheses, (B, count) each.
     """
     sentences, beams = scores.shape
-    scores = scores.contiguous()
+    scores = scores.to(logits.dtype).contiguous()
     totals = logits.new_empty(sentences, count)
     entries, parents = torch.empty(2, sentences, count, dtype=torch.long)
     call = _Candidates(

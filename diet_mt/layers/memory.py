@@ -25,20 +25,20 @@ Found = Tuple[Tensor, Optional[Tensor]]
 
 def memory_for(like: Tensor, sentences: int, group: int, layers: int) -> Memory:
     """The faster one for tensors such as ``like``."""
-    kind = KernelMemory if kernels.serve(like) else TensorMemory
-    return kind(sentences, group, layers, like.device)
+    if kernels.serve(like):
+        return KernelMemory(sentences, group)
+    return TensorMemory(sentences, group, layers, like.device)
 
 
 class Memory(ABC):
-    """Of ``sentences``, each with ``group`` hypotheses, in ``layers`` layers.
+    """Of ``sentences``, each with ``group`` hypotheses.
 
-    A step is one :meth:`open` and, in each layer, one call of the other methods; then :meth:`move`.
+    A step is one :meth:`open` and, in each layer, one call of :meth:`attend` and
+    :meth:`attend_source`; then :meth:`move`.
     """
 
-    def __init__(
-        self, sentences: int, group: int, layers: int, device: Optional[torch.device] = None
-    ) -> None:
-        self.sentences, self.group, self.layers, self.device = sentences, group, layers, device
+    def __init__(self, sentences: int, group: int) -> None:
+        self.sentences, self.group = sentences, group
 
     @abstractmethod
     def add_source(self, k: Tensor, v: Tensor) -> None:
@@ -57,7 +57,7 @@ class Memory(ABC):
         self, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: LayerPositions
     ) -> Found:
         """Self-attention of the scaled ``q`` over all that was read, ``k`` and ``v`` being new, all
-        (rows, H, D). No weights are returned.
+        (rows, H, D); without weights.
         """
 
     @abstractmethod
@@ -76,10 +76,8 @@ class Memory(ABC):
 class TensorMemory(Memory):
     """With torch's operators: the hypotheses of a sentence meet all its nodes (``nodes.py``)."""
 
-    def __init__(
-        self, sentences: int, group: int, layers: int, device: Optional[torch.device] = None
-    ) -> None:
-        super().__init__(sentences, group, layers, device)
+    def __init__(self, sentences: int, group: int, layers: int, device: torch.device) -> None:
+        super().__init__(sentences, group)
         self.nodes = Nodes(sentences, group, layers, device)
         self.sources: List[Tensor] = []  # keys and values of each layer, (B', H, S, D)
         self._closed: Optional[Tensor] = None  # (B', 1, 1, S), the mask as a bias
@@ -131,10 +129,8 @@ class KernelMemory(Memory):
     and a hypothesis is a row of places. New tokens take the places that no row has any more.
     """
 
-    def __init__(
-        self, sentences: int, group: int, layers: int, device: Optional[torch.device] = None
-    ) -> None:
-        super().__init__(sentences, group, layers, device)
+    def __init__(self, sentences: int, group: int) -> None:
+        super().__init__(sentences, group)
         self.length = 0
         self.capacity = 0
         self.kept: List[Tensor] = []  # keys and values of each layer, (capacity, H * D)
@@ -166,7 +162,7 @@ class KernelMemory(Memory):
         self, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: LayerPositions
     ) -> Found:
         while len(self.kept) <= 2 * layer:
-            self.kept += [q.new_empty(self.capacity, q[0].numel()) for _ in range(2)]
+            self.kept += [k.new_empty(self.capacity, k[0].numel()) for _ in range(2)]
         keys = self.kept[2 * layer], self.kept[2 * layer + 1], self.length
         return self._attend(q, keys, positions, False, places=self._places, new=(k, v))
 
@@ -206,7 +202,7 @@ class KernelMemory(Memory):
         added = positions.output(weights[None])  # (1, H, rows, D)
         if added is not None:
             out = out + added.permute(2, 1, 0, 3)
-        return out, weights.transpose(0, 1).unsqueeze(2)
+        return out, weights.transpose(0, 1).unsqueeze(2) if need_weights else None
 
     def move(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
         self._places = self._places.index_select(0, order)

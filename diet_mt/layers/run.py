@@ -112,7 +112,7 @@ class DecodingRun:
         self._cross_block = Block(cross_positions, len(layers), grows=False)
         modules = [layer.encoder_attn for layer in layers]
         crosses = source is not None and any(module is not None for module in modules)
-        like = layers[0].self_attn.out_proj.weight if source is None else source
+        like = next(layers[0].parameters()) if source is None else source
         sentences = rows if source is None or not crosses else source.size(1)
         self.memory: Memory = memory_for(like, sentences, rows // sentences, len(layers))
         self._self_caches = [SelfCache(self, n, each.self_attn) for n, each in enumerate(layers)]
@@ -177,7 +177,7 @@ class SelfCache:
         self._project = Projection(projections, (module.scaling, 1.0, 1.0))
 
     def attend(self, query: Tensor, call: AttentionCall) -> Tuple[Tensor, Optional[Tensor]]:
-        """See :class:`~diet_mt.layers.call.Cache`; the weights are by node."""
+        """See :class:`~diet_mt.layers.call.Cache`; without weights."""
         positions = call.positions
         q, k, v = self._project(query).unflatten(1, (3, self._heads, -1)).unbind(1)  # (rows, H, D)
         k, v = positions.keys(k.unsqueeze(2), None), positions.values(v.unsqueeze(2), None)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from diet_mt.decoding import generator as generators
 from diet_mt.decoding.generator import BeamSearchGenerator
+from diet_mt.errors import UserError
 from diet_mt.models.diet_transformer import DietTransformerModel
 
 from ..models.test_search import Hypotheses, talkative
@@ -142,6 +143,15 @@ def test_half_precision_gives_finite_scores_in_order(dtype: torch.dtype) -> None
         scores = [float(one["score"]) for one in hypotheses]
         assert all(torch.isfinite(torch.tensor(scores)))
         assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.usefixtures("either_memory")
+def test_scores_that_are_no_numbers_are_told() -> None:
+    model = talkative("diet-rel", None)
+    with torch.no_grad():
+        model.decoder.layers[0].self_attn.v_proj.weight[0, 0] = float("nan")
+    with pytest.raises(UserError, match="found no translation of a sentence"):
+        search(BeamSearchGenerator, model, collate(sources(LENGTHS), "left"))
 
 
 def test_a_beam_larger_than_what_can_be_said() -> None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from diet_mt.errors import UserError
+from diet_mt.layers.decoder import DietDecoder
 from diet_mt.layers.memory import KernelMemory, TensorMemory
 from diet_mt.layers.nodes import ROOM
 from diet_mt.layers.run import BLOCK, Block, DecodingRun, Projection, is_product
@@ -184,6 +185,18 @@ class TestMemory:
                 model.decoder(
                     torch.full((4, length), 5), encoder_out=encoder_out, incremental_state=state
                 )
+
+
+@torch.no_grad()
+def test_a_quantized_decoder_without_a_source() -> None:
+    model = build("diet-rel").float().eval()
+    words = model.decoder
+    decoder = DietDecoder(words.cfg, words.dictionary, words.embed_tokens, no_encoder_attn=True)
+    quantized = torch.ao.quantization.quantize_dynamic(decoder.eval(), {nn.Linear})
+    tokens = torch.full((2, 3), 5)
+    state: dict[str, Any] = {}
+    steps = [quantized(tokens[:, : t + 1], incremental_state=state)[0] for t in range(3)]
+    torch.testing.assert_close(torch.cat(steps, 1), quantized(tokens)[0], rtol=0, atol=0.05)
 
 
 class TestProjection:
