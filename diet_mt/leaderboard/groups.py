@@ -104,14 +104,8 @@ class Group:
         return [result for line in self.lines for result in line.results]
 
     def gain(self, line: Line) -> float | None:
-        """BLEU above that of the partner, mean of the seeds: the pairs that are tested.
-
-        Of the baseline itself 0; None where there is no baseline.
-        """
-        if self.baseline is None:
-            return None
-        pairs = [(result, self.partner(result)) for result in line.results]
-        return fmean(result.bleu - (other or result).bleu for result, other in pairs)
+        """BLEU of the line minus that of the baseline; None where there is no baseline."""
+        return None if self.baseline is None else line.bleu - self.baseline.bleu
 
     def partner(self, result: Result) -> Result | None:
         """The baseline's result to compare with: of the same seed, else of its first.

@@ -22,8 +22,8 @@ def legend(sections: Iterable[Section]) -> list[str]:
         found.append("BLEU and chrF are means over the seeds.")
     if any(standing.p_values for standing in standings):
         found.append(
-            f"to {BASELINE}: BLEU above that of {BASELINE} with the same seed, else with its first "
-            "seed; mean over the seeds of the system."
+            f"to {BASELINE}: BLEU of the table minus that of {BASELINE}, both before they are "
+            "rounded: the difference of the means over the seeds."
         )
     if lines:
         found.append(
@@ -32,8 +32,9 @@ def legend(sections: Iterable[Section]) -> list[str]:
         )
     if any(p is not None for standing in standings for p in standing.p_values):
         found.append(
-            "p: paired bootstrap of SacreBLEU for each of these differences, one value for each "
-            "seed: how often equal systems would differ as much on other sentences."
+            f"p: paired bootstrap of SacreBLEU, one value for each seed: against {BASELINE} with "
+            "the same seed, else with its first seed. It says how often equal systems would differ "
+            "as much on other sentences."
         )
     if any(p is None for standing in standings for p in standing.p_values):
         found.append(f"Unknown p-values are computed by `{HOW_TO_TEST}`.")

@@ -13,7 +13,7 @@ def test_old_rows_need_few_words(plain: Section) -> None:
     assert remarks(plain) == []
     means, differences, interval, unknown = legend([plain])
     assert means == "BLEU and chrF are means over the seeds."
-    assert differences.startswith("to sinusoidal: BLEU above that of sinusoidal with the same seed")
+    assert differences.startswith("to sinusoidal: BLEU of the table minus that of sinusoidal, ")
     assert interval.startswith("±: half of the 95 % interval of BLEU")
     assert unknown == (f"Unknown p-values are computed by `{HOW_TO_TEST}`.")
 
@@ -29,6 +29,8 @@ def test_everything_is_explained(full: list[Section]) -> None:
     ]
     for note, start in zip(legend(full), starts, strict=True):
         assert note.startswith(start)
+    (p_values,) = [note for note in legend(full) if note.startswith("p: ")]
+    assert "one value for each seed: against sinusoidal with the same seed, else with" in p_values
     assert remarks(full[0]) == ["words/s: in decoding; cuda NVIDIA H200, threads: 1."]
 
 
