@@ -20,7 +20,7 @@ def legend(sections: Iterable[Section]) -> list[str]:
     found = []
     if any(len(line.results) > 1 for line in lines):
         found.append("BLEU and chrF are means over the seeds.")
-    if any(standing.p_values for standing in standings):
+    if any(standing.comparisons for standing in standings):
         found.append(
             f"to {BASELINE}: BLEU of the table minus that of {BASELINE}, both before they are "
             "rounded: the difference of the means over the seeds."
@@ -30,13 +30,15 @@ def legend(sections: Iterable[Section]) -> list[str]:
             "±: half of the 95 % interval of BLEU, from SacreBLEU's bootstrap over the sentences "
             "of the test set, mean of the seeds. It does not cover the choice of the seed."
         )
-    if any(p is not None for standing in standings for p in standing.p_values):
+    comparisons = [each for standing in standings for each in standing.comparisons]
+    if any(comparisons):
         found.append(
             f"p: paired bootstrap of SacreBLEU, one value for each seed: against {BASELINE} with "
             "the same seed, else with its first seed. It says how often equal systems would differ "
-            "as much on other sentences."
+            "as much on other sentences. After ≤ stands the smallest p-value that its resamples can "
+            "give."
         )
-    if any(p is None for standing in standings for p in standing.p_values):
+    if None in comparisons:
         found.append(f"Unknown p-values are computed by `{HOW_TO_TEST}`.")
     if any(standing.published for standing in standings):
         found.append(f"paper: {source()}.")

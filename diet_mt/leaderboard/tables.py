@@ -59,14 +59,12 @@ def _difference(value: float | None) -> Cell:
 
 def _p(standing: Standing) -> Cell:
     """One value for each seed, sorted by the largest."""
-    known = [p for p in standing.p_values if p is not None]
+    known = [each.p_value for each in standing.comparisons if each]
     if not known:
         return Cell()
-    return Cell(", ".join(_p_text(p) for p in standing.p_values), max(known))
-
-
-def _p_text(p: float | None) -> str:
-    return "?" if p is None else "<0.001" if p < 0.0005 else f"{p:.3f}"
+    return Cell(
+        ", ".join(each.p_text if each else "?" for each in standing.comparisons), max(known)
+    )
 
 
 def _published_gain(standing: Standing) -> Cell:
