@@ -80,12 +80,6 @@ class Line:
         """Half of the 95 % interval of BLEU, mean of the seeds."""
         return fmean(result.bleu_ci for result in self.results)
 
-    @property
-    def words_per_second(self) -> float | None:
-        """Mean of the seeds; None where one was not measured."""
-        speeds = [result.words_per_second for result in self.results]
-        return fmean(speeds) if all(speeds) else None
-
 
 @dataclass(frozen=True)
 class Group:

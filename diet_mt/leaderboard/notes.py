@@ -35,27 +35,21 @@ def legend(sections: Iterable[Section]) -> list[str]:
         found.append(
             f"p: paired bootstrap of SacreBLEU, one value for each seed: against {BASELINE} with "
             "the same seed, else with its first seed. It says how often equal systems would differ "
-            "as much on other sentences. After ≤ stands the smallest p-value that its resamples can "
-            "give."
+            "as much on other sentences. ≤: the smallest that its resamples can give."
         )
     if None in comparisons:
         found.append(f"Unknown p-values are computed by `{HOW_TO_TEST}`.")
     if any(standing.published for standing in standings):
         found.append(f"paper: {source()}.")
+    if lines:
+        found.append("Speed is measured side by side, in results/benchmark.md.")
     return found
 
 
 def remarks(section: Section) -> list[str]:
     """What is particular about one group."""
-    found = []
-    lines = section.group.lines
-    different = [line.name for line in lines if trained_differently(line)]
-    if different:
-        found.append(f"Seeds trained by different commands: {', '.join(different)}.")
-    if any(line.words_per_second is not None for line in lines):
-        places = sorted({f"{r.device}, threads: {r.threads}" for r in section.group.results})
-        found.append(f"words/s: in decoding; {'; '.join(places)}.")
-    return found
+    different = [line.name for line in section.group.lines if trained_differently(line)]
+    return [f"Seeds trained by different commands: {', '.join(different)}."] if different else []
 
 
 def signatures(section: Section) -> list[str]:

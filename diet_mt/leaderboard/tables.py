@@ -84,10 +84,6 @@ def _parameters(standing: Standing) -> Cell:
     return Cell(", ".join(f"{count:,}" for count in counts), float(counts[-1]))
 
 
-def _speed(standing: Standing) -> Cell:
-    return _number(standing.line.words_per_second if standing.line else None, ",.0f")
-
-
 _COLUMNS: list[tuple[str, Callable[[Standing], Cell], bool, bool]] = [
     ("system", lambda s: Cell(s.name, s.name), False, False),
     ("BLEU", lambda s: _number(s.line.bleu if s.line else None, ".2f"), True, True),
@@ -99,7 +95,6 @@ _COLUMNS: list[tuple[str, Callable[[Standing], Cell], bool, bool]] = [
     ("chrF", lambda s: _number(s.line.chrf if s.line else None, ".2f"), True, True),
     ("BLEU of each seed", _seeds, False, True),
     ("parameters", _parameters, True, False),
-    ("words/s", _speed, True, True),
 ]
 
 

@@ -106,14 +106,6 @@ def test_the_partner_has_the_same_seed_or_is_the_first(results: list[Result]) ->
     }
 
 
-def test_a_speed_is_that_of_all_seeds_or_none() -> None:
-    rows = seeds_of("diet_rel", {1: 30.0, 2: 31.0}, words_per_second=10.0)
-    (found,) = group(rows)
-    assert found.lines[0].words_per_second == 10.0
-    (found,) = group([*rows, *seeds_of("diet_rel", {3: 30.0})])
-    assert found.lines[0].words_per_second is None
-
-
 def test_an_interval_may_have_no_width() -> None:
     """BLEU 0 on every resample is a measurement like any other."""
     (found,) = group([*seeds_of("none", {1: 0.0}, bleu_ci=0.0), *seeds_of("none", {2: 1.0})])

@@ -47,7 +47,6 @@ def test_all_that_can_be_known(full: list[Section]) -> None:
         "chrF": "55.50",
         "BLEU of each seed": "1: 39.21, 2: 39.60, 3: 39.43",
         "parameters": "63,082,496",
-        "words/s": "1,834",
     }
     values = [each.p_value for each in full[0].standings[2].comparisons if each]
     assert cells(german, 2)["p"].value == max(values)
