@@ -23,6 +23,7 @@ class Conditions:
     direction: str
     corpus: str  # trained on
     size: str  # of the model: tiny, base, big; empty for an architecture of fairseq's own
+    model: str | None  # options beyond the size
     sentences: int
     beam: int
     lenpen: float
@@ -47,6 +48,7 @@ class Conditions:
         parts = [
             f"trained on {self.corpus}",
             *size,
+            *(self.model or "").split(),
             f"{self.sentences:,} sentences",
             f"beam {self.beam}",
             f"length penalty {self.lenpen} ({self.length_penalty})",
@@ -164,13 +166,16 @@ def _title(conditions: Conditions) -> str:
 
 
 def _lines(lines: list[list[Result]]) -> tuple[Line, ...]:
-    """Best first. The encoding's options are part of a name that would stand there twice."""
-    names = Counter(_name(results[0]) for results in lines)
+    """Best first. Of a name that would stand there twice, what they do not share is a part."""
+    encodings: dict[str, list[list[str]]] = {}
+    for results in lines:
+        encodings.setdefault(_name(results[0]), []).append(results[0].positions.split())
     found = []
     for results in lines:
         name = _name(results[0])
-        if names[name] > 1:
-            name = f"{name} [{results[0].positions}]"
+        shared = set.intersection(*map(set, encodings[name]))
+        own = [word for word in results[0].positions.split() if word not in shared]
+        name += f" [{' '.join(own)}]" if own else ""
         ordered = tuple(sorted(results, key=lambda result: result.seed))
         found.append(Line(name, ordered[0].system, ordered))
     return tuple(sorted(found, key=lambda line: -line.bleu))
