@@ -34,6 +34,7 @@ def _is_option(value: object) -> bool:
 # Annotation of a field, as it is written in the dataclass -> whether a value of JSON fits it.
 _FITS: dict[str, Callable[[Any], bool]] = {
     "str": lambda value: _is_scalar(value, "str"),
+    "str | None": lambda value: value is None or _is_scalar(value, "str"),
     "int": lambda value: _is_scalar(value, "int"),
     "float": lambda value: _is_scalar(value, "float"),
     "list[str]": lambda value: (

@@ -7,15 +7,34 @@ to exactly one row: evaluating the same training again replaces both.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import math
 import shlex
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import UserError
 from .json_rows import locked, parse_row, put_row, read_rows, row_text, write_text
+
+# Options of fairseq-train, without those of the encoding, that say what a Transformer is; how it is
+# trained (dropout and such) is not in it.
+MODEL_OPTIONS = frozenset(
+    """
+    activation-fn adaptive-input adaptive-softmax-cutoff adaptive-softmax-factor base-layers
+    base-shuffle base-sublayers char-inputs cross-self-attention decoder-attention-heads
+    decoder-embed-dim decoder-ffn-embed-dim decoder-input-dim decoder-layers
+    decoder-layers-to-keep decoder-learned-pos decoder-normalize-before decoder-output-dim
+    decoder-xformers-att-config encoder-attention-heads encoder-embed-dim encoder-ffn-embed-dim
+    encoder-layers encoder-layers-to-keep encoder-learned-pos encoder-normalize-before
+    encoder-xformers-att-config layernorm-embedding max-source-positions max-target-positions
+    merge-src-tgt-embed no-cross-attention no-decoder-final-norm no-scale-embedding
+    no-token-positional-embeddings share-all-embeddings share-decoder-input-output-embed
+    tie-adaptive-proj tie-adaptive-weights
+    """.split()  # noqa: SIM905  (a list would take a line for each)
+)
 
 
 @dataclass(frozen=True)
@@ -27,7 +46,7 @@ class Result:
 
     system: str  # what is compared: diet_rel, sinusoidal, ...
     arch: str  # fairseq's --arch
-    positions: str  # the checkpoint's own description of its encoding; empty for stock fairseq
+    positions: str  # the encoding with its options (a rank if one was given); empty: stock fairseq
     seed: int
     corpus: str  # the data folder's name
     direction: str  # en-de
@@ -67,6 +86,7 @@ class Result:
     words_per_second: float = 0.0  # of detokenized text, decoding alone
     options: str = ""  # given to fairseq-generate beyond those that evaluate.sh sets
     subwords: str = "bpe"  # or "spm"
+    model: str | None = None  # MODEL_OPTIONS beyond the architecture's; None: not recorded
 
     def __post_init__(self) -> None:
         _check(self)
@@ -89,6 +109,8 @@ _COMMANDS = ("train_command", "generate_command")
 def _check(result: Result) -> None:
     """Raises UserError for a value of the right type that no evaluation can have written."""
     for name, value in vars(result).items():
+        if value is None:
+            continue
         wrong = _wrong_text(value) if isinstance(value, str) else _wrong_number(name, value)
         if wrong:
             raise UserError(f"field '{name}' is {value!r}, expected {wrong}")
@@ -119,8 +141,32 @@ def _wrong_number(name: str, value: float) -> str:
 
 
 def read_results(path: Path) -> list[Result]:
-    """All rows of a file, in order. Raises UserError naming the file and the line."""
-    return read_rows(Result, path)
+    """All rows of a file, in order. Raises UserError naming the file and the line.
+
+    Of rows written before ``model`` was a field, the command of the training says what it is.
+    """
+    return [_completed(result) for result in read_rows(Result, path)]
+
+
+def _completed(result: Result) -> Result:
+    if result.model is not None:
+        return result
+    given = {name[2:]: value for name, value in _training(result.train_command).items()}
+    positions = described(result.positions, given.get("position-rank"))
+    return dataclasses.replace(result, positions=positions, model=model_text(given))
+
+
+def described(signature: str, rank: str | int | None) -> str:
+    """``Result.positions``: what a checkpoint says of its encoding, which leaves out the rank."""
+    return signature if rank is None else f"{signature} rank={rank}"
+
+
+def model_text(given: Mapping[str, object]) -> str:
+    """``Result.model``: the options of the model among ``given``, flags with "" or True."""
+    return " ".join(
+        name if given[name] == "" or given[name] is True else f"{name}={given[name]}"
+        for name in sorted(MODEL_OPTIONS & given.keys())
+    )
 
 
 def put_result(folder: Path, result: Result, hypotheses: str) -> Path:
@@ -148,8 +194,10 @@ def _is_kept(folder: Path, results: list[Result], result: Result) -> bool:
     return result in results and path.is_file() and sha256(path) == result.hypotheses_sha256
 
 
-# Beside the command of its training, what tells a row from another of the same name.
-_TELLING = ("arch", "positions", "parameters", "averaged", "subwords", "references_sha256")
+# What tells a row from another of the same name: of its evaluation; and of its training, where that
+# is another checkpoint, beside the command.
+_EVALUATED = ("subwords", "references_sha256")
+_TRAINED = ("arch", "positions", "model", "parameters", "averaged")
 
 
 def _refuse_another_training(results: list[Result], result: Result) -> None:
@@ -161,8 +209,10 @@ def _refuse_another_training(results: list[Result], result: Result) -> None:
     old = next((row for row in results if row.hypotheses == result.hypotheses), None)
     if old is None:
         return
-    there, here = ({name: str(getattr(row, name)) for name in _TELLING} for row in (old, result))
-    if old.checkpoint_sha256 != result.checkpoint_sha256:
+    is_another = old.checkpoint_sha256 != result.checkpoint_sha256
+    names = (*_TRAINED, *_EVALUATED) if is_another else _EVALUATED
+    there, here = ({name: str(getattr(row, name)) for name in names} for row in (old, result))
+    if is_another:
         there, here = there | _training(old.train_command), here | _training(result.train_command)
     for name in {**there, **here}:
         if there.get(name) != here.get(name):

@@ -130,6 +130,7 @@ def make_result(
         system=system,
         arch=training.arch,
         positions=training.positions,
+        model=training.model,
         seed=training.seed,
         corpus=corpus,
         direction="-".join(pair),

@@ -105,7 +105,7 @@ def complete(path: Path, references: Mapping[str, Sequence[str]]) -> tuple[int, 
         found.append(comparison)
         print(
             f"{path}\t{result.system}\tseed {result.seed}\t{comparison.bleu_difference:+.2f} BLEU"
-            f"\tp {comparison.p_value:.3f}{' (kept)' if known else ''}",
+            f"\tp {comparison.p_text}{' (kept)' if known else ''}",
             flush=True,
         )
     if found:

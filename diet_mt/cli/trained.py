@@ -7,7 +7,8 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
@@ -16,10 +17,13 @@ from typing import Any
 
 import torch
 from fairseq import checkpoint_utils
+from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from ..errors import UserError
 from ..fairseq_patches.one_line_errors import one_line
 from ..models._architectures import SIZES
+from ..models._options import DietTransformerConfig
+from ..records import described, model_text
 
 # fairseq options whose value is a path, and the folder that it stands in when written down.
 _PLACES = {
@@ -37,6 +41,7 @@ class Training:
 
     arch: str
     positions: str
+    model: str
     seed: int
     updates: int
     epoch: int
@@ -59,7 +64,10 @@ def read_training(checkpoint: Path, data: Path) -> Training:
         models, _ = checkpoint_utils.load_model_ensemble([str(checkpoint)], state=state)
     return Training(
         arch=str(cfg["model"]["_name"]),
-        positions=str(getattr(models[0], "signature", "")),
+        positions=described(
+            str(getattr(models[0], "signature", "")), cfg["model"].get("position_rank")
+        ),
+        model=model_text(_beyond_the_architecture(cfg["model"])),
         seed=int(cfg["common"]["seed"]),
         updates=int(history[-1]["num_updates"]),
         # fairseq stores the epoch that comes next.
@@ -68,6 +76,18 @@ def read_training(checkpoint: Path, data: Path) -> Training:
         averaged=len(state.get("averaged", ())) or 1,
         train_tokens=_tokens(state["extra_state"], int(history[-1]["num_updates"])),
     )
+
+
+def _beyond_the_architecture(options: Mapping[str, Any]) -> dict[str, object]:
+    """Options of a model, with dashes, whose value is not the one that its architecture has."""
+    preset = Namespace()
+    ARCH_CONFIG_REGISTRY[options["_name"]](preset)
+    usual = {**vars(DietTransformerConfig()), **vars(preset)}
+    return {
+        name.replace("_", "-"): value
+        for name, value in options.items()
+        if name in usual and value != usual[name]
+    }
 
 
 def direction_of(checkpoint: Path, data: Path, subset: str) -> tuple[str, str]:

@@ -23,6 +23,7 @@ class Conditions:
     direction: str
     corpus: str  # trained on
     size: str  # of the model: tiny, base, big; empty for an architecture of fairseq's own
+    model: str | None  # options beyond the size
     sentences: int
     beam: int
     lenpen: float
@@ -47,6 +48,7 @@ class Conditions:
         parts = [
             f"trained on {self.corpus}",
             *size,
+            *(self.model or "").split(),
             f"{self.sentences:,} sentences",
             f"beam {self.beam}",
             f"length penalty {self.lenpen} ({self.length_penalty})",
@@ -80,12 +82,6 @@ class Line:
         """Half of the 95 % interval of BLEU, mean of the seeds."""
         return fmean(result.bleu_ci for result in self.results)
 
-    @property
-    def words_per_second(self) -> float | None:
-        """Mean of the seeds; None where one was not measured."""
-        speeds = [result.words_per_second for result in self.results]
-        return fmean(speeds) if all(speeds) else None
-
 
 @dataclass(frozen=True)
 class Group:
@@ -104,14 +100,8 @@ class Group:
         return [result for line in self.lines for result in line.results]
 
     def gain(self, line: Line) -> float | None:
-        """BLEU above that of the partner, mean of the seeds: the pairs that are tested.
-
-        Of the baseline itself 0; None where there is no baseline.
-        """
-        if self.baseline is None:
-            return None
-        pairs = [(result, self.partner(result)) for result in line.results]
-        return fmean(result.bleu - (other or result).bleu for result, other in pairs)
+        """BLEU of the line minus that of the baseline; None where there is no baseline."""
+        return None if self.baseline is None else line.bleu - self.baseline.bleu
 
     def partner(self, result: Result) -> Result | None:
         """The baseline's result to compare with: of the same seed, else of its first.
@@ -176,13 +166,16 @@ def _title(conditions: Conditions) -> str:
 
 
 def _lines(lines: list[list[Result]]) -> tuple[Line, ...]:
-    """Best first. The encoding's options are part of a name that would stand there twice."""
-    names = Counter(_name(results[0]) for results in lines)
+    """Best first. Of a name that would stand there twice, what they do not share is a part."""
+    encodings: dict[str, list[list[str]]] = {}
+    for results in lines:
+        encodings.setdefault(_name(results[0]), []).append(results[0].positions.split())
     found = []
     for results in lines:
         name = _name(results[0])
-        if names[name] > 1:
-            name = f"{name} [{results[0].positions}]"
+        shared = set.intersection(*map(set, encodings[name]))
+        own = [word for word in results[0].positions.split() if word not in shared]
+        name += f" [{' '.join(own)}]" if own else ""
         ordered = tuple(sorted(results, key=lambda result: result.seed))
         found.append(Line(name, ordered[0].system, ordered))
     return tuple(sorted(found, key=lambda line: -line.bleu))

@@ -20,39 +20,36 @@ def legend(sections: Iterable[Section]) -> list[str]:
     found = []
     if any(len(line.results) > 1 for line in lines):
         found.append("BLEU and chrF are means over the seeds.")
-    if any(standing.p_values for standing in standings):
+    if any(standing.comparisons for standing in standings):
         found.append(
-            f"to {BASELINE}: BLEU above that of {BASELINE} with the same seed, else with its first "
-            "seed; mean over the seeds of the system."
+            f"to {BASELINE}: BLEU of the table minus that of {BASELINE}, both before they are "
+            "rounded: the difference of the means over the seeds."
         )
     if lines:
         found.append(
             "±: half of the 95 % interval of BLEU, from SacreBLEU's bootstrap over the sentences "
             "of the test set, mean of the seeds. It does not cover the choice of the seed."
         )
-    if any(p is not None for standing in standings for p in standing.p_values):
+    comparisons = [each for standing in standings for each in standing.comparisons]
+    if any(comparisons):
         found.append(
-            "p: paired bootstrap of SacreBLEU for each of these differences, one value for each "
-            "seed: how often equal systems would differ as much on other sentences."
+            f"p: paired bootstrap of SacreBLEU, one value for each seed: against {BASELINE} with "
+            "the same seed, else with its first seed. It says how often equal systems would differ "
+            "as much on other sentences. ≤: the smallest that its resamples can give."
         )
-    if any(p is None for standing in standings for p in standing.p_values):
+    if None in comparisons:
         found.append(f"Unknown p-values are computed by `{HOW_TO_TEST}`.")
     if any(standing.published for standing in standings):
         found.append(f"paper: {source()}.")
+    if lines:
+        found.append("Speed is measured side by side, in results/benchmark.md.")
     return found
 
 
 def remarks(section: Section) -> list[str]:
     """What is particular about one group."""
-    found = []
-    lines = section.group.lines
-    different = [line.name for line in lines if trained_differently(line)]
-    if different:
-        found.append(f"Seeds trained by different commands: {', '.join(different)}.")
-    if any(line.words_per_second is not None for line in lines):
-        places = sorted({f"{r.device}, threads: {r.threads}" for r in section.group.results})
-        found.append(f"words/s: in decoding; {'; '.join(places)}.")
-    return found
+    different = [line.name for line in section.group.lines if trained_differently(line)]
+    return [f"Seeds trained by different commands: {', '.join(different)}."] if different else []
 
 
 def signatures(section: Section) -> list[str]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from ..json_rows import write_text
 from ..records import Result
 
 DIGITS = 4  # of a difference of BLEU, after the point
+RESAMPLES = 1000  # of a test whose signature does not say
 
 # Checksums of a system's hypotheses, of the baseline's, and of the references.
 Key = tuple[str, str, str]
@@ -47,6 +49,18 @@ class Comparison:
     @property
     def key(self) -> Key:
         return self.hypotheses_sha256, self.baseline_sha256, self.references_sha256
+
+    @property
+    def p_text(self) -> str:
+        """The p-value as it is shown: ``≤ 0.001`` for the smallest that n = 1,000 resamples give.
+
+        SacreBLEU's p-value is (c + 1) / (n + 1), where c of them differ by more.
+        """
+        found = re.search(r"\bbs:([1-9]\d*)", self.signature)
+        resamples = int(found[1]) if found else RESAMPLES
+        if self.p_value <= 1 / resamples:
+            return f"≤ {1 / resamples:g}"
+        return f"{self.p_value:.{max(3, len(str(resamples - 1)))}f}"
 
 
 def comparison_of(
@@ -104,11 +118,3 @@ def read_comparisons(path: Path) -> dict[Key, Comparison]:
 def write_comparisons(path: Path, comparisons: Iterable[Comparison]) -> None:
     """Replaces the file as a whole."""
     write_text(path, "".join(json.dumps(dataclasses.asdict(c)) + "\n" for c in comparisons))
-
-
-def p_value(
-    comparisons: Mapping[Key, Comparison], result: Result, baseline: Result | None
-) -> float | None:
-    """None where these two were not compared."""
-    kept = comparisons.get(key_of(result, baseline)) if baseline else None
-    return kept.p_value if kept else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .groups import Group, Line
 from .published import Figure, figures
-from .significance import Comparison, Key, p_value
+from .significance import Comparison, Key, key_of
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,8 @@ class Standing:
     name: str
     line: Line | None = None
     gain: float | None = None  # BLEU above the baseline
-    p_values: tuple[float | None, ...] = ()  # in the order of the seeds; none for the baseline
+    # With the baseline, in the order of the seeds; None where there is none yet.
+    comparisons: tuple[Comparison | None, ...] = ()
     published: Figure | None = None
 
 
@@ -42,8 +43,8 @@ def section_of(
                 name=line.name,
                 line=line,
                 gain=group.gain(line),
-                p_values=tuple(
-                    p_value(comparisons, result, other) for result, other in pairs if other
+                comparisons=tuple(
+                    comparisons.get(key_of(result, other)) for result, other in pairs if other
                 ),
                 published=paper.get(line.system),
             )

@@ -59,14 +59,12 @@ def _difference(value: float | None) -> Cell:
 
 def _p(standing: Standing) -> Cell:
     """One value for each seed, sorted by the largest."""
-    known = [p for p in standing.p_values if p is not None]
+    known = [each.p_value for each in standing.comparisons if each]
     if not known:
         return Cell()
-    return Cell(", ".join(_p_text(p) for p in standing.p_values), max(known))
-
-
-def _p_text(p: float | None) -> str:
-    return "?" if p is None else "<0.001" if p < 0.0005 else f"{p:.3f}"
+    return Cell(
+        ", ".join(each.p_text if each else "?" for each in standing.comparisons), max(known)
+    )
 
 
 def _published_gain(standing: Standing) -> Cell:
@@ -86,10 +84,6 @@ def _parameters(standing: Standing) -> Cell:
     return Cell(", ".join(f"{count:,}" for count in counts), float(counts[-1]))
 
 
-def _speed(standing: Standing) -> Cell:
-    return _number(standing.line.words_per_second if standing.line else None, ",.0f")
-
-
 _COLUMNS: list[tuple[str, Callable[[Standing], Cell], bool, bool]] = [
     ("system", lambda s: Cell(s.name, s.name), False, False),
     ("BLEU", lambda s: _number(s.line.bleu if s.line else None, ".2f"), True, True),
@@ -101,7 +95,6 @@ _COLUMNS: list[tuple[str, Callable[[Standing], Cell], bool, bool]] = [
     ("chrF", lambda s: _number(s.line.chrf if s.line else None, ".2f"), True, True),
     ("BLEU of each seed", _seeds, False, True),
     ("parameters", _parameters, True, False),
-    ("words/s", _speed, True, True),
 ]
 
 

@@ -44,6 +44,7 @@ _ROW = Result(
     references_sha256="e" * 64,
     bleu_mean=31.2,
     bleu_ci=1.5,
+    model="",
 )
 
 

@@ -59,7 +59,7 @@ def test_filters(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--direction", "en-de", "--test-set", "toy test", "--system", "diet_rel"]
     assert leaderboard.main(["results/toy.en-de.jsonl", *words]) == 0
     shown = capsys.readouterr().out
-    assert "+1.50" in shown
+    assert "+1.00" in shown
     assert "sinusoidal_tiny" not in shown
     assert "de-en" not in shown
     assert "there is de-en, en-de" in complaint(capsys, "--direction", "cs-en")
@@ -70,7 +70,7 @@ def test_kept_p_values_are_shown(folder: Path, capsys: pytest.CaptureFixture[str
     found = comparisons(leaderboard.read_results(file))
     write_comparisons(file_beside(file), found)
     assert leaderboard.main(["--format", "markdown"]) == 0
-    assert f"| +1.50 | {found[0].p_value:.3f} |" in capsys.readouterr().out
+    assert f"| +1.00 | {found[0].p_text} |" in capsys.readouterr().out
 
 
 def test_the_readme_is_rewritten_and_checked(
@@ -79,7 +79,7 @@ def test_the_readme_is_rewritten_and_checked(
     assert "section 'results'" in complaint(capsys, "--readme", "README.md", "--check")
     assert leaderboard.main(["--readme", "README.md"]) == 0
     shown = Path("README.md").read_text(encoding="utf-8")
-    assert "| diet_rel_tiny | 34.50 | 1.50 | +1.50 |" in shown
+    assert "| diet_rel_tiny | 34.50 | 1.50 | +1.00 |" in shown
     assert leaderboard.main(["--readme", "README.md", "--check"]) == 0
 
 

@@ -75,6 +75,34 @@ def test_rows_of_before_a_field_was_there_read() -> None:
     assert parse_result(json.dumps(fields)) == row(options="", subwords="bpe")
 
 
+@pytest.mark.parametrize(
+    ("options", "positions", "model"),
+    [
+        ("", "", ""),
+        ("--dropout 0.3 --position-clip 20", "", ""),
+        ("--position-rank 64", " rank=64", ""),
+        (
+            "--share-all-embeddings --encoder-layers 6 --encoder-layerdrop 0.1",
+            "",
+            "encoder-layers=6 share-all-embeddings",
+        ),
+        ("--encoder-layers 4 --encoder-layers=6", "", "encoder-layers=6"),
+    ],
+)
+def test_the_command_tells_the_model_of_rows_of_before_the_field(
+    tmp_path: Path, options: str, positions: str, model: str
+) -> None:
+    kept = row(train_command=f"{row().train_command} {options}")
+    fields = json.loads(kept.to_json())
+    del fields["model"]
+    (tmp_path / "x.jsonl").write_text(json.dumps(fields) + "\n", encoding="utf-8")
+    (found,) = read_results(tmp_path / "x.jsonl")
+    assert found.positions == kept.positions + positions
+    assert found.model == model
+    (tmp_path / "y.jsonl").write_text(found.to_json() + "\n", encoding="utf-8")
+    assert read_results(tmp_path / "y.jsonl") == [found]
+
+
 NAN = row().to_json().replace("31.25", "NaN")
 
 
@@ -137,6 +165,8 @@ TRAINED = row().train_command + " --lr 0.1 --max-tokens 8000 --betas '(0.9, 0.98
         ({"train_command": ""}, "the command: 'fairseq-train data/bin' there, 'not given' here"),
         ({"train_command": TRAINED + " --update-freq 2"}, "update: '8000' there, '16000' here"),
         ({"positions": "diet-rel sharing=layer-wise"}, "positions: 'diet-rel sharing=none "),
+        ({"positions": row().positions + " rank=64"}, "positions: .* 'diet-rel .* rank=64' here"),
+        ({"model": "encoder-layers=6"}, r"\(model: '' there, 'encoder-layers=6' here\)"),
         ({"averaged": 5}, r"\(averaged: '1' there, '5' here\)"),
         ({"parameters": 7}, "parameters: '1234567' there, '7' here"),
         ({"subwords": "spm"}, r"\(subwords: 'bpe' there, 'spm' here\)"),
@@ -175,6 +205,12 @@ def test_the_same_training_elsewhere_does(tmp_path: Path, command: str) -> None:
 def test_the_same_checkpoint_does_whatever_is_known_of_its_command(tmp_path: Path) -> None:
     put_result(tmp_path, row(train_command=""), "eins\n")
     assert read_results(put_result(tmp_path, row(), "zwei\n")) == [row()]
+
+
+def test_the_same_checkpoint_does_whatever_an_older_row_left_out(tmp_path: Path) -> None:
+    put_result(tmp_path, row(), "eins\n")
+    again = row(positions=row().positions + " rank=64", model="encoder-layers=6")
+    assert read_results(put_result(tmp_path, again, "zwei\n")) == [again]
 
 
 def test_rows_written_at_the_same_time_are_all_kept(tmp_path: Path) -> None:

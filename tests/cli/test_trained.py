@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,11 @@ from diet_mt.cli.trained import (
     system_of,
 )
 from diet_mt.errors import UserError
+from diet_mt.models._options import DietTransformerConfig, PositionOptions
+from diet_mt.positions import NAMES
+from diet_mt.records import MODEL_OPTIONS
+
+from .prepared import write_checkpoint
 
 
 @pytest.mark.parametrize(
@@ -69,7 +76,66 @@ def test_facts_of_a_training(place: Path) -> None:
     assert (training.arch, training.seed) == ("diet_rel_tiny", 5)
     assert (training.updates, training.epoch) == (7, 2)
     assert (training.train_tokens, training.averaged) == (840, 1)  # 120 an update
-    assert "diet-rel" in training.positions
+    assert training.positions == "diet-rel sharing=none scale=head"
+    assert training.model == "share-all-embeddings"
+
+
+def test_every_option_of_the_model_is_in_the_record(place: Path, tmp_path: Path) -> None:
+    data = place / "data" / "toy.en-de" / "bin"
+    words = ["--arch", "diet_abs_tiny", "--max-source-positions", "9", "--encoder-layers", "1"]
+    words += ["--max-target-positions", "9"]
+    words += ["--decoder-layers", "4", "--decoder-attention-heads", "8"]  # 4 of them as ever
+    words += ["--dropout", "0.4", "--encoder-layerdrop", "0.1"]
+    found = []
+    for rank, sharing in itertools.product((None, "64", "128", "512"), ("none", "layer-wise")):
+        own = ["--position-sharing", sharing, *(("--position-rank", rank) if rank else ())]
+        write_checkpoint(data, tmp_path / f"{rank}.{sharing}", *words, *own)
+        training = read_training(tmp_path / f"{rank}.{sharing}" / "checkpoint_best.pt", data)
+        expected = f"diet-abs sharing={sharing} scale=head" + (f" rank={rank}" if rank else "")
+        assert training.positions == expected
+        found.append(training.model)
+    assert set(found) == {
+        "decoder-attention-heads=8 encoder-layers=1 max-source-positions=9 "
+        "max-target-positions=9 share-all-embeddings"
+    }
+
+
+def test_every_option_is_the_model_s_the_encoding_s_or_of_the_training() -> None:
+    """A new one of fairseq's has to be placed."""
+    of_the_training = {
+        "dropout",
+        "attention-dropout",
+        "activation-dropout",
+        "relu-dropout",
+        "adaptive-softmax-dropout",
+        "encoder-layerdrop",
+        "decoder-layerdrop",
+        "encoder-embed-path",
+        "decoder-embed-path",
+        "checkpoint-activations",
+        "offload-activations",
+        "min-params-to-wrap",
+        "quant-noise-pq",
+        "quant-noise-pq-block-size",
+        "quant-noise-scalar",
+        "export",
+    }
+    names, encoding = (
+        {field.name.replace("_", "-") for field in dataclasses.fields(kind)} - {"-name"}
+        for kind in (DietTransformerConfig, PositionOptions)
+    )
+    assert names <= MODEL_OPTIONS | encoding | of_the_training
+    assert not MODEL_OPTIONS & (encoding | of_the_training)
+
+
+def test_a_checkpoint_describes_its_encoding_but_for_the_rank() -> None:
+    left_out = {
+        option.name
+        for scheme in NAMES.values()
+        for option in dataclasses.fields(scheme)
+        if not option.metadata.get("described", True)
+    }
+    assert left_out == {"rank"}
 
 
 def test_a_damaged_checkpoint_is_refused_in_one_line(place: Path, tmp_path: Path) -> None:

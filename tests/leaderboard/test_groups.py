@@ -24,8 +24,7 @@ def test_means_seeds_and_differences(results: list[Result]) -> None:
     (found,) = group(results)
     assert [line.name for line in found.lines] == ["diet_rel_tiny", "sinusoidal_tiny", "none_tiny"]
     assert [line.bleu for line in found.lines] == [34.75, 34.0, 27.0]
-    # Each seed against the same seed of the baseline: (34 - 33 + 35.5 - 34) / 2.
-    assert [found.gain(line) for line in found.lines] == [1.25, 0.0, -6.0]
+    assert [found.gain(line) for line in found.lines] == [0.75, 0.0, -7.0]  # of these means
     assert [[r.seed for r in line.results] for line in found.lines] == [[1, 2], [1, 2, 3], [1]]
 
 
@@ -44,6 +43,7 @@ def test_without_a_baseline_there_is_no_difference(results: list[Result]) -> Non
         {"sentences": 3},
         {"references_sha256": "f" * 64},
         {"arch": "diet_rel_base"},
+        {"model": "encoder-layers=6"},
         {"beam": 5},
         {"lenpen": 1.0},
         {"length_penalty": "gnmt"},
@@ -68,6 +68,8 @@ def test_a_title_says_what_was_done() -> None:
         "toy test, en-de, trained on toy.en-de, size tiny, 2 sentences, beam 10, length penalty "
         "0.6 (gnmt), average.pt (average of 5)"
     )
+    (found,) = group([row(model="encoder-layers=6 share-all-embeddings")])
+    assert ", size tiny, encoder-layers=6, share-all-embeddings, 2 sentences, " in found.title
     (found,) = group([row(options="--max-len-b 5", subwords="spm")])
     assert found.title.endswith(", checkpoint_best.pt, subwords spm, options --max-len-b 5")
 
@@ -81,9 +83,27 @@ def test_other_options_of_an_encoding_are_a_line_of_their_own(results: list[Resu
     other = row(positions="diet-rel sharing=layer-wise scale=head", seed=7)
     (found,) = group([*results, other])
     assert {line.name for line in found.lines if line.system == "diet_rel"} == {
-        "diet_rel_tiny [diet-rel]",
-        "diet_rel_tiny [diet-rel sharing=layer-wise scale=head]",
+        "diet_rel_tiny",
+        "diet_rel_tiny [sharing=layer-wise scale=head]",
     }
+
+
+def test_ranks_and_their_sharing_are_lines_with_names_of_their_own() -> None:
+    systems = {
+        f"diet-abs sharing={sharing} scale=head{rank}": f"[sharing={sharing}{rank}]"
+        for sharing in ("none", "head-wise", "layer-wise")
+        for rank in ("", " rank=64", " rank=128", " rank=512")
+    }
+    rows = [
+        row(arch="diet_abs_tiny", system="diet_abs", positions=positions, seed=seed)
+        for seed, positions in enumerate(2 * list(systems), start=1)
+    ]
+    (found,) = group(rows)
+    for line in found.lines:
+        first, second = line.results
+        assert first.positions == second.positions
+        assert line.name == f"diet_abs_tiny {systems[first.positions]}"
+    assert len(found.lines) == len(systems)
 
 
 def test_two_results_for_one_place_are_refused(results: list[Result]) -> None:
@@ -105,14 +125,6 @@ def test_the_partner_has_the_same_seed_or_is_the_first(results: list[Result]) ->
         ("shaw", 3): 3,
         ("shaw", 9): 1,
     }
-
-
-def test_a_speed_is_that_of_all_seeds_or_none() -> None:
-    rows = seeds_of("diet_rel", {1: 30.0, 2: 31.0}, words_per_second=10.0)
-    (found,) = group(rows)
-    assert found.lines[0].words_per_second == 10.0
-    (found,) = group([*rows, *seeds_of("diet_rel", {3: 30.0})])
-    assert found.lines[0].words_per_second is None
 
 
 def test_an_interval_may_have_no_width() -> None:

@@ -66,11 +66,11 @@ def test_the_same_results_give_the_same_page(full: list[Section]) -> None:
 
 def test_everything_from_rows_is_escaped() -> None:
     names = ("system", "arch", "positions", "corpus", "direction", "test_set", "bleu_signature")
-    more = ("device", "fairseq", "revision", "checkpoint", "length_penalty")
+    more = ("fairseq", "revision", "checkpoint", "length_penalty")
     fields = dict.fromkeys((*names, *more), WILD)
-    wild = row(**fields, train_command="fairseq-train '<script>'", words_per_second=1.0)
+    wild = row(**fields, train_command="fairseq-train '<script>'")
     reader = Reader(page(sections_of([wild])))
-    tame = Reader(page(sections_of([row(words_per_second=1.0)])))
+    tame = Reader(page(sections_of([row()])))
     assert [tag for tag, _ in reader.tags if tag in ("script", "b")] == ["script"]
     assert len(attributes(reader, "td")) >= len(attributes(tame, "td"))
     assert reader.comments == []
@@ -127,7 +127,7 @@ def test_the_paper_s_and_ours_stand_side_by_side(full: list[Section]) -> None:
         "diet_rel_base",
         "39.41",
         "0.83",
-        "+0.68",
+        "+0.62",
         "0.008, 0.007, 0.005",
         "39.47",
         "+0.47",

@@ -11,12 +11,12 @@ from diet_mt.errors import UserError
 from diet_mt.leaderboard.significance import (
     Comparison,
     file_beside,
-    p_value,
+    key_of,
     read_comparisons,
     write_comparisons,
 )
 
-from ..cli.rows import row, seeds_of
+from ..cli.rows import seeds_of
 from .made_up import comparisons
 
 (BASELINE,) = seeds_of("sinusoidal", {1: 30.0})
@@ -50,14 +50,31 @@ def test_the_file_lies_beside_the_results() -> None:
     [(0, "hypotheses_sha256"), (1, "hypotheses_sha256"), (0, "references_sha256")],
 )
 def test_a_stale_comparison_is_ignored(kept: Comparison, side: int, name: str) -> None:
-    known, pair = {kept.key: kept}, [SYSTEM, BASELINE]
-    assert p_value(known, *pair) == kept.p_value
+    pair = [SYSTEM, BASELINE]
+    assert key_of(*pair) == kept.key
     pair[side] = dataclasses.replace(pair[side], **{name: "0" * 64})
-    assert p_value(known, *pair) is None
+    assert key_of(*pair) != kept.key
 
 
-def test_without_a_partner_there_is_none(kept: Comparison) -> None:
-    assert p_value({kept.key: kept}, row(), None) is None
+@pytest.mark.parametrize(
+    ("p_value", "signature", "shown"),
+    [
+        (0.000999, "nrefs:1|bs:1000|seed:12345", "≤ 0.001"),  # 1 / 1001: no resample in 1,000
+        (0.001998, "nrefs:1|bs:1000|seed:12345", "0.002"),  # one
+        (1.0, "nrefs:1|bs:1000|seed:12345", "1.000"),
+        (0.0001, "bs:10000", "≤ 0.0001"),
+        (0.0002, "bs:10000", "0.0002"),
+        (0.009901, "bs:100", "≤ 0.01"),
+        (0.019802, "bs:100", "0.020"),
+        (0.000999, "version:2.6.0", "≤ 0.001"),  # of a number that is not said
+        (0.019, "version:2.6.0", "0.019"),
+    ],
+)
+def test_no_p_value_is_shown_below_the_smallest_of_its_test(
+    kept: Comparison, p_value: float, signature: str, shown: str
+) -> None:
+    found = dataclasses.replace(kept, p_value=p_value, signature=signature)
+    assert found.p_text == shown
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from diet_mt.leaderboard.groups import group
 from diet_mt.leaderboard.standings import Section, section_of
 from diet_mt.leaderboard.tables import Cell, Table, evaluations_table, rows, standings_table
 
 from ..cli.rows import seeds_of
+from .made_up import comparisons
 
 
 def cells(table: Table, row: int) -> dict[str, Cell]:
@@ -28,7 +31,7 @@ def test_there_are_no_empty_columns(plain: Section) -> None:
         "BLEU of each seed": "1: 34.00, 2: 35.50",
         "parameters": "1,234,567",
     }
-    assert [row[3].text for row in rows(table)] == ["+1.25", "0", "-6.00"]
+    assert [row[3].text for row in rows(table)] == ["+1.25", "0", "-6.50"]
 
 
 def test_all_that_can_be_known(full: list[Section]) -> None:
@@ -37,16 +40,16 @@ def test_all_that_can_be_known(full: list[Section]) -> None:
         "system": "diet_rel_base",
         "BLEU": "39.41",
         "±": "0.83",
-        "to sinusoidal": "+0.68",
+        "to sinusoidal": "+0.62",
         "p": "0.008, 0.007, 0.005",
         "paper": "39.47",
         "paper, to sinusoidal": "+0.47",
         "chrF": "55.50",
         "BLEU of each seed": "1: 39.21, 2: 39.60, 3: 39.43",
         "parameters": "63,082,496",
-        "words/s": "1,834",
     }
-    assert cells(german, 2)["p"].value == max(full[0].standings[2].p_values)  # type: ignore[type-var]
+    values = [each.p_value for each in full[0].standings[2].comparisons if each]
+    assert cells(german, 2)["p"].value == max(values)
     assert cells(german, 2)["parameters"].value == 63_082_496
 
 
@@ -90,9 +93,8 @@ def test_every_evaluation(full: list[Section], plain: Section) -> None:
     assert texts(evaluations_table(plain.group), 0)["bootstrap"] == "34.00 ± 1.50"
 
 
-def test_a_very_small_p_value_is_not_zero() -> None:
-    (found,) = group([*seeds_of("sinusoidal", {1: 30.0}), *seeds_of("diet_rel", {1: 40.0})])
-    section = section_of(found, {})
-    standing = section.standings[0]
-    shown = Section(found, (type(standing)(standing.name, standing.line, 10.0, (0.0001, None)),))
-    assert texts(standings_table(shown), 0)["p"] == "<0.001, ?"
+def test_p_values_at_their_floor_and_unknown_ones() -> None:
+    rows = [*seeds_of("sinusoidal", {1: 30.0}), *seeds_of("diet_rel", {1: 40.0, 2: 41.0})]
+    (found,), (first, _) = group(rows), comparisons(rows)
+    known = dataclasses.replace(first, p_value=0.000999)  # 1 / 1001
+    assert texts(standings_table(section_of(found, {known.key: known})), 0)["p"] == "≤ 0.001, ?"
