@@ -1,11 +1,13 @@
 """Packaging of diet-mt: ``make setup`` makes an environment, ``pip install .`` adds to one."""
 
+import re
 import zlib
 from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
 
 README = Path(__file__).parent / "README.md"
+PACKAGE = Path(__file__).parent / "diet_mt" / "__init__.py"
 # Loops of a decoding step. Not a Python module: it is loaded with ctypes, and asked from which
 # sources it was made. Optional: without a C++ compiler, torch's operators do the same more slowly.
 KERNELS = [Path("diet_mt/kernels", name) for name in ("cpu.cpp", "step.inc")]
@@ -13,7 +15,7 @@ CHECKSUM = zlib.crc32(b"".join(Path(__file__).parent.joinpath(p).read_bytes() fo
 
 setup(
     name="diet-mt",
-    version="0.1.0",
+    version=re.findall(r'^__version__ = "(.+)"$', PACKAGE.read_text(encoding="utf-8"), re.M)[0],
     description="Translation models for fairseq with position information inside attention (DIET)",
     long_description=README.read_text(encoding="utf-8") if README.exists() else "",
     long_description_content_type="text/markdown",
@@ -76,5 +78,5 @@ setup(
             'fairseq==0.12.2; python_version < "3.11"',
         ],
     },
-    entry_points={"console_scripts": ["diet-leaderboard = diet_mt.cli.leaderboard:main"]},
+    entry_points={"console_scripts": ["diet-mt = diet_mt.cli.main:main"]},
 )

@@ -1,18 +1,30 @@
-"""diet_mt: a fairseq plugin for one question: where should position information go?"""
+"""diet_mt: a fairseq plugin for one question: where should position information go?
 
-from importlib.util import find_spec
+Importing the package is light: it loads neither fairseq nor torch, and changes nothing. fairseq
+imports ``models`` and ``tasks`` of a --user-dir by itself, and either brings all of
+:mod:`diet_mt.plugin`. A program that has not named a --user-dir calls :func:`register`.
+"""
 
-if find_spec("fairseq") is None:
-    raise ModuleNotFoundError(
-        "diet_mt is a plugin of fairseq, which is not installed here; see "
-        "requirements/fairseq.txt, or run `make setup` in a checkout of diet-mt"
-    )
+from importlib import import_module
+from types import ModuleType
 
-from . import allocator, fairseq_patches
-from . import criterions as criterions
-from . import encoders as encoders
-from . import models as models
-from . import tasks as tasks
+__version__ = "0.1.0"
 
-fairseq_patches.install()
-allocator.keep_memory()
+# Loaded when they are first asked for.
+_PARTS = ("criterions", "encoders", "models", "tasks")
+
+
+def register() -> None:
+    """Registers all that the plugin has, and replaces what it replaces in fairseq.
+
+    To be called before a checkpoint is read or anything built; a second call does nothing.
+
+    Raises ModuleNotFoundError where fairseq is not installed.
+    """
+    import_module(f"{__name__}.plugin")
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _PARTS:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -13,8 +13,8 @@
 #     --batches 0 --decode-length 0 --checkpoint stock=STOCK.pt --checkpoint diet_rel=REL.pt
 #                                                     the whole test set, by models that are trained
 #
-# More options: python -m diet_mt.cli.benchmark --help. Leave the machine to it alone. Time on two
-# cores: about 10 minutes for each size (SIZES=tiny for the first alone).
+# More options: diet-mt bench speed --help. Leave the machine to it alone. Time on two cores: about
+# 10 minutes for each size (SIZES=tiny for the first alone).
 set -euo pipefail
 
 SIZES=${SIZES:-tiny base}
@@ -26,7 +26,7 @@ PYTHON=${PYTHON:-python3}
 . "$(dirname "${BASH_SOURCE[0]}")/messages.sh"
 
 case ${1:-} in -h | --help) header && exit ;; esac
-[ $# -ge 1 ] || die "usage: $0 NAME [options of diet_mt.cli.benchmark]"
+[ $# -ge 1 ] || die "usage: $0 NAME [options of diet-mt bench speed]"
 name=$1
 shift
 root=$(cd "$(dirname "$0")/.." && pwd)

@@ -5,7 +5,7 @@
 #   scripts/compare-multi30k.sh                                   English to German, all encodings
 #   scripts/compare-multi30k.sh cs-en                             Czech to English, the main five
 #   RUNS="learned:2 learned:3" scripts/compare-multi30k.sh        more seeds, of one system
-#   python -m diet_mt.cli.leaderboard --readme README.md          then rewrites the README
+#   diet-mt leaderboard --readme README.md                        then rewrites the README
 #
 # The recipe is that of scripts/train.sh. Time: half an hour for every two trainings on two cores,
 # four and a half hours in all for en-de. Disk: 60 MB for a training. Run again, it continues where

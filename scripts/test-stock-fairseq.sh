@@ -115,7 +115,7 @@ log=$(mktemp)
 record=$(mktemp)
 trap 'rm -f "$log" "$record"' EXIT
 # Before the tests: a suite of which no test imports the plugin would pass without it.
-"$VENV_STOCK/bin/python" -c 'import diet_mt, fairseq; assert fairseq.__version__ == "0.12.2"' ||
+"$VENV_STOCK/bin/python" -c 'import diet_mt.plugin, fairseq; assert fairseq.__version__ == "0.12.2"' ||
   die "diet_mt cannot be imported beside stock fairseq 0.12.2 (see above)"
 say "== pytest"
 status=0

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from diet_mt import kernels
+from diet_mt import plugin as plugin  # fairseq as its commands have it with our --user-dir
 
 # Test processes run side by side, and everything here is small: threads would only wait.
 torch.set_num_threads(1)

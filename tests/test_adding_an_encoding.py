@@ -175,7 +175,8 @@ def test_the_page_adds_architectures(tmp_path: Path) -> None:
     registry = package / "positions" / "__init__.py"
     registry.write_text(patched(registry.read_text("utf-8"), block("diff")), encoding="utf-8")
     program = (
-        "import diet_mt; from fairseq.models import ARCH_MODEL_REGISTRY as known; "
+        "import diet_mt; diet_mt.register(); "
+        "from fairseq.models import ARCH_MODEL_REGISTRY as known; "
         "print(diet_mt.__file__, *sorted(name for name in known if name.startswith('kerple')))"
     )
     path, *names = run_python(program, cwd=tmp_path, PYTHONPATH=tmp_path).split()

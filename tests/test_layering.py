@@ -8,6 +8,10 @@
     cli, criterions -> metrics -> scikit-learn, scipy
     cli, tasks -> answer_scores -> data, torchmetrics
     models -> encoders -> data
+    plugin -> models, tasks, criterions, encoders, fairseq_patches, allocator
+
+One arrow points back: the ``__init__`` of a folder that registers names imports ``plugin``, so that
+whoever has one of the names has all.
 
 The sources are parsed, never imported, so the tests hold whatever is installed.
 """
@@ -31,9 +35,12 @@ _MODEL_SIDE = {"layers", "attention", "positions", "errors"} | _FRAMEWORK
 ALLOWED: dict[str, set[str]] = {
     # Also run without the rest of the package.
     "bench": {"ctranslate2", "fairseq", "numpy", "torch"},
-    "__init__": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
+    # Light: what it brings is loaded by name, when it is asked for.
+    "__init__": set(),
+    "__main__": {"cli"},
+    "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
     "cli": {"models", "tasks", "criterions", "decoding", "leaderboard", "data", "metrics"}
-    | {"records", "task_records", "json_rows", "answer_scores", "bench"}
+    | {"__version__", "plugin", "records", "task_records", "json_rows", "answer_scores", "bench"}
     | {"fairseq_patches", "sacrebleu", "matplotlib"}
     | _MODEL_SIDE,
     "leaderboard": {"records", "task_records", "json_rows", "errors"},
@@ -60,6 +67,9 @@ ALLOWED: dict[str, set[str]] = {
     "metrics": {"errors", "numpy", "scipy", "sklearn"},
     "errors": set(),
 }
+
+# Folders that register names with fairseq. Their __init__, and no other file, imports plugin.
+REGISTERING = {(part, "__init__") for part in ("models", "tasks", "criterions", "encoders")}
 
 # Under positions/, what schemes share; all other files there are schemes.
 SHARED = {"base", "factors", "input", "layer", "options", "relative"}
@@ -125,7 +135,7 @@ def wrong_imports(source: str, module: tuple[str, ...]) -> list[str]:
         elif inside and top == part:
             if _of_another_scheme(module, target):
                 found.append(f"{where}{module[1]} imports the scheme {target[1]}")
-        elif top not in ALLOWED[part]:
+        elif top not in ALLOWED[part] and (top != "plugin" or module not in REGISTERING):
             may = ", ".join(sorted({*ALLOWED[part], STDLIB}))
             found.append(f"{where}{part} may not import {top or 'the whole package'}, only {may}")
     return found
@@ -214,6 +224,28 @@ def test_what_schemes_share_are_no_schemes() -> None:
         assert "name: ClassVar[str] =" not in text, name
 
 
+def parts_behind(command: str) -> set[str]:
+    """What a file under cli/ imports, by itself and through others there."""
+    parts, files, seen = set[str](), [command], set[str]()
+    while files:
+        name = files.pop()
+        path = PACKAGE / "cli" / f"{name}.py"
+        if name not in seen and path.is_file():
+            seen.add(name)
+            for _, _, target in imports(path.read_text(encoding="utf-8"), module_of(path)):
+                parts.add(target[0])
+                files += target[1:2] if target[0] == "cli" else ()
+    return parts
+
+
+@pytest.mark.parametrize("command", sorted(path.stem for path in (PACKAGE / "cli").glob("*.py")))
+def test_a_command_that_uses_fairseq_has_the_plugin(command: str) -> None:
+    """Without, it would read checkpoints by fairseq's own way, or find no model of ours."""
+    parts = parts_behind(command)
+    if parts & {"fairseq", "fairseq_patches", "decoding", "layers"}:
+        assert parts & {"plugin", *(part for part, _ in REGISTERING)}
+
+
 @pytest.mark.parametrize(
     ("module", "source", "complaint"),
     [
@@ -236,6 +268,9 @@ def test_what_schemes_share_are_no_schemes() -> None:
         ("layers/encoder", "from ..fairseq_patches import x", "may not import fairseq_patches"),
         ("models/a", "from ..fairseq_patches import x", "models may not import fairseq_patches"),
         ("models/a", "from ..tasks.b import c", "models may not import tasks"),
+        ("models/a", "from .. import plugin", "models may not import plugin"),
+        ("layers/__init__", "from .. import plugin", "layers may not import plugin"),
+        ("__init__", "from . import models", "may not import models"),
         ("tasks/a", "from ..cli import main", "tasks may not import cli"),
         ("data/moses", "import torch", "data may not import torch"),
         ("data/moses", "from ..records import Result", "data may not import records"),
@@ -257,7 +292,8 @@ def test_a_wrong_import_is_found(module: str, source: str, complaint: str) -> No
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("__init__", "from . import models"),
+        ("__init__", "from importlib import import_module"),
+        ("tasks/__init__", "from .. import plugin as plugin\nfrom . import a"),
         ("positions/__init__", "from .diet_rel import DietRel"),
         (
             "positions/diet_rel",

@@ -1,7 +1,7 @@
 """A worker, run by the path of this file: ``python diet_mt/bench/__main__.py``.
 
-The folder is imported as a package of its own. As a part of ``diet_mt`` it would run that package's
-``__init__``, which loads the plugin.
+The folder is imported as a package of its own. As a part of ``diet_mt`` it would bring that into
+``sys.modules``, and fairseq passes over a --user-dir that is there already.
 """
 
 import importlib

@@ -1,7 +1,7 @@
 """Answers questions with a fine-tuned checkpoint.
 
-    python -m diet_mt.cli.answer DATA CHECKPOINT --split valid test_xquad_de --out answers
-    python -m diet_mt.cli.answer DATA CHECKPOINT --file questions.json --out answers/mine
+    diet-mt answer DATA CHECKPOINT --split valid test_xquad_de --out answers
+    diet-mt answer DATA CHECKPOINT --file questions.json --out answers/mine
 
 DATA is made by data-prep/prepare-qa.sh. The questions are splits of it, or a file in SQuAD's JSON,
 which is cut as DATA's training questions were. Writes ``predictions.json``, ``nbest.json`` and, for
@@ -33,6 +33,7 @@ from ..task_records import TaskResult, put_task_result
 from ..tasks._question_sets import QuestionSet
 from .answering import Answerer, Decoding, answer, load_answerer
 from .fine_tuned import facts, quiet, train_command
+from .parser import Parser
 from .trained import portable_file
 
 SQUAD = "SQuAD"
@@ -75,7 +76,7 @@ def make_result(
     out: Path,
 ) -> TaskResult:
     """The record of one evaluation; ``own``: the facts about the checkpoint."""
-    words = ["python", "-m", "diet_mt.cli.answer", args.data.name, args.checkpoint.name]
+    words = ["diet-mt", "answer", args.data.name, args.checkpoint.name]
     given = ["--split", split] if split else ["--file", group.about.name]
     limits = ["--max-answer", str(args.max_answer)]
     train = read_about(args.data / "train")
@@ -121,12 +122,8 @@ def _answer_one(
     return "\t".join([task, name, f"{len(predictions.texts)} questions", *words])
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="diet_mt.cli.answer",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _parser() -> Parser:
+    parser = Parser("answer", __doc__)
     add = parser.add_argument
     add("data", type=Path, help="folder made by data-prep/prepare-qa.sh")
     add("checkpoint", type=Path, help="fine-tuned with the task extractive_qa")

@@ -1,7 +1,7 @@
 """Averages the weights of several checkpoints of one training, as Vaswani et al. 2017 did.
 
-    python -m diet_mt.cli.average --last 5 --dir checkpoints/x --out checkpoints/x/average.pt
-    python -m diet_mt.cli.average A.pt B.pt C.pt --out average.pt
+    diet-mt average --last 5 --dir checkpoints/x --out checkpoints/x/average.pt
+    diet-mt average A.pt B.pt C.pt --out average.pt
 
 The outcome decodes like any checkpoint. It says what it was made of, and holds no optimizer state:
 a training cannot go on from it. One checkpoint is in memory at a time, beside the sum in float64.
@@ -9,7 +9,6 @@ a training cannot go on from it. One checkpoint is in memory at a time, beside t
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import re
@@ -20,9 +19,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import plugin as plugin
 from ..data.corpus import run
 from ..errors import UserError
 from ..fairseq_patches.safe_checkpoints import load_safely
+from .parser import Parser
 
 # What fairseq calls checkpoints of an interval of updates, and of an epoch.
 _NUMBERED = (
@@ -160,8 +161,8 @@ def save(state: State, out: Path) -> None:
         raise UserError(f"{out}: cannot be written ({error})") from None
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="diet_mt.cli.average", description="average checkpoints")
+def _parser() -> Parser:
+    parser = Parser("average", __doc__)
     parser.add_argument("checkpoints", nargs="*", type=Path, help="or --last and --dir")
     parser.add_argument("--last", type=int, metavar="N", help="the latest numbered N")
     parser.add_argument("--dir", type=Path, help="of this folder")

@@ -1,8 +1,8 @@
 """Times fairseq's own Transformer, ours and CTranslate2: training, forward pass, decoding.
 
-    python -m diet_mt.cli.benchmark --size tiny --data data/multi30k.en-de/bin > bench.jsonl
-    python -m diet_mt.cli.benchmark --table bench.jsonl                       Markdown on stdout
-    python -m diet_mt.cli.benchmark --table bench.jsonl --readme README.md    in the README
+    diet-mt bench speed --size tiny --data data/multi30k.en-de/bin > bench.jsonl
+    diet-mt bench speed --table bench.jsonl                       Markdown on stdout
+    diet-mt bench speed --table bench.jsonl --readme README.md    in the README
 
 Each system lives in a process of its own, stock fairseq in one without the plugin; one at a time
 has its turn, and another one begins each round. Random weights, unless --checkpoint gives real
@@ -32,6 +32,7 @@ from ..errors import UserError
 from ..models._architectures import SIZES
 from .benchmark_table import KEYS, MEASURES, table
 from .machine import machine, need_device, positive, read_records
+from .parser import Parser
 from .readme import put_section
 from .systems import (
     STOCK,
@@ -146,12 +147,8 @@ def _count(text: str) -> int:
     return 0 if text == "0" else positive(text)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="diet_mt.cli.benchmark",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _parser() -> Parser:
+    parser = Parser("bench speed", __doc__)
     add = parser.add_argument
     add("--table", type=Path, nargs="+", help="time nothing; these files as Markdown on stdout")
     add("--readme", type=Path, help="with --table: file whose section is rewritten")
@@ -238,7 +235,7 @@ def main(argv: list[str] | None = None) -> int:
                 put_section(args.readme, "benchmark", text, args.check)
             return
         args.threads = args.threads or torch.get_num_threads()
-        command = portable(shlex.join(["python", "-m", "diet_mt.cli.benchmark", *words]))
+        command = portable(shlex.join(["diet-mt", "bench", "speed", *words]))
         for device, half in _places(args):
             names = _available(args.systems, device)
             for size in args.size:

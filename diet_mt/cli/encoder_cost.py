@@ -1,7 +1,7 @@
 """What each encoding costs an encoder, beside one with learned positions at the input.
 
-    python -m diet_mt.cli.encoder_cost --shapes small base > results/encoder_cost/cpu.jsonl
-    python -m diet_mt.cli.encoder_cost --table results/encoder_cost/cpu.jsonl        Markdown
+    diet-mt bench encoder --shapes small base > results/encoder_cost/cpu.jsonl
+    diet-mt bench encoder --table results/encoder_cost/cpu.jsonl        Markdown
 
 The measure of Chen et al. 2021, table 1: training step and inference forward pass of BERT_SMALL and
 BERT_BASE over 128 tokens. Each encoding takes turns with the baseline, and ratios are taken within
@@ -33,6 +33,7 @@ from ..layers.encoder import DietEncoder
 from ..positions import NAMES
 from .encoders import make_encoder
 from .machine import machine, need_device, positive, read_records, take_turns
+from .parser import Parser
 from .trained import portable
 
 BASELINE = "learned"
@@ -161,12 +162,8 @@ def _cells(record: dict[str, Any] | None) -> list[str]:
     return [f"{record['ms_median']:.0f}", f"{middle:+.1f} % ({low:+.1f} to {high:+.1f})"]
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="diet_mt.cli.encoder_cost",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _parser() -> Parser:
+    parser = Parser("bench encoder", __doc__)
     add = parser.add_argument
     add("--table", type=Path, nargs="+", help="time nothing; these files as Markdown on stdout")
     add("--shapes", nargs="+", default=["small"], choices=sorted(SHAPES), help="default small")
@@ -191,7 +188,7 @@ def main(argv: list[str] | None = None) -> int:
             print(table(records), end="")
             return
         need_device(args.device)
-        command = portable(shlex.join(["python", "-m", "diet_mt.cli.encoder_cost", *words]))
+        command = portable(shlex.join(["diet-mt", "bench", "encoder", *words]))
         for shape in args.shapes:
             for record in measure(shape, args):
                 print(json.dumps({**record, **machine(args.device, False, command)}), flush=True)

@@ -1,14 +1,14 @@
 """Results side by side: which position encoding gives which BLEU, ours and the paper's.
 
-    python -m diet_mt.cli.leaderboard                                 results/*.jsonl as text
+    diet-mt leaderboard                                               results/*.jsonl as text
     ... results/news.*.jsonl --direction en-de --system diet_rel shaw     some of them
     ... --format html --out results/leaderboard.html                  one static page
     ... --readme README.md                                            rewrites the README's section
 
-Installed also as ``diet-leaderboard``. With ``--check`` nothing is written, and the command fails
-where the file is not what it would write, or where kept hypotheses have changed. The section of
-the README lies between the lines ``<!-- results:begin -->`` and ``<!-- results:end -->``.
-p-values are shown where ``python -m diet_mt.cli.significance`` has computed them.
+With ``--check`` nothing is written, and the command fails where the file is not what it would
+write, or where kept hypotheses have changed. The section of the README lies between the lines
+``<!-- results:begin -->`` and ``<!-- results:end -->``. p-values are shown where ``diet-mt
+compare`` has computed them.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from ..leaderboard.significance import Comparison, Key, file_beside, read_compar
 from ..leaderboard.standings import Section, section_of
 from ..leaderboard.text import text
 from ..records import Result, read_results
+from .kept import kept_hypotheses
+from .parser import Parser
 from .readme import put_section, put_text
-from .rescore import kept_hypotheses
 
 FORMATS: Mapping[str, Callable[[Sequence[Section]], str]] = {
     "text": text,
@@ -68,12 +69,8 @@ def sections(args: argparse.Namespace) -> list[Section]:
     return [section_of(each, comparisons, args.system) for each in groups]
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="diet_mt.cli.leaderboard",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _parser() -> Parser:
+    parser = Parser("leaderboard", __doc__)
     add = parser.add_argument
     add("results", type=Path, nargs="*", help="written by evaluate.sh (default results/*.jsonl)")
     add("--direction", nargs="+", default=[], metavar="XX-YY", help="only these: en-de ...")

@@ -1,8 +1,8 @@
 """Peak memory of a translation model over a long sentence pair: a table of positions, or factors.
 
-    python -m diet_mt.cli.long_sequences > cpu.jsonl
-    python -m diet_mt.cli.long_sequences --plot long_sequences.png cpu.jsonl
-    python -m diet_mt.cli.long_sequences --table cpu.jsonl           Markdown on stdout
+    diet-mt bench memory > cpu.jsonl
+    diet-mt bench memory --plot long_sequences.png cpu.jsonl
+    diet-mt bench memory --table cpu.jsonl           Markdown on stdout
 
 Encoder and decoder, two layers each, width 256, 4 heads, and one pair of as many source as target
 tokens; DIET-ABS on either of its two ways, DIET-REL and stock fairseq beside them. Each case and
@@ -12,7 +12,6 @@ optimizer's state. Linux only (/proc). JSON lines on stdout, progress on stderr.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shlex
 import sys
@@ -24,6 +23,7 @@ import torch
 from ..data.corpus import run
 from .drawing import pyplot, save
 from .machine import machine, positive, read_records
+from .parser import Parser
 from .systems import STOCK, environment, job, model_words, training_words
 from .trained import portable
 from .workers import workers
@@ -146,12 +146,8 @@ def plot(records: list[dict[str, Any]], file: Path) -> None:
     save(figure, file)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="diet_mt.cli.long_sequences",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _parser() -> Parser:
+    parser = Parser("bench memory", __doc__)
     add = parser.add_argument
     add("--table", type=Path, help="measure nothing; this file as Markdown on stdout")
     add("--plot", type=Path, nargs=2, metavar=("PNG", "JSONL"), help="measure nothing; a picture")
@@ -174,7 +170,7 @@ def main(argv: list[str] | None = None) -> int:
             return
         if args.threads:
             torch.set_num_threads(args.threads)
-        command = portable(shlex.join(["python", "-m", "diet_mt.cli.long_sequences", *words]))
+        command = portable(shlex.join(["diet-mt", "bench", "memory", *words]))
         facts = machine("cpu", False, command)
         shape = {**SIZES, "vocabulary": VOCABULARY}
         for kind in MEASURES:

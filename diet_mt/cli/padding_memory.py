@@ -1,7 +1,7 @@
 """What padding costs in memory: an encoder's activations, with three pads in the batch and without.
 
-    python -m diet_mt.cli.padding_memory > padding.jsonl
-    python -m diet_mt.cli.padding_memory --table padding.jsonl       Markdown on stdout
+    diet-mt bench padding > padding.jsonl
+    diet-mt bench padding --table padding.jsonl       Markdown on stdout
 
 Six layers, width 256, 8 heads, 16 sentences of 128 tokens. A bias serves the whole batch; with a
 mask of the padding added to it beforehand it would be one for each sentence. Counted are the bytes
@@ -11,7 +11,6 @@ at a time. JSON lines on stdout.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import os
@@ -28,6 +27,7 @@ from ..data.corpus import run
 from ..positions import NAMES
 from .encoders import make_encoder
 from .machine import machine, read_records
+from .parser import Parser
 from .trained import portable
 
 ENCODINGS = ("none", "diet-rel", "diet-abs", "t5")
@@ -113,11 +113,7 @@ def table(records: list[dict[str, Any]]) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
-    parser = argparse.ArgumentParser(
-        prog="diet_mt.cli.padding_memory",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser("bench padding", __doc__)
     add = parser.add_argument
     add("--table", type=Path, help="measure nothing; this file as Markdown on stdout")
     add(
@@ -133,7 +129,7 @@ def main(argv: list[str] | None = None) -> int:
         if args.table:
             print(table(read_records(args.table, KEYS)), end="")
             return
-        command = portable(shlex.join(["python", "-m", "diet_mt.cli.padding_memory", *words]))
+        command = portable(shlex.join(["diet-mt", "bench", "padding", *words]))
         shape = {**SIZES, "sentences": SENTENCES, "tokens": TOKENS, "pads": PADS}
         facts = machine("cpu", False, command)
         for encoding in args.encodings:

@@ -1,8 +1,8 @@
 """Predicts one split of a classification task with a fine-tuned checkpoint.
 
-    python -m diet_mt.cli.predict DATA CHECKPOINT --split valid valid1 --results results/tasks \\
+    diet-mt predict DATA CHECKPOINT --split valid valid1 --results results/tasks \\
         --pretrained checkpoints/mlm/diet_rel/checkpoint_best.pt
-    python -m diet_mt.cli.predict data/glue/MNLI CHECKPOINT --split test test1 --predictions FOLDER
+    diet-mt predict data/glue/MNLI CHECKPOINT --split test test1 --predictions FOLDER
 
 DATA is made by data-prep/prepare-glue.sh or prepare-xnli.sh. Prints a line for each split: where
 the labels are known, with the task's metrics, which ``--results`` keeps in ``RESULTS/TASK.jsonl``.
@@ -28,6 +28,7 @@ from ..metrics import measure
 from ..task_records import TaskResult, put_task_result
 from .classify import Classifier, Predictions, load_classifier, predict
 from .fine_tuned import facts, quiet, train_command
+from .parser import Parser
 from .trained import portable_file
 
 # A set is called a part of the official one where it has less than this of its rows.
@@ -116,7 +117,7 @@ def make_result(
 
 
 def _own_command(args: argparse.Namespace, split: str) -> str:
-    words = ["python", "-m", "diet_mt.cli.predict", args.data.name, args.checkpoint.name]
+    words = ["diet-mt", "predict", args.data.name, args.checkpoint.name]
     return shlex.join([*words, "--task", args.task, "--split", split])
 
 
@@ -151,12 +152,8 @@ def predict_split(
     return "\t".join([args.task, split, f"{len(found.predicted)} examples", *words])
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="diet_mt.cli.predict",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _parser() -> Parser:
+    parser = Parser("predict", __doc__)
     add = parser.add_argument
     add("data", type=Path, help="folder made by data-prep/prepare-glue.sh or prepare-xnli.sh")
     add("checkpoint", type=Path, help="fine-tuned with the task diet_sentence_prediction")

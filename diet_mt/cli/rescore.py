@@ -1,6 +1,6 @@
 """Scores every kept result again from its hypotheses; fails where a number differs, or without any.
 
-    python -m diet_mt.cli.rescore results/*.jsonl --references data/multi30k.en-de/raw/test.de
+    diet-mt verify results/*.jsonl --references data/multi30k.en-de/raw/test.de
 
 Sentences, BLEU, its bootstrap interval, chrF and the signatures. References are not kept with the
 results; a row finds its own among the given ones by checksum.
@@ -8,34 +8,14 @@ results; a row finds its own among the given ones by checksum.
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 
-from ..data.corpus import read_lines, run
+from ..data.corpus import run
 from ..errors import UserError
-from ..records import Result, read_results, sha256
-from .score import interval, score
-
-
-def read_references(paths: Sequence[Path]) -> dict[str, list[str]]:
-    """Checksum of a file -> its lines. Raises UserError for one that cannot be read strictly."""
-    lines = {path: list(read_lines(path)) for path in paths}
-    return {sha256(path): lines[path] for path in paths}
-
-
-def kept_hypotheses(folder: Path, result: Result) -> list[str]:
-    """The hypotheses of a row. Raises UserError if they are not the ones that were scored."""
-    path = folder / result.hypotheses
-    if not path.is_file():
-        raise UserError(f"{path}: missing; evaluate {result.system} seed {result.seed} again")
-    if sha256(path) != result.hypotheses_sha256:
-        raise UserError(f"{path}: changed since it was scored; evaluate again")
-    with open(path, encoding="utf-8", newline="\n") as file:
-        # Not read_lines: a model may well write nothing at all.
-        return file.read().removesuffix("\n").split("\n")
+from ..records import Result, read_results
+from .bleu import interval, score
+from .kept import kept_hypotheses, parser_with_references, read_references
 
 
 def differences(result: Result, hypotheses: list[str], references: list[str]) -> list[str]:
@@ -55,22 +35,8 @@ def _comparable(value: object) -> object:
     return re.sub(r"\|version:[^|]*", "", value) if isinstance(value, str) else value
 
 
-def parser_with_references(name: str, description: str | None) -> argparse.ArgumentParser:
-    """Arguments of a command that takes results, and the references that they were scored with."""
-    parser = argparse.ArgumentParser(
-        prog=f"diet_mt.cli.{name}",
-        description=description,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("results", type=Path, nargs="+", help="files written by evaluate.sh")
-    parser.add_argument(
-        "--references", type=Path, nargs="+", required=True, help="raw references of the test sets"
-    )
-    return parser
-
-
 def main(argv: list[str] | None = None) -> int:
-    args = parser_with_references("rescore", __doc__).parse_args(argv)
+    args = parser_with_references("verify", __doc__).parse_args(argv)
 
     def body() -> None:
         references = read_references(args.references)

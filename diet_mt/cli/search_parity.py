@@ -1,7 +1,7 @@
 """Decodes a test set by both searches, ours and fairseq's, and lists every difference.
 
-    python -m diet_mt.cli.search_parity checkpoints/*/checkpoint_best.pt > parity.jsonl
-    python -m diet_mt.cli.search_parity --table parity.jsonl          Markdown on stdout
+    diet-mt parity checkpoints/*/checkpoint_best.pt > parity.jsonl
+    diet-mt parity --table parity.jsonl          Markdown on stdout
 
 Compared are all hypotheses of all sentences: tokens, order, scores and log-probabilities by token.
 Two hypotheses in each other's place are a tie where their scores differ by no more than rounding.
@@ -23,10 +23,12 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.sequence_generator import SequenceGenerator
 
+from .. import plugin as plugin
 from ..data.corpus import run
 from ..decoding.generator import BeamSearchGenerator
 from ..errors import UserError
 from .machine import machine, positive, read_records
+from .parser import Parser
 from .trained import portable
 
 # Scores are sums of some thirty float32 numbers.
@@ -130,11 +132,7 @@ def table(records: list[dict[str, Any]]) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
-    parser = argparse.ArgumentParser(
-        prog="diet_mt.cli.search_parity",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser("parity", __doc__)
     add = parser.add_argument
     add("checkpoints", type=Path, nargs="*", metavar="CHECKPOINT", help="of translation models")
     add("--table", type=Path, help="decode nothing; this file as Markdown on stdout")
@@ -153,7 +151,7 @@ def main(argv: list[str] | None = None) -> int:
             return
         if not args.checkpoints:
             raise UserError("name the checkpoints to decode with, or --table FILE")
-        command = portable(shlex.join(["python", "-m", "diet_mt.cli.search_parity", *words]))
+        command = portable(shlex.join(["diet-mt", "parity", *words]))
         facts = machine("cpu", False, command)
         for path in args.checkpoints:
             print(json.dumps({**measure(path, args.data, args), **facts}), flush=True)

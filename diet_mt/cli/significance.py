@@ -1,6 +1,6 @@
 """How sure the differences are: a paired bootstrap test of each result against the baseline.
 
-    python -m diet_mt.cli.significance results/*.jsonl --references data/multi30k.en-de/raw/test.de
+    diet-mt compare results/*.jsonl --references data/multi30k.en-de/raw/test.de
 
 SacreBLEU's own test, BLEU, 1,000 resamples of the test set. The other side is the baseline's
 result of the same group and seed, or of its first seed. Beside each ``CORPUS.jsonl`` the outcome is
@@ -35,7 +35,7 @@ from ..leaderboard.significance import (
 )
 from ..records import Result, read_results
 from .bootstrap import RESAMPLES, fixed_seed
-from .rescore import kept_hypotheses, parser_with_references, read_references
+from .kept import kept_hypotheses, parser_with_references, read_references
 
 Pair = tuple[Result, Result]  # a system's, the baseline's
 
@@ -126,7 +126,7 @@ def _tell(missing: Counter[str], *, is_all: bool) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = parser_with_references("significance", __doc__).parse_args(argv)
+    args = parser_with_references("compare", __doc__).parse_args(argv)
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)
 
     def body() -> None:

@@ -21,7 +21,6 @@ from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
 from ..cross_entropy import from_features, from_logits
-from ..models.diet_transformer import DietTransformerModel
 from ..products import Linear
 from ._replace import replace
 
@@ -32,10 +31,9 @@ def without_logits(forward: Callable[..., Any]) -> Callable[..., Any]:
     """The criterion's ``forward``, from the decoder's features where nothing else needs logits."""
 
     @functools.wraps(forward)
-    def wrapped(self: Any, model: nn.Module, sample: Any, reduce: bool = True) -> Any:
+    def wrapped(self: Any, model: Any, sample: Any, reduce: bool = True) -> Any:
         if not (_smoothes_alone(self, model, reduce) and _output_is_a_product(model)):
             return forward(self, model, sample, reduce=reduce)
-        assert isinstance(model, DietTransformerModel)
         output = model(**sample["net_input"], features_only=True)
         target = model.get_targets(sample, output)
         weight = model.decoder.output_projection.weight
@@ -79,11 +77,18 @@ def _unwrapped(model: nn.Module) -> nn.Module:
     return model
 
 
-def _smoothes_alone(criterion: Any, model: nn.Module, reduce: bool) -> bool:
+def _is_ours(model: nn.Module) -> bool:
+    # Here, since the models bring the plugin, and with it this file.
+    from ..models.diet_transformer import DietTransformerModel
+
+    return isinstance(model, DietTransformerModel)
+
+
+def _smoothes_alone(criterion: Any, model: Any, reduce: bool) -> bool:
     """Whether sums of the smoothed loss over plain logits of our model are all that is wanted."""
     return (
         type(criterion) is LabelSmoothedCrossEntropyCriterion
-        and isinstance(model, DietTransformerModel)
+        and _is_ours(model)
         and model.training
         and reduce
         and criterion.ignore_prefix_size == 0

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from diet_mt.cli import rescore
+from diet_mt.cli.bleu import interval, score
 from diet_mt.cli.rescore import differences
-from diet_mt.cli.score import interval, score
 from diet_mt.records import Result
 
 from .rows import row

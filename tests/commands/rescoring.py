@@ -9,8 +9,6 @@ from typing import Any
 import torch
 from fairseq import checkpoint_utils
 
-import diet_mt as diet_mt  # registers the models
-
 # A line of scores is printed with four decimals, and float32 rounds differently in another order.
 TOLERANCE = 3e-4
 

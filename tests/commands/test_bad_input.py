@@ -332,7 +332,7 @@ def test_other_faults_are_shown_as_python_shows_them(workshop: Workshop, tmp_pat
     """A line without its traceback would hide a defect of fairseq or of ours."""
     script = tmp_path / "defect.py"
     root = str(Path(USER_DIR[1]).parent)
-    code = f"import sys\nsys.path.insert(0, {root!r})\nimport diet_mt\n[][0]\n"
+    code = f"import sys\nsys.path.insert(0, {root!r})\nimport diet_mt.plugin\n[][0]\n"
     script.write_text(code, encoding="utf-8")
     done = workshop.run(str(script))
     assert done.status == 1

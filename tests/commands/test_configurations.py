@@ -13,7 +13,6 @@ import torch
 from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-import diet_mt as diet_mt  # registers the architectures
 from diet_mt.positions import NAMES
 
 from .runner import PLUGIN, ROOT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -56,9 +57,26 @@ def test_every_module_is_installed(installed: Path) -> None:
 
 
 def test_the_installed_package_imports(installed: Path, tmp_path: Path) -> None:
-    code = "import diet_mt; print(diet_mt.__file__)"
+    code = "import diet_mt; diet_mt.register(); print(diet_mt.__file__)"
     printed = run_python(code, cwd=tmp_path, PYTHONPATH=installed.parent, PATH="/usr/bin:/bin")
     assert Path(printed.strip()) == installed / "__init__.py"
+
+
+def test_the_command_is_installed(installed: Path, tmp_path: Path) -> None:
+    """Without a checkout it knows its version, and loads what its commands need."""
+    script = installed.parent / "bin" / "diet-mt"
+    cases = ((["--version"], "diet-mt "), (["verify", "--help"], "usage: diet-mt verify"))
+    for argv, start in cases:
+        done = subprocess.run(
+            [sys.executable, str(script), *argv],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(installed.parent)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith(start)
 
 
 def test_the_installed_package_is_a_user_dir(

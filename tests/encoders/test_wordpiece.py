@@ -9,14 +9,11 @@ import pytest
 from fairseq.data import encoders
 from omegaconf import OmegaConf
 
-import diet_mt
 from diet_mt.data.tokenizer import WORDPIECE, load
 from diet_mt.encoders.wordpiece import WordPieceConfig
 from diet_mt.errors import UserError
 
 from ..data.tokenizers_made import write_tokenizer
-
-assert diet_mt  # registers
 
 
 def build(folder: str) -> Any:

@@ -26,6 +26,7 @@ from fairseq.sequence_generator import SequenceGenerator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
+from diet_mt import plugin as plugin  # registers
 from diet_mt.layers.encoder import DietEncoder
 from diet_mt.layers.multihead import PositionalAttention
 

@@ -1,0 +1,48 @@
+"""BLEU and chrF of a test set by SacreBLEU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sacrebleu.metrics import BLEU, CHRF
+
+from ..errors import UserError
+from .bootstrap import RESAMPLES, fixed_seed
+
+
+@dataclass(frozen=True)
+class Scores:
+    """BLEU and chrF, 0 to 100, to four decimals, with SacreBLEU's signatures."""
+
+    bleu: float
+    bleu_signature: str
+    chrf: float
+    chrf_signature: str
+
+
+def score(hypotheses: list[str], references: list[str]) -> Scores:
+    """Corpus BLEU (13a) and chrF of detokenized sentences. Raises UserError for unequal counts."""
+    if len(hypotheses) != len(references):
+        raise UserError(
+            f"{len(hypotheses)} hypotheses but {len(references)} references: decode all of the "
+            "test set, with --required-batch-size-multiple 1"
+        )
+    bleu, chrf = BLEU(), CHRF()
+    bleu_score = bleu.corpus_score(hypotheses, [references])
+    chrf_score = chrf.corpus_score(hypotheses, [references])
+    return Scores(
+        bleu=round(bleu_score.score, 4),
+        bleu_signature=str(bleu.get_signature()),
+        chrf=round(chrf_score.score, 4),
+        chrf_signature=str(chrf.get_signature()),
+    )
+
+
+def interval(hypotheses: list[str], references: list[str]) -> tuple[float, float]:
+    """BLEU's mean over bootstrap resamples of the sentences, and half of its 95% interval.
+
+    The resamples are always the same, so the same sentences give the same numbers.
+    """
+    with fixed_seed():
+        found = BLEU().corpus_score(hypotheses, [references], n_bootstrap=RESAMPLES)
+    return round(found._mean, 4), round(found._ci, 4)

@@ -1,0 +1,23 @@
+"""All that fairseq is to know of us: by being imported, once, this registers and replaces.
+
+fairseq imports ``models/`` and ``tasks/`` of a --user-dir. These, ``criterions/`` and ``encoders/``
+import this file first, so whoever has one registered name has all of them.
+"""
+
+from importlib.util import find_spec
+
+if find_spec("fairseq") is None:
+    raise ModuleNotFoundError(
+        "diet_mt is a plugin of fairseq, which is not installed here; see "
+        "requirements/fairseq.txt, or run `make setup` in a checkout of diet-mt",
+        name="fairseq",
+    )
+
+from . import allocator, fairseq_patches
+from . import criterions as criterions
+from . import encoders as encoders
+from . import models as models
+from . import tasks as tasks
+
+fairseq_patches.install()
+allocator.keep_memory()

@@ -1,0 +1,167 @@
+"""``diet-mt``: its commands, and what it says of a wrong one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from diet_mt import __version__
+from diet_mt.cli import main as module
+from diet_mt.cli.main import COMMANDS, GROUPS, main
+
+from ..commands.runner import ROOT, run_python
+
+LIGHT = ("compare", "leaderboard", "verify")
+
+
+def outcome(argv: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Status, standard output, standard error."""
+    try:
+        status = main(argv)
+    except SystemExit as stop:
+        status = int(stop.code or 0)
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_shows_its_name_and_does_nothing(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, out, err = outcome([*name.split(), "--help"], capsys)
+    assert (status, err) == (0, "")
+    assert out.startswith(f"usage: diet-mt {name} ")
+    assert f"    diet-mt {name}" in out, "an example in the docstring"
+    assert "python -m" not in out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_misspelt_option_of_a_command_is_one_line(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert outcome([*name.split(), "--hepl"], capsys) == (
+        2,
+        "",
+        "error: unknown option --hepl; did you mean --help?\n",
+    )
+
+
+def test_the_help_lists_all_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = outcome(["--help"], capsys)
+    assert (status, err) == (0, "")
+    for name, (_, what) in COMMANDS.items():
+        assert f"  {name} " in out
+        assert what in out
+    assert outcome(["-h"], capsys) == (0, out, "")
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_help_of_a_group_lists_its_own(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = outcome([group, "--help"], capsys)
+    assert (status, err) == (0, "")
+    for name in COMMANDS:
+        assert (f"  {name} " in out) == name.startswith(f"{group} ")
+
+
+@pytest.mark.parametrize("argv", [[], *([group] for group in GROUPS)])
+def test_no_command_is_an_error(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = outcome(argv, capsys)
+    assert (status, out) == (2, "")
+    assert err.startswith("usage: diet-mt ")
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert outcome(["--version"], capsys) == (0, f"diet-mt {__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("leaderbord", "unknown command leaderbord; did you mean leaderboard?"),
+        ("comapre x.jsonl", "unknown command comapre; did you mean compare?"),
+        ("bench sped", "unknown command bench sped; did you mean bench speed?"),
+        ("bnech speed", "unknown command bnech; did you mean bench?"),
+        ("speed", "unknown command speed; did you mean bench speed?"),
+        ("xyzzy", "unknown command xyzzy; see diet-mt --help"),
+        ("--hlep", "unknown option --hlep; did you mean --help?"),
+        ("leaderboard --directon en-de", "unknown option --directon; did you mean --direction?"),
+        ("leaderboard --directon=en-de", "unknown option --directon; did you mean --direction?"),
+        # Neither cut short nor hidden by what else is missing.
+        ("leaderboard --form html", "unknown option --form; did you mean --format?"),
+        ("compare --refrences x", "unknown option --refrences; did you mean --references?"),
+        ("leaderboard -v", "unknown option -v; see diet-mt leaderboard --help"),
+        ("leaderboard --format htm", "argument --format: unknown value htm; did you mean html?"),
+        (
+            "leaderboard --format x",
+            "argument --format: unknown value x; choose from text, markdown, html; "
+            "see diet-mt leaderboard --help",
+        ),
+        (
+            "verify",
+            "the following arguments are required: results, --references; "
+            "see diet-mt verify --help",
+        ),
+        ("bench speed --rounds 0", "argument --rounds: 0: must be at least 1; see diet-mt bench "
+         "speed --help"),
+        ("bench encoder --encodings diet_rel", "argument --encodings: unknown value diet_rel; "
+         "did you mean diet-rel?"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_one_line(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert outcome(words.split(), capsys) == (2, "", f"error: {said}\n")
+
+
+def test_the_status_is_that_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = outcome(["leaderboard", "nowhere.jsonl"], capsys)
+    assert (status, out) == (2, "")
+    assert err.startswith("error: nowhere.jsonl: ")
+
+
+def test_without_fairseq_a_command_that_needs_it_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(*_: object) -> None:
+        raise ModuleNotFoundError("fairseq is not installed here", name="fairseq")
+
+    monkeypatch.setattr(module, "import_module", missing)
+    said = "error: fairseq is not installed here; see diet-mt --help\n"
+    assert outcome(["average"], capsys) == (2, "", said)
+
+
+@pytest.mark.parametrize("name", ["", *LIGHT])
+def test_help_loads_nothing_heavy(name: str, tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from diet_mt.cli.main import main\n"
+        "try:\n"
+        f"    main({[*name.split(), '--help']})\n"
+        "except SystemExit as stop:\n    assert stop.code == 0\n"
+        "print('loaded', [name for name in ('torch', 'fairseq') if name in sys.modules])"
+    )
+    printed = run_python(code, cwd=tmp_path, PYTHONPATH=ROOT).strip().split("\n")
+    assert printed[0].startswith(f"usage: diet-mt {name}")
+    assert printed[-1] == "loaded []"
+
+
+def test_it_runs_as_a_module(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "diet_mt", "leaderbord"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = "error: unknown command leaderbord; did you mean leaderboard?\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)

@@ -1,0 +1,96 @@
+"""Importing the package costs nothing; what fairseq imports of a user dir brings all of it."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+import diet_mt
+
+from .commands.runner import PLUGIN, ROOT, run_installed, run_python
+
+HEAVY = ("torch", "fairseq")
+
+# Each statement in a child of its own that has seen nothing of the plugin; one line for each.
+FIRST = """
+import argparse, os, sys
+import torch, fairseq.checkpoint_utils, fairseq.models.transformer, fairseq.tasks.translation
+from fairseq import checkpoint_utils, utils
+from fairseq.criterions import CRITERION_REGISTRY
+from fairseq.data.encoders import build_bpe  # noqa
+from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.tasks import TASK_REGISTRY
+
+for statement in {statements!r}:
+    sys.stdout.flush()
+    if os.fork() == 0:
+        exec(statement)
+        place = checkpoint_utils.load_checkpoint_to_cpu.__code__.co_filename
+        print(
+            "diet_rel_tiny" in ARCH_MODEL_REGISTRY,
+            "roberta_diet_rel_tiny" in ARCH_MODEL_REGISTRY,
+            "diet_translation" in TASK_REGISTRY,
+            "extractive_qa" in CRITERION_REGISTRY,
+            place == {place!r},
+            statement,
+            flush=True,
+        )
+        os._exit(0)
+    assert os.wait()[1] == 0, statement
+"""
+STATEMENTS = (
+    f"utils.import_user_module(argparse.Namespace(user_dir={str(PLUGIN)!r}))",
+    "import diet_mt; diet_mt.register()",
+    "import diet_mt; diet_mt.tasks",
+    "import diet_mt.plugin",
+    "import diet_mt.models",
+    "from diet_mt.models.diet_transformer import DietTransformerModel",
+    "import diet_mt.tasks.extractive_qa",
+    "import diet_mt.criterions",
+    "import diet_mt.encoders.wordpiece",
+    "import diet_mt.fairseq_patches, diet_mt.models",
+    "import diet_mt.cli.average",
+    "import diet_mt.cli.encoders",
+)
+
+
+@pytest.mark.parametrize("module", ["diet_mt", "diet_mt.data.moses", "diet_mt.cli.main"])
+def test_nothing_heavy_is_imported(module: str, tmp_path: Path) -> None:
+    code = f"import {module}, sys; print([name for name in {HEAVY} if name in sys.modules])"
+    assert run_python(code, cwd=tmp_path, PYTHONPATH=ROOT).strip() == "[]"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_whatever_comes_first_brings_all_of_the_plugin(tmp_path: Path) -> None:
+    place = str(PLUGIN / "fairseq_patches" / "safe_checkpoints.py")
+    code = FIRST.format(statements=STATEMENTS, place=place)
+    printed = run_python(code, cwd=tmp_path, PYTHONPATH=ROOT).strip().split("\n")
+    assert printed == [f"True True True True True {statement}" for statement in STATEMENTS]
+
+
+def test_a_user_dir_brings_what_fairseq_does_not_scan(tmp_path: Path) -> None:
+    """The help lists criterions and encoders by name, but neither models nor tasks."""
+    shown = run_installed("train", "--user-dir", PLUGIN, "--help", cwd=tmp_path)
+    names = set(re.findall(r"\w+", shown.ok().stdout))
+    assert names >= {"extractive_qa", "diet_sentence_prediction", "diet_wordpiece"}
+
+
+def test_without_fairseq_a_line_says_what_is_missing(tmp_path: Path) -> None:
+    code = (
+        "import importlib.util as util\n"
+        "util.find_spec = lambda name: None\n"
+        "import diet_mt\n"
+        "try:\n    diet_mt.register()\n"
+        "except ModuleNotFoundError as error:\n    print(error.name, error)\n"
+    )
+    printed = run_python(code, cwd=tmp_path, PYTHONPATH=ROOT)
+    assert printed.startswith("fairseq diet_mt is a plugin of fairseq, which is not installed here")
+
+
+def test_no_other_name_is_made_up() -> None:
+    assert diet_mt.models.__name__ == "diet_mt.models"
+    with pytest.raises(AttributeError, match="no attribute 'model'"):
+        _ = diet_mt.model
