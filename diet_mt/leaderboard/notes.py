@@ -9,7 +9,7 @@ from .groups import BASELINE
 from .published import source
 from .standings import Section
 
-HOW_TO_TEST = "python -m diet_mt.cli.significance RESULTS.jsonl --references FILE"
+HOW_TO_TEST = "diet-mt compare RESULTS.jsonl --references FILE"
 
 
 def legend(sections: Iterable[Section]) -> list[str]:

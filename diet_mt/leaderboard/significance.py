@@ -110,7 +110,7 @@ def read_comparisons(path: Path) -> dict[Key, Comparison]:
     except (OSError, TypeError, ValueError) as error:
         raise UserError(
             f"{path}: holds no comparisons ({error}); delete it and run "
-            "`python -m diet_mt.cli.significance` again"
+            "`diet-mt compare` again"
         ) from None
     return found
 
