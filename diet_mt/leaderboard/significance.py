@@ -109,8 +109,7 @@ def read_comparisons(path: Path) -> dict[Key, Comparison]:
                 found[comparison.key] = comparison
     except (OSError, TypeError, ValueError) as error:
         raise UserError(
-            f"{path}: holds no comparisons ({error}); delete it and run "
-            "`diet-mt compare` again"
+            f"{path}: holds no comparisons ({error}); delete it and run `diet-mt compare` again"
         ) from None
     return found
 
