@@ -39,6 +39,8 @@ class Memory(ABC):
 
     def __init__(self, sentences: int, group: int) -> None:
         self.sentences, self.group = sentences, group
+        self.sources: List[Tensor] = []  # keys and values of each layer, by sentence
+        self._closed: Optional[Tensor] = None  # the mask, by sentence
 
     @abstractmethod
     def add_source(self, k: Tensor, v: Tensor) -> None:
@@ -66,21 +68,30 @@ class Memory(ABC):
     ) -> Found:
         """Cross-attention of the scaled ``q`` (rows, H, D)."""
 
-    @abstractmethod
     def move(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
         """Hypothesis r becomes what ``order[r]`` was, and sentence b what ``sentences[b]`` was, or
         where None all stay; there are ``group`` hypotheses of each then.
         """
+        self._move_target(order, sentences, group)
+        if sentences is not None:
+            self.sources = [each.index_select(0, sentences) for each in self.sources]
+            self._closed = None if self._closed is None else self._closed[sentences]
+        self.sentences, self.group = order.numel() // group, group
+
+    @abstractmethod
+    def _move_target(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
+        """:meth:`move` of what was read."""
 
 
 class TensorMemory(Memory):
-    """With torch's operators: the hypotheses of a sentence meet all its nodes (``nodes.py``)."""
+    """With torch's operators: the hypotheses of a sentence meet all its nodes (``nodes.py``).
+
+    The source's keys and values are (B', H, S, D), its mask is a bias (B', 1, 1, S).
+    """
 
     def __init__(self, sentences: int, group: int, layers: int, device: torch.device) -> None:
         super().__init__(sentences, group)
         self.nodes = Nodes(sentences, group, layers, device)
-        self.sources: List[Tensor] = []  # keys and values of each layer, (B', H, S, D)
-        self._closed: Optional[Tensor] = None  # (B', 1, 1, S), the mask as a bias
 
     def add_source(self, k: Tensor, v: Tensor) -> None:
         self.sources += [k.contiguous(), v.contiguous()]
@@ -114,19 +125,16 @@ class TensorMemory(Memory):
         out, weights = _attend(q, keys.flatten(0, 1), values.flatten(0, 1), positions, bias)
         return _by_row(out), _by_row(weights) if need_weights else None
 
-    def move(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
-        if sentences is not None:
-            self.sources = [each.index_select(0, sentences) for each in self.sources]
-            self._closed = None if self._closed is None else self._closed[sentences]
+    def _move_target(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
         self.nodes.move(order, sentences, group)
-        self.sentences, self.group = self.nodes.sentences, self.nodes.group
 
 
 class KernelMemory(Memory):
     """With ``diet_mt/kernels``: each hypothesis meets the keys that it has read, in their order.
 
     Every token that some hypothesis has read has a place, with its keys and values in every layer,
-    and a hypothesis is a row of places. New tokens take the places that no row has any more.
+    and a hypothesis is a row of places. New tokens take the places that no row has any more. The
+    source's keys and values are (B', S, H * D), its mask is (B', S).
     """
 
     def __init__(self, sentences: int, group: int) -> None:
@@ -134,9 +142,7 @@ class KernelMemory(Memory):
         self.length = 0
         self.capacity = 0
         self.kept: List[Tensor] = []  # keys and values of each layer, (capacity, H * D)
-        self.sources: List[Tensor] = []  # the same of the source, (B', S, H * D)
         self._places = torch.empty(sentences * group, 0, dtype=torch.int32)  # (rows, room)
-        self._closed: Optional[Tensor] = None  # (B', S)
 
     def add_source(self, k: Tensor, v: Tensor) -> None:
         self.sources += [each.transpose(1, 2).flatten(2).contiguous() for each in (k, v)]
@@ -204,12 +210,8 @@ class KernelMemory(Memory):
             out = out + added.permute(2, 1, 0, 3)
         return out, weights.transpose(0, 1).unsqueeze(2) if need_weights else None
 
-    def move(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
+    def _move_target(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
         self._places = self._places.index_select(0, order)
-        if sentences is not None:
-            self.sources = [each.index_select(0, sentences) for each in self.sources]
-            self._closed = None if self._closed is None else self._closed[sentences]
-        self.sentences, self.group = order.numel() // group, group
 
 
 def _longer(x: Tensor, rows: int) -> Tensor:
