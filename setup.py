@@ -50,17 +50,25 @@ setup(
     zip_safe=False,
     # torch: its safe loader is the default from 2.6 on, and checkpoints are read with nothing else.
     install_requires=[
+        "filelock",
+        "jinja2",
         "numpy",
+        "psutil",
+        "pyyaml",
         "sacrebleu>=2.0",
         "sacremoses",
         "scikit-learn",
         "scipy",
         "sentencepiece",
         "sentencex",
+        "shtab",
+        "submitit",
         "subword-nmt",
+        "tabulate",
         "tokenizers",
         "torch>=2.6",
         "torchmetrics",
+        "tqdm",
     ],
     # fairseq is an extra, not a requirement. Both distributions also ask for torchaudio, which is
     # never imported here, and environments are made without it (`pip install --no-deps`, see

@@ -28,7 +28,7 @@ check_labelled() {
 
 make_labelled_pieces() {
   room pieces "$(mib_of 130 "$OUT/raw")"
-  data pair_pieces --tokenizer "$VOCAB" --max-length "$MAX_LENGTH" --workers "$WORKERS" "$OUT/raw" "$1"
+  data bert.pair_pieces --tokenizer "$VOCAB" --max-length "$MAX_LENGTH" --workers "$WORKERS" "$OUT/raw" "$1"
 }
 
 # make_bin_of PART FOLDER DICTIONARY TO: the splits of FOLDER that have this part, as fairseq has them.
@@ -37,7 +37,7 @@ make_bin_of() {
   rm -rf "$to" # fairseq cannot continue
   mkdir "$to"
   for file in "$text"/*."$part"; do list+=${list:+,}$file; done
-  data watch --name "fairseq-preprocess $part" --log "$OUT/preprocess.$part.log" --grows "$to" \
+  data stages.watch --name "fairseq-preprocess $part" --log "$OUT/preprocess.$part.log" --grows "$to" \
     "$PYTHON" -m fairseq_cli.preprocess --only-source --srcdict "$dictionary" \
     --workers "$(shares)" --destdir "$to" --testpref "$list"
   # The sets of the list are now test, test1, test2, ...: each gets its own name.

@@ -38,7 +38,7 @@ print(*(name for name in sys.argv[1:] if find_spec(name) is None))' "$@")
   [ -z "$missing" ] || die "$PYTHON has no module $missing; install the project's requirements"
 }
 
-# data MODULE ARGUMENT...: a command of diet_mt.data.
+# data MODULE ARGUMENT...: a command of diet_mt.corpora.
 data() { "$PYTHON" "$ROOT/data-prep/run.py" "$@"; }
 
 # begin SETTINGS: makes OUT, for this run alone, unless it belongs to other settings.
@@ -47,7 +47,7 @@ begin() {
   mkdir -p "$OUT" 2>/dev/null || die "$OUT: the folder cannot be made; set OUT to another one"
   [ -r "$OUT" ] || die "$OUT: cannot be read; set OUT to another folder"
   exec 9<"$OUT" # open in every process of this run until it ends, and locked as long
-  data lock 9 "$LOCK_WAIT" "$OUT"
+  data stages.lock 9 "$LOCK_WAIT" "$OUT"
   if [ -e "$OUT/settings" ]; then
     before=$(cat "$OUT/settings")
     [ "$before" = "$now" ] ||

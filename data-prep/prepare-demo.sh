@@ -26,7 +26,7 @@ SETTINGS="pairs=$TRAIN_PAIRS+$VALID_PAIRS+$TEST_PAIRS seed=$CORPUS_SEED"
 . "$(dirname "$0")/stages.sh"
 
 make_raw() {
-  data word_order --out "$1" \
+  data corpora.word_order --out "$1" \
     --train "$TRAIN_PAIRS" --valid "$VALID_PAIRS" --test "$TEST_PAIRS" --seed "$CORPUS_SEED"
 }
 

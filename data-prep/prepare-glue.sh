@@ -34,7 +34,7 @@ fi
 [[ " $ALL " = *" $TASK "* ]] || die "task '$TASK': choose from $ALL, or all"
 OUT=$OUT/$TASK
 
-make_raw() { data glue --folder "$GLUE_DIR" --bad-rows "$BAD_ROWS" --out "$1" "$TASK"; }
+make_raw() { data bert.glue --folder "$GLUE_DIR" --bad-rows "$BAD_ROWS" --out "$1" "$TASK"; }
 
 check_labelled "$TASK"
 prepare_labelled

@@ -36,30 +36,30 @@ HERE=$(cd "$(dirname "$0")" && pwd)
 . "$HERE/lib.sh"
 
 make_sentences() {
-  data mlm sentences --workers "$WORKERS" --language "$LANGUAGE" --out "$1" \
+  data bert.mlm sentences --workers "$WORKERS" --language "$LANGUAGE" --out "$1" \
     --train "${train[@]}" --valid "${valid[@]}"
 }
 
-make_sample() { data mlm sample --size "$VOCAB_SAMPLE" --alpha "$ALPHA" "$OUT/sentences" "$1"; }
+make_sample() { data bert.mlm sample --size "$VOCAB_SAMPLE" --alpha "$ALPHA" "$OUT/sentences" "$1"; }
 
 make_tokenizer() {
   # In a process of its own: both libraries say little while they learn.
-  data watch --name "$SUBWORDS" --log "$OUT/$SUBWORDS.log" --grows "$1.part" \
-    "$PYTHON" "$ROOT/data-prep/run.py" mlm learn --kind "$SUBWORDS" --size "$VOCAB_SIZE" --out "$1" \
+  data stages.watch --name "$SUBWORDS" --log "$OUT/$SUBWORDS.log" --grows "$1.part" \
+    "$PYTHON" "$ROOT/data-prep/run.py" bert.mlm learn --kind "$SUBWORDS" --size "$VOCAB_SIZE" --out "$1" \
     ${CASED:+--cased} --sentences "$VOCAB_SAMPLE" --coverage "$SPM_COVERAGE" "$OUT/sample"
 }
 
 make_pieces() {
   room pieces "$(mib_of 150 "$OUT/sentences")"
-  data mlm pieces --workers "$WORKERS" --tokenizer "$OUT/$MODEL" --max-length "$MAX_LENGTH" \
+  data bert.mlm pieces --workers "$WORKERS" --tokenizer "$OUT/$MODEL" --max-length "$MAX_LENGTH" \
     --alpha "$ALPHA" "$OUT/sentences" "$1"
 }
 
 make_bin() {
   rm -rf "$1" # fairseq cannot continue
   room bin "$(mib_of 100 "$OUT/pieces")"
-  data mlm dictionary --tokenizer "$OUT/$MODEL" "$OUT/dict.txt"
-  data watch --name fairseq-preprocess --log "$OUT/preprocess.log" --grows "$1" \
+  data bert.mlm dictionary --tokenizer "$OUT/$MODEL" "$OUT/dict.txt"
+  data stages.watch --name fairseq-preprocess --log "$OUT/preprocess.log" --grows "$1" \
     "$PYTHON" -m fairseq_cli.preprocess --only-source --srcdict "$OUT/dict.txt" --workers "$(shares)" \
     --trainpref "$OUT/pieces/train" --validpref "$OUT/pieces/valid" --destdir "$1"
   cp "$OUT/$MODEL" "$1/$MODEL"

@@ -37,7 +37,7 @@ make_raw() {
   local origin=(--url "$URL") lang patience
   read -r -a patience <<<"$FETCH"
   [ -z "${MULTI30K_DIR:-}" ] || origin=(--folder "$MULTI30K_DIR")
-  data fetch --manifest "$MANIFEST" "${origin[@]}" "${patience[@]}" --out "$OUT/fetched" \
+  data corpora.fetch --manifest "$MANIFEST" "${origin[@]}" "${patience[@]}" --out "$OUT/fetched" \
     {train,val,test_2016_flickr}.{"$SRC","$TGT"} >/dev/null
   mkdir -p "$1"
   for lang in "$SRC" "$TGT"; do

@@ -36,7 +36,7 @@ case $PAIR in -h | --help) header && exit 0 ;; esac
 make_raw() {
   local folder=()
   [ -z "${NEWSTEST_DIR:-}" ] || folder=(--folder "$NEWSTEST_DIR")
-  data newstest --out "$1" "${folder[@]}" \
+  data corpora.newstest --out "$1" "${folder[@]}" \
     --train "$TRAIN_YEARS" --valid "$VALID_YEAR" --test "$TEST_YEAR" "$SRC" "$TGT"
   data corpus "$1" "$SRC" "$TGT" >/dev/null
 }

@@ -41,13 +41,13 @@ make_split() {
   local language=$1 scoring=$2 file=$3 to=${*: -1}
   local -a more=("${@:4:$#-4}")
   rm -rf "$to"
-  data qa.prepare --vocab "$VOCAB" --out "$to" --language "$language" --scoring "$scoring" \
+  data bert.questions.prepare --vocab "$VOCAB" --out "$to" --language "$language" --scoring "$scoring" \
     --max-tokens "$MAX_TOKENS" --stride "$STRIDE" --max-question "$MAX_QUESTION" "${more[@]}" "$file"
 }
 
 # questions SPLIT LANGUAGE SCORING FILE [OPTION...]: a stage; where it was made before, of this file.
 questions() {
-  [ ! -e "$OUT/$1" ] || data qa.prepare --vocab "$VOCAB" --out "$OUT/$1" --check "$4"
+  [ ! -e "$OUT/$1" ] || data bert.questions.prepare --vocab "$VOCAB" --out "$OUT/$1" --check "$4"
   stage "$1" make_split "${@:2}"
 }
 
@@ -65,7 +65,7 @@ need_python numpy sentencepiece tokenizers
 tokenizer=$(cd "$VOCAB" && ls wordpiece.json spm.model 2>/dev/null) || true
 [ "$(wc -w <<<"$tokenizer")" = 1 ] ||
   die "$VOCAB: should hold one of wordpiece.json and spm.model, beside its dict.txt"
-tests=$(data qa.collections ${XQUAD:+--xquad "$XQUAD"} ${MLQA:+--mlqa "$MLQA"} ${TYDIQA:+--tydiqa "$TYDIQA"}) || exit 2
+tests=$(data bert.questions.collections ${XQUAD:+--xquad "$XQUAD"} ${MLQA:+--mlqa "$MLQA"} ${TYDIQA:+--tydiqa "$TYDIQA"}) || exit 2
 
 # The vocabulary by its content: a folder of the same name may hold another one.
 settings="TRAIN=$TRAIN VALID=$VALID LANGUAGE=$LANGUAGE MAX_TOKENS=$MAX_TOKENS STRIDE=$STRIDE"

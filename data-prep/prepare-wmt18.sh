@@ -67,9 +67,9 @@ make_archives() {
   local origin=() patience names
   read -r -a patience <<<"$FETCH"
   names=(training-parallel-{europarl-v7,commoncrawl,nc-v13}.tgz dev.tgz)
-  data testset cached wmt18 "$PAIR" || names+=(test.tgz)
+  data corpora.testset cached wmt18 "$PAIR" || names+=(test.tgz)
   [ -z "$ARCHIVES" ] || origin=(--folder "$ARCHIVES")
-  data fetch --manifest "$MANIFEST" "${origin[@]}" "${patience[@]}" --out "$DOWNLOADS" "${names[@]}" >"$1"
+  data corpora.fetch --manifest "$MANIFEST" "${origin[@]}" "${patience[@]}" --out "$DOWNLOADS" "${names[@]}" >"$1"
 }
 
 # look_again: forgets where the archives were, if they are needed and one is no longer there.
@@ -92,22 +92,22 @@ make_extracted() {
   mapfile -t paths < <(cut -f2 "$OUT/archives")
   room extracted "$(mib_of 75 "${paths[@]}")"
   both=("$PAIR".{"$SRC","$TGT"})
-  data extract "$(archive training-parallel-nc-v13.tgz)" "$1" \
+  data corpora.extract "$(archive training-parallel-nc-v13.tgz)" "$1" \
     "${both[@]/#/training-parallel-nc-v13/news-commentary-v13.}"
-  data extract "$(archive training-parallel-europarl-v7.tgz)" "$1" "${both[@]/#/training/europarl-v7.}"
-  data extract "$(archive training-parallel-commoncrawl.tgz)" "$1" "${both[@]/#/commoncrawl.}"
-  data extract "$(archive dev.tgz)" "$1" "$dev-src.$SRC.sgm" "$dev-ref.$TGT.sgm"
+  data corpora.extract "$(archive training-parallel-europarl-v7.tgz)" "$1" "${both[@]/#/training/europarl-v7.}"
+  data corpora.extract "$(archive training-parallel-commoncrawl.tgz)" "$1" "${both[@]/#/commoncrawl.}"
+  data corpora.extract "$(archive dev.tgz)" "$1" "$dev-src.$SRC.sgm" "$dev-ref.$TGT.sgm"
 }
 
 make_raw() {
   local stems=() corpus test=() path
   for corpus in "${CORPORA[@]}"; do stems+=("$OUT/extracted/$corpus.$PAIR"); done
   room raw "$(mib_of 105 "$OUT/extracted")"
-  data gather --out "$1" --valid "$OUT/extracted/newstest2017-$SRC$TGT-"{"src.$SRC","ref.$TGT"}.sgm \
+  data corpora.gather --out "$1" --valid "$OUT/extracted/newstest2017-$SRC$TGT-"{"src.$SRC","ref.$TGT"}.sgm \
     --train "${stems[@]}" -- "$SRC" "$TGT"
   path=$(archive test.tgz)
   [ -z "$path" ] || test=(--archive "$path" --md5 "$(sed -n 's/^test.tgz\t.*\tmd5:\([0-9a-f]*\)\t.*/\1/p' "$MANIFEST")")
-  data testset write wmt18 "$PAIR" "$1/test" "${test[@]}"
+  data corpora.testset write wmt18 "$PAIR" "$1/test" "${test[@]}"
 }
 
 [[ $PAIR =~ ^(de|cs)-en$ ]] ||

@@ -31,7 +31,7 @@ HERE=$(cd "$(dirname "$0")" && pwd)
 [ -n "$VOCAB" ] || die "set VOCAB to the bin folder that data-prep/prepare-mlm.sh made"
 
 make_raw() {
-  data xnli --folder "$XNLI_DIR" --glue "$GLUE_DIR" --bad-rows "$BAD_ROWS" --out "$1"
+  data bert.xnli --folder "$XNLI_DIR" --glue "$GLUE_DIR" --bad-rows "$BAD_ROWS" --out "$1"
 }
 
 check_labelled XNLI

@@ -1,6 +1,6 @@
-"""Runs a module of diet_mt.data: ``run.py moses IN_DIR OUT_DIR en de``.
+"""Runs a module of diet_mt: ``run.py corpora.moses IN_DIR OUT_DIR en de``.
 
-The same as ``python -m diet_mt.data.moses ...`` from anywhere; it also ends when the recipe that
+The same as ``python -m diet_mt.corpora.moses ...`` from anywhere; it also ends when the recipe that
 called it is killed.
 """
 
@@ -14,5 +14,5 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 if __name__ == "__main__":
-    import_module("diet_mt.data.orphans").end_with_parent()
-    sys.exit(import_module(f"diet_mt.data.{sys.argv[1]}").main(sys.argv[2:]))
+    import_module("diet_mt.stages.orphans").end_with_parent()
+    sys.exit(import_module(f"diet_mt.{sys.argv[1]}").main(sys.argv[2:]))

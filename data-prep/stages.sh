@@ -6,7 +6,7 @@
 #   raw -> [clean] -> spm.model -> spm -> bin               with SUBWORDS=spm
 
 SUBWORDS=${SUBWORDS:-bpe}             # bpe, on Moses tokens; or spm: SentencePiece on plain text
-CLEAN=${CLEAN:-}                      # options of diet_mt.data.clean; empty: take the text as it is
+CLEAN=${CLEAN:-}                      # options of diet_mt.corpora.clean; empty: take the text as it is
 BPE_WORDS=${BPE_WORDS:-1000000}       # most frequent words that the codes are learnt from
 SPM_SIZE=${SPM_SIZE:-32000}           # pieces
 SPM_SAMPLE=${SPM_SAMPLE:-3000000}     # sentences that they are learnt from
@@ -42,23 +42,23 @@ make_clean() {
   local options
   read -r -a options <<<"$CLEAN"
   room clean "$(mib_of 105 "$OUT/raw")"
-  data clean --workers "$WORKERS" "${options[@]}" --report "$OUT/clean.tsv" "$OUT/raw" "$1" "$SRC" "$TGT"
+  data corpora.clean --workers "$WORKERS" "${options[@]}" --report "$OUT/clean.tsv" "$OUT/raw" "$1" "$SRC" "$TGT"
 }
 
 make_tok() {
   room tok "$(mib_of 120 "$TEXT")"
-  data moses --workers "$WORKERS" "$TEXT" "$1" "$SRC" "$TGT"
+  data corpora.moses --workers "$WORKERS" "$TEXT" "$1" "$SRC" "$TGT"
 }
 
 make_codes() {
-  data subwords learn --kind bpe --workers "$WORKERS" --max-words "$BPE_WORDS" --size "$BPE_MERGES" \
+  data corpora.subwords learn --kind bpe --workers "$WORKERS" --max-words "$BPE_WORDS" --size "$BPE_MERGES" \
     --out "$1" "$OUT/tok/train.$SRC" "$OUT/tok/train.$TGT"
 }
 
 make_model() {
   # In a process of its own: SentencePiece says nothing while it learns.
-  data watch --name "SentencePiece" --log "$OUT/spm.log" --grows "$1.part" \
-    "$PYTHON" "$ROOT/data-prep/run.py" subwords learn --kind spm --size "$SPM_SIZE" \
+  data stages.watch --name "SentencePiece" --log "$OUT/spm.log" --grows "$1.part" \
+    "$PYTHON" "$ROOT/data-prep/run.py" corpora.subwords learn --kind spm --size "$SPM_SIZE" \
     --sample "$SPM_SAMPLE" --coverage "$SPM_COVERAGE" --out "$1" "$TEXT/train.$SRC" "$TEXT/train.$TGT"
 }
 
@@ -66,7 +66,7 @@ make_pieces() {
   local from=$OUT/tok
   [ "$SUBWORDS" = bpe ] || from=$TEXT
   room "$SUBWORDS" "$(mib_of 130 "$from")"
-  data subwords apply --kind "$SUBWORDS" --workers "$WORKERS" --model "$OUT/$MODEL" "$from" "$1" "$SRC" "$TGT"
+  data corpora.subwords apply --kind "$SUBWORDS" --workers "$WORKERS" --model "$OUT/$MODEL" "$from" "$1" "$SRC" "$TGT"
 }
 
 make_bin() {
@@ -77,10 +77,10 @@ make_bin() {
   room bin "$(mib_of 100 "$text")"
   [ ! -e "$text/test1.$SRC" ] || tests+=,$text/test1
   if [ "$SUBWORDS" = spm ]; then
-    data subwords dictionary --model "$OUT/$MODEL" "$OUT/spm.dict"
+    data corpora.subwords dictionary --model "$OUT/$MODEL" "$OUT/spm.dict"
     dictionary=(--srcdict "$OUT/spm.dict")
   fi
-  data watch --name fairseq-preprocess --log "$OUT/preprocess.log" --grows "$1" \
+  data stages.watch --name fairseq-preprocess --log "$OUT/preprocess.log" --grows "$1" \
     "$PYTHON" -m fairseq_cli.preprocess --source-lang "$SRC" --target-lang "$TGT" \
     --joined-dictionary "${dictionary[@]}" --workers "$(shares)" --destdir "$1" \
     --trainpref "$text/train" --validpref "$text/valid" --testpref "$tests"

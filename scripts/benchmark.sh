@@ -39,9 +39,9 @@ for size in $SIZES; do
   # A step of base costs some twenty times as much: fewer turns, smaller batches, and in training
   # not all systems in memory at a time.
   [ "$size" = tiny ] || options+=(--rounds 5 --warmup 1 --batches 1 --train-tokens 2048 --decode-tokens 512 --together 4)
-  "$PYTHON" -m diet_mt.cli.benchmark "${options[@]}" "$@" >>"$out.jsonl.part"
+  "$PYTHON" -m diet_mt.bench.benchmark "${options[@]}" "$@" >>"$out.jsonl.part"
 done
 mv "$out.jsonl.part" "$out.jsonl"
-"$PYTHON" -m diet_mt.cli.benchmark --table "$RESULTS"/*.jsonl >"$RESULTS.md.part"
+"$PYTHON" -m diet_mt.bench.benchmark --table "$RESULTS"/*.jsonl >"$RESULTS.md.part"
 mv "$RESULTS.md.part" "$RESULTS.md"
 cat "$RESULTS.md"

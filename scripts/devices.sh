@@ -24,7 +24,7 @@ share_update() {
   local hardware gpus total each machines
   local -a launch=()
   need_numbers NODES NODE_RANK
-  hardware=$("$PYTHON" -m diet_mt.cli.hardware --tokens "$3" --ceiling "$4" \
+  hardware=$("$PYTHON" -m diet_mt.evaluation.hardware --tokens "$3" --ceiling "$4" \
     --machines "$NODES" --gpus "$GPUS" --precision "$PRECISION")
   [ "$NODES" -gt 1 ] || NODE_RANK=0
   read -r gpus PRECISION BATCH UPDATE_FREQ total <<<"$hardware"

@@ -47,7 +47,7 @@ case $LENGTH_PENALTY in
   gnmt) task=(--task diet_translation --length-penalty gnmt) penalty=.gnmt ;;
   *) die "LENGTH_PENALTY '$LENGTH_PENALTY': choose fairseq or gnmt" ;;
 esac
-plan=$("$PYTHON" -m diet_mt.cli.plan --subset "$SUBSET" "$bin" "$checkpoint" "$@")
+plan=$("$PYTHON" -m diet_mt.evaluation.decoding_facts --subset "$SUBSET" "$bin" "$checkpoint" "$@")
 { read -r SUBSET && read -r -a languages && read -r mark && read -r facts; } <<<"$plan"
 out=$save/decoded.$CHECKPOINT.$SUBSET.beam$BEAM.lenpen$LENPEN$penalty$mark
 # Multiple 1: one distribution of fairseq drops the last sentences otherwise.
@@ -89,5 +89,5 @@ options=(--beam "$BEAM" --lenpen "$LENPEN" --length-penalty "$LENGTH_PENALTY")
 options+=(--subset "$SUBSET" --subwords "$subwords" --results "$RESULTS")
 [ -z "$TEST_SET" ] || options+=(--test-set "$TEST_SET")
 [ -z "$SYSTEM" ] || options+=(--system "$SYSTEM")
-"$PYTHON" -m diet_mt.cli.score "$bin" "$checkpoint" "$out" "$out.log" \
+"$PYTHON" -m diet_mt.evaluation.score "$bin" "$checkpoint" "$out" "$out.log" \
   --generate-command "$out.command" --facts "$out.facts" "${options[@]}"

@@ -27,7 +27,7 @@ TASK=${TASK:-}                     # default: the name of DATA
 SYSTEM=${SYSTEM:-}                 # encoding that the checkpoint must have; empty: any
 PRECISION=${PRECISION:-fp32}       # or fp16, bf16
 LOG_INTERVAL=${LOG_INTERVAL:-50}   # updates
-TASK_OPTIONS=${TASK_OPTIONS:-}     # of diet_mt.cli.finetuning, if they are known already
+TASK_OPTIONS=${TASK_OPTIONS:-}     # of diet_mt.evaluation.finetuning, if they are known already
 PYTHON=${PYTHON:-python3}
 
 # shellcheck source=scripts/messages.sh
@@ -56,7 +56,7 @@ fi
 need_positive BATCH EPOCHS
 use_precision "$PRECISION"
 [ -n "$TASK_OPTIONS" ] ||
-  TASK_OPTIONS=$(PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}" "$PYTHON" -m diet_mt.cli.finetuning \
+  TASK_OPTIONS=$(PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}" "$PYTHON" -m diet_mt.evaluation.finetuning \
     "${TASK:-$(basename "$data")}" "$pretrained" --system "$SYSTEM")
 mapfile -t options <<<"$TASK_OPTIONS"
 

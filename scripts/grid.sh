@@ -49,7 +49,7 @@ train_one() {
 predict_run() {
   local folder=$1
   shift
-  "$PYTHON" -m diet_mt.cli.predict "$DATA" "$folder/checkpoint_best.pt" --task "$TASK" \
+  "$PYTHON" -m diet_mt.evaluation.predict "$DATA" "$folder/checkpoint_best.pt" --task "$TASK" \
     --system "$SYSTEM" --split "$@" --pretrained "$PRETRAINED" \
     --results "$RESULTS/tasks"
 }
@@ -99,7 +99,7 @@ run_grid() {
   export -f predict_run tidy_run say die
   need_positive JOBS
   [ -f "$PRETRAINED" ] || die "$PRETRAINED: no such checkpoint; pretrain first, with scripts/pretrain.sh"
-  TASK_OPTIONS=$("$PYTHON" -m diet_mt.cli.finetuning "$TASK" "$PRETRAINED" --system "$SYSTEM") || exit 2
+  TASK_OPTIONS=$("$PYTHON" -m diet_mt.evaluation.finetuning "$TASK" "$PRETRAINED" --system "$SYSTEM") || exit 2
   export TASK_OPTIONS
   mapfile -t runs < <(grid_runs)
   if [ -n "${DRY_RUN:-}" ]; then

@@ -52,12 +52,12 @@ STATEMENTS = (
     "import diet_mt.criterions",
     "import diet_mt.encoders.wordpiece",
     "import diet_mt.fairseq_patches, diet_mt.models",
-    "import diet_mt.cli.average",
-    "import diet_mt.cli.encoders",
+    "import diet_mt.evaluation.average",
+    "import diet_mt.bench.encoders",
 )
 
 
-@pytest.mark.parametrize("module", ["diet_mt", "diet_mt.data.moses", "diet_mt.cli.main"])
+@pytest.mark.parametrize("module", ["diet_mt", "diet_mt.corpora.moses", "diet_mt.cli.main"])
 def test_nothing_heavy_is_imported(module: str, tmp_path: Path) -> None:
     code = f"import {module}, sys; print([name for name in {HEAVY} if name in sys.modules])"
     assert run_python(code, cwd=tmp_path, PYTHONPATH=ROOT).strip() == "[]"

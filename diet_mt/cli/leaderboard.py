@@ -18,19 +18,18 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ..data.corpus import run
+from ..command_line import Parser, run
 from ..errors import UserError
-from ..leaderboard.groups import group
+from ..evaluation.comparisons import Comparison, Key, file_beside, read_comparisons
+from ..evaluation.groups import group
+from ..evaluation.kept import kept_hypotheses
+from ..evaluation.records import Result, read_results
 from ..leaderboard.markdown import markdown
 from ..leaderboard.page import page
+from ..leaderboard.readme import put_section, put_text
 from ..leaderboard.selection import select
-from ..leaderboard.significance import Comparison, Key, file_beside, read_comparisons
 from ..leaderboard.standings import Section, section_of
 from ..leaderboard.text import text
-from ..records import Result, read_results
-from .kept import kept_hypotheses
-from .parser import Parser
-from .readme import put_section, put_text
 
 FORMATS: Mapping[str, Callable[[Sequence[Section]], str]] = {
     "text": text,

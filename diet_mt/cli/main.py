@@ -7,21 +7,25 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 
 from .. import __version__
-from .parser import unknown
+from ..command_line import Parser, run, unknown
 
-# Name -> module of this folder, with a function main(arguments) -> status; and what it does.
+# Name -> module of the package, and what it does. A module under cli/ has its help as docstring,
+# arguments(parser) and run(arguments), and imports what is heavy within run.
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "compare": ("significance", "paired bootstrap test of each result against the baseline"),
-    "leaderboard": ("leaderboard", "results side by side: text, Markdown or a page"),
-    "verify": ("rescore", "score the kept hypotheses again"),
-    "predict": ("predict", "classify with a fine-tuned checkpoint: GLUE, XNLI"),
-    "answer": ("answer", "answer questions with a fine-tuned checkpoint"),
-    "average": ("average", "average the weights of several checkpoints"),
-    "parity": ("search_parity", "decode with our search and fairseq's, list the differences"),
-    "bench speed": ("benchmark", "training, forward pass and decoding beside stock fairseq"),
-    "bench encoder": ("encoder_cost", "what each encoding costs an encoder"),
-    "bench memory": ("long_sequences", "peak memory over long sentence pairs"),
-    "bench padding": ("padding_memory", "what padding costs in memory"),
+    "compare": (
+        "evaluation.significance",
+        "paired bootstrap test of each result against the baseline",
+    ),
+    "leaderboard": ("cli.leaderboard", "results side by side: text, Markdown or a page"),
+    "verify": ("evaluation.rescore", "score the kept hypotheses again"),
+    "predict": ("evaluation.predict", "classify with a fine-tuned checkpoint: GLUE, XNLI"),
+    "answer": ("evaluation.answer", "answer questions with a fine-tuned checkpoint"),
+    "average": ("evaluation.average", "average the weights of several checkpoints"),
+    "parity": ("bench.search_parity", "decode with our search and fairseq's, list the differences"),
+    "bench speed": ("bench.benchmark", "training, forward pass and decoding beside stock fairseq"),
+    "bench encoder": ("bench.encoder_cost", "what each encoding costs an encoder"),
+    "bench memory": ("bench.long_sequences", "peak memory over long sentence pairs"),
+    "bench padding": ("bench.padding_memory", "what padding costs in memory"),
 }
 GROUPS = {name.split(" ")[0] for name in COMMANDS if " " in name}
 _HELP = ("-h", "--help")
@@ -43,6 +47,17 @@ def _refuse(message: str) -> int:
     return 2
 
 
+def _run(name: str, words: list[str]) -> int:
+    command = import_module(f"..{COMMANDS[name][0]}", __package__)
+    if not hasattr(command, "arguments"):
+        return int(command.main(words))
+    parser = Parser(name, command.__doc__)
+    command.arguments(parser)
+    arguments = parser.parse_args(words)
+    arguments.words = words  # as they were given, for records
+    return run(lambda: command.run(arguments))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The status of the command; SystemExit with it where argparse has ended it."""
     words = list(sys.argv[1:] if argv is None else argv)
@@ -60,13 +75,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     name = f"{group} {first}".strip()
     if name in COMMANDS:
         try:
-            command = import_module(f".{COMMANDS[name][0]}", __package__)
+            return _run(name, words[1:])
         except ModuleNotFoundError as error:
             if error.name != "fairseq":
                 raise
             return _refuse(str(error))
-        status: int = command.main(words[1:])
-        return status
     if first[0] == "-":
         return _refuse(unknown("option", first, (*_HELP, "--version")))
     return _refuse(unknown("command", name, (*COMMANDS, *GROUPS)))

@@ -11,8 +11,8 @@ from fairseq.criterions.sentence_prediction import SentencePredictionConfig as C
 from fairseq.criterions.sentence_prediction import SentencePredictionCriterion
 from torch import Tensor
 
+from ..bert.metrics import check_metrics, measure
 from ..errors import UserError
-from ..metrics import check_metrics, measure
 from ._collected import log_whole_set
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from fairseq.data.encoders import register_bpe
 from fairseq.dataclass import FairseqDataclass
 
-from ..data.dictionary import FIRST, MASK
-from ..data.tokenizer import load
+from ..bert.tokenizer import load
+from ..corpora.dictionary import FIRST, MASK
 from ..errors import UserError
 
 
@@ -24,7 +24,7 @@ class WordPieceConfig(FairseqDataclass):
 
 @register_bpe("diet_wordpiece", dataclass=WordPieceConfig)
 class WordPieceBPE:
-    """fairseq's calling form around :mod:`diet_mt.data.tokenizer`."""
+    """fairseq's calling form around :mod:`diet_mt.bert.tokenizer`."""
 
     def __init__(self, cfg: WordPieceConfig) -> None:
         """Raises UserError where the folder is not given, or holds no tokenizer."""

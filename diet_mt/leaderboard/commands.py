@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from .groups import Group, Line
+from ..evaluation.groups import Group, Line
 
 # In a command, for any system of the table.
 ARCH = "ARCH"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..evaluation.groups import BASELINE
 from .commands import trained_differently
-from .groups import BASELINE
 from .published import source
 from .standings import Section
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from ..evaluation.groups import BASELINE
 from .commands import commands
-from .groups import BASELINE
 from .notes import legend, remarks, signatures
 from .picture import picture
 from .standings import Section

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from html import escape
 
-from .groups import BASELINE
+from ..evaluation.groups import BASELINE
 from .standings import Section, Standing
 
 # In CSS pixels. The marks of a row stand MARK below its top, its name NAME below.

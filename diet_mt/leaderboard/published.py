@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .groups import BASELINE, Conditions
+from ..evaluation.groups import BASELINE, Conditions
 
 FILE = Path(__file__).with_name("published.json")
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 from ..errors import UserError
-from .groups import Group
+from ..evaluation.groups import Group
 
 # What can be asked for -> what a group has of it.
 _HAS: Mapping[str, Callable[[Group], set[str]]] = {

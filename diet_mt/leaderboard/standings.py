@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .groups import Group, Line
+from ..evaluation.comparisons import Comparison, Key, key_of
+from ..evaluation.groups import Group, Line
 from .published import Figure, figures
-from .significance import Comparison, Key, key_of
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ..records import Result
-from .groups import BASELINE, Group
+from ..evaluation.groups import BASELINE, Group
+from ..evaluation.records import Result
 from .standings import Section, Standing
 
 

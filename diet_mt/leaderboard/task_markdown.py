@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from ..task_records import TaskResult
+from ..evaluation.task_records import TaskResult
 from .markdown import plain, table_line
 from .published_tasks import AVERAGE, GLUE, XTREME, PublishedRow, published_row, source_of_tasks
 from .task_scores import (

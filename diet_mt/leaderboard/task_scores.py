@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from ..errors import UserError
-from ..task_records import TaskResult
+from ..evaluation.task_records import TaskResult
 
 
 @dataclass(frozen=True)

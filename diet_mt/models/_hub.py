@@ -11,8 +11,8 @@ from fairseq import hub_utils, utils
 from fairseq.models.roberta.hub_interface import RobertaHubInterface
 from torch import Tensor
 
-from ..data.dictionary import MASK, MULTIPLE
-from ..data.tokenizer import SENTENCEPIECE, WORDPIECE
+from ..bert.tokenizer import SENTENCEPIECE, WORDPIECE
+from ..corpora.dictionary import MASK, MULTIPLE
 from ..encoders.wordpiece import WordPieceBPE, WordPieceConfig
 from ..errors import UserError
 

@@ -12,11 +12,11 @@ import torch
 from fairseq.data import FairseqDataset
 from torch import Tensor
 
-from ..answer_scores import score, scoring_of
-from ..data.qa.decoding import Candidate
-from ..data.qa.features import About, Features, read_about, read_features
-from ..data.qa.spans import text_at
-from ..data.qa.squad import Question, read_squad
+from ..bert.answer_scores import score, scoring_of
+from ..bert.questions.decoding import Candidate
+from ..bert.questions.features import About, Features, read_about, read_features
+from ..bert.questions.spans import text_at
+from ..bert.questions.squad import Question, read_squad
 
 
 class WindowTokens(FairseqDataset):

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from diet_mt.cli import leaderboard
-from diet_mt.leaderboard.significance import file_beside, write_comparisons
-from diet_mt.records import put_result
+from diet_mt.evaluation.comparisons import file_beside, write_comparisons
+from diet_mt.evaluation.records import put_result
 
+from ..evaluation.rows import seeds_of
 from ..leaderboard.made_up import comparisons
-from .rows import seeds_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OWN = sorted((ROOT / "results").glob("*.jsonl"))

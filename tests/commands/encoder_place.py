@@ -12,10 +12,10 @@ from typing import Any
 
 from filelock import FileLock
 
-from diet_mt.data import glue, pair_pieces, wordpiece
-from diet_mt.data.tokenizer import WORDPIECE, load, write_dictionary_of
+from diet_mt.bert import glue, pair_pieces, wordpiece
+from diet_mt.bert.tokenizer import WORDPIECE, load, write_dictionary_of
 
-from ..made_glue import THINGS, WORDS, sentence, write_glue
+from ..bert.made_glue import THINGS, WORDS, sentence, write_glue
 from .runner import PLUGIN, Done, Runner
 
 USER_DIR = ("--user-dir", PLUGIN)

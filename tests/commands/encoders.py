@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from diet_mt.data import tokenizer, wordpiece
+from diet_mt.bert import tokenizer, wordpiece
 
-from ..data.wmt18 import sentences
+from ..corpora.wmt18 import sentences
 from .runner import Done
 from .workshop import BATCHES, ONE_CHECKPOINT, USER_DIR, Workshop
 

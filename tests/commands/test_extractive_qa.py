@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from diet_mt.cli.answer import main as answer
-from diet_mt.cli.score_answers import main as score_answers
-from diet_mt.data.qa.prepare import prepare
-from diet_mt.data.qa.squad import read_squad
-from diet_mt.data.qa.windows import WindowSizes
-from diet_mt.records import sha256
-from diet_mt.task_records import read_task_results
+from diet_mt.bert.questions.prepare import prepare
+from diet_mt.bert.questions.squad import read_squad
+from diet_mt.bert.questions.windows import WindowSizes
+from diet_mt.evaluation.answer import main as answer
+from diet_mt.evaluation.records import sha256
+from diet_mt.evaluation.score_answers import main as score_answers
+from diet_mt.evaluation.task_records import read_task_results
 
-from ..data.qa.made_up import coloured
+from ..bert.questions.made_up import coloured
 from .encoders import ENCODER, LONGEST, Encoders
 from .runner import ROOT, Done
 from .scripts import run

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diet_mt.cli.classify import Predictions
-from diet_mt.cli.predict import for_server, main
-from diet_mt.cli.pretrained import model_options, read_pretrained
-from diet_mt.data.glue import task_named
+from diet_mt.bert.glue import task_named
 from diet_mt.errors import UserError
-from diet_mt.records import sha256
-from diet_mt.task_records import read_task_results
+from diet_mt.evaluation.classify import Predictions
+from diet_mt.evaluation.predict import for_server, main
+from diet_mt.evaluation.pretrained import model_options, read_pretrained
+from diet_mt.evaluation.records import sha256
+from diet_mt.evaluation.task_records import read_task_results
 
 from ..session_folder import session_folder
 from .encoder_place import SIZES, EncoderPlace

@@ -13,12 +13,12 @@ from fairseq.data import Dictionary
 from fairseq.models.roberta.hub_interface import RobertaHubInterface
 from torch import Tensor
 
-from diet_mt.data import tokenizer as tokenizers
+from diet_mt.bert import tokenizer as tokenizers
 from diet_mt.errors import UserError
 from diet_mt.models._hub import DietRobertaHub
 from diet_mt.models.diet_roberta import DietRobertaModel
 
-from ..data.tokenizers_made import write_tokenizer
+from ..bert.tokenizers_made import write_tokenizer
 from .encoders import HEAD, LONGEST, Encoders
 
 ONE, OTHER = "The old woman reads the long letter.", "Our neighbour buys bread."

@@ -78,7 +78,7 @@ def test_the_numbers_are_those_of_the_paper(printed: Printed, setting: str) -> N
 
 
 def test_an_update_is_shared_by_what_is_there(place: Path, tmp_path: Path) -> None:
-    """By the real diet_mt.cli.hardware: 96 sequences by batches of 32, on the processor."""
+    """By the real diet_mt.evaluation.hardware: 96 sequences by batches of 32, on the processor."""
     settings = {"GLOBAL_BATCH": "96", "BATCH": "32", "GPUS": "0", "DRY_RUN": "1"}
     said = run(PRETRAIN, "none", cwd=place, **settings)
     assert "1 x 0 GPUs, fp32, batches of 32 sequences, 3 on each of them for an update: 96" in said

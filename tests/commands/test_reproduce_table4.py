@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.records import read_results
+from diet_mt.evaluation.records import read_results
 
-from ..data import wmt18
+from ..corpora import wmt18
 from .runner import ROOT
 from .scripts import run
 from .test_train_wmt18 import TINY, changed

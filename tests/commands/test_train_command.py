@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.cli.trained import portable
-from diet_mt.records import read_results
+from diet_mt.evaluation.checkpoint import portable
+from diet_mt.evaluation.records import read_results
 
 from .runner import ROOT
 from .scripts import TRAIN, run

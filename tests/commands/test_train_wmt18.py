@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.cli.trained import read_training
-from diet_mt.records import read_results
+from diet_mt.evaluation.checkpoint import read_training
+from diet_mt.evaluation.records import read_results
 
 from .corpus import write_corpus
 from .runner import Runner

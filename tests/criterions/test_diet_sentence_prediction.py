@@ -13,12 +13,12 @@ import torch
 from fairseq.logging import metrics as logged
 from torch import Tensor, nn
 
+from diet_mt.bert.metrics import measure
 from diet_mt.criterions.diet_sentence_prediction import (
     DietSentencePredictionConfig,
     DietSentencePredictionCriterion,
 )
 from diet_mt.errors import UserError
-from diet_mt.metrics import measure
 
 CLASSES = 2
 LOGITS = torch.tensor(

@@ -9,11 +9,11 @@ import pytest
 from fairseq.data import encoders
 from omegaconf import OmegaConf
 
-from diet_mt.data.tokenizer import WORDPIECE, load
+from diet_mt.bert.tokenizer import WORDPIECE, load
 from diet_mt.encoders.wordpiece import WordPieceConfig
 from diet_mt.errors import UserError
 
-from ..data.tokenizers_made import write_tokenizer
+from ..bert.tokenizers_made import write_tokenizer
 
 
 def build(folder: str) -> Any:

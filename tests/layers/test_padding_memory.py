@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diet_mt.cli.padding_memory import kept_for_backward, measure, peak_of_forward
+from diet_mt.bench.padding_memory import kept_for_backward, measure, peak_of_forward
 
 
 @pytest.mark.parametrize("encoding", ["none", "diet-rel", "diet-abs", "t5"])

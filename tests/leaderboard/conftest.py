@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.leaderboard.groups import group
+from diet_mt.evaluation.groups import group
+from diet_mt.evaluation.records import Result
 from diet_mt.leaderboard.page import page
 from diet_mt.leaderboard.standings import Section, section_of
-from diet_mt.records import Result
 
-from ..cli.rows import seeds_of
+from ..evaluation.rows import seeds_of
 from .browser import Browser, find_chromium
 from .made_up import comparisons, results
 

@@ -8,17 +8,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from diet_mt.json_rows import write_text
-from diet_mt.leaderboard.groups import group
-from diet_mt.leaderboard.significance import (
-    Comparison,
-    comparison_of,
-    file_beside,
-    write_comparisons,
-)
-from diet_mt.records import Result
+from diet_mt.evaluation.comparisons import Comparison, comparison_of, file_beside, write_comparisons
+from diet_mt.evaluation.groups import group
+from diet_mt.evaluation.json_rows import write_text
+from diet_mt.evaluation.records import Result
 
-from ..cli.rows import seeds_of
+from ..evaluation.rows import seeds_of
 
 # Direction -> system -> BLEU of each seed.
 TABLE = {

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from diet_mt.leaderboard.groups import group
+from diet_mt.evaluation.groups import group
 from diet_mt.leaderboard.markdown import markdown
 from diet_mt.leaderboard.standings import Section, section_of
 
-from ..cli.rows import row
+from ..evaluation.rows import row
 
 
 def test_rows_and_alignment(plain: Section) -> None:

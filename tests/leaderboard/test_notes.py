@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from diet_mt.leaderboard.groups import group
+from diet_mt.evaluation.groups import group
 from diet_mt.leaderboard.notes import HOW_TO_TEST, legend, remarks, signatures
 from diet_mt.leaderboard.standings import Section, section_of
 
-from ..cli.rows import row, seeds_of
+from ..evaluation.rows import row, seeds_of
 
 
 def test_old_rows_need_few_words(plain: Section) -> None:

@@ -12,7 +12,7 @@ import pytest
 from diet_mt.leaderboard.page import page
 from diet_mt.leaderboard.standings import Section
 
-from ..cli.rows import row
+from ..evaluation.rows import row
 from .conftest import sections_of
 
 WILD = '<script>alert("1")</script>\'&amp;<!--'

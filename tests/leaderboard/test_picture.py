@@ -6,11 +6,11 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from diet_mt.leaderboard.groups import group
+from diet_mt.evaluation.groups import group
 from diet_mt.leaderboard.picture import LONGEST, ROW, Scale, picture
 from diet_mt.leaderboard.standings import Section, section_of
 
-from ..cli.rows import row, seeds_of
+from ..evaluation.rows import row, seeds_of
 
 
 def drawn(section: Section) -> ET.Element:

@@ -6,11 +6,11 @@ import dataclasses
 
 import pytest
 
-from diet_mt.leaderboard.groups import Conditions, group
+from diet_mt.evaluation.groups import Conditions, group
 from diet_mt.leaderboard.published import figures, source
 from diet_mt.positions import NAMES
 
-from ..cli.rows import row
+from ..evaluation.rows import row
 
 # Chen et al. 2021, table 4: sinusoidal (Vaswani et al.), Shaw et al., DIET-REL.
 TABLE_4 = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.leaderboard.groups import Group, group
+from diet_mt.evaluation.groups import Group, group
 from diet_mt.leaderboard.selection import select
 
-from ..cli.rows import seeds_of
+from ..evaluation.rows import seeds_of
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.leaderboard.significance import (
+from diet_mt.evaluation.comparisons import (
     Comparison,
     file_beside,
     key_of,
@@ -16,7 +16,7 @@ from diet_mt.leaderboard.significance import (
     write_comparisons,
 )
 
-from ..cli.rows import seeds_of
+from ..evaluation.rows import seeds_of
 from .made_up import comparisons
 
 (BASELINE,) = seeds_of("sinusoidal", {1: 30.0})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from diet_mt.leaderboard.groups import group
+from diet_mt.evaluation.groups import group
 from diet_mt.leaderboard.standings import Section, section_of
 
-from ..cli.rows import seeds_of
+from ..evaluation.rows import seeds_of
 from .made_up import comparisons
 
 ROWS = [

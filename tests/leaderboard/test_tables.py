@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from diet_mt.leaderboard.groups import group
+from diet_mt.evaluation.groups import group
 from diet_mt.leaderboard.standings import Section, section_of
 from diet_mt.leaderboard.tables import Cell, Table, evaluations_table, rows, standings_table
 
-from ..cli.rows import seeds_of
+from ..evaluation.rows import seeds_of
 from .made_up import comparisons
 
 

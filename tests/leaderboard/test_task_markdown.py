@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.cli.task_table import main
-from diet_mt.data.glue import TASKS
+from diet_mt.bert.glue import TASKS
+from diet_mt.evaluation.task_records import TaskResult, put_task_result
 from diet_mt.leaderboard.task_markdown import task_markdown
-from diet_mt.task_records import TaskResult, put_task_result
+from diet_mt.leaderboard.task_table import main
 
-from ..task_rows import accuracies, task_row
+from ..evaluation.task_rows import accuracies, task_row
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

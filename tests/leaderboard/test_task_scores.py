@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from diet_mt.cli.answer import SQUAD
-from diet_mt.data.glue import TASKS
-from diet_mt.data.qa.collections import NAMES
+from diet_mt.bert.glue import TASKS
+from diet_mt.bert.questions.collections import NAMES
 from diet_mt.errors import UserError
+from diet_mt.evaluation.answer import SQUAD
 from diet_mt.leaderboard.published_tasks import AVERAGE, GLUE, XTREME, published_row, published_rows
 from diet_mt.leaderboard.task_scores import (
     GLUE_COLUMNS,
@@ -19,7 +19,7 @@ from diet_mt.leaderboard.task_scores import (
     score,
 )
 
-from ..task_rows import accuracies, task_row
+from ..evaluation.task_rows import accuracies, task_row
 
 COLUMN = {column.title: column for column in (*GLUE_COLUMNS, *MORE_GLUE_COLUMNS, *XTREME_COLUMNS)}
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.data import word_order
+from diet_mt.corpora import word_order
 
-from ..data import wmt18
-from ..data.server import serving
+from ..corpora import wmt18
+from ..corpora.server import serving
 from ..session_folder import session_folder
 from .runner import prepare, run
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ..data import wmt18
-from ..data.server import Server, serving
+from ..corpora import wmt18
+from ..corpora.server import Server, serving
 from .runner import only_error, prepare, run
 
 EUROPARL, CRAWL = "training-parallel-europarl-v7.tgz", "training-parallel-commoncrawl.tgz"

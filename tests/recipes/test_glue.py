@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from fairseq.data import Dictionary, data_utils
 
-from diet_mt.data.tokenizer import WORDPIECE, load, write_dictionary_of
+from diet_mt.bert.tokenizer import WORDPIECE, load, write_dictionary_of
 
-from ..data.tokenizers_made import write_tokenizer
-from ..made_glue import SIZES, write_glue, write_xnli
+from ..bert.made_glue import SIZES, write_glue, write_xnli
+from ..bert.tokenizers_made import write_tokenizer
 from .conftest import Once
 from .runner import only_error, run, stages_of, state
 

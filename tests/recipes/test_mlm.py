@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.data import tokenizer
-from diet_mt.data.tokenizer import SENTENCEPIECE, WORDPIECE
+from diet_mt.bert import tokenizer
+from diet_mt.bert.tokenizer import SENTENCEPIECE, WORDPIECE
 
-from ..data.wmt18 import sentences
+from ..corpora.wmt18 import sentences
 from .conftest import Once
 from .runner import killed_at, only_error, run, stages_of, state, texts
 

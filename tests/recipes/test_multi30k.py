@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ..data.server import serving
+from ..corpora.server import serving
 from .conftest import SIZES
 from .runner import killed_at, only_error, run, sentences_in, stages_of, state
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ..data import wmt18
+from ..corpora import wmt18
 from .runner import only_error, run, state
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.data.qa.features import read_about, read_features
+from diet_mt.bert.questions.features import read_about, read_features
 
-from ..data.qa.made_up import article, coloured, entry, write_squad, write_vocabulary
+from ..bert.questions.made_up import article, coloured, entry, write_squad, write_vocabulary
 from .conftest import Once
 from .runner import only_error, run, stages_of, state
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.data import clean, subwords, tidy
+from diet_mt.corpora import clean, subwords, tidy
 
-from ..data import wmt18
-from ..data.server import serving
+from ..corpora import wmt18
+from ..corpora.server import serving
 from .runner import only_error, prepare, run, sentences_in, stages_of, state
 
 STAGES = {

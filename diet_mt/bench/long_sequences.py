@@ -1,0 +1,189 @@
+"""Peak memory of a translation model over a long sentence pair: a table of positions, or factors.
+
+    diet-mt bench memory > cpu.jsonl
+    diet-mt bench memory --plot long_sequences.png cpu.jsonl
+    diet-mt bench memory --table cpu.jsonl           Markdown on stdout
+
+Encoder and decoder, two layers each, width 256, 4 heads, and one pair of as many source as target
+tokens; DIET-ABS on either of its two ways, DIET-REL and stock fairseq beside them. Each case and
+length runs in a process of its own, whose peak says what the pass needed beyond the model and the
+optimizer's state. Linux only (/proc). JSON lines on stdout, progress on stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..command_line import Parser, run
+from ..evaluation.checkpoint import portable
+from .drawing import pyplot, save
+from .machine import machine, positive, read_records
+from .systems import STOCK, environment, job, model_words, training_words
+from .workers import workers
+
+MEASURES = ("forward", "train")
+SIZES = {"layers": 2, "embed_dim": 256, "ffn_embed_dim": 256, "attention_heads": 4}
+# So few words that the output layer, the same for all, does not hide what attention takes.
+VOCABULARY = 1000
+LENGTHS = (1024, 2048, 4096, 8192)
+# Queries and keys from which on factors are appended, by the way that this forces.
+_APPEND_FROM = "diet_mt.positions.factors:APPEND_FROM"
+_PATHS = {"table": sys.maxsize, "factors": 1}
+# Case -> its system and way.
+CASES = {
+    "diet_abs, table": ("diet_abs", "table"),
+    "diet_abs, factors": ("diet_abs", "factors"),
+    "diet_rel": ("diet_rel", ""),
+    STOCK: (STOCK, ""),
+}
+# In training the cases that keep tables of scores go no further: twice as many tokens take more
+# than 20 GiB.
+_LONGEST = dict.fromkeys(("diet_abs, table", "diet_rel", STOCK), 4096)
+# What table and picture read of a record.
+KEYS = ("measure", "case", "length", "peak_bytes", "command", *SIZES)
+
+
+def in_own_process(case: str, measure: str, length: int) -> dict[str, Any]:
+    """``peak_bytes`` of one pass, and its ``seconds``: no measure of speed, other work may go on
+    beside it.
+
+    Raises UserError with the last line of its process where that fails.
+    """
+    system, path = CASES[case]
+    words = [*model_words(system, SIZES), *training_words(length, 0.1, False)]
+    words += ["--max-source-positions", str(length), "--max-target-positions", str(length)]
+    common = {
+        "constants": {_APPEND_FROM: _PATHS[path]} if path else {},
+        "threads": torch.get_num_threads(),
+        "device": "cpu",
+        "half": False,
+        "data": None,
+        "vocabulary": VOCABULARY,
+        "length": length,
+        # Of many sentences and of decoding, of which there are none here.
+        "train_tokens": length,
+        "decode_tokens": 0,
+        "batches": 0,
+        "decode_length": 0,
+        "beam": 1,
+        "lenpen": 1.0,
+    }
+    jobs = {case: (job(system, common, words), environment(system))}
+    with workers(jobs) as crew:
+        return crew[case].ask("peak", measure)
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    """Markdown: peak memory by length, and by how much it grows when the length doubles."""
+    first = records[0]
+    lengths = _lengths(records)
+    out = ["| pass | model | " + " | ".join(f"n = {n}" for n in lengths) + " |"]
+    out += ["| --- | --- |" + " ---: |" * len(lengths)]
+    for measure in MEASURES:
+        for case in CASES:
+            row = _row(records, measure, case)
+            cells = []
+            for length in lengths:
+                here, half = row.get(length), row.get(length // 2)
+                cell = ""
+                if here:
+                    cell = f"{here['peak_bytes'] / 2**20:,.0f} MiB"
+                    cell += f" (x {here['peak_bytes'] / half['peak_bytes']:.1f})" if half else ""
+                cells.append(cell)
+            if row:
+                out.append(f"| {measure} | {case} | " + " | ".join(cells) + " |")
+    out += [
+        "",
+        "Peak memory of one pass beyond the model and the optimizer's state; in parentheses, over "
+        "half the length.",
+        "",
+    ]
+    out += [
+        f"Encoder and decoder of {first['layers']} layers each, width {first['embed_dim']}, "
+        f"{first['attention_heads']} heads, {first['vocabulary']:,} words, one pair of n source "
+        f"and n target tokens; {first['machine']}; threads: {first['threads']}; "
+        f"torch {first['torch']}; revision {first['revision'] or 'unknown'}; {first['date']}; "
+        f"`{first['command']}`",
+        "",
+    ]
+    return "\n".join(out)
+
+
+def _row(records: list[dict[str, Any]], measure: str, case: str) -> dict[int, dict[str, Any]]:
+    wanted = (measure, case)
+    return {r["length"]: r for r in records if (r["measure"], r["case"]) == wanted}
+
+
+def _lengths(records: list[dict[str, Any]]) -> list[int]:
+    return sorted({record["length"] for record in records})
+
+
+def plot(records: list[dict[str, Any]], file: Path) -> None:
+    """All cases over the length, double logarithmic: slope 2 is quadratic, slope 1 linear."""
+    plt = pyplot()
+    figure, panels = plt.subplots(1, 2, figsize=(9, 3.8), sharey=True, layout="constrained")
+    for panel, measure in zip(panels, MEASURES, strict=True):
+        for case, marker in zip(CASES, "os^x", strict=True):
+            row = sorted(_row(records, measure, case).items())
+            if row:
+                peaks = [record["peak_bytes"] / 2**20 for _, record in row]
+                panel.loglog([n for n, _ in row], peaks, marker=marker, label=case, base=2)
+        panel.set_title("training step" if measure == "train" else "forward pass")
+        panel.set_xlabel("tokens on either side")
+        panel.set_xticks(_lengths(records), [f"{n:,}" for n in _lengths(records)])
+        panel.grid(alpha=0.3)
+    panels[0].set_ylabel("peak memory, MiB")
+    panels[0].yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    panels[0].legend()
+    figure.suptitle("A translation model: an n x n table, or factors in queries and keys")
+    save(figure, file)
+
+
+def _parser() -> Parser:
+    parser = Parser("bench memory", __doc__)
+    add = parser.add_argument
+    add("--table", type=Path, help="measure nothing; this file as Markdown on stdout")
+    add("--plot", type=Path, nargs=2, metavar=("PNG", "JSONL"), help="measure nothing; a picture")
+    add("--cases", nargs="+", default=list(CASES), choices=list(CASES), help="default all")
+    add("--lengths", type=positive, nargs="+", default=list(LENGTHS), help=f"default {LENGTHS}")
+    add("--threads", type=positive, help="of the CPU (default: torch's own choice)")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    words = sys.argv[1:] if argv is None else argv
+    args = _parser().parse_args(words)
+
+    def body() -> None:
+        if args.table:
+            print(table(read_records(args.table, KEYS)), end="")
+            return
+        if args.plot:
+            plot(read_records(args.plot[1], KEYS), args.plot[0])
+            return
+        if args.threads:
+            torch.set_num_threads(args.threads)
+        command = portable(shlex.join(["diet-mt", "bench", "memory", *words]))
+        facts = machine("cpu", False, command)
+        shape = {**SIZES, "vocabulary": VOCABULARY}
+        for kind in MEASURES:
+            for case in args.cases:
+                for length in args.lengths:
+                    if kind == "train" and length > _LONGEST.get(case, length):
+                        continue
+                    print(f"{kind}, {case}, {length} tokens", file=sys.stderr)
+                    found = in_own_process(case, kind, length)
+                    about = {"measure": kind, "case": case, "length": length}
+                    print(json.dumps({**about, **found, **shape, **facts}), flush=True)
+
+    return run(body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

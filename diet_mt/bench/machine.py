@@ -1,0 +1,92 @@
+"""What measurements say about the machine, and what the commands that take them have in common."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..errors import UserError
+from ..evaluation.checkpoint import fairseq_version, revision, today
+from .process.timing import clocked, interleaved, rounds_on_stderr
+
+
+def machine(device: str, half: bool, command: str) -> dict[str, Any]:
+    """The circumstances of a measurement, as entries of its record."""
+    name = torch.cuda.get_device_name(0) if device == "cuda" else _processor()
+    return {
+        "device": device,
+        "machine": name,
+        "precision": "fp16" if half else "fp32",
+        "threads": torch.get_num_threads(),
+        "date": today(),
+        "revision": revision(Path(__file__).parent),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "fairseq": fairseq_version(),
+        "command": command,
+    }
+
+
+def _processor() -> str:
+    """The processor's name, where Linux tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n")
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def need_device(device: str) -> None:
+    """Raises UserError where ``device`` is a GPU and there is none."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError("--device cuda: torch finds no GPU")
+
+
+def take_turns(
+    cases: Mapping[str, Callable[[], None]], label: str, device: str, rounds: int, warmup: int
+) -> dict[str, list[float]]:
+    """:func:`interleaved` on ``device``, with a line on stderr for each round of ``label``."""
+    settle = torch.cuda.synchronize if device == "cuda" else lambda: None
+    return interleaved(
+        {name: clocked(case, settle) for name, case in cases.items()},
+        rounds=rounds,
+        warmup=warmup,
+        progress=rounds_on_stderr(label, rounds),
+    )
+
+
+def positive(text: str) -> int:
+    """Type of a command-line option: an integer of at least 1."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text}: must be at least 1")
+    return value
+
+
+def read_records(path: Path, keys: Sequence[str]) -> list[dict[str, Any]]:
+    """The JSON lines of ``path``.
+
+    Raises UserError where they cannot be read, are none, or lack one of ``keys``.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+        records = [json.loads(line) for line in lines if line]
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read ({error})") from None
+    if not records:
+        raise UserError(f"{path}: holds no measurements; run the command without --table first")
+    for number, record in enumerate(records, start=1):
+        missing = [key for key in keys if not isinstance(record, dict) or key not in record]
+        if missing:
+            raise UserError(
+                f"{path}: record {number} has no {', '.join(missing)}; it was not written by this "
+                "command"
+            )
+    return records

@@ -1,0 +1,142 @@
+"""What padding costs in memory: an encoder's activations, with three pads in the batch and without.
+
+    diet-mt bench padding > padding.jsonl
+    diet-mt bench padding --table padding.jsonl       Markdown on stdout
+
+Six layers, width 256, 8 heads, 16 sentences of 128 tokens. A bias serves the whole batch; with a
+mask of the padding added to it beforehand it would be one for each sentence. Counted are the bytes
+that a training step keeps for the gradients, and the most that a forward pass of evaluation holds
+at a time. JSON lines on stdout.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.profiler import ProfilerActivity, profile
+
+from ..command_line import Parser, run
+from ..evaluation.checkpoint import portable
+from ..positions import NAMES
+from .encoders import make_encoder
+from .machine import machine, read_records
+
+ENCODINGS = ("none", "diet-rel", "diet-abs", "t5")
+SIZES = {"layers": 6, "embed_dim": 256, "ffn_embed_dim": 1024, "attention_heads": 8}
+SENTENCES, TOKENS, PADS, VOCABULARY = 16, 128, 3, 1000
+# What the table reads of a record.
+KEYS = ("encoding", "padded", "unpadded", "command")
+MEASURES = {"kept_bytes": "kept for the gradients", "peak_bytes": "peak of a forward pass"}
+
+
+def kept_for_backward(encoder: nn.Module, tokens: Tensor) -> int:
+    """Bytes that one forward pass over ``tokens`` (B, S) keeps for the gradients.
+
+    Parameters are left out, and what several operations keep counts once.
+    """
+    own = {parameter.untyped_storage().data_ptr() for parameter in encoder.parameters()}
+    kept: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        # Held until all is counted: what is freed could lend its address to another.
+        out = encoder(tokens)["encoder_out"][0]
+    assert out.requires_grad
+    return sum(kept.values())
+
+
+def peak_of_forward(encoder: nn.Module, tokens: Tensor) -> int:
+    """Bytes that an evaluation of ``tokens`` (B, S) holds at its peak, its kernels' included."""
+    # Of the profiler, which would name its own beginning and end on stderr.
+    os.environ.setdefault("KINETO_LOG_LEVEL", "9")
+    with torch.no_grad(), profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
+        encoder(tokens)
+    events = seen.profiler.kineto_results.events()
+    changes = [(event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]"]
+    changes.sort(key=lambda change: change[0])
+    return max(itertools.accumulate(size for _, size in changes))
+
+
+def measure(encoding: str) -> dict[str, dict[str, int]]:
+    """Of ``padded`` and ``unpadded`` sentences, the measures of an encoder with dropout 0.1."""
+    encoder = make_encoder(encoding, SIZES, positions=TOKENS, vocabulary=VOCABULARY, dropout=0.1)
+    generator = torch.Generator().manual_seed(1)
+    tokens = torch.randint(4, VOCABULARY, (SENTENCES, TOKENS), generator=generator)
+    padded = tokens.clone()
+    padded[0, -PADS:] = encoder.padding_idx
+    return {
+        name: {
+            "kept_bytes": kept_for_backward(encoder.train(), batch),
+            "peak_bytes": peak_of_forward(encoder.eval(), batch),
+        }
+        for name, batch in (("unpadded", tokens), ("padded", padded))
+    }
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    """Markdown: a line for each encoding."""
+    heads = [f"{said} | with {PADS} pads | more" for said in MEASURES.values()]
+    out = ["| encoding | " + " | ".join(heads) + " |"]
+    out += ["| --- |" + " ---: |" * (3 * len(MEASURES))]
+    for record in records:
+        cells = [record["encoding"]]
+        for name in MEASURES:
+            without, padded = record["unpadded"][name], record["padded"][name]
+            cells += [f"{size / 2**20:.1f} MiB" for size in (without, padded)]
+            cells.append(f"{100 * padded / without - 100:+.1f} %")
+        out.append("| " + " | ".join(cells) + " |")
+    first = records[0]
+    out += [
+        "",
+        f"Encoder of {first['layers']} layers, width {first['embed_dim']}, "
+        f"{first['attention_heads']} heads, {first['sentences']} x {first['tokens']} tokens; "
+        f"torch {first['torch']}; revision {first['revision'] or 'unknown'}; {first['date']}; "
+        f"`{first['command']}`",
+        "",
+    ]
+    return "\n".join(out)
+
+
+def main(argv: list[str] | None = None) -> int:
+    words = sys.argv[1:] if argv is None else argv
+    parser = Parser("bench padding", __doc__)
+    add = parser.add_argument
+    add("--table", type=Path, help="measure nothing; this file as Markdown on stdout")
+    add(
+        "--encodings",
+        nargs="+",
+        default=list(ENCODINGS),
+        choices=list(NAMES),
+        help=f"default {' '.join(ENCODINGS)}",
+    )
+    args = parser.parse_args(words)
+
+    def body() -> None:
+        if args.table:
+            print(table(read_records(args.table, KEYS)), end="")
+            return
+        command = portable(shlex.join(["diet-mt", "bench", "padding", *words]))
+        shape = {**SIZES, "sentences": SENTENCES, "tokens": TOKENS, "pads": PADS}
+        facts = machine("cpu", False, command)
+        for encoding in args.encodings:
+            record = {"encoding": encoding, **measure(encoding), **shape, **facts}
+            print(json.dumps(record), flush=True)
+
+    return run(body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

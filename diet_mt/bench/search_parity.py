@@ -1,0 +1,162 @@
+"""Decodes a test set by both searches, ours and fairseq's, and lists every difference.
+
+    diet-mt parity checkpoints/*/checkpoint_best.pt > parity.jsonl
+    diet-mt parity --table parity.jsonl          Markdown on stdout
+
+Compared are all hypotheses of all sentences: tokens, order, scores and log-probabilities by token.
+Two hypotheses in each other's place are a tie where their scores differ by no more than rounding.
+JSON lines on stdout, one for each checkpoint; progress on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils
+from fairseq.sequence_generator import SequenceGenerator
+
+from .. import plugin as plugin
+from ..command_line import Parser, run
+from ..decoding.generator import BeamSearchGenerator
+from ..errors import UserError
+from ..evaluation.checkpoint import portable
+from .machine import machine, positive, read_records
+
+# Scores are sums of some thirty float32 numbers.
+ROUNDING = 1e-5
+KEYS = ("encoding", "sentences", "hypotheses", "equal", "score_error", "differences", "command")
+
+Hypotheses = list[dict[str, Any]]
+
+
+def decoded(path: Path, data: Path | None, args: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
+    """For each batch its sentence numbers and the hypotheses of both searches."""
+    overrides = {} if data is None else {"data": str(data)}
+    models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], overrides)
+    model = models[0].eval()
+    model.prepare_for_inference_(cfg)
+    task.load_dataset(args.subset)
+    batches = task.get_batch_iterator(
+        dataset=task.dataset(args.subset),
+        max_tokens=args.max_tokens,
+        max_positions=(model.max_positions()),
+        required_batch_size_multiple=1,
+    ).next_epoch_itr(shuffle=False)
+    settings = {"beam_size": args.beam, "len_penalty": args.lenpen}
+    both = [
+        kind(models, task.target_dictionary, **settings)
+        for kind in (BeamSearchGenerator, SequenceGenerator)
+    ]
+    for number, batch in enumerate(batches, start=1):
+        print(f"{path}: batch {number} of {len(batches)}", file=sys.stderr)
+        ours, theirs = (generator.generate(models, batch) for generator in both)
+        yield model.signature, batch["id"].tolist(), ours, theirs
+
+
+def compare(numbers: list[int], ours: list[Hypotheses], theirs: list[Hypotheses]) -> dict[str, Any]:
+    """What is equal, the largest difference between scores of equal hypotheses, and a line for each
+    sentence whose hypotheses are not all the same.
+    """
+    equal, errors, differences = 0, [0.0], []
+    for number, own, other in zip(numbers, ours, theirs, strict=True):
+        pairs = list(zip(own, other, strict=True))
+        same = [torch.equal(one["tokens"], two["tokens"]) for one, two in pairs]
+        equal += sum(same)
+        for (one, two), fits in zip(pairs, same, strict=True):
+            gap = abs(float(one["score"]) - float(two["score"]))
+            if fits:
+                by_token = (one["positional_scores"] - two["positional_scores"]).abs().max()
+                errors += [gap, float(by_token)]
+        if not all(same):
+            gaps = [abs(float(one["score"]) - float(two["score"])) for one, two in pairs]
+            differences.append(
+                {
+                    "sentence": number,
+                    "ranks": [rank for rank, fits in enumerate(same, start=1) if not fits],
+                    "largest_gap": max(gaps),
+                    "tie": max(gaps) <= ROUNDING,
+                }
+            )
+    return {
+        "sentences": len(numbers),
+        "hypotheses": sum(len(own) for own in ours),
+        "equal": equal,
+        "score_error": max(errors),
+        "differences": differences,
+    }
+
+
+def measure(path: Path, data: Path | None, args: argparse.Namespace) -> dict[str, Any]:
+    """The record of one checkpoint."""
+    total: dict[str, Any] = {}
+    for signature, *batch in decoded(path, data, args):
+        found = compare(*batch)
+        if not total:
+            total = {"encoding": signature, **found}
+            continue
+        total["score_error"] = max(total["score_error"], found.pop("score_error"))
+        for name, value in found.items():
+            total[name] += value
+    return total
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    """Markdown: a line for each checkpoint, and one for each difference."""
+    out = ["| model | sentences | hypotheses | equal | largest difference of scores |"]
+    out += ["| --- | ---: | ---: | ---: | ---: |"]
+    for record in records:
+        cells = [record[name] for name in KEYS[:4]]
+        out.append(f"| {' | '.join(map(str, cells))} | {record['score_error']:.1e} |")
+    out += ["", "Differences:", ""]
+    listed = [(record["encoding"], each) for record in records for each in record["differences"]]
+    for encoding, each in listed:
+        out.append(
+            f"- {encoding}, sentence {each['sentence']}, ranks {each['ranks']}: scores differ by "
+            f"{each['largest_gap']:.1e}, {'a tie' if each['tie'] else 'no tie'}"
+        )
+    first = records[0]
+    out += [] if listed else ["none."]
+    out += ["", f"{first['machine']}; torch {first['torch']}; {first['date']}; revision "]
+    out[-1] += f"{first['revision'] or 'unknown'}; `{first['command']}`"
+    return "\n".join([*out, ""])
+
+
+def main(argv: list[str] | None = None) -> int:
+    words = sys.argv[1:] if argv is None else argv
+    parser = Parser("parity", __doc__)
+    add = parser.add_argument
+    add("checkpoints", type=Path, nargs="*", metavar="CHECKPOINT", help="of translation models")
+    add("--table", type=Path, help="decode nothing; this file as Markdown on stdout")
+    add("--data", type=Path, help="folder made by fairseq-preprocess (default: the checkpoint's)")
+    add("--subset", default="test", help="default test")
+    add("--beam", type=positive, default=10, help="default 10")
+    add("--lenpen", type=float, default=0.6, help="default 0.6")
+    add("--max-tokens", type=positive, default=4096, help="of a source batch (default 4096)")
+    args = parser.parse_args(words)
+    for name in ("fairseq", "hydra"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+    def body() -> None:
+        if args.table:
+            print(table(read_records(args.table, KEYS)), end="")
+            return
+        if not args.checkpoints:
+            raise UserError("name the checkpoints to decode with, or --table FILE")
+        command = portable(shlex.join(["diet-mt", "parity", *words]))
+        facts = machine("cpu", False, command)
+        for path in args.checkpoints:
+            print(json.dumps({**measure(path, args.data, args), **facts}), flush=True)
+
+    return run(body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Text and tasks of encoders: documents, GLUE, XNLI, questions, and their metrics."""

@@ -1,0 +1,168 @@
+"""F1 and exact match of answers, equal to the official evaluations of SQuAD and MLQA.
+
+SQuAD's by ``torchmetrics``, whose functions are those of its evaluation script, with one
+difference, mended here: an answer of which normalization leaves nothing ("The") has an F1 of 0 in
+version 1.1, whatever the gold answer, but of 1 in version 2.0 where the gold answer is empty, too;
+``torchmetrics`` always does the latter. MLQA's over the words of ``data.qa.normalise``. XQuAD and
+TyDiQA-GoldP are scored as SQuAD 1.1 in every language (XTREME, Hu et al. 2020, arXiv:2003.11080).
+
+Two things are stricter here. A question without a prediction counts as 0 also in version 2.0, whose
+script leaves it out of the mean; predictions of other questions, which the scripts pass over, are
+refused.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ..errors import UserError
+from .questions.normalise import words
+from .questions.squad import Question
+
+# Prediction, gold answers -> exact match and F1, each from 0 to 1.
+Scoring = Callable[[str, Sequence[str]], tuple[float, float]]
+
+
+def squad_scores(prediction: str, golds: Sequence[str], version_2: bool) -> tuple[float, float]:
+    """Exact match and F1, 0 to 1, each with the gold answer that gives most."""
+    if version_2:
+        # Its script leaves out what normalization makes empty, unless nothing else is there.
+        golds = [gold for gold in golds if not _is_nothing(gold)] or [""]
+    exact, f1 = _torchmetrics(prediction, golds)
+    if not version_2 and _is_nothing(prediction):
+        f1 = 0.0
+    return exact, f1
+
+
+def _torchmetrics(prediction: str, golds: Sequence[str]) -> tuple[float, float]:
+    # Here, because it takes seconds to load, and only a validation needs it; what it loads talks
+    # where fairseq has opened the logs.
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)
+    from torchmetrics.functional.text import squad
+
+    answers: dict[str, list[str] | list[int]] = {"text": list(golds)}
+    found = squad({"id": "", "prediction_text": prediction}, {"id": "", "answers": answers})
+    return float(found["exact_match"]) / 100, float(found["f1"]) / 100
+
+
+def _is_nothing(text: str) -> bool:
+    """Whether normalization leaves nothing of a text."""
+    return not text or _torchmetrics(text, [""])[0] == 1
+
+
+def mlqa_scores(prediction: str, golds: Sequence[str], language: str) -> tuple[float, float]:
+    """Exact match and F1, 0 to 1, each with the gold answer that gives most.
+
+    Raises UserError where MLQA has no rules for the language.
+    """
+    predicted = words(prediction, language)
+    pairs = [(predicted, words(gold, language)) for gold in golds]
+    exact = max(float(found == gold) for found, gold in pairs)
+    return exact, max(_overlap(found, gold) for found, gold in pairs)
+
+
+def _overlap(predicted: list[str], gold: list[str]) -> float:
+    """Harmonic mean of precision and recall of words; 0 where none is shared."""
+    shared = sum((Counter(predicted) & Counter(gold)).values())
+    if shared == 0:
+        return 0.0
+    precision, recall = shared / len(predicted), shared / len(gold)
+    return 2 * precision * recall / (precision + recall)
+
+
+def scoring_of(kind: str, language: str, questions: Sequence[Question]) -> Scoring:
+    """How a set is scored.
+
+    Args:
+        kind: squad or mlqa. SQuAD's is that of version 2.0 where a question is impossible.
+    """
+    if kind == "mlqa":
+        return partial(mlqa_scores, language=language)
+    return partial(squad_scores, version_2=any(each.impossible for each in questions))
+
+
+@dataclass(frozen=True)
+class AnswerScores:
+    """Scores of each question that was answered, by its id, as [exact match, F1] from 0 to 1."""
+
+    questions: Sequence[Question]
+    by_id: Mapping[str, tuple[float, float]]
+
+    def summary(self) -> dict[str, float]:
+        """Means over all questions, 0 to 100: ``exact_match`` and ``f1``; where some questions are
+        impossible also those over the two kinds, ``HasAns_f1``, ``NoAns_f1`` and so on.
+
+        A question that was not answered counts as 0.
+        """
+        found = self._means("", self.questions)
+        possible = [each for each in self.questions if not each.impossible]
+        if len(possible) < len(self.questions):
+            found |= self._means("HasAns_", possible)
+            found |= self._means("NoAns_", [each for each in self.questions if each.impossible])
+        return found
+
+    def _means(self, prefix: str, questions: Sequence[Question]) -> dict[str, float]:
+        pairs = [self.by_id.get(each.id, (0.0, 0.0)) for each in questions]
+        return {
+            prefix + name: 100 * sum(pair[place] for pair in pairs) / max(1, len(pairs))
+            for place, name in ((1, "f1"), (0, "exact_match"))
+        }
+
+
+def score(
+    questions: Sequence[Question], predictions: Mapping[str, str], scoring: Scoring
+) -> AnswerScores:
+    """Compares predictions, by the ids of questions, with the gold answers.
+
+    Raises:
+        UserError: a question has no gold answers, or a prediction is of another question.
+    """
+    without = [each.id for each in questions if not each.has_gold]
+    if without:
+        raise UserError(f"question {without[0]} has no gold answers, so there are no scores")
+    unknown = predictions.keys() - {each.id for each in questions}
+    if unknown:
+        raise UserError(
+            f"{len(unknown)} predictions are of other questions ({min(unknown)}, for example); "
+            "give the predictions and the questions of one set"
+        )
+    answered = [each for each in questions if each.id in predictions]
+    return AnswerScores(
+        questions, {each.id: scoring(predictions[each.id], each.golds) for each in answered}
+    )
+
+
+def best_thresholds(
+    scores: AnswerScores, predictions: Mapping[str, str], null_odds: Mapping[str, float]
+) -> dict[str, float]:
+    """The scores that the best threshold on the odds of no answer would give, and that threshold:
+    ``best_f1``, ``best_f1_thresh``, ``best_exact``, ``best_exact_thresh``. Questions whose odds are
+    above it are left unanswered. As the evaluation script of SQuAD 2.0 finds it.
+
+    Raises:
+        UserError: a question has no odds.
+    """
+    missing = [each.id for each in scores.questions if each.id not in null_odds]
+    if missing:
+        raise UserError(f"question {missing[0]} has no odds of no answer; give those of this set")
+    best = {}
+    ordered = sorted(scores.questions, key=lambda each: null_odds[each.id])
+    # At first, nothing is answered.
+    none_answered = sum(each.impossible for each in ordered)
+    for place, name in enumerate(("exact", "f1")):
+        current = highest = float(none_answered)
+        threshold = 0.0
+        for each in ordered:
+            if each.impossible:
+                current -= bool(predictions.get(each.id))
+            else:
+                current += scores.by_id.get(each.id, (0.0, 0.0))[place]
+            if current > highest:
+                highest, threshold = current, null_odds[each.id]
+        best[f"best_{name}"] = 100 * highest / len(ordered)
+        best[f"best_{name}_thresh"] = threshold
+    return best

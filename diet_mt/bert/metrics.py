@@ -1,0 +1,102 @@
+"""Metrics of classification and regression over a whole evaluation set, from 0 to 100.
+
+By scikit-learn and SciPy; correlations and Matthews' coefficient are from -100 to 100. Where a
+metric is not defined (one side is constant) it is 0, and a warning says so: no run may win or fail
+silently because of a NaN, which compares with nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import warnings
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from scipy.stats import pearsonr, spearmanr
+from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
+
+from ..errors import UserError
+
+logger = logging.getLogger(__name__)
+
+DECIMALS = 4
+
+
+def _f1(predicted: np.ndarray, gold: np.ndarray) -> float:
+    """Of class 1, as GLUE has it for MRPC and QQP."""
+    return float(f1_score(gold, predicted, pos_label=1, average="binary", zero_division=0.0))
+
+
+def _matthews(predicted: np.ndarray, gold: np.ndarray) -> float:
+    return float(matthews_corrcoef(gold, predicted))
+
+
+def _pearson(predicted: np.ndarray, gold: np.ndarray) -> float:
+    return float(pearsonr(predicted, gold)[0])
+
+
+def _spearman(predicted: np.ndarray, gold: np.ndarray) -> float:
+    return float(spearmanr(predicted, gold)[0])
+
+
+# Of classes, numbered from 0, and of scores.
+_OF_CLASSES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "accuracy": lambda predicted, gold: float(accuracy_score(gold, predicted)),
+    "f1": _f1,
+    "matthews": _matthews,
+}
+_OF_SCORES = {"pearson": _pearson, "spearman": _spearman}
+NAMES = (*_OF_CLASSES, *_OF_SCORES)
+# Not defined, or 0 by convention, where the predictions or the truth are all the same.
+_NEED_VARIETY = ("matthews", *_OF_SCORES)
+
+
+def check_metrics(names: Iterable[str], regression: bool) -> list[str]:
+    """The names as a list. Raises UserError for one that is not a metric of such targets."""
+    possible, wanted = list(_OF_SCORES if regression else _OF_CLASSES), list(names)
+    for name in wanted:
+        if name not in possible:
+            kind = "scores" if regression else "classes"
+            raise UserError(f"metric '{name}': for {kind}, choose from {', '.join(possible)}")
+    if not wanted:
+        raise UserError(f"no metric given; choose from {', '.join(possible)}")
+    return wanted
+
+
+def measure(name: str, predicted: np.ndarray, gold: np.ndarray) -> float:
+    """One metric of (N,) predictions and (N,) true values: times 100, to four decimals.
+
+    Raises:
+        UserError: no metric of this name.
+        ValueError: not as many predictions as true values, or none.
+    """
+    if predicted.shape != gold.shape or predicted.ndim != 1 or not predicted.size:
+        raise ValueError(f"{predicted.shape} predictions of {gold.shape} true values")
+    function = {**_OF_CLASSES, **_OF_SCORES}.get(name)
+    if function is None:
+        raise UserError(f"metric '{name}': choose from {', '.join(NAMES)}")
+    problem = _problem(name, predicted, gold)
+    value = 0.0
+    if not problem:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what is checked above and below
+            value = function(predicted, gold)
+        if not math.isfinite(value):
+            value, problem = 0.0, "it came out as no number"
+    if problem:
+        logger.warning("%s over %d examples is taken as 0: %s", name, gold.size, problem)
+    return round(100.0 * value, DECIMALS)
+
+
+def _problem(name: str, predicted: np.ndarray, gold: np.ndarray) -> str:
+    """Why a metric cannot be computed; empty where it can."""
+    if not np.isfinite(predicted).all():
+        return "some predictions are not finite"
+    if name in _NEED_VARIETY:
+        for values, whose in ((predicted, "all predictions"), (gold, "all true values")):
+            if (values == values[0]).all():
+                return f"{whose} are the same"
+    elif name == "f1" and not ((predicted == 1).any() or (gold == 1).any()):
+        return "class 1 is neither predicted nor true anywhere"
+    return ""

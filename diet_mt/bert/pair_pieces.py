@@ -1,0 +1,139 @@
+"""Labelled sentences as subwords, short enough for the model.
+
+The model reads ``<s> A </s>`` or ``<s> A </s> </s> B </s>``. What is too long loses subwords at the
+end of its longer sentence, one by one, as BERT's own preparation does it (Devlin et al. 2018): both
+sentences keep their marks and their border, which cutting the finished sequence would not.
+
+Command: ``python -m diet_mt.bert.pair_pieces --tokenizer FOLDER --max-length N RAW OUT``
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from ..command_line import run
+from ..errors import UserError
+from ..files import make_folder, raw_lines, writing
+from ..stages.pool import flat, in_order
+from ..stages.progress import say, ticking
+from .labelled import splits_of
+from .tokenizer import UNKNOWN, load
+from .vocabulary import say_unknown
+
+# Marks that a sentence of the input has: the first has two, and so has the second.
+MARKS = 2
+
+
+def shortened(sentences: Sequence[Sequence[str]], max_length: int) -> list[list[str]]:
+    """Subwords of one or two sentences, cut so that all with their marks are at most max_length.
+
+    While they are too long, the longer sentence loses its last subword; of two equally long ones
+    the second does.
+    """
+    room = max_length - MARKS * len(sentences)
+    if len(sentences) == 1:
+        return [list(sentences[0][:room])]
+    first, second = sentences
+    half, rest = room // 2, room - room // 2
+    if len(first) + len(second) > room:
+        if len(second) <= half:
+            first = first[: room - len(second)]
+        elif len(first) <= rest:
+            second = second[: room - len(first)]
+        else:
+            first, second = first[:rest], second[:half]
+    return [list(first), list(second)]
+
+
+def split_examples(
+    lines: list[tuple[str, ...]], tokenizer: Path, max_length: int
+) -> list[tuple[bool, tuple[str, ...]]]:
+    """Examples -> for each, whether it was cut, and the subwords of its sentences, by spaces.
+
+    Raises:
+        UserError: a subword holds white space, at which fairseq would split it.
+    """
+    split = load(tokenizer).pieces
+    found = []
+    for sentences in lines:
+        pieces = [split(sentence) for sentence in sentences]
+        cut = shortened(pieces, max_length)
+        texts = tuple(" ".join(each) for each in cut)
+        for each, text in zip(cut, texts, strict=True):
+            if len(text.split()) != len(each):
+                raise UserError(f"{tokenizer}: a subword of '{text[:60]}' holds white space")
+        found.append((cut != pieces, texts))
+    return found
+
+
+def split_folder(raw: Path, out: Path, tokenizer: Path, max_length: int, workers: int) -> None:
+    """Writes ``out/SPLIT.input0`` and ``input1`` for each split that ``out`` does not have yet.
+
+    Raises:
+        UserError: ``max_length`` has no room for a subword of each sentence; or as the readers.
+    """
+    if max_length < 2 * (MARKS + 1):
+        raise UserError(f"--max-length {max_length}: give at least {2 * (MARKS + 1)}")
+    make_folder(out)
+    function = partial(split_examples, tokenizer=tokenizer, max_length=max_length)
+    for split in splits_of(raw):
+        inputs = sorted(raw.glob(f"{split}.input?"))
+        if all((out / path.name).exists() for path in inputs):
+            say(f"{split}: done before")
+            continue
+        lines = zip(*(map(_plain, raw_lines(path)) for path in inputs), strict=True)
+        chunks = in_order(function, lines, workers)
+        found = _write([out / path.name for path in inputs], ticking(flat(chunks), split))
+        say(f"{split}: {found.cut:,} examples were longer than {max_length} subwords and cut")
+        say_unknown(split, found.unknown, found.subwords)
+
+
+def _plain(line: bytes) -> str:
+    return line.decode("utf-8").removesuffix("\n")
+
+
+@dataclass
+class _Written:
+    """What was written: examples that were cut; subwords, and those that the vocabulary lacks."""
+
+    cut: int = 0
+    subwords: int = 0
+    unknown: int = 0
+
+
+def _write(paths: list[Path], found: Iterator[tuple[bool, tuple[str, ...]]]) -> _Written:
+    """Writes the sentences of the examples side by side."""
+    written = _Written()
+    with ExitStack() as stack:
+        files = [stack.enter_context(writing(path)) for path in paths]
+        for was_cut, texts in found:
+            written.cut += was_cut
+            for file, text in zip(files, texts, strict=True):
+                words = text.split(" ")
+                written.subwords += len(words)
+                written.unknown += words.count(UNKNOWN)
+                file.write(text + "\n")
+    return written
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="diet_mt.bert.pair_pieces", description="subwords")
+    parser.add_argument("--tokenizer", type=Path, required=True, help="folder that holds it")
+    parser.add_argument("--max-length", type=int, default=128, help="tokens (default 128)")
+    parser.add_argument("--workers", type=int, default=1, help="processes (default 1)")
+    parser.add_argument("raw", type=Path, help="holds SPLIT.input0, SPLIT.input1")
+    parser.add_argument("out", type=Path, help="folder to write, same names")
+    args = parser.parse_args(argv)
+    return run(
+        lambda: split_folder(args.raw, args.out, args.tokenizer, args.max_length, args.workers)
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""Tables as GLUE and XNLI publish them: columns end at tabs, and quotes are letters like any other.
+
+A CSV reader would take a quotation mark at the beginning of a sentence for the start of a quoted
+field and swallow the lines up to the next one. Here a line is a row, whatever is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import UserError
+from ..files import raw_lines
+
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table: its cells by the names of their columns, and where it stands."""
+
+    cells: dict[str, str]
+    path: Path
+    number: int  # of the line, from 1
+
+    @property
+    def where(self) -> str:
+        return f"{self.path}, line {self.number}"
+
+    def __getitem__(self, column: str) -> str:
+        return self.cells[column]
+
+
+def find_table(folder: Path, name: str) -> Path:
+    """The file ``name`` or ``name.gz`` in ``folder``. Raises UserError if there is none."""
+    for path in (folder / name, folder / f"{name}.gz"):
+        if path.is_file():
+            return path
+    raise UserError(f"{folder}: holds neither {name} nor {name}.gz; put the official file there")
+
+
+def read_table(
+    path: Path, needed: Sequence[str], *, columns: Sequence[str] | None = None
+) -> Iterator[Row | UserError]:
+    """Yields the rows of a file, plain or gzipped; for a row that cannot be one, its error.
+
+    A byte order mark at the beginning is left out, as MRPC's official files have it.
+
+    Args:
+        needed: Names of columns that must be there.
+        columns: Names of all columns, for a file without a header; None: its first line says them.
+
+    Raises:
+        UserError: the file is missing, not UTF-8 in its first line, empty, or lacks a column.
+    """
+    lines = enumerate(raw_lines(path), start=1)
+    if columns is None:
+        header = _text(path, 1, next(lines, (1, b""))[1])
+        if isinstance(header, UserError):
+            raise header
+        columns = header.split("\t")
+        missing = [name for name in needed if name not in columns]
+        if missing:
+            raise UserError(
+                f"{path}, line 1: no column '{missing[0]}'; the first line must be the official "
+                f"header, with {', '.join(needed)}"
+            )
+    empty = True
+    for number, raw in lines:
+        empty = False
+        yield _row(path, number, raw, columns)
+    if empty:
+        raise UserError(f"{path}: no rows; replace it with the official file")
+
+
+def _row(path: Path, number: int, raw: bytes, columns: Sequence[str]) -> Row | UserError:
+    line = _text(path, number, raw)
+    if isinstance(line, UserError):
+        return line
+    cells = line.split("\t")
+    if len(cells) != len(columns):
+        kind = "few" if len(cells) < len(columns) else "many"
+        return UserError(
+            f"{path}, line {number}: too {kind} columns, {len(cells)} and not {len(columns)} "
+            f"({', '.join(columns)})"
+        )
+    return Row(dict(zip(columns, cells, strict=True)), path, number)
+
+
+def _text(path: Path, number: int, raw: bytes) -> str | UserError:
+    """A line without its end and, at the beginning of a file, without its byte order mark."""
+    try:
+        line = raw.decode("utf-8").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        return UserError(
+            f"{path}, line {number}: not valid UTF-8 (byte 0x{raw[error.start]:02x} at column "
+            f"{error.start + 1}); convert the file to UTF-8"
+        )
+    if line.endswith("\r"):
+        return UserError(f"{path}, line {number}: Windows line end (CR LF); convert to plain LF")
+    return line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line

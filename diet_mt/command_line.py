@@ -1,0 +1,80 @@
+"""What all ``diet-mt`` commands have in common: how they read arguments, and refuse wrong ones."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
+
+from .errors import UserError
+
+# What argparse takes for an option: no number, and no text with spaces in it.
+_OPTION = re.compile(r"--?[A-Za-z]\S*")
+
+
+def unknown(kind: str, word: str, known: Iterable[str]) -> str:
+    """``unknown command leaderbord; did you mean leaderboard?``"""
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f"unknown {kind} {word}" + (f"; did you mean {near[0]}?" if near else "")
+
+
+class Parser(argparse.ArgumentParser):
+    """Arguments of ``diet-mt COMMAND``; ``description``: the docstring of its module.
+
+    A mistake is one line on stderr and status 2. Options are written in full.
+    """
+
+    def __init__(self, command: str, description: str | None) -> None:
+        super().__init__(
+            prog=f"diet-mt {command}",
+            description=description,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+
+    def parse_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> argparse.Namespace:
+        """As argparse; but an unknown option comes before arguments that are missing."""
+        words = list(sys.argv[1:] if args is None else args)
+        for word in words:
+            name = word.partition("=")[0]
+            if word == "--":
+                break
+            if _OPTION.fullmatch(name) and name not in self._option_string_actions:
+                self.error(unknown("option", name, self._option_string_actions))
+        found: argparse.Namespace = super().parse_args(words, namespace)
+        return found
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        choices = [str(each) for each in action.choices]
+        message = unknown("value", str(value), choices)
+        if not message.endswith("?"):
+            message += f"; choose from {', '.join(choices)}"
+        raise argparse.ArgumentError(action, message)
+
+    def error(self, message: str) -> NoReturn:
+        hint = "" if message.endswith("?") else f"; see {self.prog} --help"
+        self.exit(2, f"error: {message}{hint}\n")
+
+
+def run(main: Callable[[], None]) -> int:
+    """Runs a command's body; what the user can mend becomes one line on stderr and status 2."""
+    try:
+        main()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"error: {where}{error.strerror or error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("error: interrupted; run again to continue", file=sys.stderr)
+        return 130
+    return 0

@@ -1,0 +1,1 @@
+"""Parallel text: from where it is published to what fairseq reads. Nothing here knows torch."""

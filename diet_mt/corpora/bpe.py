@@ -1,0 +1,112 @@
+"""Byte-pair encoding, one code for both languages, by subword-nmt.
+
+Sennrich, Haddow and Birch (2016), "Neural Machine Translation of Rare Words with Subword Units",
+arXiv:1508.07909. A subword that its word continues after ends in ``@@``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+from subword_nmt.apply_bpe import BPE
+from subword_nmt.learn_bpe import learn_bpe
+
+from ..errors import UserError
+from ..files import writing
+from ..stages.pool import in_order
+from ..stages.progress import Progress
+from .parallel import read_lines
+from .quicker_bpe import quicker
+
+_SEPARATOR = "@@"
+_COUNT_CHUNK = 10_000  # lines: the larger, the fewer times a frequent word's count is added
+_CACHED = 100_000  # words whose split a process remembers: about 30 MiB
+# Words that learning looks at, the most frequent first. Rarer ones hardly change the merges, but
+# web text has millions of them, and learning takes about 2 KiB for each.
+MAX_WORDS = 1_000_000
+
+
+def learn(
+    files: Iterable[Path],
+    out: Path,
+    merges: int,
+    *,
+    workers: int = 1,
+    max_words: int = MAX_WORDS,
+) -> None:
+    """Learns ``merges`` merge operations from all files together and writes them to ``out``.
+
+    Memory grows with the number of different words, not with the text.
+
+    Raises:
+        UserError: ``merges`` is below 1, or as ``read_lines``.
+    """
+    if merges < 1:
+        raise UserError(f"number of BPE merges must be at least 1, got {merges}")
+    words = _most_frequent(count_words(files, workers), max_words)
+    with writing(out) as codes, quicker():
+        learn_bpe(words, _Counted(codes, out.name.removesuffix(".part")), merges, is_dict=True)
+
+
+def count_words(files: Iterable[Path], workers: int = 1) -> Counter[str]:
+    """How often each word, what spaces separate, occurs in all files together."""
+    counts: Counter[str] = Counter()
+    for file in files:
+        progress = Progress(f"words of {file.name}")
+        for lines, some in in_order(_count, read_lines(file), workers, _COUNT_CHUNK):
+            counts.update(some)
+            progress.add(lines)
+        progress.done()
+    return counts
+
+
+def _count(lines: list[str]) -> tuple[int, Counter[str]]:
+    counts: Counter[str] = Counter()
+    for line in lines:
+        counts.update(line.split())
+    return len(lines), counts
+
+
+def _most_frequent(counts: Counter[str], limit: int) -> list[str]:
+    """Words with their counts, as ``learn_bpe`` reads them, in alphabetical order."""
+    words = counts.keys() if len(counts) <= limit else _first(counts, limit)
+    return [f"{word} {counts[word]}" for word in sorted(words)]
+
+
+def _first(counts: Counter[str], limit: int) -> list[str]:
+    return sorted(counts, key=lambda word: (-counts[word], word))[:limit]
+
+
+class _Counted:
+    """The code file as ``learn_bpe`` sees it: every line it writes is one more merge."""
+
+    def __init__(self, file: IO[str], name: str) -> None:
+        self._file, self._progress = file, Progress(name, "merges")
+
+    def write(self, text: str) -> None:
+        self._file.write(text)
+        self._progress.add(1)
+
+
+@cache
+def load(codes: Path) -> BPE:
+    """The encoder for a code file of ``learn``; its method ``process_line`` splits a line."""
+    with open(codes, encoding="utf-8", newline="\n") as file:
+        return BPE(file, separator=_SEPARATOR)
+
+
+def split(lines: list[str], model: Path) -> list[str]:
+    """Splits the words of tokenised lines with the code file ``model``."""
+    bpe = load(model)
+    if len(bpe.cache) > _CACHED:
+        bpe.cache.clear()
+    return [bpe.process_line(line) for line in lines]
+
+
+def join(tokens: str) -> str:
+    """Undoes the splitting: ``"see@@ ing it"`` becomes ``"seeing it"``."""
+    return (tokens + " ").replace(_SEPARATOR + " ", "").rstrip()

@@ -1,0 +1,226 @@
+"""Cleans the training pairs of a corpus; both sides of a pair always go together.
+
+First every line is brought into order (``tidy.py``). Then a pair is dropped for the first of these
+that is so, and counted under it:
+
+- a side is not valid UTF-8, or is empty;
+- a side is overlong, in words or in characters;
+- one side is much longer than the other, in characters;
+- a side is in another language, where it is long enough to tell;
+- the pair has come before.
+
+Command: ``python -m diet_mt.corpora.clean IN_DIR OUT_DIR SRC TGT --report FILE`` cleans ``train``
+and takes the other splits over as they are. The report has lines ``KIND<TAB>WHAT<TAB>COUNT``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shutil
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from ..command_line import run
+from ..errors import UserError
+from ..files import make_folder, raw_lines, writing
+from ..stages.pool import in_order
+from ..stages.progress import Progress, say
+from . import language
+from .parallel import paired, splits_in
+from .tidy import MENDED, tidy
+
+INVALID = "invalid UTF-8"
+EMPTY = "empty side"
+OVERLONG = "overlong side"
+RATIO = "length ratio"
+LANGUAGE = "wrong language"
+DUPLICATE = "duplicate pair"
+DROPPED = (INVALID, EMPTY, OVERLONG, RATIO, LANGUAGE, DUPLICATE)
+
+# Characters added to both sides before they are compared, so that "Yes." may become "Ja, gern.".
+_SLACK = 15
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a pair must keep to."""
+
+    langs: tuple[str, str]
+    max_words: int = 250  # what white space separates, on either side
+    max_chars: int = 2000  # on either side
+    ratio: float = 2.0  # of characters, the longer side to the shorter
+    language_chars: int = 40  # shorter sides are not asked for their language
+    certainty: float = 0.9  # 0 to 1, that it is another language; above 1 nobody asks
+
+
+@dataclass
+class Cleaned:
+    """What became of some pairs."""
+
+    read: int
+    kept: list[tuple[str, str]]
+    dropped: Counter[str]  # pairs, by the names in DROPPED
+    mended: Counter[str]  # sides, by the names in MENDED
+
+
+def clean(pairs: list[tuple[bytes, bytes]], limits: Limits) -> Cleaned:
+    """All but the look for duplicates, which needs to see every pair."""
+    result = Cleaned(len(pairs), [], Counter(), Counter())
+    for raw in pairs:
+        try:
+            source, target = (side.removesuffix(b"\n").decode("utf-8") for side in raw)
+        except UnicodeDecodeError:
+            result.dropped[INVALID] += 1
+            continue
+        source, target = tidy(source, result.mended), tidy(target, result.mended)
+        fault = fault_of(source, target, limits)
+        if fault:
+            result.dropped[fault] += 1
+        else:
+            result.kept.append((source, target))
+    return result
+
+
+def fault_of(source: str, target: str, limits: Limits) -> str:
+    """Why a pair is to be dropped; empty if it is not."""
+    if not source or not target:
+        return EMPTY
+    for side in (source, target):
+        if len(side) > limits.max_chars or side.count(" ") >= limits.max_words:
+            return OVERLONG
+    shorter, longer = sorted((len(source), len(target)))
+    if longer + _SLACK > limits.ratio * (shorter + _SLACK):
+        return RATIO
+    if limits.certainty <= 1:
+        for side, lang in zip((source, target), limits.langs, strict=True):
+            if len(side) >= limits.language_chars and language.is_other(
+                side, lang, limits.certainty
+            ):
+                return LANGUAGE
+    return ""
+
+
+class Unseen:
+    """Tells pairs that come again by 8 bytes of each: 4.5 million pairs take about 500 MB.
+
+    Among so many, the chance that any two different pairs look the same is one in a million.
+    """
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+
+    def add(self, source: str, target: str) -> bool:
+        """Whether the pair is new."""
+        digest = hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=8).digest()
+        before = len(self._seen)
+        self._seen.add(int.from_bytes(digest, "big"))
+        return len(self._seen) > before
+
+
+def clean_files(source: Path, out: Path, limits: Limits, workers: int) -> Cleaned:
+    """Writes ``out/train.LANG`` from ``source/train.LANG``; returns the counts, without the pairs.
+
+    Raises:
+        UserError: as ``paired``; or no pair is left.
+    """
+    total, unseen, progress = Cleaned(0, [], Counter(), Counter()), Unseen(), Progress("pairs")
+    files = [f"train.{lang}" for lang in limits.langs]
+    pairs = paired(source / files[0], source / files[1], raw_lines)
+    left = 0
+    with writing(out / files[0]) as src, writing(out / files[1]) as tgt:
+        for part in in_order(partial(clean, limits=limits), pairs, workers):
+            for pair in part.kept:
+                if unseen.add(*pair):
+                    src.write(pair[0] + "\n")
+                    tgt.write(pair[1] + "\n")
+                    left += 1
+                else:
+                    total.dropped[DUPLICATE] += 1
+            total.read += part.read
+            total.dropped += part.dropped
+            total.mended += part.mended
+            progress.add(part.read)
+        if not left:
+            raise UserError(
+                f"{source}: every training pair is dropped; see the limits for cleaning"
+            )
+    progress.done()
+    return total
+
+
+def report(total: Cleaned) -> list[tuple[str, str, int]]:
+    """(kind, what, count), every filter named even if it found nothing."""
+    kept = total.read - sum(total.dropped.values())
+    return [
+        ("pairs", "read", total.read),
+        *(("dropped", name, total.dropped[name]) for name in DROPPED),
+        ("pairs", "kept", kept),
+        *(("mended", name, total.mended[name]) for name in MENDED),
+    ]
+
+
+def _limits(args: argparse.Namespace) -> Limits:
+    limits = Limits(
+        langs=(args.langs[0], args.langs[1]),
+        max_words=args.max_words,
+        max_chars=args.max_chars,
+        ratio=args.ratio,
+        language_chars=args.language_chars,
+        certainty=args.certainty,
+    )
+    if limits.certainty <= 1:
+        for lang in limits.langs:
+            if not language.known(lang):
+                raise UserError(f"language {lang}: not known to py3langid; give --certainty 2")
+    return limits
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="diet_mt.corpora.clean", description="clean training pairs"
+    )
+    parser.add_argument("source", type=Path, help="folder with {train,valid,test}.LANG")
+    parser.add_argument("out", type=Path, help="folder to write, same file names")
+    parser.add_argument("langs", nargs=2, metavar="LANG")
+    parser.add_argument("--report", type=Path, required=True, help="counts, tab-separated")
+    parser.add_argument("--workers", type=int, default=1, help="processes (default 1)")
+    for name, what in (
+        ("max_words", "words of a side"),
+        ("max_chars", "characters of a side"),
+        ("ratio", "longer side to shorter, in characters"),
+        ("language_chars", "characters of a side that is asked for its language"),
+        ("certainty", "probability of another language; above 1: do not ask"),
+    ):
+        usual = getattr(Limits, name)
+        parser.add_argument(
+            f"--{name.replace('_', '-')}", type=type(usual), default=usual,
+            help=f"{what} (default {usual})",
+        )  # fmt: skip
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _parser().parse_args(argv)
+
+    def body() -> None:
+        limits = _limits(args)
+        make_folder(args.out)
+        for lang in limits.langs:
+            for split in splits_in(args.source, lang):
+                if split != "train":
+                    shutil.copyfile(args.source / f"{split}.{lang}", args.out / f"{split}.{lang}")
+        lines = report(clean_files(args.source, args.out, limits, args.workers))
+        with writing(args.report) as file:
+            for kind, what, count in lines:
+                file.write(f"{kind}\t{what}\t{count}\n")
+                say(f"{kind}, {what}: {count:,}")
+
+    return run(body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

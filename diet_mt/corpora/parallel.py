@@ -1,0 +1,111 @@
+"""Reading and writing parallel text without letting anything slip.
+
+Two files that are aligned by ``\\n`` stay aligned; what is invalid is refused with the file and the
+line.
+
+A prepared corpus is a folder holding ``train``, ``valid`` and ``test``, each with one file for each
+language: ``train.en``, ``train.de`` and so on. It may hold a second test set, ``test1``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import TypeVar
+
+from ..errors import UserError
+from ..files import make_folder, text_lines
+
+SPLITS = ("train", "valid", "test")
+SECOND_TEST = "test1"  # where the two directions of a pair have test sets of their own
+
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+def splits_in(folder: Path, lang: str) -> tuple[str, ...]:
+    """The splits of a prepared corpus: SPLITS, and SECOND_TEST where it is there."""
+    second = (folder / f"{SECOND_TEST}.{lang}").exists()
+    return (*SPLITS, SECOND_TEST) if second else SPLITS
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Yields the sentences of a file, plain or gzipped, without their line ends.
+
+    Raises:
+        UserError: the file is missing, is not UTF-8, starts with a byte order mark, has Windows
+            line ends, or has a line with nothing to read in it.
+    """
+    for number, (where, line) in enumerate(text_lines(path), start=1):
+        if number == 1 and line.startswith(_BYTE_ORDER_MARK):
+            raise UserError(f"{where}: starts with a byte order mark; save it without one")
+        if line.endswith("\r"):
+            raise UserError(f"{where}: Windows line end (CR LF); convert to plain LF")
+        if not line.strip():
+            raise UserError(f"{where}: empty; remove this line from both sides")
+        yield line
+
+
+Line = TypeVar("Line", str, bytes)
+
+
+def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
+    """Yields (source sentence, target sentence); both files are read strictly.
+
+    Raises:
+        UserError: as ``read_lines`` and ``paired``.
+    """
+    return paired(source, target, read_lines)
+
+
+def paired(
+    source: Path, target: Path, read: Callable[[Path], Iterator[Line]]
+) -> Iterator[tuple[Line, Line]]:
+    """Yields the lines of two files side by side, as ``read`` gives them.
+
+    Raises:
+        UserError: as ``read``; also when one file has more lines than the other, or none.
+    """
+    pairs = 0
+    for src, tgt in zip_longest(read(source), read(target)):
+        if src is None or tgt is None:
+            longer, shorter = (target, source) if src is None else (source, target)
+            raise UserError(
+                f"{longer}: more lines than {shorter}, which ends after line {pairs}; "
+                "line n of one must translate line n of the other"
+            )
+        pairs += 1
+        yield src, tgt
+    if pairs == 0:
+        raise UserError(f"{source}: no lines")
+
+
+def convert(
+    source: Path, out: Path, langs: Iterable[str], one: Callable[[Path, Path, str], object]
+) -> None:
+    """Calls ``one(file, new file, language)`` for each file of a corpus that ``out`` lacks.
+
+    A file that is there is whole, so an interrupted conversion continues with the next one.
+    """
+    make_folder(out)
+    for lang in langs:
+        for split in splits_in(source, lang):
+            name = f"{split}.{lang}"
+            if (out / name).exists():
+                print(f"   {name}: done before", file=sys.stderr, flush=True)
+            else:
+                one(source / name, out / name, lang)
+
+
+def check(folder: Path, source_lang: str, target_lang: str) -> dict[str, int]:
+    """Reads all of a prepared corpus strictly; returns the number of pairs of each split."""
+    return {
+        split: sum(
+            1
+            for _ in read_parallel(
+                folder / f"{split}.{source_lang}", folder / f"{split}.{target_lang}"
+            )
+        )
+        for split in splits_in(folder, source_lang)
+    }

@@ -1,0 +1,101 @@
+"""SentencePiece: a unigram model of both languages, learnt from plain text without tokenisation.
+
+Kudo (2018), "Subword Regularization", arXiv:1804.10959; Kudo and Richardson (2018),
+"SentencePiece", arXiv:1808.06226. A piece that begins a word begins with U+2581. Nothing is
+normalised but white space, every run of which becomes one space: all else that goes in comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+import sentencepiece
+
+from ..errors import UserError
+from ..files import writing_bytes
+from ..stages.progress import ticking
+from . import dictionary
+from .parallel import read_lines
+
+SPACE = "\u2581"  # begins a word
+# The result depends on this number, so it is the same on every machine.
+_THREADS = 16
+_SEED = 1
+SAMPLE = 3_000_000  # sentences learnt from, drawn from all
+COVERAGE = 0.9999  # share of the text's characters that the model knows
+
+
+def learn(
+    files: Iterable[Path],
+    out: Path,
+    size: int,
+    *,
+    sample: int = SAMPLE,
+    coverage: float = COVERAGE,
+) -> None:
+    """Learns a model of ``size`` pieces from all files together and writes it to ``out``.
+
+    Raises:
+        UserError: the text is too small for ``size``, or as ``read_lines``.
+    """
+    sentencepiece.set_random_generator_seed(_SEED)
+    with writing_bytes(out) as model:
+        try:
+            # Not by file names: those would become part of the model.
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=_sentences(files),
+                model_writer=model,
+                model_type="unigram",
+                vocab_size=size,
+                normalization_rule_name="identity",
+                character_coverage=coverage,
+                input_sentence_size=sample,
+                shuffle_input_sentence=True,
+                train_extremely_large_corpus=False,
+                num_threads=_THREADS,
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            raise UserError(f"SentencePiece: {' '.join(str(error).split())}") from None
+
+
+def _sentences(files: Iterable[Path]) -> Iterator[str]:
+    for file in files:
+        yield from ticking(map(_plain, read_lines(file)), f"{file.name} read")
+
+
+def _plain(line: str) -> str:
+    # fairseq splits at every white space, so there may be none inside a piece.
+    return " ".join(line.split())
+
+
+@cache
+def load(model: Path) -> sentencepiece.SentencePieceProcessor:
+    """The encoder for a model of ``learn``."""
+    return sentencepiece.SentencePieceProcessor(model_file=str(model))
+
+
+def split(lines: list[str], model: Path) -> list[str]:
+    """Splits lines into pieces, joined by spaces."""
+    plain = [_plain(line) for line in lines]
+    return [" ".join(pieces) for pieces in load(model).encode(plain, out_type=str, num_threads=1)]
+
+
+def join(tokens: str) -> str:
+    """Undoes the splitting: ``"▁see ing ▁it"`` becomes ``"seeing it"``."""
+    return "".join(tokens.split()).replace(SPACE, " ").strip()
+
+
+def symbols(model: Path) -> list[str]:
+    """The pieces of a model in its order, without those that fairseq has of its own."""
+    processor = load(model)
+    special = {processor.unk_id(), processor.bos_id(), processor.eos_id(), processor.pad_id()}
+    numbers = (number for number in range(processor.get_piece_size()) if number not in special)
+    return [processor.id_to_piece(number) for number in numbers]
+
+
+def write_dictionary(model: Path, out: Path) -> None:
+    """Writes the pieces of a model as a dictionary for ``fairseq-preprocess --srcdict``."""
+    dictionary.write_dictionary(symbols(model), out)

@@ -1,0 +1,133 @@
+"""Test sets as SacreBLEU gives them out: the text that ``sacrebleu -t wmt18 --echo src`` prints.
+
+SacreBLEU keeps them in the folder that the environment variable SACREBLEU names, or in
+~/.sacrebleu, and fetches what is not there. Its own download cannot be continued and is not checked
+again, so an archive that was fetched otherwise can be handed to it, which it checks and unpacks.
+
+Commands: ``python -m diet_mt.corpora.testset write wmt18 de-en OUT_STEM [--archive F --md5 M]``
+writes OUT_STEM.de and OUT_STEM.en, and, where the set of the other direction is another one,
+OUT_STEM1.de and OUT_STEM1.en. ``... cached wmt18 de-en`` says with its exit status whether nothing
+is to be fetched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from sacrebleu.dataset import DATASETS
+from sacrebleu.dataset.base import Dataset
+from sacrebleu.utils import SACREBLEU_DIR
+
+from ..command_line import run
+from ..errors import UserError
+from ..files import raw_lines, write_lines
+from ..stages.progress import say
+
+
+def cached(name: str, pair: str) -> bool:
+    """Whether SacreBLEU has a test set in both directions without fetching anything."""
+    return all(_unpacked(name, direction) for direction in (pair, _reversed(pair)))
+
+
+def _unpacked(name: str, pair: str) -> bool:
+    files = [_raw_folder(name) / file for file in _dataset(name, pair).langpairs[pair][:2]]
+    return all(file.is_file() for file in files)
+
+
+def _raw_folder(name: str) -> Path:
+    return Path(SACREBLEU_DIR) / name / "raw"
+
+
+def _dataset(name: str, pair: str) -> Dataset:
+    if name not in DATASETS or pair not in DATASETS[name].langpairs:
+        raise UserError(f"SacreBLEU has no test set {name} for {pair}; see sacrebleu --list")
+    return DATASETS[name]
+
+
+def sentences(
+    name: str, pair: str, archive: Path | None = None, md5: str | None = None
+) -> tuple[list[str], list[str]]:
+    """Sources and references of a test set.
+
+    Args:
+        pair: "de-en" is German to English.
+        archive: What SacreBLEU would fetch; used if it has not unpacked that yet.
+        md5: Its checksum; None: the one that SacreBLEU knows.
+
+    Raises:
+        UserError: SacreBLEU does not know the set, cannot fetch it, or finds it damaged; or the two
+            sides differ in length.
+    """
+    dataset = _dataset(name, pair)
+    usual = dataset.data or [], dataset.md5
+    if archive is not None:
+        dataset.data = [archive.resolve().as_uri()]
+        dataset.md5 = [md5] if md5 else dataset.md5
+    try:
+        if not _unpacked(name, pair):
+            # An archive that is there counts as unpacked for SacreBLEU, even if it was interrupted.
+            for url in usual[0]:
+                tarball = f"{name.replace('/', '_')}.{Path(url).name}"
+                (_raw_folder(name) / tarball).unlink(missing_ok=True)
+        found = dataset.get_files(pair)  # type: ignore[no-untyped-call]
+        files = [Path(file) for file in found[:2]]
+    except (SystemExit, OSError, EOFError) as error:
+        what = f"{archive or usual[0][0]}: SacreBLEU could not take the test set {name} from it"
+        raise UserError(f"{what} ({error or 'see above'})") from None
+    finally:
+        dataset.data, dataset.md5 = usual
+    # SacreBLEU has brought white space into order, so each of these is what one seg held.
+    sides = [[raw.decode("utf-8").removesuffix("\n") for raw in raw_lines(f)] for f in files]
+    if len(sides[0]) != len(sides[1]) or not sides[0]:
+        raise UserError(f"{files[0]}: {len(sides[0])} lines, but {files[1]} has {len(sides[1])}")
+    return sides[0], sides[1]
+
+
+def _reversed(pair: str) -> str:
+    return "-".join(reversed(pair.split("-")))
+
+
+def write(
+    name: str, pair: str, stem: Path, archive: Path | None = None, md5: str | None = None
+) -> dict[str, int]:
+    """Writes a test set for a corpus of ``pair``; returns the pairs of each file stem written."""
+    langs = pair.split("-")
+    sets = [sentences(name, pair, archive, md5)]
+    other = sentences(name, _reversed(pair), archive, md5)[::-1]
+    if other != sets[0]:
+        sets.append((other[0], other[1]))
+    written = {}
+    for number, sides in enumerate(sets):
+        place = stem.with_name(f"{stem.name}{number or ''}")
+        for lang, side in zip(langs, sides, strict=True):
+            write_lines(place.with_name(f"{place.name}.{lang}"), side)
+        written[place.name] = len(sides[0])
+    return written
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="diet_mt.corpora.testset", description="SacreBLEU's sets")
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("write", help="write a test set")
+    two = commands.add_parser("cached", help="exit status 0: SacreBLEU has it")
+    for command in (one, two):
+        command.add_argument("name", help="such as wmt18")
+        command.add_argument("pair", help="such as de-en")
+    one.add_argument("stem", type=Path, help="files to write, without .LANG")
+    one.add_argument("--archive", type=Path, help="what SacreBLEU would fetch")
+    one.add_argument("--md5", help="checksum of the archive (default: SacreBLEU's)")
+    args = parser.parse_args(argv)
+    if args.command == "cached":
+        return 0 if cached(args.name, args.pair) else 1
+
+    def body() -> None:
+        for name, count in write(args.name, args.pair, args.stem, args.archive, args.md5).items():
+            say(f"{name}: {count:,} pairs, from SacreBLEU's {args.name}")
+
+    return run(body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,1 +1,0 @@
-"""Corpora: text in, text out. Nothing here knows fairseq or torch."""

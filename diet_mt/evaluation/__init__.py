@@ -1,0 +1,1 @@
+"""From a checkpoint to a record: decode or predict, score, keep, compare."""

@@ -1,0 +1,187 @@
+"""Averages the weights of several checkpoints of one training, as Vaswani et al. 2017 did.
+
+    diet-mt average --last 5 --dir checkpoints/x --out checkpoints/x/average.pt
+    diet-mt average A.pt B.pt C.pt --out average.pt
+
+The outcome decodes like any checkpoint. It says what it was made of, and holds no optimizer state:
+a training cannot go on from it. One checkpoint is in memory at a time, beside the sum in float64.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import plugin as plugin
+from ..command_line import Parser, run
+from ..errors import UserError
+from ..fairseq_patches.safe_checkpoints import load_safely
+
+# What fairseq calls checkpoints of an interval of updates, and of an epoch.
+_NUMBERED = (
+    re.compile(r"checkpoint_(\d+)_(\d+)\.pt"),
+    re.compile(r"checkpoint(\d+)\.pt"),
+)
+State = dict[str, Any]
+
+
+def last_checkpoints(folder: Path, count: int) -> list[Path]:
+    """The latest ``count`` checkpoints of intervals, or of epochs where a folder has no others.
+
+    Raises:
+        UserError: there are fewer, or ``count`` is below 1.
+    """
+    if count < 1:
+        raise UserError(f"--last {count}: must be at least 1")
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    found: list[tuple[list[int], Path]] = []
+    for pattern in _NUMBERED:
+        matches = (pattern.fullmatch(name) for name in names)
+        found = [([int(n) for n in m.groups()], folder / m[0]) for m in matches if m]
+        if found:
+            break
+    if len(found) < count:
+        raise UserError(
+            f"{folder}: {len(found)} numbered checkpoints, {count} to be averaged; train with "
+            "--save-interval-updates and --keep-interval-updates"
+        )
+    return [path for _, path in sorted(found)[-count:]]
+
+
+def _torch_load(path: str) -> Any:
+    return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+
+
+def load(path: Path) -> State:
+    """A checkpoint of fairseq-train, its tensors read from disk when they are used.
+
+    Raises:
+        UserError: there is no such file, it is damaged or not harmless, or no training wrote it.
+    """
+    if not path.is_file():
+        raise UserError(f"{path}: no such checkpoint")
+    try:
+        state = load_safely(_torch_load)(str(path))
+    except RuntimeError:  # torch's word on a file that is not of its making
+        state = None
+    if not isinstance(state, dict) or not {"cfg", "model", "optimizer_history"} <= state.keys():
+        raise UserError(f"{path}: not a checkpoint of fairseq-train")
+    return state
+
+
+def average(paths: list[Path]) -> State:
+    """The last checkpoint, its weights the mean of all; integers, such as signatures, are its own.
+
+    Weights that several names share are averaged once and stay shared.
+
+    Raises:
+        UserError: as ``load``; none are given, or one is of another model than the first.
+    """
+    if not paths:
+        raise UserError("no checkpoints to average")
+    sums: dict[str, Tensor] = {}
+    expected: dict[str, Any] = {}
+    made_of = []
+    for path in paths:
+        state = load(path)
+        found = facts(state)
+        expected = expected or found
+        if found != expected:
+            raise UserError(f"{path}, unlike {paths[0]}: {_difference(found, expected)}")
+        model = state["model"]
+        for name in sorted(set(_owners(model).values())):
+            if model[name].is_floating_point():
+                total = sums.setdefault(name, torch.zeros(model[name].shape, dtype=torch.float64))
+                total += model[name]
+        updates = state["optimizer_history"][-1]["num_updates"]
+        made_of.append({"file": path.name, "updates": updates})
+    return _with_means(state, sums, made_of)
+
+
+def _with_means(state: State, sums: dict[str, Tensor], made_of: list[dict[str, Any]]) -> State:
+    model = state["model"]
+    means = {}
+    for name, total in sums.items():
+        # The mean of numbers in half precision need not be one.
+        kind = model[name].dtype if model[name].itemsize >= 4 else torch.float32
+        means[name] = total.div_(len(made_of)).to(kind)
+    averaged = {name: means.get(owner, model[name]) for name, owner in _owners(model).items()}
+    kept = {key: value for key, value in state.items() if key != "last_optimizer_state"}
+    return {**kept, "model": averaged, "averaged": made_of}
+
+
+def _owners(model: dict[str, Tensor]) -> dict[str, str]:
+    """Name of each tensor -> the first name that stands for the same memory."""
+    first: dict[Any, str] = {}
+    return {
+        name: first.setdefault((value.data_ptr(), value.shape, value.stride()), name)
+        for name, value in model.items()
+    }
+
+
+def facts(state: State) -> dict[str, Any]:
+    """What has to be equal in all checkpoints: the model's options, its languages, its tensors."""
+    options, task = state["cfg"]["model"], state["cfg"]["task"]
+    if not isinstance(options, dict):
+        # A model of fairseq without a dataclass stores every option of the training.
+        options = {"_name": options.arch}
+    owners = _owners(state["model"])
+    tensors = {
+        f"tensor {name}": f"{tuple(value.shape)} of {value.dtype}, memory of {owners[name]}"
+        for name, value in state["model"].items()
+    }
+    languages = {name: task[name] for name in ("source_lang", "target_lang")}
+    return {f"option {name}": value for name, value in options.items()} | languages | tensors
+
+
+def _difference(found: dict[str, Any], expected: dict[str, Any]) -> str:
+    names = sorted(found.keys() | expected.keys())
+    name = next(name for name in names if found.get(name) != expected.get(name))
+    return f"{name} is {found.get(name)}, not {expected.get(name)}"
+
+
+def save(state: State, out: Path) -> None:
+    """Writes a checkpoint that appears under its name when it is whole. Raises UserError."""
+    part = out.with_name(out.name + ".part")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        torch.save(state, part)
+        os.replace(part, out)
+    except (OSError, RuntimeError) as error:  # torch's own writer raises the latter
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise UserError(f"{out}: cannot be written ({error})") from None
+
+
+def _parser() -> Parser:
+    parser = Parser("average", __doc__)
+    parser.add_argument("checkpoints", nargs="*", type=Path, help="or --last and --dir")
+    parser.add_argument("--last", type=int, metavar="N", help="the latest numbered N")
+    parser.add_argument("--dir", type=Path, help="of this folder")
+    parser.add_argument("--out", type=Path, required=True, help="checkpoint to write")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = _parser()
+    args = parser.parse_args(argv)
+    if (args.last is None) != (args.dir is None) or bool(args.checkpoints) == bool(args.dir):
+        parser.error("give either checkpoints or --last N --dir FOLDER")
+
+    def body() -> None:
+        paths = args.checkpoints or last_checkpoints(args.dir, args.last)
+        save(average(paths), args.out)
+        print(f"{args.out}\tthe mean of {', '.join(path.name for path in paths)}")
+
+    return run(body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,225 @@
+"""What a checkpoint, its data and the command that made it say about a training."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import shlex
+import subprocess
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils
+from fairseq.models import ARCH_CONFIG_REGISTRY
+
+from ..errors import UserError
+from ..fairseq_patches.one_line_errors import one_line
+from ..models._architectures import SIZES
+from ..models._options import DietTransformerConfig
+from .records import described, model_text
+
+# fairseq options whose value is a path, and the folder that it stands in when written down.
+_PLACES = {
+    "--save-dir": "checkpoints",
+    "--path": "checkpoints",
+    "--tensorboard-logdir": "checkpoints",
+    "--user-dir": "",
+}
+_WITH_FOLDER = ("--path", "--tensorboard-logdir")  # said by its own name and that of its folder
+
+
+@dataclass(frozen=True)
+class Training:
+    """Facts about one checkpoint, under the names of ``records.Result``."""
+
+    arch: str
+    positions: str
+    model: str
+    seed: int
+    updates: int
+    epoch: int
+    parameters: int
+    averaged: int
+    train_tokens: int
+
+
+def read_training(checkpoint: Path, data: Path) -> Training:
+    """Loads a checkpoint as fairseq does; ``data``: its binarized folder, for the dictionaries.
+
+    Raises:
+        UserError: the file is missing, is no checkpoint of a training, or holds more than
+            fairseq stores.
+    """
+    with reading(checkpoint):
+        # Beside a state that is given, the function that builds the model takes no overrides.
+        state = load_state(checkpoint, data=str(data))
+        cfg, history = state["cfg"], state["optimizer_history"]
+        models, _ = checkpoint_utils.load_model_ensemble([str(checkpoint)], state=state)
+    return Training(
+        arch=str(cfg["model"]["_name"]),
+        positions=described(
+            str(getattr(models[0], "signature", "")), cfg["model"].get("position_rank")
+        ),
+        model=model_text(_beyond_the_architecture(cfg["model"])),
+        seed=int(cfg["common"]["seed"]),
+        updates=int(history[-1]["num_updates"]),
+        # fairseq stores the epoch that comes next.
+        epoch=int(state["extra_state"]["train_iterator"]["epoch"]) - 1,
+        parameters=sum(parameter.numel() for parameter in models[0].parameters()),
+        averaged=len(state.get("averaged", ())) or 1,
+        train_tokens=_tokens(state["extra_state"], int(history[-1]["num_updates"])),
+    )
+
+
+def _beyond_the_architecture(options: Mapping[str, Any]) -> dict[str, object]:
+    """Options of a model, with dashes, whose value is not the one that its architecture has."""
+    preset = Namespace()
+    ARCH_CONFIG_REGISTRY[options["_name"]](preset)
+    usual = {**vars(DietTransformerConfig()), **vars(preset)}
+    return {
+        name.replace("_", "-"): value
+        for name, value in options.items()
+        if name in usual and value != usual[name]
+    }
+
+
+def direction_of(checkpoint: Path, data: Path, subset: str) -> tuple[str, str]:
+    """Source and target language that ``checkpoint`` was trained for.
+
+    Raises:
+        UserError: as ``read_training`` and ``language_pair``, or ``data`` is of other languages.
+    """
+    own = language_pair(data, subset)
+    with reading(checkpoint):
+        task = load_state(checkpoint)["cfg"]["task"]
+        # None: fairseq took them from the names of the files, and would again.
+        trained = (task["source_lang"] or own[0], task["target_lang"] or own[1])
+    if set(trained) != set(own):
+        raise UserError(
+            f"{checkpoint} translates {'-'.join(trained)}, but {data} holds {'-'.join(own)}; give "
+            "the data folder that it was trained on"
+        )
+    return trained
+
+
+def load_state(checkpoint: Path, **overrides: str) -> dict[str, Any]:
+    state: dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint), overrides)
+    return state
+
+
+@contextmanager
+def reading(checkpoint: Path) -> Iterator[None]:
+    """Any error of torch or fairseq becomes a :class:`UserError` that names the file."""
+    if not checkpoint.is_file():
+        raise UserError(f"{checkpoint}: no such checkpoint; train first")
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:  # torch and fairseq each have their own kinds
+        why = one_line(error) or str(error).strip().split("\n")[0] or type(error).__name__
+        raise UserError(f"{checkpoint}: cannot be loaded ({why})") from error
+
+
+def _tokens(extra_state: dict[str, Any], updates: int) -> int:
+    """Target subwords, end marks included, that the updates were made of; 0 if it was not noted.
+
+    fairseq's meter ``wpb`` (words per batch) averages them over the updates of all processes. Of
+    its sets of meters, ``default`` alone is never reset while training goes on: ``train`` is at
+    each end of an epoch. A training that continues where an epoch ended begins it anew, so the sum
+    may lack what came before; the mean times the updates does not.
+    """
+    for _, name, _, state in extra_state.get("metrics", {}).get("default", ()):
+        if name == "wpb" and state["count"]:
+            return round(float(state["sum"]) / float(state["count"]) * updates)
+    return 0
+
+
+def system_of(arch: str) -> str:
+    """``diet_rel_tiny`` -> ``diet_rel``; an architecture without one of our sizes as it is."""
+    name, _, size = arch.rpartition("_")
+    return name if name and size in SIZES else arch
+
+
+def portable(command: str) -> str:
+    """A shell command without the folders of the machine it ran on.
+
+    Absolute paths keep the names that say something: the last two of data, the last of a
+    checkpoint folder or of the plugin.
+    """
+    words, option = [], ""
+    for word in shlex.split(command):
+        key, equals, value = word.partition("=")
+        if not (equals and key.startswith("--")):
+            key, equals, value = option, "", word
+        words.append((f"{key}=" if equals else "") + _portable_path(value, key))
+        option = word if word.startswith("--") else ""
+    return shlex.join(words)
+
+
+def _portable_path(word: str, option: str) -> str:
+    if not os.path.isabs(word):
+        return word
+    parts = Path(word).parts[1:]
+    keep = 2 if option in _WITH_FOLDER else 1
+    if option in _PLACES:
+        return os.path.join(_PLACES[option], *parts[-keep:])
+    return os.path.join("data", *parts[-2:])
+
+
+def portable_file(file: Path) -> str:
+    """A file as seen from the working directory; of one elsewhere the name alone."""
+    path, here = Path(os.path.abspath(file)), Path.cwd()
+    if path.is_relative_to(here):
+        return str(path.relative_to(here))
+    return path.name
+
+
+def language_pair(data: Path, subset: str) -> tuple[str, str]:
+    """Source and target language of a binarized folder. Raises UserError if it holds none."""
+    pattern = re.compile(rf"{re.escape(subset)}\.([^.-]+)-([^.-]+)\.\1\.(idx|bin)")
+    names = sorted(path.name for path in data.iterdir()) if data.is_dir() else []
+    for name in names:
+        match = pattern.fullmatch(name)
+        if match:
+            return match[1], match[2]
+    raise UserError(f"{data}: no '{subset}' data made by fairseq-preprocess in this folder")
+
+
+def revision(folder: Path) -> str:
+    """``git describe`` of the project in ``folder``; empty if it is in no repository."""
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty"]
+    try:
+        outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return outcome.stdout.strip() if outcome.returncode == 0 else ""
+
+
+def today() -> str:
+    """The date, UTC, as records have it."""
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
+
+
+def fairseq_version() -> str:
+    """The distribution that provides fairseq here, with its version: ``fairseq-fixed 0.12.3.1``."""
+    for name in ("fairseq-fixed", "fairseq"):
+        try:
+            return f"{name} {metadata.version(name)}"
+        except metadata.PackageNotFoundError:
+            continue
+    return ""
+
+
+def device(command: str) -> str:
+    """Where fairseq ran ``command``: ``cpu``, or the name of the GPU."""
+    if "--cpu" in shlex.split(command) or not torch.cuda.is_available():
+        return "cpu"
+    return str(torch.cuda.get_device_name(0))

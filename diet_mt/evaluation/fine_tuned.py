@@ -1,0 +1,110 @@
+"""What a fine-tuned checkpoint says about itself, for the records of ``task_records``."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils
+
+from ..errors import UserError
+from .checkpoint import fairseq_version, load_state, portable, reading, revision, today
+from .pretrained import Pretrained, read_pretrained
+from .records import sha256
+from .task_records import Option
+
+_NOTHING = Pretrained("", 0, 0.0)
+
+
+def encoding_of(signature: str) -> tuple[str, dict[str, Option]]:
+    """``diet-rel sharing=none scale=head`` -> its name and its options."""
+    name, *words = signature.split()
+    options: dict[str, Option] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if equals:
+            options[key] = value
+    return name, options
+
+
+def quiet() -> None:
+    """No logs but warnings, of what loads and reads: the commands print what they found."""
+    for name in ("fairseq", "diet_mt.tasks"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    # fairseq always asks for pinned memory, and torch warns where there is no GPU to pin it for.
+    warnings.filterwarnings("ignore", message="'pin_memory'")
+
+
+def load_fine_tuned(checkpoint: Path, data: Path, task: str) -> tuple[Any, Any, Any]:
+    """Model, on the GPU where there is one, the configuration of its training, and fairseq's task
+    over the folder ``data``.
+
+    Raises UserError where the checkpoint cannot be read, or is of another task.
+    """
+    with reading(checkpoint):
+        name = str(load_state(checkpoint)["cfg"]["task"]["_name"])
+    if name != task:
+        raise UserError(f"{checkpoint}: a model of the task {name}; fine-tune first, on {task}")
+    with reading(checkpoint):
+        models, cfg, made = checkpoint_utils.load_model_ensemble_and_task(
+            [str(checkpoint)], arg_overrides={"data": str(data)}
+        )
+    model = models[0].eval()
+    return model.cuda() if torch.cuda.is_available() else model, cfg, made
+
+
+def facts(
+    checkpoint: Path, model: Any, pretrained: Path | None, libraries: tuple[str, ...]
+) -> dict[str, Any]:
+    """Fields of :class:`TaskResult` that do not depend on the task.
+
+    Args:
+        model: built from the checkpoint.
+        pretrained: the checkpoint that it was fine-tuned from, if it is known.
+        libraries: packages whose versions matter to the metrics.
+
+    Raises:
+        UserError: a file is no checkpoint.
+    """
+    with reading(checkpoint):
+        state = load_state(checkpoint)
+    cfg = state["cfg"]
+    system, options = encoding_of(model.signature)
+    before = read_pretrained(pretrained) if pretrained else _NOTHING
+    versions = {name: metadata.version(name) for name in ("torch", *libraries)}
+    return {
+        "system": system,
+        "options": {"arch": str(cfg["model"]["_name"]), **options},
+        "segments": str(cfg["model"]["segment_encoding"]),
+        "pretrained": before.sha256,
+        "pretrain_updates": before.updates,
+        "pretrain_perplexity": before.perplexity,
+        "checkpoint": sha256(checkpoint),
+        "seed": int(cfg["common"]["seed"]),
+        "lr": float(cfg["optimization"]["lr"][0]),
+        "epochs": int(cfg["optimization"]["max_epoch"]),
+        "batch": batch_of(cfg),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "date": today(),
+        "revision": revision(Path(__file__).parent),
+        "versions": {"fairseq": fairseq_version(), **versions},
+        "updates": int(state["optimizer_history"][-1]["num_updates"]),
+        "chosen_by": f"{str(cfg['dataset']['valid_subset']).split(',')[0]} "
+        f"{cfg['checkpoint']['best_checkpoint_metric']}",
+    }
+
+
+def batch_of(cfg: Any) -> int:
+    """Examples in one update of all processes."""
+    each = int(cfg["dataset"]["batch_size"] or 0) * int(cfg["optimization"]["update_freq"][0])
+    return each * max(1, int(cfg["distributed_training"]["distributed_world_size"]))
+
+
+def train_command(checkpoint: Path) -> list[str]:
+    """What ``scripts/training.sh`` left beside the checkpoint; nothing if another one trained."""
+    file = checkpoint.parent / "command"
+    return [portable(file.read_text(encoding="utf-8").strip())] if file.is_file() else []

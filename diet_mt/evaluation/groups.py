@@ -1,0 +1,181 @@
+"""Results in comparable groups: within one, nothing differs but the system and the seed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import fmean
+
+from ..errors import UserError
+from .records import Result
+
+# The system that the others are compared with.
+BASELINE = "sinusoidal"
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What all results of a group have in common."""
+
+    test_set: str
+    direction: str
+    corpus: str  # trained on
+    size: str  # of the model: tiny, base, big; empty for an architecture of fairseq's own
+    model: str | None  # options beyond the size
+    sentences: int
+    beam: int
+    lenpen: float
+    length_penalty: str
+    checkpoint: str
+    averaged: int
+    references_sha256: str
+    options: str  # others of the search
+    subwords: str
+
+    @property
+    def heading(self) -> str:
+        return f"{self.test_set}, {self.direction}"
+
+    @property
+    def details(self) -> str:
+        """The rest, in words; without the references."""
+        checkpoint = self.checkpoint
+        if self.averaged > 1:
+            checkpoint += f" (average of {self.averaged})"
+        size = [f"size {self.size}"] if self.size else []
+        parts = [
+            f"trained on {self.corpus}",
+            *size,
+            *(self.model or "").split(),
+            f"{self.sentences:,} sentences",
+            f"beam {self.beam}",
+            f"length penalty {self.lenpen} ({self.length_penalty})",
+            checkpoint,
+            *([f"subwords {self.subwords}"] if self.subwords != "bpe" else []),
+            *([f"options {self.options}"] if self.options else []),
+        ]
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One system with all its seeds, in their order."""
+
+    name: str
+    system: str
+    results: tuple[Result, ...]
+
+    @property
+    def bleu(self) -> float:
+        """Mean of the seeds."""
+        return fmean(result.bleu for result in self.results)
+
+    @property
+    def chrf(self) -> float:
+        """Mean of the seeds."""
+        return fmean(result.chrf for result in self.results)
+
+    @property
+    def half_width(self) -> float:
+        """Half of the 95 % interval of BLEU, mean of the seeds."""
+        return fmean(result.bleu_ci for result in self.results)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Lines that may be compared, best first.
+
+    ``baseline`` is there even where it is not one of the lines that were asked for.
+    """
+
+    conditions: Conditions
+    lines: tuple[Line, ...]
+    baseline: Line | None
+    title: str
+
+    @property
+    def results(self) -> list[Result]:
+        return [result for line in self.lines for result in line.results]
+
+    def gain(self, line: Line) -> float | None:
+        """BLEU of the line minus that of the baseline; None where there is no baseline."""
+        return None if self.baseline is None else line.bleu - self.baseline.bleu
+
+    def partner(self, result: Result) -> Result | None:
+        """The baseline's result to compare with: of the same seed, else of its first.
+
+        None for a result of the baseline itself, and where there is no baseline.
+        """
+        if self.baseline is None or result in self.baseline.results:
+            return None
+        same = [other for other in self.baseline.results if other.seed == result.seed]
+        return (same or list(self.baseline.results))[0]
+
+
+def size_of(result: Result) -> str:
+    """``diet_rel_tiny`` -> ``tiny``; empty where architecture and system have the same name."""
+    if result.arch == result.system:
+        return ""
+    name, _, size = result.arch.rpartition("_")
+    return size if name else ""
+
+
+def _conditions(result: Result) -> Conditions:
+    same = {field.name for field in dataclasses.fields(Conditions)} - {"size"}
+    return Conditions(size=size_of(result), **{name: getattr(result, name) for name in same})
+
+
+def _name(result: Result) -> str:
+    """The architecture, unless the result was given a name of its own."""
+    usual = result.arch in (result.system, f"{result.system}_{size_of(result)}")
+    return result.arch if usual else f"{result.system} ({result.arch})"
+
+
+def group(results: Iterable[Result]) -> list[Group]:
+    """Sorts results into groups, in the order of their first results.
+
+    Results are seeds of one line where system, architecture and the encoding's options are the
+    same. Raises UserError if two claim the same place.
+    """
+    places: dict[Conditions, dict[tuple[str, str, str], list[Result]]] = {}
+    for result in results:
+        line = (result.system, result.arch, result.positions)
+        seeds = places.setdefault(_conditions(result), {}).setdefault(line, [])
+        if any(other.seed == result.seed for other in seeds):
+            raise UserError(
+                f"two results of {_name(result)}, seed {result.seed}, {result.test_set}; give one "
+                "of them a name of its own (SYSTEM), or another folder"
+            )
+        seeds.append(result)
+    groups = []
+    titles = Counter(_title(conditions) for conditions in places)
+    for conditions, lines in places.items():
+        ordered = _lines(list(lines.values()))
+        baseline = next((line for line in ordered if line.system == BASELINE), None)
+        title = _title(conditions)
+        if titles[title] > 1:  # different references under the same name
+            title += f", references {conditions.references_sha256[:8]}"
+        groups.append(Group(conditions, ordered, baseline, title))
+    return groups
+
+
+def _title(conditions: Conditions) -> str:
+    return f"{conditions.heading}, {conditions.details}"
+
+
+def _lines(lines: list[list[Result]]) -> tuple[Line, ...]:
+    """Best first. Of a name that would stand there twice, what they do not share is a part."""
+    encodings: dict[str, list[list[str]]] = {}
+    for results in lines:
+        encodings.setdefault(_name(results[0]), []).append(results[0].positions.split())
+    found = []
+    for results in lines:
+        name = _name(results[0])
+        shared = set.intersection(*map(set, encodings[name]))
+        own = [word for word in results[0].positions.split() if word not in shared]
+        name += f" [{' '.join(own)}]" if own else ""
+        ordered = tuple(sorted(results, key=lambda result: result.seed))
+        found.append(Line(name, ordered[0].system, ordered))
+    return tuple(sorted(found, key=lambda line: -line.bleu))

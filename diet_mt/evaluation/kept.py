@@ -1,0 +1,39 @@
+"""Kept hypotheses and the references they were scored with, and commands that take both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..command_line import Parser
+from ..corpora.parallel import read_lines
+from ..errors import UserError
+from .records import Result, sha256
+
+
+def read_references(paths: Sequence[Path]) -> dict[str, list[str]]:
+    """Checksum of a file -> its lines. Raises UserError for one that cannot be read strictly."""
+    lines = {path: list(read_lines(path)) for path in paths}
+    return {sha256(path): lines[path] for path in paths}
+
+
+def kept_hypotheses(folder: Path, result: Result) -> list[str]:
+    """The hypotheses of a row. Raises UserError if they are not the ones that were scored."""
+    path = folder / result.hypotheses
+    if not path.is_file():
+        raise UserError(f"{path}: missing; evaluate {result.system} seed {result.seed} again")
+    if sha256(path) != result.hypotheses_sha256:
+        raise UserError(f"{path}: changed since it was scored; evaluate again")
+    with open(path, encoding="utf-8", newline="\n") as file:
+        # Not read_lines: a model may well write nothing at all.
+        return file.read().removesuffix("\n").split("\n")
+
+
+def parser_with_references(command: str, description: str | None) -> Parser:
+    """Arguments of a command that takes results, and the references that they were scored with."""
+    parser = Parser(command, description)
+    parser.add_argument("results", type=Path, nargs="+", help="files written by evaluate.sh")
+    parser.add_argument(
+        "--references", type=Path, nargs="+", required=True, help="raw references of the test sets"
+    )
+    return parser

@@ -1,0 +1,257 @@
+"""What an evaluation leaves behind: one result is one JSON line, and its hypotheses lie beside it.
+
+A results folder holds one file for each corpus, ``CORPUS.jsonl``, and a folder ``CORPUS`` with the
+hypotheses. Results are written by ``scripts/evaluate.sh``, never by hand. A hypothesis file belongs
+to exactly one row: evaluating the same training again replaces both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+import shlex
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import UserError
+from .json_rows import locked, parse_row, put_row, read_rows, row_text, write_text
+
+# Options of fairseq-train, without those of the encoding, that say what a Transformer is; how it is
+# trained (dropout and such) is not in it.
+MODEL_OPTIONS = frozenset(
+    """
+    activation-fn adaptive-input adaptive-softmax-cutoff adaptive-softmax-factor base-layers
+    base-shuffle base-sublayers char-inputs cross-self-attention decoder-attention-heads
+    decoder-embed-dim decoder-ffn-embed-dim decoder-input-dim decoder-layers
+    decoder-layers-to-keep decoder-learned-pos decoder-normalize-before decoder-output-dim
+    decoder-xformers-att-config encoder-attention-heads encoder-embed-dim encoder-ffn-embed-dim
+    encoder-layers encoder-layers-to-keep encoder-learned-pos encoder-normalize-before
+    encoder-xformers-att-config layernorm-embedding max-source-positions max-target-positions
+    merge-src-tgt-embed no-cross-attention no-decoder-final-norm no-scale-embedding
+    no-token-positional-embeddings share-all-embeddings share-decoder-input-output-embed
+    tie-adaptive-proj tie-adaptive-weights
+    """.split()  # noqa: SIM905  (a list would take a line for each)
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """One trained model, decoded and scored. BLEU and chrF from 0 to 100.
+
+    A field added later needs a default, so that rows already written still read.
+    """
+
+    system: str  # what is compared: diet_rel, sinusoidal, ...
+    arch: str  # fairseq's --arch
+    positions: str  # the encoding with its options (a rank if one was given); empty: stock fairseq
+    seed: int
+    corpus: str  # the data folder's name
+    direction: str  # en-de
+    test_set: str
+    sentences: int
+    bleu: float
+    bleu_signature: str
+    chrf: float
+    chrf_signature: str
+    beam: int
+    lenpen: float
+    checkpoint: str  # the file's name
+    checkpoint_sha256: str
+    updates: int  # that this checkpoint has had
+    epoch: int  # epochs complete in this checkpoint
+    parameters: int  # trained numbers, shared ones counted once
+    sentences_per_second: float  # decoding alone, with the batches of the command
+    tokens_per_second: float  # subwords written by the best hypotheses
+    threads: int
+    device: str
+    date: str  # of the decoding, UTC
+    revision: str  # git describe, of the decoding; empty outside a repository
+    fairseq: str  # distribution and version, of the decoding
+    torch: str  # version, of the decoding
+    sacrebleu: str  # version, of the scoring
+    train_command: str
+    generate_command: str
+    hypotheses: str  # path of the detokenized hypotheses, seen from the results folder
+    hypotheses_sha256: str
+    references_sha256: str
+    bleu_mean: float  # of SacreBLEU's bootstrap resamples of the test set
+    bleu_ci: float  # half of their 95% interval: bleu_mean - bleu_ci to bleu_mean + bleu_ci
+    train_revision: str = ""  # git describe, of the training's beginning
+    length_penalty: str = "fairseq"  # length^lenpen; or "gnmt": ((5 + length) / 6)^lenpen
+    averaged: int = 1  # checkpoints whose weights were averaged
+    train_tokens: int = 0  # target subwords, with end marks, that the updates saw
+    words_per_second: float = 0.0  # of detokenized text, decoding alone
+    options: str = ""  # given to fairseq-generate beyond those that evaluate.sh sets
+    subwords: str = "bpe"  # or "spm"
+    model: str | None = None  # MODEL_OPTIONS beyond the architecture's; None: not recorded
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def to_json(self) -> str:
+        """One line, without its end."""
+        return row_text(self)
+
+
+def parse_result(line: str) -> Result:
+    """The inverse of ``Result.to_json``. Raises UserError for anything else."""
+    return parse_row(Result, line)
+
+
+_PERCENT = ("bleu", "bleu_mean", "chrf")
+_SIGNED = ("seed", "lenpen")
+_COMMANDS = ("train_command", "generate_command")
+
+
+def _check(result: Result) -> None:
+    """Raises UserError for a value of the right type that no evaluation can have written."""
+    for name, value in vars(result).items():
+        if value is None:
+            continue
+        wrong = _wrong_text(value) if isinstance(value, str) else _wrong_number(name, value)
+        if wrong:
+            raise UserError(f"field '{name}' is {value!r}, expected {wrong}")
+    for name in _COMMANDS:
+        try:
+            shlex.split(getattr(result, name))
+        except ValueError as error:
+            raise UserError(f"field '{name}' is no shell command ({error})") from None
+
+
+def _wrong_text(value: str) -> str:
+    """What was expected; empty if nothing is wrong. A record is shown line by line, in UTF-8."""
+    bad = any(unicodedata.category(letter) in ("Cc", "Cs") for letter in value)
+    return "text without control characters and halves of surrogate pairs" if bad else ""
+
+
+def _wrong_number(name: str, value: float) -> str:
+    """What was expected; empty if nothing is wrong."""
+    try:
+        finite = math.isfinite(value)
+    except OverflowError:  # a whole number beyond all decimal ones
+        finite = False
+    if not finite:
+        return "a finite number"
+    if name in _PERCENT and not 0 <= value <= 100:
+        return "0 to 100"
+    return "0 or more" if value < 0 and name not in _SIGNED else ""
+
+
+def read_results(path: Path) -> list[Result]:
+    """All rows of a file, in order. Raises UserError naming the file and the line.
+
+    Of rows written before ``model`` was a field, the command of the training says what it is.
+    """
+    return [_completed(result) for result in read_rows(Result, path)]
+
+
+def _completed(result: Result) -> Result:
+    if result.model is not None:
+        return result
+    given = {name[2:]: value for name, value in _training(result.train_command).items()}
+    positions = described(result.positions, given.get("position-rank"))
+    return dataclasses.replace(result, positions=positions, model=model_text(given))
+
+
+def described(signature: str, rank: str | int | None) -> str:
+    """``Result.positions``: what a checkpoint says of its encoding, which leaves out the rank."""
+    return signature if rank is None else f"{signature} rank={rank}"
+
+
+def model_text(given: Mapping[str, object]) -> str:
+    """``Result.model``: the options of the model among ``given``, flags with "" or True."""
+    return " ".join(
+        name if given[name] == "" or given[name] is True else f"{name}={given[name]}"
+        for name in sorted(MODEL_OPTIONS & given.keys())
+    )
+
+
+def put_result(folder: Path, result: Result, hypotheses: str) -> Path:
+    """Keeps ``result`` and the text of its hypotheses in ``folder``; returns the rows' file.
+
+    Takes the place of the row with the same hypothesis file, if there is one; where both are there
+    already, nothing is written. Safe to be called by several processes at a time.
+
+    Raises UserError for values that no reader would take, and where that row is of another
+    training.
+    """
+    rows = folder / f"{result.corpus}.jsonl"
+    with locked(folder):
+        results = read_results(rows) if rows.exists() else []
+        if _is_kept(folder, results, result):
+            return rows
+        _refuse_another_training(results, result)
+        write_text(folder / result.hypotheses, hypotheses)
+        put_row(rows, result, lambda row: row.hypotheses)
+    return rows
+
+
+def _is_kept(folder: Path, results: list[Result], result: Result) -> bool:
+    path = folder / result.hypotheses
+    return result in results and path.is_file() and sha256(path) == result.hypotheses_sha256
+
+
+# What tells a row from another of the same name: of its evaluation; and of its training, where that
+# is another checkpoint, beside the command.
+_EVALUATED = ("subwords", "references_sha256")
+_TRAINED = ("arch", "positions", "model", "parameters", "averaged")
+
+
+def _refuse_another_training(results: list[Result], result: Result) -> None:
+    """Raises UserError if ``result`` would take the place of a row that it does not measure anew.
+
+    A hypothesis file is named after corpus, architecture, seed and decoding. Trainings that differ
+    in anything else would silently replace each other.
+    """
+    old = next((row for row in results if row.hypotheses == result.hypotheses), None)
+    if old is None:
+        return
+    is_another = old.checkpoint_sha256 != result.checkpoint_sha256
+    names = (*_TRAINED, *_EVALUATED) if is_another else _EVALUATED
+    there, here = ({name: str(getattr(row, name)) for name in names} for row in (old, result))
+    if is_another:
+        there, here = there | _training(old.train_command), here | _training(result.train_command)
+    for name in {**there, **here}:
+        if there.get(name) != here.get(name):
+            was, now = (f"'{values.get(name, 'not given')}'" for values in (there, here))
+            raise UserError(
+                f"{result.corpus}.jsonl has {old.hypotheses} of another training or test set "
+                f"({name or 'the command'}: {was} there, {now} here); set SYSTEM to another name "
+                "for this one"
+            )
+
+
+# Options of fairseq-train that say where a training ran, not what it was.
+_PLACES = ("--seed", "--save-dir", "--user-dir", "--tensorboard-logdir", "--cpu", "--num-workers")
+# Together the size of an update: fewer GPUs take more batches for it.
+_UPDATE = ("--max-tokens", "--update-freq", "--distributed-world-size")
+
+
+def _training(command: str) -> dict[str, str]:
+    """Option of a training -> its value, the last one given; "" -> program and data."""
+    found: dict[str, list[str]] = {}
+    option = ""
+    for word in shlex.split(command):
+        if word.startswith("--"):
+            option, equals, value = word.partition("=")
+            found[option] = [value] if equals else []
+        else:
+            found.setdefault(option, []).append(word)
+    options = {name: shlex.join(words) for name, words in found.items() if name not in _PLACES}
+    size = [options.get(name, "1") for name in _UPDATE]
+    if _UPDATE[0] in options and all(value.isdecimal() for value in size):
+        options = {name: value for name, value in options.items() if name not in _UPDATE}
+        options["tokens of an update"] = str(math.prod(map(int, size)))
+    return options
+
+
+def sha256(path: Path) -> str:
+    """Hexadecimal digest of a file, read in pieces."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

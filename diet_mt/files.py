@@ -1,0 +1,126 @@
+"""Reading and writing files without letting anything slip.
+
+A line is what ``\\n`` ends, and nothing else: characters such as U+0085 or U+2028, which
+``str.splitlines`` takes for line ends, stay inside their line. A file appears under its name only
+when all of it is written.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+from .errors import UserError
+
+BLOCK = 1 << 20  # bytes read at a time, where lines do not matter
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def opened(path: Path) -> IO[bytes]:
+    """Opens a file for reading, unpacked if it is gzipped, whatever its name ends in.
+
+    Raises:
+        UserError: it cannot be opened.
+    """
+    try:
+        with open(path, "rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+        return cast(IO[bytes], gzip.open(path, "rb")) if packed else open(path, "rb")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def blocks(file: IO[bytes]) -> Iterator[bytes]:
+    """All that is in an open file, a megabyte at a time."""
+    while block := file.read(BLOCK):
+        yield block
+
+
+def raw_lines(path: Path) -> Iterator[bytes]:
+    """Yields the lines of a file, plain or gzipped, as they are, with their ``\\n``.
+
+    Raises:
+        UserError: the file cannot be read or unpacked.
+    """
+    with opened(path) as file:
+        try:
+            yield from file  # binary files split on \n alone
+        except (OSError, EOFError, zlib.error) as error:
+            raise UserError(f"{path}: cannot be read ({error}); replace it") from None
+
+
+def text_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yields (place, line without its ``\\n``) of a file, plain or gzipped.
+
+    Raises:
+        UserError: as ``raw_lines``; also where the file is not UTF-8.
+    """
+    for number, raw in enumerate(raw_lines(path), start=1):
+        where = f"{path}, line {number}"
+        try:
+            yield where, raw.decode("utf-8").removesuffix("\n")
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{where}: not valid UTF-8 (byte 0x{raw[error.start]:02x} at column "
+                f"{error.start + 1}); convert the file to UTF-8"
+            ) from None
+
+
+@contextmanager
+def _part_of(path: Path) -> Iterator[Path]:
+    """Yields the path to write; what is there in the end takes the name ``path``.
+
+    Raises:
+        UserError: it cannot be written: no space left, no permission. Nothing stays.
+    """
+    part = path.with_name(path.name + ".part")
+    try:
+        yield part
+        os.replace(part, path)
+    except BaseException as error:
+        part.unlink(missing_ok=True)
+        # Reading errors that pass through here name another file; those of writing name none.
+        # Those of gzip have no number.
+        if isinstance(error, OSError) and error.errno and error.filename in (None, str(part)):
+            hint = "; make room and run again" if error.errno in _FULL else ""
+            what = f"cannot be written ({error.strerror or error}){hint}"
+            raise UserError(f"{path}: {what}") from None
+        raise
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[IO[str]]:
+    """Opens ``path`` for text that appears under its name only when all of it is written."""
+    with _part_of(path) as part, open(part, "w", encoding="utf-8", newline="\n") as file:
+        yield file
+
+
+@contextmanager
+def writing_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """As ``writing``, for bytes."""
+    with _part_of(path) as part, open(part, "wb") as file:
+        yield file
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder and those above it. Raises UserError where that cannot be done."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{path}: the folder cannot be made ({error.strerror})") from None
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> int:
+    """Writes each line and ``\\n``; returns how many."""
+    count = 0
+    with writing(path) as file:
+        for line in lines:
+            file.write(line + "\n")
+            count += 1
+    return count

@@ -1,0 +1,1 @@
+"""Long work in stages: locked, watched, shared by processes, continued after an interruption."""

@@ -1,0 +1,110 @@
+"""The cost table compares equal work over the baseline of the same run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from diet_mt.bench import encoder_cost
+from diet_mt.bench.encoder_cost import BASELINE, SHAPES, make_bert, make_cases
+from diet_mt.positions import NAMES
+
+
+@pytest.fixture
+def toy_shape(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setitem(SHAPES, "toy", (2, 16, 24, 2))
+    monkeypatch.setitem(encoder_cost.BATCHES, "toy", 3)
+    monkeypatch.setattr(encoder_cost, "VOCABULARY", 60)
+    return "toy"
+
+
+def test_the_shapes_are_those_of_bert() -> None:
+    """110.1 million parameters with input positions and segments (paper, table 6)."""
+    with torch.device("meta"):
+        encoder = make_bert(BASELINE, "base")
+    count = sum(parameter.numel() for parameter in encoder.parameters())
+    square = 768 * 768 + 768
+    # What BERT has beside the stack: segments, pooler, the layer before the output with its norm,
+    # a bias for each of 30,522 words, and the words that round 30,000 leaves out.
+    rest = 2 * 768 + square + square + 2 * 768 + 30_522 + 522 * 768
+    assert (count + rest) / 1e6 == pytest.approx(110.1, abs=0.05)
+
+
+@pytest.mark.parametrize("encoding", sorted(NAMES))
+def test_a_training_step_moves_the_weights_and_a_forward_pass_does_not(
+    encoding: str, toy_shape: str
+) -> None:
+    encoder = make_bert(encoding, toy_shape)
+    tokens = torch.randint(4, 60, (3, 12))
+    cases = make_cases(encoder, tokens, torch.rand(3, 12) < 0.5)
+    before = {name: value.detach().clone() for name, value in encoder.named_parameters()}
+    cases["forward"]()
+    assert not encoder.training
+    assert all(torch.equal(value, before[name]) for name, value in encoder.named_parameters())
+    cases["train"]()
+    assert encoder.training
+    moved = [name for name, value in encoder.named_parameters() if not value.equal(before[name])]
+    still = before.keys() - set(moved)
+    assert {name for name in still if not name.endswith("k_proj.bias")} == set()
+
+
+def test_records_and_table(
+    toy_shape: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = f"--shapes {toy_shape} --encodings diet-rel --rounds 3 --warmup 1 --tokens 8"
+    assert encoder_cost.main(words.split()) == 0
+    captured = capsys.readouterr()
+    assert "toy cpu diet-rel train: round 3 of 3" in captured.err
+    records = [json.loads(line) for line in captured.out.strip().split("\n")]
+    assert [(r["encoding"], r["measure"]) for r in records] == [
+        ("learned", "train"),
+        ("learned", "forward"),
+        ("diet-rel", "train"),
+        ("diet-rel", "forward"),
+    ]
+    assert all(r["ratio_low"] <= r["ratio_median"] <= r["ratio_high"] for r in records)
+    file = tmp_path / "cost.jsonl"
+    file.write_text(captured.out, encoding="utf-8")
+    assert encoder_cost.main(["--table", str(file)]) == 0
+    text = capsys.readouterr().out
+    assert "| learned |" in text
+    assert "two copies of the same encoder" in text
+    assert "3 x 8 tokens" in text
+
+
+def test_the_table_has_the_papers_figures_beside_ours() -> None:
+    def record(encoding: str, kind: str, ratio: float) -> dict[str, object]:
+        spread = {f"ratio_{key}": ratio for key in ("low", "median", "high")}
+        facts = dict.fromkeys(
+            ("batch", "tokens", "machine", "precision", "threads", "torch", "revision", "date")
+        )
+        return {
+            "shape": "small",
+            "encoding": encoding,
+            "measure": kind,
+            "rounds": 1,
+            "ms_median": 100.0,
+            "command": "c",
+            **spread,
+            **facts,
+        }
+
+    text = encoder_cost.table([record("shaw", "train", 1.05), record("shaw", "forward", 1.2)])
+    row = next(line for line in text.split("\n") if line.startswith("| shaw"))
+    assert row.split(" | ")[2:] == [
+        "+5.0 % (+5.0 to +5.0)",
+        "+24 %",
+        "100",
+        "+20.0 % (+20.0 to +20.0)",
+        "+65 % |",
+    ]
+
+
+def test_a_file_that_is_no_record(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "x.jsonl"
+    file.write_text("no json", encoding="utf-8")
+    assert encoder_cost.main(["--table", str(file)]) == 2
+    assert str(file) in capsys.readouterr().err

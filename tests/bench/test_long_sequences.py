@@ -1,0 +1,56 @@
+"""Memory over long sentence pairs: measured in processes of their own, on the way asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from diet_mt.bench import long_sequences
+from diet_mt.errors import UserError
+
+
+@pytest.mark.parametrize("kind", ["forward", "train"])
+def test_factors_need_far_less_than_the_table(kind: str) -> None:
+    """At 2048 tokens a table of four heads has 64 MiB, and there are three of them."""
+    table, factors = (
+        long_sequences.in_own_process(f"diet_abs, {path}", kind, 2048)["peak_bytes"]
+        for path in ("table", "factors")
+    )
+    assert table > 64 * 2**20
+    assert factors < table / 1.5
+
+
+def test_what_fails_in_the_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(long_sequences.SIZES, "attention_heads", 3)  # no divisor of the width
+    with pytest.raises(UserError, match=r"stock: its process ended with 1 \(.*divisible"):
+        long_sequences.in_own_process("stock", "forward", 16)
+
+
+def test_records_table_and_picture(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        long_sequences,
+        "in_own_process",
+        lambda case, kind, n: {
+            "peak_bytes": n ** (1 if "fac" in case else 2) * 2**20,
+            "seconds": 1,
+        },
+    )
+    monkeypatch.setattr(long_sequences, "_LONGEST", {"stock": 2})
+    assert long_sequences.main(["--lengths", "2", "4"]) == 0
+    out = capsys.readouterr().out
+    assert len(out.strip().split("\n")) == 4 * 2 + (3 * 2 + 1)  # forward, training
+    assert json.loads(out.split("\n")[0])["case"] == "diet_abs, table"
+    file, picture = tmp_path / "long.jsonl", tmp_path / "long.png"
+    file.write_text(out, encoding="utf-8")
+    assert long_sequences.main(["--table", str(file)]) == 0
+    text = capsys.readouterr().out
+    assert "| forward | diet_abs, table | 4 MiB | 16 MiB (x 4.0) |" in text
+    assert "| train | diet_abs, factors | 2 MiB | 4 MiB (x 2.0) |" in text
+    assert "| train | stock | 4 MiB |  |" in text
+    pytest.importorskip("matplotlib")
+    assert long_sequences.main(["--plot", str(picture), str(file)]) == 0
+    assert picture.read_bytes()[:4] == b"\x89PNG"

@@ -1,0 +1,69 @@
+"""The comparison of both searches finds what differs, and tells ties from the rest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from diet_mt.bench.search_parity import compare, main
+
+
+def hypothesis(tokens: list[int], score: float) -> dict[str, Any]:
+    by_token = torch.full((len(tokens),), score / len(tokens))
+    return {
+        "tokens": torch.tensor(tokens),
+        "score": torch.tensor(score),
+        "positional_scores": by_token,
+    }
+
+
+A, B = hypothesis([5, 6, 2], -1.0), hypothesis([7, 2], -2.0)
+
+
+def test_what_is_equal() -> None:
+    found = compare([8, 9], [[A, B], [B]], [[A, B], [B]])
+    assert found == {
+        "sentences": 2,
+        "hypotheses": 3,
+        "equal": 3,
+        "score_error": 0.0,
+        "differences": [],
+    }
+
+
+def test_a_difference_of_scores_is_measured() -> None:
+    near = hypothesis([5, 6, 2], -1.003)
+    assert compare([8], [[A]], [[near]])["score_error"] == pytest.approx(0.003, abs=1e-6)
+
+
+@pytest.mark.parametrize(("gap", "tie"), [(1e-6, True), (1e-3, False)])
+def test_a_tie_is_told_from_a_difference(gap: float, tie: bool) -> None:
+    twin = hypothesis([8, 2], -2.0 - gap)
+    found = compare([4], [[A, B, twin]], [[A, twin, B]])
+    assert found["equal"] == 1
+    (difference,) = found["differences"]
+    assert (difference["sentence"], difference["ranks"], difference["tie"]) == (4, [2, 3], tie)
+    assert difference["largest_gap"] == pytest.approx(gap, rel=0.2)
+
+
+def test_the_table_lists_differences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = dict.fromkeys(("machine", "torch", "date", "revision", "command"), "x")
+    twin = hypothesis([8, 2], -2.0)
+    rows = [compare([4], [[B, twin]], [[twin, B]]), compare([4], [[A]], [[A]])]
+    lines = [json.dumps({"encoding": f"scheme{n}", **row, **facts}) for n, row in enumerate(rows)]
+    file = tmp_path / "parity.jsonl"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    assert main(["--table", str(file)]) == 0
+    text = capsys.readouterr().out
+    assert "| scheme0 | 1 | 2 | 0 | 0.0e+00 |" in text
+    assert "- scheme0, sentence 4, ranks [1, 2]: scores differ by 0.0e+00, a tie" in text
+    assert "scheme1, sentence" not in text
+
+
+def test_nothing_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "name the checkpoints" in capsys.readouterr().err

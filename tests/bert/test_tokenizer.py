@@ -1,0 +1,213 @@
+"""Subwords of encoders: every piece is in the dictionary, and its place in the text is known."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from diet_mt.bert import tokenizer, wordpiece
+from diet_mt.bert.tokenizer import SENTENCEPIECE, WORDPIECE, Tokenizer
+from diet_mt.errors import UserError
+
+from ..corpora.wmt18 import sentences
+from .tokenizers_made import KINDS, write_tokenizer
+
+# Whatever users have: accents composed and not, other scripts, white space of all kinds, what looks
+# like a mark of fairseq's or BERT's, characters that lose or gain length as small letters.
+TEXTS = [
+    "The old woman reads, because „Größe“ matters …",
+    "  Leading and trailing \t white\u2028space\u00a0of\u0085all\u3000kinds \n",
+    "cafe\u0301 café CAFÉ na\u00efve İstanbul ﬁne ½ ² Ⅳ ẞ",
+    "<s> </s> <pad> <unk> <mask> [CLS] [SEP] [MASK] [UNK] ##ing a##b @@",
+    "漢字 и ещё العَرَبِيَّة हिन्दी 😀😀 \U0001f468\u200d\U0001f469\u200d\U0001f467",
+    "a▁b ▁▁ c",
+    "x" * 150 + " the",
+    "\x00control\x07 \ufeff characters\u200b",
+    "a",
+]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tokenizer(tmp_path_factory.mktemp("tokenizer") / "made", request.param)
+
+
+@pytest.fixture(scope="module")
+def made(folder: Path) -> Tokenizer:
+    return tokenizer.load(folder)
+
+
+def random_texts(count: int) -> list[str]:
+    """Characters of the texts above, thrown together."""
+    generator = random.Random(7)
+    pool = "".join(TEXTS)
+    return ["".join(generator.choices(pool, k=generator.randint(0, 40))) for _ in range(count)]
+
+
+def test_places_follow_one_another_and_leave_out_nothing_to_read(made: Tokenizer) -> None:
+    for text in TEXTS + random_texts(200):
+        spans = made.spans(text)
+        assert [piece for piece, _, _ in spans] == made.pieces(text)
+        end, between = 0, ""
+        for piece, start, stop in spans:
+            assert end <= start <= stop <= len(text), (text, piece, start, stop)
+            assert start < stop or piece == "\u2581"
+            assert text[start:stop] == text[start:stop].strip()
+            between, end = between + text[end:start], stop
+        between += text[end:]
+        # Marks that combine with the letter before, and what cannot be seen, may lie between.
+        assert not any(c.isalnum() or c in ".,<>[]#" for c in between), (text, between)
+
+
+def test_every_piece_is_in_the_dictionary(made: Tokenizer) -> None:
+    known = {*made.symbols(), "<unk>"}
+    assert not {"<s>", "</s>", "<pad>", "<mask>"} & known
+    for text in TEXTS + random_texts(200):
+        assert set(made.pieces(text)) <= known
+
+
+def test_a_piece_stands_for_its_place(made: Tokenizer) -> None:
+    text = "The  old woman reads, because."
+    for piece, start, end in made.spans(text):
+        letters = piece.removeprefix("##").removeprefix("\u2581")
+        assert letters in (text[start:end], text[start:end].lower())
+
+
+def test_nothing_comes_of_nothing(made: Tokenizer) -> None:
+    for text in ("", " \t\u2028"):
+        assert made.spans(text) == []
+        assert made.pieces(text) == []
+    assert made.text([]) == ""
+
+
+def test_text_comes_back(made: Tokenizer) -> None:
+    text = "the old woman reads because"
+    assert made.text(made.pieces(f"  {text} ")) == text
+
+
+def test_words_begin_where_they_do(made: Tokenizer) -> None:
+    spans = made.spans("unreadable reads")
+    assert [start for piece, start, _ in spans if made.begins_word(piece)] == [0, 11]
+
+
+def test_the_dictionary_is_the_tokenizers(folder: Path, made: Tokenizer, tmp_path: Path) -> None:
+    from fairseq.data import Dictionary
+
+    tokenizer.write_dictionary_of(made, tmp_path / "dict.txt")
+    dictionary = Dictionary.load(str(tmp_path / "dict.txt"))
+    symbols = made.symbols()
+    assert [dictionary[4 + number] for number in range(len(symbols))] == symbols
+    assert all(symbol.startswith("madeupword") for symbol in dictionary.symbols[4 + len(symbols) :])
+    dictionary.add_symbol("<mask>")  # as the task does
+    assert len(dictionary) % 8 == 0
+    line = " ".join(made.pieces("The old woman reads 漢字"))
+    found = dictionary.encode_line(line, add_if_not_exist=False, append_eos=False)
+    assert [dictionary[number] for number in found] == line.split()
+    assert dictionary.unk() in found
+
+
+def test_places_of_letters_that_change_their_length(tmp_path: Path) -> None:
+    """Written out by hand."""
+    made = tokenizer.load(write_tokenizer(tmp_path / "wordpiece", WORDPIECE))
+    assert made.spans("Cafe\u0301, İn") == [
+        *_letters(made, "cafe", [(0, 1), (1, 2), (2, 3), (3, 4)]),
+        (",", 5, 6),
+        *_letters(made, "in", [(7, 8), (8, 9)]),
+    ]
+
+
+def _letters(
+    made: Tokenizer, word: str, places: list[tuple[int, int]]
+) -> list[tuple[str, int, int]]:
+    """The pieces of a word that has a letter at each place."""
+    spans, at = [], 0
+    for piece in made.pieces(word):
+        size = len(piece.removeprefix("##"))
+        spans.append((piece, places[at][0], places[at + size - 1][1]))
+        at += size
+    return spans
+
+
+def test_cased_or_not(tmp_path: Path) -> None:
+    cased = tokenizer.load(write_tokenizer(tmp_path / "cased", WORDPIECE, cased=True))
+    small = tokenizer.load(write_tokenizer(tmp_path / "small", WORDPIECE))
+    assert "T" in cased.symbols()
+    assert small.text(small.pieces("The Größe")) == "the große"
+    assert small.symbols() == [symbol.lower() for symbol in small.symbols()]
+    assert cased.text(cased.pieces("The old")) == "The old"
+
+
+def test_wordpiece_is_that_of_bert(tmp_path: Path) -> None:
+    """The same vocabulary through transformers' BertTokenizer."""
+    transformers = pytest.importorskip("transformers")
+    made = tokenizer.load(write_tokenizer(tmp_path / "made", WORDPIECE))
+    marks = {"pad_token": "<pad>", "cls_token": "<s>", "sep_token": "</s>", "mask_token": "<mask>"}
+    lines = [f"{symbol}\n" for symbol in ("<unk>", *made.symbols(), *marks.values())]
+    vocabulary = tmp_path / "vocab.txt"
+    vocabulary.write_text("".join(lines), encoding="utf-8")
+    theirs = transformers.BertTokenizer(str(vocabulary), unk_token="<unk>", **marks)
+    for text in [text for text in TEXTS if "<s>" not in text]:
+        assert theirs.tokenize(text) == made.pieces(text)
+
+
+def test_the_model_depends_on_the_text_alone(tmp_path: Path) -> None:
+    """In another process, too: the library draws the order of its tables anew in each."""
+    sample = tmp_path / "text"
+    sample.write_text(
+        "".join(f"{pair['en']}\n" for pair in sentences(200, seed=3)), encoding="utf-8"
+    )
+    run = Path(__file__).resolve().parent.parent.parent / "data-prep" / "run.py"
+    made = []
+    for name in ("one", "two", "three"):
+        given = ["--kind", "wordpiece", "--size", "110", "--out", str(tmp_path / name), str(sample)]
+        command = [sys.executable, str(run), "mlm", "learn", *given]
+        subprocess.run(command, check=True, capture_output=True)
+        made.append((tmp_path / name).read_bytes())
+    assert made[0] == made[1] == made[2]
+
+
+def test_a_size_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("ab ba\n" * 10, encoding="utf-8")
+    with pytest.raises(UserError, match="too few for the 4 characters"):
+        wordpiece.learn([text], tmp_path / "few", 6)
+    with pytest.raises(UserError, match="11 different pieces and marks, not 500"):
+        wordpiece.learn([text], tmp_path / "many", 500)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["text"]
+
+
+def test_the_folder_must_hold_one_tokenizer(tmp_path: Path, folder: Path) -> None:
+    with pytest.raises(UserError, match=r"holds neither wordpiece.json nor spm.model"):
+        tokenizer.load(tmp_path)
+    for name in KINDS:
+        (tmp_path / name).write_bytes(b"nothing that can be read")
+    with pytest.raises(UserError, match=r"holds wordpiece.json and spm.model"):
+        tokenizer.load(tmp_path)
+    (tmp_path / SENTENCEPIECE).unlink()
+    with pytest.raises(UserError, match=r"wordpiece.json: no tokenizer"):
+        tokenizer.load(tmp_path)
+    (tmp_path / WORDPIECE).rename(tmp_path / SENTENCEPIECE)
+    with pytest.raises(UserError, match=r"spm.model: no model"):
+        tokenizer.load(tmp_path)
+
+
+def test_a_model_that_changes_the_text_is_refused(tmp_path: Path) -> None:
+    """Its places would be those of another text."""
+    import sentencepiece
+
+    with open(tmp_path / SENTENCEPIECE, "wb") as model:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(["ﬁne words", "other ½ words"] * 20),
+            model_writer=model,
+            vocab_size=20,
+            hard_vocab_limit=False,
+            minloglevel=2,
+        )
+    made = tokenizer.load(tmp_path)
+    assert made.spans("words")
+    with pytest.raises(UserError, match="changes the text beyond white space"):
+        made.spans("ﬁne")

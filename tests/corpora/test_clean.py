@@ -1,0 +1,175 @@
+"""Cleaning training pairs: every filter by itself, then all of them over files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diet_mt.corpora import clean, tidy
+from diet_mt.errors import UserError
+
+from . import wmt18
+
+DE = "Der alte Mann liest am Abend gern in der langen Zeitung."
+EN = "In the evening the old man likes to read the long newspaper."
+LIMITS = clean.Limits(("de", "en"))
+
+
+def _fault(source: str, target: str, **changed: object) -> str:
+    limits = clean.Limits(("de", "en"), **changed)  # type: ignore[arg-type]
+    found = clean.clean([(source.encode() + b"\n", target.encode() + b"\n")], limits)
+    assert len(found.kept) + sum(found.dropped.values()) == found.read == 1
+    return "".join(found.dropped)
+
+
+def test_a_good_pair_stays_as_it_is() -> None:
+    assert _fault(DE, EN) == ""
+    found = clean.clean([(DE.encode(), EN.encode())], LIMITS)  # the last line may lack its end
+    assert found.kept == [(DE, EN)]
+    assert not any(found.mended.values())
+
+
+@pytest.mark.parametrize(("source", "target"), [("", EN), (DE, " \u200b\u00a0"), ("", "")])
+def test_an_empty_side(source: str, target: str) -> None:
+    assert _fault(source, target) == clean.EMPTY
+
+
+@pytest.mark.parametrize("sides", [(b"a \xff", b"a"), (b"a", b"\xc3"), (b"\xed\xa0\x80", b"a")])
+def test_invalid_utf8(sides: tuple[bytes, bytes]) -> None:
+    assert clean.clean([sides], LIMITS).dropped == {clean.INVALID: 1}
+
+
+@pytest.mark.parametrize("lang", ["de", "en"])
+def test_an_overlong_side(lang: str) -> None:
+    def fault(side: str, **limits: object) -> str:
+        pair = (side, EN) if lang == "de" else (DE, side)
+        return _fault(*pair, ratio=1e9, certainty=2.0, **limits)
+
+    assert fault("a " * 250) == ""
+    assert fault("a " * 251) == clean.OVERLONG
+    assert fault("a" * 2000) == ""
+    assert fault("a" * 2001) == clean.OVERLONG
+    assert fault("a a a", max_words=2) == clean.OVERLONG
+    assert fault("ä" * 81, max_chars=80) == clean.OVERLONG
+
+
+def test_length_ratio() -> None:
+    """Fifteen characters are added to both: 85 against 35 is two to one."""
+    assert _fault("a" * 85, "b" * 35, certainty=2.0) == ""
+    assert _fault("a" * 86, "b" * 35, certainty=2.0) == clean.RATIO
+    assert _fault("b" * 35, "a" * 86, certainty=2.0) == clean.RATIO
+    assert _fault("a" * 86, "b" * 35, certainty=2.0, ratio=3.0) == ""
+    assert _fault("Ja, gern.", "Yes.") == ""
+
+
+def test_a_wrong_language_on_either_side() -> None:
+    assert _fault(EN, EN) == clean.LANGUAGE
+    assert _fault(DE, DE) == clean.LANGUAGE
+    assert _fault(EN, DE, certainty=2.0) == ""
+
+
+def test_short_lines_are_not_asked_for_their_language() -> None:
+    assert _fault("He reads with the others.", "He reads with the others.") == ""
+    short = {"language_chars": 10, "certainty": 0.5}
+    assert _fault("He reads with the others.", "He reads with it.", **short) == clean.LANGUAGE
+
+
+def test_the_first_fault_is_counted() -> None:
+    assert _fault("x " * 300, "") == clean.EMPTY
+    assert _fault("x " * 300, "y") == clean.OVERLONG
+
+
+def test_duplicates_are_pairs_not_sides() -> None:
+    unseen = clean.Unseen()
+    pairs = [("a", "b"), ("a", "c"), ("c", "b"), ("a", "b"), ("ab", ""), ("a\nb", "")]
+    assert [unseen.add(*pair) for pair in pairs] == [True, True, True, False, True, True]
+
+
+def _corpus(folder: Path, source: bytes, target: bytes) -> Path:
+    folder.mkdir()
+    for split in ("train", "valid", "test", "test1"):
+        (folder / f"{split}.de").write_bytes(source if split == "train" else b"x  y\n")
+        (folder / f"{split}.en").write_bytes(target if split == "train" else b"z\r\n")
+    return folder
+
+
+def _run(folder: Path, name: str, *options: str) -> tuple[int, Path]:
+    out = folder / name
+    report = ["--report", str(folder / f"{name}.tsv")]
+    return clean.main([str(folder / "raw"), str(out), "de", "en", *report, *options]), out
+
+
+def test_all_filters_over_files_keep_the_sides_together(tmp_path: Path) -> None:
+    good = wmt18.sentences(30, seed=4)
+    dirt = wmt18.dirt("de")
+    pairs = [(s["de"].encode(), s["en"].encode()) for s in good] + [pair for _, pair in dirt]
+    sides = [b"".join(line + b"\n" for line in side) for side in zip(*pairs, strict=True)]
+    _corpus(tmp_path / "raw", sides[0], sides[1])
+    assert _run(tmp_path, "one", "--workers", "1")[0] == 0
+    status, out = _run(tmp_path, "two", "--workers", "2")
+    assert status == 0
+    lines = [(out / f"train.{lang}").read_text().split("\n")[:-1] for lang in ("de", "en")]
+    for name in ("train.de", "train.en"):
+        assert (out / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
+    assert (tmp_path / "one.tsv").read_bytes() == (tmp_path / "two.tsv").read_bytes()
+    counts = [row.split("\t") for row in (tmp_path / "two.tsv").read_text().split("\n")[:-1]]
+    assert [row[:2] for row in counts] == [
+        ["pairs", "read"],
+        *(["dropped", what] for what in clean.DROPPED),
+        ["pairs", "kept"],
+        *(["mended", what] for what in tidy.MENDED),
+    ]
+    found = {what: int(count) for _, what, count in counts}
+    for what in clean.DROPPED:
+        assert found[what] == sum(kind == what for kind, _ in dirt), what
+    for what in (tidy.WINDOWS, tidy.COMPOSED, tidy.CONTROL, tidy.INVISIBLE):
+        assert found[what] == 1
+    assert found["read"] == 42
+    assert (
+        found["kept"]
+        == len(lines[0])
+        == len(lines[1])
+        == 42 - sum(found[what] for what in clean.DROPPED)
+    )
+    by_german = {s["de"]: s["en"] for s in wmt18.sentences(300, seed=0)}
+    assert all(by_german.get(de, en) == en for de, en in zip(*lines, strict=True))
+    for split in ("valid", "test", "test1"):  # taken over as they are
+        assert (out / f"{split}.en").read_bytes() == b"z\r\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "what"),
+    [
+        (b"a\nb\n", b"a\n", r"raw/train.de: more lines than"),
+        (b"", b"", "raw/train.de: no lines"),
+        (b"\n\n", b"\n\n", "every training pair is dropped"),
+    ],
+)
+def test_what_cannot_be_cleaned_is_one_line(
+    tmp_path: Path, source: bytes, target: bytes, what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _corpus(tmp_path / "raw", source, target)
+    status, out = _run(tmp_path, "out")
+    assert status == 2
+    message = capsys.readouterr().err
+    assert what in message
+    assert message.startswith("error: ")
+    assert message.count("\n") == 1
+    assert not (out / "train.de").exists()
+    assert not (tmp_path / "out.tsv").exists()
+
+
+def test_an_unknown_language_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [str(tmp_path), str(tmp_path / "out"), "xx", "en", "--report", str(tmp_path / "r")]
+    assert clean.main(arguments) == 2
+    assert "language xx: not known to py3langid" in capsys.readouterr().err
+
+
+def test_a_missing_side_is_refused(tmp_path: Path) -> None:
+    _corpus(tmp_path / "raw", b"a\n", b"a\n")
+    (tmp_path / "raw" / "train.en").unlink()
+    with pytest.raises(UserError, match=r"train\.en: cannot be read"):
+        clean.clean_files(tmp_path / "raw", tmp_path, LIMITS, 1)

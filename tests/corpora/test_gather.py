@@ -1,0 +1,63 @@
+"""Putting a training corpus together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diet_mt.corpora import gather
+from diet_mt.errors import UserError
+
+
+def _stem(folder: Path, name: str, source: bytes, target: bytes) -> Path:
+    (folder / f"{name}.de").write_bytes(source)
+    (folder / f"{name}.en").write_bytes(target)
+    return folder / name
+
+
+def test_the_parts_follow_one_another_byte_for_byte(tmp_path: Path) -> None:
+    one = _stem(tmp_path, "one", b"a\xc2\x85b\xe2\x80\xa8c\r\n\xff", b"1\n2")
+    two = _stem(tmp_path, "two.de-en", b"\xef\xbb\xbfc\n\n", b"3\n4\n")
+    assert gather.gather([one, two], ("de", "en"), tmp_path) == 4
+    assert (tmp_path / "train.en").read_bytes() == b"1\n2\n3\n4\n"
+    source = (tmp_path / "train.de").read_bytes()
+    assert source.count(b"\n") == 4  # the lines stay aligned, and a missing last end is added
+    assert source.endswith(b"\xef\xbb\xbfc\n\n")
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "what"),
+    [
+        (b"a\nb\nc\n", b"1\n2\n", r"x\.de: 3 lines, but .*x\.en has 2; line n of one"),
+        (b"a\n", b"1\n2\n", r"x\.en: 2 lines, but .*x\.de has 1"),
+        (b"", b"1\n", r"x\.de: no lines"),
+        (b"", b"", "no lines"),
+    ],
+)
+def test_what_does_not_match_is_refused(
+    tmp_path: Path, source: bytes, target: bytes, what: str
+) -> None:
+    with pytest.raises(UserError, match=what):
+        gather.gather([_stem(tmp_path, "x", source, target)], ("de", "en"), tmp_path)
+    assert not (tmp_path / "train.de").exists()
+
+
+def test_a_missing_side_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.de").write_bytes(b"a\n")
+    with pytest.raises(UserError, match=r"x\.en: cannot be read"):
+        gather.gather([tmp_path / "x"], ("de", "en"), tmp_path)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stem = _stem(tmp_path, "x", b"a\n", b"1\n")
+    for side in ("src.de", "ref.en"):
+        (tmp_path / f"{side}.sgm").write_text(f"<seg id='1'>{side}</seg>")
+    sets = [str(tmp_path / "src.de.sgm"), str(tmp_path / "ref.en.sgm")]
+    arguments = ["--out", str(tmp_path / "raw"), "--valid", *sets, "--train", str(stem)]
+    assert gather.main([*arguments, "--", "de", "en"]) == 0
+    assert (tmp_path / "raw" / "valid.en").read_text() == "ref.en\n"
+    assert "train: 1 pairs; valid: 1 pairs" in capsys.readouterr().err
+    (tmp_path / "ref.en.sgm").write_text("<seg>a</seg><seg>b</seg>")
+    assert gather.main([*arguments, "--", "de", "en"]) == 2
+    assert "1 segments, but" in capsys.readouterr().err

@@ -1,0 +1,64 @@
+"""Manifests, those of the recipes among them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diet_mt.corpora.manifest import Checked, read_manifest
+from diet_mt.errors import UserError
+
+RECIPES = Path(__file__).resolve().parent.parent.parent / "data-prep"
+SHA = "ab" * 32
+
+
+def test_what_a_line_may_be(tmp_path: Path) -> None:
+    path = tmp_path / "manifest"
+    path.write_text(f"# comment\n\na\t12\t{SHA}\nb.tgz\t-\tmd5:{'c' * 32}\thttp://x/b.tgz\n")
+    found = read_manifest(path)
+    assert [found["a"].size, found["a"].checksum, found["a"].url] == [12, SHA, ""]
+    archive = found["b.tgz"]
+    assert [archive.size, archive.method, archive.url] == [None, "md5", "http://x/b.tgz"]
+    assert archive.differs(99, "c" * 32) == ""
+    assert archive.differs(99, "d" * 32) == f"99 bytes with MD5 {'d' * 32}, expected {'c' * 32}"
+    assert found["a"].differs(13, SHA).endswith(f"expected 12 with {SHA}")
+
+
+@pytest.mark.parametrize(
+    "line", ["a 12 abc", "a\t12", f"a\tmany\t{SHA}", "a\t12\tabc", f"a\t12\tcrc:{SHA}"]
+)
+def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
+    (tmp_path / "manifest").write_text(f"# x\n{line}\n")
+    with pytest.raises(UserError, match="manifest, line 2: expected name, bytes and sha256"):
+        read_manifest(tmp_path / "manifest")
+
+
+def test_a_missing_manifest_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="none: cannot be read"):
+        read_manifest(tmp_path / "none")
+
+
+def test_the_archives_of_wmt18() -> None:
+    found = read_manifest(RECIPES / "wmt18.manifest")
+    assert {item.size for item in found.values()} == {
+        657632379,
+        918311367,
+        113157482,
+        38654961,
+        None,
+    }
+    assert all(item.url.endswith(f"/{name}") for name, item in found.items())
+
+
+def test_the_test_set_is_the_one_that_sacrebleu_knows() -> None:
+    from sacrebleu.dataset import DATASETS
+
+    item, theirs = read_manifest(RECIPES / "wmt18.manifest")["test.tgz"], DATASETS["wmt18"]
+    assert [theirs.data, theirs.md5] == [[item.url], [item.checksum]]
+
+
+def test_a_checksum_of_blocks() -> None:
+    checked = Checked("md5")
+    assert list(checked.over([b"ab", b"c"])) == [b"ab", b"c"]
+    assert (checked.size, checked.digest) == (3, "900150983cd24fb0d6963f7d28e17f72")

@@ -1,0 +1,78 @@
+"""A result to start from: tests change the fields they are about."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from typing import Any
+
+from diet_mt.evaluation.records import Result
+
+_ROW = Result(
+    system="diet_rel",
+    arch="diet_rel_tiny",
+    positions="diet-rel sharing=none scale=head",
+    seed=1,
+    corpus="toy.en-de",
+    direction="en-de",
+    test_set="toy test",
+    sentences=2,
+    bleu=31.25,
+    bleu_signature="nrefs:1|tok:13a|version:2.6.0",
+    chrf=55.5,
+    chrf_signature="nrefs:1|nc:6|version:2.6.0",
+    beam=10,
+    lenpen=0.6,
+    checkpoint="checkpoint_best.pt",
+    checkpoint_sha256="c" * 64,
+    updates=700,
+    epoch=3,
+    parameters=1234567,
+    sentences_per_second=60.5,
+    tokens_per_second=250.0,
+    threads=1,
+    device="cpu",
+    date="2026-01-02",
+    revision="v0-1-gabc",
+    fairseq="fairseq-fixed 0.12.3.1",
+    torch="2.13.0",
+    sacrebleu="2.6.0",
+    train_command="fairseq-train data/bin --seed 1 --save-dir checkpoints/diet_rel.1",
+    generate_command="fairseq-generate data/bin --path checkpoints/diet_rel.1/checkpoint_best.pt",
+    hypotheses="toy.en-de/diet_rel_tiny.1.hyp.txt",
+    hypotheses_sha256="d" * 64,
+    references_sha256="e" * 64,
+    bleu_mean=31.2,
+    bleu_ci=1.5,
+    model="",
+)
+
+
+def row(**changes: Any) -> Result:
+    """A complete result with ``changes``."""
+    return dataclasses.replace(_ROW, **changes)
+
+
+def seeds_of(
+    system: str, scores: dict[int, float], size: str = "tiny", **changes: Any
+) -> list[Result]:
+    """Results of one system, BLEU by seed, with the commands and file names that belong to them."""
+    arch = f"{system}_{size}"
+    return [
+        row(
+            system=system,
+            arch=arch,
+            positions=system.replace("_", "-"),
+            seed=seed,
+            bleu=bleu,
+            bleu_mean=bleu,
+            train_command=f"fairseq-train data/bin --arch {arch} --seed {seed} "
+            f"--save-dir checkpoints/{system}.{seed}",
+            generate_command="fairseq-generate data/bin --path "
+            f"checkpoints/{system}.{seed}/checkpoint_best.pt",
+            hypotheses=f"toy.en-de/{arch}.{seed}.hyp.txt",
+            hypotheses_sha256=hashlib.sha256(f"{arch} {seed} {changes}".encode()).hexdigest(),
+            **changes,
+        )
+        for seed, bleu in scores.items()
+    ]

@@ -1,0 +1,96 @@
+"""How many batches make an update, and in what precision, for machines that are not here."""
+
+from __future__ import annotations
+
+import pytest
+
+from diet_mt.errors import UserError
+from diet_mt.evaluation import hardware
+from diet_mt.evaluation.hardware import Batches, choose, precision_for, split_update
+
+AMPERE, TURING, HOPPER = (8, 0), (7, 5), (9, 0)
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "devices", "expected"),
+    [
+        (8192, 1, Batches(6250, 4, 25000)),
+        (8192, 2, Batches(6250, 2, 25000)),
+        (8192, 8, Batches(3125, 1, 25000)),
+        (4096, 8, Batches(3125, 1, 25000)),
+        (4096, 1, Batches(3571, 7, 24997)),
+        (2000, 8, Batches(1562, 2, 24992)),
+        (25000, 1, Batches(25000, 1, 25000)),
+        (24999, 1, Batches(12500, 2, 25000)),
+        (8192, 16, Batches(1562, 1, 24992)),
+    ],
+)
+def test_an_update_of_25000_tokens(ceiling: int, devices: int, expected: Batches) -> None:
+    assert split_update(25000, ceiling, devices) == expected
+
+
+@pytest.mark.parametrize("devices", range(1, 130))
+def test_an_update_is_the_same_for_any_number_of_gpus(devices: int) -> None:
+    found = split_update(25000, 4096, devices)
+    assert found.tokens <= 4096
+    assert found.total == found.tokens * found.per_update * devices
+    assert 0 <= 25000 - found.total < found.per_update * devices
+    # With one batch less they would not fit.
+    assert (found.per_update - 1) * devices * 4096 < 25000
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "expected"),
+    [
+        ([], "fp32"),
+        ([HOPPER], "bf16"),
+        ([AMPERE] * 8, "bf16"),
+        ([TURING], "fp16"),
+        ([AMPERE, TURING], "fp16"),
+    ],
+)
+def test_the_precision_that_all_gpus_have(
+    capabilities: list[tuple[int, int]], expected: str
+) -> None:
+    assert precision_for(capabilities) == expected
+
+
+@pytest.mark.parametrize(
+    ("gpus", "precision", "seen", "expected"),
+    [
+        ("auto", "auto", [], (0, "fp32")),
+        ("auto", "auto", [AMPERE] * 8, (8, "bf16")),
+        ("auto", "fp16", [AMPERE], (1, "fp16")),
+        ("1", "auto", [AMPERE, TURING], (1, "bf16")),
+        ("0", "auto", [AMPERE], (0, "fp32")),
+        ("8", "fp16", [], (8, "fp16")),
+    ],
+)
+def test_what_the_user_wants_goes_first(
+    gpus: str, precision: str, seen: list[tuple[int, int]], expected: tuple[int, str]
+) -> None:
+    assert choose(gpus, precision, seen) == expected
+
+
+@pytest.mark.parametrize(
+    ("gpus", "complaint"), [("eight", "a number or auto"), ("8", "8 GPUs asked for, 1 found here")]
+)
+def test_what_cannot_be_known_is_asked_for(gpus: str, complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        choose(gpus, "auto", [AMPERE])
+
+
+def test_the_command_prints_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(hardware, "visible_gpus", lambda: [HOPPER] * 8)
+    arguments = ["--tokens", "25000", "--ceiling", "8192"]
+    assert hardware.main(arguments) == 0
+    assert hardware.main([*arguments, "--machines", "2"]) == 0
+    assert capsys.readouterr().out == "8\tbf16\t3125\t1\t25000\n8\tbf16\t1562\t1\t24992\n"
+    assert hardware.main(["--tokens", "7", "--ceiling", "8192"]) == 2
+    assert hardware.main(["--tokens", "25000", "--ceiling", "0"]) == 2
+    assert capsys.readouterr().err == (
+        "error: 7 tokens cannot be shared among 8 devices; use fewer\n"
+        "error: tokens on a GPU: must be at least 1, got 0\n"
+    )

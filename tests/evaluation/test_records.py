@@ -1,0 +1,236 @@
+"""Rows survive being written and read, and no other training; bad ones are refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from diet_mt.errors import UserError
+from diet_mt.evaluation.json_rows import write_text
+from diet_mt.evaluation.records import parse_result, put_result, read_results, sha256
+
+from .rows import row
+
+
+def test_a_row_reads_as_it_was_written() -> None:
+    # U+2028 ends a line for str.splitlines, not here.
+    result = row(test_set="flickr \u2028 2016", system='a "quoted" ü name', lenpen=-1.0)
+    line = result.to_json()
+    assert "\n" not in line
+    assert parse_result(line) == result
+
+
+def test_whole_numbers_pass_for_decimal_ones() -> None:
+    fields = json.loads(row().to_json())
+    assert parse_result(json.dumps({**fields, "bleu": 31})).bleu == 31
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"seed": "1"}, "'seed' is '1', expected int"),
+        ({"seed": 1.5}, "'seed' is 1.5"),
+        ({"bleu": True}, "'bleu' is True"),
+        ({"system": None}, "'system' is None"),
+        ({"blue": 30.0}, "unknown field 'blue'"),
+        ({"bleu": math.nan}, "'bleu' is nan, expected a finite number"),
+        ({"lenpen": -math.inf}, "'lenpen' is -inf, expected a finite number"),
+        ({"tokens_per_second": 10**400}, "expected a finite number"),
+        ({"bleu": 100.5}, "'bleu' is 100.5, expected 0 to 100"),
+        ({"chrf": -0.1}, "'chrf' is -0.1, expected 0 to 100"),
+        ({"bleu_mean": 101}, "'bleu_mean' is 101, expected 0 to 100"),
+        ({"bleu_ci": -1.0}, "'bleu_ci' is -1.0, expected 0 or more"),
+        ({"sentences": -1}, "'sentences' is -1, expected 0 or more"),
+        ({"parameters": -1}, "'parameters' is -1, expected 0 or more"),
+        ({"system": "a\nb"}, r"'system' is 'a\\nb', expected text without control"),
+        ({"test_set": "a\x1b[31m"}, "'test_set' is .* expected text without control"),
+        ({"positions": "\ud800"}, r"'positions' is '\\ud800', expected text without .* surrogate"),
+        ({"train_command": "x 'y"}, r"'train_command' is no shell command \(No closing"),
+        ({"generate_command": "x \\"}, "'generate_command' is no shell command"),
+    ],
+)
+def test_a_wrong_field_is_named(changes: dict[str, Any], complaint: str) -> None:
+    fields = json.loads(row().to_json())
+    with pytest.raises(UserError, match=complaint):
+        parse_result(json.dumps({**fields, **changes}))
+
+
+@pytest.mark.parametrize("name", ["bleu_signature", "bleu_mean", "bleu_ci"])
+def test_a_missing_field_is_named(name: str) -> None:
+    fields = json.loads(row().to_json())
+    del fields[name]
+    with pytest.raises(UserError, match=f"no field '{name}'"):
+        parse_result(json.dumps(fields))
+
+
+def test_rows_of_before_a_field_was_there_read() -> None:
+    fields = json.loads(row().to_json())
+    del fields["options"], fields["subwords"]
+    assert parse_result(json.dumps(fields)) == row(options="", subwords="bpe")
+
+
+@pytest.mark.parametrize(
+    ("options", "positions", "model"),
+    [
+        ("", "", ""),
+        ("--dropout 0.3 --position-clip 20", "", ""),
+        ("--position-rank 64", " rank=64", ""),
+        (
+            "--share-all-embeddings --encoder-layers 6 --encoder-layerdrop 0.1",
+            "",
+            "encoder-layers=6 share-all-embeddings",
+        ),
+        ("--encoder-layers 4 --encoder-layers=6", "", "encoder-layers=6"),
+    ],
+)
+def test_the_command_tells_the_model_of_rows_of_before_the_field(
+    tmp_path: Path, options: str, positions: str, model: str
+) -> None:
+    kept = row(train_command=f"{row().train_command} {options}")
+    fields = json.loads(kept.to_json())
+    del fields["model"]
+    (tmp_path / "x.jsonl").write_text(json.dumps(fields) + "\n", encoding="utf-8")
+    (found,) = read_results(tmp_path / "x.jsonl")
+    assert found.positions == kept.positions + positions
+    assert found.model == model
+    (tmp_path / "y.jsonl").write_text(found.to_json() + "\n", encoding="utf-8")
+    assert read_results(tmp_path / "y.jsonl") == [found]
+
+
+NAN = row().to_json().replace("31.25", "NaN")
+
+
+@pytest.mark.parametrize("second", ["{", "[1]", "31.5", NAN])
+def test_a_bad_line_is_placed(tmp_path: Path, second: str) -> None:
+    file = tmp_path / "x.jsonl"
+    file.write_text(row().to_json() + "\n" + second + "\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"x\.jsonl, line 2: (not |field 'bleu' is nan)"):
+        read_results(file)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"gone\.jsonl: cannot be read"):
+        read_results(tmp_path / "gone.jsonl")
+
+
+def test_the_same_evaluation_takes_its_own_place(tmp_path: Path) -> None:
+    first = row()
+    second = row(seed=2, hypotheses="toy.en-de/diet_rel_tiny.2.hyp.txt")
+    again = row(bleu=40.0)
+    file = put_result(tmp_path / "results", first, "eins\n")
+    put_result(tmp_path / "results", second, "zwei\n")
+    put_result(tmp_path / "results", again, "drei\n")
+    assert file == tmp_path / "results" / "toy.en-de.jsonl"
+    assert read_results(file) == [again, second]
+    kept = {result.seed: file.parent / result.hypotheses for result in read_results(file)}
+    assert kept[1].read_text(encoding="utf-8") == "drei\n"
+    assert kept[2].read_text(encoding="utf-8") == "zwei\n"
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_the_same_row_again_writes_nothing(tmp_path: Path) -> None:
+    digest = hashlib.sha256(b"eins\n").hexdigest()
+    result = row(hypotheses_sha256=digest)
+    file = put_result(tmp_path, result, "eins\n")
+    kept = [file, tmp_path / result.hypotheses]
+    before = [path.stat().st_mtime_ns for path in kept]
+    assert put_result(tmp_path, result, "eins\n") == file
+    assert [path.stat().st_mtime_ns for path in kept] == before
+    kept[1].write_text("spoilt")
+    put_result(tmp_path, result, "eins\n")
+    assert kept[1].read_text() == "eins\n"
+
+
+def test_a_row_that_could_not_be_read_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="'system' is"):
+        put_result(tmp_path / "results", row(system="a\nb"), "eins\n")
+    assert not (tmp_path / "results").exists()
+
+
+TRAINED = row().train_command + " --lr 0.1 --max-tokens 8000 --betas '(0.9, 0.98)'"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"train_command": TRAINED.replace("0.1", "0.2")}, r"\(--lr: '0\.1' there, '0\.2' here\)"),
+        ({"train_command": TRAINED + " --pre-norm"}, r"\(--pre-norm: 'not given' there, '' here"),
+        ({"train_command": TRAINED.replace("data/bin", "more/bin")}, "the command: '.*more/bin' h"),
+        ({"train_command": ""}, "the command: 'fairseq-train data/bin' there, 'not given' here"),
+        ({"train_command": TRAINED + " --update-freq 2"}, "update: '8000' there, '16000' here"),
+        ({"positions": "diet-rel sharing=layer-wise"}, "positions: 'diet-rel sharing=none "),
+        ({"positions": row().positions + " rank=64"}, "positions: .* 'diet-rel .* rank=64' here"),
+        ({"model": "encoder-layers=6"}, r"\(model: '' there, 'encoder-layers=6' here\)"),
+        ({"averaged": 5}, r"\(averaged: '1' there, '5' here\)"),
+        ({"parameters": 7}, "parameters: '1234567' there, '7' here"),
+        ({"subwords": "spm"}, r"\(subwords: 'bpe' there, 'spm' here\)"),
+        ({"references_sha256": "f" * 64}, "references_sha256: "),
+    ],
+)
+def test_another_training_does_not_take_the_place(
+    tmp_path: Path, changes: dict[str, Any], told: str
+) -> None:
+    first = row(train_command=TRAINED)
+    file = put_result(tmp_path, first, "eins\n")
+    other = row(**{"train_command": TRAINED, "checkpoint_sha256": "0" * 64, **changes})
+    with pytest.raises(UserError, match=told) as caught:
+        put_result(tmp_path, other, "zwei\n")
+    assert "set SYSTEM to another name" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert read_results(file) == [first]
+    assert (tmp_path / first.hypotheses).read_text() == "eins\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        TRAINED.replace("--seed 1", "--seed 2").replace("checkpoints/", "/mnt/"),
+        TRAINED + " --user-dir ../diet_mt --tensorboard-logdir x --cpu",
+        TRAINED.replace("8000", "2000") + " --distributed-world-size 2 --update-freq 2",
+        TRAINED.replace("--lr 0.1", "--lr 3 --lr=0.1"),
+    ],
+)
+def test_the_same_training_elsewhere_does(tmp_path: Path, command: str) -> None:
+    put_result(tmp_path, row(train_command=TRAINED), "eins\n")
+    again = row(train_command=command, checkpoint_sha256="0" * 64)
+    assert read_results(put_result(tmp_path, again, "zwei\n")) == [again]
+
+
+def test_the_same_checkpoint_does_whatever_is_known_of_its_command(tmp_path: Path) -> None:
+    put_result(tmp_path, row(train_command=""), "eins\n")
+    assert read_results(put_result(tmp_path, row(), "zwei\n")) == [row()]
+
+
+def test_the_same_checkpoint_does_whatever_an_older_row_left_out(tmp_path: Path) -> None:
+    put_result(tmp_path, row(), "eins\n")
+    again = row(positions=row().positions + " rank=64", model="encoder-layers=6")
+    assert read_results(put_result(tmp_path, again, "zwei\n")) == [again]
+
+
+def test_rows_written_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+    rows = [row(seed=seed, hypotheses=f"toy.en-de/x.{seed}.hyp.txt") for seed in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda result: put_result(tmp_path, result, f"{result.seed}\n"), rows))
+    found = read_results(tmp_path / "toy.en-de.jsonl")
+    assert sorted(found, key=lambda result: result.seed) == rows
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    write_text(file, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_text(file, "new \ud800")  # half of a surrogate pair is no text
+    assert file.read_text(encoding="utf-8") == "old"
+
+
+def test_checksum(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    # FIPS 180-2, appendix B.1.
+    expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert sha256(tmp_path / "a") == expected

@@ -1,0 +1,67 @@
+"""Rows are scored again as they were scored; whatever differs is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diet_mt.evaluation import rescore
+from diet_mt.evaluation.bleu import interval, score
+from diet_mt.evaluation.records import Result
+from diet_mt.evaluation.rescore import differences
+
+from .rows import row
+
+HYPOTHESES = ["a b c d e", "f g h i j x"]
+REFERENCES = ["a b c d e", "f g h i j k"]
+
+
+def scored(hypotheses: list[str], references: list[str]) -> Result:
+    mean, half = interval(hypotheses, references)
+    scores = vars(score(hypotheses, references))
+    return row(**scores, sentences=len(hypotheses), bleu_mean=mean, bleu_ci=half)
+
+
+@pytest.fixture(scope="module")
+def new() -> Result:
+    return scored(HYPOTHESES, REFERENCES)
+
+
+def test_what_was_scored_scores_again(new: Result) -> None:
+    assert new.bleu_ci > 0
+    assert differences(new, HYPOTHESES, REFERENCES) == []
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf", "bleu_mean", "bleu_ci", "sentences"])
+@pytest.mark.parametrize("value", [0, 7])
+def test_a_number_that_differs_is_named(new: Result, name: str, value: int) -> None:
+    changed = row(**{**vars(new), name: value})
+    (found,) = differences(changed, HYPOTHESES, REFERENCES)
+    assert found.startswith(f"{name} {value} stored, ")
+
+
+def test_an_interval_of_no_width_is_checked_too() -> None:
+    """Of translations that are all wrong, or all right."""
+    wrong = scored(["x", "y"], REFERENCES)
+    assert wrong.bleu == wrong.bleu_mean == wrong.bleu_ci == 0
+    (found,) = differences(row(**{**vars(wrong), "bleu_ci": 1.0}), ["x", "y"], REFERENCES)
+    assert found == "bleu_ci 1.0 stored, 0.0 now"
+
+
+def test_no_rows_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("x.jsonl", "refs.de"):
+        (tmp_path / name).write_text("" if name == "x.jsonl" else "ein Hund\n")
+    assert rescore.main([str(tmp_path / "x.jsonl"), "--references", str(tmp_path / "refs.de")]) == 2
+    assert capsys.readouterr().err.startswith("error: the files hold no results; give")
+
+
+def test_another_version_of_sacrebleu_is_no_difference(new: Result) -> None:
+    version = new.bleu_signature.rpartition("version:")[2]
+    changed = new.bleu_signature.replace(version, "1.0")
+    assert (
+        differences(row(**{**vars(new), "bleu_signature": changed}), HYPOTHESES, REFERENCES) == []
+    )
+    other = new.bleu_signature.replace("tok:13a", "tok:intl")
+    (found,) = differences(row(**{**vars(new), "bleu_signature": other}), HYPOTHESES, REFERENCES)
+    assert found.startswith("bleu_signature ")

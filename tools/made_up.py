@@ -1,0 +1,175 @@
+"""Archives laid out as those of WMT18, of any size: made-up German and English with known dirt.
+
+Word frequencies follow Zipf's law and the number of different words grows with the text as Heaps
+found, since time and memory of the codes depend on both. The most frequent words are real ones, so
+that the language of a line can be told; the rest is put together from syllables.
+"""
+
+from __future__ import annotations
+
+import tarfile
+import unicodedata
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import lru_cache
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from diet_mt.corpora.manifest import Checked
+from diet_mt.files import blocks
+
+PAIR = ("de", "en")
+HELD_OUT = 3000  # sentences of the development set and of the test set
+# Share of the pairs in each archive, and where they stand there; as in WMT18.
+CORPORA = (
+    ("training-parallel-europarl-v7.tgz", "training/europarl-v7.de-en", 0.42),
+    ("training-parallel-commoncrawl.tgz", "commoncrawl.de-en", 0.52),
+    ("training-parallel-nc-v13.tgz", "training-parallel-nc-v13/news-commentary-v13.de-en", 0.06),
+)
+# Different words in a million pairs, about as in the real corpora; more pairs have more of them.
+_TYPES = {"de": 1_200_000, "en": 500_000}
+_HEAPS = 0.6
+_MEDIAN, _SPREAD, _LONGEST = 21, 0.6, 200  # words of a sentence, log-normal: 25 on average
+_BATCH = 2000  # pairs made at a time
+
+_FREQUENT = {
+    "de": "der die und in den von zu das mit sich des auf für ist im dem nicht ein eine als "
+    "auch es an werden aus er hat dass sie nach wird bei einer um am sind noch wie einem über "
+    "einen so zum war haben nur oder aber vor zur bis mehr durch man sein wurde wir wenn können "
+    "diese ich",
+    "en": "the of and to in a is that for it was on are as with be by this have from at not or we "
+    "which but an has their will they can also more been its all there were one would our about if "
+    "other these what so must than into who no you up some time only when out people could may",
+}
+_ONSETS = {
+    "de": "b br d dr f fl g gr h k kl l m n p r s sch schw sp st t tr v w z",
+    "en": "b bl c ch cl d f fr g h j l m n p pr qu r s sh sp st t th tr w",
+}
+_RHYMES = {
+    "de": "a ach al an auf ei ein el en er ich ie iel ig in o ol or u und ung ü ä ö eu",
+    "en": "a al an ar e ea ed en er i ic in ing ion ir o ol on oo or ou u ul y ay",
+}
+
+
+def sentences(pairs: int, seed: int) -> Iterator[tuple[str, str]]:
+    """Yields so many pairs (German, English): the same ones for the same seed."""
+    draw = np.random.default_rng(seed)
+    types = {lang: int(_TYPES[lang] * max(pairs / 1e6, 0.01) ** _HEAPS) for lang in PAIR}
+    made = 0
+    while made < pairs:
+        count = min(_BATCH, pairs - made)
+        lengths = draw.lognormal(np.log(_MEDIAN), _SPREAD, count).clip(3, _LONGEST).astype(int)
+        sides = []
+        for lang in PAIR:
+            own = (lengths * draw.normal(1.0, 0.08, count)).clip(3, _LONGEST).astype(int)
+            # The rank of a word is drawn log-uniformly: its frequency is one over its rank.
+            ranks = np.exp(draw.random(own.sum()) * np.log(types[lang])).astype(int) - 1
+            words = [_word(int(rank), lang) for rank in ranks]
+            ends = np.cumsum(own)
+            starts = ends - own
+            sides.append([_sentence(words[a:b]) for a, b in zip(starts, ends, strict=True)])
+        yield from zip(*sides, strict=True)
+        made += count
+
+
+def _sentence(words: list[str]) -> str:
+    first = words[0].capitalize()
+    middle = len(words) // 2
+    return f"{' '.join([first, *words[1:middle]])}, {' '.join(words[middle:])}."
+
+
+@lru_cache(maxsize=200_000)
+def _word(rank: int, lang: str) -> str:
+    """The word of this rank, 0 the most frequent: always the same."""
+    frequent = _FREQUENT[lang].split()
+    if rank < len(frequent):
+        return frequent[rank]
+    onsets, rhymes = _ONSETS[lang].split(), _RHYMES[lang].split()
+    rest, syllables = rank, list[str]()
+    while rest or len(syllables) < 2:
+        rest, onset = divmod(rest, len(onsets))
+        rest, rhyme = divmod(rest, len(rhymes))
+        syllables.append(onsets[onset] + rhymes[rhyme])
+    word = "".join(syllables)
+    return word.capitalize() if lang == "de" and rank % 2 else word
+
+
+def soil(number: int, pair: tuple[str, str], last: tuple[str, str]) -> tuple[bytes, bytes]:
+    """Every hundredth pair in turn gets one of the faults that cleaning looks for."""
+    german, english = pair
+    fault, kind = number % 100 == 99, number // 100 % 8
+    if not fault:
+        return german.encode(), english.encode()
+    return {
+        0: (german.encode() + b" \xff", english.encode()),
+        1: (b"", english.encode()),
+        2: (german.encode() * 40, english.encode() * 40),
+        3: (german.encode(), b"No."),
+        4: (english.encode(), german.encode()),
+        5: (last[0].encode(), last[1].encode()),
+        6: (
+            unicodedata.normalize("NFD", german).encode() + b"\r",
+            "\u200b".encode() + english.encode(),
+        ),
+        7: (german.encode().replace(b" ", b"\xc2\xa0", 1), english.encode() + b"\x02"),
+    }[kind]
+
+
+def write_archives(folder: Path, pairs: int, seed: int = 1) -> None:
+    """Writes the five archives, with so many training pairs in all, and ``manifest``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stream = enumerate(sentences(pairs, seed))
+    lines = []
+    for archive, stem, share in CORPORA:
+        count = pairs if archive == CORPORA[-1][0] else round(pairs * share)
+        names = [f"{stem}.{lang}" for lang in PAIR]
+        _write_sides([folder / Path(name).name for name in names], stream, count)
+        lines.append(_pack(folder, archive, names))
+    for kind, archive, year, first in (("dev", "dev.tgz", 2017, 2), ("test", "test.tgz", 2018, 3)):
+        lines.append(_pack(folder, archive, _write_sets(folder, kind, year, seed + first)))
+    (folder / "manifest").write_text("".join(lines), encoding="utf-8")
+
+
+def _write_sides(
+    paths: list[Path], stream: Iterator[tuple[int, tuple[str, str]]], count: int
+) -> None:
+    last = ("Nein.", "No.")
+    with ExitStack() as stack:
+        files: list[IO[bytes]] = [stack.enter_context(open(path, "wb")) for path in paths]
+        for _, (number, pair) in zip(range(count), stream, strict=False):
+            for file, line in zip(files, soil(number, pair, last), strict=True):
+                file.write(line + b"\n")
+            last = pair
+
+
+def _write_sets(folder: Path, kind: str, year: int, seed: int) -> list[str]:
+    """Both directions of a held-out set, which are the same sentences."""
+    names = []
+    pairs = list(sentences(HELD_OUT, seed))
+    for source, target in (PAIR, PAIR[::-1]):
+        for side, lang in (("src", source), ("ref", target)):
+            texts = [pair[PAIR.index(lang)] for pair in pairs]
+            body = "".join(f'<seg id="{n}">{text}</seg>\n' for n, text in enumerate(texts, 1))
+            names.append(f"{kind}/newstest{year}-{source}{target}-{side}.{lang}.sgm")
+            (folder / Path(names[-1]).name).write_text(f"<doc>\n{body}</doc>\n", encoding="utf-8")
+    return names
+
+
+def _pack(folder: Path, archive: str, names: list[str]) -> str:
+    """Moves files into an archive; returns its line in the manifest."""
+    path = folder / archive
+    with tarfile.open(path, "w:gz", compresslevel=1) as packed:
+        for name in names:
+            loose = folder / Path(name).name
+            packed.add(loose, arcname=name)
+            loose.unlink()
+    checked = Checked("md5" if archive == "test.tgz" else "sha256")
+    with open(path, "rb") as file:
+        for _ in checked.over(blocks(file)):
+            pass
+    known = f"{checked.size}\t{checked.digest}"
+    if archive == "test.tgz":
+        known = f"-\tmd5:{checked.digest}"
+    return f"{archive}\t{known}\thttp://127.0.0.1:9/{archive}\n"
