@@ -40,10 +40,10 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
     # The tools.
-    "cli": {"evaluation", "leaderboard", "command_line", "errors", "__version__"},
+    "cli": {"bench", "evaluation", "leaderboard", "command_line", "errors", "__version__"},
     "leaderboard": {"evaluation", "command_line", "files", "errors"},
     "bench": {"evaluation", "leaderboard", "decoding", "models", "plugin", "command_line", "files"}
-    | {"matplotlib"}
+    | {"matplotlib", "tabulate"}
     | _MODEL_SIDE,
     "evaluation": {"bert", "corpora", "leaderboard", "models", "tasks", "criterions", "decoding"}
     | {"plugin", "fairseq_patches", "command_line", "files", "sacrebleu"}
