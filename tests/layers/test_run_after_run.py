@@ -26,7 +26,7 @@ from ..toy import (
     build,
     close,
     collate,
-    every_encoding,
+    each_encoding,
     sources,
     targets,
 )
@@ -52,7 +52,7 @@ def counted(model: DietTransformerModel, monkeypatch: pytest.MonkeyPatch) -> dic
 
 
 @pytest.mark.parametrize("mode", ["train", "eval"])
-@every_encoding
+@each_encoding
 def test_positions_are_computed_once_per_pass(
     encoding: str, sharing: str | None, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
