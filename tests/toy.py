@@ -108,9 +108,6 @@ def _cases(chosen: list[tuple[str, str | None]]) -> pytest.MarkDecorator:
 # Both give a test the arguments ``encoding`` and ``sharing``: where it matters which table a layer
 # and a head read, and where it does not.
 every_encoding, each_encoding = _cases(CASES), _cases(ONE_EACH)
-both_norms = pytest.mark.parametrize(
-    "norm", [pytest.param({}, id="post-norm"), pytest.param(PRE_NORM, id="pre-norm")]
-)
 
 
 def dictionary(words: int = WORDS) -> Dictionary:
