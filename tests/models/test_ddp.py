@@ -38,9 +38,7 @@ def test_gradients_of_checkpointed_layers_which_run_twice() -> None:
     assert_one_process_changes_nothing("tupe-rel", "head-wise", checkpoint_activations=True)
 
 
-def assert_one_process_changes_nothing(
-    encoding: str, sharing: str | None, **options: bool
-) -> None:
+def assert_one_process_changes_nothing(encoding: str, sharing: str | None, **options: bool) -> None:
     expected = gradients(build(encoding, sharing))
     wrapped = DistributedDataParallel(build(encoding, sharing, **options))
     for _ in range(2):  # an unused parameter is noticed in the step after
