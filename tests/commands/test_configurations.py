@@ -142,7 +142,6 @@ def test_a_misspelt_key_in_yaml_is_an_error(workshop: Workshop, tmp_path: Path) 
     ("override", "fragment"),
     [
         ("model.position_encoding=diet", "--position-encoding diet: unknown"),
-        ("+model.position_rank=0", "--position-rank 0"),
         ("task.data=/nonexistent", "/nonexistent"),
     ],
 )
