@@ -68,7 +68,7 @@ def values(
 
 
 @both
-@pytest.mark.parametrize("eps", [0.0, 0.1, 0.7])
+@pytest.mark.parametrize("eps", [0.0, 0.1])
 @pytest.mark.parametrize("targets", TARGETS.values(), ids=TARGETS.keys())
 @pytest.mark.parametrize(
     ("dtype", "tolerance"), [(torch.float64, 1e-13), (torch.float32, 2e-6)], ids=str

@@ -21,6 +21,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,9 @@ MADE_OF = {
     "placed": {"none"},
 }
 
+# Parts that move text and records, without fairseq or torch.
+LIGHT = {"stages", "corpora", "bert", "leaderboard"}
+
 # Names that are words of their own: a comparison counts if it also says encoding or scheme.
 AMBIGUOUS = {"none"}
 
@@ -112,13 +116,21 @@ def _absolute(module: tuple[str, ...], level: int, name: str | None) -> tuple[st
     return base + tuple((name or "").split(".") if name else ())
 
 
-def imports(source: str, module: tuple[str, ...]) -> Iterator[tuple[int, bool, tuple[str, ...]]]:
+Import = tuple[int, bool, tuple[str, ...]]
+
+
+@cache
+def imports(source: str, module: tuple[str, ...]) -> list[Import]:
     """(line, inside, dotted target) of every import, also those within functions and by name.
 
     Inside: a relative import, whose target is counted from the package. One target for each
     imported name, since ``from . import base`` names a module and ``from .base import X`` a
     thing in one.
     """
+    return list(_imports(source, module))
+
+
+def _imports(source: str, module: tuple[str, ...]) -> Iterator[Import]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -208,22 +220,22 @@ def branches_on(source: str, names: set[str]) -> list[int]:
     return lines
 
 
-SOURCES = sorted(PACKAGE.rglob("*.py"))
+SOURCES = {module_of(path): path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: "/".join(module_of(path)))
-def test_imports_go_one_way(path: Path) -> None:
-    assert wrong_imports(path.read_text(encoding="utf-8"), module_of(path)) == []
+def test_imports_go_one_way() -> None:
+    wrong = [line for module, text in SOURCES.items() for line in wrong_imports(text, module)]
+    assert wrong == []
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in SOURCES if module_of(path)[0] != "positions"],
-    ids=lambda path: "/".join(module_of(path)),
-)
-def test_schemes_are_chosen_by_name_only_under_positions(path: Path) -> None:
+def test_schemes_are_chosen_by_name_only_under_positions() -> None:
     names = scheme_names(PACKAGE)
-    assert branches_on(path.read_text(encoding="utf-8"), names) == []
+    found = {
+        "/".join(module): branches_on(text, names)
+        for module, text in SOURCES.items()
+        if module[0] != "positions"
+    }
+    assert {module: lines for module, lines in found.items() if lines} == {}
 
 
 def test_every_scheme_of_the_package_is_known() -> None:
@@ -247,36 +259,33 @@ def parts_behind(module: str) -> set[str]:
     modules, seen = [tuple(module.split("."))], set[tuple[str, ...]]()
     while modules:
         name = modules.pop()
-        path = PACKAGE.joinpath(*name).with_suffix(".py")
-        if name not in seen and path.is_file():
+        source = SOURCES.get(name)
+        if name not in seen and source is not None:
             seen.add(name)
-            source = path.read_text(encoding="utf-8")
-            modules += [target for _, inside, target in imports(source, name) if inside]
-            modules += [target[:-1] for _, inside, target in imports(source, name) if inside]
-            modules += [target for _, inside, target in imports(source, name) if not inside]
-        elif name and not path.is_file():
+            for _, inside, target in imports(source, name):
+                modules += [target, target[:-1]] if inside else [target]
+        elif name and source is None:
             seen.add(name[:1])
     return {name[0] for name in seen}
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_a_command_that_uses_fairseq_has_the_plugin(command: str) -> None:
+def test_a_command_that_uses_fairseq_has_the_plugin() -> None:
     """Without, it would read checkpoints by fairseq's own way, or find no model of ours."""
-    parts = parts_behind(COMMANDS[command][0])
-    if parts & {"fairseq", "fairseq_patches", "decoding", "layers"}:
-        assert parts & {"plugin", *(part for part, _ in REGISTERING)}
+    using = 0
+    for command in COMMANDS:
+        parts = parts_behind(COMMANDS[command][0])
+        if parts & {"fairseq", "fairseq_patches", "decoding", "layers"}:
+            assert parts & {"plugin", *(part for part, _ in REGISTERING)}, command
+            using += 1
+    assert using
 
 
-LIGHT = sorted(
-    ".".join(module_of(path))
-    for part in ("stages", "corpora", "bert", "leaderboard")
-    for path in (PACKAGE / part).rglob("*.py")
-)
-
-
-@pytest.mark.parametrize("module", LIGHT)
-def test_what_moves_text_and_records_does_without_fairseq(module: str) -> None:
-    assert not parts_behind(module) & {"fairseq", "torch", "models"}
+def test_what_moves_text_and_records_does_without_fairseq() -> None:
+    light = [module for module in SOURCES if module[0] in LIGHT]
+    assert {module[0] for module in light} == LIGHT
+    for module in light:
+        parts = parts_behind(".".join(module))
+        assert not parts & {"fairseq", "torch", "models"}, module
 
 
 @pytest.mark.parametrize(

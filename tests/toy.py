@@ -92,13 +92,22 @@ def name_of(encoding: str, sharing: str | None) -> str:
     return encoding if sharing is None else f"{encoding}_{sharing}"
 
 
-# @every_encoding gives a test the arguments ``encoding`` and ``sharing``.
-every_encoding = pytest.mark.parametrize(
-    ("encoding", "sharing"), [pytest.param(*case, id=name_of(*case)) for case in CASES]
-)
-both_norms = pytest.mark.parametrize(
-    "norm", [pytest.param({}, id="post-norm"), pytest.param(PRE_NORM, id="pre-norm")]
-)
+# Every encoding once, with each way of sharing in turn.
+ONE_EACH: list[tuple[str, str | None]] = [
+    (encoding, modes[number % len(modes)])
+    for number, encoding in enumerate(sorted(NAMES))
+    for modes in [sharing_modes(encoding)]
+]
+
+
+def _cases(chosen: list[tuple[str, str | None]]) -> pytest.MarkDecorator:
+    params = [pytest.param(*case, id=name_of(*case)) for case in chosen]
+    return pytest.mark.parametrize(("encoding", "sharing"), params)
+
+
+# Both give a test the arguments ``encoding`` and ``sharing``: where it matters which table a layer
+# and a head read, and where it does not.
+every_encoding, each_encoding = _cases(CASES), _cases(ONE_EACH)
 
 
 def dictionary(words: int = WORDS) -> Dictionary:

@@ -14,15 +14,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diet_mt.errors import UserError
 from diet_mt.layers.multihead import PositionalAttention
-from diet_mt.models._roberta_options import plain_options, sentence_config
 from diet_mt.models.diet_roberta import DietRobertaModel
-from diet_mt.positions import SEGMENT_ENCODINGS, SegmentInput, SegmentPositions
+from diet_mt.positions import SegmentInput, SegmentPositions
 
 from .toy import (
     BOS,
     CASES,
+    ONE_EACH,
     OPTIONS,
     SIZES,
     SOURCE_LENGTHS,
@@ -80,26 +79,32 @@ def segment_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
     return parameters_of(model, SegmentInput, SegmentPositions)
 
 
-def _cases() -> Iterator[Any]:
-    """(encoding, sharing, segments) for all that is registered and that a model can have."""
-    for encoding, sharing in CASES:
-        for segments in SEGMENT_ENCODINGS:
-            try:
-                sentence_config(plain_options(options(encoding, sharing, segments)))
-            except UserError:
-                continue
-            yield pytest.param(
-                encoding, sharing, segments, id=f"{name_of(encoding, sharing)}+{segments}"
-            )
+# Keys of no single token have no segment: these take segments at the input.
+MIXED = ("linformer", "diet-abs-lin")
+# Beside one case per encoding: an encoding at the input, one in the logits, one by factors and one
+# with mixed keys, with the other ways of segments; and [CLS], which TUPE unties.
+OTHERS: list[tuple[str, str | None, str]] = [
+    ("learned", None, "input"),
+    ("diet-rel", "none", "input"),
+    ("diet-abs", "layer-wise", "input"),
+    ("learned", None, "none"),
+    ("tupe-abs", "head-wise", "none"),
+    ("linformer", "head-wise", "none"),
+]
 
 
-SENTENCE_CASES = list(_cases())
-_NAMES = ("encoding", "sharing", "segments")
-# Both give a test the arguments ``encoding``, ``sharing`` and ``segments``.
-every_sentence_encoder = pytest.mark.parametrize(_NAMES, SENTENCE_CASES)
-with_segments = pytest.mark.parametrize(
-    _NAMES, [case for case in SENTENCE_CASES if case.values[2] != "none"]
-)
+def _cases(chosen: list[tuple[str, str | None]]) -> pytest.MarkDecorator:
+    with_segments = [(*case, "input" if case[0] in MIXED else "per-head") for case in chosen]
+    params = [
+        pytest.param(encoding, sharing, segments, id=f"{name_of(encoding, sharing)}+{segments}")
+        for encoding, sharing, segments in [*with_segments, *OTHERS]
+    ]
+    return pytest.mark.parametrize(("encoding", "sharing", "segments"), params)
+
+
+# Both give a test the arguments ``encoding``, ``sharing`` and ``segments``: where it matters which
+# table a layer and a head read, and where it does not.
+every_sentence_encoder, each_sentence_encoder = _cases(CASES), _cases(ONE_EACH)
 
 
 def rows() -> list[list[int]]:

@@ -15,7 +15,7 @@ from tools.process_tree import processes
 
 from .process.jobs import fields
 
-NAMES = (STOCK, "diet_rel", "diet_rel:fairseq")
+NAMES = (STOCK, "diet_rel:fairseq")
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def crew() -> Iterator[dict[str, Worker]]:
 
 def test_the_plugin_is_where_it_belongs(crew: dict[str, Worker]) -> None:
     plugin = {name: worker.ask("prepare", "decode")["plugin"] for name, worker in crew.items()}
-    assert plugin == {STOCK: False, "diet_rel": True, "diet_rel:fairseq": True}
+    assert plugin == {STOCK: False, "diet_rel:fairseq": True}
 
 
 def test_a_search_is_asked_for_where_the_name_says_so(crew: dict[str, Worker]) -> None:
@@ -36,7 +36,8 @@ def test_a_search_is_asked_for_where_the_name_says_so(crew: dict[str, Worker]) -
     for name, worker in crew.items():
         text = Path(f"/proc/{worker.process.pid}/environ").read_text(encoding="utf-8")
         chosen[name] = f"{SEARCH_VARIABLE}=fairseq" in text.split("\0")
-    assert chosen == {STOCK: False, "diet_rel": False, "diet_rel:fairseq": True}
+    assert chosen == {STOCK: False, "diet_rel:fairseq": True}
+    assert SEARCH_VARIABLE not in environment("diet_rel")
 
 
 def test_waiting_takes_no_processor_time(crew: dict[str, Worker]) -> None:
@@ -58,17 +59,12 @@ def test_its_outputs_are_numbered(crew: dict[str, Worker]) -> None:
     assert {len(tokens) for tokens in outputs.values()} == {4}
 
 
-def test_one_that_dies_is_reported_with_its_last_line() -> None:
+def test_one_that_dies_is_reported_with_its_last_line_and_none_is_left_behind() -> None:
     job = fields(STOCK, train_tokens=10**6)
-    with (
-        workers({STOCK: (job, {})}) as crew,
-        pytest.raises(UserError, match=r"stock: .* ended with 1 \(ValueError: train: only"),
-    ):
-        crew[STOCK].ask("prepare", "train")
-
-
-def test_none_is_left_behind() -> None:
-    with workers({STOCK: (fields(STOCK), {})}) as crew:
-        process = crew[STOCK].process
-        assert process.poll() is None
-    assert process.returncode is not None
+    jobs = {STOCK: (job, {}), "idle": (fields(STOCK), {})}
+    with workers(jobs) as crew:
+        idle = crew["idle"].process
+        assert idle.poll() is None
+        with pytest.raises(UserError, match=r"stock: .* ended with 1 \(ValueError: train: only"):
+            crew[STOCK].ask("prepare", "train")
+    assert idle.returncode is not None

@@ -13,22 +13,17 @@ import torch
 from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-from diet_mt.positions import NAMES
-
 from .runner import PLUGIN, ROOT
 from .test_bad_input import assert_one_line
 from .test_resume import same, state
 from .transcript import losses, texts, valid_losses
-from .workshop import BATCHES, MAX_SOURCE, MAX_TARGET, SEARCH, USER_DIR, Workshop, architecture
+from .workshop import BATCHES, MAX_SOURCE, MAX_TARGET, SEARCH, USER_DIR, Workshop
 
 # hydra's own, on every command line that fairseq parses in this process.
 pytestmark = [
     pytest.mark.filterwarnings(r"ignore:[\s\S]*validated against ConfigStore:UserWarning"),
     pytest.mark.filterwarnings("ignore:.*(find_module|find_loader|load_module):DeprecationWarning"),
 ]
-
-# Layers, width, feed-forward, heads: Vaswani et al. 2017, table 3, for base and big.
-SIZES = {"tiny": (4, 128, 256, 4), "base": (6, 512, 2048, 8), "big": (6, 1024, 4096, 16)}
 
 
 def built(data: Path, *argv: Any) -> Any:
@@ -60,18 +55,6 @@ def shape_of(stack: Any) -> tuple[int, int, int, int]:
     )
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_an_architecture_has_its_size(workshop: Workshop, size: str) -> None:
-    model = built(workshop.bin, "--arch", f"diet_rel_{size}")
-    assert (shape_of(model.encoder), shape_of(model.decoder)) == (SIZES[size], SIZES[size])
-
-
-@pytest.mark.parametrize("encoding", sorted(NAMES))
-def test_an_architecture_has_its_encoding(workshop: Workshop, encoding: str) -> None:
-    model = built(workshop.bin, "--arch", architecture(encoding))
-    assert model.signature.split(" ")[0] == encoding
-
-
 def test_flags_win_over_the_architecture_and_keep_sides_apart(workshop: Workshop) -> None:
     """fairseq's own nested configuration would drop these flags without a word."""
     flags = (
@@ -91,42 +74,6 @@ def test_flags_win_over_the_architecture_and_keep_sides_apart(workshop: Workshop
     tables = {name: value.shape for name, value in model.state_dict().items() if "offset" in name}
     cross = tables["decoder.encoder_attn_positions.layers.2.by_offset"]
     assert cross == (3, MAX_TARGET + MAX_SOURCE - 1)
-
-
-@pytest.mark.parametrize(
-    ("flags", "signature"),
-    [
-        (("--position-encoding", "diet-rel"), "diet-rel sharing=none scale=head"),
-        (
-            ("--position-sharing", "head-wise", "--attention-scale", "model"),
-            "diet-abs sharing=head-wise scale=model",
-        ),
-        (
-            ("--position-encoding", "shaw", "--position-clip", 5, "--position-values"),
-            "shaw sharing=head-wise clip=5 values=True scale=head",
-        ),
-        (
-            (
-                *("--position-encoding", "tupe-rel", "--position-buckets", 12),
-                *("--position-max-distance", 40),
-            ),
-            "tupe-rel sharing=layer-wise buckets=12 max-distance=40 scale=head",
-        ),
-        (
-            ("--position-encoding", "diet-abs-lin", "--linformer-k", 9, "--position-rank", 5),
-            "diet-abs-lin sharing=layer-wise projected=9 scale=head",
-        ),
-    ],
-)
-def test_position_options_reach_the_model(
-    workshop: Workshop, flags: tuple[object, ...], signature: str
-) -> None:
-    assert built(workshop.bin, "--arch", "diet_abs_tiny", *flags).signature == signature
-
-
-def test_the_rank_reaches_the_model(workshop: Workshop) -> None:
-    model = built(workshop.bin, "--arch", "diet_abs_tiny", "--position-rank", 5)
-    assert model.state_dict()["encoder.self_attn_positions.shared.query"].shape[-1] == 5
 
 
 def test_the_yaml_is_the_recipe_of_the_training_script(workshop: Workshop, tmp_path: Path) -> None:
@@ -195,7 +142,6 @@ def test_a_misspelt_key_in_yaml_is_an_error(workshop: Workshop, tmp_path: Path) 
     ("override", "fragment"),
     [
         ("model.position_encoding=diet", "--position-encoding diet: unknown"),
-        ("+model.position_rank=0", "--position-rank 0"),
         ("task.data=/nonexistent", "/nonexistent"),
     ],
 )

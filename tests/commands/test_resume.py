@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from .transcript import epoch_losses, losses, valid_losses
-from .workshop import SPY, TRAINED, Workshop
+from .workshop import SPY, Workshop
 
 EPOCH = 7  # updates in an epoch of the toy corpus
 BLEU = (
@@ -55,7 +55,7 @@ def assert_same_ending(whole: tuple[Path, str], parts: tuple[Path, str], *, upda
     assert same(saved[0]["last_optimizer_state"], saved[1]["last_optimizer_state"])
 
 
-@pytest.mark.parametrize("encoding", TRAINED)
+@pytest.mark.parametrize("encoding", ["diet-rel", "rotary"])
 def test_resumed_after_an_epoch(workshop: Workshop, tmp_path: Path, encoding: str) -> None:
     workshop.train(encoding, tmp_path, "--max-epoch", 1).ok()
     rest = workshop.train(encoding, tmp_path, "--max-epoch", 2).ok()

@@ -17,7 +17,6 @@ from .workshop import Workshop, architecture
 OPTIONS = {
     "diet-rel": (),  # every layer its own tables
     "diet-abs": (),  # one set of tables for all layers
-    "diet-rel layer-wise": ("--position-sharing", "layer-wise"),
 }
 # Dropout off: each process draws its own. An odd number of batches leaves the second one idle last.
 COMMON = ("--cpu", "--dropout", 0, "--max-epoch", 2)

@@ -30,10 +30,10 @@ RECIPE = (
     "--log-format", "json", "--log-interval", "1",
 )  # fmt: skip
 ONE_CHECKPOINT = ("--no-epoch-checkpoints", "--save-interval", "999", "--validate-interval", "999")
-# The encodings that are trained by command. Each does something else to a model: columns of the
-# input, a product of factors, a table, mixed keys, turned keys, vectors on the keys, or nothing.
-# All others are run within one process, by tests/layers and tests/models.
-TRAINED = ("concat", "diet-abs", "diet-rel", "linformer", "none", "rotary", "shaw")
+# The encodings that go through every command. Each does something else to a model: columns of the
+# input, a table, mixed keys, or vectors on the keys. All encodings are run within one process, by
+# tests/layers and tests/models.
+TRAINED = ("concat", "diet-rel", "linformer", "shaw")
 # Options of an encoding with which more of it is used.
 OWN_OPTIONS = {
     "shaw": ("--position-values", "--position-clip", "4"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import pytest
@@ -59,21 +60,18 @@ LIMITS = {
 
 @pytest.mark.usefixtures("either_memory")
 @pytest.mark.parametrize("size", [9, 16, 17, 44, 1009])
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("rows", [3, 6, 1000])
-@pytest.mark.parametrize("change", LIMITS, ids=lambda change: change.__name__)
 @torch.no_grad()
-def test_against_the_whole_vocabulary(
-    size: int, bias: bool, rows: int, change: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(candidates, "ROWS", rows)
-    layer = output(size, bias)
-    features, scores = torch.randn(B * K, E).double(), torch.randn(B, K).double()
-    found = Vocabulary(layer).best(features, scores, 2 * K, LIMITS[change])
-    wanted = expected(layer, features, scores, 2 * K, change)
-    torch.testing.assert_close(found[0], wanted[0], rtol=0, atol=1e-12)
-    assert torch.equal(found[1], wanted[1])
-    assert torch.equal(found[2], wanted[2])
+def test_against_the_whole_vocabulary(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for bias, rows, change in product((False, True), (3, 6, 1000), LIMITS):
+        monkeypatch.setattr(candidates, "ROWS", rows)
+        layer = output(size, bias)
+        features, scores = torch.randn(B * K, E).double(), torch.randn(B, K).double()
+        found = Vocabulary(layer).best(features, scores, 2 * K, LIMITS[change])
+        wanted = expected(layer, features, scores, 2 * K, change)
+        case = f"bias {bias}, {rows} rows at a time, {change.__name__}"
+        torch.testing.assert_close(found[0], wanted[0], rtol=0, atol=1e-12, msg=case)
+        assert torch.equal(found[1], wanted[1]), case
+        assert torch.equal(found[2], wanted[2]), case
 
 
 @pytest.mark.usefixtures("either_memory")

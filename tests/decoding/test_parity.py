@@ -15,7 +15,7 @@ from diet_mt.errors import UserError
 from diet_mt.models.diet_transformer import DietTransformerModel
 
 from ..models.test_search import Hypotheses, talkative
-from ..toy import PRE_NORM, ToyTask, build, collate, every_encoding, sources
+from ..toy import PRE_NORM, ToyTask, build, collate, each_encoding, sources
 
 LENGTHS = (7, 3, 5, 1, 6, 4, 11, 2)
 # fairseq's search adds up float32 scores, down to about -40: steps of 4e-6.
@@ -58,10 +58,10 @@ def assert_parity(model: DietTransformerModel, side: str = "left", **options: An
 
 
 @pytest.mark.usefixtures("either_memory")
-@every_encoding
+@each_encoding
 def test_every_encoding(encoding: str, sharing: str | None) -> None:
     lengths = set()
-    for seed in (1, 2, 3):  # not every model ends its sentences at different lengths
+    for seed in (1, 2):  # not every model ends its sentences at different lengths
         found = assert_parity(talkative(encoding, sharing, seed))
         lengths |= {len(one["tokens"]) for hypotheses in found for one in hypotheses}
     assert len(lengths) > 1
@@ -85,13 +85,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", OPTIONS, ids=lambda name: name.replace(" ", "-"))
-@pytest.mark.parametrize("encoding", ["diet-rel", "sinusoidal"])
-def test_options(encoding: str, name: str) -> None:
-    assert_parity(talkative(encoding, None, seed=3), "right", **OPTIONS[name])
+def test_options(name: str) -> None:
+    assert_parity(talkative("diet-rel", None, seed=3), "right", **OPTIONS[name])
 
 
-@pytest.mark.parametrize("rows", [4, 12, 1000])
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize(("rows", "threads"), [(4, 1), (4, 2), (12, 3), (1000, 2)])
 def test_a_batch_in_parts_and_threads(
     rows: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ from ..toy import (
     attention_positions,
     build,
     collate,
+    each_encoding,
     every_encoding,
     position_parameters,
     real,
@@ -103,8 +104,8 @@ def expected(
 
 @pytest.mark.parametrize(
     ("fused", "side", "scale"),
-    [(False, "left", "head"), (True, "right", "model"), (False, "right", "model")],
-    ids=["own-left-head", "fused-right-model", "own-right-model"],
+    [(False, "left", "head"), (True, "right", "model")],
+    ids=["own-left-head", "fused-right-model"],
 )
 @every_encoding
 def test_every_attention_module_equals_the_loops(
@@ -134,7 +135,7 @@ def test_every_attention_module_equals_the_loops(
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-@every_encoding
+@each_encoding
 def test_the_input_of_each_stack_equals_the_formula(
     encoding: str, sharing: str | None, side: str
 ) -> None:
@@ -164,9 +165,9 @@ def test_the_input_of_each_stack_equals_the_formula(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@every_encoding
+@each_encoding
 def test_gradients_of_inputs_and_tables(encoding: str, sharing: str | None, kind: str) -> None:
-    """torch.autograd.gradcheck: against finite differences, in float64."""
+    """torch.autograd.gradcheck: against finite differences in a random direction, in float64."""
     model = build(encoding, sharing)
     probe = AttentionProbe(model, kind, layer=1)
     tables = {
@@ -191,4 +192,4 @@ def test_gradients_of_inputs_and_tables(encoding: str, sharing: str | None, kind
 
     inputs = [query] if kind != "cross" else [query, source]
     given = [x.clone().requires_grad_() for x in inputs] + list(tables.values())
-    assert torch.autograd.gradcheck(run, given)
+    assert torch.autograd.gradcheck(run, given, fast_mode=True)

@@ -15,14 +15,13 @@ from diet_mt.models.diet_transformer import DietTransformerModel
 from ..toy import (
     EOS,
     FIRST_WORD,
-    KINDS_OF_ENCODING,
     PAD,
     PRE_NORM,
     UNLIMITED,
     WORDS,
     build,
     collate,
-    every_encoding,
+    each_encoding,
     sources,
     targets,
 )
@@ -90,7 +89,7 @@ def within(rows: int, beams: int) -> Tensor:
     [("left", {}), ("right", PRE_NORM)],
     ids=["left-post-norm", "right-pre-norm"],
 )
-@every_encoding
+@each_encoding
 def test_teacher_forced_equals_step_by_step(
     encoding: str, sharing: str | None, norm: dict[str, Any], side: str
 ) -> None:
@@ -115,7 +114,7 @@ def test_teacher_forced_equals_step_by_step(
 
 @pytest.mark.usefixtures("either_memory")
 @torch.no_grad()
-@every_encoding
+@each_encoding
 def test_beams_reordered_sentences_dropped_and_permuted(encoding: str, sharing: str | None) -> None:
     beams = 3
     decoding = Decoding(build(encoding, sharing), collate(sources((7, 4, 1)), "left"))
@@ -138,7 +137,7 @@ def test_beams_reordered_sentences_dropped_and_permuted(encoding: str, sharing: 
 
 
 @torch.no_grad()
-@every_encoding
+@each_encoding
 def test_beams_opened_after_the_first_step(encoding: str, sharing: str | None) -> None:
     beams = 4
     decoding = Decoding(build(encoding, sharing), collate(sources((7, 4, 1)), "left"))
@@ -161,7 +160,7 @@ ORDERS: dict[str, Callable[[int], Tensor]] = {
 
 @torch.no_grad()
 @pytest.mark.parametrize("order", ORDERS, ids=lambda name: name.replace(" ", "-"))
-@pytest.mark.parametrize("encoding", KINDS_OF_ENCODING)
+@pytest.mark.parametrize("encoding", ["diet-rel", "shaw", "rotary"])
 def test_the_same_kind_of_order_at_every_step(encoding: str, order: str) -> None:
     decoding = Decoding(build(encoding), collate(sources((7, 4, 1)), "left"))
     decoding.reorder(torch.arange(3).repeat_interleave(4))
@@ -172,7 +171,7 @@ def test_the_same_kind_of_order_at_every_step(encoding: str, order: str) -> None
 
 
 @torch.no_grad()
-@every_encoding
+@each_encoding
 def test_a_full_pass_over_opened_beams(encoding: str, sharing: str | None) -> None:
     """Scoring several hypotheses of a sentence at once, without caches."""
     model = build(encoding, sharing).eval()
@@ -220,7 +219,7 @@ def test_a_batch_padded_on_the_left_cannot_be_decoded_step_by_step() -> None:
 
 
 @torch.no_grad()
-@every_encoding
+@each_encoding
 def test_decoding_to_the_last_position_and_not_beyond(encoding: str, sharing: str | None) -> None:
     """n_T = 10: the tenth token is decoded; past the tables there is a message, not an index."""
     decoding = Decoding(build(encoding, sharing), collate(sources((7,))))

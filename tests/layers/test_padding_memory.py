@@ -6,11 +6,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from diet_mt.bench import padding_memory
 from diet_mt.bench.padding_memory import kept_for_backward, measure, peak_of_forward
 
 
-@pytest.mark.parametrize("encoding", ["none", "diet-rel", "diet-abs", "t5"])
-def test_a_batch_with_padding_takes_at_most_5_percent_more(encoding: str) -> None:
+@pytest.mark.parametrize("encoding", ["diet-rel", "diet-abs"])
+def test_a_batch_with_padding_takes_at_most_5_percent_more(
+    encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(padding_memory.SIZES, "layers", 2)
     found = measure(encoding)
     for name, size in found["unpadded"].items():
         assert found["padded"][name] <= 1.05 * size, name

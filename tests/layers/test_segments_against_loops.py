@@ -18,10 +18,10 @@ from ..toy_sentences import (
     attention_calls,
     batch,
     build,
+    each_sentence_encoder,
     every_sentence_encoder,
     rows,
     segments_of_rows,
-    with_segments,
 )
 from .test_against_loops import numbers, raw_projections, raw_tables
 
@@ -69,36 +69,29 @@ def expected(
     return torch.from_numpy(out)
 
 
-@pytest.mark.parametrize(
-    ("kernel", "side"), [("own", "left"), ("fused", "right"), ("appended", "right")]
-)
 @every_sentence_encoder
 def test_every_attention_module_equals_the_loops(
-    encoding: str,
-    sharing: str | None,
-    segments: str,
-    kernel: str,
-    side: str,
-    monkeypatch: pytest.MonkeyPatch,
+    encoding: str, sharing: str | None, segments: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Appended: factors as columns of queries and keys, beside those of the segments."""
-    monkeypatch.setattr(attention, "_fused_pays", lambda *_: kernel != "own")
-    if kernel == "appended":
-        monkeypatch.setattr(factors, "APPEND_FROM", 1)
     model = build(encoding, sharing, segments)
-    with attention_calls(model) as calls:
-        model(**batch(side))
-    assert len(calls) == SIZES["encoder_layers"]
-    for layer, call in enumerate(calls):
-        by_hand = expected(model, encoding, sharing, layer, call).transpose(0, 1)
-        found = call.output.transpose(0, 1)
-        assert found.shape == by_hand.shape
-        for one, other in zip(real(found, rows()), real(by_hand, rows()), strict=True):
-            close(one, other)
+    for kernel, side in (("own", "left"), ("fused", "right"), ("appended", "right")):
+        monkeypatch.setattr(attention, "_fused_pays", lambda *_, fused=kernel != "own": fused)
+        if kernel == "appended":
+            monkeypatch.setattr(factors, "APPEND_FROM", 1)
+        with attention_calls(model) as calls:
+            model(**batch(side))
+        assert len(calls) == SIZES["encoder_layers"]
+        for layer, call in enumerate(calls):
+            by_hand = expected(model, encoding, sharing, layer, call).transpose(0, 1)
+            found = call.output.transpose(0, 1)
+            assert found.shape == by_hand.shape
+            for one, other in zip(real(found, rows()), real(by_hand, rows()), strict=True):
+                close(one, other)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-@every_sentence_encoder
+@each_sentence_encoder
 def test_the_input_equals_the_formula(
     encoding: str, sharing: str | None, segments: str, side: str
 ) -> None:
@@ -125,7 +118,16 @@ def test_the_input_equals_the_formula(
             torch.testing.assert_close(vectors[position], normed, rtol=0, atol=1e-6)
 
 
-@with_segments
+@pytest.mark.parametrize(
+    ("encoding", "sharing", "segments"),
+    [
+        ("diet-rel", "none", "per-head"),
+        ("diet-abs", "layer-wise", "per-head"),
+        ("shaw", "head-wise", "per-head"),
+        ("learned", None, "input"),
+        ("linformer", "none", "input"),
+    ],
+)
 def test_gradients_of_segments(encoding: str, sharing: str | None, segments: str) -> None:
     """torch.autograd.gradcheck: against finite differences, in float64."""
     model = build(encoding, sharing, segments)

@@ -10,6 +10,7 @@ checkpoints, and says so in CHANGELOG.md:
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,12 +29,17 @@ def shapes(model: DietTransformerModel) -> Shapes:
     return {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
 
 
+@cache
+def of_no_positions() -> Shapes:
+    return shapes(build("none"))
+
+
 def of_positions(model: DietTransformerModel) -> Shapes:
     """The entries of the encoding, what it makes narrower, and the signature, whose length depends
     on it.
     """
     own = position_parameters(model).keys() | {"position_signature"}
-    common = shapes(build("none"))
+    common = of_no_positions()
     return {
         name: shape for name, shape in shapes(model).items() if name in own or shape != common[name]
     }
@@ -49,20 +55,20 @@ def compare(name: str, found: Shapes, request: pytest.FixtureRequest) -> None:
     assert found == json.loads(path.read_text(encoding="utf-8"))
 
 
+def test_what_all_encodings_share(request: pytest.FixtureRequest) -> None:
+    common = dict(of_no_positions())
+    del common["position_signature"]
+    compare(COMMON, common, request)
+
+
 @every_encoding
 def test_what_the_encoding_adds(
     encoding: str, sharing: str | None, request: pytest.FixtureRequest
 ) -> None:
-    compare(name_of(encoding, sharing), of_positions(build(encoding, sharing)), request)
-
-
-def test_what_all_encodings_share(request: pytest.FixtureRequest) -> None:
-    common = shapes(build("none"))
-    del common["position_signature"]
-    compare(COMMON, common, request)
-    for case in CASES:
-        model = build(*case)
-        assert shapes(model).keys() == common.keys() | of_positions(model).keys(), case
+    model = build(encoding, sharing)
+    own = of_positions(model)
+    compare(name_of(encoding, sharing), own, request)
+    assert shapes(model).keys() == of_no_positions().keys() | own.keys()
 
 
 def test_no_golden_file_is_left_over() -> None:

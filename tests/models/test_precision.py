@@ -15,7 +15,7 @@ from ..toy import (
     attention_positions,
     build,
     collate,
-    every_encoding,
+    each_encoding,
     position_parameters,
     sources,
     targets,
@@ -40,7 +40,7 @@ def tolerance(dtype: torch.dtype, expected: Tensor) -> float:
 
 
 @half_precision
-@every_encoding
+@each_encoding
 def test_a_half_precision_model_is_close(
     encoding: str, sharing: str | None, dtype: torch.dtype
 ) -> None:
@@ -64,7 +64,7 @@ def test_a_half_precision_model_is_close(
 
 
 @half_precision
-@every_encoding
+@each_encoding
 def test_gradients_of_a_half_precision_model_are_finite_and_there(
     encoding: str, sharing: str | None, dtype: torch.dtype
 ) -> None:
@@ -80,7 +80,7 @@ def test_gradients_of_a_half_precision_model_are_finite_and_there(
         assert parameter.grad.any(), name
 
 
-@every_encoding
+@each_encoding
 def test_autocast_is_close(encoding: str, sharing: str | None) -> None:
     """--amp: weights stay float32, products run in bfloat16."""
     model = build(encoding, sharing).float()
@@ -132,7 +132,7 @@ def tensors_of(part: LayerPositions) -> dict[str, Tensor]:
     return {name: value for name, value in vars(part).items() if isinstance(value, Tensor)}
 
 
-@every_encoding
+@each_encoding
 def test_tables_of_half_precision_give_positions_of_float32(
     encoding: str, sharing: str | None
 ) -> None:

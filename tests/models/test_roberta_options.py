@@ -51,48 +51,41 @@ def test_every_option_of_fairseqs_roberta_is_there() -> None:
     assert theirs <= {each.name for each in dataclasses.fields(DietRobertaConfig)}
 
 
-@pytest.mark.parametrize(
-    ("flags", "path", "expected"),
-    [
-        ((), "encoder.sentence_encoder.segment_positions", None),
-        (("--segment-encoding", "per-head"), "encoder.sentence_encoder.segment_positions.count", 2),
-        (
-            ("--segment-encoding", "per-head", "--num-segments", "3"),
-            "encoder.sentence_encoder.segment_positions.count",
-            3,
-        ),
-        (
-            ("--segment-encoding", "input", "--num-segments", "3"),
-            "encoder.sentence_encoder.segment_input.weight.shape",
-            (3, 128),
-        ),
-        (
-            ("--position-encoding", "t5", "--position-sharing", "none"),
-            "signature",
-            "t5 sharing=none buckets=32 max-distance=128 scale=head",
-        ),
-        (("--encoder-layers", "3"), "encoder.sentence_encoder.num_layers", 3),
-        (("--activation-fn", "relu"), "args.activation_fn", "relu"),
-        (("--max-positions", "15"), "encoder.args.max_positions", 15),
-        (
-            ("--max-positions", "15"),
-            "encoder.sentence_encoder.self_attn_positions.shape.max_keys",
-            20,
-        ),
-        ((), "encoder.args.max_positions", 20),
-        ((), "encoder.sentence_encoder.embed_scale", 1.0),
-    ],
-)
-def test_a_flag_reaches_the_model(flags: tuple[str, ...], path: str, expected: object) -> None:
-    found: Any = built(*flags)
-    for name in path.split("."):
-        found = getattr(found, name)
-    assert found == expected
+# Flags, and what the model then has.
+REACHED: dict[str, dict[str, object]] = {
+    "": {
+        "encoder.sentence_encoder.segment_positions": None,
+        "encoder.args.max_positions": 20,
+        "encoder.sentence_encoder.embed_scale": 1.0,
+        "max_positions": 20,
+    },
+    "--segment-encoding per-head --max-positions 15 --encoder-layers 3 --activation-fn relu": {
+        "encoder.sentence_encoder.segment_positions.count": 2,
+        "encoder.sentence_encoder.num_layers": 3,
+        "args.activation_fn": "relu",
+        "encoder.args.max_positions": 15,
+        "max_positions": 15,
+        "encoder.sentence_encoder.self_attn_positions.shape.max_keys": 20,
+    },
+    "--segment-encoding per-head --num-segments 3": {
+        "encoder.sentence_encoder.segment_positions.count": 3,
+    },
+    "--segment-encoding input --num-segments 3 --position-encoding t5 --position-sharing none": {
+        "encoder.sentence_encoder.segment_input.weight.shape": (3, 128),
+        "signature": "t5 sharing=none buckets=32 max-distance=128 scale=head",
+    },
+}
 
 
-def test_the_longest_input_is_the_tasks() -> None:
-    assert built().max_positions() == 20
-    assert built("--max-positions", "15").max_positions() == 15
+@pytest.mark.parametrize("flags", REACHED)
+def test_flags_reach_the_model(flags: str) -> None:
+    model = built(*flags.split())
+    for path, expected in REACHED[flags].items():
+        found: Any = model
+        for name in path.split("."):
+            found = getattr(found, name)
+        found = found() if callable(found) else found
+        assert found == expected, path
 
 
 class MaskedTask(ToyTask):
@@ -140,11 +133,10 @@ def test_without_blocks_positions_are_as_many_as_berts() -> None:
     assert lengths(ToyTask(), "--max-positions", "15") == (15, 512, 512)
 
 
-@pytest.mark.parametrize("arch", [ARCH, "diet_roberta"])
-def test_a_restored_model_keeps_its_length(arch: str) -> None:
+def test_a_restored_model_keeps_its_length() -> None:
     """The task that restores it may cut text into other blocks, or into none."""
     small = ("--encoder-layers", "1", "--encoder-embed-dim", "24", "--encoder-attention-heads", "2")
-    model = whole_configuration(*small, arch=arch).model
+    model = whole_configuration(*small, arch="diet_roberta").model
     build_model(model, MaskedTask(70))
     saved = OmegaConf.create(OmegaConf.to_container(model._get_parent(), resolve=True))
     for task in (MaskedTask(30), ToyTask()):

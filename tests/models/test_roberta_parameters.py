@@ -17,8 +17,8 @@ from fairseq.models.roberta import RobertaModel
 from diet_mt.models.diet_roberta import DietRobertaModel
 from diet_mt.positions import NAMES
 
-from ..toy import ToyTask, dictionary, every_encoding, position_parameters
-from ..toy_sentences import build, every_sentence_encoder, options, segment_parameters
+from ..toy import ToyTask, dictionary, each_encoding, position_parameters
+from ..toy_sentences import build, each_sentence_encoder, options, segment_parameters
 
 # BERT's uncased vocabulary, of which fairseq's four marks are a part, and <mask>.
 VOCABULARY = 30522
@@ -115,7 +115,7 @@ def test_what_the_user_gives_wins() -> None:
     assert (other.position_encoding, getattr(other, "position_rank", None)) == ("diet-rel", None)
 
 
-@every_sentence_encoder
+@each_sentence_encoder
 def test_everything_else_is_fairseqs_roberta(
     encoding: str, sharing: str | None, segments: str
 ) -> None:
@@ -144,7 +144,7 @@ def test_everything_else_is_fairseqs_roberta(
         assert ours == theirs
 
 
-@every_encoding
+@each_encoding
 def test_words_are_drawn_as_berts(encoding: str, sharing: str | None) -> None:
     """Normal with 0.02, as learned positions at the input are; linear layers, too."""
     wide = {"encoder_embed_dim": 96, "encoder_attention_heads": 3, "max_source_positions": 64}

@@ -10,7 +10,7 @@ import torch
 from diet_mt.errors import UserError
 from diet_mt.models._signature import signature_tensor, signature_text
 
-from ..toy import CASES, SAME_WIDTH, build, every_encoding, name_of
+from ..toy import CASES, SAME_WIDTH, build, each_encoding, every_encoding, name_of
 
 TEXT = "".join(chr(code) for code in range(32, 127))  # all of printable ASCII
 
@@ -36,7 +36,7 @@ def test_text_survives_averaging() -> None:
     assert signature_text(total / 100) == TEXT
 
 
-@pytest.mark.parametrize("decay", [0.5, 0.99, 0.999, 0.9999])
+@pytest.mark.parametrize("decay", [0.5, 0.9999])
 @precisions
 def test_text_survives_exponential_averaging(dtype: torch.dtype, decay: float) -> None:
     """--store-ema: scaled and added to in place, at every update."""
@@ -66,7 +66,7 @@ def states() -> dict[tuple[str, str | None], dict[str, torch.Tensor]]:
     return {case: build(*case).state_dict() for case in CASES}
 
 
-@every_encoding
+@pytest.mark.parametrize(("encoding", "sharing"), [("diet-rel", "none"), ("rotary", None)])
 def test_weights_of_every_other_encoding_are_refused(
     encoding: str,
     sharing: str | None,
@@ -131,7 +131,7 @@ def test_weights_without_a_signature_are_refused() -> None:
 
 
 @precisions
-@every_encoding
+@each_encoding
 def test_the_signature_survives_other_precisions(
     encoding: str, sharing: str | None, dtype: torch.dtype
 ) -> None:

@@ -13,16 +13,14 @@ from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.positions import AttentionPositions
 
 from ..toy import (
-    KINDS_OF_ENCODING,
     attention_calls,
     attention_positions,
     build,
     collate,
-    every_encoding,
+    each_encoding,
     position_parameters,
     sources,
     targets,
-    times_computed,
 )
 
 ROUNDING = 1e-10  # float64; the same sums, sometimes in another order
@@ -51,33 +49,10 @@ def assert_same_gradients(found: dict[str, Tensor], expected: dict[str, Tensor])
         )
 
 
-@every_encoding
-def test_activation_checkpointing_gives_the_same_gradients(
-    encoding: str, sharing: str | None
-) -> None:
-    assert_checkpointing_changes_nothing(encoding, sharing, "checkpoint_activations")
-
-
-@pytest.mark.parametrize("encoding", KINDS_OF_ENCODING)
-def test_activations_moved_away_give_the_same_gradients(encoding: str) -> None:
-    assert_checkpointing_changes_nothing(encoding, None, "offload_activations")
-
-
-def assert_checkpointing_changes_nothing(encoding: str, sharing: str | None, option: str) -> None:
-    plain, wrapped = build(encoding, sharing), build(encoding, sharing, **{option: True})
-    expected = gradients(plain)
-    assert position_parameters(plain).keys() <= expected.keys()
-    for _ in range(2):  # a graph that is kept by mistake fails the second time
-        with times_computed(wrapped) as times:
-            assert_same_gradients(gradients(wrapped), expected)
-        assert set(times.values()) == {2}, "in the forward pass, and again in the backward pass"
-
-
-@every_encoding
-def test_activation_checkpointing_leaves_the_state_dict_alone(
-    encoding: str, sharing: str | None
-) -> None:
-    plain, wrapped = build(encoding, sharing), build(encoding, sharing, checkpoint_activations=True)
+@pytest.mark.parametrize("encoding", ["diet-rel", "tupe-abs"])
+def test_activation_checkpointing_leaves_the_state_dict_alone(encoding: str) -> None:
+    """Its gradients: ``tests/layers/test_call.py``."""
+    plain, wrapped = build(encoding), build(encoding, checkpoint_activations=True)
     assert list(wrapped.state_dict()) == list(plain.state_dict())
     wrapped.load_state_dict(plain.state_dict(), strict=True)
 
@@ -98,11 +73,15 @@ def pruned_by_hand(
     return model
 
 
-@every_encoding
+# One of them leaves no layer at all, the others no first layer in one of the stacks.
+SEEDS = (3, 9, 16, 21)
+
+
+@each_encoding
 def test_a_layer_that_is_not_dropped_uses_its_own_table(encoding: str, sharing: str | None) -> None:
     """What --encoder-layerdrop and --decoder-layerdrop leave equals a model of those layers."""
     left = set()
-    for seed in range(24):
+    for seed in SEEDS:
         model = build(encoding, sharing, encoder_layerdrop=0.5, decoder_layerdrop=0.5).train()
         torch.manual_seed(seed)
         with attention_calls(model) as calls:
@@ -150,8 +129,8 @@ def test_the_layer_asked_for_alignment_is_found_when_others_are_dropped(
     assert seen == {True, False}
 
 
-@pytest.mark.parametrize(("encoder", "decoder"), [([1], [0, 2]), ([0, 1], [1]), ([0], [2])])
-@every_encoding
+@pytest.mark.parametrize(("encoder", "decoder"), [([1], [0, 2]), ([0, 1], [1])])
+@each_encoding
 def test_pruning_keeps_the_tables_of_the_layers_that_are_kept(
     encoding: str, sharing: str | None, encoder: list[int], decoder: list[int]
 ) -> None:
@@ -169,7 +148,7 @@ def test_pruning_keeps_the_tables_of_the_layers_that_are_kept(
     torch.testing.assert_close(pruned(*batch())[0], expected, rtol=0, atol=ROUNDING)
 
 
-@every_encoding
+@each_encoding
 def test_without_cross_attention(encoding: str, sharing: str | None) -> None:
     """--no-cross-attention: no table for what is not there, and decoding works."""
     model = build(encoding, sharing, no_cross_attention=True).eval()
@@ -203,7 +182,7 @@ OTHER_OPTIONS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", OTHER_OPTIONS, ids=lambda name: name.replace(" ", "-"))
-@pytest.mark.parametrize("encoding", KINDS_OF_ENCODING)
+@pytest.mark.parametrize("encoding", ["diet-rel", "shaw", "linformer", "concat"])
 def test_other_options_of_fairseq_train_and_decode(encoding: str, name: str) -> None:
     """Every position parameter gets a gradient, and step by step equals all at once."""
     model = build(encoding, **OTHER_OPTIONS[name]).train()

@@ -21,7 +21,7 @@ from ..toy import (
     build,
     collate,
     copy_content_weights,
-    every_encoding,
+    each_encoding,
     position_parameters,
     sources,
     targets,
@@ -67,7 +67,7 @@ def same(one: Tensor, other: Tensor) -> bool:
     return torch.allclose(one, other, rtol=0, atol=ROUNDING)
 
 
-@every_encoding
+@each_encoding
 def test_the_order_of_source_words_matters_unless_there_are_no_positions(
     encoding: str, sharing: str | None
 ) -> None:
@@ -80,7 +80,7 @@ def test_the_order_of_source_words_matters_unless_there_are_no_positions(
         assert same(output, outputs[0]) == (encoding == "none")
 
 
-@every_encoding
+@each_encoding
 def test_the_position_of_the_query_reaches_cross_attention(
     encoding: str, sharing: str | None
 ) -> None:
@@ -94,7 +94,7 @@ def test_the_position_of_the_query_reaches_cross_attention(
     assert reached == QUERY_REACHES_CROSS[encoding]
 
 
-@every_encoding
+@each_encoding
 def test_the_order_of_target_words_matters_unless_there_are_no_positions(
     encoding: str, sharing: str | None
 ) -> None:
@@ -111,7 +111,7 @@ def test_every_encoding_says_what_a_shift_does() -> None:
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder"])
-@every_encoding
+@each_encoding
 def test_shifting_all_positions_in_self_attention(
     encoding: str, sharing: str | None, kind: str
 ) -> None:
@@ -127,7 +127,7 @@ def test_shifting_all_positions_in_self_attention(
         assert same(probe(x, x, mask)[shift:], alone) != SHIFT_CHANGES[encoding]
 
 
-@every_encoding
+@each_encoding
 def test_all_tables_at_zero_equal_no_positions_exactly(
     encoding: str, sharing: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

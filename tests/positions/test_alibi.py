@@ -32,11 +32,11 @@ def test_slopes_by_hand(heads: int, expected: list[float]) -> None:
     assert slopes(heads) == pytest.approx(expected, rel=1e-15)
 
 
-@pytest.mark.parametrize("heads", range(2, 66))
-def test_every_head_has_a_slope_of_its_own(heads: int) -> None:
-    found = slopes(heads)
-    assert len(set(found)) == heads
-    assert 2**-8 <= min(found) < max(found) < 1
+def test_every_head_has_a_slope_of_its_own() -> None:
+    for heads in range(2, 66):
+        found = slopes(heads)
+        assert len(set(found)) == heads
+        assert 2**-8 <= min(found) < max(found) < 1
 
 
 def test_two_heads_by_hand() -> None:

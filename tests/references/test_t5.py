@@ -55,15 +55,11 @@ def pair(buckets: int, far: int, kind: str) -> tuple[T5Bias, torch.nn.Module]:
 
 @any_size
 @any_kind
-@pytest.mark.parametrize(
-    ("start", "queries", "keys"), [(0, T, T), (0, 5, 300), (0, 300, 5), (299, 1, 300)]
-)
-def test_the_same_table_makes_the_same_bias(
-    buckets: int, far: int, kind: str, start: int, queries: int, keys: int
-) -> None:
+def test_the_same_table_makes_the_same_bias(buckets: int, far: int, kind: str) -> None:
     ours, theirs = pair(buckets, far, kind)
-    bias = theirs.compute_bias(queries, keys, past_seen_tokens=start)
-    assert torch.equal(ours(start, queries, keys), bias)
+    for start, queries, keys in ((0, T, T), (0, 5, 300), (0, 300, 5), (299, 1, 300)):
+        bias = theirs.compute_bias(queries, keys, past_seen_tokens=start)
+        assert torch.equal(ours(start, queries, keys), bias)
 
 
 @any_kind
