@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 from ..corpora.dictionary import FIRST
 from ..errors import UserError
 from ..files import raw_lines
 from ..stages.progress import say
+from .tokenizer import file_of
 
 # Text of the language that a vocabulary was made for has far fewer unknown pieces.
 _STRANGE = 0.05
@@ -36,3 +38,16 @@ def say_unknown(name: str, unknown: int, pieces: int) -> None:
             f"warning: {unknown / pieces:.0%} of the pieces of {name} are unknown; is the "
             "vocabulary one of this language?"
         )
+
+
+def checksum_of(folder: Path) -> str:
+    """Of the dictionary and the tokenizer: a folder of the same name may hold others.
+
+    Raises:
+        UserError: the folder does not hold both.
+    """
+    dictionary = folder / "dict.txt"
+    if not dictionary.is_file():
+        raise UserError(f"{folder}: no dict.txt; give the bin folder that diet-mt prepare mlm made")
+    files = (dictionary, file_of(folder))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
