@@ -81,7 +81,7 @@ def _preparation(
     Raises:
         UserError: the vocabulary is not there; or the examples are to be too short.
     """
-    need_fairseq()
+    need_fairseq(out)
     if given.max_length < SHORTEST:
         raise UserError(f"--max-length {given.max_length}: must be at least {SHORTEST}")
     tokenizer, checksum = file_of(given.vocab), checksum_of(given.vocab)

@@ -91,7 +91,7 @@ def preparation(
     Raises:
         UserError: a file is not there, or both to train and to validate on; a setting is too small.
     """
-    need_fairseq()
+    need_fairseq(out)
     if given.max_length < SHORTEST:
         raise UserError(f"--max-length {given.max_length}: must be at least {SHORTEST}")
     text = {"train": inputs(train, given.language), "valid": inputs(valid, given.language)}

@@ -31,20 +31,18 @@ def preprocess(options: Sequence[object], to: Path, log: Path, name: str = "") -
     """Writes the folder ``to``; what fairseq says goes to ``log``.
 
     Raises:
-        UserError: fairseq is not installed, or fails; or a path has a comma, which fairseq takes
-            for the end of a name.
+        UserError: fairseq fails.
     """
-    need_fairseq()
-    if "," in str(to):
-        raise UserError(f"{to}: fairseq-preprocess allows no comma in a path; give another --out")
     words = [*map(str, options), "--destdir", str(to)]
     watch(name or "fairseq-preprocess", python_module("fairseq_cli.preprocess", *words), log, to)
 
 
-def need_fairseq() -> None:
-    """Raises UserError where fairseq is not installed."""
+def need_fairseq(out: Path) -> None:
+    """Raises UserError where fairseq is not installed, or cannot work in the folder ``out``."""
     if find_spec("fairseq_cli") is None:
         raise UserError("fairseq is not installed; install it (requirements/fairseq.txt)")
+    if "," in str(out):  # the end of a name, for fairseq
+        raise UserError(f"{out}: fairseq-preprocess allows no comma in a path; give another --out")
 
 
 def count_binarized(index: Path) -> int:

@@ -26,7 +26,7 @@ def prepared(out: Path, first: list[Stage], text: TextSettings, more: str = "") 
     Raises:
         UserError: what the stages need is not installed.
     """
-    need_fairseq()
+    need_fairseq(out)
     if text.clean is not None and text.clean.certainty <= 1:
         language.need_identifier()
     return Preparation(

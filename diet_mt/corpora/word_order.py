@@ -59,7 +59,7 @@ def generate(out: Path, sizes: dict[str, int], seed: int) -> None:
     """
     for split, size in sizes.items():
         if size < 1:
-            raise UserError(f"--{split} must be at least 1, got {size}")
+            raise UserError(f"{split}: must be at least 1 pair, got {size}")
     out.mkdir(parents=True, exist_ok=True)
     stream = pairs(seed)
     # The small splits first: the test set stays the same when the training set grows.

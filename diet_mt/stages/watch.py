@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from typing import IO
 
 from ..errors import UserError
 from . import progress
@@ -42,22 +43,8 @@ def watch(name: str, command: Sequence[str], log: Path, grows: Path) -> None:
         UserError: it cannot be run, or fails.
     """
     started = time.monotonic()
-    # Whatever is installed: the package that is at work here.
-    root = str(Path(__file__).resolve().parent.parent.parent)
-    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    # What a Python program says comes in the order in which it says it.
-    own = {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1", "PYTHONPATH": os.pathsep.join(paths)}
     with open(log, "wb") as output:
-        try:
-            process = subprocess.Popen(
-                command,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **own},
-                preexec_fn=end_with_parent,
-            )
-        except OSError as error:
-            raise UserError(f"{command[0]}: cannot be run ({error.strerror})") from None
+        process = start(command, output)
         try:
             while True:
                 try:
@@ -73,6 +60,25 @@ def watch(name: str, command: Sequence[str], log: Path, grows: Path) -> None:
         lines = log.read_text(encoding="utf-8", errors="replace").strip().split("\n")
         ended = f"killed by signal {-status}" if status < 0 else lines[-1]
         raise UserError(f"{name} failed: {ended.removeprefix('error: ')} (all of it in {log})")
+
+
+def start(command: Sequence[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Starts a command that ends with this process. Raises UserError where it cannot be run."""
+    # Whatever is installed: the package that is at work here.
+    root = str(Path(__file__).resolve().parent.parent.parent)
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    # What a Python program says comes in the order in which it says it.
+    own = {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1", "PYTHONPATH": os.pathsep.join(paths)}
+    try:
+        return subprocess.Popen(
+            command,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **own},
+            preexec_fn=end_with_parent,
+        )
+    except OSError as error:
+        raise UserError(f"{command[0]}: cannot be run ({error.strerror})") from None
 
 
 def apart(name: str, function: Callable[..., object], *arguments: object, grows: Path) -> None:
