@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import zlib
 from pathlib import Path
 
 from ..corpora.dictionary import FIRST
@@ -11,6 +11,7 @@ from ..files import raw_lines
 from ..stages.progress import say
 from .tokenizer import file_of
 
+_REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 # Text of the language that a vocabulary was made for has far fewer unknown pieces.
 _STRANGE = 0.05
 
@@ -41,7 +42,9 @@ def say_unknown(name: str, unknown: int, pieces: int) -> None:
 
 
 def checksum_of(folder: Path) -> str:
-    """Of the dictionary and the tokenizer: a folder of the same name may hold others.
+    """Of the dictionary and the tokenizer, as ``cat ... | cksum`` has it: CRC-SIZE.
+
+    A folder of the same name may hold others.
 
     Raises:
         UserError: the folder does not hold both.
@@ -50,4 +53,11 @@ def checksum_of(folder: Path) -> str:
     if not dictionary.is_file():
         raise UserError(f"{folder}: no dict.txt; give the bin folder that diet-mt prepare mlm made")
     files = (dictionary, file_of(folder))
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+    return posix_cksum(b"".join(file.read_bytes() for file in files))
+
+
+def posix_cksum(data: bytes) -> str:
+    """``CRC-SIZE``. zlib's CRC has the same polynomial, but the bits of each byte reversed."""
+    length = len(data).to_bytes(8, "little").rstrip(b"\0")
+    crc = zlib.crc32((data + length).translate(_REVERSED), 0xFFFFFFFF)
+    return f"{int(f'{crc:032b}'[::-1], 2)}-{len(data)}"
