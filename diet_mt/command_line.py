@@ -17,8 +17,9 @@ _OPTION = re.compile(r"--?[A-Za-z]\S*")
 
 def unknown(kind: str, word: str, known: Iterable[str]) -> str:
     """``unknown command leaderbord; did you mean leaderboard?``"""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"unknown {kind} {word}" + (f"; did you mean {near[0]}?" if near else "")
+    names = {name.casefold(): name for name in known}
+    near = difflib.get_close_matches(word.casefold(), names, n=1)
+    return f"unknown {kind} {word}" + (f"; did you mean {names[near[0]]}?" if near else "")
 
 
 class Parser(argparse.ArgumentParser):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+import shutil
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -59,17 +60,20 @@ def text_lines(path: Path) -> Iterator[tuple[str, str]]:
     """Yields (place, line without its ``\\n``) of a file, plain or gzipped.
 
     Raises:
-        UserError: as ``raw_lines``; also where the file is not UTF-8.
+        UserError: as ``raw_lines``; also where the file is not UTF-8, or has a NUL byte.
     """
     for number, raw in enumerate(raw_lines(path), start=1):
         where = f"{path}, line {number}"
         try:
-            yield where, raw.decode("utf-8").removesuffix("\n")
+            line = raw.decode("utf-8").removesuffix("\n")
         except UnicodeDecodeError as error:
             raise UserError(
                 f"{where}: not valid UTF-8 (byte 0x{raw[error.start]:02x} at column "
                 f"{error.start + 1}); convert the file to UTF-8"
             ) from None
+        if "\0" in line:
+            raise UserError(f"{where}: a NUL byte; this is no text, or not in UTF-8")
+        yield where, line
 
 
 @contextmanager
@@ -106,6 +110,17 @@ def writing_bytes(path: Path) -> Iterator[IO[bytes]]:
     """As ``writing``, for bytes."""
     with _part_of(path) as part, open(part, "wb") as file:
         yield file
+
+
+def copy(source: Path, to: Path) -> None:
+    """Copies a file. Raises UserError where it cannot be read or written."""
+    with writing_bytes(to) as out:
+        try:
+            file = open(source, "rb")  # noqa: SIM115
+        except OSError as error:
+            raise UserError(f"{source}: cannot be read ({error.strerror})") from None
+        with file:
+            shutil.copyfileobj(file, out, BLOCK)
 
 
 def make_folder(path: Path) -> None:

@@ -13,8 +13,9 @@ _GROWTH = {"bpe.codes": 0.6}
 # Learning pieces looks at so many sentences at most, of both sides.
 _SAMPLE = {"spm.model": 3_000_000}
 # Stages whose main process does a share of the work itself, and into how many shares for each
-# process the work is divided (fairseq-preprocess's: data-prep/lib.sh).
+# process the work is divided (fairseq-preprocess's: diet_mt/corpora/preprocess.py).
 _SHARES = {"bin": 4, "spm.model": 1}
+APART = frozenset(_SHARES)  # in another process than the other stages
 
 
 @dataclass(frozen=True)

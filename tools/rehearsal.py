@@ -15,57 +15,49 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from diet_mt.command_line import run
 from diet_mt.errors import UserError
 from diet_mt.evaluation.records import sha256
-from tools.forecast import Stage, table
+from tools.forecast import APART, Stage, table
 from tools.made_up import write_archives
 from tools.process_tree import Sampler
 
 ROOT = Path(__file__).resolve().parent.parent
 SHORT = 4  # seconds: a stage that takes less is killed as it begins
-RECIPE = ROOT / "data-prep" / "prepare-wmt18.sh"
 
 
 class Recipe:
-    """prepare-wmt18.sh on the archives of ``folder``, in ``folder/NAME``."""
+    """``diet-mt prepare wmt18`` on the archives of ``folder``, in ``folder/NAME``."""
 
-    def __init__(self, folder: Path, name: str, subwords: str, workers: int) -> None:
+    def __init__(
+        self, folder: Path, name: str, subwords: str, workers: int, more: Sequence[str] = ()
+    ) -> None:
         self.folder, self.out, self.workers = folder, folder / name, workers
-        archives = str(folder / "archives")
-        self.command = [
-            "bash",
-            str(RECIPE),
-            "de-en",
-            "--subwords",
-            subwords,
-            "--archives",
-            archives,
+        archives = folder / "archives"
+        options: list[object] = [
+            *("--out", self.out, "--downloads", folder / f"{name}.downloads"),
+            *("--from", archives, "--manifest", archives / "manifest"),
+            *("--subwords", subwords, "--workers", workers),
         ]
+        command = [sys.executable, "-m", "diet_mt", "prepare", "wmt18", "de-en"]
+        self.command = [*command, *map(str, options), *more]
 
     def start(self) -> subprocess.Popen[str]:
-        own = {
-            "OUT": self.out,
-            "DOWNLOADS": self.folder / f"{self.out.name}.downloads",
-            "SACREBLEU": self.folder / f"{self.out.name}.sacrebleu",
-            "WMT18_MANIFEST": self.folder / "archives" / "manifest",
-            "WORKERS": self.workers,
-            "PYTHON": sys.executable,
-        }
+        sacrebleu = str(self.folder / f"{self.out.name}.sacrebleu")
         return subprocess.Popen(
             self.command,
-            env={**os.environ, **{name: str(value) for name, value in own.items()}},
+            env={**os.environ, "SACREBLEU": sacrebleu, "PYTHONPATH": str(ROOT)},
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,  # so that all of it can be killed at once
         )
 
     def lines(self, process: subprocess.Popen[str]) -> Iterator[str]:
-        """What it says, also shown on stderr."""
+        """What it says, which is also shown on stderr."""
         assert process.stderr is not None
         for line in process.stderr:
             print(f"{self.out.name}: {line}", end="", file=sys.stderr, flush=True)
@@ -90,7 +82,7 @@ def measure(recipe: Recipe, pairs: int) -> list[Stage]:
         UserError: it fails.
     """
     with recipe.start() as process:
-        sampler = Sampler(process.pid)
+        sampler = Sampler(process.pid, APART)
         sampler.start()
         for line in recipe.lines(process):
             if begun(line):
@@ -166,13 +158,14 @@ def rehearse(args: argparse.Namespace) -> None:
         raise UserError("--workers must be at least 2, to tell what more of them would shorten")
     folder: Path = args.folder
     make_archives(folder / "archives", args.pairs)
-    whole = Recipe(folder, "whole", args.subwords, args.workers)
+    recipe = (args.subwords, args.workers, args.options)
+    whole = Recipe(folder, "whole", *recipe)
     stages = measure(whole, args.pairs)
     for stage in stages:
         print(json.dumps({"subwords": args.subwords, **asdict(stage)}), flush=True)
     survived = ""
     if args.interrupt:
-        broken = Recipe(folder, "interrupted", args.subwords, args.workers)
+        broken = Recipe(folder, "interrupted", *recipe)
         interrupt(broken, stages)
         wrong = {
             name
@@ -194,6 +187,7 @@ def main(argv: list[str] | None = None) -> int:
     cores = len(os.sched_getaffinity(0))
     parser.add_argument("--workers", type=int, default=cores, help="default: one for each core")
     parser.add_argument("--interrupt", action="store_true", help="kill a second run in every stage")
+    parser.add_argument("options", nargs="*", help="of diet-mt prepare wmt18, behind --")
     args = parser.parse_args(argv)
     return run(lambda: rehearse(args))
 

@@ -1,45 +1,21 @@
 #!/usr/bin/env bash
-# A dress rehearsal of data-prep/prepare-wmt18.sh on made-up text: makes archives of the true layout,
-# prepares them, and says how long each stage took and how much memory; then kills a second run once
-# in the middle of every stage and lets it continue, which must give the same data. From the rates it
-# works out what all 4.5 million pairs will take. Leave the machine to it alone. Linux only.
+# A dress rehearsal of diet-mt prepare wmt18 on made-up text.
 #
-#   tools/rehearse-data-prep.sh                       a million pairs, byte-pair codes
-#   tools/rehearse-data-prep.sh 20000 spm             fewer, SentencePiece
-#   INTERRUPT= tools/rehearse-data-prep.sh            without the interruptions
+# Makes    archives of the true layout, prepares them, and says how long each stage took and how much
+#          memory; kills a second run once in the middle of every stage and lets it continue, which must
+#          give the same data; works out what all 4.5 million pairs will take:
+#          results/data-prep/bpe.jsonl, a line for each stage, and bpe.md, the table
+# Example  tools/rehearse-data-prep.sh                     a million pairs, byte-pair codes
+# Takes    ten minutes for the first run of a million pairs on two cores that have nothing else to do,
+#          and 6 GB of disk in data/rehearsal; Linux only
 #
-# Writes RESULTS/<subwords>.jsonl, a line for each stage, and .md, the table. A million pairs take ten
-# minutes for the first run on two cores that have nothing else to do, and 6 GB of disk in WORK.
+# SentencePiece: spm in the place of bpe.
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 
-PAIRS=${1:-${PAIRS:-1000000}}
-SUBWORDS=${2:-${SUBWORDS:-bpe}}
-INTERRUPT=${INTERRUPT---interrupt}
-WORK=${WORK:-data/rehearsal.$PAIRS}
-RESULTS=${RESULTS:-results/data-prep}
-WORKERS=${WORKERS:-} # processes; empty: one for each core
-PYTHON=${PYTHON:-python3}
-
-root=$(cd "$(dirname "$0")/.." && pwd)
-# shellcheck source=scripts/messages.sh
-. "$root/scripts/messages.sh"
-# shellcheck source=scripts/numbers.sh
-. "$root/scripts/numbers.sh"
-
-need_positive PAIRS
-[[ $SUBWORDS =~ ^(bpe|spm)$ ]] || die "subwords '$SUBWORDS': choose bpe or spm"
-export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
-rm -rf "${WORK:?}/$SUBWORDS"
-mkdir -p "$WORK/$SUBWORDS"
-# The archives serve both kinds of subwords.
-mkdir -p "$WORK/archives"
-ln -s "$(cd "$WORK/archives" && pwd)" "$WORK/$SUBWORDS/archives"
-out=$RESULTS/$SUBWORDS report=$WORK/$SUBWORDS/report
-"$PYTHON" -m tools.rehearsal --pairs "$PAIRS" --subwords "$SUBWORDS" \
-  ${WORKERS:+--workers "$WORKERS"} ${INTERRUPT:+"$INTERRUPT"} "$WORK/$SUBWORDS" >"$report"
-mkdir -p "$RESULTS"
-grep '^{' "$report" >"$out.jsonl.part"
-grep -v '^{' "$report" >"$out.md.part"
-mv "$out.jsonl.part" "$out.jsonl"
-mv "$out.md.part" "$out.md"
-cat "$out.md"
+mkdir -p data/rehearsal results/data-prep
+PYTHONPATH=. python3 -m tools.rehearsal --pairs 1000000 --subwords bpe --interrupt "$@" \
+  data/rehearsal/bpe >data/rehearsal/bpe.report
+grep '^{' data/rehearsal/bpe.report >results/data-prep/bpe.jsonl
+grep -v '^{' data/rehearsal/bpe.report >results/data-prep/bpe.md
+cat results/data-prep/bpe.md

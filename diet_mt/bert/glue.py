@@ -1,21 +1,13 @@
-"""The tasks of GLUE (Wang et al. 2019, arXiv:1804.07461): their official files, labels and metrics.
-
-Command: ``python -m diet_mt.bert.glue --folder GLUE_DIR --out RAW TASK`` writes the raw folder of
-one task (``labelled.py``) from ``GLUE_DIR/TASK/*.tsv``, gzipped or not; ``--counts`` prints how
-many rows each file has instead.
-"""
+"""The tasks of GLUE (Wang et al. 2019, arXiv:1804.07461): their official files, labels, metrics."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..command_line import run
 from ..errors import UserError
-from .labelled import REFUSE, SKIP, Example, Labels, examples, write_label_dictionary, write_split
+from .labelled import REFUSE, Example, Labels, examples, write_label_dictionary, write_split
 from .table import Row, find_table, read_table
 
 ENTAILMENT = Labels(("entailment", "not_entailment"))
@@ -203,29 +195,9 @@ def read_file(folder: Path, task: Task, split: str, *, bad_rows: str = REFUSE) -
     return examples(rows, make, bad_rows=bad_rows if file.label else REFUSE)
 
 
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="diet_mt.bert.glue", description="GLUE's official files")
-    parser.add_argument("--folder", type=Path, required=True, help="holds TASK/*.tsv[.gz]")
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--out", type=Path, help="raw folder to write")
-    where.add_argument("--counts", action="store_true", help="print the rows of each file")
-    parser.add_argument("--bad-rows", choices=(REFUSE, SKIP), default=REFUSE)
-    parser.add_argument("task", help=", ".join(TASKS))
-    args = parser.parse_args(argv)
-
-    def body() -> None:
-        task = task_named(args.task)
-        for file in task.files:
-            found = read_file(args.folder, task, file.split, bad_rows=args.bad_rows)
-            if args.counts:
-                print(f"{task.name}\t{file.name}\t{sum(1 for _ in found)}")
-            else:
-                write_split(args.out, file.split, found)
-        if args.out and not task.labels.is_score:
-            write_label_dictionary(args.out / "labels.txt", task.labels)
-
-    return run(body)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def write(folder: Path, task: Task, out: Path, bad_rows: str = REFUSE) -> None:
+    """Writes the raw folder of a task (``labelled.py``). Raises UserError as ``read_file``."""
+    for file in task.files:
+        write_split(out, file.split, read_file(folder, task, file.split, bad_rows=bad_rows))
+    if not task.labels.is_score:
+        write_label_dictionary(out / "labels.txt", task.labels)

@@ -87,7 +87,7 @@ def examples(
             example = make(row, number)
         except UserError as error:
             if bad_rows != SKIP:
-                raise UserError(f"{error}; mend the row, or set BAD_ROWS=skip") from None
+                raise UserError(f"{error}; mend the row, or give --bad-rows skip") from None
             skipped += 1
             first = first or str(error)
             continue
@@ -125,7 +125,7 @@ def splits_of(folder: Path) -> list[str]:
     """The splits of a raw folder, in alphabetical order. Raises UserError if there are none."""
     found = sorted(path.name.removesuffix(".input0") for path in folder.glob("*.input0"))
     if not found:
-        raise UserError(f"{folder}: holds no *.input0; remove it and run the recipe again")
+        raise UserError(f"{folder}: holds no *.input0; remove it and prepare it again")
     return found
 
 

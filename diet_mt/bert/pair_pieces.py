@@ -3,21 +3,16 @@
 The model reads ``<s> A </s>`` or ``<s> A </s> </s> B </s>``. What is too long loses subwords at the
 end of its longer sentence, one by one, as BERT's own preparation does it (Devlin et al. 2018): both
 sentences keep their marks and their border, which cutting the finished sequence would not.
-
-Command: ``python -m diet_mt.bert.pair_pieces --tokenizer FOLDER --max-length N RAW OUT``
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ..command_line import run
 from ..errors import UserError
 from ..files import make_folder, raw_lines, writing
 from ..stages.pool import flat, in_order
@@ -28,6 +23,7 @@ from .vocabulary import say_unknown
 
 # Marks that a sentence of the input has: the first has two, and so has the second.
 MARKS = 2
+SHORTEST = 2 * (MARKS + 1)  # tokens: room for a subword of each sentence
 
 
 def shortened(sentences: Sequence[Sequence[str]], max_length: int) -> list[list[str]]:
@@ -75,11 +71,8 @@ def split_examples(
 def split_folder(raw: Path, out: Path, tokenizer: Path, max_length: int, workers: int) -> None:
     """Writes ``out/SPLIT.input0`` and ``input1`` for each split that ``out`` does not have yet.
 
-    Raises:
-        UserError: ``max_length`` has no room for a subword of each sentence; or as the readers.
+    Raises UserError as the readers.
     """
-    if max_length < 2 * (MARKS + 1):
-        raise UserError(f"--max-length {max_length}: give at least {2 * (MARKS + 1)}")
     make_folder(out)
     function = partial(split_examples, tokenizer=tokenizer, max_length=max_length)
     for split in splits_of(raw):
@@ -120,20 +113,3 @@ def _write(paths: list[Path], found: Iterator[tuple[bool, tuple[str, ...]]]) -> 
                 written.unknown += words.count(UNKNOWN)
                 file.write(text + "\n")
     return written
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="diet_mt.bert.pair_pieces", description="subwords")
-    parser.add_argument("--tokenizer", type=Path, required=True, help="folder that holds it")
-    parser.add_argument("--max-length", type=int, default=128, help="tokens (default 128)")
-    parser.add_argument("--workers", type=int, default=1, help="processes (default 1)")
-    parser.add_argument("raw", type=Path, help="holds SPLIT.input0, SPLIT.input1")
-    parser.add_argument("out", type=Path, help="folder to write, same names")
-    args = parser.parse_args(argv)
-    return run(
-        lambda: split_folder(args.raw, args.out, args.tokenizer, args.max_length, args.workers)
-    )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

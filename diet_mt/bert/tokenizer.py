@@ -164,7 +164,7 @@ def file_of(folder: Path) -> Path:
         return folder / found[0]
     names = " and ".join(_KINDS) if found else "neither " + " nor ".join(_KINDS)
     raise UserError(
-        f"{folder}: holds {names}; give a folder made by data-prep/prepare-mlm.sh, with the one "
+        f"{folder}: holds {names}; give the bin folder that diet-mt prepare mlm made, with the one "
         "tokenizer that its dictionary was made from"
     )
 

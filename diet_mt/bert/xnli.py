@@ -1,23 +1,19 @@
 """XNLI (Conneau et al. 2018, arXiv:1809.05053): one table of 19 columns for all its languages.
 
-Command: ``python -m diet_mt.bert.xnli --folder XNLI_DIR --glue GLUE_DIR --out RAW`` writes a raw
-folder (``labelled.py``) with ``train``, which is MNLI's, and for each language ``valid_LANG`` and
-``test_LANG``. All files of the folder named ``*.dev.tsv`` and ``*.test.tsv``, gzipped or not, are
-read, so that languages published elsewhere in the same layout may lie beside the official ones.
+Its raw folder (``labelled.py``) has ``train``, which is MNLI's, and for each language
+``valid_LANG`` and ``test_LANG``. All files named ``*.dev.tsv`` and ``*.test.tsv``, gzipped or not,
+are read: languages published elsewhere in the same layout may lie beside the official ones.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ..command_line import run
 from ..errors import UserError
 from .glue import NLI, read_file, task_named
-from .labelled import REFUSE, SKIP, Example, examples, write_label_dictionary, write_split
+from .labelled import REFUSE, Example, examples, write_label_dictionary, write_split
 from .table import Row, read_table
 
 NAME = "XNLI"
@@ -91,17 +87,3 @@ def write(folder: Path, glue: Path, out: Path, bad_rows: str = REFUSE) -> None:
         for language, found in of_language.items():
             write_split(out, split_name(kind, language), found)
     write_label_dictionary(out / "labels.txt", NLI)
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="diet_mt.bert.xnli", description="XNLI's official files")
-    parser.add_argument("--folder", type=Path, required=True, help="holds *.dev.tsv, *.test.tsv")
-    parser.add_argument("--glue", type=Path, required=True, help="holds MNLI/train.tsv")
-    parser.add_argument("--out", type=Path, required=True, help="raw folder to write")
-    parser.add_argument("--bad-rows", choices=(REFUSE, SKIP), default=REFUSE)
-    args = parser.parse_args(argv)
-    return run(lambda: write(args.folder, args.glue, args.out, args.bad_rows))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

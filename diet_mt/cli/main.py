@@ -12,6 +12,14 @@ from ..command_line import Parser, run, unknown
 # Name -> module of the package, and what it does. A module under cli/ has its help as docstring,
 # arguments(parser) and run(arguments), and imports what is heavy within run.
 COMMANDS: Mapping[str, tuple[str, str]] = {
+    "prepare multi30k": ("cli.prepare.multi30k", "image captions, any pair of en, de, cs"),
+    "prepare newstest": ("cli.prepare.newstest", "ten years of news test sets: en-de, en-cs"),
+    "prepare wmt18": ("cli.prepare.wmt18", "WMT18 news, millions of pairs: de-en, cs-en"),
+    "prepare demo": ("cli.prepare.demo", "generated sentences in which word order matters"),
+    "prepare mlm": ("cli.prepare.mlm", "plain text, for a masked language model"),
+    "prepare glue": ("cli.prepare.glue", "a task of GLUE, or all of them"),
+    "prepare xnli": ("cli.prepare.xnli", "XNLI, for zero-shot transfer"),
+    "prepare qa": ("cli.prepare.qa", "SQuAD, XQuAD, MLQA, TyDi QA"),
     "compare": (
         "evaluation.significance",
         "paired bootstrap test of each result against the baseline",

@@ -8,26 +8,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import IO
+from unittest.mock import patch
 
+from subword_nmt import learn_bpe as learner
 from subword_nmt.apply_bpe import BPE
-from subword_nmt.learn_bpe import learn_bpe
 
 from ..errors import UserError
 from ..files import writing
 from ..stages.pool import in_order
-from ..stages.progress import Progress
+from ..stages.progress import Progress, ticking
 from .parallel import read_lines
-from .quicker_bpe import quicker
+from .settings import BPE_WORDS
 
 _SEPARATOR = "@@"
 _COUNT_CHUNK = 10_000  # lines: the larger, the fewer times a frequent word's count is added
 _CACHED = 100_000  # words whose split a process remembers: about 30 MiB
-# Words that learning looks at, the most frequent first. Rarer ones hardly change the merges, but
-# web text has millions of them, and learning takes about 2 KiB for each.
-MAX_WORDS = 1_000_000
 
 
 def learn(
@@ -36,11 +33,15 @@ def learn(
     merges: int,
     *,
     workers: int = 1,
-    max_words: int = MAX_WORDS,
+    max_words: int = BPE_WORDS,
 ) -> None:
     """Learns ``merges`` merge operations from all files together and writes them to ``out``.
 
-    Memory grows with the number of different words, not with the text.
+    Memory grows with the number of different words, not with the text: about 2 KiB for each.
+
+    Args:
+        max_words: Words that learning looks at, the most frequent first. Rarer ones hardly change
+            the merges, but web text has millions of them.
 
     Raises:
         UserError: ``merges`` is below 1, or as ``read_lines``.
@@ -48,8 +49,10 @@ def learn(
     if merges < 1:
         raise UserError(f"number of BPE merges must be at least 1, got {merges}")
     words = _most_frequent(count_words(files, workers), max_words)
-    with writing(out) as codes, quicker():
-        learn_bpe(words, _Counted(codes, out.name.removesuffix(".part")), merges, is_dict=True)
+    # Its own bar would write into logs, too.
+    bar = patch.object(learner, "tqdm", partial(ticking, what="codes", unit="merges"))
+    with writing(out) as codes, bar:
+        learner.learn_bpe(words, codes, merges, is_dict=True)
 
 
 def count_words(files: Iterable[Path], workers: int = 1) -> Counter[str]:
@@ -79,17 +82,6 @@ def _most_frequent(counts: Counter[str], limit: int) -> list[str]:
 
 def _first(counts: Counter[str], limit: int) -> list[str]:
     return sorted(counts, key=lambda word: (-counts[word], word))[:limit]
-
-
-class _Counted:
-    """The code file as ``learn_bpe`` sees it: every line it writes is one more merge."""
-
-    def __init__(self, file: IO[str], name: str) -> None:
-        self._file, self._progress = file, Progress(name, "merges")
-
-    def write(self, text: str) -> None:
-        self._file.write(text)
-        self._progress.add(1)
 
 
 @cache

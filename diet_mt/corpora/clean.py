@@ -9,28 +9,24 @@ that is so, and counted under it:
 - a side is in another language, where it is long enough to tell;
 - the pair has come before.
 
-Command: ``python -m diet_mt.corpora.clean IN_DIR OUT_DIR SRC TGT --report FILE`` cleans ``train``
-and takes the other splits over as they are. The report has lines ``KIND<TAB>WHAT<TAB>COUNT``.
+Only ``train`` is cleaned; the other splits are taken over as they are.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import shutil
-import sys
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ..command_line import run
 from ..errors import UserError
-from ..files import make_folder, raw_lines, writing
+from ..files import copy, make_folder, raw_lines, writing
 from ..stages.pool import in_order
 from ..stages.progress import Progress, say
 from . import language
 from .parallel import paired, splits_in
+from .settings import Limits
 from .tidy import MENDED, tidy
 
 INVALID = "invalid UTF-8"
@@ -43,18 +39,6 @@ DROPPED = (INVALID, EMPTY, OVERLONG, RATIO, LANGUAGE, DUPLICATE)
 
 # Characters added to both sides before they are compared, so that "Yes." may become "Ja, gern.".
 _SLACK = 15
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a pair must keep to."""
-
-    langs: tuple[str, str]
-    max_words: int = 250  # what white space separates, on either side
-    max_chars: int = 2000  # on either side
-    ratio: float = 2.0  # of characters, the longer side to the shorter
-    language_chars: int = 40  # shorter sides are not asked for their language
-    certainty: float = 0.9  # 0 to 1, that it is another language; above 1 nobody asks
 
 
 @dataclass
@@ -121,6 +105,31 @@ class Unseen:
         return len(self._seen) > before
 
 
+def clean_corpus(source: Path, out: Path, limits: Limits, counts: Path, workers: int = 1) -> None:
+    """Writes a corpus whose training pairs keep to the limits.
+
+    Args:
+        counts: File for lines ``KIND<TAB>WHAT<TAB>COUNT``.
+
+    Raises:
+        UserError: as ``clean_files``; or a language is not known to who tells them.
+    """
+    if limits.certainty <= 1:
+        for lang in limits.langs:
+            if not language.known(lang):
+                raise UserError(f"language {lang}: not known to py3langid; give --certainty 2")
+    make_folder(out)
+    for lang in limits.langs:
+        for split in splits_in(source, lang):
+            if split != "train":
+                copy(source / f"{split}.{lang}", out / f"{split}.{lang}")
+    lines = report(clean_files(source, out, limits, workers))
+    with writing(counts) as file:
+        for kind, what, count in lines:
+            file.write(f"{kind}\t{what}\t{count}\n")
+            say(f"{kind}, {what}: {count:,}")
+
+
 def clean_files(source: Path, out: Path, limits: Limits, workers: int) -> Cleaned:
     """Writes ``out/train.LANG`` from ``source/train.LANG``; returns the counts, without the pairs.
 
@@ -161,66 +170,3 @@ def report(total: Cleaned) -> list[tuple[str, str, int]]:
         ("pairs", "kept", kept),
         *(("mended", name, total.mended[name]) for name in MENDED),
     ]
-
-
-def _limits(args: argparse.Namespace) -> Limits:
-    limits = Limits(
-        langs=(args.langs[0], args.langs[1]),
-        max_words=args.max_words,
-        max_chars=args.max_chars,
-        ratio=args.ratio,
-        language_chars=args.language_chars,
-        certainty=args.certainty,
-    )
-    if limits.certainty <= 1:
-        for lang in limits.langs:
-            if not language.known(lang):
-                raise UserError(f"language {lang}: not known to py3langid; give --certainty 2")
-    return limits
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="diet_mt.corpora.clean", description="clean training pairs"
-    )
-    parser.add_argument("source", type=Path, help="folder with {train,valid,test}.LANG")
-    parser.add_argument("out", type=Path, help="folder to write, same file names")
-    parser.add_argument("langs", nargs=2, metavar="LANG")
-    parser.add_argument("--report", type=Path, required=True, help="counts, tab-separated")
-    parser.add_argument("--workers", type=int, default=1, help="processes (default 1)")
-    for name, what in (
-        ("max_words", "words of a side"),
-        ("max_chars", "characters of a side"),
-        ("ratio", "longer side to shorter, in characters"),
-        ("language_chars", "characters of a side that is asked for its language"),
-        ("certainty", "probability of another language; above 1: do not ask"),
-    ):
-        usual = getattr(Limits, name)
-        parser.add_argument(
-            f"--{name.replace('_', '-')}", type=type(usual), default=usual,
-            help=f"{what} (default {usual})",
-        )  # fmt: skip
-    return parser
-
-
-def main(argv: list[str] | None = None) -> int:
-    args = _parser().parse_args(argv)
-
-    def body() -> None:
-        limits = _limits(args)
-        make_folder(args.out)
-        for lang in limits.langs:
-            for split in splits_in(args.source, lang):
-                if split != "train":
-                    shutil.copyfile(args.source / f"{split}.{lang}", args.out / f"{split}.{lang}")
-        lines = report(clean_files(args.source, args.out, limits, args.workers))
-        with writing(args.report) as file:
-            for kind, what, count in lines:
-                file.write(f"{kind}\t{what}\t{count}\n")
-                say(f"{kind}, {what}: {count:,}")
-
-    return run(body)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,21 +7,16 @@ times. Proxies are those of the environment (``http_proxy``, ``https_proxy``, ``
 
 from __future__ import annotations
 
-import math
-import os
 import re
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 
 from ..errors import UserError
 from ..files import BLOCK
-from ..stages.lock import lock
 from ..stages.progress import Progress, say
 
 _TIMEOUT = 60  # seconds without any byte
@@ -75,17 +70,6 @@ def download(url: str, part: Path, *, size: int | None, patience: Patience) -> N
         pause = patience.pause * 2**attempt
         say(f"{part.name}: {reason}; trying again in {pause:.0f} s")
         time.sleep(pause)
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """While it lasts, no other process downloads into ``folder``; waits until that is so."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        lock(handle, math.inf, str(folder))
-        yield
-    finally:
-        os.close(handle)
 
 
 def _transfer(url: str, part: Path, size: int | None) -> None:

@@ -1,21 +1,14 @@
-"""Takes single files out of a packed archive, in one pass that ends at the last of them.
-
-Command: ``python -m diet_mt.corpora.extract ARCHIVE OUT_DIR MEMBER...`` writes each member under
-the last part of its name.
-"""
+"""Takes single files out of a packed archive, in one pass that ends at the last of them."""
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import shutil
-import sys
 import tarfile
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..command_line import run
 from ..errors import UserError
 from ..files import BLOCK, make_folder, writing_bytes
 from ..stages.progress import Progress, say
@@ -29,6 +22,7 @@ def extract(archive: Path, out: Path, members: Iterable[str]) -> None:
     """
     wanted = {name: out / Path(name).name for name in members}
     missing = {name: path for name, path in wanted.items() if not path.exists()}
+    make_folder(out)
     if not missing:
         say(f"{archive.name}: done before")
         return
@@ -60,21 +54,3 @@ def _take(tar: tarfile.TarFile, missing: dict[str, Path], archive: str) -> None:
         tar.members = []  # type: ignore[attr-defined]  # or it would remember every entry
         if not missing:
             return
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="diet_mt.corpora.extract", description="take files out")
-    parser.add_argument("archive", type=Path)
-    parser.add_argument("out", type=Path, help="folder to write")
-    parser.add_argument("members", nargs="+", metavar="MEMBER")
-    args = parser.parse_args(argv)
-
-    def body() -> None:
-        make_folder(args.out)
-        extract(args.archive, args.out, args.members)
-
-    return run(body)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

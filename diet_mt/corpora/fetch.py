@@ -1,30 +1,81 @@
 """Brings the files of a public corpus into a folder, and lets nothing but those files through.
 
-They come from a folder of the user's (``--folder``) or from the web. A text, which the manifest
-lists without an address, is unpacked: from ``NAME`` or ``NAME.gz``, or from ``BASE/NAME.gz``
-(``--url``). An archive, which has one, stays as it is: one in the user's folder is used where it
-lies. A file has its name only once it is checked; an archive is not checked again while its size
-and time of change stay what they were.
-
-Command: ``python -m diet_mt.corpora.fetch --manifest M [--folder DIR] [--url BASE] --out OUT
-NAME...`` writes a line ``NAME<TAB>PATH`` for each file.
+They come from a folder of the user's or from the web. A text, which the manifest lists without an
+address, is unpacked: from ``NAME`` or ``NAME.gz``, or from ``URL/NAME.gz``. An archive, which has
+one, stays as it is: one in the user's folder is used where it lies. A file has its name only once
+it is checked; an archive is not checked again while its size and time of change stay what they
+were.
 """
 
 from __future__ import annotations
 
-import argparse
+import math
 import shutil
-import sys
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..command_line import run
 from ..errors import UserError
 from ..files import blocks, make_folder, opened, writing, writing_bytes
+from ..stages.lock import alone
 from ..stages.progress import Progress, say
-from .download import Patience, alone, download
+from .download import Patience, download
 from .manifest import Checked, Item, read_manifest
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where files come from."""
+
+    manifest: Path
+    folder: Path | None = None  # of the user's; None: the web
+    url: str = ""  # below which texts are
+    patience: Patience = field(default_factory=Patience)
+
+    def items(self, names: Sequence[str]) -> list[Item]:
+        """The files of these names.
+
+        Raises:
+            UserError: the manifest does not list one; the folder is not there, or lacks one.
+        """
+        listed = read_manifest(self.manifest)
+        for name in names:
+            if name not in listed:
+                raise UserError(f"{self.manifest}: does not list {name}")
+        items = [listed[name] for name in names]
+        if self.folder is not None:
+            all_are_there(self.folder, items)
+        return items
+
+
+def fetch(origin: Origin, names: Sequence[str], out: Path) -> dict[str, Path]:
+    """Where each file is, once it is there and checked; texts and downloads are in ``out``.
+
+    Raises:
+        UserError: as ``Origin.items``, ``text_from_web`` and ``archive_from_web``.
+    """
+    items = origin.items(names)
+    make_folder(out)
+    found = {}
+    for item in items:
+        found[item.name] = _bring(origin, item, out)
+        say(f"{item.name}: {found[item.name].stat().st_size:,} bytes, checked")
+    return found
+
+
+def _bring(origin: Origin, item: Item, out: Path) -> Path:
+    if item.url:
+        if origin.folder is not None:
+            return archive_in_folder(origin.folder, item, out)
+        return archive_from_web(item, out, origin.patience)
+    path = out / item.name
+    if not _text_is_there(path, item):
+        if origin.folder is not None:
+            text_from_folder(origin.folder, item, out)
+        else:
+            text_from_web(origin.url, item, out, origin.patience)
+    return path
 
 
 def text_from_folder(folder: Path, item: Item, out: Path) -> None:
@@ -71,16 +122,19 @@ def _unpack(source: Path, item: Item, out: Path, *, hint: str) -> None:
             raise UserError(f"{source}: not the expected text: {wrong}; {hint}")
 
 
-def archives_are_there(folder: Path, archives: Sequence[Item]) -> None:
-    """Raises UserError naming all archives that are not in the folder of the user's."""
+def all_are_there(folder: Path, items: Sequence[Item]) -> None:
+    """Raises UserError naming all files that are not in the folder of the user's."""
     if not folder.is_dir():
         raise UserError(f"{folder}: there is no such folder to take the files from")
-    absent = [item for item in archives if not (folder / item.name).is_file()]
+    absent = [item for item in items if item.url and not (folder / item.name).is_file()]
     if absent:
         raise UserError(
             f"{folder}: holds no {', '.join(item.name for item in absent)}; fetch from "
             + ", ".join(str(item.url) for item in absent)
         )
+    for item in items:
+        if not any((folder / f"{item.name}{end}").is_file() for end in ("", ".gz")):
+            raise UserError(f"{folder}: holds neither {item.name} nor {item.name}.gz")
 
 
 def archive_in_folder(folder: Path, item: Item, stamps: Path) -> Path:
@@ -90,7 +144,7 @@ def archive_in_folder(folder: Path, item: Item, stamps: Path) -> Path:
         UserError: it is not there, or not the one in the manifest.
     """
     path = folder / item.name
-    archives_are_there(folder, [item])
+    all_are_there(folder, [item])
     wrong = _wrong_archive(path, item, stamps)
     if wrong:
         raise UserError(f"{path}: not the expected archive: {wrong}; fetch it from {item.url}")
@@ -104,7 +158,7 @@ def archive_from_web(item: Item, out: Path, patience: Patience) -> Path:
         UserError: as ``download``; or what came is not the archive in the manifest.
     """
     path, part = out / item.name, out / f"{item.name}.part"
-    with alone(out):
+    with alone(out, math.inf):
         if path.is_file():
             wrong = _wrong_archive(path, item, out)
             if not wrong:
@@ -161,60 +215,3 @@ def _text_is_there(path: Path, item: Item) -> bool:
         for _ in checked.over(blocks(file)):
             pass
     return not item.differs(checked.size, checked.digest)
-
-
-def bring(item: Item, args: argparse.Namespace, patience: Patience) -> Path:
-    """Fetches one file as the command line says; returns where it is."""
-    if item.url:
-        if args.folder is not None:
-            return archive_in_folder(args.folder, item, args.out)
-        return archive_from_web(item, args.out, patience)
-    path: Path = args.out / item.name
-    if not _text_is_there(path, item):
-        if args.folder is not None:
-            text_from_folder(args.folder, item, args.out)
-        elif args.url is not None:
-            text_from_web(args.url, item, args.out, patience)
-        else:
-            raise UserError(f"{args.manifest}: {item.name} has no address; give --url or --folder")
-    return path
-
-
-def _parser() -> argparse.ArgumentParser:
-    usual = Patience()
-    parser = argparse.ArgumentParser(
-        prog="diet_mt.corpora.fetch", description="fetch and check files"
-    )
-    parser.add_argument("--manifest", type=Path, required=True)
-    parser.add_argument("--folder", type=Path, help="take the files from here, not from the web")
-    parser.add_argument("--url", help="download texts from below this address")
-    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
-    parser.add_argument("--tries", type=int, default=usual.tries, help="of a transfer (default 5)")
-    parser.add_argument("--pause", type=float, default=usual.pause, help="seconds before another")
-    parser.add_argument("names", nargs="+", metavar="NAME")
-    return parser
-
-
-def main(argv: list[str] | None = None) -> int:
-    args = _parser().parse_args(argv)
-
-    def body() -> None:
-        if args.tries < 1:
-            raise UserError(f"--tries must be at least 1, got {args.tries}")
-        items = read_manifest(args.manifest)
-        for name in args.names:
-            if name not in items:
-                raise UserError(f"{args.manifest}: does not list {name}")
-        if args.folder is not None:
-            archives_are_there(args.folder, [items[name] for name in args.names if items[name].url])
-        make_folder(args.out)
-        for name in args.names:
-            path = bring(items[name], args, Patience(args.tries, args.pause))
-            say(f"{name}: {path.stat().st_size:,} bytes, checked")
-            print(f"{name}\t{path.absolute()}", flush=True)
-
-    return run(body)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

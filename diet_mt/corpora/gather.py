@@ -1,35 +1,24 @@
 """Puts the parts of a training corpus together, and a development set beside it.
 
-Command: ``python -m diet_mt.corpora.gather --out DIR --valid SGM SGM --train STEM... -- SRC TGT``
-writes DIR/train.SRC from STEM.SRC of every stem, one after the other, and likewise for TGT: bytes
-as they are, since the texts are cleaned afterwards. The development set comes from two SGML files.
+The training text is taken over byte by byte, since it is cleaned afterwards. The development set
+comes from two SGML files.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from ..command_line import run
 from ..errors import UserError
 from ..files import blocks, make_folder, opened, write_lines, writing_bytes
+from ..stages.engine import lines_in
 from ..stages.progress import say
 from .segments import read_segments
 
 
 def count_lines(path: Path) -> int:
-    """Lines of a file, the last one with or without its end.
-
-    Raises:
-        UserError: the file cannot be read, or is empty.
-    """
-    lines, last = 0, b"\n"
-    with opened(path) as file:
-        for block in blocks(file):
-            lines, last = lines + block.count(b"\n"), block[-1:]
-    lines += last != b"\n"
+    """Lines of a file. Raises UserError where it cannot be read, or is empty."""
+    lines = lines_in(path)
     if not lines:
         raise UserError(f"{path}: no lines")
     return lines
@@ -41,6 +30,7 @@ def gather(stems: list[Path], langs: tuple[str, str], out: Path) -> int:
     Raises:
         UserError: a file is missing or empty, or the two sides of a stem differ in length.
     """
+    make_folder(out)
     total = 0
     for stem in stems:
         counts = {path: count_lines(path) for path in (_side(stem, lang) for lang in langs)}
@@ -84,25 +74,3 @@ def development(files: list[Path], langs: tuple[str, str], out: Path) -> int:
     for lang, sentences in zip(langs, sides, strict=True):
         write_lines(out / f"valid.{lang}", sentences)
     return len(sides[0])
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="diet_mt.corpora.gather", description="train and valid")
-    parser.add_argument("--out", type=Path, required=True, help="folder to write")
-    parser.add_argument("--train", type=Path, nargs="+", required=True, metavar="STEM")
-    parser.add_argument("--valid", type=Path, nargs=2, required=True, metavar="SGM")
-    parser.add_argument("langs", nargs=2, metavar="LANG")
-    args = parser.parse_args(argv)
-
-    def body() -> None:
-        make_folder(args.out)
-        langs = (args.langs[0], args.langs[1])
-        pairs = gather(args.train, langs, args.out)
-        valid = development(args.valid, langs, args.out)
-        say(f"train: {pairs:,} pairs; valid: {valid:,} pairs")
-
-    return run(body)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ..errors import UserError
@@ -19,17 +20,22 @@ if TYPE_CHECKING:
 _ALIKE = ({"cs", "sk"}, {"de", "lb", "nds"}, {"en", "pcm"})
 
 
+def need_identifier() -> None:
+    """Raises UserError where py3langid is not installed."""
+    if find_spec("py3langid") is None:
+        raise UserError(
+            "py3langid is not installed; install it (pip install --no-deps py3langid), or clean "
+            "with --certainty 2, which asks for no language"
+        )
+
+
 @cache
 def _identifier() -> LanguageIdentifier:
     # Not at the top: it asks for a newer numpy than stock fairseq can have, and all but this filter
     # works without it.
-    try:
-        from py3langid.langid import MODEL_FILE, LanguageIdentifier
-    except ImportError:
-        raise UserError(
-            "py3langid is not installed; install it (pip install --no-deps py3langid), or clean "
-            "with --certainty 2, which asks for no language"
-        ) from None
+    need_identifier()
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
     try:
         return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
     except OSError as error:

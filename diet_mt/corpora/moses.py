@@ -4,26 +4,21 @@ The settings are those of fairseq's ``--tokenizer moses``: dashes between letter
 ``@-@``, and the characters that mean something to Moses escaped (``&apos;``). So a model trained on
 this text translates raw sentences through fairseq's own tokenizer without further flags. The only
 step that fairseq leaves out is the punctuation normalisation, which is done here first.
-
-Command: ``python -m diet_mt.corpora.moses IN_DIR OUT_DIR LANG LANG`` for a prepared corpus.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterable, Iterator
 from functools import cache, partial
 from pathlib import Path
 
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
-from ..command_line import run
 from ..errors import UserError
 from ..files import write_lines
 from ..stages.pool import flat, in_order
 from ..stages.progress import ticking
-from .parallel import convert, read_lines
+from .parallel import read_lines
 
 # sacremoses builds these two sets anew for every word that ends in a full stop: most of its time.
 _LOWER = frozenset(MosesTokenizer.IsLower)
@@ -74,27 +69,3 @@ def _nonempty(lines: Iterable[str], source: Path) -> Iterator[str]:
         if not line:
             raise UserError(f"{source}, line {number}: nothing left after tokenisation; remove it")
         yield line
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="diet_mt.corpora.moses", description="tokenise a corpus")
-    parser.add_argument("source", type=Path, help="folder with {train,valid,test}.LANG")
-    parser.add_argument("out", type=Path, help="folder to write, same file names")
-    parser.add_argument("langs", nargs=2, metavar="LANG")
-    parser.add_argument("--workers", type=int, default=1, help="processes (default 1)")
-    args = parser.parse_args(argv)
-
-    def body() -> None:
-        if args.workers < 1:
-            raise UserError(f"--workers must be at least 1, got {args.workers}")
-
-        def one(source: Path, out: Path, lang: str) -> int:
-            return tokenize_file(source, out, lang, args.workers)
-
-        convert(args.source, args.out, args.langs, one)
-
-    return run(body)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

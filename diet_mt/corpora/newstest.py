@@ -1,35 +1,56 @@
 """The news test sets of past years as a small training corpus.
 
 A year comes from a folder of the user's, ``newstestYYYY.en-de.{en,de}``, gzipped or not, or from
-SacreBLEU. Command: ``python -m diet_mt.corpora.newstest --out DIR [--folder DIR] --train YEARS
---valid YEAR --test YEAR SRC TGT``
+SacreBLEU.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from ..command_line import run
 from ..errors import UserError
 from ..files import make_folder, write_lines
+from ..stages.engine import Preparation, Stage
 from ..stages.progress import say
-from .parallel import SPLITS, read_parallel
+from .parallel import check, read_parallel
+from .settings import TextSettings
+from .shared_stages import prepared
 
 # The whole set of 2014: SacreBLEU's plain wmt14 is a selection.
 _OF_SACREBLEU = {2014: "wmt14/full"}
 
 
-def from_folder(folder: Path, year: int, langs: tuple[str, str]) -> Iterator[tuple[str, str]]:
-    """Yields the pairs of a year, read strictly.
+def preparation(
+    out: Path, text: TextSettings, folder: Path | None, years: dict[str, str]
+) -> Preparation:
+    """``years`` of each split, as 2008-2015,2017.
 
     Raises:
-        UserError: as ``read_parallel``; or the folder has not the year.
+        UserError: a year is asked for twice, or written otherwise; the folder lacks one.
     """
+    wanted = {split: years_in(given) for split, given in years.items()}
+    asked = [*chain.from_iterable(wanted.values())]
+    twice = sorted({year for year in asked if asked.count(year) > 1})
+    if twice:
+        raise UserError(f"newstest{twice[0]}: asked for twice; a year serves one purpose")
+    if folder is not None and not (out / "raw").exists():
+        for year in asked:
+            files_of(folder, year, text.pair)
+
+    def make_raw(to: Path) -> None:
+        write(to, folder, wanted, text.pair)
+        check(to, *text.pair)
+
+    does = f"newstest of {years['train']} to train on, {years['valid']} and {years['test']}"
+    more = f"years={years['train']}+{years['valid']}+{years['test']}"
+    return prepared(out, [Stage("raw", does, make_raw)], text, more)
+
+
+def files_of(folder: Path, year: int, langs: tuple[str, str]) -> list[Path]:
+    """The two sides of a year. Raises UserError where the folder lacks one."""
     files = []
     for lang in langs:
         name = f"newstest{year}.{'-'.join(langs)}.{lang}"
@@ -39,7 +60,12 @@ def from_folder(folder: Path, year: int, langs: tuple[str, str]) -> Iterator[tup
                 f"{folder}: holds neither {name} nor {name}.gz; add it, or ask for other years"
             )
         files.append(found[0])
-    return read_parallel(*files)
+    return files
+
+
+def from_folder(folder: Path, year: int, langs: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    """Yields the pairs of a year. Raises UserError as ``files_of`` and ``read_parallel``."""
+    return read_parallel(*files_of(folder, year, langs))
 
 
 def from_sacrebleu(year: int, langs: tuple[str, str]) -> Iterator[tuple[str, str]]:
@@ -53,15 +79,7 @@ def from_sacrebleu(year: int, langs: tuple[str, str]) -> Iterator[tuple[str, str
 def write(
     out: Path, folder: Path | None, splits: dict[str, list[int]], langs: tuple[str, str]
 ) -> None:
-    """Writes ``out/SPLIT.LANG`` from the years of each split.
-
-    Raises:
-        UserError: a year is in two splits; or as the readers above.
-    """
-    asked = [*chain.from_iterable(splits.values())]
-    twice = sorted({year for year in asked if asked.count(year) > 1})
-    if twice:
-        raise UserError(f"newstest{twice[0]}: asked for twice; a year serves one purpose")
+    """Writes ``out/SPLIT.LANG`` from the years of each split. Raises UserError as the readers."""
     make_folder(out)
     for split, wanted in splits.items():
         pairs: list[tuple[str, str]] = []
@@ -72,7 +90,7 @@ def write(
         say(f"{split}: {len(pairs):,} pairs of {', '.join(map(str, wanted))}")
 
 
-def years(text: str) -> list[int]:
+def years_in(text: str) -> list[int]:
     """``2008-2010,2012`` as a list. Raises UserError where it is not written so."""
     found: list[int] = []
     for part in text.split(","):
@@ -82,24 +100,3 @@ def years(text: str) -> list[int]:
             raise UserError(f"'{text}' is no list of years; write them as 2008-2015,2017")
         found += wanted
     return found
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="diet_mt.corpora.newstest", description="news, small")
-    parser.add_argument("--out", type=Path, required=True, help="folder to write")
-    parser.add_argument("--folder", type=Path, help="holds newstestYYYY.SRC-TGT.LANG[.gz]")
-    parser.add_argument("--train", required=True, help="years, such as 2008-2015")
-    parser.add_argument("--valid", required=True)
-    parser.add_argument("--test", required=True)
-    parser.add_argument("langs", nargs=2, metavar="LANG")
-    args = parser.parse_args(argv)
-
-    def body() -> None:
-        splits = {split: years(getattr(args, split)) for split in SPLITS}
-        write(args.out, args.folder, splits, (args.langs[0], args.langs[1]))
-
-    return run(body)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -9,7 +9,6 @@ language: ``train.en``, ``train.de`` and so on. It may hold a second test set, `
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import TypeVar
 
 from ..errors import UserError
 from ..files import make_folder, text_lines
+from ..stages.progress import say
 
 SPLITS = ("train", "valid", "test")
 SECOND_TEST = "test1"  # where the two directions of a pair have test sets of their own
@@ -93,7 +93,7 @@ def convert(
         for split in splits_in(source, lang):
             name = f"{split}.{lang}"
             if (out / name).exists():
-                print(f"   {name}: done before", file=sys.stderr, flush=True)
+                say(f"{name}: done before")
             else:
                 one(source / name, out / name, lang)
 

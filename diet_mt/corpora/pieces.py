@@ -18,13 +18,12 @@ from ..files import writing_bytes
 from ..stages.progress import ticking
 from . import dictionary
 from .parallel import read_lines
+from .settings import SPM_COVERAGE, SPM_SAMPLE
 
 SPACE = "\u2581"  # begins a word
 # The result depends on this number, so it is the same on every machine.
 _THREADS = 16
 _SEED = 1
-SAMPLE = 3_000_000  # sentences learnt from, drawn from all
-COVERAGE = 0.9999  # share of the text's characters that the model knows
 
 
 def learn(
@@ -32,10 +31,14 @@ def learn(
     out: Path,
     size: int,
     *,
-    sample: int = SAMPLE,
-    coverage: float = COVERAGE,
+    sample: int = SPM_SAMPLE,
+    coverage: float = SPM_COVERAGE,
 ) -> None:
     """Learns a model of ``size`` pieces from all files together and writes it to ``out``.
+
+    Args:
+        sample: Sentences that are looked at, drawn from all.
+        coverage: Share of the text's characters that the model knows, 0 to 1.
 
     Raises:
         UserError: the text is too small for ``size``, or as ``read_lines``.

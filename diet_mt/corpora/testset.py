@@ -3,27 +3,18 @@
 SacreBLEU keeps them in the folder that the environment variable SACREBLEU names, or in
 ~/.sacrebleu, and fetches what is not there. Its own download cannot be continued and is not checked
 again, so an archive that was fetched otherwise can be handed to it, which it checks and unpacks.
-
-Commands: ``python -m diet_mt.corpora.testset write wmt18 de-en OUT_STEM [--archive F --md5 M]``
-writes OUT_STEM.de and OUT_STEM.en, and, where the set of the other direction is another one,
-OUT_STEM1.de and OUT_STEM1.en. ``... cached wmt18 de-en`` says with its exit status whether nothing
-is to be fetched.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from pathlib import Path
 
 from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset.base import Dataset
 from sacrebleu.utils import SACREBLEU_DIR
 
-from ..command_line import run
 from ..errors import UserError
 from ..files import raw_lines, write_lines
-from ..stages.progress import say
 
 
 def cached(name: str, pair: str) -> bool:
@@ -105,29 +96,3 @@ def write(
             write_lines(place.with_name(f"{place.name}.{lang}"), side)
         written[place.name] = len(sides[0])
     return written
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="diet_mt.corpora.testset", description="SacreBLEU's sets")
-    commands = parser.add_subparsers(dest="command", required=True)
-    one = commands.add_parser("write", help="write a test set")
-    two = commands.add_parser("cached", help="exit status 0: SacreBLEU has it")
-    for command in (one, two):
-        command.add_argument("name", help="such as wmt18")
-        command.add_argument("pair", help="such as de-en")
-    one.add_argument("stem", type=Path, help="files to write, without .LANG")
-    one.add_argument("--archive", type=Path, help="what SacreBLEU would fetch")
-    one.add_argument("--md5", help="checksum of the archive (default: SacreBLEU's)")
-    args = parser.parse_args(argv)
-    if args.command == "cached":
-        return 0 if cached(args.name, args.pair) else 1
-
-    def body() -> None:
-        for name, count in write(args.name, args.pair, args.stem, args.archive, args.md5).items():
-            say(f"{name}: {count:,} pairs, from SacreBLEU's {args.name}")
-
-    return run(body)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,21 +4,16 @@ German puts the verb second or last and splits it; English says by order who doe
 model that sees its source as a bag of words cannot tell "the dog sees the cat" from "the cat sees
 the dog", nor which adjective belongs to which noun, nor which clause comes first.
 
-Command: ``python -m diet_mt.corpora.word_order --out DIR --train 20000 --valid 500 --test 500``
-writes train.en, train.de, valid.en, ...: the same bytes for the same arguments and ``--seed``,
-everywhere.
+The same bytes come of the same sizes and seed, everywhere.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 
-from ..command_line import run
 from ..errors import UserError
 from ..files import writing
 from .clauses.english import english
@@ -64,7 +59,7 @@ def generate(out: Path, sizes: dict[str, int], seed: int) -> None:
     """
     for split, size in sizes.items():
         if size < 1:
-            raise UserError(f"--{split} must be at least 1, got {size}")
+            raise UserError(f"{split}: must be at least 1 pair, got {size}")
     out.mkdir(parents=True, exist_ok=True)
     stream = pairs(seed)
     # The small splits first: the test set stays the same when the training set grows.
@@ -74,19 +69,3 @@ def generate(out: Path, sizes: dict[str, int], seed: int) -> None:
             for _ in range(sizes[split]):
                 for file, text in zip(files, next(stream), strict=True):
                     file.write(text + "\n")
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="diet_mt.corpora.word_order", description="demo corpus")
-    parser.add_argument("--out", type=Path, required=True, help="folder to write")
-    parser.add_argument("--train", type=int, default=20000, help="pairs (default 20000)")
-    parser.add_argument("--valid", type=int, default=500, help="pairs (default 500)")
-    parser.add_argument("--test", type=int, default=500, help="pairs (default 500)")
-    parser.add_argument("--seed", type=int, default=1, help="default 1")
-    args = parser.parse_args(argv)
-    sizes = {"train": args.train, "valid": args.valid, "test": args.test}
-    return run(lambda: generate(args.out, sizes, args.seed))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

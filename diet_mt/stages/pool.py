@@ -20,6 +20,7 @@ from itertools import islice
 from typing import TypeVar
 
 from ..errors import UserError
+from .orphans import end_with_parent
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -43,7 +44,7 @@ def in_order(
     if workers == 1:
         yield from map(function, chunks)
         return
-    executor = ProcessPoolExecutor(workers, initializer=_begin_worker)
+    executor = ProcessPoolExecutor(workers, initializer=begin_worker)
     pending: deque[Future[R]] = deque()
     try:
         for piece in chunks:
@@ -54,10 +55,17 @@ def in_order(
             yield pending.popleft().result()
     except BrokenProcessPool:
         raise UserError(
-            "a worker process was killed (out of memory?); run again with fewer WORKERS"
+            "a worker process was killed (out of memory?); run again with fewer --workers"
         ) from None
     finally:
         executor.shutdown(cancel_futures=True)
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def flat(chunks: Iterable[list[R]]) -> Iterator[R]:
@@ -72,9 +80,10 @@ def _chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield piece
 
 
-def _begin_worker() -> None:
+def begin_worker() -> None:
     """A worker leaves Ctrl-C to its parent, and ends when its parent has been killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()  # at once, also within a library; the rest of this, where it cannot be had
     threading.Thread(target=_follow_parent, daemon=True).start()
 
 

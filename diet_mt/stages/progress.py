@@ -1,8 +1,7 @@
-"""How far a long loop has come: a line on stderr every few seconds, and one at its end."""
+"""How far a long loop has come, on stderr: a bar in a terminal, elsewhere a line now and then."""
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -10,16 +9,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-VARIABLE = "PROGRESS"  # seconds from one line to the next
-_USUAL = 10.0
-
-
-def seconds_between() -> float:
-    """Seconds from one progress line to the next: the variable PROGRESS, or 10."""
-    try:
-        return float(os.environ.get(VARIABLE, _USUAL))
-    except ValueError:
-        return _USUAL
+EVERY_S = 10.0  # from one line to the next
 
 
 def say(text: str) -> None:
@@ -28,23 +18,32 @@ def say(text: str) -> None:
 
 
 class Progress:
-    """Counts what a loop has done and says so, not more often than every few seconds."""
+    """Counts what a loop has done and says so."""
 
     def __init__(self, what: str, unit: str = "lines") -> None:
         self.what, self.unit, self.count = what, unit, 0.0
-        self._every = seconds_between()
         self._started = self._said = time.monotonic()
+        self._bar = None
+        if sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(desc=f"   {what}", unit=f" {unit}", unit_scale=True, leave=False)
 
     def add(self, count: float) -> None:
         """``count`` more are done."""
         self.count += count
+        if self._bar is not None:
+            self._bar.update(count)
+            return
         now = time.monotonic()
-        if now - self._said >= self._every:
+        if now - self._said >= EVERY_S:
             self._said = now
             say(self._line(now))
 
     def done(self) -> None:
         """The loop has ended."""
+        if self._bar is not None:
+            self._bar.close()
         say(self._line(time.monotonic()))
 
     def _line(self, now: float) -> str:
@@ -53,9 +52,9 @@ class Progress:
         return f"{self.what}: {self.count:,.0f} {self.unit}, {rate}, {seconds:.0f} s"
 
 
-def ticking(items: Iterable[T], what: str) -> Iterator[T]:
-    """Yields the items, reporting them as lines."""
-    progress = Progress(what)
+def ticking(items: Iterable[T], what: str, unit: str = "lines") -> Iterator[T]:
+    """Yields the items, and says how far it is."""
+    progress = Progress(what, unit)
     for item in items:
         yield item
         progress.add(1)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.bert.glue import TASKS, main, read_file, task_named
+from diet_mt.bert.glue import TASKS, read_file, task_named, write
 from diet_mt.bert.labelled import SKIP, Example
 from diet_mt.errors import UserError
 
@@ -167,8 +167,8 @@ def test_no_row_of_a_test_file_is_left_out(tmp_path: Path) -> None:
         read(tmp_path, "RTE", "test", bad_rows=SKIP)
 
 
-def test_the_command_writes_a_raw_folder(glue: Path, tmp_path: Path) -> None:
-    assert main(["--folder", str(glue), "--out", str(tmp_path / "raw"), "MNLI"]) == 0
+def test_a_raw_folder_is_written(glue: Path, tmp_path: Path) -> None:
+    write(glue, TASKS["MNLI"], tmp_path / "raw")
     names = {path.name for path in (tmp_path / "raw").iterdir()}
     splits = ("train", "valid", "valid1", "test", "test1")
     parts = {f"{split}.{part}" for split in splits for part in ("id", "input0", "input1")}
@@ -177,12 +177,10 @@ def test_the_command_writes_a_raw_folder(glue: Path, tmp_path: Path) -> None:
     assert order == "contradiction 1\nneutral 1\nentailment 1\n"
 
 
-def test_the_command_says_what_is_wrong_in_one_line(
-    glue: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_half_written_stays(glue: Path, tmp_path: Path) -> None:
     folder = change(glue, tmp_path, "STS-B", 2, "4.75", "nan")
-    assert main(["--folder", str(folder), "--out", str(tmp_path / "raw"), "STS-B"]) == 2
-    assert capsys.readouterr().err.startswith("error: ")
+    with pytest.raises(UserError, match="'nan' is no number from 0 to 5"):
+        write(folder, TASKS["STS-B"], tmp_path / "raw")
     assert list((tmp_path / "raw").iterdir()) == []
     with pytest.raises(UserError, match="task 'COLA': choose from CoLA"):
         task_named("COLA")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from diet_mt.bert.labelled import Example, write_split
-from diet_mt.bert.pair_pieces import main, shortened
+from diet_mt.bert.pair_pieces import shortened, split_folder
 from diet_mt.bert.tokenizer import WORDPIECE
 
 from .tokenizers_made import write_tokenizer
@@ -35,17 +35,14 @@ def test_a_single_sentence_keeps_its_beginning() -> None:
     assert shortened([["a", "b", "c"]], 5) == [["a", "b", "c"]]
 
 
-def test_the_command_splits_every_split_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_split_is_split_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     vocabulary = write_tokenizer(tmp_path / "vocabulary", WORDPIECE)
     # U+2028 and U+0085 end a line for str.splitlines, not here.
     examples = [Example("0", ("one\u2028two", "three"), "1"), Example("1", ("", "e " * 40), "0")]
     for split in ("train", "test"):
         write_split(tmp_path / "raw", split, examples)
-    given = ["--tokenizer", str(vocabulary), "--max-length", "20"]
-    command = [*given, str(tmp_path / "raw"), str(tmp_path / "out")]
-    assert main(command) == 0
+    given = (tmp_path / "raw", tmp_path / "out", vocabulary, 20, 1)
+    split_folder(*given)
     said = capsys.readouterr().err
     assert "train: 1 examples were longer than 20 subwords and cut" in said
     assert "of them unknown" in said
@@ -57,11 +54,5 @@ def test_the_command_splits_every_split_once(
         assert len(first) == len(second) == 3
         assert "".join(first[0].split()).replace("##", "") == "onetwo"
         assert (first[1], len(second[1].split())) == ("", 16)
-    assert main(command) == 0
+    split_folder(*given)
     assert "train: done before" in capsys.readouterr().err
-
-
-def test_too_short_a_length_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["--tokenizer", str(tmp_path), "--max-length", "5", str(tmp_path), str(tmp_path)]
-    assert main(given) == 2
-    assert capsys.readouterr().err == "error: --max-length 5: give at least 6\n"

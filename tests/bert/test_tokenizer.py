@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from diet_mt.bert import tokenizer, wordpiece
 from diet_mt.bert.tokenizer import SENTENCEPIECE, WORDPIECE, Tokenizer
 from diet_mt.errors import UserError
+from diet_mt.stages.watch import apart
 
 from ..corpora.wmt18 import sentences
 from .tokenizers_made import KINDS, write_tokenizer
@@ -160,14 +162,18 @@ def test_the_model_depends_on_the_text_alone(tmp_path: Path) -> None:
     sample.write_text(
         "".join(f"{pair['en']}\n" for pair in sentences(200, seed=3)), encoding="utf-8"
     )
-    run = Path(__file__).resolve().parent.parent.parent / "data-prep" / "run.py"
     made = []
     for name in ("one", "two", "three"):
-        given = ["--kind", "wordpiece", "--size", "110", "--out", str(tmp_path / name), str(sample)]
-        command = [sys.executable, str(run), "mlm", "learn", *given]
-        subprocess.run(command, check=True, capture_output=True)
+        apart("it", wordpiece.learn, [sample], tmp_path / name, 110, grows=tmp_path)
         made.append((tmp_path / name).read_bytes())
-    assert made[0] == made[1] == made[2]
+    program = (
+        "from pathlib import Path; from diet_mt.bert import wordpiece; "
+        f"wordpiece.learn([Path({str(sample)!r})], Path({str(tmp_path / 'four')!r}), 110)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+    made.append((tmp_path / "four").read_bytes())
+    assert made == made[:1] * 4
 
 
 def test_a_size_that_does_not_fit_is_refused(tmp_path: Path) -> None:

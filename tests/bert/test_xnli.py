@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.bert.xnli import files_of, language_of, main, read_languages
+from diet_mt.bert import xnli
+from diet_mt.bert.xnli import files_of, language_of, read_languages
 from diet_mt.errors import UserError
 
 from .made_glue import XNLI_HEADER, write_glue, write_table, write_xnli, xnli_rows
@@ -64,17 +65,15 @@ def test_a_language_is_in_one_file(tmp_path: Path) -> None:
         read_languages(files_of(tmp_path, "dev"))
 
 
-def test_the_command_writes_train_and_all_languages(tmp_path: Path) -> None:
-    xnli, glue = write_xnli(tmp_path / "xnli"), write_glue(tmp_path / "glue")
-    given = ["--folder", str(xnli), "--glue", str(glue), "--out", str(tmp_path / "raw")]
-    assert main(given) == 0
+def test_train_and_all_languages_are_written(tmp_path: Path) -> None:
+    folder, glue = write_xnli(tmp_path / "xnli"), write_glue(tmp_path / "glue")
+    xnli.write(folder, glue, tmp_path / "raw")
     splits = {path.stem for path in (tmp_path / "raw").glob("*.label")}
     assert splits == {"train", "valid_en", "valid_sw", "test_en", "test_sw"}
     assert [language_of(split) for split in ("test_sw", "valid")] == ["sw", "en"]
 
 
-def test_english_is_needed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    xnli, glue = write_xnli(tmp_path / "xnli", ("sw",)), write_glue(tmp_path / "glue")
-    given = ["--folder", str(xnli), "--glue", str(glue), "--out", str(tmp_path / "raw")]
-    assert main(given) == 2
-    assert "no English dev set" in capsys.readouterr().err
+def test_english_is_needed(tmp_path: Path) -> None:
+    folder, glue = write_xnli(tmp_path / "xnli", ("sw",)), write_glue(tmp_path / "glue")
+    with pytest.raises(UserError, match="no English dev set"):
+        xnli.write(folder, glue, tmp_path / "raw")

@@ -94,10 +94,10 @@ def _corpus(folder: Path, source: bytes, target: bytes) -> Path:
     return folder
 
 
-def _run(folder: Path, name: str, *options: str) -> tuple[int, Path]:
+def _run(folder: Path, name: str, workers: int = 1) -> Path:
     out = folder / name
-    report = ["--report", str(folder / f"{name}.tsv")]
-    return clean.main([str(folder / "raw"), str(out), "de", "en", *report, *options]), out
+    clean.clean_corpus(folder / "raw", out, LIMITS, folder / f"{name}.tsv", workers)
+    return out
 
 
 def test_all_filters_over_files_keep_the_sides_together(tmp_path: Path) -> None:
@@ -106,9 +106,8 @@ def test_all_filters_over_files_keep_the_sides_together(tmp_path: Path) -> None:
     pairs = [(s["de"].encode(), s["en"].encode()) for s in good] + [pair for _, pair in dirt]
     sides = [b"".join(line + b"\n" for line in side) for side in zip(*pairs, strict=True)]
     _corpus(tmp_path / "raw", sides[0], sides[1])
-    assert _run(tmp_path, "one", "--workers", "1")[0] == 0
-    status, out = _run(tmp_path, "two", "--workers", "2")
-    assert status == 0
+    _run(tmp_path, "one")
+    out = _run(tmp_path, "two", workers=2)
     lines = [(out / f"train.{lang}").read_text().split("\n")[:-1] for lang in ("de", "en")]
     for name in ("train.de", "train.en"):
         assert (out / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
@@ -147,25 +146,19 @@ def test_all_filters_over_files_keep_the_sides_together(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_cleaned_is_one_line(
-    tmp_path: Path, source: bytes, target: bytes, what: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, source: bytes, target: bytes, what: str
 ) -> None:
     _corpus(tmp_path / "raw", source, target)
-    status, out = _run(tmp_path, "out")
-    assert status == 2
-    message = capsys.readouterr().err
-    assert what in message
-    assert message.startswith("error: ")
-    assert message.count("\n") == 1
-    assert not (out / "train.de").exists()
+    with pytest.raises(UserError, match=what):
+        _run(tmp_path, "out")
+    assert not (tmp_path / "out" / "train.de").exists()
     assert not (tmp_path / "out.tsv").exists()
 
 
-def test_an_unknown_language_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = [str(tmp_path), str(tmp_path / "out"), "xx", "en", "--report", str(tmp_path / "r")]
-    assert clean.main(arguments) == 2
-    assert "language xx: not known to py3langid" in capsys.readouterr().err
+def test_an_unknown_language_is_refused(tmp_path: Path) -> None:
+    limits = clean.Limits(("xx", "en"))
+    with pytest.raises(UserError, match="language xx: not known to py3langid"):
+        clean.clean_corpus(tmp_path, tmp_path / "out", limits, tmp_path / "counts")
 
 
 def test_a_missing_side_is_refused(tmp_path: Path) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from diet_mt.corpora.download import Patience, alone, download
+from diet_mt.corpora.download import Patience, download
 from diet_mt.errors import UserError
 
 from .server import Server, serving
@@ -105,19 +104,3 @@ def test_the_proxy_of_the_environment_is_used(
     download(url, tmp_path / "part", size=len(DATA), patience=Patience(1, 0))
     assert (tmp_path / "part").read_bytes() == DATA
     assert server.addresses == [url]
-
-
-def test_one_download_into_a_folder_at_a_time(tmp_path: Path) -> None:
-    order = []
-
-    def second() -> None:
-        with alone(tmp_path):
-            order.append("second")
-
-    thread = threading.Thread(target=second)
-    with alone(tmp_path):
-        thread.start()
-        thread.join(0.2)
-        order.append("first")
-    thread.join(10)
-    assert order == ["first", "second"]

@@ -15,6 +15,7 @@ import pytest
 from diet_mt.corpora import fetch, manifest
 from diet_mt.corpora.download import Patience
 from diet_mt.errors import UserError
+from diet_mt.stages.lock import OWN_FILES
 
 from .server import Server, serving
 
@@ -36,7 +37,7 @@ def _archive(server: Server | None = None) -> manifest.Item:
 
 
 def _names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+    return sorted(path.name for path in folder.iterdir() if path.name not in OWN_FILES)
 
 
 def test_a_text_comes_unpacked_and_checked(server: Server, tmp_path: Path) -> None:
@@ -168,23 +169,20 @@ def test_an_archive_that_does_not_fit_is_not_begun(
     assert server.requests == []
 
 
-def test_the_command(server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_of_a_manifest(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lines = [f"{item.name}\t{item.size}\t{item.checksum}" for item in (ITEM, _archive())]
     listed = tmp_path / "manifest"
     listed.write_text(f"# name, bytes, sha256\n{lines[0]}\n{lines[1]}\t{server.url}/a.tgz\n")
-    out = tmp_path / "out"
-    arguments = ["--manifest", str(listed), "--url", server.url, "--out", str(out)]
+    out, origin = tmp_path / "out", fetch.Origin(listed, url=server.url)
     for _ in range(2):
-        assert fetch.main([*arguments, "train.de", "a.tgz"]) == 0
-        printed = capsys.readouterr()
-        assert printed.out == f"train.de\t{out}/train.de\na.tgz\t{out}/a.tgz\n"
-        assert f"train.de: {len(TEXT):,} bytes, checked" in printed.err
+        found = fetch.fetch(origin, ["train.de", "a.tgz"], out)
+        assert found == {"train.de": out / "train.de", "a.tgz": out / "a.tgz"}
+        assert f"train.de: {len(TEXT):,} bytes, checked" in capsys.readouterr().err
     assert len(server.requests) == 2  # nothing is downloaded twice
     (out / "train.de").write_bytes(TEXT[5:])
-    assert fetch.main([*arguments, "train.de"]) == 0  # unless it is not what it should be
+    fetch.fetch(origin, ["train.de"], out)  # unless it is not what it should be
     assert (out / "train.de").read_bytes() == TEXT
-    capsys.readouterr()
-    assert fetch.main([*arguments, "train.fr"]) == 2
-    assert capsys.readouterr().err == f"error: {listed}: does not list train.fr\n"
-    assert fetch.main([*arguments, "--tries", "0", "a.tgz"]) == 2
-    assert capsys.readouterr().err == "error: --tries must be at least 1, got 0\n"
+    with pytest.raises(UserError, match=r"manifest: does not list train\.fr"):
+        origin.items(["train.fr"])

@@ -49,15 +49,12 @@ def test_a_missing_side_is_refused(tmp_path: Path) -> None:
         gather.gather([tmp_path / "x"], ("de", "en"), tmp_path)
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    stem = _stem(tmp_path, "x", b"a\n", b"1\n")
-    for side in ("src.de", "ref.en"):
-        (tmp_path / f"{side}.sgm").write_text(f"<seg id='1'>{side}</seg>")
-    sets = [str(tmp_path / "src.de.sgm"), str(tmp_path / "ref.en.sgm")]
-    arguments = ["--out", str(tmp_path / "raw"), "--valid", *sets, "--train", str(stem)]
-    assert gather.main([*arguments, "--", "de", "en"]) == 0
-    assert (tmp_path / "raw" / "valid.en").read_text() == "ref.en\n"
-    assert "train: 1 pairs; valid: 1 pairs" in capsys.readouterr().err
-    (tmp_path / "ref.en.sgm").write_text("<seg>a</seg><seg>b</seg>")
-    assert gather.main([*arguments, "--", "de", "en"]) == 2
-    assert "1 segments, but" in capsys.readouterr().err
+def test_a_development_set_comes_from_two_files(tmp_path: Path) -> None:
+    sets = [tmp_path / name for name in ("src.de.sgm", "ref.en.sgm")]
+    for path in sets:
+        path.write_text(f"<seg id='1'>{path.stem}</seg>")
+    assert gather.development(sets, ("de", "en"), tmp_path) == 1
+    assert (tmp_path / "valid.en").read_text() == "ref.en\n"
+    sets[1].write_text("<seg>a</seg><seg>b</seg>")
+    with pytest.raises(UserError, match="1 segments, but"):
+        gather.development(sets, ("de", "en"), tmp_path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import sys
 
 import pytest
 
@@ -40,7 +39,7 @@ def test_no_room_for_the_model_is_one_line(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_missing_identifier_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "py3langid.langid", None)
+    monkeypatch.setattr(language, "find_spec", lambda name: None)
     with pytest.raises(UserError, match="py3langid is not installed; install it"):
         language._identifier.__wrapped__()
 

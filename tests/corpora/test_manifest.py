@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from diet_mt.corpora import multi30k, wmt18
 from diet_mt.corpora.manifest import Checked, read_manifest
 from diet_mt.errors import UserError
 
-RECIPES = Path(__file__).resolve().parent.parent.parent / "data-prep"
 SHA = "ab" * 32
 
 
@@ -39,8 +39,15 @@ def test_a_missing_manifest_is_named(tmp_path: Path) -> None:
         read_manifest(tmp_path / "none")
 
 
+def test_the_files_of_multi30k() -> None:
+    names = {
+        f"{name}.{lang}" for name in multi30k._ORIGINAL.values() for lang in ("en", "de", "cs")
+    }
+    assert read_manifest(multi30k.MANIFEST).keys() == names
+
+
 def test_the_archives_of_wmt18() -> None:
-    found = read_manifest(RECIPES / "wmt18.manifest")
+    found = read_manifest(wmt18.MANIFEST)
     assert {item.size for item in found.values()} == {
         657632379,
         918311367,
@@ -54,7 +61,7 @@ def test_the_archives_of_wmt18() -> None:
 def test_the_test_set_is_the_one_that_sacrebleu_knows() -> None:
     from sacrebleu.dataset import DATASETS
 
-    item, theirs = read_manifest(RECIPES / "wmt18.manifest")["test.tgz"], DATASETS["wmt18"]
+    item, theirs = read_manifest(wmt18.MANIFEST)["test.tgz"], DATASETS["wmt18"]
     assert [theirs.data, theirs.md5] == [[item.url], [item.checksum]]
 
 

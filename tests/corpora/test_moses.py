@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from diet_mt.corpora import moses
-from diet_mt.corpora.parallel import SPLITS
 from diet_mt.errors import UserError
 
 SENTENCES = [
@@ -79,22 +78,3 @@ def test_a_line_of_which_nothing_remains_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"in, line 2: nothing left"):
         moses.tokenize_file(source, tmp_path / "out", "en", 1)
     assert not (tmp_path / "out").exists()
-
-
-def test_the_command_tokenises_a_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "raw").mkdir()
-    for split in SPLITS:
-        (tmp_path / "raw" / f"{split}.en").write_text(f"It's {split}.\n")
-        (tmp_path / "raw" / f"{split}.de").write_text(f"Es ist {split}.\n")
-    arguments = [str(tmp_path / "raw"), str(tmp_path / "tok"), "en", "de"]
-    assert moses.main(arguments) == 0
-    assert (tmp_path / "tok" / "test.en").read_text() == "It &apos;s test .\n"
-    assert (tmp_path / "tok" / "valid.de").read_text() == "Es ist valid .\n"
-    (tmp_path / "tok" / "train.en").write_text("whole\n")
-    (tmp_path / "tok" / "train.de").unlink()
-    assert moses.main(arguments) == 0  # an interrupted run continues with what is missing
-    assert (tmp_path / "tok" / "train.en").read_text() == "whole\n"
-    assert (tmp_path / "tok" / "train.de").read_text() == "Es ist train .\n"
-    assert "train.en: done before" in capsys.readouterr().err
-    assert moses.main([*arguments, "--workers", "0"]) == 2
-    assert capsys.readouterr().err == "error: --workers must be at least 1, got 0\n"

@@ -26,13 +26,9 @@ def news(tmp_path: Path) -> Path:
     return folder
 
 
-def _main(news: Path, out: Path, train: str, valid: str = "2010", test: str = "2011") -> int:
-    years = ["--train", train, "--valid", valid, "--test", test]
-    return newstest.main(["--out", str(out), "--folder", str(news), *years, "en", "de"])
-
-
 def test_years_follow_one_another_and_stay_aligned(news: Path, tmp_path: Path) -> None:
-    assert _main(news, tmp_path / "out", "2008-2009") == 0
+    years = {"train": newstest.years_in("2008-2009"), "test": [2011]}
+    newstest.write(tmp_path / "out", news, years, ("en", "de"))
     lines = {}
     for lang in ("en", "de"):
         lines[lang] = (tmp_path / "out" / f"train.{lang}").read_text().split("\n")[:-1]
@@ -42,23 +38,11 @@ def test_years_follow_one_another_and_stay_aligned(news: Path, tmp_path: Path) -
     assert (tmp_path / "out" / "test.de").read_text().startswith("2011 de 0")
 
 
-@pytest.mark.parametrize(
-    ("train", "what"),
-    [
-        ("2008-2010", "newstest2010: asked for twice; a year serves one purpose"),
-        ("2007", "holds neither newstest2007.en-de.en nor newstest2007.en-de.en.gz"),
-        ("2009-2008", "'2009-2008' is no list of years; write them as 2008-2015,2017"),
-        ("all", "'all' is no list of years"),
-    ],
-)
-def test_wrong_years_are_one_line(
-    news: Path, tmp_path: Path, train: str, what: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert _main(news, tmp_path / "out", train) == 2
-    message = capsys.readouterr().err
-    assert what in message
-    assert message.startswith("error: ")
-    assert message.count("\n") == 1
+def test_years_are_lists_and_spans() -> None:
+    assert newstest.years_in("2008-2010,2012") == [2008, 2009, 2010, 2012]
+    for wrong in ("all", "2009-2008", "", "2008,"):
+        with pytest.raises(UserError, match=f"'{wrong}' is no list of years"):
+            newstest.years_in(wrong)
 
 
 def test_a_shorter_side_is_refused(news: Path, tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from diet_mt import files
+from diet_mt.command_line import run
 from diet_mt.corpora import parallel as corpus
 from diet_mt.errors import UserError
 
@@ -84,26 +86,21 @@ def test_a_file_has_its_name_only_when_it_is_whole(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        corpus.write_lines(tmp_path / "out", interrupted())
+        files.write_lines(tmp_path / "out", interrupted())
     assert not (tmp_path / "out").exists()
-    assert corpus.write_lines(tmp_path / "out", ["one", "zwei\u2028ü"]) == 2
+    assert files.write_lines(tmp_path / "out", ["one", "zwei\u2028ü"]) == 2
     assert (tmp_path / "out").read_bytes() == "one\nzwei\u2028ü\n".encode()
     assert not (tmp_path / "out.part").exists()
 
 
-def test_the_command_counts_or_says_in_one_line_what_is_wrong(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_of_a_corpus_is_counted_and_checked(tmp_path: Path) -> None:
     for split, lines in (("train", 3), ("valid", 2), ("test", 1)):
         for lang in ("en", "de"):
             _file(tmp_path, b"word\n" * lines, f"{split}.{lang}")
-    assert corpus.main([str(tmp_path), "en", "de"]) == 0
-    assert capsys.readouterr().out == "train\t3\nvalid\t2\ntest\t1\n"
+    assert corpus.check(tmp_path, "en", "de") == {"train": 3, "valid": 2, "test": 1}
     _file(tmp_path, b"word\n\xff\n", "valid.de")
-    assert corpus.main([str(tmp_path), "en", "de"]) == 2
-    message = capsys.readouterr().err
-    assert message.startswith(f"error: {tmp_path}/valid.de, line 2: not valid UTF-8")
-    assert message.count("\n") == 1
+    with pytest.raises(UserError, match=r"valid\.de, line 2: not valid UTF-8"):
+        corpus.check(tmp_path, "en", "de")
 
 
 def test_a_gzipped_file_is_read_as_it_was(tmp_path: Path) -> None:
@@ -120,7 +117,7 @@ def test_no_space_left_is_one_line_and_leaves_nothing(
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-        status = corpus.run(lambda: print(corpus.write_lines(tmp_path / "out", ["x" * 9999])))
+        status = run(lambda: print(files.write_lines(tmp_path / "out", ["x" * 9999])))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert status == 2
@@ -133,11 +130,11 @@ def test_other_faults_of_the_system_are_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _file(tmp_path, b"", "file")
-    assert corpus.run(lambda: corpus.make_folder(tmp_path / "file" / "in")) == 2
+    assert run(lambda: files.make_folder(tmp_path / "file" / "in")) == 2
     assert capsys.readouterr().err == (
         f"error: {tmp_path}/file/in: the folder cannot be made (Not a directory)\n"
     )
-    assert corpus.run(lambda: (tmp_path / "none").unlink()) == 2
+    assert run(lambda: (tmp_path / "none").unlink()) == 2
     assert capsys.readouterr().err == f"error: {tmp_path}/none: No such file or directory\n"
 
 

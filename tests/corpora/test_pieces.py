@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from diet_mt.corpora import pieces
+from diet_mt.corpora.settings import SPM_SAMPLE
 
 from .wmt18 import sentences
 
@@ -18,7 +19,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "model"
 
 
-def _learn(folder: Path, out: Path, sample: int = pieces.SAMPLE) -> None:
+def _learn(folder: Path, out: Path, sample: int = SPM_SAMPLE) -> None:
     for lang in ("en", "de"):
         text = "".join(s[lang] + "\n" for s in sentences(200, seed=3))
         (folder / lang).write_text(text, encoding="utf-8")
@@ -43,7 +44,7 @@ def test_white_space_of_any_kind_becomes_one_space(model: Path) -> None:
     assert not any(c.isspace() and c != " " for c in split)  # fairseq would split there
 
 
-@pytest.mark.parametrize("sample", [pieces.SAMPLE, 150])
+@pytest.mark.parametrize("sample", [SPM_SAMPLE, 150])
 def test_the_model_depends_on_the_text_alone(tmp_path: Path, sample: int) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

@@ -1,4 +1,4 @@
-"""The two kinds of subwords behind one command."""
+"""The two kinds of subwords."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.corpora import subwords
+from diet_mt.corpora import bpe, pieces, subwords
 from diet_mt.corpora.parallel import SPLITS
 from diet_mt.errors import UserError
 
@@ -24,23 +24,26 @@ def corpus(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("kind", "size"), [("bpe", "100"), ("spm", "120")])
-def test_learning_and_splitting(corpus: Path, tmp_path: Path, kind: str, size: str) -> None:
-    model, files = tmp_path / "model", [str(corpus / "train.en"), str(corpus / "train.de")]
-    learn = ["learn", "--kind", kind, "--size", size, "--out", str(model), *files]
-    assert subwords.main([*learn, "--workers", "1"]) == 0
-    apply = ["apply", "--kind", kind, "--model", str(model), str(corpus)]
-    for workers in ("1", "2"):
-        out = [str(tmp_path / f"out{workers}"), "en", "de", "--workers", workers]
-        assert subwords.main([*apply, *out]) == 0
+@pytest.mark.parametrize("kind", ["bpe", "spm"])
+def test_learning_and_splitting(corpus: Path, tmp_path: Path, kind: str) -> None:
+    model, files = tmp_path / "model", [corpus / "train.en", corpus / "train.de"]
+    if kind == "bpe":
+        bpe.learn(files, model, 100)
+    else:
+        pieces.learn(files, model, 120)
+    for workers in (1, 2):
+        (tmp_path / f"out{workers}").mkdir()
+        for file in corpus.iterdir():
+            out = tmp_path / f"out{workers}" / file.name
+            subwords.split_file(kind, model, file, out, workers)
     for split in SPLITS:
         for lang in ("en", "de"):
             name = f"{split}.{lang}"
-            pieces = (tmp_path / "out1" / name).read_text(encoding="utf-8")
-            assert pieces == (tmp_path / "out2" / name).read_text(encoding="utf-8")
+            split_text = (tmp_path / "out1" / name).read_text(encoding="utf-8")
+            assert split_text == (tmp_path / "out2" / name).read_text(encoding="utf-8")
             text = (corpus / name).read_text(encoding="utf-8")
-            assert pieces.count(" ") > text.count(" ")
-            joined = [subwords.join(line, kind) for line in pieces.split("\n")]
+            assert split_text.count(" ") > text.count(" ")
+            joined = [subwords.join(line, kind) for line in split_text.split("\n")]
             assert joined == text.split("\n")
 
 
@@ -56,12 +59,7 @@ def test_a_folder_says_what_its_data_are_made_of(tmp_path: Path) -> None:
     assert subwords.kind_of(tmp_path) == "bpe"
 
 
-def test_a_text_too_small_for_the_vocabulary_is_one_line(
-    corpus: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["--size", "9999", "--out", str(tmp_path / "m"), str(corpus / "valid.en")]
-    assert subwords.main(["learn", "--kind", "spm", *arguments]) == 2
-    error = [line for line in capfd.readouterr().err.split("\n") if line.startswith("error: ")]
-    assert len(error) == 1
-    assert "Vocabulary size is too high" in error[0] or "Vocabulary size too high" in error[0]
+def test_a_text_too_small_for_the_vocabulary_is_one_line(corpus: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^SentencePiece: .*Vocabulary size (is )?too high"):
+        pieces.learn([corpus / "valid.en"], tmp_path / "m", 9999)
     assert not (tmp_path / "m").exists()

@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from diet_mt.corpora import testset
 from diet_mt.errors import UserError
 
+from ..prepare.running import sacrebleu_in
 from . import wmt18
 
 
@@ -25,16 +27,10 @@ def archive(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path: Path) -> Iterator[Path]:
     """A cache of SacreBLEU's for this test alone."""
-    folder = tmp_path / "cache"
-    monkeypatch.setattr(testset, "SACREBLEU_DIR", str(folder))
-    from sacrebleu.dataset import DATASETS
-
-    dataset = DATASETS["wmt18"]
-    monkeypatch.setattr(dataset, "_outdir", str(folder / "wmt18"))
-    monkeypatch.setattr(dataset, "_rawdir", str(folder / "wmt18" / "raw"))
-    return folder
+    with sacrebleu_in(tmp_path / "cache"):
+        yield tmp_path / "cache"
 
 
 def _md5(path: Path) -> str:
@@ -60,25 +56,20 @@ def test_one_set_is_enough_where_the_directions_agree(archive: Path, tmp_path: P
 
 
 def test_what_sacrebleu_has_needs_no_archive(archive: Path, tmp_path: Path) -> None:
-    assert testset.main(["cached", "wmt18", "cs-en"]) == 1
+    assert not testset.cached("wmt18", "cs-en")
     testset.sentences("wmt18", "cs-en", archive, _md5(archive))
-    assert testset.main(["cached", "wmt18", "cs-en"]) == 0
+    assert testset.cached("wmt18", "cs-en")
     archive.unlink()
-    assert testset.main(["write", "wmt18", "cs-en", str(tmp_path / "test")]) == 0
+    assert testset.write("wmt18", "cs-en", tmp_path / "test") == {"test": 7}
     assert len((tmp_path / "test.cs").read_text().split("\n")) == 8
 
 
-def test_another_archive_is_refused_and_leaves_no_trace(
-    archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_archive_is_refused_and_leaves_no_trace(archive: Path, tmp_path: Path) -> None:
     """Without a checksum of ours, SacreBLEU's own counts."""
-    arguments = ["write", "wmt18", "de-en", str(tmp_path / "test"), "--archive", str(archive)]
-    assert testset.main(arguments) == 2
-    errors = [x for x in capsys.readouterr().err.split("\n") if x.startswith("error: ")]
-    assert len(errors) == 1
-    assert "SacreBLEU could not take the test set wmt18 from it" in errors[0]
+    with pytest.raises(UserError, match="SacreBLEU could not take the test set wmt18 from it"):
+        testset.write("wmt18", "de-en", tmp_path / "test", archive)
     assert not (tmp_path / "test.de").exists()
-    assert testset.main([*arguments, "--md5", _md5(archive)]) == 0  # the next try begins afresh
+    testset.write("wmt18", "de-en", tmp_path / "test", archive, _md5(archive))  # begins afresh
 
 
 def test_an_interrupted_unpacking_is_made_good(archive: Path, cache: Path) -> None:

@@ -11,15 +11,16 @@ from pathlib import Path
 import pytest
 
 from diet_mt.corpora import word_order
+from diet_mt.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
-ARGUMENTS = ["--train", "4000", "--valid", "200", "--test", "200", "--seed", "3"]
+SIZES = {"train": 4000, "valid": 200, "test": 200}
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("word_order")
-    assert word_order.main(["--out", str(out), *ARGUMENTS]) == 0
+    word_order.generate(out, SIZES, seed=3)
     return out
 
 
@@ -44,20 +45,22 @@ def test_the_files_and_their_sizes(corpus: Path) -> None:
 
 def test_another_process_writes_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
     """Nothing may hang on the order of a set, which differs from process to process."""
-    runner = ROOT / "data-prep" / "run.py"
-    command = [sys.executable, str(runner), "word_order", "--out", str(tmp_path), *ARGUMENTS]
-    environment = {**os.environ, "PYTHONHASHSEED": "12345"}
-    subprocess.run(command, env=environment, check=True)
+    program = (
+        "from pathlib import Path; from diet_mt.corpora import word_order; "
+        f"word_order.generate(Path({str(tmp_path)!r}), {SIZES}, 3)"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "12345", "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
     assert _bytes(tmp_path) == _bytes(corpus)
 
 
 def test_another_seed_gives_other_sentences(corpus: Path, tmp_path: Path) -> None:
-    word_order.main(["--out", str(tmp_path), *ARGUMENTS[:-1], "4"])
+    word_order.generate(tmp_path, SIZES, seed=4)
     assert not set(_lines(tmp_path / "test.en")) & set(_lines(corpus / "test.en"))
 
 
 def test_a_larger_training_set_keeps_the_test_set(corpus: Path, tmp_path: Path) -> None:
-    word_order.main(["--out", str(tmp_path), *ARGUMENTS, "--train", "10"])
+    word_order.generate(tmp_path, {**SIZES, "train": 10}, seed=3)
     for name in ("test.en", "test.de", "valid.en", "valid.de"):
         assert (tmp_path / name).read_bytes() == (corpus / name).read_bytes()
     assert _lines(corpus / "train.en")[:10] == _lines(tmp_path / "train.en")
@@ -92,10 +95,8 @@ def test_the_same_words_in_another_order_mean_something_else(corpus: Path) -> No
     assert ambiguous > 4000 * 0.05
 
 
-@pytest.mark.parametrize("option", ["--train", "--valid", "--test"])
-def test_an_empty_split_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
-) -> None:
-    assert word_order.main(["--out", str(tmp_path / "out"), option, "0"]) == 2
-    assert capsys.readouterr().err == f"error: {option} must be at least 1, got 0\n"
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_an_empty_split_is_refused(tmp_path: Path, split: str) -> None:
+    with pytest.raises(UserError, match=f"{split}: must be at least 1 pair, got 0"):
+        word_order.generate(tmp_path / "out", {**SIZES, split: 0}, seed=1)
     assert not (tmp_path / "out").exists()

@@ -1,30 +1,63 @@
-"""One run at a time."""
+"""One process at a time in a folder."""
 
 from __future__ import annotations
 
-import fcntl
 import os
+import signal
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from diet_mt.stages import lock
+from diet_mt.errors import UserError
+from diet_mt.stages.lock import OWN_FILES, alone
 
 
-def test_a_second_run_waits_and_then_gives_up(
+def _held(folder: Path) -> int:
+    """A process that holds the folder until it is killed."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with alone(folder):
+            os.write(writing, b"x")
+            time.sleep(60)
+    os.read(reading, 1)
+    os.close(reading)
+    os.close(writing)
+    return child
+
+
+def test_who_holds_it_is_said_and_a_dead_process_holds_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first, second = (os.open(tmp_path, os.O_RDONLY) for _ in range(2))
-    try:
-        assert lock.main([str(first), "0", "there"]) == 0
-        assert lock.main([str(second), "0", "there"]) == 2
-        assert capsys.readouterr().err == (
-            "error: there: another run is at work on it; wait for its end\n"
-        )
-        threading.Timer(0.3, fcntl.flock, (first, fcntl.LOCK_UN)).start()
-        assert lock.main([str(second), "30", "there"]) == 0
-        assert "there: waiting for another run" in capsys.readouterr().err
-    finally:
-        os.close(first)
-        os.close(second)
+    child = _held(tmp_path)
+    message = rf"{tmp_path}: process {child} on \S+ \(.*\), since 2"
+    with pytest.raises(UserError, match=message), alone(tmp_path):
+        pass
+    assert capsys.readouterr().err == ""
+    threading.Timer(0.2, os.kill, (child, signal.SIGKILL)).start()
+    with alone(tmp_path, 30):
+        assert f"waiting for process {child} on " in capsys.readouterr().err
+        assert f"process {os.getpid()} " in (tmp_path / OWN_FILES[1]).read_text()
+    os.waitpid(child, 0)
+    with alone(tmp_path, float("inf")), alone(_made(tmp_path / "within")):
+        pass
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [OWN_FILES[0]]
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    message = r"none: cannot be written \(No such file or directory\)"
+    with pytest.raises(UserError, match=message), alone(tmp_path / "none"):
+        pass
+
+
+def test_it_is_free_after_an_error(tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError), alone(tmp_path):
+            raise ZeroDivisionError

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
 from diet_mt.errors import UserError
 from diet_mt.stages.pool import flat, in_order
-
-ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def _slow_at_first(numbers: list[int]) -> list[int]:
@@ -66,36 +64,30 @@ def test_errors_of_a_worker_arrive() -> None:
         list(in_order(_fails, range(10), 2))
 
 
+def _waits(numbers: list[int], folder: Path) -> list[int]:
+    (folder / str(os.getpid())).touch()
+    time.sleep(60)
+    return numbers
+
+
 def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
-    program = (
-        "import os, pathlib, sys, time\n"
-        f"sys.path.insert(0, {str(ROOT / 'data-prep')!r})\n"
-        "import run  # the package without torch\n"
-        "from diet_mt.stages.pool import in_order\n"
-        "def wait(items):\n"
-        f"    pathlib.Path({str(tmp_path)!r}, str(os.getpid())).touch()\n"
-        "    time.sleep(60)\n"
-        "if __name__ == '__main__':\n"
-        "    list(in_order(wait, range(2), 2, chunk=1))\n"
-    )
-    (tmp_path / "program.py").write_text(program)
-    parent = subprocess.Popen([sys.executable, str(tmp_path / "program.py")])
-    workers: list[int] = []
+    parent = os.fork()
+    if parent == 0:
+        list(in_order(partial(_waits, folder=tmp_path), range(2), 2, chunk=1))
     deadline = time.monotonic() + 60
-    while len(workers) < 2 and time.monotonic() < deadline:
-        workers = [int(path.name) for path in tmp_path.iterdir() if path.name.isdigit()]
+    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
-    parent.kill()
-    parent.wait()
-    while any(_runs(worker) for worker in workers) and time.monotonic() < deadline:
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+    workers = [int(path.name) for path in tmp_path.iterdir()]
+    while any(map(_runs, workers)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert len(workers) == 2
-    assert not any(_runs(worker) for worker in workers)
+    assert not any(map(_runs, workers))
 
 
 def _runs(process: int) -> bool:
     try:
-        state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
+        return bool(psutil.Process(process).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
         return False
-    return state != "Z"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import pytest
 
 from diet_mt.stages import progress
 
 
-def test_a_loop_says_how_far_it_is_and_how_it_ended(
+def test_a_log_has_lines_now_and_then_and_in_the_end(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = iter([0.0, 4.0, 11.0, 12.0, 25.0, 26.0])
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(now))
-    monkeypatch.delenv(progress.VARIABLE, raising=False)
     assert list(progress.ticking("abcd", "letters")) == list("abcd")
     assert capsys.readouterr().err == (
         "   letters: 2 lines, 0 lines/s, 11 s\n"
@@ -21,9 +23,11 @@ def test_a_loop_says_how_far_it_is_and_how_it_ended(
     )
 
 
-@pytest.mark.parametrize(("value", "seconds"), [("0.5", 0.5), ("often", 10.0)])
-def test_how_often_is_a_setting(
-    monkeypatch: pytest.MonkeyPatch, value: str, seconds: float
-) -> None:
-    monkeypatch.setenv(progress.VARIABLE, value)
-    assert progress.seconds_between() == seconds
+def test_a_terminal_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "80")
+    list(progress.ticking(range(2000), "numbers"))
+    assert "\r   numbers: 0.00 lines [00:00" in terminal.getvalue()
+    assert terminal.getvalue().endswith(" s\n")

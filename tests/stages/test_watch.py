@@ -1,50 +1,72 @@
-"""Long commands that say nothing of their own."""
+"""Long work in other processes that says nothing of its own."""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from diet_mt.stages import watch
-
-
-def _run(tmp_path: Path, program: str) -> int:
-    paths = ["--log", str(tmp_path / "log"), "--grows", str(tmp_path / "out")]
-    return watch.main(["--name", "it", *paths, sys.executable, "-c", program])
+from diet_mt.errors import UserError
+from diet_mt.stages import progress
+from diet_mt.stages.watch import apart, python_module, watch
 
 
 def test_it_tells_how_much_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("PROGRESS", "0.1")
+    monkeypatch.setattr(progress, "EVERY_S", 0.1)
     (tmp_path / "out" / "in").mkdir(parents=True)
     (tmp_path / "out" / "in" / "file").write_bytes(b"x" * 300_000)
-    assert _run(tmp_path, "import time; print('hello'); time.sleep(0.5)") == 0
+    program = "import time; print('hello'); time.sleep(0.5)"
+    command = [sys.executable, "-c", program]
+    watch("it", command, tmp_path / "log", tmp_path / "out")
     printed = capfd.readouterr()
     assert "   it: 0.3 MB so far, 0 s\n" in printed.err
     assert "hello" not in printed.err + printed.out
     assert (tmp_path / "log").read_text() == "hello\n"
+    apart("that", time.sleep, 0.5, grows=tmp_path / "out")
+    assert "   that: 0.3 MB so far, 0 s\n" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("program", "what"),
     [
-        ("print('one'); raise SystemExit('error: no luck')", "it failed: no luck (all of it in"),
-        ("import os; os.kill(os.getpid(), 9)", "it failed: killed by signal 9 (all of it in"),
+        ("print('one'); raise SystemExit('error: no luck')", r"it failed: no luck \(all of it in"),
+        ("import os; os.kill(os.getpid(), 9)", r"it failed: killed by signal 9 \(all of it in"),
     ],
 )
-def test_a_failure_is_one_line(
-    tmp_path: Path, program: str, what: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert _run(tmp_path, program) == 2
-    message = capfd.readouterr().err
-    assert message.startswith(f"error: {what}")
-    assert message.count("\n") == 1
+def test_a_failure_is_one_line(tmp_path: Path, program: str, what: str) -> None:
+    with pytest.raises(UserError, match=what) as caught:
+        watch("it", [sys.executable, "-c", program], tmp_path / "log", tmp_path)
+    assert "\n" not in str(caught.value)
 
 
-def test_a_command_that_is_not_there(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    paths = ["--log", str(tmp_path / "log"), "--grows", str(tmp_path)]
-    assert watch.main(["--name", "it", *paths, "/no/such/program"]) == 2
-    assert capfd.readouterr().err.startswith("error: /no/such/program: cannot be run")
+def test_a_command_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"/no/such/program: cannot be run"):
+        watch("it", ["/no/such/program"], tmp_path / "log", tmp_path)
+
+
+def _fails() -> None:
+    raise UserError("no luck")
+
+
+def _is_killed() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_function_apart_fails_as_it_would_here(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no luck"):
+        apart("it", _fails, grows=tmp_path)
+    with pytest.raises(UserError, match="it: its process was killed"):
+        apart("it", _is_killed, grows=tmp_path)
+
+
+def test_a_module_gets_its_words(tmp_path: Path) -> None:
+    command = python_module("json.tool", "--indent", "1", "-")
+    assert command[:3] == [sys.executable, "-m", "diet_mt.stages.orphans"]
+    with pytest.raises(UserError, match="Expecting value"):
+        watch("it", command, tmp_path / "log", tmp_path)  # standard input has no JSON

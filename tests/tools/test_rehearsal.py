@@ -23,8 +23,8 @@ def test_a_small_rehearsal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(made_up, "HELD_OUT", 20)
-    monkeypatch.setenv("BPE_MERGES", "300")
-    assert rehearsal.main([str(tmp_path), "--pairs", "500", "--workers", "2"]) == 0
+    given = ["--pairs", "500", "--workers", "2", "--", str(tmp_path), "--bpe-merges", "300"]
+    assert rehearsal.main(given) == 0
     printed = capsys.readouterr().out.split("\n")
     rows = [json.loads(line) for line in printed if line.startswith("{")]
     assert [row["name"] for row in rows] == ALL

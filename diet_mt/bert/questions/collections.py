@@ -1,19 +1,11 @@
-"""The test sets of XTREME's question answering, found by the names of their official files.
-
-Command: ``python -m diet_mt.bert.questions.collections [--xquad DIR] [--mlqa DIR] [--tydiqa DIR]``
-prints one line for each test set: the name of its split, language, scoring and file, separated by
-tabs.
-"""
+"""The test sets of XTREME's question answering, found by the names of their official files."""
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...command_line import run
 from ...errors import UserError
 
 
@@ -68,24 +60,3 @@ def test_sets(collection: str, folder: Path) -> list[TestSet]:
     if not found:
         raise UserError(f"{folder}: no file is named as {collection} names its test sets")
     return [found[language] for language in sorted(found)]
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="diet_mt.bert.questions.collections", description="test sets"
-    )
-    for collection in _FILES:
-        parser.add_argument(f"--{collection}", type=Path, help=f"folder of {collection}'s files")
-    args = parser.parse_args(argv)
-
-    def body() -> None:
-        for collection in _FILES:
-            folder = getattr(args, collection)
-            for each in test_sets(collection, folder) if folder else []:
-                print(each.split, each.language, each.scoring, each.file, sep="\t")
-
-    return run(body)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -177,7 +177,7 @@ def read_about(folder: Path) -> About:
         return About(**found)
     except OSError as error:
         raise UserError(
-            f"{file}: cannot be read ({error.strerror}); make it with data-prep/prepare-qa.sh"
+            f"{file}: cannot be read ({error.strerror}); make it with diet-mt prepare qa"
         ) from None
     except (ValueError, TypeError, KeyError) as error:
         if isinstance(error, UserError):

@@ -143,5 +143,5 @@ def test_damaged_folders_are_refused(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=complaint):
             read_about(folder)
     (folder / "about.json").unlink()
-    with pytest.raises(UserError, match=r"prepare-qa\.sh"):
+    with pytest.raises(UserError, match="diet-mt prepare qa"):
         read_about(folder)

@@ -1,14 +1,16 @@
-"""The commands that prepare questions, and the names of test sets."""
+"""Files of questions become folders; the names of test sets."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from diet_mt.bert.questions import collections, prepare
 from diet_mt.bert.questions.collections import test_sets as sets_of
 from diet_mt.bert.questions.features import read_about
+from diet_mt.bert.questions.windows import WindowSizes
 from diet_mt.errors import UserError
 
 from .made_up import article, coloured, entry, write_squad, write_vocabulary
@@ -21,9 +23,7 @@ def touch(folder: Path, *names: str) -> Path:
     return folder
 
 
-def test_test_sets_by_their_official_names(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_test_sets_by_their_official_names(tmp_path: Path) -> None:
     xquad = touch(tmp_path / "xquad", "xquad.zh.json.gz", "xquad.de.json", "README.md")
     mlqa = touch(
         tmp_path / "mlqa",
@@ -36,18 +36,19 @@ def test_test_sets_by_their_official_names(
         *("swahili.dev.json.gz", "korean.train.json", "tydiqa.fi.dev.json"),
         *("tydiqa-goldp-dev-russian.json", "tydiqa-goldp-train-english.json"),
     )
-    given = ["--xquad", str(xquad), "--mlqa", str(mlqa), "--tydiqa", str(tydi)]
-    assert collections.main(given) == 0
-    assert [line.split("\t") for line in capsys.readouterr().out.split("\n")[:-1]] == [
-        ["test_xquad_de", "de", "squad", str(xquad / "xquad.de.json")],
-        ["test_xquad_zh", "zh", "squad", str(xquad / "xquad.zh.json.gz")],
-        ["test_mlqa_de", "de", "mlqa", str(mlqa / "test-context-de-question-de.json")],
-        ["test_tydiqa_fi", "fi", "squad", str(tydi / "tydiqa.fi.dev.json")],
-        ["test_tydiqa_ru", "ru", "squad", str(tydi / "tydiqa-goldp-dev-russian.json")],
-        ["test_tydiqa_sw", "sw", "squad", str(tydi / "swahili.dev.json.gz")],
+    given = {"xquad": xquad, "mlqa": mlqa, "tydiqa": tydi}
+    assert [each for name, folder in given.items() for each in sets_of(name, folder)] == [
+        collections.TestSet("test_xquad_de", "de", "squad", xquad / "xquad.de.json"),
+        collections.TestSet("test_xquad_zh", "zh", "squad", xquad / "xquad.zh.json.gz"),
+        collections.TestSet(
+            "test_mlqa_de", "de", "mlqa", mlqa / "test-context-de-question-de.json"
+        ),
+        collections.TestSet("test_tydiqa_fi", "fi", "squad", tydi / "tydiqa.fi.dev.json"),
+        collections.TestSet(
+            "test_tydiqa_ru", "ru", "squad", tydi / "tydiqa-goldp-dev-russian.json"
+        ),
+        collections.TestSet("test_tydiqa_sw", "sw", "squad", tydi / "swahili.dev.json.gz"),
     ]
-    assert collections.main([]) == 0
-    assert capsys.readouterr().out == ""
 
 
 def test_test_sets_that_are_not_clear(tmp_path: Path) -> None:
@@ -68,19 +69,22 @@ def vocab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_vocabulary(tmp_path_factory.mktemp("prepare") / "vocab")
 
 
-def test_the_command(vocab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = coloured(tmp_path / "q.json", 4, seed=5)
-    out = tmp_path / "made"
-    sizes = ["--max-tokens", "40", "--stride", "10", "--max-question", "9"]
-    given = ["--vocab", str(vocab), "--out", str(out), "--language", "de", "--scoring", "mlqa"]
-    assert prepare.main([*given, *sizes, str(file)]) == 0
-    about = read_about(out)
+SIZES = WindowSizes(40, 10, 9)
+
+
+def test_what_a_folder_says_of_itself(
+    vocab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = coloured(tmp_path / "q.json", 4, seed=5), tmp_path / "made"
+    about = prepare.prepare(file, vocab, out, SIZES, language="de", scoring="mlqa")
+    assert about == read_about(out)
     assert (about.name, about.language, about.scoring) == ("q.json", "de", "mlqa")
-    assert (about.sizes.max_tokens, about.sizes.stride, about.sizes.max_question) == (40, 10, 9)
-    said = capsys.readouterr().err
-    assert f"q.json: 4 questions, {about.windows} windows" in said
-    assert about.unknown == 0
-    assert "warning" not in said
+    assert (about.sizes, about.questions, about.unknown) == (SIZES, 4, 0)
+    assert "warning" not in capsys.readouterr().err
+    prepare.check_source(out, file)
+    coloured(file, 2, seed=6)
+    with pytest.raises(UserError, match=rf"{out}: was not made of what is in {file}; remove it"):
+        prepare.check_source(out, file)
 
 
 def test_a_vocabulary_of_another_language_is_noticed(
@@ -88,48 +92,23 @@ def test_a_vocabulary_of_another_language_is_noticed(
 ) -> None:
     context = "中国的首都是北京。"
     file = write_squad(tmp_path / "zh.json", article(context, entry("1", "首都?", context, "北京")))
-    given = ["--vocab", str(vocab), "--out", str(tmp_path / "made"), "--max-tokens", "40"]
-    assert prepare.main([*given, "--stride", "10", "--max-question", "9", str(file)]) == 0
-    assert (
-        "of the pieces of zh.json are unknown; is the vocabulary one of" in capsys.readouterr().err
-    )
-    assert read_about(tmp_path / "made").unknown > 5
-
-
-def test_what_a_folder_was_made_of(
-    vocab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file, out = coloured(tmp_path / "q.json", 2, seed=5), tmp_path / "made"
-    given = ["--vocab", str(vocab), "--out", str(out), "--max-tokens", "40", "--stride", "10"]
-    assert prepare.main([*given, "--max-question", "9", str(file)]) == 0
-    check = ["--vocab", str(vocab), "--out", str(out), "--check", str(file)]
-    assert prepare.main(check) == 0
-    coloured(file, 2, seed=6)
-    capsys.readouterr()
-    assert prepare.main(check) == 2
-    assert f"error: {out}: was not made of what is in {file}; remove" in capsys.readouterr().err
+    assert prepare.prepare(file, vocab, tmp_path / "made", SIZES).unknown > 5
+    said = capsys.readouterr().err
+    assert "of the pieces of zh.json are unknown; is the vocabulary one of" in said
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("given", "complaint"),
     [
-        (["--train"], "question x: no answers, so it cannot be trained on"),
-        (["--scoring", "mlqa", "--language", "fi"], "language 'fi': MLQA's scores"),
-        (["--max-tokens", "50"], "fewer than the stride"),
-        (["--vocab", "missing"], "missing"),
+        ({"need_answers": True}, "question x: no answers, so it cannot be trained on"),
+        ({"scoring": "mlqa", "language": "fi"}, "language 'fi': MLQA's scores"),
+        ({"vocab": Path("missing")}, "missing"),
     ],
 )
 def test_what_is_refused(
-    vocab: Path,
-    tmp_path: Path,
-    options: list[str],
-    complaint: str,
-    capsys: pytest.CaptureFixture[str],
+    vocab: Path, tmp_path: Path, given: dict[str, Any], complaint: str
 ) -> None:
     file = write_squad(tmp_path / "q.json", article("one", {"id": "x", "question": "what?"}))
-    given = ["--vocab", str(vocab), "--out", str(tmp_path / "out"), *options, str(file)]
-    assert prepare.main(given) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("error: ")
-    assert complaint in error
+    with pytest.raises(UserError, match=complaint):
+        prepare.prepare(file, **{"vocab": vocab, "out": tmp_path / "out", "sizes": SIZES, **given})
     assert not (tmp_path / "out").exists()

@@ -1,4 +1,4 @@
-"""Corpora as users have them, and what the recipes make of them.
+"""Corpora as users have them, and what is prepared of them.
 
 With pytest-xdist all workers share them: each is made once, and only read afterwards.
 """
@@ -8,22 +8,30 @@ from __future__ import annotations
 import fcntl
 import gzip
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from diet_mt.bert.tokenizer import WORDPIECE, load, write_dictionary_of
 from diet_mt.corpora import word_order
 
+from ..bert.tokenizers_made import write_tokenizer
 from ..corpora import wmt18
 from ..corpora.server import serving
 from ..session_folder import session_folder
-from .runner import prepare, run
+from .running import SMALL, prepare, sacrebleu_in
 
 SIZES = {"train": 300, "valid": 21, "test": 13}
 ORIGINAL = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 
 Once = Callable[[str, Callable[[Path], None]], Path]
+
+
+@pytest.fixture(autouse=True)
+def _own_sacrebleu(tmp_path: Path) -> Iterator[None]:
+    with sacrebleu_in(tmp_path / "sacrebleu"):
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +54,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
 
 @pytest.fixture(scope="session")
 def original(once: Once) -> Path:
-    """A folder like the one that MULTI30K_DIR names, and the manifest of its files."""
+    """A folder for ``prepare multi30k --from``, and the manifest of its files."""
     return once("original", _write_original)
 
 
@@ -63,20 +71,26 @@ def _write_original(folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def prepared(original: Path, once: Once) -> Path:
-    """Multi30k, prepared."""
+    """Multi30k, prepared; by fairseq's command itself."""
 
     def fill(folder: Path) -> None:
-        given = {"MULTI30K_DIR": original, "MULTI30K_MANIFEST": original / "manifest"}
-        result = run("multi30k", OUT=folder / "with a space", **given)
-        assert result.returncode == 0, result.stderr
+        given = ("--from", original, "--manifest", original / "manifest")
+        prepare("multi30k", *given, "--out", folder / "with a space", *SMALL, real=True).ok()
 
     return once("multi30k", fill) / "with a space"
 
 
 @pytest.fixture(scope="session")
 def archives(once: Once) -> Path:
-    """A folder for ``--archives``, and the manifest of what it holds."""
+    """A folder for ``prepare wmt18 --from``, and the manifest of what it holds."""
     return once("archives", lambda folder: wmt18.write(folder) and None)
+
+
+def of_wmt18(pair: str, archives: Path, out: Path, *more: object) -> tuple[object, ...]:
+    """Words for ``prepare`` that make a small WMT18."""
+    own = ("--manifest", archives / "manifest", "--downloads", out.parent / "downloads")
+    sizes = (*SMALL, "--spm-size", 130, "--tries", 3, "--pause", 0)
+    return ("wmt18", pair, "--out", out, *own, *sizes, *more)
 
 
 @pytest.fixture(scope="session")
@@ -85,12 +99,10 @@ def downloaded(archives: Path, once: Once) -> Path:
 
     def fill(folder: Path) -> None:
         content = {path.name: path.read_bytes() for path in archives.glob("*.tgz")}
-        with serving(content) as server:
+        with serving(content) as server, sacrebleu_in(folder / "sacrebleu"):
             server.cut, server.drops = 300, 2
             (folder / "manifest").write_text(wmt18.manifest(content, server.url))
-            settings = {"WMT18_MANIFEST": folder / "manifest", "WORKERS": 2}
-            result = prepare(archives, folder / "out", "de-en", **settings)
-            assert result.returncode == 0, result.stderr
+            prepare(*of_wmt18("de-en", folder, folder / "out", "--workers", 2)).ok()
             assert sorted(server.requests) == [*[""] * 5, "bytes=300-", "bytes=600-"]
 
     return once("downloaded", fill) / "out"
@@ -101,8 +113,19 @@ def offline(archives: Path, once: Once) -> Path:
     """WMT18 cs-en with SentencePiece, from a folder of archives; by two processes."""
 
     def fill(folder: Path) -> None:
-        arguments = ["--subwords", "spm", "--archives", str(archives), "cs-en"]
-        result = prepare(archives, folder / "out", *arguments, WORKERS=2)
-        assert result.returncode == 0, result.stderr
+        given = ("--subwords", "spm", "--from", archives, "--workers", 2)
+        with sacrebleu_in(folder / "sacrebleu"):
+            prepare(*of_wmt18("cs-en", archives, folder / "out", *given)).ok()
 
     return once("offline", fill) / "out"
+
+
+@pytest.fixture(scope="session")
+def vocabulary(once: Once) -> Path:
+    """A folder for --vocab."""
+
+    def fill(folder: Path) -> None:
+        made = write_tokenizer(folder / "bin", WORDPIECE)
+        write_dictionary_of(load(made), made / "dict.txt")
+
+    return once("vocabulary", fill) / "bin"

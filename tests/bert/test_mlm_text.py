@@ -6,8 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.bert import mlm, tokenizer
-from diet_mt.bert.mlm import cut, files_of, main, repeated, split_lines, write_sample
+from diet_mt.bert import mlm_text, tokenizer
+from diet_mt.bert.mlm_text import (
+    cut,
+    files_of,
+    prepare_sentences,
+    repeated,
+    split_lines,
+    write_pieces,
+    write_sample,
+)
 from diet_mt.bert.tokenizer import WORDPIECE
 from diet_mt.errors import UserError
 
@@ -98,12 +106,11 @@ def test_more_of_a_small_language_in_training_but_not_in_validation(tmp_path: Pa
     english = "\n".join(["the old woman\n"] * 16)
     texts = {"train_en": english, "train_de": "der\n", "valid_de": "das\n"}
     sentences = write(tmp_path / "s", **texts, valid_en="the\n")
-    given = ["--tokenizer", str(folder / WORDPIECE), "--max-length", "20", "--alpha", "0.5"]
-    assert main(["pieces", *given, str(sentences), str(tmp_path / "pieces")]) == 0
+    write_pieces(sentences, tmp_path / "pieces", folder / WORDPIECE, 20, 0.5)
     made = tokenizer.load(folder)
     lines = {
         split: (tmp_path / "pieces" / split).read_text(encoding="utf-8").split("\n")[:-1]
-        for split in mlm.SPLITS
+        for split in mlm_text.SPLITS
     }
     count = lines["train"].count
     assert (count(" ".join(made.pieces("the old woman"))), count("")) == (16, 20)
@@ -116,23 +123,18 @@ def test_what_is_there_is_not_made_again(
 ) -> None:
     text = tmp_path / "text"
     text.write_text("One. Two.\n", encoding="utf-8")
-    given = ["sentences", "--train", str(text), "--valid", str(text)]
-    given += ["--out", str(tmp_path / "out")]
-    assert main(given) == 0
+    files = {"train": {"en": [text]}, "valid": {"en": [text]}}
+    prepare_sentences(files, tmp_path / "out")
     (tmp_path / "out" / "train.en").write_text("kept\n", encoding="utf-8")
-    assert main(given) == 0
+    prepare_sentences(files, tmp_path / "out")
     assert (tmp_path / "out" / "train.en").read_text(encoding="utf-8") == "kept\n"
     assert "train.en: done before" in capsys.readouterr().err
 
 
-def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"holds no train.LANGUAGE"):
         files_of(tmp_path, "train")
     folder = write(tmp_path / "s", train_en="a\n")
-    given = ["--tokenizer", "nowhere/spm.model", "--max-length", "2"]
-    assert main(["pieces", *given, str(folder), str(tmp_path / "out")]) == 2
-    assert capsys.readouterr().err == "error: --max-length 2: must be at least 3\n"
-    given[-1] = "3"
-    assert main(["pieces", *given, str(folder), str(tmp_path / "out")]) == 2
-    assert "error: nowhere/spm.model: no model" in capsys.readouterr().err
+    with pytest.raises(UserError, match=r"nowhere/spm.model: no model"):
+        write_pieces(folder, tmp_path / "out", Path("nowhere/spm.model"), 3, 0.5)
     assert list((tmp_path / "out").iterdir()) == []

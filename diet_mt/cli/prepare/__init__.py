@@ -1,0 +1,1 @@
+"""``diet-mt prepare``: one file for each corpus."""

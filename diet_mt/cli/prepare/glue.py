@@ -1,0 +1,70 @@
+"""One task of GLUE, or all of them, as subwords of a pretrained model and in fairseq's form.
+
+    diet-mt prepare glue CoLA --from glue --vocab data/mlm.en/bin
+    diet-mt prepare glue all --from glue --vocab data/mlm.en/bin --out data/glue
+
+Reads the official files, TASK/*.tsv, plain or .gz, from gluebenchmark.com. Makes raw, pieces,
+input0, input1 and label: splits train, valid, test; MNLI's mismatched sets are valid1 and test1.
+Test files have no labels, as published. Takes seconds, for MNLI some minutes; 2 GB for all.
+Licence: each task's own; most are for research alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ...command_line import Parser
+from .options import add_common, add_folder, carry_out, positive
+
+TASKS = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI")
+MAX_LENGTH = 128
+
+
+def add_labelled(parser: Parser, max_length: int) -> None:
+    """What GLUE and XNLI share."""
+    add = parser.add_argument
+    add(
+        "--vocab",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="bin folder that diet-mt prepare mlm made",
+    )
+    add(
+        "--max-length",
+        type=positive,
+        default=max_length,
+        metavar="N",
+        help=f"tokens of an example with its marks; longer ones are cut (default {max_length})",
+    )
+    add(
+        "--bad-rows",
+        choices=("refuse", "skip"),
+        default="refuse",
+        help="skip: leave out rows that are not as they should be (default refuse)",
+    )
+
+
+def arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "task", choices=(*TASKS, "all"), metavar="TASK", help=f"{', '.join(TASKS)}, or all"
+    )
+    add_folder(parser, "folder of the official files, with TASK/train.tsv", required=True)
+    add_common(parser, "data/glue/TASK; with all: data/glue")
+    add_labelled(parser, MAX_LENGTH)
+
+
+def run(args: argparse.Namespace) -> None:
+    from ...bert.glue import task_named
+    from ...bert.labelled_stages import LabelledSettings, preparation_of_glue
+
+    given = LabelledSettings(args.vocab, args.max_length, args.bad_rows, args.workers)
+    above = Path("data/glue")
+    if args.task == "all":
+        outs = {name: (args.out or above) / name for name in TASKS}
+    else:
+        outs = {args.task: args.out or above / args.task}
+    found = [preparation_of_glue(out, task_named(n), args.folder, given) for n, out in outs.items()]
+    for preparation in found:
+        carry_out(preparation, args.dry_run)

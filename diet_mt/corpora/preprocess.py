@@ -1,0 +1,54 @@
+"""fairseq-preprocess, as a process of its own: nothing here imports fairseq."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from ..errors import UserError
+from ..stages.watch import python_module, watch
+
+_COUNT_AT = 18  # of an .idx file: after 9 bytes of magic, 8 of version and 1 of type
+
+
+def shares(workers: int) -> int:
+    """Into how many parts fairseq-preprocess is to divide a file, each for a process of its own.
+
+    Its first process does its own part when all others have ended, so with a part for each core
+    they would all wait as long again. The result is the same for any number.
+    """
+    return 4 * workers
+
+
+def shown(options: Sequence[object]) -> str:
+    """The command, to be pasted."""
+    return shlex.join(["fairseq-preprocess", *map(str, options)])
+
+
+def preprocess(options: Sequence[object], to: Path, log: Path, name: str = "") -> None:
+    """Writes the folder ``to``; what fairseq says goes to ``log``.
+
+    Raises:
+        UserError: fairseq fails.
+    """
+    words = [*map(str, options), "--destdir", str(to)]
+    watch(name or "fairseq-preprocess", python_module("fairseq_cli.preprocess", *words), log, to)
+
+
+def need_fairseq(out: Path) -> None:
+    """Raises UserError where fairseq is not installed, or cannot work in the folder ``out``."""
+    if find_spec("fairseq_cli") is None:
+        raise UserError("fairseq is not installed; install it (requirements/fairseq.txt)")
+    if "," in str(out):  # the end of a name, for fairseq
+        raise UserError(f"{out}: fairseq-preprocess allows no comma in a path; give another --out")
+
+
+def count_binarized(index: Path) -> int:
+    """How many sentences an .idx file of fairseq's counts. 0 where there is none."""
+    if not index.is_file():
+        return 0
+    with open(index, "rb") as file:
+        file.seek(_COUNT_AT)
+        return int.from_bytes(file.read(8), "little")

@@ -1,0 +1,216 @@
+"""Preparations in stages, which are skipped, continued and timed.
+
+Every stage makes one file or folder: it is written as ``NAME.part`` and renamed when complete, so
+what has its name is whole, and a stage whose result is there is skipped. Within ``NAME.part`` the
+same holds for each file, so what was interrupted continues.
+
+Beside the results, the folder holds ``settings``, what it was made with, and ``stages.tsv``: name,
+seconds and lines (0: no text) of each stage, in the order in which they ended.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import UserError
+from ..files import blocks, make_folder, opened, writing
+from .lock import alone
+from .progress import say
+from .watch import size_of
+
+MIB = 1 << 20
+_LARGE = 1000  # MiB: so much is announced
+_LEFTOVERS_S = 5  # until the processes of a run that was killed have ended, too
+# What is compared in the end: its name, what was found, and what was expected.
+Count = tuple[str, int, int]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One file or folder, and how it is made.
+
+    ``make`` is given the path to write, where an interrupted run may have left something; a stage
+    that ``restarts`` finds nothing there. ``check`` looks at a result that is there already: it may
+    raise UserError, or remove it so that it is made again.
+    """
+
+    name: str
+    does: str  # for a dry run
+    make: Callable[[Path], object]
+    room: Callable[[], float] = lambda: 0  # MiB that it will take
+    settings: str = ""  # what it depends on, and the stages before it do not
+    check: Callable[[Path], object] = lambda path: None
+    restarts: bool = False
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """The stages of one folder.
+
+    ``settings``: words, all that the results depend on; a folder made with others is refused.
+    ``counts``: looked at when all stages are done.
+    """
+
+    out: Path
+    settings: str
+    stages: Sequence[Stage]
+    counts: Callable[[], Iterable[Count]] = field(default=lambda: ())
+    text: str = ""  # the file of a folder whose lines stand for it: train.en
+    result: str = ""  # what is ready in the end; empty: the folder
+
+
+def prepare(what: Preparation) -> None:
+    """Makes all that is not there yet.
+
+    Raises:
+        UserError: another process is at work on the folder; it was made with other settings; the
+            disk is too small; the counts are not as expected; or as the stages.
+    """
+    make_folder(what.out)
+    with alone(what.out, _LEFTOVERS_S):
+        _refuse_other_settings(what)
+        _keep_settings(what)
+        for stage in what.stages:
+            _run(stage, what)
+        wrong = False
+        for name, found, expected in what.counts():
+            say(f"{name}: {found}, expected {expected}")
+            wrong |= found != expected
+    if wrong:
+        raise UserError(f"{what.out} does not have the expected counts; remove it and run again")
+    _say(f"ready: {what.out / what.result}")
+
+
+def plan(what: Preparation) -> Iterator[str]:
+    """A line for the folder and for each stage: whether it is done, and what it does.
+
+    Raises:
+        UserError: the folder was made with other settings.
+    """
+    _refuse_other_settings(what)
+    yield f"{what.out}: {what.settings}"
+    for stage in what.stages:
+        if (what.out / stage.name).exists():
+            state = "done before"
+        else:
+            state = "to continue" if _part(what.out / stage.name).exists() else "to do"
+        yield f"  {stage.name:14} {state:11}  {stage.does}"
+
+
+def room_for(percent: float, *paths: Path) -> float:
+    """MiB: that share of what the paths take."""
+    return sum(map(size_of, paths)) * percent / 100 / MIB
+
+
+def lines_in(path: Path) -> int:
+    """Lines of a file, plain or gzipped, the last one with or without its end."""
+    lines, last = 0, b"\n"
+    with opened(path) as file:
+        for block in blocks(file):
+            lines, last = lines + block.count(b"\n"), block[-1:]
+    return lines + (last != b"\n")
+
+
+def _run(stage: Stage, what: Preparation) -> None:
+    result, part = what.out / stage.name, _part(what.out / stage.name)
+    if result.exists():
+        stage.check(result)
+    if result.exists():
+        _say(f"== {stage.name}: done before")
+        return
+    _say(f"== {stage.name} ...")
+    started = time.monotonic()
+    if stage.settings:
+        _write(result.with_name(f"{stage.name}.settings"), f"{stage.settings}\n")
+    _make_sure_of_room(what.out, stage)
+    if stage.restarts:
+        _remove(part)
+    stage.make(part)
+    os.replace(part, result)
+    seconds = time.monotonic() - started
+    text = result / what.text if result.is_dir() else result
+    lines = lines_in(text) if text.is_file() else 0
+    table = what.out / "stages.tsv"
+    before = table.read_text(encoding="utf-8") if table.exists() else ""
+    _write(table, f"{before}{stage.name}\t{seconds:.0f}\t{lines}\n")
+    size = f"{lines:,} lines" if lines else f"{size_of(result) / MIB:,.1f} MiB"
+    _say(f"== {stage.name}: {size}, {seconds:.0f} s")
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _make_sure_of_room(out: Path, stage: Stage) -> None:
+    needed, free = stage.room(), shutil.disk_usage(out).free / MIB
+    if needed > free:
+        raise UserError(
+            f"{out}: {stage.name} needs about {needed:.0f} MiB, but only {free:.0f} MiB are free; "
+            "make room, or give another --out"
+        )
+    if needed >= _LARGE:
+        say(f"{stage.name} needs about {needed:,.0f} MiB of disk; {free:,.0f} MiB are free")
+
+
+def _refuse_other_settings(what: Preparation) -> None:
+    if any((what.out / stage.name).exists() for stage in what.stages):
+        _compare(what.out / "settings", what.settings, what.out)
+    for stage in what.stages:
+        result = what.out / stage.name
+        if stage.settings and result.exists():
+            _compare(result.with_name(f"{stage.name}.settings"), stage.settings, result)
+
+
+def _keep_settings(what: Preparation) -> None:
+    file, now = what.out / "settings", f"{what.settings}\n"
+    if not file.exists() or file.read_text(encoding="utf-8") != now:
+        # Nothing is done yet; what was begun with others is of no use.
+        for stage in what.stages:
+            _remove(_part(what.out / stage.name))
+        _write(file, now)
+
+
+def _compare(file: Path, now: str, made: Path) -> None:
+    """Raises UserError where ``file`` has other settings than these, naming those that differ."""
+    if not file.is_file():
+        raise UserError(
+            f"{made}: was not made by diet-mt prepare; remove it, or give another --out"
+        )
+    before = file.read_text(encoding="utf-8").removesuffix("\n")
+    if before != now:
+        old, new = _words(before), _words(now)
+        was = " ".join(word for word in old if word not in new) or before
+        wanted = " ".join(word for word in new if word not in old) or now
+        raise UserError(
+            f"{made} was made with {was}, not {wanted}; remove it, or give another --out"
+        )
+
+
+def _words(settings: str) -> list[str]:
+    try:
+        return shlex.split(settings)
+    except ValueError:
+        return settings.split()
+
+
+def _write(path: Path, text: str) -> None:
+    with writing(path) as file:
+        file.write(text)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

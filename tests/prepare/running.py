@@ -1,0 +1,182 @@
+"""``diet-mt prepare`` in this process, and in a forked one that is killed; what it leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import multiprocessing
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+from unittest.mock import patch
+
+from diet_mt.cli.main import main
+from diet_mt.stages import orphans, watch
+from diet_mt.stages.lock import OWN_FILES
+
+SMALL = ("--workers", "1", "--bpe-merges", "150")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Status, standard output and standard error of a command."""
+
+    status: int
+    out: str
+    err: str
+
+    def ok(self) -> str:
+        """What it said on standard error."""
+        assert self.status == 0, self.err
+        return self.err
+
+
+def prepare(*words: object, file_bytes: int | None = None, real: bool = False) -> Outcome:
+    """Runs ``diet-mt prepare`` with these words; never raises.
+
+    Args:
+        file_bytes: No file may grow beyond this, as if the disk were full then.
+        real: With fairseq-preprocess as the program that it is.
+    """
+    out, err = io.StringIO(), io.StringIO()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    start = patch.object(watch, "start", watch.start if real else ForkedModule)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), start:
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes or before[0], before[1]))
+            status = main(["prepare", *map(str, words)])
+        except SystemExit as stop:
+            status = int(stop.code or 0)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    return Outcome(status, out.getvalue(), err.getvalue())
+
+
+def killed(event: str, end: str, *words: object) -> str:
+    """Forks; the child runs ``diet-mt prepare`` until one of its processes is about to do this, and
+    all of them are killed (SIGKILL). Returns what it said.
+
+    Args:
+        event: "os.rename" or "open", an audit event of Python's.
+        end: How the path begins to be renamed, or to be opened, ends.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        os.dup2(writing, 2)
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
+
+        def hook(name: str, arguments: tuple[object, ...]) -> None:
+            if name == event and str(arguments[0]).endswith(end):
+                os.killpg(os.getpgrp(), signal.SIGKILL)
+
+        sys.addaudithook(hook)
+        watch.start = ForkedModule
+        try:
+            main(["prepare", *map(str, words)])
+        finally:
+            os._exit(7)
+    os.close(writing)
+    with open(reading, encoding="utf-8") as pipe:
+        said = pipe.read()
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, said
+    return said
+
+
+class ForkedModule:
+    """What ``stages.watch.start`` starts, for a module that ``stages.orphans`` runs: here a fork,
+    which need not import fairseq again."""
+
+    def __init__(self, command: list[str], output: IO[bytes]) -> None:
+        assert command[:3] == [sys.executable, "-m", orphans.__name__]
+        context = multiprocessing.get_context("fork")
+        self._process = context.Process(target=self._run, args=(command[3:], output))
+        self._process.start()
+
+    @staticmethod
+    def _run(words: list[str], output: IO[bytes]) -> None:
+        orphans.end_with_parent()
+        for number in (1, 2):
+            os.dup2(output.fileno(), number)
+        for name, number in (("stdout", 1), ("stderr", 2)):
+            setattr(sys, name, open(number, "w", closefd=False))  # noqa: SIM115
+        orphans.run_module(words[0], words[1:])
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired("fork", timeout or 0)
+        return self._process.exitcode
+
+    def kill(self) -> None:
+        self._process.kill()
+
+
+@contextmanager
+def sacrebleu_in(folder: Path) -> Iterator[None]:
+    """While it lasts, SacreBLEU keeps WMT18 below ``folder``."""
+    from sacrebleu.dataset import DATASETS
+
+    from diet_mt.corpora import testset
+
+    dataset = DATASETS["wmt18"]
+    with contextlib.ExitStack() as stack:
+        for owner, name, value in (
+            (testset, "SACREBLEU_DIR", folder),
+            (dataset, "_outdir", folder / "wmt18"),
+            (dataset, "_rawdir", folder / "wmt18" / "raw"),
+        ):
+            stack.enter_context(patch.object(owner, name, str(value)))
+        yield
+
+
+def only_error(outcome: Outcome) -> str:
+    """The message of a run that failed: one line, after the lines that tell how far it came."""
+    assert outcome.status == 2, outcome.err
+    errors = [line for line in outcome.err.split("\n") if not line.startswith(("==", "  "))]
+    assert errors[-1] == ""
+    assert len(errors) == 2, outcome.err
+    assert errors[0].startswith("error: ")
+    return errors[0].removeprefix("error: ")
+
+
+def state(folder: Path) -> dict[str, tuple[int, int]]:
+    """Of every file and folder: when it was changed, and its size."""
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.stat().st_size)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in OWN_FILES
+    }
+
+
+def texts(folder: Path) -> dict[str, bytes]:
+    """What is in every file, less logs and times and the places of archives."""
+    left_out = (*OWN_FILES, "stages.tsv", "archives")
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != ".log" and path.name not in left_out
+    }
+
+
+def stages_of(folder: Path) -> list[str]:
+    """The stages that were made, in the order in which they ended."""
+    return [line.split("\t")[0] for line in (folder / "stages.tsv").read_text().split("\n")[:-1]]
+
+
+def sentences_in(path: Path, dictionary: str = "dict.txt") -> list[str]:
+    """The tokens of each binarised sentence, read with fairseq; ``path``: without .idx."""
+    from fairseq.data import Dictionary, data_utils
+
+    entries = Dictionary.load(str(path.parent / dictionary))
+    data = data_utils.load_indexed_dataset(str(path), entries)
+    return [entries.string(sentence) for sentence in data]

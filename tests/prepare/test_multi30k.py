@@ -1,0 +1,152 @@
+"""Multi30k, from a folder and from the web; and what all corpora have in common."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ..corpora.server import serving
+from .conftest import SIZES
+from .running import SMALL, Outcome, killed, only_error, prepare, sentences_in, stages_of, state
+
+STAGES = ["raw", "tok", "bpe.codes", "bpe", "bin"]
+
+
+def _words(original: Path, out: Path, *more: object) -> tuple[object, ...]:
+    return ("multi30k", "--out", out, "--manifest", original / "manifest", *SMALL, *more)
+
+
+def _prepare(original: Path, out: Path, *more: object) -> Outcome:
+    return prepare(*_words(original, out, "--from", original, *more))
+
+
+def test_what_is_left(original: Path, prepared: Path) -> None:
+    names = {path.name for path in prepared.iterdir() if path.name[0] != "."}
+    assert names == {*STAGES, "settings", "stages.tsv", "preprocess.log"}
+    assert (prepared / "settings").read_text() == "en-de BPE_MERGES=150\n"
+    for split, size in SIZES.items():
+        for lang in ("en", "de"):
+            made = (original / "made" / f"{split}.{lang}").read_bytes()
+            assert (prepared / "raw" / f"{split}.{lang}").read_bytes() == made
+        lines = (prepared / "bpe" / f"{split}.de").read_text(encoding="utf-8").split("\n")[:-1]
+        assert len(lines) == size
+        assert sentences_in(prepared / "bin" / f"{split}.en-de.de", "dict.de.txt") == lines
+    assert (prepared / "tok" / "test.de").read_text().endswith((" .\n", " ?\n"))
+    assert "@@ " in (prepared / "bpe" / "test.de").read_text()
+    assert (prepared / "bpe.codes").read_text().count("\n") == 151  # a line of version first
+    assert (prepared / "bin" / "bpe.codes").read_bytes() == (prepared / "bpe.codes").read_bytes()
+    dictionaries = [(prepared / "bin" / f"dict.{lang}.txt").read_bytes() for lang in ("en", "de")]
+    assert dictionaries[0] == dictionaries[1]
+    assert stages_of(prepared) == STAGES
+    lines = [row.split("\t")[2] for row in (prepared / "stages.tsv").read_text().split("\n")[:-1]]
+    assert lines == ["300", "300", "151", "300", "0"]
+
+
+def test_the_second_run_does_nothing_and_needs_no_files(original: Path, prepared: Path) -> None:
+    before = state(prepared)
+    said = prepare(*_words(original, prepared, "--from", "nowhere")).ok()
+    assert said.count("done before") == len(STAGES)
+    assert "train.en: 300, expected 300" in said
+    assert said.endswith(f"ready: {prepared}/bin\n")
+    assert state(prepared) == before
+
+
+def test_other_settings_are_refused_and_named(original: Path, prepared: Path) -> None:
+    before = state(prepared)
+    for more, what in (
+        (("--bpe-merges", 151), "BPE_MERGES=150, not BPE_MERGES=151"),
+        (("de-en",), "en-de, not de-en"),
+        (("--bpe-words", 5), "en-de BPE_MERGES=150, not BPE_WORDS=5"),
+        (("--subwords", "spm"), "BPE_MERGES=150, not SPM_SIZE=6000 SPM_SAMPLE=3000000"),
+    ):
+        for dry in ((), ("--dry-run",)):
+            message = only_error(_prepare(original, prepared, *more, *dry))
+            assert message.startswith(f"{prepared} was made with {what}"), message
+            assert message.endswith("; remove it, or give another --out")
+    assert state(prepared) == before
+
+
+def test_a_dry_run_says_what_would_be_done(original: Path, prepared: Path, tmp_path: Path) -> None:
+    found = _prepare(original, tmp_path / "out", "--dry-run")
+    assert (found.status, found.err) == (0, "")
+    lines = found.out.split("\n")
+    assert lines[0] == f"{tmp_path}/out: en-de BPE_MERGES=150"
+    assert [line.split()[:3] for line in lines[1:-1]] == [[name, "to", "do"] for name in STAGES]
+    assert "fairseq-preprocess --source-lang en --target-lang de --joined-dictionary" in lines[-2]
+    assert f"--destdir {tmp_path}/out/bin" in lines[-2]
+    assert not (tmp_path / "out").exists()
+    assert _prepare(original, prepared, "--dry-run").out.count("done before") == len(STAGES)
+
+
+def test_what_failed_at_once_may_be_tried_with_other_settings(
+    original: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "out" / "raw.part").mkdir(parents=True)
+    (tmp_path / "out" / "raw.part" / "train.en").write_text("of another pair\n")
+    (tmp_path / "out" / "settings").write_text("cs-en BPE_MERGES=150\n")
+    _until_tok(original, tmp_path / "out", "--from", original)
+    assert (tmp_path / "out" / "settings").read_text() == "en-de BPE_MERGES=150\n"
+    made = (original / "made" / "train.en").read_bytes()
+    assert (tmp_path / "out" / "raw" / "train.en").read_bytes() == made
+
+
+def _until_tok(original: Path, out: Path, *more: object) -> str:
+    """Runs until the text is there; what follows takes time, and is no matter here."""
+    return killed("open", "tok.part/train.en.part", *_words(original, out, *more))
+
+
+def test_the_files_come_from_the_web_without_a_folder(original: Path, tmp_path: Path) -> None:
+    """The first of them breaks off, and is continued."""
+    content = {path.name: path.read_bytes() for path in original.glob("*.gz")}
+    out = tmp_path / "out"
+    with serving(content) as server:
+        web = ("--url", server.url, "--tries", 1)
+        server.cut = 500
+        message = only_error(prepare(*_words(original, out, *web)))
+        assert "train.en.gz: download failed" in message
+        assert "run again to continue" in message
+        assert not (out / "raw").exists()
+        server.cut = None
+        assert "train.de: " in _until_tok(original, out, *web)
+        assert server.requests == ["", "bytes=500-", *[""] * 5]
+    for split in SIZES:
+        made = (original / "made" / f"{split}.de").read_bytes()
+        assert (out / "raw" / f"{split}.de").read_bytes() == made
+    assert not (out / "fetched").exists()
+
+
+def test_a_changed_file_is_one_line(original: Path, tmp_path: Path) -> None:
+    changed = shutil.copytree(original, tmp_path / "changed")
+    (changed / "val.de").write_text("Etwas anderes.\n")
+    given = ("--from", changed)
+    message = only_error(prepare(*_words(original, tmp_path / "out", *given)))
+    assert f"{tmp_path}/changed/val.de: not the expected text" in message
+    assert not (tmp_path / "out" / "raw").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (b"Eins.\n" * 20, "valid.en: more lines than"),
+        (b"Eins.\n" * 20 + b"\n", "valid.de, line 21: empty"),
+        (b"Eins.\n" * 20 + b"\xff\n", "valid.de, line 21: not valid UTF-8"),
+        (b"Eins.\n" * 20 + b"E\0ins.\n", "valid.de, line 21: a NUL byte"),
+        (b"\xef\xbb\xbf" + b"Eins.\n" * 21, "valid.de, line 1: starts with a byte order mark"),
+        (b"Eins.\r\n" * 21, "valid.de, line 1: Windows line end"),
+        (b"", "valid.en: more lines than"),
+    ],
+    ids=["unequal", "empty line", "invalid", "NUL", "mark", "windows", "empty"],
+)
+def test_bad_text_is_one_line(original: Path, tmp_path: Path, text: bytes, what: str) -> None:
+    """Even where the manifest asks for it: what is pinned may be wrong, too."""
+    changed = shutil.copytree(original, tmp_path / "changed")
+    (changed / "val.de").write_bytes(text)
+    lines = (original / "manifest").read_text().split("\n")
+    kept = [line for line in lines if not line.startswith("val.de")]
+    kept.append(f"val.de\t{len(text)}\t{hashlib.sha256(text).hexdigest()}")
+    (changed / "manifest").write_text("\n".join(kept))
+    assert what in only_error(_prepare(changed, tmp_path / "out"))
+    assert not (tmp_path / "out" / "raw").exists()
