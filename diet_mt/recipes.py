@@ -1,7 +1,7 @@
 """Recipes: one YAML file for each experiment, with its hyper-parameters, its runs and its table.
 
-A name such as ``multi30k`` is ``config/multi30k.yaml`` of this checkout, or of the installed package
-(``diet_mt/share/config``); anything that ends in ``.yaml`` is a file of the user's. ``extends: NAME``
+A name such as ``multi30k`` is ``config/multi30k.yaml`` of this checkout, or of the installed
+package (``diet_mt/share/config``); what ends in ``.yaml`` is a file of the user's. ``extends: NAME``
 takes over another recipe: mappings are merged, key by key, and everything else is replaced.
 """
 
@@ -18,8 +18,7 @@ from .command_line import unknown
 from .errors import UserError
 
 SECTIONS = frozenset(
-    ("about", "extends", "training", "options", "settings", "prepare", "runs", "run", "folder")
-    + ("report",)
+    "about extends training options settings prepare runs run folder report".split()  # noqa: SIM905
 )
 _HERE = Path(__file__).resolve().parent
 _FOLDERS = (_HERE.parent / "config", _HERE / "share" / "config")
@@ -74,7 +73,7 @@ def read(name: str) -> dict[str, Any]:
 
 
 def load(name: str) -> Recipe:
-    """What a recipe says of training. Raises UserError as :func:`read`, and where it says nothing."""
+    """What a recipe says of training. Raises UserError as :func:`read`, or if that is nothing."""
     sections = read(name)
     training = _values(sections.get("training"), f"recipe {name}, training")
     if not training:
@@ -128,5 +127,5 @@ def merge(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in own.items():
         old = merged.get(key)
         both = isinstance(old, dict) and isinstance(value, dict)
-        merged[key] = merge(old, value) if both else value
+        merged[key] = merge(dict(old or {}), value) if both else value
     return merged

@@ -12,6 +12,10 @@ from ..command_line import Parser, run, unknown
 # Name -> module of the package, and what it does. A module under cli/ has its help as docstring,
 # arguments(parser) and run(arguments), and imports what is heavy within run.
 COMMANDS: Mapping[str, tuple[str, str]] = {
+    "train": ("cli.train", "train a translation model by a recipe"),
+    "pretrain": ("cli.pretrain", "train an encoder as a masked language model"),
+    "finetune": ("cli.finetune", "fine-tune a pretrained encoder on GLUE, XNLI or questions"),
+    "evaluate": ("cli.evaluate", "decode a test set, score it with SacreBLEU, keep the result"),
     "compare": (
         "evaluation.significance",
         "paired bootstrap test of each result against the baseline",
