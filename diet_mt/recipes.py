@@ -1,7 +1,7 @@
 """Recipes: one YAML file for each experiment, with its hyper-parameters, its runs and its table.
 
 A name such as ``multi30k`` is ``config/multi30k.yaml`` of this checkout, or of the installed
-package (``diet_mt/share/config``); what ends in ``.yaml`` is a file of the user's. ``extends: NAME``
+package (``diet_mt/share/config``); what ends in ``.yaml`` is a file. ``extends: NAME``
 takes over another recipe: mappings are merged, key by key, and everything else is replaced.
 """
 

@@ -6,7 +6,7 @@
     ... --test-set wmt18                                a test set that SacreBLEU knows
     ... --dry-run                                       prints the command, does nothing
 
-DATA is a folder made by fairseq-preprocess, or the corpus folder with it; CHECKPOINT the folder of a
+DATA is a folder made by fairseq-preprocess, or the corpus folder with it; CHECKPOINT a folder of a
 training, or a file. The direction is the checkpoint's. Adds one line to RESULTS/CORPUS.jsonl and
 keeps the detokenized hypotheses in RESULTS/CORPUS/. Any option of fairseq-generate may be given; it
 becomes part of the line and of the names of files. Decoding is skipped where its output is there,

@@ -1,6 +1,6 @@
 """Trains one translation model with fairseq-train, by a recipe.
 
-    diet-mt train data/multi30k.en-de diet_rel_tiny --recipe multi30k --save-dir checkpoints/diet_rel
+    diet-mt train data/multi30k.en-de diet_rel_tiny --recipe multi30k --save-dir checkpoints/mine
     ... --seed 2 --dropout 0.2 --max-epoch 20       any option of fairseq-train, over the recipe's
     ... --dry-run                                   prints the command, does nothing
     diet-mt train data/wmt18.de-en diet_rel_base --recipe table4 --save-dir checkpoints/en-de \\
