@@ -65,7 +65,7 @@ def whole(options: Options, name: str, default: int = 0) -> int:
     if name not in options:
         return default
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise UserError(f"--{name} {text}: expected a whole number of at least 1")
+        raise UserError(f"{_given(name, text)}: expected a whole number of at least 1")
     return int(text)
 
 
@@ -75,8 +75,12 @@ def number(options: Options, name: str, least: float, most: float) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise UserError(f"--{name} {text}: expected a number") from None
+        raise UserError(f"{_given(name, text)}: expected a number") from None
     if not least <= value <= most:
         bounds = f"{least:g} or more" if most == float("inf") else f"{least:g} to {most:g}"
-        raise UserError(f"--{name} {text}: expected {bounds}")
+        raise UserError(f"{_given(name, text)}: expected {bounds}")
     return value
+
+
+def _given(name: str, text: str) -> str:
+    return f"--{name} {text}".strip()
