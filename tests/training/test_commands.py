@@ -50,9 +50,7 @@ def printed(
 
 
 @pytest.mark.parametrize(("ours", "expected"), list(zip(LINES[::2], LINES[1::2], strict=True)))
-def test_the_commands_are_those_of_the_scripts(
-    printed: Printed, ours: str, expected: str
-) -> None:
+def test_the_commands_are_those_of_the_scripts(printed: Printed, ours: str, expected: str) -> None:
     before = sorted(Path().rglob("*"))
     assert printed(*shlex.split(ours)[1:]) == options_of(shlex.split(expected))
     assert sorted(Path().rglob("*")) == before
@@ -84,7 +82,10 @@ COLA = ("finetune", "glue/CoLA", "pre.pt", "--recipe", "glue", "--save-dir", "sa
             "--max-tokens 4096 --update-freq 2 --distributed-world-size 1 --cpu",
         ),
         ((*TRAIN, "--stop-time-hours", "2"), "--stop-time-hours 2"),
-        ((*WMT18, "--gpus", "1", "--precision", "fp16"), "--max-tokens 6250 --update-freq 4 --fp16"),
+        (
+            (*WMT18, "--gpus", "1", "--precision", "fp16"),
+            "--max-tokens 6250 --update-freq 4 --fp16",
+        ),
         ((*MLM, "--optimizer", "lamb"), "--lamb-betas '(0.9, 0.999)' --lamb-eps 1e-6"),
         ((*MLM, "--max-update", "2000"), "--warmup-updates 50 --total-num-update 2000"),
         (

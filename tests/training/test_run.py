@@ -41,7 +41,9 @@ class Program:
         self.path.chmod(0o755)
 
     def called(self) -> list[str]:
-        return self.calls.read_text(encoding="utf-8").split("\n")[:-1] if self.calls.exists() else []
+        return (
+            self.calls.read_text(encoding="utf-8").split("\n")[:-1] if self.calls.exists() else []
+        )
 
 
 @pytest.fixture

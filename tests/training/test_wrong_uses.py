@@ -71,7 +71,10 @@ WRONG = [
     (f"{EVALUATE} --source text", "--source and --reference: give both"),
     (f"{EVALUATE} --subset valid --test-set wmt18", "--subset, --source and --test-set: give one"),
     ("evaluate data/multi30k.en-de pre.pt --gen-subset test", "--gen-subset: give --subset"),
-    ("evaluate data/multi30k.en-de pre.pt --nbset 2", "unknown option --nbset; did you mean --nbes"),
+    (
+        "evaluate data/multi30k.en-de pre.pt --nbset 2",
+        "unknown option --nbset; did you mean --nbes",
+    ),
 ]
 
 
