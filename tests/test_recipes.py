@@ -24,8 +24,8 @@ def test_every_recipe_says_what_it_is_and_how_it_trains(name: str) -> None:
 def test_a_recipe_takes_over_another(tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     own.write_text(
-        "extends: table4\ntraining: {lr: 0.1, eval-bleu: null}\noptions: {t5: {position-buckets: 8}}"
-        "\nruns: [{seed: 1}]\n",
+        "extends: table4\ntraining: {lr: 0.1, eval-bleu: null}\n"
+        "options: {t5: {position-buckets: 8}}\nruns: [{seed: 1}]\n",
         encoding="utf-8",
     )
     recipe, base = recipes.load(str(own)), recipes.load("table4")

@@ -199,7 +199,7 @@ def test_what_trains_ends_with_the_one_that_began_it(tmp_path: Path) -> None:
     [
         ("", "starting"),
         (
-            "INFO | train_inner | epoch 003:     12 / 134 loss=4.1, nll_loss=2.6, num_updates=280,\n",
+            "INFO | train_inner | epoch 003:  12 / 134 loss=4.1, nll_loss=2.6, num_updates=280,\n",
             "epoch 3, 280 updates, loss 4.1",
         ),
         (

@@ -73,7 +73,7 @@ WRONG = [
     ("evaluate data/multi30k.en-de pre.pt --gen-subset test", "--gen-subset: give --subset"),
     (
         "evaluate data/multi30k.en-de pre.pt --nbset 2",
-        "unknown option --nbset; did you mean --nbes",
+        "unknown option --nbset; did you mean --nb",
     ),
 ]
 
