@@ -25,8 +25,12 @@ def unknown(kind: str, word: str, known: Iterable[str]) -> str:
 class Parser(argparse.ArgumentParser):
     """Arguments of ``diet-mt COMMAND``; ``description``: the docstring of its module.
 
-    A mistake is one line on stderr and status 2. Options are written in full.
+    A mistake is one line on stderr and status 2. Options are written in full. With ``passes_on``
+    set, options that the command does not know are those of another program: they come to
+    ``passed``, as words, each with what follows it up to the next option.
     """
+
+    passes_on = False
 
     def __init__(self, command: str, description: str | None) -> None:
         super().__init__(
@@ -41,6 +45,9 @@ class Parser(argparse.ArgumentParser):
     ) -> argparse.Namespace:
         """As argparse; but an unknown option comes before arguments that are missing."""
         words = list(sys.argv[1:] if args is None else args)
+        passed: list[str] = []
+        if self.passes_on:
+            words, passed = self._divided(words)
         for word in words:
             name = word.partition("=")[0]
             if word == "--":
@@ -48,7 +55,30 @@ class Parser(argparse.ArgumentParser):
             if _OPTION.fullmatch(name) and name not in self._option_string_actions:
                 self.error(unknown("option", name, self._option_string_actions))
         found: argparse.Namespace = super().parse_args(words, namespace)
+        found.passed = passed
         return found
+
+    def _divided(self, words: list[str]) -> tuple[list[str], list[str]]:
+        """The words of this command and those of the other program."""
+        own: list[str] = []
+        passed: list[str] = []
+        to = own
+        for word in words:
+            name = word.partition("=")[0]
+            if _OPTION.fullmatch(name):
+                to = own if name in self._option_string_actions else passed
+            to.append(word)
+        # An option that must be given is rather misspelt than another program's.
+        missing = [
+            option
+            for action in self._actions
+            if action.required and not set(action.option_strings) & set(own)
+            for option in action.option_strings
+        ]
+        for word in passed:
+            if difflib.get_close_matches(word.partition("=")[0], missing, n=1, cutoff=0.75):
+                self.error(unknown("option", word.partition("=")[0], missing))
+        return own, passed
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:

@@ -20,6 +20,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "prepare glue": ("cli.prepare.glue", "a task of GLUE, or all of them"),
     "prepare xnli": ("cli.prepare.xnli", "XNLI, for zero-shot transfer"),
     "prepare qa": ("cli.prepare.qa", "SQuAD, XQuAD, MLQA, TyDi QA"),
+    "train": ("cli.train", "train a translation model by a recipe"),
+    "pretrain": ("cli.pretrain", "train an encoder as a masked language model"),
+    "finetune": ("cli.finetune", "fine-tune a pretrained encoder on GLUE, XNLI or questions"),
+    "evaluate": ("cli.evaluate", "decode a test set, score it with SacreBLEU, keep the result"),
     "compare": (
         "evaluation.significance",
         "paired bootstrap test of each result against the baseline",

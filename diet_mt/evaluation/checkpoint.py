@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import os
-import re
 import shlex
 import subprocess
 from argparse import Namespace
@@ -19,6 +18,7 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
+from ..corpora.binarized import language_pair
 from ..errors import UserError
 from ..fairseq_patches.one_line_errors import one_line
 from ..models._architectures import SIZES
@@ -180,17 +180,6 @@ def portable_file(file: Path) -> str:
     if path.is_relative_to(here):
         return str(path.relative_to(here))
     return path.name
-
-
-def language_pair(data: Path, subset: str) -> tuple[str, str]:
-    """Source and target language of a binarized folder. Raises UserError if it holds none."""
-    pattern = re.compile(rf"{re.escape(subset)}\.([^.-]+)-([^.-]+)\.\1\.(idx|bin)")
-    names = sorted(path.name for path in data.iterdir()) if data.is_dir() else []
-    for name in names:
-        match = pattern.fullmatch(name)
-        if match:
-            return match[1], match[2]
-    raise UserError(f"{data}: no '{subset}' data made by fairseq-preprocess in this folder")
 
 
 def revision(folder: Path) -> str:

@@ -1,54 +1,56 @@
-"""Options for fairseq-generate that are given to ``scripts/evaluate.sh`` after its arguments.
+"""Options of fairseq-generate that are given to ``diet-mt evaluate`` beside its own.
 
-What the script sets itself cannot be set there: the row would say something else than was done. All
-others are part of the row and of its name.
+What the command sets itself cannot be set there: the row would say something else than was done.
+All others are part of the row and of its name.
 """
 
 from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..errors import UserError
 from .checkpoint import portable
+from .fairseq_options import read_options
 
-# Option that the script sets, or that would change what it reads -> what to do instead.
-OWN = {
-    "--beam": "set BEAM",
-    "--lenpen": "set LENPEN",
-    "--length-penalty": "set LENGTH_PENALTY",
-    "--task": "set LENGTH_PENALTY, which chooses the task",
-    "--gen-subset": "set SUBSET",
-    "--path": "give the folder of the checkpoint as second argument, and set CHECKPOINT",
-    "--max-tokens": "set MAX_TOKENS",
-    "--source-lang": "give the checkpoint of that direction",
-    "--target-lang": "give the checkpoint of that direction",
-    "-s": "give the checkpoint of that direction",
-    "-t": "give the checkpoint of that direction",
-    "--user-dir": "the project's own is used",
+_LANGUAGE = "give the checkpoint of that direction"
+_READ = "leave it out, the output is read"
+_JOINED = "leave it out, scoring joins the subwords"
+# Option that the command sets, or that would change what it reads -> what to do instead.
+REFUSED = {
+    "--task": "give --length-penalty, which chooses the task",
+    "--gen-subset": "give --subset",
+    "--path": "give the folder of the checkpoint as second argument, and --checkpoint",
+    "--source-lang": _LANGUAGE,
+    "--target-lang": _LANGUAGE,
+    "-s": _LANGUAGE,
+    "-t": _LANGUAGE,
+    "--user-dir": "leave it out, the project's own is used",
     "--required-batch-size-multiple": "leave it out, all sentences are decoded",
-    "--log-format": "leave it out, the log is read",
-    "--log-interval": "leave it out, the log is read",
-    "--quiet": "leave it out, the output is read",
+    "--log-format": _READ,
+    "--log-interval": _READ,
+    "--quiet": _READ,
     "--results-path": "leave it out, the output is kept beside the checkpoint",
-    "--post-process": "leave it out, scoring joins the subwords",
-    "--remove-bpe": "leave it out, scoring joins the subwords",
+    "--post-process": _JOINED,
+    "--remove-bpe": _JOINED,
 }
 
 
-def refuse_own(words: Sequence[str]) -> None:
-    """Raises UserError, naming what to do instead, for an option of OWN among ``words``.
+def check_options(words: Sequence[str], own: Iterable[str] = ()) -> None:
+    """Raises UserError for an option that is not the user's to set, or that does not exist.
 
-    Also as ``--option=value``, cut short as argparse allows, and as one letter with its value.
+    Args:
+        own: options of the command that the user gave them to, for the nearest name.
     """
     for word in words:
         given = word.partition("=")[0]
-        for own, instead in OWN.items():
-            cut = len(given) > 2 and given.startswith("--") and own.startswith(given)
-            glued = len(own) == 2 and word.startswith(own)
-            if cut or glued:
-                raise UserError(f"{given}: {instead}; no option of evaluate.sh")
+        name = given if given.startswith("--") else given[:2]
+        if name in REFUSED:
+            raise UserError(f"{name}: {REFUSED[name]}")
+    from fairseq.options import get_generation_parser
+
+    read_options(get_generation_parser(), ["data", *words], own)
 
 
 def as_text(words: Sequence[str]) -> str:

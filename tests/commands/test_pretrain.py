@@ -1,4 +1,4 @@
-"""scripts/pretrain.sh with tiny numbers: the same lines of code as with the paper's."""
+"""diet-mt pretrain with tiny numbers: the same lines of code as with the paper's."""
 
 from __future__ import annotations
 
@@ -7,37 +7,56 @@ from pathlib import Path
 import pytest
 
 from diet_mt.bench.perplexity import read_training
+from diet_mt.cli.main import main
 
 from .encoders import Encoders
-from .scripts import PRETRAIN, run
 
 # 300 sentences, packed: a few updates make an epoch.
-TINY = {
-    "DATA": "data",
-    "SIZE": "tiny",
-    "LENGTH": "48",
-    "POSITIONS": "64",
-    "GLOBAL_BATCH": "32",
-    "BATCH": "16",
-    "GPUS": "0",
-    "MAX_UPDATE": "24",
-    "SAVE_EVERY": "8",
-    "LR": "0.003",
-    "LOG_INTERVAL": "8",
-    "SAVE_DIR": "saved",
-}
+TINY = [
+    "--recipe",
+    "mlm",
+    "--size",
+    "tiny",
+    "--gpus",
+    "0",
+    "--save-dir",
+    "saved",
+    "--tokens-per-sample",
+    "48",
+    "--max-update",
+    "24",
+    "--max-source-positions",
+    "64",
+    "--sequences-per-update",
+    "32",
+    "--max-tokens-per-device",
+    "768",
+    "--lr",
+    "0.003",
+    "--save-interval-updates",
+    "8",
+    "--validate-interval-updates",
+    "8",
+    "--log-interval",
+    "8",
+]
 
 
 @pytest.fixture
-def place(encoders: Encoders, tmp_path: Path) -> Path:
+def place(encoders: Encoders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "bin").symlink_to(encoders.vocabulary)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     return tmp_path
 
 
 @pytest.mark.parametrize("system", ["diet-rel", "diet-abs-lin"])
-def test_the_loss_falls_and_a_finished_training_is_left_alone(place: Path, system: str) -> None:
-    said = run(PRETRAIN, system, cwd=place, **TINY)
+def test_the_loss_falls_and_a_finished_training_is_left_alone(
+    place: Path, capsys: pytest.CaptureFixture[str], system: str
+) -> None:
+    assert main(["pretrain", "data", system, *TINY]) == 0
+    said = capsys.readouterr().err
     assert "batches of 16 sequences, 2 on each of them for an update: 32 sequences" in said
     assert (place / "saved" / "checkpoint_best.pt").stat().st_size > 1000
     curve = read_training(place / "saved")
@@ -47,14 +66,15 @@ def test_the_loss_falls_and_a_finished_training_is_left_alone(place: Path, syste
     assert (curve.system, curve.seed, curve.segments) == (system.replace("-", "_"), 1, "none")
     assert curve.settings["tokens-per-sample"] == "48"
     before = {path: path.stat().st_mtime_ns for path in (place / "saved").iterdir()}
-    assert "is finished" in run(PRETRAIN, system, cwd=place, **TINY)
+    assert main(["pretrain", "data", system, *TINY]) == 0
+    assert "is finished" in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in (place / "saved").iterdir()} == before
 
 
 def test_validation_is_masked_alike_throughout_a_training(place: Path) -> None:
     """With a rate of 0 nothing but the masks could change the loss, epoch after epoch."""
-    said = run(PRETRAIN, "none", cwd=place, **TINY | {"LR": "0"})
-    assert '"epoch": 3' in said
+    assert main(["pretrain", "data", "none", *TINY, "--lr", "0"]) == 0
+    assert '"epoch": 3' in (place / "saved" / "train.log").read_text(encoding="utf-8")
     bits = {point[1] for point in read_training(place / "saved").points}
     assert len(bits) == 1
 

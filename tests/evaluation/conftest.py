@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from .prepared import run, write_checkpoint
+from diet_mt.corpora import bpe
+
+from .prepared import write_checkpoint
 
 
 @pytest.fixture(scope="session")
@@ -28,11 +32,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command += ["--joined-dictionary", "--destdir", str(data)]
     for split, names in {"train": "train", "valid": "valid", "test": "test test1"}.items():
         command += [f"--{split}pref", ",".join(str(raw / name) for name in names.split())]
-    run(command, folder)
-    (data / "bpe.codes").touch()
+    program = [sys.executable, "-m", "fairseq_cli.preprocess", *command[1:]]
+    subprocess.run(program, check=True, capture_output=True)
+    # So many merges that each word is one subword.
+    bpe.learn([raw / "train.en", raw / "train.de"], data / "bpe.codes", 60)
     plain = folder / "data" / "plain.en-de" / "bin"
     plain.mkdir(parents=True)
-    (plain / "preprocess.log").touch()
+    for name in ("dict.cs.txt", "test.cs-en.cs.idx"):
+        (plain / name).touch()
     write_checkpoint(data, folder / "run", "-s", "en", "-t", "de")
     write_checkpoint(data, folder / "back", "-s", "de", "-t", "en")
     return folder

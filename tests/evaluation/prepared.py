@@ -1,10 +1,7 @@
-"""Runs scripts, and makes what a training leaves behind."""
+"""What a training leaves behind."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import torch
@@ -12,18 +9,6 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.options import get_training_parser, parse_args_and_arch
 from fairseq.tasks import setup_task
 from omegaconf import OmegaConf
-
-
-def run(
-    command: list[str], cwd: Path, first_on_path: str = "", **settings: str
-) -> subprocess.CompletedProcess[str]:
-    places = [*([first_on_path] if first_on_path else []), str(Path(sys.executable).parent)]
-    path = os.pathsep.join([*places, os.environ["PATH"]])
-    environment = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", **settings}
-    environment["PYTHON"] = sys.executable
-    return subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, check=True, timeout=120
-    )
 
 
 def write_checkpoint(data: Path, save: Path, *more: str) -> None:

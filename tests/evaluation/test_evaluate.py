@@ -1,160 +1,255 @@
-"""scripts/evaluate.sh: one decoding, one row, which says what was done."""
+"""diet-mt evaluate: one decoding, one row, which says what was done."""
 
 from __future__ import annotations
 
 import json
-import subprocess
+import os
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
+import torch
 
-from diet_mt.evaluation import rescore, score
+from diet_mt.cli.main import main
+from diet_mt.evaluation import evaluate, test_sets
 from diet_mt.evaluation.generation_options import mark_of
-from diet_mt.evaluation.records import read_results, sha256
+from diet_mt.evaluation.records import Result, read_results, sha256
+from diet_mt.stages.lock import alone
 
-from .prepared import run
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-EVALUATE = str(ROOT / "scripts" / "evaluate.sh")
-DATA = "data/toy.en-de/bin"
+DATA = "data/toy.en-de"
+Captured = pytest.CaptureFixture[str]
 
 
-def changed(folder: Path) -> dict[str, int]:
-    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+@pytest.fixture
+def here(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A place of its own, with the data and the checkpoints of all."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").symlink_to(place / "data")
+    for name in ("run", "back"):
+        shutil.copytree(place / name, tmp_path / name)
+    return tmp_path
 
 
-def refused(place: Path, *arguments: str, **settings: str) -> str:
-    """The one line that it says with status 2."""
-    with pytest.raises(subprocess.CalledProcessError) as caught:
-        run([EVALUATE, *arguments], place, **settings)
-    assert caught.value.returncode == 2
-    said = str(caught.value.stderr)
-    assert said.startswith("error: ")
-    assert said.count("\n") == 1
-    return said
+def rows(folder: str = "results") -> list[Result]:
+    return read_results(Path(folder) / "toy.en-de.jsonl")
 
 
-def test_the_other_direction_has_its_own_test_set(place: Path) -> None:
-    said = run(
-        [EVALUATE, DATA, "back", "--max-len-b", "5"], place, LENGTH_PENALTY="gnmt", RESULTS="both"
-    )
-    (result,) = read_results(place / "both" / "toy.en-de.jsonl")
-    scores = f"BLEU {result.bleu:.2f} ({result.bleu_mean:.2f} ± {result.bleu_ci:.2f}) nrefs:1"
-    assert scores in said.stdout
-    assert (result.direction, result.length_penalty) == ("de-en", "gnmt")
-    assert (result.test_set, result.sentences) == ("toy.en-de test1", 11)
-    assert result.references_sha256 == sha256(place / "data" / "toy.en-de" / "raw" / "test1.en")
-    mark = mark_of("--max-len-b 5")
-    assert result.hypotheses.endswith(
-        f".5.subset-test1.length_penalty-gnmt.direction-de-en.options-{mark}.hyp.txt"
-    )
-    for words in ("--task diet_translation --length-penalty gnmt", "-s de -t en"):
-        assert words in result.generate_command
-    name = f"decoded.checkpoint_best.pt.test1.beam10.lenpen0.6.gnmt.options-{mark}"
-    assert (place / "back" / name).exists()
+def changed() -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in Path().rglob("*") if path.is_file()}
 
 
-def test_a_result_scores_again_and_stays_as_it_is(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = [EVALUATE, DATA, "run", "--max-len-b", "5"]
-    first = run(command, place)
-    assert "decoding test" in first.stderr
-    rows = place / "results" / "toy.en-de.jsonl"
-    (result,) = read_results(rows)
+def test_a_result_scores_again_and_stays_as_it_is(here: Path, capsys: Captured) -> None:
+    command = ["evaluate", DATA, "run", "--max-len-b", "5"]
+    assert main(command) == 0
+    assert "decoding toy.en-de test with run/checkpoint_best.pt" in capsys.readouterr().err
+    (result,) = rows()
     assert (result.sentences, result.beam, result.lenpen) == (13, 10, 0.6)
     assert (result.system, result.direction, result.device) == ("diet_rel", "en-de", "cpu")
     assert (result.options, result.subwords, result.threads) == ("--max-len-b 5", "bpe", 1)
     assert result.train_command == "fairseq-train data/toy.en-de/bin --save-dir checkpoints/run"
     assert "--beam 10 --lenpen 0.6 " in result.generate_command
     assert result.generate_command.endswith(" --max-len-b 5")
-    assert str(place) not in rows.read_text(encoding="utf-8")
-    assert result.checkpoint_sha256 == sha256(place / "run" / "checkpoint_best.pt")
+    assert str(here) not in Path("results/toy.en-de.jsonl").read_text(encoding="utf-8")
+    assert result.checkpoint_sha256 == sha256(Path("run/checkpoint_best.pt"))
     assert (result.length_penalty, result.averaged, result.train_tokens) == ("fairseq", 1, 840)
     assert result.words_per_second > 0
     assert "--task" not in result.generate_command
+    before = changed()
+    assert main(command) == 0
+    assert "is there already" in capsys.readouterr().err
+    assert changed() == before
 
-    before = changed(place / "results") | changed(place / "run")
-    second = run(command, place, OMP_NUM_THREADS="2")
-    assert "is there already" in second.stderr
-    assert changed(place / "results") | changed(place / "run") == before
+    again = ["verify", "results/toy.en-de.jsonl", "--references"]
+    assert main([*again, f"{DATA}/raw/test.de"]) == 0
+    assert main([*again, f"{DATA}/raw/test.en"]) == 2
 
-    references = place / "data" / "toy.en-de" / "raw" / "test.de"
-    again = [str(rows), "--references"]
-    assert rescore.main([*again, str(references)]) == 0
-    assert rescore.main([*again, str(references.with_suffix(".en"))]) == 2
-    rows.write_text(rows.read_text().replace(f'"bleu": {result.bleu}', '"bleu": 99.5'))
-    assert rescore.main([*again, str(references)]) == 2
-    assert f"bleu 99.5 stored, {result.bleu} now" in capsys.readouterr().out
+
+def test_the_other_direction_has_its_own_test_set(here: Path, capsys: Captured) -> None:
+    given = ["--length-penalty", "gnmt", "--max-len-b", "5", "--results", "both"]
+    assert main(["evaluate", DATA, "back", *given]) == 0
+    (result,) = rows("both")
+    scores = f"BLEU {result.bleu:.2f} ({result.bleu_mean:.2f} ± {result.bleu_ci:.2f}) nrefs:1"
+    assert scores in capsys.readouterr().out
+    assert (result.direction, result.length_penalty) == ("de-en", "gnmt")
+    assert (result.test_set, result.sentences) == ("toy.en-de test1", 11)
+    assert result.references_sha256 == sha256(Path(DATA, "raw", "test1.en"))
+    mark = mark_of("--max-len-b 5")
+    assert result.hypotheses.endswith(
+        f".5.subset-test1.length_penalty-gnmt.direction-de-en.options-{mark}.hyp.txt"
+    )
+    for words in ("--task diet_translation --length-penalty gnmt", "-s de -t en"):
+        assert words in result.generate_command
+    name = f"checkpoint_best.pt.test1.beam10.lenpen0.6.gnmt.options-{mark}"
+    assert Path("back", "decoded", name).exists()
+
+
+def test_any_pair_of_text_files(here: Path) -> None:
+    """Prepared as the test set was: the sentences of the test set have its scores."""
+    (here / "mine.en").write_bytes(Path(DATA, "raw", "test.en").read_bytes())
+    (here / "mine.de").write_bytes(Path(DATA, "raw", "test.de").read_bytes())
+    given = ["--beam", "2", "--max-len-b", "5"]
+    assert main(["evaluate", DATA, "run", *given]) == 0
+    text = ["--source", "mine.en", "--reference", "mine.de"]
+    assert main(["evaluate", DATA, "run/checkpoint_best.pt", *text, *given]) == 0
+    whole, own = rows()
+    assert (own.bleu, own.chrf, own.sentences) == (whole.bleu, whole.chrf, whole.sentences)
+    assert own.hypotheses_sha256 == whole.hypotheses_sha256
+    assert own.references_sha256 == sha256(here / "mine.de")
+    assert (own.test_set, own.corpus) == ("mine.de", "toy.en-de")
+    assert ".subset-mine-" in own.hypotheses
 
 
 # Writes what is read of fairseq-generate, and a line for each time that it is called.
-GENERATE = r"""#!/bin/sh
-echo called >>calls
-for i in 0 1 2 3 4 5 6 7 8 9 10 11 12; do printf 'H-%s\t-0.5\tein Hund\n' $i; done
-echo 'Translated 13 sentences (39 tokens) in 1.0s (13.0 sentences/s, 39.0 tokens/s)'
+GENERATE = r"""
+open("calls", "a").write("called\n")
+for number in range(13):
+    print(f"H-{number}\t-0.5\tein Hund")
+print("Translated 13 sentences (39 tokens) in 1.0s (13.0 sentences/s, 39.0 tokens/s)")
 """
 
 
 @pytest.fixture
-def stand_in(place: Path, tmp_path: Path) -> Path:
-    """A place of its own, with what passes for fairseq-generate."""
-    for name in ("data", "run"):
-        (tmp_path / name).symlink_to(place / name)
-    (tmp_path / "own").mkdir()
-    for name in ("checkpoint_best.pt", "command", "done"):
-        (tmp_path / "own" / name).write_bytes((place / "run" / name).read_bytes())
-    program = tmp_path / "bin" / "fairseq-generate"
-    program.parent.mkdir()
+def stand_in(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What runs in the place of fairseq-generate: a program that a test may change."""
+    program = here / "generate.py"
     program.write_text(GENERATE, encoding="utf-8")
-    program.chmod(0o755)
-    return tmp_path
+    command = [sys.executable, str(program)]
+    monkeypatch.setattr(evaluate, "module", lambda name, words: command)
+    return program
 
 
-def test_a_row_is_about_the_decoding(stand_in: Path) -> None:
-    run([EVALUATE, DATA, "own"], stand_in, str(stand_in / "bin"))
-    decoded = stand_in / "own" / "decoded.checkpoint_best.pt.test.beam10.lenpen0.6"
-    command, facts = (decoded.with_name(f"{decoded.name}.{name}") for name in ("command", "facts"))
-    earlier = json.loads(facts.read_text()) | {"date": "2020-02-02", "revision": "v0", "threads": 9}
-    facts.write_text(json.dumps(earlier), encoding="utf-8")
-    files = [stand_in / DATA, stand_in / "own" / "checkpoint_best.pt", decoded, f"{decoded}.log"]
-    options = ["--generate-command", command, "--facts", facts, "--results", stand_in / "again"]
-    words = [*files, *options, "--beam", 10, "--lenpen", 0.6]
-    assert score.main([str(word) for word in words]) == 0
-    (row,) = read_results(stand_in / "again" / "toy.en-de.jsonl")
+def calls() -> int:
+    return Path("calls").read_text(encoding="utf-8").count("called")
+
+
+def test_a_test_set_of_sacrebleu(
+    stand_in: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    import diet_mt.corpora.testset as sets
+
+    def sentences(name: str, pair: str) -> tuple[list[str], list[str]]:
+        assert (name, pair) == ("wmt18/dev", "en-de")
+        return ["red dog"] * 13, ["ein Hund"] * 13
+
+    monkeypatch.setattr(sets, "sentences", sentences)
+    assert main(["evaluate", DATA, "run", "--test-set", "wmt18/dev"]) == 0
+    (row,) = rows()
+    assert (row.test_set, row.sentences, row.bleu, row.chrf) == ("wmt18/dev", 13, 0.0, 100.0)
+    assert row.hypotheses == "toy.en-de/diet_rel_tiny.5.subset-wmt18_dev.hyp.txt"
+    monkeypatch.undo()
+    capsys.readouterr()
+    os.chdir(stand_in.parent)
+    assert main(["evaluate", DATA, "run", "--test-set", "wmt1066"]) == 2
+    assert "SacreBLEU has no test set wmt1066" in capsys.readouterr().err
+
+
+def test_what_was_decoded_is_known_by_content(stand_in: Path, capsys: Captured) -> None:
+    command = ["evaluate", DATA, "run"]
+    assert main(command) == 0
+    facts = Path("run/decoded/checkpoint_best.pt.test.beam10.lenpen0.6.json")
+    both = json.loads(facts.read_text(encoding="utf-8"))
+    both["facts"] |= {"date": "2020-02-02", "revision": "v0", "threads": 9}
+    facts.write_text(json.dumps(both), encoding="utf-8")
+    assert main([*command, "--results", "again"]) == 0
+    (row,) = rows("again")  # about the decoding, whenever it is scored
     assert (row.date, row.revision, row.threads) == ("2020-02-02", "v0", 9)
+    assert calls() == 1
+    # Another checkpoint in its place, with an older date: decoded anew.
+    replace_checkpoint()
+    os.utime("run/checkpoint_best.pt", (1, 1))
+    assert main([*command, "--results", "other"]) == 0
+    (row,) = rows("other")
+    assert (row.updates, calls()) == (8, 2)
+    assert row.checkpoint_sha256 == sha256(Path("run/checkpoint_best.pt"))
+    # Other sentences under the same name.
+    shutil.copytree(Path(DATA).resolve(), "changed/toy.en-de")
+    index = Path("changed/toy.en-de/bin/test.en-de.en.bin")
+    index.write_bytes(index.read_bytes()[::-1])
+    assert main(["evaluate", "changed/toy.en-de", "run", "--results", "changed"]) == 0
+    assert calls() == 3
 
-    assert (stand_in / "calls").read_text() == "called\n"
-    facts.unlink()  # as a decoding of before there were any
-    run([EVALUATE, DATA, "own"], stand_in, str(stand_in / "bin"))
-    assert facts.exists()
-    assert (stand_in / "calls").read_text() == "called\n" * 2
+
+def replace_checkpoint() -> None:
+    """The same training one update later."""
+    state = torch.load("run/checkpoint_best.pt", weights_only=False)
+    state["optimizer_history"][-1]["num_updates"] += 1
+    torch.save(state, "run/checkpoint_best.pt")
 
 
-def test_a_setting_is_no_option(place: Path) -> None:
-    said = refused(place, DATA, "run", "--nbest", "2", "--beam=1", BEAM="2", RESULTS="none")
-    assert said.startswith("error: --beam: set BEAM;")
-    assert not (place / "none").exists()
-    assert not list((place / "run").glob("*beam2*"))
+def test_a_checkpoint_that_is_replaced_while_it_is_decoded(
+    stand_in: Path, capsys: Captured
+) -> None:
+    """The row would say one, and its hypotheses be of the other."""
+    text = 'open("run/checkpoint_best.pt", "ab").write(b"0")\n'
+    stand_in.write_text(GENERATE + text, encoding="utf-8")
+    assert main(["evaluate", DATA, "run"]) == 2
+    assert "run/checkpoint_best.pt: replaced while it was decoded" in capsys.readouterr().err
+    assert not Path("results").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "choices"),
-    [("LENGTH_PENALTY", "google", "fairseq or gnmt"), ("SUBWORDS", "bytes", "bpe or spm")],
-)
-def test_it_says_what_there_is_to_choose(place: Path, name: str, value: str, choices: str) -> None:
-    said = refused(place, DATA, "run", **{name: value})
-    assert said == f"error: {name} '{value}': choose {choices}\n"
+@pytest.mark.parametrize("name", ["../../escaped", "a/b", "", "..", "a b", ".hidden"])
+def test_a_name_stays_in_its_folder(stand_in: Path, capsys: Captured, name: str) -> None:
+    status = main(["evaluate", DATA, "run", "--system", name])
+    if not name:
+        assert status == 0
+        return
+    assert status == 2
+    assert f"error: --system {name}: give letters, digits" in capsys.readouterr().err
+    assert not Path("results").exists()
+
+
+def test_one_evaluation_of_a_checkpoint_at_a_time(stand_in: Path, capsys: Captured) -> None:
+    Path("run/decoded").mkdir()
+    with alone(Path("run/decoded")):
+        assert main(["evaluate", DATA, "run"]) == 2
+    assert f"run/decoded: process {os.getpid()} on" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["data/toy.en-de/raw", "run"], "holds no data made by fairseq-preprocess"),
-        ([DATA, "nowhere"], "no such checkpoint; train first"),
-        ([DATA], "usage: "),
-        (["data/plain.en-de/bin", "run"], "should hold one of bpe.codes and spm.model"),
+        (["data/toy.en-de/raw", "run"], "raw: holds no data made by fairseq-preprocess"),
+        ([DATA, "run", "--subset", "test9"], "no 'test9' data made by fairseq-preprocess"),
+        (["data/plain.en-de", "run"], "translates en-de, but data/plain.en-de/bin holds cs-en"),
+        ([DATA, "run", "--source", "two", "--reference", "one"], "two: 2 lines, but one has 1"),
+        ([DATA, "run", "--source", "gone", "--reference", "one"], "gone: cannot be read"),
+        ([DATA, "run", "--source", "latin", "--reference", "one"], "latin, line 1: not valid UTF"),
     ],
 )
-def test_it_says_what_is_missing(place: Path, arguments: list[str], complaint: str) -> None:
-    assert complaint in refused(place, *arguments)
+def test_it_says_what_is_missing(
+    stand_in: Path, capsys: Captured, arguments: list[str], complaint: str
+) -> None:
+    for name, text in {"one": b"a\n", "two": b"a\nb\n", "latin": b"\xe4\n"}.items():
+        Path(name).write_bytes(text)
+    assert main(["evaluate", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert said.strip().count("\n") == 0
+    assert not Path("results").exists()
+
+
+def test_a_failure_names_its_log(stand_in: Path, capsys: Captured) -> None:
+    stand_in.write_text('raise SystemExit("error: no memory")\n', encoding="utf-8")
+    assert main(["evaluate", DATA, "run"]) == 2
+    name = "run/decoded/checkpoint_best.pt.test.beam10.lenpen0.6.log"
+    assert f"error: fairseq-generate failed: no memory (all of it in {name})" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_dry_run_prints_the_command(here: Path, capsys: Captured) -> None:
+    before = changed()
+    assert main(["evaluate", DATA, "run", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("fairseq-generate data/toy.en-de/bin --user-dir ")
+    assert "--path run/checkpoint_best.pt --beam 10 --lenpen 0.6 --gen-subset test" in said
+    assert changed() == before
+
+
+def test_where_there_is_one_test_set_it_serves_both_directions(tmp_path: Path) -> None:
+    (tmp_path / "test.cs-en.cs.idx").touch()
+    for pair in (("en", "cs"), ("cs", "en")):
+        assert test_sets.subset_of(tmp_path, pair) == "test"
+    (tmp_path / "test1.cs-en.cs.idx").touch()
+    assert test_sets.subset_of(tmp_path, ("en", "cs")) == "test1"

@@ -1,4 +1,4 @@
-"""What a search may be told beside the settings of evaluate.sh."""
+"""What a search may be told beside the options of diet-mt evaluate."""
 
 from __future__ import annotations
 
@@ -6,44 +6,45 @@ import pytest
 from fairseq.options import get_generation_parser
 
 from diet_mt.errors import UserError
-from diet_mt.evaluation.generation_options import OWN, as_text, mark_of, refuse_own
+from diet_mt.evaluation.generation_options import REFUSED, as_text, check_options, mark_of
 
 
 @pytest.mark.parametrize(
-    ("words", "instead"),
+    ("words", "complaint"),
     [
-        ("--max-len-b 5 --beam 1", "--beam: set BEAM;"),
-        ("--beam=1", "--beam: set BEAM;"),
-        ("--bea 1", "--bea: set BEAM;"),
-        ("--lenpen 3", "set LENPEN;"),
-        ("--lenpen -1", "set LENPEN;"),
-        ("--length-penalty gnmt", "set LENGTH_PENALTY;"),
-        ("--task translation", "set LENGTH_PENALTY, which"),
-        ("--gen-sub=valid", "--gen-sub: set SUBSET;"),
-        ("--path other.pt", "set CHECKPOINT;"),
-        ("--max-tokens 10", "set MAX_TOKENS;"),
-        ("-s de", "give the checkpoint of that direction;"),
-        ("-tde", "give the checkpoint of that direction;"),
-        ("--target-lang de", "give the checkpoint of that direction;"),
+        ("--max-len-b 5 --task translation", "--task: give --length-penalty, which"),
+        ("--gen-subset=valid", "--gen-subset: give --subset"),
+        ("--path other.pt", "--path: give the folder of the checkpoint"),
+        ("-s de", "-s: give the checkpoint of that direction"),
+        ("-tde", "-t: give the checkpoint of that direction"),
+        ("--quiet", "--quiet: leave it out"),
+        ("--gen-sub=valid", "unknown option --gen-sub; did you mean --gen-subset?"),
+        ("--nbest two", "--nbest two: expected a whole number"),
     ],
 )
-def test_what_the_script_sets_is_refused(words: str, instead: str) -> None:
+def test_what_the_command_sets_and_what_is_not_there_is_refused(words: str, complaint: str) -> None:
     with pytest.raises(UserError) as caught:
-        refuse_own(words.split())
-    assert instead in str(caught.value)
-    assert "\n" not in str(caught.value)
+        check_options(words.split())
+    assert str(caught.value).startswith(complaint)
 
 
-def test_no_other_option_of_fairseq_is() -> None:
-    options = {
-        option
-        for action in get_generation_parser()._actions
-        for option in action.option_strings
-        if option not in OWN
-    }
-    assert {"--nbest", "--max-len-b", "--seed", "--cpu", "--sampling-topk"} <= options
-    for option in options:
-        refuse_own([option, "-0.5", "beam=2"])
+def test_other_options_of_fairseq_are_taken() -> None:
+    check_options(
+        [
+            "--nbest",
+            "2",
+            "--max-len-b",
+            "5",
+            "--seed",
+            "3",
+            "--cpu",
+            "--sampling",
+            "--sampling-topk",
+            "5",
+        ]
+    )
+    known = {name for action in get_generation_parser()._actions for name in action.option_strings}
+    assert REFUSED.keys() <= known | {"-s", "-t", "--source-lang", "--target-lang"}
 
 
 def test_options_have_a_text_and_a_mark() -> None:

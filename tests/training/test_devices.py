@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.evaluation import hardware
-from diet_mt.evaluation.hardware import Batches, choose, precision_for, split_update
+from diet_mt.training.devices import Batches, choose, precision_for, split_update
 
 AMPERE, TURING, HOPPER = (8, 0), (7, 5), (9, 0)
 
@@ -29,14 +28,14 @@ def test_an_update_of_25000_tokens(ceiling: int, devices: int, expected: Batches
     assert split_update(25000, ceiling, devices) == expected
 
 
-@pytest.mark.parametrize("devices", range(1, 130))
-def test_an_update_is_the_same_for_any_number_of_gpus(devices: int) -> None:
-    found = split_update(25000, 4096, devices)
-    assert found.tokens <= 4096
-    assert found.total == found.tokens * found.per_update * devices
-    assert 0 <= 25000 - found.total < found.per_update * devices
-    # With one batch less they would not fit.
-    assert (found.per_update - 1) * devices * 4096 < 25000
+def test_an_update_is_the_same_for_any_number_of_gpus() -> None:
+    for devices in range(1, 130):
+        found = split_update(25000, 4096, devices)
+        assert found.tokens <= 4096
+        assert found.total == found.tokens * found.per_update * devices
+        assert 0 <= 25000 - found.total < found.per_update * devices
+        # With one batch less they would not fit.
+        assert (found.per_update - 1) * devices * 4096 < 25000
 
 
 @pytest.mark.parametrize(
@@ -80,17 +79,10 @@ def test_what_cannot_be_known_is_asked_for(gpus: str, complaint: str) -> None:
         choose(gpus, "auto", [AMPERE])
 
 
-def test_the_command_prints_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(hardware, "visible_gpus", lambda: [HOPPER] * 8)
-    arguments = ["--tokens", "25000", "--ceiling", "8192"]
-    assert hardware.main(arguments) == 0
-    assert hardware.main([*arguments, "--machines", "2"]) == 0
-    assert capsys.readouterr().out == "8\tbf16\t3125\t1\t25000\n8\tbf16\t1562\t1\t24992\n"
-    assert hardware.main(["--tokens", "7", "--ceiling", "8192"]) == 2
-    assert hardware.main(["--tokens", "25000", "--ceiling", "0"]) == 2
-    assert capsys.readouterr().err == (
-        "error: 7 tokens cannot be shared among 8 devices; use fewer\n"
-        "error: tokens on a GPU: must be at least 1, got 0\n"
-    )
+@pytest.mark.parametrize(
+    ("numbers", "complaint"),
+    [((7, 8192, 8), "7 cannot be shared by 8"), ((25000, 0, 1), "of a device: must be at least 1")],
+)
+def test_what_cannot_be_shared(numbers: tuple[int, int, int], complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        split_update(*numbers)

@@ -1,0 +1,89 @@
+"""What the commands that train have in common."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..command_line import Parser
+
+if TYPE_CHECKING:
+    from ..training.build import Request, Training
+
+_GIVEN = ("tokens_per_update", "sequences_per_update", "max_tokens_per_device")
+
+
+def add_arguments(parser: Parser) -> None:
+    """The recipe, the folder, and whatever fairseq-train takes."""
+    parser.passes_on = True
+    add = parser.add_argument
+    add("--recipe", required=True, metavar="NAME", help="config/NAME.yaml, or a file FILE.yaml")
+    add("--seed", type=int, default=1, help="default 1")
+    add("--save-dir", type=Path, required=True, metavar="DIR", help="folder of checkpoints")
+    add(
+        "--precision",
+        choices=("auto", "fp32", "fp16", "bf16"),
+        help="auto: bf16 where all GPUs have it, else fp16; fp32 on a CPU (default: the recipe's)",
+    )
+    add("--dry-run", action="store_true", help="print the fairseq-train command, do nothing")
+
+
+def add_devices(parser: Parser, unit: str) -> None:
+    """How an update of so many units (tokens, sequences) is shared."""
+    add = parser.add_argument
+    add("--gpus", default="auto", metavar="N", help="of this machine; 0: its CPU (default auto)")
+    add(
+        f"--{unit}-per-update",
+        type=int,
+        metavar="N",
+        help=f"{unit} of an update on all devices together (default: the recipe's)",
+    )
+    add(
+        "--max-tokens-per-device",
+        type=int,
+        metavar="N",
+        help="tokens that fit on one device at a time (default: the recipe's)",
+    )
+    nodes = int(os.environ.get("SLURM_STEP_NUM_NODES", "1"))
+    rank = int(os.environ.get("SLURM_NODEID", "0"))
+    add("--nodes", type=int, default=nodes, help="machines, all alike (default 1, or Slurm's)")
+    add("--node-rank", type=int, default=rank, help="of this machine (default 0, or Slurm's)")
+    add("--master", default="", metavar="HOST:PORT", help="of machine 0 (default: Slurm's)")
+
+
+def request_of(args: argparse.Namespace) -> Request:
+    """What was asked for."""
+    from ..recipes import load
+    from ..training.build import Request
+    from ..training.devices import Machines
+    from ..training.options import parse
+
+    given = parse(args.passed)
+    for name in _GIVEN:
+        value = getattr(args, name, None)
+        if value is not None:
+            given[name.replace("_", "-")] = [str(value)]
+    if getattr(args, "segments", None):
+        given["segment-encoding"] = [args.segments]
+    machines = Machines(
+        gpus=args.gpus,
+        precision=args.precision or "",
+        nodes=getattr(args, "nodes", 1),
+        node_rank=getattr(args, "node_rank", 0),
+        master=getattr(args, "master", ""),
+    )
+    return Request(load(args.recipe), args.save_dir, args.seed, given, machines)
+
+
+def carry_out(training: Training, args: argparse.Namespace, parser_options: list[str]) -> None:
+    """Trains, or prints what would be run."""
+    from ..training.check import check
+    from ..training.run import train
+
+    if args.dry_run:
+        check(training, parser_options)
+        print(training.command())
+    else:
+        train(training, lambda: check(training, parser_options))

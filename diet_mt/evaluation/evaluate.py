@@ -1,0 +1,174 @@
+"""One checkpoint, one test set, one row: decodes by fairseq-generate, scores, keeps the result.
+
+What was decoded is known by its content: decoding is skipped where its output is there, made by the
+same command from the same checkpoint and the same sentences; and a row is written only where the
+checkpoint is still the one that was decoded.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..corpora.binarized import bin_folder, language_pair
+from ..errors import UserError
+from ..files import make_folder
+from ..stages.child import module, run_child, why
+from ..stages.lock import alone
+from ..stages.progress import say
+from .checkpoint import direction_of, read_training
+from .decoded import read_decoded
+from .decoding_facts import Facts, Identity, facts_of, read_facts, write_facts
+from .generation_options import check_options, mark_of
+from .records import put_result, sha256
+from .score import Scored, make_result
+from .test_sets import TestSet, of_data, of_sacrebleu, of_text, source_sha256
+
+_PLUGIN = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to decode. Scores are divided by length^lenpen or, with ``gnmt``, as in the paper, by
+    ((5 + length) / 6)^lenpen.
+    """
+
+    beam: int = 10
+    lenpen: float = 0.6
+    length_penalty: str = "fairseq"
+    max_tokens: int = 4096  # source tokens of a batch
+    options: list[str] = field(default_factory=list)  # more of fairseq-generate's
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to evaluate: ``subset`` of the data, or two text files, or a test set of SacreBLEU."""
+
+    subset: str = ""
+    source: Path | None = None
+    reference: Path | None = None
+    test_set: str = ""
+
+
+@dataclass(frozen=True)
+class Names:
+    """In the record; empty: the encoding, and the test set's own."""
+
+    system: str = ""
+    test_set: str = ""
+
+
+def evaluate(
+    data: Path,
+    checkpoint: Path,
+    wanted: Wanted,
+    search: Search,
+    *,
+    results: Path,
+    names: Names,
+    dry_run: bool = False,
+    own: Iterable[str] = (),
+) -> str:
+    """The line that says what came out; of a dry run, the command.
+
+    Args:
+        data: made by fairseq-preprocess, or the corpus folder with it.
+        own: options of the command that the user called, for the nearest name.
+
+    Raises:
+        UserError: an argument is wrong, another process is at work here, decoding fails, or the
+            checkpoint changes meanwhile.
+    """
+    data = bin_folder(data)
+    if not checkpoint.is_file():
+        raise UserError(f"{checkpoint}: no such checkpoint; train first")
+    check_options(search.options, own)
+    pair = direction_of(checkpoint, data, wanted.subset)
+    folder = checkpoint.parent / "decoded"
+    if dry_run and (wanted.source or wanted.test_set):
+        return f"# binarizes the text, then decodes it as with --subset, in {folder}"
+    if dry_run:
+        return shlex.join(_command(of_data(data, pair, wanted.subset), pair, checkpoint, search))
+    make_folder(folder)
+    with alone(folder):
+        test = _test_set(data, pair, wanted, folder)
+        out = folder / _file_name(checkpoint, test, search)
+        identity, facts = _decode(test, pair, checkpoint, search, out)
+        decoded = read_decoded(out, out.with_name(f"{out.name}.log"))
+        scored = Scored(test, pair, search, identity, facts, decoded)
+        training = read_training(checkpoint, data)
+        if sha256(checkpoint) != identity.checkpoint_sha256:
+            raise UserError(f"{checkpoint}: replaced while it was decoded; evaluate again")
+        result, text = make_result(data, checkpoint, training, scored, names)
+        rows = put_result(results, result, text)
+    return (
+        f"{result.system}\tseed {result.seed}\tBLEU {result.bleu:.2f} "
+        f"({result.bleu_mean:.2f} ± {result.bleu_ci:.2f}) {result.bleu_signature}"
+        f"\tchrF {result.chrf:.2f} {result.chrf_signature}\t-> {rows}"
+    )
+
+
+def _test_set(data: Path, pair: tuple[str, str], wanted: Wanted, folder: Path) -> TestSet:
+    if wanted.test_set:
+        return of_sacrebleu(data, pair, wanted.test_set, folder)
+    if wanted.source and wanted.reference:
+        return of_text(data, pair, wanted.source, wanted.reference, folder)
+    return of_data(data, pair, wanted.subset)
+
+
+def _file_name(checkpoint: Path, test: TestSet, search: Search) -> str:
+    mark = mark_of(facts_of(search.options).options)
+    penalty = f".{search.length_penalty}" if search.length_penalty != "fairseq" else ""
+    how = f"beam{search.beam}.lenpen{search.lenpen:g}{penalty}"
+    return f"{checkpoint.name}.{test.label}.{how}" + (f".options-{mark}" if mark else "")
+
+
+def _command(test: TestSet, pair: tuple[str, str], checkpoint: Path, search: Search) -> list[str]:
+    """fairseq-generate and its words. Multiple 1: one distribution of fairseq drops the last
+    sentences otherwise.
+    """
+    words = ["fairseq-generate", str(test.data), "--user-dir", str(_PLUGIN)]
+    words += ["--path", str(checkpoint), "--beam", str(search.beam)]
+    words += ["--lenpen", f"{search.lenpen:g}", "--gen-subset", test.subset]
+    words += ["--max-tokens", str(search.max_tokens), "--required-batch-size-multiple", "1"]
+    words += ["--log-format", "simple", "--log-interval", "5"]
+    if pair != language_pair(test.data, test.subset):
+        words += ["-s", pair[0], "-t", pair[1]]
+    if search.length_penalty != "fairseq":
+        words += ["--task", "diet_translation", "--length-penalty", search.length_penalty]
+    return words + search.options
+
+
+def _decode(
+    test: TestSet, pair: tuple[str, str], checkpoint: Path, search: Search, out: Path
+) -> tuple[Identity, Facts]:
+    """Makes ``out``, ``out.log`` and ``out.json``, unless they are there and of the same."""
+    words = _command(test, pair, checkpoint, search)
+    identity = Identity(shlex.join(words), sha256(checkpoint), source_sha256(test, pair))
+    facts_file, log, part = (Path(f"{out}.{end}") for end in ("json", "log", "part"))
+    if out.is_file() and facts_file.is_file():
+        found, facts = read_facts(facts_file)
+        if found == identity:
+            say(f"{out} is there already")
+            return identity, facts
+    facts = facts_of(search.options)
+    say(f"decoding {test.name} with {checkpoint}")
+    out.unlink(missing_ok=True)
+    started = time.monotonic()
+
+    def tell() -> None:
+        with open(part, "rb") as file:
+            count = sum(line.startswith(b"H-") for line in file)
+        say(f"{count} sentences, {time.monotonic() - started:.0f} s")
+
+    with open(part, "wb") as to, open(log, "wb") as errors:
+        status = run_child(module("fairseq_cli.generate", words[1:]), out=to, err=errors, tell=tell)
+    if status:
+        raise UserError(f"fairseq-generate failed: {why(status, log)}")
+    # The row is about this decoding, whenever it is scored: first what it was, then the output.
+    write_facts(facts_file, identity, facts)
+    part.replace(out)
+    return identity, facts

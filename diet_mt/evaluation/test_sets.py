@@ -1,0 +1,140 @@
+"""What can be decoded and scored: a part of the data, a pair of text files, a set of SacreBLEU."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..corpora import bpe, pieces
+from ..corpora.binarized import language_pair
+from ..corpora.moses import tokenize
+from ..corpora.parallel import read_lines
+from ..corpora.subwords import MODELS, kind_of
+from ..errors import UserError
+from ..files import make_folder, write_lines
+from ..stages.child import module, run_child, why
+from .records import sha256
+
+Pair = tuple[str, str]  # source and target language
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """``data`` is a binarized folder, with the source sentences at least, under ``subset``."""
+
+    __test__ = False  # pytest's business it is not
+
+    data: Path
+    subset: str
+    references: Path
+    label: str  # in names of files
+    name: str  # in the record
+
+
+def of_data(data: Path, pair: Pair, subset: str) -> TestSet:
+    """A part of the data, ``test`` or its like; ``subset`` may be empty.
+
+    Raises UserError where there is none, or its untouched sentences are not in DATA/../raw.
+    """
+    subset = subset or subset_of(data, pair)
+    language_pair(data, subset)
+    folder = data.absolute().parent
+    references = folder / "raw" / f"{subset}.{pair[1]}"
+    if not references.is_file():
+        raise UserError(
+            f"{references}: missing, and scores are against untouched text; prepare the data again"
+        )
+    return TestSet(data, subset, references, subset, f"{folder.name} {subset}")
+
+
+def subset_of(data: Path, pair: Pair) -> str:
+    """The test set for a checkpoint of the direction ``pair``.
+
+    SacreBLEU's sets need not hold the same text in both directions. Where they do not, preparation
+    keeps that of the reverse direction as ``test1``, and a score on the other one would not be that
+    of the test set that the row names.
+    """
+    is_reverse = pair != language_pair(data, "test")
+    return "test1" if is_reverse and any(data.glob("test1.*")) else "test"
+
+
+def of_text(data: Path, pair: Pair, source: Path, reference: Path, folder: Path) -> TestSet:
+    """A pair of text files, a sentence a line, made ready for fairseq-generate in ``folder``.
+
+    Raises UserError where a file is not UTF-8, has an empty line, or they differ in length.
+    """
+    sides = [list(read_lines(path)) for path in (source, reference)]
+    if len(sides[0]) != len(sides[1]):
+        raise UserError(
+            f"{source}: {len(sides[0])} lines, but {reference} has {len(sides[1])}; give the "
+            "translation of each line on the same line"
+        )
+    mark = hashlib.sha256("\n".join(sides[0]).encode()).hexdigest()[:8]
+    label = f"{re.sub(r'[^A-Za-z0-9_-]', '_', source.stem)}-{mark}"
+    made = _binarized(data, pair, sides[0], folder / f"{label}.{'-'.join(pair)}")
+    return TestSet(made, "test", reference, label, reference.name)
+
+
+def of_sacrebleu(data: Path, pair: Pair, name: str, folder: Path) -> TestSet:
+    """A test set that SacreBLEU knows: from its cache, else downloaded by it.
+
+    Raises UserError where it does not know it in this direction, or cannot get it.
+    """
+    from ..corpora.testset import sentences
+
+    source, reference = sentences(name, "-".join(pair))
+    label = re.sub(r"[^A-Za-z0-9_-]", "_", name)
+    place = folder / f"{label}.{'-'.join(pair)}"
+    made = _binarized(data, pair, source, place)
+    references = place / f"reference.{pair[1]}"
+    write_lines(references, reference)
+    return TestSet(made, "test", references, label, name)
+
+
+def _binarized(data: Path, pair: Pair, lines: Sequence[str], place: Path) -> Path:
+    """The folder of the sentences, split by the subword model beside the data; made once."""
+    made = place / "bin"
+    text = place / f"test.{pair[0]}"
+    split = _subwords(data, pair[0], lines)
+    if made.is_dir() and text.is_file() and list(read_lines(text)) == split:
+        return made
+    shutil.rmtree(place, ignore_errors=True)
+    make_folder(place)
+    write_lines(text, split)
+    part = place / "bin.part"
+    words = ["--source-lang", pair[0], "--target-lang", pair[1], "--only-source"]
+    words += ["--srcdict", str(data / f"dict.{pair[0]}.txt")]
+    words += ["--testpref", str(place / "test"), "--destdir", str(part)]
+    log = place / "preprocess.log"
+    with open(log, "wb") as out:
+        status = run_child(module("fairseq_cli.preprocess", words), out=out)
+    if status:
+        raise UserError(f"fairseq-preprocess failed: {why(status, log)}")
+    for lang in pair:
+        shutil.copyfile(data / f"dict.{lang}.txt", part / f"dict.{lang}.txt")
+    os.replace(part, made)
+    return made
+
+
+def _subwords(data: Path, lang: str, lines: Sequence[str]) -> list[str]:
+    """As preparation splits them."""
+    kind = kind_of(data)
+    model = data / MODELS[kind]
+    if kind == "spm":
+        return pieces.split(list(lines), model=model)
+    return bpe.split([tokenize(line, lang) for line in lines], model=model)
+
+
+def source_sha256(test: TestSet, pair: Pair) -> str:
+    """Of the binarized source sentences, whichever way round the folder has the pair."""
+    own = "-".join(language_pair(test.data, test.subset))
+    stem = test.data / f"{test.subset}.{own}.{pair[0]}"
+    files = [Path(f"{stem}.{suffix}") for suffix in ("bin", "idx")]
+    return hashlib.sha256(
+        "".join(sha256(file) for file in files if file.is_file()).encode()
+    ).hexdigest()

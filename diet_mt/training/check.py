@@ -1,0 +1,61 @@
+"""Whether fairseq-train would take a command, before anything is written."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+from collections.abc import Iterable
+
+from ..command_line import unknown
+from ..errors import UserError
+from ..evaluation.fairseq_options import import_fairseq, read_options
+from .build import Training
+from .options import as_words, one
+
+
+def check(training: Training, own: Iterable[str] = ()) -> None:
+    """Reads the options as fairseq-train does, and as the model does those of its encoding.
+
+    Args:
+        own: options of the command that the user gave them to, for the nearest name.
+
+    Raises:
+        UserError: there is no such option, architecture or value.
+    """
+    import_fairseq()
+    from fairseq.models import ARCH_MODEL_REGISTRY
+    from fairseq.options import get_training_parser
+
+    arch = one(training.options, "arch")
+    if arch not in ARCH_MODEL_REGISTRY:
+        raise UserError(unknown("architecture", arch, ARCH_MODEL_REGISTRY))
+    words = [str(training.data), *as_words(training.options), *training.launch]
+    args = read_options(get_training_parser(), words, own)
+    _check_model(args)
+    for name in training.options:
+        if name.endswith("-betas"):
+            _check_betas(name, one(training.options, name))
+
+
+def _check_model(args: argparse.Namespace) -> None:
+    """Raises UserError for options of an encoding that it does not have."""
+    if not hasattr(args, "position_encoding"):
+        return
+    from ..models._options import NestedConfig, nested_config
+    from ..models._roberta_options import plain_options, sentence_config
+
+    if args.task in ("translation", "diet_translation"):
+        nested_config(args, NestedConfig)
+    else:
+        sentence_config(plain_options(args))
+
+
+def _check_betas(name: str, text: str) -> None:
+    """fairseq reads them only once it has begun."""
+    try:
+        first, second = (float(beta) for beta in ast.literal_eval(text))
+        is_right = 0 <= first < 1 and 0 <= second < 1
+    except (ValueError, TypeError, SyntaxError):
+        is_right = False
+    if not is_right:
+        raise UserError(f"--{name} '{text}': expected two numbers below 1, as in '(0.9, 0.98)'")

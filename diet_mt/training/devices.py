@@ -1,0 +1,140 @@
+"""Shares an update among the GPUs of this machine or of several, or leaves it to the processor."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+from dataclasses import dataclass
+
+from ..errors import UserError
+
+PRECISIONS = ("bf16", "fp16", "fp32")
+# CUDA's compute capability of the first GPUs that calculate in bfloat16 themselves (Ampere).
+_BF16_FROM = (8, 0)
+
+
+@dataclass(frozen=True)
+class Batches:
+    """``tokens`` in a batch on a device, ``per_update`` such batches on each, ``total`` on all."""
+
+    tokens: int
+    per_update: int
+    total: int
+
+
+def split_update(tokens: int, ceiling: int, devices: int) -> Batches:
+    """Shares the tokens (or sequences) of an update among devices that hold at most ``ceiling``.
+
+    As few batches as possible, all of the same size, so that the sum is the same for any number of
+    devices but for rounding: ``total`` differs from ``tokens`` by less than the number of batches.
+
+    Raises:
+        UserError: a number is below 1, or there are more devices than tokens.
+    """
+    numbers = {"of an update": tokens, "of a device": ceiling, "devices": devices}
+    for name, number in numbers.items():
+        if number < 1:
+            raise UserError(f"{name}: must be at least 1, got {number}")
+    if devices > tokens:
+        raise UserError(f"an update of {tokens} cannot be shared by {devices} devices; use fewer")
+    per_update = math.ceil(tokens / (devices * ceiling))
+    size = tokens // (devices * per_update)
+    return Batches(size, per_update, size * devices * per_update)
+
+
+def precision_for(capabilities: list[tuple[int, int]]) -> str:
+    """Of ``PRECISIONS``, the fastest that all GPUs calculate in; fp32 without a GPU."""
+    if not capabilities:
+        return "fp32"
+    return "bf16" if min(capabilities) >= _BF16_FROM else "fp16"
+
+
+def visible_gpus() -> list[tuple[int, int]]:
+    """The compute capability of each GPU that this process may use."""
+    import torch
+
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return [torch.cuda.get_device_capability(number) for number in range(count)]
+
+
+def choose(gpus: str, precision: str, seen: list[tuple[int, int]]) -> tuple[int, str]:
+    """The number of GPUs and the precision; both ``auto`` or what the user wants.
+
+    Raises:
+        UserError: ``gpus`` is no number, there is no such precision, or it is left open for GPUs
+            that are not here.
+    """
+    if gpus != "auto" and not gpus.isdecimal():
+        raise UserError(f"--gpus {gpus}: give a number or auto")
+    number = len(seen) if gpus == "auto" else int(gpus)
+    if precision != "auto":
+        if precision not in PRECISIONS:
+            raise UserError(f"--precision {precision}: choose auto, {', '.join(PRECISIONS)}")
+        return number, precision
+    if number > len(seen):
+        raise UserError(
+            f"{number} GPUs asked for, {len(seen)} found here; give --precision too, one of "
+            f"{', '.join(PRECISIONS)}"
+        )
+    return number, precision_for(seen[:number])
+
+
+@dataclass(frozen=True)
+class Machines:
+    """Where to train. ``gpus`` of one machine and ``precision`` may be ``auto``."""
+
+    gpus: str = "auto"
+    precision: str = "auto"
+    nodes: int = 1  # machines, all alike, that share the folder of checkpoints
+    node_rank: int = 0  # of this one
+    master: str = ""  # HOST:PORT of machine 0; empty: found, under Slurm
+
+
+@dataclass(frozen=True)
+class Place:
+    """Devices found: on this machine, on all together, and how fairseq-train is to start there."""
+
+    gpus: int
+    precision: str
+    processes: int
+    launch: list[str]  # options that say where to run, not what
+
+
+def place(machines: Machines) -> Place:
+    """Looks at what is here. Raises UserError where that is not what was asked for."""
+    is_open = "auto" in (machines.gpus, machines.precision)
+    seen = visible_gpus() if is_open else []
+    gpus, precision = choose(machines.gpus, machines.precision, seen)
+    each = max(gpus, 1)
+    launch = [] if gpus else ["--cpu"]
+    if machines.nodes > 1:
+        if machines.gpus not in ("auto", "0"):
+            raise UserError(
+                f"--gpus {machines.gpus}: on several machines, choose by CUDA_VISIBLE_DEVICES"
+            )
+        if not 0 <= machines.node_rank < machines.nodes:
+            raise UserError(f"--node-rank {machines.node_rank}: expected 0 to {machines.nodes - 1}")
+        launch += ["--distributed-init-method", f"tcp://{machines.master or _slurm_master()}"]
+        launch += ["--distributed-rank", str(machines.node_rank * each)]
+        if not gpus:
+            # fairseq starts a process for each GPU; torch's own parallel modules are not for CPUs.
+            launch += ["--distributed-no-spawn", "--distributed-backend", "gloo"]
+            launch += ["--ddp-backend", "legacy_ddp"]
+    return Place(gpus, precision, machines.nodes * each, launch)
+
+
+_PORT = 29500
+
+
+def _slurm_master() -> str:
+    """HOST:PORT of the first machine of this step."""
+    nodes = os.environ.get("SLURM_STEP_NODELIST")
+    if not nodes:
+        raise UserError("--nodes: give --master HOST:PORT of machine 0, too")
+    command = ["scontrol", "show", "hostnames", nodes]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise UserError(f"scontrol: {error}; give --master HOST:PORT of machine 0") from None
+    return f"{found[0]}:{_PORT}"

@@ -1,0 +1,177 @@
+"""Runs a training in its folder: alone, continued where it was, left alone when it has ended.
+
+Beside the checkpoints stand ``command`` (what is trained), ``revision`` (of the project, when it
+began), ``train.log`` and, in the end, ``done``. A folder without checkpoints, where nothing was
+ever trained, may be begun anew with another command.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ..errors import UserError
+from ..evaluation.fairseq_options import import_fairseq
+from ..files import make_folder, writing
+from ..stages.child import module, run_child, tail_of, why
+from ..stages.lock import alone
+from ..stages.progress import say
+from .build import Training
+from .options import Options, parse, whole
+
+# Options that say where a training is, not what it is. The project itself may have moved.
+_PLACES = ("save-dir", "user-dir", "tensorboard-logdir")
+_TIME_IS_UP = "due to cumulative_training_time"
+_FULL = 1 << 24  # bytes: with less, a checkpoint finds no room
+# How fairseq's log tells how far it has come, as text and as JSON.
+_STATUS = re.compile(
+    r"train_inner \| epoch 0*(\d+):.*? loss=([\d.]+),.* num_updates=(\d+),"
+    r"|train_inner \| \{\"epoch\": (\d+),.*?\"loss\": \"([\d.]+)\",.*?\"num_updates\": \"(\d+)\""
+)
+
+
+def train(training: Training, check: Callable[[], None]) -> None:
+    """Trains to the end, or says that this was done before.
+
+    Args:
+        check: called before anything is written, unless the training is finished.
+
+    Raises:
+        UserError: another command began in this folder, another process is at work on it, or
+            fairseq-train fails.
+    """
+    save = training.save
+    _refuse_another(training)
+    if _is_finished(save):
+        return
+    check()
+    make_folder(save)
+    if training.node_rank:  # the first machine keeps the books
+        if not has_ended(save, training.options):
+            _run(training, save / f"train.{training.node_rank}.log")
+        return
+    with alone(save):
+        # Another process may just have ended.
+        _refuse_another(training)
+        if _is_finished(save):
+            return
+        if has_ended(save, training.options):
+            (save / "done").touch()
+            say(f"{save} has reached its end")
+            return
+        _open_books(training)
+        log = save / "train.log"
+        written = log.stat().st_size if log.exists() else 0
+        _run(training, log)
+        with open(log, "rb") as file:
+            file.seek(written)
+            # fairseq ends as well as ever where its time is up.
+            if _TIME_IS_UP in file.read().decode("utf-8", errors="replace"):
+                raise UserError(
+                    f"{save}: stopped by --stop-time-hours before its end; more of them continue it"
+                )
+        (save / "done").touch()
+
+
+def has_begun(save: Path) -> bool:
+    """Whether anything was ever trained in this folder."""
+    return (save / "done").exists() or any(save.glob("checkpoint*.pt"))
+
+
+def has_ended(save: Path, options: Options) -> bool:
+    """Whether the last checkpoint is that of the end: fairseq would train one more update."""
+    last = save / "checkpoint_last.pt"
+    if not last.exists():
+        return False
+    import_fairseq()
+    from ..evaluation.checkpoint import load_state, reading
+
+    with reading(last):
+        state = load_state(last)
+        updates = int(state["optimizer_history"][-1]["num_updates"])
+        # fairseq stores the epoch that comes next.
+        position = state["extra_state"]["train_iterator"]
+        epoch, begun = int(position["epoch"]) - 1, int(position["iterations_in_epoch"])
+    most = whole(options, "max-update")
+    if most and updates >= most:
+        return True
+    most = whole(options, "max-epoch")
+    return bool(most) and not begun and epoch >= most
+
+
+def _is_finished(save: Path) -> bool:
+    if (save / "done").exists():
+        say(f"{save} is finished")
+        return True
+    return False
+
+
+def _refuse_another(training: Training) -> None:
+    """Raises UserError if the folder was begun with another command, naming what differs."""
+    file = training.save / "command"
+    if not file.is_file() or not has_begun(training.save):
+        return
+    there, here = (
+        _comparable(words)
+        for words in (shlex.split(file.read_text(encoding="utf-8")), training.words())
+    )
+    for name in {**there, **here}:
+        if there.get(name) != here.get(name):
+            was, now = (
+                f"'{' '.join(each[name])}'" if name in each else "not given"
+                for each in (there, here)
+            )
+            what = f"--{name}" if name else "the data"
+            raise UserError(
+                f"{training.save}: begun with another command ({what}: {was} there, {now} here); "
+                "remove it or choose another folder"
+            )
+
+
+def _comparable(words: list[str]) -> Options:
+    """Options, without those that say where; "" -> the data."""
+    options = {name: values for name, values in parse(words[2:]).items() if name not in _PLACES}
+    return {"": [str(Path(words[1]).resolve())], **options}
+
+
+def _open_books(training: Training) -> None:
+    from ..evaluation.checkpoint import revision
+
+    begun = has_begun(training.save)
+    with writing(training.save / "command") as file:
+        file.write(shlex.join(training.words()))
+    if not (begun and (training.save / "revision").exists()):
+        with writing(training.save / "revision") as file:
+            file.write(revision(Path(__file__).parent) + "\n")
+
+
+def _run(training: Training, log: Path) -> None:
+    """fairseq-train to its end; what it says goes to ``log``."""
+    started = time.monotonic()
+
+    def tell() -> None:
+        say(f"{training.save}: {status(tail_of(log))}, {time.monotonic() - started:.0f} s")
+
+    if training.note:
+        say(training.note)
+    say(f"{training.save}: training; its log is {log}")
+    with open(log, "ab") as file:
+        words = [*training.words()[1:], *training.launch]
+        ended = run_child(module("fairseq_cli.train", words), out=file, tell=tell)
+    if ended:
+        full = shutil.disk_usage(training.save).free < _FULL
+        room = f"; no space is left in {training.save}, make room and run again" if full else ""
+        raise UserError(f"training failed: {why(ended, log)}{room}")
+
+
+def status(log: str) -> str:
+    """``epoch 3, 1200 updates, loss 4.1``, of the end of a log."""
+    found = _STATUS.findall(log)
+    if not found:
+        return "starting"
+    epoch, loss, updates = [each for each in found[-1] if each]
+    return f"epoch {epoch}, {updates} updates, loss {loss}"

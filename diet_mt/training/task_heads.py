@@ -1,0 +1,87 @@
+"""The fine-tuning of a pretrained encoder on a task: GLUE, XNLI, questions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ..bert.glue import Task
+from ..bert.xnli import ENGLISH, split_name
+from ..bert.xnli import NAME as XNLI
+from ..errors import UserError
+from .build import Request, Training, merged, placed, warm_up
+from .options import Options, parse, whole
+
+_SQUAD = "SQuAD"
+
+
+def finetuning(
+    data: Path, pretrained: Path, request: Request, *, task: str = "", system: str = ""
+) -> Training:
+    """The fairseq-train of a checkpoint over the folder of a task.
+
+    Args:
+        task: CoLA, XNLI, SQuAD, ...; empty: the name of ``data``.
+        system: encoding that the checkpoint must have; empty: any.
+
+    Raises:
+        UserError: the data, the checkpoint or the options are not what they should be.
+    """
+    from ..evaluation.predict import specification
+    from ..evaluation.pretrained import model_options
+
+    questions = data / "train" / "about.json"
+    examples = _examples(data, questions)
+    if questions.is_file():
+        head = {"task": ["extractive_qa"], "criterion": ["extractive_qa"]}
+        head |= {"best-checkpoint-metric": ["f1"]}
+        task = task or _SQUAD
+    else:
+        task = task or data.resolve().name
+        head = _classification(specification(task))
+    # Zero-shot transfer knows nothing but English before its test.
+    if task == XNLI:
+        head["valid-subset"] = [split_name("valid", ENGLISH)]
+    model = parse(model_options(pretrained, system))
+    fixed = {"finetune-from-model": [str(pretrained)], **head, **model}
+    fixed |= {"maximize-best-checkpoint-metric": [], "log-format": ["simple"]}
+    name = model["arch"][0].removeprefix("roberta_").rpartition("_")[0]
+    options = merged(request, name, fixed)
+    warm_up(options, updates_of(examples, options))
+    training = placed(data, options, request, None)
+    # One process: a run is small, and several run side by side.
+    training.options["distributed-world-size"] = ["1"]
+    return training
+
+
+def updates_of(examples: int, options: Options) -> int:
+    """Updates of the whole training: of ``max-update``, or of so many epochs over the examples."""
+    if "max-update" in options:
+        return whole(options, "max-update")
+    batch = whole(options, "batch-size", 32) * whole(options, "update-freq", 1)
+    return -(-examples // batch) * whole(options, "max-epoch", 1)
+
+
+def _examples(data: Path, questions: Path) -> int:
+    """Of the training set."""
+    ids = data / "raw" / "train.id"
+    if questions.is_file():
+        return int(json.loads(questions.read_text(encoding="utf-8"))["windows"])
+    if ids.is_file():
+        with open(ids, "rb") as file:
+            return sum(1 for _ in file)
+    raise UserError(f"{data}: no task made by diet-mt prepare glue, xnli or qa")
+
+
+def _classification(task: Task) -> Options:
+    """What the task and the criterion ``diet_sentence_prediction`` have to know of a task."""
+    return {
+        "task": ["diet_sentence_prediction"],
+        "criterion": ["diet_sentence_prediction"],
+        "init-token": ["0"],
+        "separator-token": ["2"],
+        "num-classes": [str(task.classes)],
+        **({"regression-target": []} if task.labels.is_score else {}),
+        "metrics": [" ".join(task.metrics)],
+        "best-checkpoint-metric": [task.main_metric],
+    }

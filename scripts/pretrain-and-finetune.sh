@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# One encoder: pretrained on English text as a masked language model, fine-tuned on CoLA, measured.
+#
+# Makes    data/mlm, data/glue/CoLA, checkpoints/mlm/diet_rel.1, checkpoints/CoLA/diet_rel.1, one line
+#          of results/tasks/CoLA.jsonl
+# From     train.txt and valid.txt, documents with an empty line between them, and the folder GLUE
+# Example  scripts/pretrain-and-finetune.sh
+#          scripts/pretrain-and-finetune.sh --size tiny --max-update 2000    of the pretraining
+# Takes    weeks on one recent GPU for the base size (an estimate), 10 GB of disk
+# Licence  of text and tasks: each its own
+#
+# The whole grid of learning rates, epochs and seeds: diet-mt sweep glue
+set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+
+diet-mt prepare mlm --train train.txt --valid valid.txt --out data/mlm
+diet-mt pretrain data/mlm diet_rel --recipe mlm --seed 1 --save-dir checkpoints/mlm/diet_rel.1 "$@"
+diet-mt prepare glue CoLA --from GLUE --vocab data/mlm/bin --out data/glue/CoLA
+diet-mt finetune data/glue/CoLA checkpoints/mlm/diet_rel.1/checkpoint_best.pt --recipe glue --seed 1 \
+  --lr 2e-5 --max-epoch 10 --segments per-head --save-dir checkpoints/CoLA/diet_rel.1
+diet-mt predict data/glue/CoLA checkpoints/CoLA/diet_rel.1/checkpoint_best.pt \
+  --pretrained checkpoints/mlm/diet_rel.1/checkpoint_best.pt --results results/tasks
+diet-mt leaderboard results/tasks/CoLA.jsonl

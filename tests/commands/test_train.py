@@ -1,0 +1,144 @@
+"""diet-mt train with tiny numbers, by fairseq-train: the same lines of code as with the paper's."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from diet_mt.evaluation.checkpoint import read_training
+from diet_mt.evaluation.records import read_results
+
+from .corpus import write_corpus
+from .runner import Runner
+from .test_resume import same, state
+from .test_two_processes import free_port
+from .tool import finish, kill_when, run, start
+
+LANGUAGES = {"src": "de", "tgt": "en"}
+DATA = "data/wmt18.de-en"
+# Batches of 400 tokens, of which the corpus has seven; two for an update, so four updates an epoch.
+# fairseq writes no numbered checkpoint where an epoch ends: after 4, 8, 12 updates.
+TINY = """
+extends: {base}
+training:
+  tokens-per-update: 800
+  max-tokens-per-device: 400
+  max-update: 15
+  save-interval-updates: 5
+  validate-interval-updates: 5
+  keep-interval-updates: 2
+  lr: 0.003
+  warmup-updates: 10
+  log-interval: 5
+  eval-bleu-args: '{{"beam": 2, "lenpen": 0.6, "max_len_a": 1.2, "max_len_b": 10}}'
+"""
+
+
+@pytest.fixture(scope="module")
+def place(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a prepared corpus, one for both directions, and two recipes."""
+    folder = tmp_path_factory.mktemp("wmt18")
+    raw, made = folder / DATA / "raw", folder / DATA / "bin"
+    raw.mkdir(parents=True)
+    write_corpus(raw)
+    for path in list(raw.iterdir()):
+        path.rename(path.with_suffix(f".{LANGUAGES[path.suffix[1:]]}"))
+    parts = [(f"--{part}pref", raw / part) for part in ("train", "valid", "test")]
+    languages = ("--source-lang", "de", "--target-lang", "en", "--joined-dictionary")
+    runner("preprocess", languages, *parts, "--destdir", made).ok()
+    (made / "bpe.codes").touch()
+    for name in ("table4", "table4-vaswani"):
+        (folder / f"{name}.yaml").write_text(TINY.format(base=name), encoding="utf-8")
+    return folder
+
+
+def training(save: str, *more: object, recipe: str = "table4") -> tuple[object, ...]:
+    into = ("--source-lang", "en", "--target-lang", "de")
+    given = ("--recipe", f"{recipe}.yaml", "--gpus", "0", "--save-dir", save, *into, *more)
+    return ("train", DATA, "diet_rel_tiny", *given)
+
+
+def changed(folder: Path) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def test_killed_resumed_averaged_and_scored(place: Path) -> None:
+    """And in the end what a training is that was never killed, to the last bit."""
+    save, whole = place / "killed", place / "whole"
+    # By then checkpoint_last.pt is there, from 5 updates or from these.
+    killed = start(*training("killed"), cwd=place)
+    kill_when(killed, save / "checkpoint_3_10.pt", alone=True)
+    assert (save / "checkpoint_3_10.pt").exists()
+    assert not (save / "done").exists()
+
+    # The one that was killed leaves nothing behind that goes on.
+    said = run(*training("killed"), cwd=place)
+    assert "1 x 0 GPUs, fp32, batches of 400 tokens, 2 on each of them for an update: 800" in said
+    log = (save / "train.log").read_text(encoding="utf-8")
+    assert re.search(r"Loaded checkpoint .*/checkpoint_last.pt \(epoch \d+ @ [1-9]\d* up", log)
+    assert re.search(r"valid on 'valid' subset .*\| bleu [\d.]+ .*\| num_updates 15 ", log)
+    names = {path.name for path in save.iterdir()}
+    assert {name for name in names if re.match(r"checkpoint_\d", name)} == {
+        "checkpoint_3_10.pt",
+        "checkpoint_4_15.pt",
+    }
+    assert list((save / "tensorboard").rglob("events.*"))
+    assert "--cpu" not in (save / "command").read_text(encoding="utf-8")
+
+    run(*training("whole"), cwd=place)
+    ends = [state(folder) for folder in (save, whole)]
+    for part in ("model", "last_optimizer_state"):
+        assert same(ends[0][part], ends[1][part])
+
+    # Killed between the last checkpoint and ``done``: not one update more.
+    (save / "done").unlink()
+    before = changed(save / "tensorboard") | {"last": (save / "checkpoint_last.pt").stat().st_mtime}
+    assert "killed has reached its end" in run(*training("killed"), cwd=place)
+    after = changed(save / "tensorboard") | {"last": (save / "checkpoint_last.pt").stat().st_mtime}
+    assert (save / "done").exists()
+    assert after == before
+
+    average = "killed/checkpoint_average.pt"
+    run("average", "--last", 2, "--dir", "killed", "--out", average, cwd=place)
+    facts = read_training(place / average, place / DATA / "bin")
+    assert (facts.averaged, facts.updates) == (2, 15)
+    # Each epoch sees every word and end mark of the target once, in four updates.
+    target = (place / DATA / "raw" / "train.de").read_text(encoding="utf-8")
+    epoch = len(target.split()) + target.count("\n")
+    assert facts.train_tokens == pytest.approx(15 / 4 * epoch, rel=0.05)
+    run("evaluate", DATA, average, "--length-penalty", "gnmt", "--beam", 2, cwd=place)
+    (row,) = read_results(place / "results" / "wmt18.de-en.jsonl")
+    assert (row.direction, row.averaged, row.length_penalty) == ("en-de", 2, "gnmt")
+    assert (row.system, row.sentences, row.train_tokens) == ("diet_rel", 37, facts.train_tokens)
+
+
+def test_two_trainings_in_one_folder(place: Path) -> None:
+    """Started at once: one trains, the other says who does."""
+    given = ("--max-update", 5)
+    both = [start(*training("shared", *given, "--seed", seed), cwd=place) for seed in (1, 2)]
+    said = [process.communicate(timeout=120) for process in both]
+    assert sorted(process.returncode for process in both) == [0, 2]
+    (refused,) = [err for process, (_, err) in zip(both, said, strict=True) if process.returncode]
+    assert re.search(r"error: shared: (process \d+ on|begun with another command)", refused)
+    (winner,) = [seed for seed, process in zip((1, 2), both, strict=True) if not process.returncode]
+    command = (place / "shared" / "command").read_text(encoding="utf-8")
+    assert f"--seed {winner} " in command
+    assert state(place / "shared")["cfg"]["common"]["seed"] == winner
+
+
+def test_two_machines(place: Path) -> None:
+    given = ("--max-update", 4, "--nodes", 2, "--master", f"127.0.0.1:{free_port()}")
+    machines = [
+        start(*training("two", *given, "--node-rank", rank, recipe="table4-vaswani"), cwd=place)
+        for rank in (0, 1)
+    ]
+    first, _ = [finish(machine) for machine in machines]
+    assert "2 x 0 GPUs, fp32, batches of 400 tokens, 1 on each of them for an update: 800" in first
+    log = (place / "two" / "train.log").read_text(encoding="utf-8")
+    assert "training on 2 devices" in log
+    assert re.search(r"\| bleu [\d.]+ ", log)
+    assert {"done", "train.1.log"} <= {path.name for path in (place / "two").iterdir()}
+    command = (place / "two" / "command").read_text(encoding="utf-8")
+    assert "--distributed-world-size 2" in command

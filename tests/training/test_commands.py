@@ -1,0 +1,134 @@
+"""The fairseq commands that are run: those of the papers, and those of the rows kept."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from diet_mt.cli.main import main
+from diet_mt.evaluation.records import read_results
+
+ROOT = Path(__file__).resolve().parents[2]
+# Pairs of lines: a command of ours, and what the shell scripts that did this before ran for it.
+LINES = Path(__file__).with_name("commands.txt").read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def options_of(words: list[str]) -> dict[str, str]:
+    """Option -> its value; "" -> program and data."""
+    found: dict[str, list[str]] = {}
+    name = ""
+    for word in words:
+        if word.startswith("--"):
+            name = word[2:]
+            found[name] = []
+        else:
+            found.setdefault(name, []).append(word)
+    found.pop("user-dir", None)
+    return {name: " ".join(values) for name, values in found.items()}
+
+
+class Printed:
+    """What ``--dry-run`` prints, as options."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.capsys = capsys
+
+    def __call__(self, *words: object) -> dict[str, str]:
+        assert main([*map(str, words), "--dry-run"]) == 0, self.capsys.readouterr().err
+        return options_of(shlex.split(self.capsys.readouterr().out.strip()))
+
+
+@pytest.fixture
+def printed(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Printed:
+    monkeypatch.chdir(place)
+    capsys.readouterr()
+    return Printed(capsys)
+
+
+@pytest.mark.parametrize(("ours", "expected"), list(zip(LINES[::2], LINES[1::2], strict=True)))
+def test_the_commands_are_those_of_the_scripts(printed: Printed, ours: str, expected: str) -> None:
+    before = sorted(Path().rglob("*"))
+    assert printed(*shlex.split(ours)[1:]) == options_of(shlex.split(expected))
+    assert sorted(Path().rglob("*")) == before
+
+
+def test_the_recipe_of_multi30k_is_that_of_the_rows_kept(printed: Printed) -> None:
+    for row in read_results(ROOT / "results" / "multi30k.en-de.jsonl"):
+        trained = options_of(shlex.split(row.train_command))
+        given = ("--seed", row.seed, "--save-dir", trained["save-dir"])
+        arguments = ("data/multi30k.en-de", row.arch, "--recipe", "multi30k")
+        assert printed("train", *arguments, *given) == trained
+
+
+TRAIN = ("train", "data/multi30k.en-de", "shaw_tiny", "--recipe", "multi30k", "--save-dir", "save")
+WMT18 = ("train", "data/wmt18.de-en", "none_base", "--recipe", "table4", "--save-dir", "save")
+MLM = ("pretrain", "data/mlm", "shaw", "--recipe", "mlm", "--save-dir", "save", "--gpus", "0")
+COLA = ("finetune", "glue/CoLA", "pre.pt", "--recipe", "glue", "--save-dir", "save")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((*TRAIN, "--lr", "0.1", "--position-clip=5"), "--lr 0.1 --position-clip 5"),
+        ((*TRAIN, "--max-update", "7"), "--max-update 7"),  # and no --max-epoch
+        ((*TRAIN, "--seed", "3", "--precision", "bf16"), "--seed 3 --bf16"),
+        ((*TRAIN, "-s", "de", "-t", "en"), "--source-lang de --target-lang en"),
+        (
+            (*TRAIN, "--gpus", "0", "--tokens-per-update", "8192"),
+            "--max-tokens 4096 --update-freq 2 --distributed-world-size 1 --cpu",
+        ),
+        ((*TRAIN, "--stop-time-hours", "2"), "--stop-time-hours 2"),
+        (
+            (*WMT18, "--gpus", "1", "--precision", "fp16"),
+            "--max-tokens 6250 --update-freq 4 --fp16",
+        ),
+        ((*MLM, "--optimizer", "lamb"), "--lamb-betas '(0.9, 0.999)' --lamb-eps 1e-6"),
+        ((*MLM, "--max-update", "2000"), "--warmup-updates 50 --total-num-update 2000"),
+        (
+            (*MLM, "--sequences-per-update", "96", "--max-tokens-per-device", "4096"),
+            "--batch-size 32 --update-freq 3",
+        ),
+        ((*COLA, "--batch-size", "16"), "--total-num-update 2675 --warmup-updates 267"),
+        ((*COLA, "--max-update", "100"), "--total-num-update 100 --warmup-updates 10"),
+        ((*COLA, "--segments", "none"), "--segment-encoding none --encoder-layers 2"),
+    ],
+)
+def test_what_is_given_goes_over_the_recipe(
+    printed: Printed, words: tuple[str, ...], expected: str
+) -> None:
+    found = printed(*words)
+    assert expected
+    assert options_of(shlex.split(expected)).items() <= found.items()
+    assert ("max-update" in found) + ("max-epoch" in found) == 1
+    assert ("adam-betas" in found) is (found["optimizer"] == "adam")
+
+
+def test_slurm_says_where_the_first_machine_is(
+    printed: Printed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "scontrol"
+    program.write_text("#!/bin/sh\nprintf 'node-a\\nnode-b\\n'\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    for name, value in {"NODEID": "1", "STEP_NUM_NODES": "2", "STEP_NODELIST": "node-[ab]"}.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    found = printed(*WMT18)
+    assert found["distributed-init-method"] == "tcp://node-a:29500"
+    assert (found["distributed-rank"], found["distributed-world-size"]) == ("1", "2")
+
+
+def test_a_recipe_of_ones_own(printed: Printed, tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text(
+        "extends: table4\ntraining: {eval-bleu: false, eval-bleu-args: null, dropout: 0.3,\n"
+        "  best-checkpoint-metric: null, maximize-best-checkpoint-metric: false}\n",
+        encoding="utf-8",
+    )
+    words = [str(own) if word == "table4" else word for word in WMT18]
+    found = printed(*words, "--gpus", "0")
+    assert not [name for name in found if "bleu" in name or "metric" in name]
+    assert (found["dropout"], found["attention-dropout"]) == ("0.3", "0.1")

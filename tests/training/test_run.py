@@ -1,0 +1,212 @@
+"""How a training is run in its folder, with a stand-in for fairseq-train."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from diet_mt.errors import UserError
+from diet_mt.evaluation.checkpoint import portable
+from diet_mt.stages.lock import alone
+from diet_mt.training import run
+from diet_mt.training.build import Training
+from diet_mt.training.options import Options, parse
+
+from .places import state_of
+
+
+def nothing() -> None:
+    """No option is checked here."""
+
+
+class Program:
+    """What runs in the place of fairseq-train: a shell script, which counts its calls."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "fairseq-train"
+        self.calls = folder / "calls"
+        self.does("")
+
+    def does(self, commands: str) -> None:
+        text = f'#!/bin/sh\necho "$*" >>{self.calls}\n{commands}\n'
+        self.path.write_text(text, encoding="utf-8")
+        self.path.chmod(0o755)
+
+    def called(self) -> list[str]:
+        return (
+            self.calls.read_text(encoding="utf-8").split("\n")[:-1] if self.calls.exists() else []
+        )
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
+    made = Program(tmp_path)
+    monkeypatch.setattr(run, "module", lambda name, words: [str(made.path), *words])
+    return made
+
+
+def training(folder: Path, words: str = "", launch: str = "", rank: int = 0) -> Training:
+    options: Options = {"arch": ["none_tiny"], "save-dir": [str(folder / "save")]}
+    options |= parse(words.split())
+    return Training(folder / "bin", options, launch.split(), folder / "save", rank)
+
+
+def train(*arguments: object, **more: object) -> None:
+    run.train(training(*arguments, **more), nothing)  # type: ignore[arg-type]
+
+
+def test_what_is_kept_says_what_was_trained_not_where(tmp_path: Path, program: Program) -> None:
+    program.does("echo learnt")
+    train(tmp_path, "--lr 0.1", "--cpu --distributed-rank 0")
+    save = tmp_path / "save"
+    assert program.called()[0].endswith("--lr 0.1 --cpu --distributed-rank 0")
+    kept = shlex.split((save / "command").read_text(encoding="utf-8"))
+    assert kept == training(tmp_path, "--lr 0.1").words()
+    assert portable(shlex.join(kept)).startswith("fairseq-train data/")
+    assert (save / "train.log").read_text(encoding="utf-8") == "learnt\n"
+    assert (save / "revision").exists()
+    before = {path: path.stat().st_mtime_ns for path in save.iterdir()}
+    train(tmp_path, "--lr 0.1", "--distributed-rank 8")
+    assert len(program.called()) == 1
+    assert {path: path.stat().st_mtime_ns for path in save.iterdir()} == before
+    with pytest.raises(UserError, match=r"\(--lr: '0.1' there, '0.2' here\); remove it or"):
+        train(tmp_path, "--lr 0.2")
+    with pytest.raises(UserError, match=r"\(--share-all: not given there, '' here\)"):
+        train(tmp_path, "--lr 0.1 --share-all")
+
+
+def test_folders_of_before_go_on(tmp_path: Path, program: Program) -> None:
+    """Their command is the same in another order, of a checkout that has moved."""
+    (tmp_path / "save").mkdir()
+    (tmp_path / "save" / "checkpoint1.pt").touch()
+    text = rf"fairseq-train {tmp_path}/bin --user-dir /gone --lr 0.1 --save-dir x --arch none_tiny "
+    (tmp_path / "save" / "command").write_text(text, encoding="utf-8")
+    train(tmp_path, "--lr 0.1")
+    assert len(program.called()) == 1
+
+
+def test_where_nothing_was_trained_another_command_may_begin(
+    tmp_path: Path, program: Program
+) -> None:
+    program.does("echo 'error: no such data'; exit 1")
+    log = tmp_path / "save" / "train.log"
+    with pytest.raises(UserError, match=rf"training failed: no such data \(all of it in {log}\)"):
+        train(tmp_path, "--lr 0.1")
+    program.does("kill -9 $$")
+    with pytest.raises(UserError, match="killed by signal 9, out of memory"):
+        train(tmp_path, "--lr 0.2")
+    assert "--lr 0.2" in (tmp_path / "save" / "command").read_text(encoding="utf-8")
+    assert not (tmp_path / "save" / "done").exists()
+
+
+def test_a_training_whose_time_is_up_is_not_finished(tmp_path: Path, program: Program) -> None:
+    program.does("echo 'Stopping training due to cumulative_training_time: 2.1 > 2 hour(s)'")
+    with pytest.raises(UserError, match="stopped by --stop-time-hours before its end"):
+        train(tmp_path, launch="--stop-time-hours 2")
+    assert not (tmp_path / "save" / "done").exists()
+    program.does("echo more")
+    train(tmp_path, launch="--stop-time-hours 4")
+    assert (tmp_path / "save" / "done").exists()
+
+
+def test_only_the_first_machine_keeps_the_books(tmp_path: Path, program: Program) -> None:
+    train(tmp_path, rank=1)
+    assert [path.name for path in (tmp_path / "save").iterdir()] == ["train.1.log"]
+
+
+@pytest.mark.parametrize(
+    ("words", "updates", "epoch", "begun", "ended"),
+    [
+        ("--max-update 20", 20, 2, 3, True),
+        ("--max-update 20", 19, 2, 3, False),
+        ("--max-epoch 3", 21, 4, 0, True),
+        ("--max-epoch 3", 21, 3, 0, False),
+        ("--max-epoch 3", 21, 4, 1, False),
+    ],
+)
+def test_a_training_at_its_end_is_left_alone(
+    tmp_path: Path, program: Program, words: str, updates: int, epoch: int, begun: int, ended: bool
+) -> None:
+    """As a kill between the last checkpoint and ``done`` leaves it: fairseq would train more."""
+    save = tmp_path / "save"
+    save.mkdir()
+    state = state_of(None, updates=updates, epoch=epoch, begun=begun)
+    torch.save(state | {"cfg": {"model": {}}}, save / "checkpoint_last.pt")
+    before = (save / "checkpoint_last.pt").read_bytes()
+    train(tmp_path, words)
+    assert (save / "done").exists()
+    assert program.called() == [] if ended else len(program.called()) == 1
+    assert (save / "checkpoint_last.pt").read_bytes() == before
+
+
+def test_one_training_for_one_folder(tmp_path: Path, program: Program) -> None:
+    (tmp_path / "save").mkdir()
+    with alone(tmp_path / "save"), pytest.raises(UserError, match=f"process {os.getpid()} on"):
+        train(tmp_path)
+    assert program.called() == []
+    (tmp_path / "file").touch()
+    made = Training(tmp_path / "bin", {}, [], tmp_path / "file")
+    with pytest.raises(UserError, match="file: the folder cannot be made"):
+        run.train(made, nothing)
+
+
+PARENT = """
+import sys
+from pathlib import Path
+from diet_mt.training import run
+from diet_mt.training.build import Training
+run.module = lambda name, words: ["sleep", "60"]
+run.train(Training(Path("bin"), {"arch": ["x"]}, [], Path(sys.argv[1])), lambda: None)
+"""
+
+
+def test_what_trains_ends_with_the_one_that_began_it(tmp_path: Path) -> None:
+    """SIGKILL of it alone; then the folder is free."""
+    command = [sys.executable, "-c", PARENT, str(tmp_path / "save")]
+    parent = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
+    child = ""
+    for _ in range(600):
+        found = children.read_text(encoding="utf-8").split()
+        if found and Path(f"/proc/{found[0]}/comm").read_text(encoding="utf-8") == "sleep\n":
+            child = found[0]
+            break
+        time.sleep(0.05)
+    assert child
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    for _ in range(100):
+        state = Path(f"/proc/{child}/stat")
+        if not state.exists() or state.read_text(encoding="utf-8").split()[2] == "Z":
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("the child goes on")
+    with alone(tmp_path / "save"):
+        assert not (tmp_path / "save" / "done").exists()
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        ("", "starting"),
+        (
+            "INFO | train_inner | epoch 003:  12 / 134 loss=4.1, nll_loss=2.6, num_updates=280,\n",
+            "epoch 3, 280 updates, loss 4.1",
+        ),
+        (
+            'INFO | train_inner | {"epoch": 2, "update": 1.5, "loss": "7.25", "num_updates": "80",',
+            "epoch 2, 80 updates, loss 7.25",
+        ),
+    ],
+)
+def test_the_log_tells_how_far_it_is(log: str, expected: str) -> None:
+    assert run.status(log) == expected
