@@ -40,7 +40,11 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
     # The tools.
-    "cli": {"evaluation", "leaderboard", "command_line", "errors", "__version__"},
+    "cli": {"evaluation", "leaderboard", "recipes", "sweeps", "command_line", "errors"}
+    | {"__version__"},
+    "sweeps": {"positions", "stages", "command_line", "errors"}
+    | {"psutil", "submitit", "torch", "tqdm"},
+    "recipes": {"command_line", "errors", "yaml"},
     "leaderboard": {"evaluation", "command_line", "files", "errors"},
     "bench": {"evaluation", "leaderboard", "decoding", "models", "plugin", "command_line", "files"}
     | {"matplotlib"}
