@@ -1,46 +1,72 @@
-"""One run at a time: locks an open file that the calling shell and all its children hold.
+"""One process at a time in a folder, by ``filelock``.
 
-The lock lives as long as any of them, so it also keeps a second run waiting for the processes that
-an interrupted one left behind. Command: ``python -m diet_mt.stages.lock DESCRIPTOR SECONDS NAME``.
+The lock is the operating system's: it ends with the process that holds it, however that ends. Who
+holds it stands beside it, for those who are refused.
 """
 
 from __future__ import annotations
 
-import fcntl
+import os
+import shlex
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
-from ..command_line import run
+from filelock import FileLock, Timeout
+
 from ..errors import UserError
 from .progress import say
 
-_AGAIN = 0.2  # seconds
+_LOCK, _HOLDER = ".lock", ".holder"
+OWN_FILES = (_LOCK, _HOLDER)
 
 
-def lock(descriptor: int, seconds: float, name: str) -> None:
-    """Locks the open file; waits for others who hold it, up to so many seconds.
+@contextmanager
+def alone(folder: Path, wait_s: float = 0) -> Iterator[None]:
+    """While it lasts, no other process is in here with this folder, which must be there.
+
+    Args:
+        wait_s: Seconds to wait for another process to leave; ``math.inf``: as long as it takes.
 
     Raises:
-        UserError: they did not end in time.
+        UserError: another process does not leave in time; or the folder cannot be written.
     """
-    end, waits = time.monotonic() + seconds, False
-    while True:
+    holder = folder / _HOLDER
+    lock = FileLock(folder / _LOCK)
+    try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() >= end:
-                raise UserError(f"{name}: another run is at work on it; wait for its end") from None
-        if not waits:
-            say(f"{name}: waiting for another run, or what is left of one, to end")
-            waits = True
-        time.sleep(_AGAIN)
+            lock.acquire(timeout=0)
+        except Timeout:
+            if wait_s:
+                say(f"{folder}: waiting for {_read(holder)}")
+            # filelock waits for ever where the time is negative.
+            lock.acquire(timeout=wait_s if wait_s < float("inf") else -1, poll_interval=0.1)
+    except Timeout:
+        raise UserError(
+            f"{folder}: {_read(holder)} is at work on it; wait for its end, or end it"
+        ) from None
+    except OSError as error:
+        raise UserError(
+            f"{folder}: cannot be written ({error.strerror or error}); choose another folder"
+        ) from None
+    try:
+        holder.write_text(_own_name() + "\n", encoding="utf-8")
+        yield
+    finally:
+        holder.unlink(missing_ok=True)
+        lock.release()
 
 
-def main(argv: list[str] | None = None) -> int:
-    descriptor, seconds, name = sys.argv[1:] if argv is None else argv
-    return run(lambda: lock(int(descriptor), float(seconds), name))
+def _own_name() -> str:
+    since = time.strftime("%Y-%m-%d %H:%M:%S")
+    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    return f"process {os.getpid()} on {os.uname().nodename} ({command[:200]}), since {since},"
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _read(holder: Path) -> str:
+    try:
+        return holder.read_text(encoding="utf-8").strip() or "another process"
+    except OSError:
+        return "another process"
