@@ -42,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     # The tools.
     "cli": {"evaluation", "leaderboard", "recipes", "sweeps", "command_line", "errors"}
     | {"__version__"},
-    "sweeps": {"positions", "stages", "command_line", "errors"}
+    "sweeps": {"positions", "stages", "command_line", "errors", "yaml"}
     | {"psutil", "submitit", "torch", "tqdm"},
     "recipes": {"command_line", "errors", "yaml"},
     "leaderboard": {"evaluation", "command_line", "files", "errors"},

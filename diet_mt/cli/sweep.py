@@ -26,7 +26,7 @@ from ..errors import UserError
 
 if TYPE_CHECKING:
     from ..sweeps.engine import Runner
-    from ..sweeps.variables import Command, Value
+    from ..sweeps.variables import Command
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -42,19 +42,11 @@ def pairs(text: str) -> dict[str, str]:
     return dict(pair(each) for each in text.split(",")) if text else {}
 
 
-def change(text: str) -> tuple[str, Value]:
-    """``seed=[2,3]`` -> seed, two values; ``seed=`` -> seed, none."""
-    name, value = pair(text)
-    if value[:1] == "[" and value[-1] == "]":
-        return name, [each.strip() for each in value[1:-1].split(",")]
-    return name, value or []
-
-
 def arguments(parser: Parser) -> None:
     add = parser.add_argument
     add("file", metavar="FILE", help="a sweep: demo, multi30k, table4 ..., or a path")
     add("--dry-run", action="store_true", help="print all commands and do nothing")
-    add("--set", type=change, action="append", default=[], metavar="NAME=VALUE",
+    add("--set", type=pair, action="append", default=[], metavar="NAME=VALUE",
         help="a variable's value, instead of the file's; [A,B]: several")  # fmt: skip
     add("--runs", type=pairs, action="append", default=[], metavar="NAME=VALUE,...",
         help="only runs with all these values; again: those, too (default all)")  # fmt: skip
@@ -72,11 +64,12 @@ def arguments(parser: Parser) -> None:
 
 def check_commands(commands: list[Command]) -> None:
     """Raises UserError for a command that ``diet-mt`` does not have."""
-    from .main import COMMANDS
+    from .main import COMMANDS, GROUPS
 
     for words in commands:
-        if words[0] == "diet-mt" and not {" ".join(words[1:n]) for n in (2, 3)} & {*COMMANDS}:
-            raise UserError(unknown("command", " ".join(words[1:2]), COMMANDS))
+        length = 3 if words[1:2] and words[1] in GROUPS else 2
+        if words[0] == "diet-mt" and (name := " ".join(words[1:length])) not in COMMANDS:
+            raise UserError(unknown("command", name, COMMANDS))
 
 
 def asked(words: Command) -> list[str]:
@@ -117,11 +110,13 @@ def runner_of(args: argparse.Namespace) -> Runner:
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..recipes import read_recipe
+    from ..recipes import read
     from ..sweeps.engine import dry_run, go
     from ..sweeps.sweep import sweep_of
+    from ..sweeps.variables import value_in
 
-    sweep = sweep_of(read_recipe(args.file), args.file, dict(args.set), args.runs)
+    changes = {name: value_in(text, f"--set {name}") for name, text in args.set}
+    sweep = sweep_of(read(args.file), args.file, changes, args.runs)
     check_commands(list(sweep.commands))
     if not args.dry_run:
         return go(sweep, runner_of(args))

@@ -72,13 +72,12 @@ def parameters(given: Mapping[str, str]) -> dict[str, Any]:
     for name, text in given.items():
         if name not in known:
             raise UserError(f"--slurm: {unknown('option', name, sorted(known))}")
-        name = _OWN_NAMES.get(name, name)
-        kind = types.get(name)
+        kind = types.get(_OWN_NAMES.get(name, name))
         try:
             value = kind(text) if kind in (int, float) else int(text) if text.isdecimal() else text
         except ValueError:
             raise UserError(f"--slurm: {name}={text}: should be a number") from None
-        found[name if kind else f"slurm_{name}"] = value
+        found[_OWN_NAMES.get(name, name) if kind else f"slurm_{name}"] = value
     return found
 
 

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TextIO
 
 from ..errors import UserError
 from ..stages.orphans import end_with_parent
@@ -30,7 +31,7 @@ def go(sweep: Sweep, runner: Runner) -> int:
     began = time.monotonic()
     with _ended_by_sigterm():
         say(f"== 1/3 prepare: {len(sweep.prepare)} commands")
-        if status := _one_by_one(sweep.prepare):
+        if status := _one_by_one(sweep.prepare, sys.stderr):
             return status
         say(f"== 2/3 runs: {len(sweep.runs)}")
         failures = runner(sweep.runs)
@@ -42,7 +43,7 @@ def go(sweep: Sweep, runner: Runner) -> int:
                 say(f"error: {failure}")
             raise UserError(failures[-1])
         say(f"== 3/3 report, after {clock(time.monotonic() - began)}")
-        return _one_by_one(sweep.report)
+        return _one_by_one(sweep.report, sys.stdout)
 
 
 def dry_run(sweep: Sweep, ask: Callable[[Command], list[str]]) -> Iterator[str]:
@@ -66,12 +67,16 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _one_by_one(commands: Sequence[Command]) -> int:
+def _one_by_one(commands: Sequence[Command], to: TextIO) -> int:
     """Runs commands that speak for themselves; returns the status of the first that fails, or 0."""
+    to.flush()
     for words in commands:
         say(f"   {shown(words)}")
         process = subprocess.Popen(
-            argv_of(words), env=environment(one_thread=False), preexec_fn=end_with_parent
+            argv_of(words),
+            stdout=to.fileno(),
+            env=environment(one_thread=False),
+            preexec_fn=end_with_parent,
         )
         try:
             status = process.wait()

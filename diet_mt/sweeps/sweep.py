@@ -1,8 +1,10 @@
 """What a sweep's file says: its runs, multiplied out, and every command, filled.
 
 ``settings`` are variables of all runs; ``runs`` is a list of mappings, each to a value or to a list
-of values, which are multiplied out. ``prepare`` and ``report`` may name variables of runs: they are
-filled for every run, and what is the same is done once.
+of values, which are multiplied out. Two more are known everywhere: ``recipe``, the name of the
+file, and ``folder``. A command of ``prepare`` that names variables of runs is filled for every run,
+and done once where that gives the same. A command of ``report`` is about all runs: it has each word
+once for each of its values.
 """
 
 from __future__ import annotations
@@ -15,21 +17,8 @@ from pathlib import Path
 
 from ..command_line import unknown
 from ..errors import UserError
-from ..positions import NAMES
-from .variables import Command, Value, command, one_text, value_of
+from .variables import Command, Value, command, command_of_all, one_text, value_of
 
-# training and options are for diet-mt train and its like, which read the same file.
-SECTIONS = (
-    "about",
-    "training",
-    "options",
-    "settings",
-    "prepare",
-    "runs",
-    "run",
-    "folder",
-    "report",
-)
 Variables = Mapping[str, Value]
 Choice = Mapping[str, str]
 
@@ -75,45 +64,36 @@ def sweep_of(
     Raises:
         UserError: something is missing, unknown, or of a wrong kind.
     """
-    _check(content, where)
-    settings = {
-        name: value_of(given, f"{where}, {name}")
-        for name, given in _mapping(content, "settings", where).items()
-    }
-    points = list(_points(content, where))
-    settings, points = _changed(settings, points, changes or {})
-    _check_systems(points, where)
-    chosen = _chosen(settings, points, choices)
-    folders = [one_text(str(content["folder"]), each, f"{where}, folder") for each in chosen]
-    _check_folders(folders, where)
-    names = _names(folders)
-    complete = [{**each, "folder": folder} for each, folder in zip(chosen, folders, strict=True)]
-
-    def of(section: str, variables: Variables) -> tuple[Command, ...]:
-        texts = _texts(content, section, where)
-        return tuple(command(text, variables, f"{where}, {section}") for text in texts)
-
-    def once(section: str) -> tuple[Command, ...]:
-        found = [each for variables in complete for each in of(section, variables)]
-        texts = _texts(content, section, where)
-        # In the order of the file: first the first command of every run.
-        ordered = [found[i] for k in range(len(texts)) for i in range(k, len(found), len(texts))]
-        return tuple(dict.fromkeys(ordered))
-
-    runs = (
-        Run(name, Path(folder), of("run", variables))
-        for name, folder, variables in zip(names, folders, complete, strict=True)
-    )
-    return Sweep(once("prepare"), tuple(runs), once("report"))
-
-
-def _check(content: Mapping[str, object], where: str) -> None:
-    for name in content:
-        if name not in SECTIONS:
-            raise UserError(f"{where}: {unknown('section', str(name), SECTIONS)}")
     for name in ("runs", "run", "folder"):
         if not content.get(name):
-            raise UserError(f"{where}: no section '{name}', so this is no sweep")
+            raise UserError(f"{where}: no section {name}, so this is no sweep")
+    texts = {section: _texts(content, section, where) for section in ("prepare", "run", "report")}
+    texts["folder"] = [str(content["folder"])]
+    settings = {
+        str(name): value_of(given, f"{where}, {name}")
+        for name, given in _mapping(content, "settings", where).items()
+    }
+    settings, points = _changed(settings, list(_points(content, where)), changes or {})
+    _check_used({*(changes or {})}, [settings, *points], texts.values(), where)
+    _check_systems(points, where)
+    chosen = _chosen({"recipe": where, **settings}, points, choices)
+    folders = [one_text(texts["folder"][0], each, f"{where}, folder") for each in chosen]
+    _check_folders(folders, where)
+    complete = [{**each, "folder": folder} for each, folder in zip(chosen, folders, strict=True)]
+
+    def filled(section: str, variables: Variables) -> tuple[Command, ...]:
+        return tuple(command(text, variables, f"{where}, {section}") for text in texts[section])
+
+    runs = (
+        Run(name, Path(folder), filled("run", variables))
+        for name, folder, variables in zip(_names(folders), folders, complete, strict=True)
+    )
+    prepare = [filled("prepare", each) for each in complete]
+    return Sweep(
+        tuple(dict.fromkeys(itertools.chain(*zip(*prepare, strict=True)))),
+        tuple(runs),
+        tuple(command_of_all(text, complete, f"{where}, report") for text in texts["report"]),
+    )
 
 
 def _mapping(content: Mapping[str, object], section: str, where: str) -> Mapping[str, object]:
@@ -159,7 +139,25 @@ def _changed(
     return settings, points
 
 
+def _check_used(
+    changed: set[str],
+    variables: Iterable[Mapping[str, object]],
+    texts: Iterable[Iterable[str]],
+    where: str,
+) -> None:
+    """Raises UserError for a variable that was given a value, and that no command names."""
+    texts = [text for section in texts for text in section]
+    texts += [str(value) for each in variables for value in each.values()]
+    for name in changed:
+        if not any(f"{{{name}}}" in text for text in texts):
+            raise UserError(f"--set: {where} makes no use of {name}")
+
+
 def _check_systems(points: Iterable[Mapping[str, list[Value]]], where: str) -> None:
+    if not any("system" in point for point in points):
+        return
+    from ..positions import NAMES  # torch is not needed for more
+
     known = [name.replace("-", "_") for name in NAMES]
     for point in points:
         for system in point.get("system", []):

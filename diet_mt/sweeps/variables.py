@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import shlex
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+
+import yaml
 
 from ..command_line import unknown
 from ..errors import UserError
@@ -13,6 +15,7 @@ from ..errors import UserError
 # Text, or a list: a word that names one is there once for each of its texts, so perhaps not at all.
 Value = str | list[str]
 Command = tuple[str, ...]
+MISSING = "???"  # a value that only the user can know, as in hydra's files
 
 
 def value_of(given: object, where: str) -> Value:
@@ -30,6 +33,20 @@ def value_of(given: object, where: str) -> Value:
     if isinstance(given, str | int | float) and not isinstance(given, bool):
         return str(given)
     raise UserError(f"{where}: {given!r} is no text, number or list of these; put it in quotes")
+
+
+def value_in(text: str, where: str) -> Value:
+    """A value given on the command line: text as it is, or YAML's ``[a, 'b, c']``; nothing: none.
+
+    Raises:
+        UserError: the brackets are wrong.
+    """
+    if text[:1] != "[":
+        return text or []
+    try:
+        return value_of(yaml.safe_load(text), where)
+    except yaml.YAMLError:
+        raise UserError(f"{where}: {text}: give a list as [a, b]") from None
 
 
 def names_in(text: str, where: str) -> list[str]:
@@ -55,6 +72,8 @@ def filled(text: str, variables: Mapping[str, Value], where: str) -> list[str]:
         if name not in variables:
             raise UserError(f"{where}: {unknown('variable', name, variables)}")
         given = variables[name]
+        if given == MISSING:
+            raise UserError(f"{where}: needs a value for {name}; give it by --set {name}=...")
         others = {key: value for key, value in variables.items() if key != name}
         texts = [given] if isinstance(given, str) else given
         values.append([each for one in texts for each in filled(one, others, f"{where}, {name}")])
@@ -77,14 +96,22 @@ def command(text: str, variables: Mapping[str, Value], where: str) -> Command:
     Raises:
         UserError: as ``filled``; the quotes are not closed; there is no word.
     """
+    return command_of_all(text, [variables], where)
+
+
+def command_of_all(text: str, runs: Sequence[Mapping[str, Value]], where: str) -> Command:
+    """As ``command``, with each word once for each different value that it has in these runs."""
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise UserError(f"{where}: {text}: {error}") from None
-    found = tuple(each for word in words for each in filled(word, variables, where))
-    if not found:
+    found = [
+        dict.fromkeys(each for variables in runs for each in filled(word, variables, where))
+        for word in words
+    ]
+    if not any(found):
         raise UserError(f"{where}: an empty command")
-    return found
+    return tuple(itertools.chain(*found))
 
 
 def shown(words: Iterable[str]) -> str:
