@@ -86,7 +86,9 @@ def asked(words: Command) -> list[str]:
             status = 0 if stop.code is None else 2
     if "unknown option --dry-run" in errors.getvalue():
         return []
-    return (errors.getvalue() if status else out.getvalue()).strip().splitlines()
+    if status:  # what comes before has not been done
+        return [f"cannot say yet: {errors.getvalue().strip().removeprefix('error: ')}"]
+    return out.getvalue().strip().splitlines()
 
 
 def runner_of(args: argparse.Namespace) -> Runner:

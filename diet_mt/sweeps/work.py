@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -147,13 +146,18 @@ class Work:
         said = tail(self.log)[-1:]
         if not said or said[0].startswith("== ") or how.startswith("killed"):
             said = [how]  # it has not said why
-        name = shlex.join(self.words[: 2 if self.words[0] == PROGRAM else 1])
         last = said[0].removeprefix("error: ")
-        self.failure = f"{self.run.name}: {name}: {last} (all of it in {self.log})"
+        self.failure = f"{self.run.name}: {self._name()}: {last} (all of it in {self.log})"
+
+    def _name(self) -> str:
+        return " ".join(self.words[: 2 if self.words[0] == PROGRAM else 1])
 
     def status(self) -> str:
-        """What it works at: how far the training is, or the command."""
-        return training(self.run.folder, self._begun) or " ".join(self.words[:2])
+        """What it works at: how far the training is, or the command and its last word."""
+        if found := training(self.run.folder, self._begun):
+            return found
+        said = [line for line in tail(self.log)[-1:] if not line.startswith("== ")]
+        return ": ".join([self._name(), *said])
 
 
 def check_programs(commands: Sequence[Command]) -> None:
