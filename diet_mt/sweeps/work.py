@@ -29,6 +29,7 @@ _INNER = re.compile(
     r'train_inner .*?\bepoch"?:? 0*(\d+).*?\bloss"?[=:] ?"?([\d.]+).*?num_updates"?[=:] ?"?(\d+)'
 )
 _TAIL = 20_000  # bytes of a log that are looked at
+_WIDTH = 100  # characters of a status
 
 
 def program(word: str) -> str | None:
@@ -157,7 +158,7 @@ class Work:
         if found := training(self.run.folder, self._begun):
             return found
         said = [line for line in tail(self.log)[-1:] if not line.startswith("== ")]
-        return ": ".join([self._name(), *said])
+        return ": ".join([self._name(), *said])[:_WIDTH]
 
 
 def check_programs(commands: Sequence[Command]) -> None:

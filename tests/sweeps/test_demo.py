@@ -20,7 +20,7 @@ WORDS = [word for each in SMALLER for word in ("--set", each)]
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("train" not in COMMANDS, reason="not there yet")
+@pytest.mark.skipif(not {"train", "prepare demo"} <= {*COMMANDS}, reason="not there yet")
 def test_from_nothing_to_the_table_and_again(tmp_path: Path) -> None:
     tables = []
     for _ in range(2):

@@ -51,18 +51,17 @@ def test_it_runs_what_the_paper_or_the_table_needs(name: str) -> None:
     found = swept(name)
     assert len(found.runs) == RUNS[name]
     for run in found.runs:
-        assert [words[1] for words in run.commands[:1]] == [run.commands[0][1]]
         assert str(run.folder) in run.commands[0], "the folder of its checkpoints"
         assert run.commands[0][run.commands[0].index("--recipe") + 1] == name
     for words in found.commands:
-        assert words[0] == "diet-mt"
+        assert words[0] in ("diet-mt", "rm")
         assert "" not in words
 
 
-@pytest.mark.skipif("train" not in COMMANDS, reason="its commands are not there yet")
+@pytest.mark.skipif(not {"train", "prepare demo"} <= {*COMMANDS}, reason="not there yet")
 @pytest.mark.parametrize("name", RUNS)
 def test_its_commands_are_there(name: str) -> None:
-    for words in swept(name).commands:
+    for words in [words for words in swept(name).commands if words[0] == "diet-mt"]:
         assert {" ".join(words[1:2]), " ".join(words[1:3])} & set(COMMANDS)
 
 

@@ -47,7 +47,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.skipif("train" not in COMMANDS, reason="not there yet")
+@pytest.mark.skipif(not {"train", "prepare demo"} <= {*COMMANDS}, reason="not there yet")
 @pytest.mark.parametrize("name", ONLY)
 @pytest.mark.usefixtures("data")
 def test_the_commands_of_table_4(name: str, capfd: pytest.CaptureFixture[str]) -> None:
