@@ -85,6 +85,15 @@ def is_alive(pid: int) -> bool:
     return status.rpartition(")")[2].split()[0] != "Z"
 
 
+def finish(process: subprocess.Popen[str], seconds: float = 60) -> tuple[str, str]:
+    """What it says on standard output and error; nothing of it goes on afterwards."""
+    try:
+        return process.communicate(timeout=seconds)
+    finally:
+        if process.poll() is None:
+            kill_group(process)
+
+
 def kill_group(process: subprocess.Popen[str]) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()

@@ -9,7 +9,7 @@ import pytest
 from diet_mt.cli.main import COMMANDS
 from diet_mt.evaluation.records import read_results
 
-from .stubs import start
+from .stubs import finish, start
 
 SMALLER = (
     "prepare_options=[--train-pairs,400,--valid-pairs,20,--test-pairs,21,--bpe-merges,200]",
@@ -25,7 +25,7 @@ def test_from_nothing_to_the_table_and_again(tmp_path: Path) -> None:
     tables = []
     for _ in range(2):
         process = start("demo", *WORDS, "--jobs", "2", cwd=tmp_path)
-        out, errors = process.communicate(timeout=280)
+        out, errors = finish(process, seconds=280)
         assert process.returncode == 0, errors
         assert out.startswith("generated word order, en-de, "), "the table alone"
         tables.append(out)

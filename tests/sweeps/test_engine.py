@@ -12,7 +12,7 @@ import pytest
 from diet_mt.cli.sweep import asked
 from diet_mt.sweeps.work import training
 
-from .stubs import NAMES, SWEEP, TABLE, here, is_alive, kill_group, start, sweep, wait_for
+from .stubs import NAMES, SWEEP, TABLE, finish, here, is_alive, kill_group, start, sweep, wait_for
 
 __all__ = ["here"]
 
@@ -105,7 +105,7 @@ def test_killed_and_again(here: Path, stage: str) -> None:
     process = start(*words, cwd=here)
     wait_for(stage, here / "journal")
     kill_group(process)
-    out, errors = start(*words, cwd=here).communicate(timeout=60)
+    out, errors = finish(start(*words, cwd=here))
     assert out == TABLE, errors
     for name in NAMES:
         assert journal(here).count(f"end evaluate runs/{name}") == 1
@@ -123,7 +123,7 @@ def test_nothing_goes_on_without_the_sweep(here: Path, number: signal.Signals, s
     pids = [int(pid) for pid in (here / "runs/none.1/pid").read_text(encoding="utf-8").split()]
     assert all(map(is_alive, pids))
     process.send_signal(number)
-    _, errors = process.communicate(timeout=30)
+    _, errors = finish(process)
     assert process.returncode == status, errors
     for _ in range(100):
         if not any(map(is_alive, pids)):
