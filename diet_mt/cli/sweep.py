@@ -8,9 +8,21 @@
     diet-mt sweep table4 --slurm partition=gpu,gpus_per_node=8,time=1440      a job for each run
     diet-mt sweep mine.yaml
 
-FILE is a path or the name of a file in config/. What a run's commands say is in FOLDER/sweep.log.
-Run again, it continues: every command does only what is not done yet. A run that fails does not
-stop the others; in the end there is a line for each, status 2, and no table.
+FILE is a path or the name of a file in config/, in YAML:
+
+    extends: multi30k                            takes over that file, but for what stands here
+    settings: {data: data/mine, from: null}      variables; null: no word; ???: needs a --set
+    prepare: ["diet-mt prepare multi30k en-de --out {data} --from={from}"]
+    runs:                                        lists are multiplied out: here four runs
+      - {system: [sinusoidal, shaw], seed: [1, 2]}
+    folder: "checkpoints/mine/{system}.{seed}"   of each run
+    run: ["diet-mt train {data} {system}_tiny --recipe {recipe} --seed {seed} --save-dir {folder}"]
+    report: ["diet-mt leaderboard results/mine.jsonl"]
+
+and training and options, which diet-mt train --recipe reads. The commands of a run go one after the
+other, and what they say to FOLDER/sweep.log. Run again, a sweep continues: every command does only
+what is not done yet. A run that fails does not stop the others; in the end there is a line for
+each, status 2, and no table.
 """
 
 from __future__ import annotations
