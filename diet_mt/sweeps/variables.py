@@ -100,18 +100,20 @@ def command(text: str, variables: Mapping[str, Value], where: str) -> Command:
 
 
 def command_of_all(text: str, runs: Sequence[Mapping[str, Value]], where: str) -> Command:
-    """As ``command``, with each word once for each different value that it has in these runs."""
+    """As ``command``, with each word once for each different filling that it has in these runs."""
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise UserError(f"{where}: {text}: {error}") from None
     found = [
-        dict.fromkeys(each for variables in runs for each in filled(word, variables, where))
+        each
         for word in words
+        for filling in dict.fromkeys(tuple(filled(word, variables, where)) for variables in runs)
+        for each in filling
     ]
-    if not any(found):
+    if not found:
         raise UserError(f"{where}: an empty command")
-    return tuple(itertools.chain(*found))
+    return tuple(found)
 
 
 def shown(words: Iterable[str]) -> str:

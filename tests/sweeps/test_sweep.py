@@ -22,6 +22,7 @@ def commands(**more: object) -> list[str]:
 
 def test_values_are_filled_into_words() -> None:
     settings = {"none": None, "some": ["a b", "c"], "where": "{base}/x", "base": "runs"}
+    assert commands(settings={"twice": ["-a", 1, "-b", 1]}, run=["t {twice}"])[0] == "t -a 1 -b 1"
     run = ["train '{where}' --no={none} {none} {some} x{seed}.{some} {{seed}} {recipe}"]
     assert commands(settings=settings, run=run)[0] == (
         "train runs/x 'a b' c 'x1.a b' x1.c '{seed}' mine"
