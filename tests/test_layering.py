@@ -41,8 +41,11 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
     # The tools.
-    "cli": {"bench", "bert", "corpora", "evaluation", "leaderboard", "stages", "command_line"}
-    | {"errors", "__version__"},
+    "cli": {"bench", "bert", "corpora", "evaluation", "leaderboard", "recipes", "stages", "sweeps"}
+    | {"training", "command_line", "errors", "__version__"},
+    "sweeps": {"positions", "stages", "command_line", "errors", "yaml"}
+    | {"psutil", "submitit", "torch", "tqdm"},
+    "recipes": {"command_line", "errors", "yaml"},
     "leaderboard": {"evaluation", "command_line", "files", "errors"},
     "bench": {"evaluation", "leaderboard", "decoding", "models", "plugin", "command_line", "files"}
     | {"matplotlib", "tabulate"}

@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "leaderboard": ("cli.leaderboard", "results side by side: text, Markdown or a page"),
     "verify": ("evaluation.rescore", "score the kept hypotheses again"),
+    "sweep": ("cli.sweep", "run an experiment that is a file: prepare, all runs, the table"),
     "predict": ("evaluation.predict", "classify with a fine-tuned checkpoint: GLUE, XNLI"),
     "answer": ("evaluation.answer", "answer questions with a fine-tuned checkpoint"),
     "average": ("evaluation.average", "average the weights of several checkpoints"),

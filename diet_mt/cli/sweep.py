@@ -1,0 +1,139 @@
+"""Runs an experiment that is a file: prepares the data, does all runs, shows the table.
+
+    diet-mt sweep demo                           config/demo.yaml: four tiny models, eight minutes
+    diet-mt sweep multi30k --jobs 4              four runs side by side, one thread each
+    diet-mt sweep table4 --dry-run               every command, and what it would start
+    diet-mt sweep table4 --runs direction=en-de,system=diet_rel --runs direction=en-de,system=shaw
+    diet-mt sweep multi30k --set system=learned --set seed=[2,3] --set from=downloads/multi30k
+    diet-mt sweep table4 --slurm partition=gpu,gpus_per_node=8,time=1440      a job for each run
+    diet-mt sweep mine.yaml
+
+FILE is a path or the name of a file in config/, in YAML:
+
+    extends: multi30k                            takes over that file, but for what stands here
+    settings: {data: data/mine, from: null}      variables; null: no word; ???: needs a --set
+    prepare: ["diet-mt prepare multi30k en-de --out {data} --from={from}"]
+    runs:                                        lists are multiplied out: here four runs
+      - {system: [sinusoidal, shaw], seed: [1, 2]}
+    folder: "checkpoints/mine/{system}.{seed}"   of each run
+    run: ["diet-mt train {data} {system}_tiny --recipe {recipe} --seed {seed} --save-dir {folder}"]
+    report: ["diet-mt leaderboard results/mine.jsonl"]
+
+and training and options, which diet-mt train --recipe reads. The commands of a run go one after the
+other, and what they say to FOLDER/sweep.log. Run again, a sweep continues: every command does only
+what is not done yet. A run that fails does not stop the others; in the end there is a line for
+each, status 2, and no table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..command_line import Parser, positive, unknown
+from ..errors import UserError
+
+if TYPE_CHECKING:
+    from ..sweeps.engine import Runner
+    from ..sweeps.variables import Command
+
+
+def pair(text: str) -> tuple[str, str]:
+    """``key=value``"""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"{text}: give name=value")
+    return name.strip(), value.strip()
+
+
+def pairs(text: str) -> dict[str, str]:
+    """``key=value,key=value``"""
+    return dict(pair(each) for each in text.split(",")) if text else {}
+
+
+def arguments(parser: Parser) -> None:
+    add = parser.add_argument
+    add("file", metavar="FILE", help="a sweep: demo, multi30k, table4 ..., or a path")
+    add("--dry-run", action="store_true", help="print all commands and do nothing")
+    add("--set", type=pair, action="append", default=[], metavar="NAME=VALUE",
+        help="a variable's value, instead of the file's; [A,B]: several")  # fmt: skip
+    add("--runs", type=pairs, action="append", default=[], metavar="NAME=VALUE,...",
+        help="only runs with all these values; again: those, too (default all)")  # fmt: skip
+    add("--jobs", type=positive, metavar="N",
+        help="runs at a time (default: one for each core; with GPUs 1)")  # fmt: skip
+    add("--status-every", type=float, default=20.0, metavar="SECONDS",
+        help="from one word on each run to the next (default 20)")  # fmt: skip
+    add("--slurm", type=pairs, metavar="NAME=VALUE,...",
+        help="submit each run as a job, with these options of Slurm: partition, account, "
+        "qos, nodes, gpus_per_node, mem (GB), time (minutes, default 1440) ...")  # fmt: skip
+    add("--executor", choices=("slurm", "local"),
+        help="of --slurm: local tries the jobs out on this machine (default slurm)")  # fmt: skip
+    add("--no-wait", action="store_true", help="with --slurm: submit, and leave the jobs alone")
+
+
+def check_commands(commands: list[Command]) -> None:
+    """Raises UserError for a command that ``diet-mt`` does not have."""
+    from .main import COMMANDS, GROUPS
+
+    for words in commands:
+        length = 3 if words[1:2] and words[1] in GROUPS else 2
+        if words[0] == "diet-mt" and (name := " ".join(words[1:length])) not in COMMANDS:
+            raise UserError(unknown("command", name, COMMANDS))
+
+
+def asked(words: Command) -> list[str]:
+    """What a command says it would start, or why it cannot say; nothing where it starts nothing."""
+    from .main import main
+
+    out, errors = io.StringIO(), io.StringIO()
+    if words[0] != "diet-mt":
+        return []
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        try:
+            status = main([*words[1:], "--dry-run"])
+        except SystemExit as stop:
+            status = 0 if stop.code is None else 2
+    if "unknown option --dry-run" in errors.getvalue():
+        return []
+    if status:  # what comes before has not been done
+        return [f"cannot say yet: {errors.getvalue().strip().removeprefix('error: ')}"]
+    return out.getvalue().strip().splitlines()
+
+
+def runner_of(args: argparse.Namespace) -> Runner:
+    """Raises UserError for options that do not go together, or that Slurm does not know."""
+    if args.slurm is None and not args.executor:
+        if args.no_wait:
+            raise UserError("--no-wait is for jobs of a cluster; add --slurm")
+        from ..sweeps.machine import side_by_side, usual_jobs
+
+        return partial(side_by_side, jobs=args.jobs or usual_jobs(), every=args.status_every)
+    if args.jobs:
+        raise UserError("--jobs is for this machine; Slurm decides how many jobs run at a time")
+    from ..sweeps.cluster import as_jobs, parameters
+
+    return partial(
+        as_jobs,
+        cluster=args.executor or "slurm",
+        options=parameters(args.slurm or {}),
+        every=None if args.no_wait else args.status_every,
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    from ..recipes import read
+    from ..sweeps.engine import dry_run, go
+    from ..sweeps.sweep import sweep_of
+    from ..sweeps.variables import value_in
+
+    changes = {name: value_in(text, f"--set {name}") for name, text in args.set}
+    sweep = sweep_of(read(args.file), args.file, changes, args.runs)
+    check_commands(list(sweep.commands))
+    if not args.dry_run:
+        return go(sweep, runner_of(args))
+    for line in dry_run(sweep, asked):
+        print(line)
+    return 0

@@ -1,0 +1,104 @@
+"""A sweep from beginning to end: prepare, runs, report."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TextIO
+
+from ..errors import UserError
+from ..stages.orphans import end_with_parent
+from .progress import clock
+from .sweep import Run, Sweep
+from .variables import Command, shown
+from .work import argv_of, check_programs, end, environment
+
+# Does all runs, and returns a line for each that failed; nothing: the runs go on without us.
+Runner = Callable[[Sequence[Run]], list[str] | None]
+
+
+def go(sweep: Sweep, runner: Runner) -> int:
+    """Does what is not done yet, and returns the status: 0 only where nothing failed.
+
+    Raises:
+        UserError: a program is not there; a run failed. Then there is no report.
+    """
+    check_programs(list(sweep.commands))
+    began = time.monotonic()
+    with _ended_by_sigterm():
+        say(f"== 1/3 prepare: {len(sweep.prepare)} commands")
+        if status := _one_by_one(sweep.prepare, sys.stderr):
+            return status
+        say(f"== 2/3 runs: {len(sweep.runs)}")
+        failures = runner(sweep.runs)
+        if failures is None:
+            say("   the runs are submitted; the same command again shows how they are")
+            return 0
+        if failures:
+            for failure in failures[:-1]:
+                say(f"error: {failure}")
+            raise UserError(failures[-1])
+        say(f"== 3/3 report, after {clock(time.monotonic() - began)}")
+        return _one_by_one(sweep.report, sys.stdout)
+
+
+def dry_run(sweep: Sweep, ask: Callable[[Command], list[str]]) -> Iterator[str]:
+    """The commands of a sweep, and below each as comments what it would start.
+
+    Args:
+        ask: What a command would start, line by line.
+    """
+    for title, commands in (
+        ("prepare", sweep.prepare),
+        *((f"run {run.name}", run.commands) for run in sweep.runs),
+        ("report", sweep.report),
+    ):
+        yield f"# {title}"
+        for words in commands:
+            yield shown(words)
+            yield from (f"#   {line}" for line in ask(words))
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _one_by_one(commands: Sequence[Command], to: TextIO) -> int:
+    """Runs commands that speak for themselves; returns the status of the first that fails, or 0."""
+    to.flush()
+    for words in commands:
+        say(f"   {shown(words)}")
+        process = subprocess.Popen(
+            argv_of(words),
+            stdout=to.fileno(),
+            env=environment(one_thread=False),
+            preexec_fn=end_with_parent,
+        )
+        try:
+            status = process.wait()
+        finally:
+            if process.poll() is None:
+                end([process])
+        if status < 0:
+            raise UserError(f"{shown(words)}: killed by signal {-status}")
+        if status:
+            return status
+    return 0
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends this process in the orderly way that Ctrl-C does, with all it has started."""
+
+    def stop(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

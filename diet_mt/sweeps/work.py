@@ -1,0 +1,168 @@
+"""One run: its commands one after the other, and what they say in ``FOLDER/sweep.log``."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from glob import glob
+from pathlib import Path
+
+import psutil
+
+from ..errors import UserError
+from ..stages.orphans import end_with_parent
+from .sweep import Run
+from .variables import Command, shown
+
+PROGRAM = "diet-mt"
+LOG = "sweep.log"
+PATIENCE = 5.0  # seconds that a process has to end by itself
+_HERE = Path(__file__).resolve().parents[2]  # where the package is
+_INNER = re.compile(
+    r'train_inner .*?\bepoch"?:? 0*(\d+).*?\bloss"?[=:] ?"?([\d.]+).*?num_updates"?[=:] ?"?(\d+)'
+)
+_TAIL = 20_000  # bytes of a log that are looked at
+_WIDTH = 100  # characters of a status
+
+
+def program(word: str) -> str | None:
+    """Where a program is: beside this Python first, as in an environment that is not active."""
+    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return shutil.which(word, path=places)
+
+
+def argv_of(words: Command) -> list[str]:
+    """A command as the operating system takes it, with the names of files for each ``*``."""
+    files = [
+        file for word in words for file in (sorted(glob(word)) if "*" in word else ()) or [word]
+    ]
+    if words[0] == PROGRAM:
+        return [sys.executable, "-m", "diet_mt", *files[1:]]
+    return [program(words[0]) or words[0], *files[1:]]
+
+
+def environment(*, one_thread: bool) -> dict[str, str]:
+    """The environment of a command; runs side by side would only wait for each other's threads."""
+    found = dict(os.environ)
+    found["PYTHONUNBUFFERED"] = "1"  # a log has what was said before a kill
+    if str(_HERE) not in sysconfig.get_paths().values():  # a checkout
+        found["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_HERE), found.get("PYTHONPATH")]))
+    if one_thread:
+        found.setdefault("OMP_NUM_THREADS", "1")
+    return found
+
+
+def end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Ends processes and all that they have started: politely first."""
+    all_of_them: list[psutil.Process] = []
+    for process in processes:
+        try:
+            parent = psutil.Process(process.pid)
+            all_of_them += [*parent.children(recursive=True), parent]
+        except psutil.NoSuchProcess:
+            continue
+    for each in all_of_them:
+        with suppress(psutil.NoSuchProcess):
+            each.terminate()
+    _, alive = psutil.wait_procs(all_of_them, PATIENCE)
+    for each in alive:
+        with suppress(psutil.NoSuchProcess):
+            each.kill()
+
+
+def tail(path: Path) -> list[str]:
+    """The last lines of a file, without those that are empty; none where there is no file."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return []
+    return [line.strip() for line in text.split("\n") if line.strip()]
+
+
+def training(folder: Path, since: float) -> str:
+    """How far a training is by its log; nothing where that is older than ``since`` (Unix time)."""
+    log = folder / "train.log"
+    if log.is_file() and log.stat().st_mtime >= since:
+        for line in reversed(tail(log)):
+            if found := _INNER.search(line):
+                epoch, loss, updates = found.groups()
+                return f"epoch {epoch}, {updates} updates, loss {loss}"
+    return ""
+
+
+class Work:
+    """A run under way, in processes of its own."""
+
+    def __init__(self, run: Run, environment: Mapping[str, str], log: str = LOG) -> None:
+        self.run, self.log = run, run.folder / log
+        self._environment = environment
+        self._left = list(run.commands)
+        self._begun = time.time()
+        self.process: subprocess.Popen[bytes] | None = None
+        self.words: Command = run.commands[0]
+        self.failure = ""  # one line: which command failed, and its last word
+
+    def poll(self) -> bool:
+        """Whether all has ended; begins the next command where one has."""
+        status = self.process.poll() if self.process else 0
+        if status is None:
+            return False
+        if status:
+            self._fail(
+                f"ended with status {status}" if status > 0 else f"killed by signal {-status}"
+            )
+        elif self._left and not self.failure:
+            self._begin(self._left.pop(0))
+            return self.failure != ""
+        return True
+
+    def _begin(self, words: Command) -> None:
+        self.words, self._begun = words, time.time()
+        try:
+            self.run.folder.mkdir(parents=True, exist_ok=True)
+            with open(self.log, "ab") as log:
+                log.write(f"== {shown(words)}\n".encode())
+                log.flush()
+                self.process = subprocess.Popen(
+                    argv_of(words),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=self._environment,
+                    preexec_fn=end_with_parent,
+                )
+        except OSError as error:
+            self._fail(f"{error.filename}: {error.strerror}")
+
+    def _fail(self, how: str) -> None:
+        said = tail(self.log)[-1:]
+        if not said or said[0].startswith("== ") or how.startswith("killed"):
+            said = [how]  # it has not said why
+        last = said[0].removeprefix("error: ")
+        self.failure = f"{self.run.name}: {self._name()}: {last} (all of it in {self.log})"
+
+    def _name(self) -> str:
+        return " ".join(self.words[: 2 if self.words[0] == PROGRAM else 1])
+
+    def status(self) -> str:
+        """What it works at: how far the training is, or the command and its last word."""
+        if found := training(self.run.folder, self._begun):
+            return found
+        said = [line for line in tail(self.log)[-1:] if not line.startswith("== ")]
+        return ": ".join([self._name(), *said])[:_WIDTH]
+
+
+def check_programs(commands: Sequence[Command]) -> None:
+    """Raises UserError for a program that is not there."""
+    for name in dict.fromkeys(words[0] for words in commands):
+        if name != PROGRAM and not program(name):
+            raise UserError(f"{name}: no such program; commands begin with {PROGRAM}, for example")

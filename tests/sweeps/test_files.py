@@ -1,0 +1,83 @@
+"""The sweeps of config/: what they run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from diet_mt.cli.main import COMMANDS
+from diet_mt.recipes import names, read
+from diet_mt.sweeps.sweep import Sweep, sweep_of
+from diet_mt.sweeps.variables import MISSING
+
+RUNS = {
+    "demo": 4,
+    "multi30k": 18,
+    "multi30k.cs-en": 5,
+    "table4": 12,
+    "table4-vaswani": 12,
+    "table4-small": 6,
+    "mlm": 3,
+    "mlm-multilingual": 3,
+    # Systems x tasks x rates x epochs x seeds.
+    "glue": 3 * 6 * 4 * 2 * 5,
+    "glue-small": 3 * 5 * 2 * 1 * 3,
+    "xnli": 3 * 4 * 5,
+    "xnli-small": 3 * 2 * 3,
+    "qa": 3 * 4 * 5,
+    "qa-small": 3 * 2 * 3,
+}
+# What only the user can know.
+OWN = {"train": "text", "valid": "text", "from": "a folder", "mnli": "glue", "tests": ["xquad_de"]}
+
+
+def swept(name: str) -> Sweep:
+    content = read(name)
+    needed = {key for key, value in content["settings"].items() if value == MISSING}
+    used = str(content)
+    return sweep_of(
+        content, name, {key: OWN[key] for key in sorted(needed) if f"{{{key}}}" in used}
+    )
+
+
+def test_these_are_all() -> None:
+    assert set(RUNS) == set(names())
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_it_runs_what_the_paper_or_the_table_needs(name: str) -> None:
+    found = swept(name)
+    assert len(found.runs) == RUNS[name]
+    for run in found.runs:
+        assert str(run.folder) in run.commands[0], "the folder of its checkpoints"
+        assert run.commands[0][run.commands[0].index("--recipe") + 1] == name
+    for words in found.commands:
+        assert words[0] in ("diet-mt", "rm")
+        assert "" not in words
+
+
+@pytest.mark.skipif(not {"train", "prepare demo"} <= {*COMMANDS}, reason="not there yet")
+@pytest.mark.parametrize("name", RUNS)
+def test_its_commands_are_there(name: str) -> None:
+    for words in [words for words in swept(name).commands if words[0] == "diet-mt"]:
+        assert {" ".join(words[1:2]), " ".join(words[1:3])} & set(COMMANDS)
+
+
+def test_the_directions_of_table_4() -> None:
+    """Every system in every direction; a pair is prepared once for both directions."""
+    found = swept("table4")
+    options = [dict(pairwise(run.commands[0])) for run in found.runs]
+    assert Counter((each["--source-lang"], each["--target-lang"]) for each in options) == {
+        ("en", "de"): 3, ("de", "en"): 3, ("en", "cs"): 3, ("cs", "en"): 3,
+    }  # fmt: skip
+    assert [words[2:4] for words in found.prepare] == [("wmt18", "de-en"), ("wmt18", "cs-en")]
+    assert len(found.report) == 2
+
+
+def test_mnli_has_two_dev_sets() -> None:
+    for run in swept("glue").runs:
+        words = run.commands[1]
+        dev = words[words.index("--split") + 1 : words.index("--pretrained")]
+        assert dev == (("valid", "valid1") if run.name.startswith("MNLI/") else ("valid",))

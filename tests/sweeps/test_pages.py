@@ -1,0 +1,89 @@
+"""The pages of scripts/ that do by hand what a sweep does, for one system or two."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from diet_mt.recipes import read
+from diet_mt.sweeps.sweep import sweep_of
+from diet_mt.sweeps.variables import Value
+
+from ..commands.runner import ROOT
+
+# Page -> sweep, and what the page has in the place of values that only the user knows.
+PAGES: dict[str, tuple[str, dict[str, Value]]] = {
+    "demo": ("demo", {}),
+    "compare-multi30k": ("multi30k", {}),
+    "table4": ("table4", {}),
+    "glue": ("glue", {"from": "glue"}),
+    "xnli": ("xnli", {"from": "xnli", "mnli": "glue", "languages": ["en", "de", "zh"]}),
+    "qa": (
+        "qa",
+        {
+            "train": "train-v1.1.json",
+            "valid": "dev-v1.1.json",
+            "xquad": "xquad",
+            "tests": ["xquad_de", "xquad_zh"],
+        },
+    ),
+}
+# What a page shows although it is the default, or does without.
+SHOWN = {"--beam", "10", "--lenpen", "0.6", "--checkpoint", "checkpoint_best.pt"}
+
+
+def page(name: str, *words: str, cwd: Path) -> tuple[str, list[list[str]]]:
+    """What a page prints, and the words of the commands that it runs: a stand-in does nothing."""
+    stub = cwd / "diet-mt"
+    stub.write_text('#!/bin/sh\nprintf "%s\\t" "$@" >>commands\necho >>commands\n')
+    stub.chmod(0o755)
+    done = subprocess.run(
+        [ROOT / "scripts" / f"{name}.sh", *words],
+        cwd=cwd,
+        env={**os.environ, "PATH": f"{cwd}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    kept = cwd / "commands"
+    lines = kept.read_text(encoding="utf-8").splitlines() if kept.exists() else []
+    return done.stdout, [line.rstrip("\t").split("\t") for line in lines]
+
+
+def plain(words: list[str]) -> list[str]:
+    """In any order, ``--name=value`` as two words."""
+    parts = [part for word in words for part in word.split("=") if word[:2] == "--" or "=" in word]
+    return sorted({*parts, *(word for word in words if "=" not in word)} - SHOWN)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_does_what_its_sweep_does(name: str, tmp_path: Path) -> None:
+    sweep, values = PAGES[name]
+    wanted = [plain(list(words[1:])) for words in sweep_of(read(sweep), sweep, values).commands
+              if words[0] == "diet-mt"]  # fmt: skip
+    _, commands = page(name, cwd=tmp_path)
+    assert {words[0] for words in commands} >= {"prepare", "leaderboard"}
+    for words in commands:
+        # Tables are of fewer runs.
+        assert words[0] in ("compare", "leaderboard") or plain(words) in wanted, words
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_options_go_to_the_training(name: str, tmp_path: Path) -> None:
+    _, commands = page(name, "--dropout", "0.2 3", cwd=tmp_path)
+    for words in commands:
+        assert (words[-2:] == ["--dropout", "0.2 3"]) == (words[0] in ("train", "finetune"))
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_the_help_of_a_page_is_its_header(name: str, option: str, tmp_path: Path) -> None:
+    said, commands = page(name, option, cwd=tmp_path)
+    assert commands == []
+    assert f"diet-mt sweep {PAGES[name][0]}" in said
+    for word in ("Makes ", "From ", f"Example  scripts/{name}.sh", "Takes ", "Licence "):
+        assert f"\n{word}" in said
+    assert "set -e" not in said

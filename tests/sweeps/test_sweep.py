@@ -1,0 +1,142 @@
+"""What is wrong with a sweep is said in one line, before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diet_mt.errors import UserError
+from diet_mt.sweeps.sweep import sweep_of
+from diet_mt.sweeps.variables import shown
+
+from .stubs import SWEEP, here, sweep
+
+__all__ = ["here"]
+CONTENT = {"runs": [{"seed": [1, 2]}], "folder": "runs/{seed}", "run": ["train {seed} {folder}"]}
+
+
+def commands(**more: object) -> list[str]:
+    return [shown(words) for words in sweep_of({**CONTENT, **more}, "mine").commands]
+
+
+def test_values_are_filled_into_words() -> None:
+    settings = {"none": None, "some": ["a b", "c"], "where": "{base}/x", "base": "runs"}
+    assert commands(settings={"twice": ["-a", 1, "-b", 1]}, run=["t {twice}"])[0] == "t -a 1 -b 1"
+    run = ["train '{where}' --no={none} {none} {some} x{seed}.{some} {{seed}} {recipe}"]
+    assert commands(settings=settings, run=run)[0] == (
+        "train runs/x 'a b' c 'x1.a b' x1.c '{seed}' mine"
+    )
+
+
+def test_a_list_within_a_list_is_one_value() -> None:
+    found = sweep_of(
+        {**CONTENT, "runs": [{"seed": 1, "dev": [["a", "b"]]}], "run": ["t {dev}"]}, "m"
+    )
+    assert [run.commands for run in found.runs] == [(("t", "a", "b"),)]
+
+
+def test_what_prepares_the_same_is_done_once_and_a_report_is_about_all_runs() -> None:
+    runs = [{"pair": ["de", "cs"], "seed": [1, 2]}]
+    prepare, report = ["get {pair}", "bin {pair}"], ["table data.{pair} {seed} --all"]
+    folder = "{pair}.{seed}"
+    found = commands(runs=runs, prepare=prepare, report=report, folder=folder, run=["x"])
+    assert found == [
+        *("get de", "get cs", "bin de", "bin cs", "x", "x", "x", "x"),
+        "table data.de data.cs 1 2 --all",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"run": []}, "mine: no section run, so this is no sweep"),
+        ({"run": "train"}, "mine, run: should be a list of commands"),
+        ({"runs": {"seed": 1}}, "mine, runs: should be a list of mappings"),
+        ({"settings": ["a"]}, "mine, settings: should be names and their values"),
+        ({"settings": {"a": True}}, "mine, a: True is no text, number or list of these; put it in"),
+        ({"settings": {"a": {"b": 1}}}, "mine, a: {'b': 1} is no text"),
+        ({"run": ["train {sed}"]}, "mine, run: unknown variable sed; did you mean seed?"),
+        ({"run": ["train {a}"], "settings": {"a": "{b}", "b": "{a}"}}, "mine, run, a, b: unknown"),
+        (
+            {"run": ["train {a}"], "settings": {"a": "???"}},
+            "mine, run: needs a value for a; ",
+        ),
+        ({"run": ["train }"]}, "mine, run: }: Single '}' encountered"),
+        ({"run": ["train 'x"]}, "mine, run: train 'x: No closing quotation"),
+        ({"run": [""]}, "mine, run: an empty command"),
+        ({"folder": "runs"}, "mine, folder: runs would be that of 2 runs; name all"),
+        ({"folder": "{a}", "settings": {"a": ["x", "y"]}}, "mine, folder: {a}: 2 values"),
+        (
+            {"runs": [{"system": ["diet_rell"]}]},
+            "mine: unknown system diet_rell; did",
+        ),
+    ],
+)
+def test_a_wrong_file(more: dict[str, object], said: str) -> None:
+    with pytest.raises(UserError) as error:
+        commands(**more)
+    assert str(error.value).startswith(said)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--set wrk=1", "--set: unknown variable wrk; did you mean work?"),
+        ("--set work", "argument --set: work: give name=value; see diet-mt sweep --help"),
+        ("--set work=[1", "--set work: [1: give a list as [a, b]"),
+        ("--runs modle=shaw", "--runs: unknown variable modle; did you mean model?"),
+        ("--runs model=shav", "--runs: unknown model shav; did you mean shaw?"),
+        ("--runs seed=7", "--runs: unknown seed 7; there are 1, 2"),
+        ("--runs seed", "argument --runs: seed: give name=value; see diet-mt sweep --help"),
+        ("--jobs 0", "argument --jobs: 0: must be at least 1; see diet-mt sweep --help"),
+        ("--no-wait", "--no-wait is for jobs of a cluster; add --slurm"),
+        ("--executor slum", "argument --executor: unknown value slum; did you mean slurm?"),
+        ("--slurm partitoin=gpu", "--slurm: unknown option partitoin; did you mean partition?"),
+        ("--slurm time=long", "--slurm: time=long: should be a number"),
+        ("--slurm time=9 --jobs 2", "--jobs is for this machine; Slurm decides how many jobs run "
+         "at a time"),
+    ],
+)  # fmt: skip
+def test_wrong_options(
+    words: str, said: str, here: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert sweep("mine.yaml", *words.split()) == 2
+    assert capfd.readouterr() == ("", f"error: {said}\n")
+    assert sorted(path.name for path in here.iterdir()) == ["mine.yaml", "stub.sh"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("runs: [", "error: mine.yaml, line "),
+        ("rusn: []", "error: mine.yaml: unknown section rusn; did you mean run"),
+        ("just text", "error: mine.yaml: "),
+        (SWEEP.replace("sh stub.sh evaluate", "shh stub.sh"), "error: shh: no such program"),
+        (SWEEP.replace("sh stub.sh evaluate", "diet-mt leaderbord"), "error: unknown command "
+         "leaderbord; did you mean leaderboard?"),
+        (SWEEP.replace("echo", "diet-mt bench sped"), "error: unknown command bench sped; did "),
+    ],
+)  # fmt: skip
+def test_a_broken_file(text: str, said: str, here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (here / "mine.yaml").write_text(text, encoding="utf-8")
+    assert sweep("mine.yaml") == 2
+    out, errors = capfd.readouterr()
+    assert (out, errors[: len(said)], errors.count("\n")) == ("", said, 1)
+    assert not (here / "runs").exists()
+
+
+def test_set_replaces_values_of_runs(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    words = ("--set", "model=learned", "--set", "seed=[7, 8]", "--runs", "seed=8", "--dry-run")
+    assert sweep("mine.yaml", *words) == 0
+    said = capfd.readouterr().out
+    assert [line for line in said.splitlines() if line.startswith("# run")] == ["# run learned.8"]
+
+
+def test_a_variable_that_is_not_used_is_refused(
+    here: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (here / "mine.yaml").write_text(SWEEP.replace("work:", "idle:").replace(" {work}", ""))
+    assert sweep("mine.yaml", "--set", "idle=1") == 2
+    assert capfd.readouterr().err == "error: --set: mine.yaml makes no use of idle\n"
