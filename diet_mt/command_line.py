@@ -63,10 +63,25 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"error: {message}{hint}\n")
 
 
-def run(main: Callable[[], None]) -> int:
+def positive(text: str) -> int:
+    """Type of an option: a whole number of at least 1."""
+    value = count(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text}: must be at least 1")
+    return value
+
+
+def count(text: str) -> int:
+    """Type of an option: a whole number of at least 0."""
+    if not text.isascii() or not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text}: not a whole number of at least 0")
+    return int(text)
+
+
+def run(main: Callable[[], int | None]) -> int:
     """Runs a command's body; what the user can mend becomes one line on stderr and status 2."""
     try:
-        main()
+        return main() or 0
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -77,4 +92,3 @@ def run(main: Callable[[], None]) -> int:
     except KeyboardInterrupt:
         print("error: interrupted; run again to continue", file=sys.stderr)
         return 130
-    return 0

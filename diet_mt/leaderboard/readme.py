@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from ..errors import UserError
-from ..evaluation.json_rows import write_text
+from ..files import write_text
 
 
 def with_section(text: str, name: str, section: str) -> str:
