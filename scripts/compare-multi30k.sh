@@ -35,5 +35,5 @@ OUT=$DATA bash data-prep/prepare-multi30k.sh "$PAIR"
 BIN=$DATA/bin
 train_all "${runs[@]}"
 evaluate_all "${runs[@]}"
-PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" "$PYTHON" -m diet_mt.cli.leaderboard \
+PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" "$PYTHON" -m diet_mt leaderboard \
   "$RESULTS/$(basename "$DATA").jsonl"

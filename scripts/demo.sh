@@ -50,5 +50,5 @@ say "== 3/4 translating and scoring the test set"
 # evaluate.sh has its own batches: decoding is not part of the recipe.
 MAX_TOKENS=4096 evaluate_all "${runs[@]}"
 say "== 4/4 results, after $((SECONDS / 60)) min $((SECONDS % 60)) s"
-PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" "$PYTHON" -m diet_mt.cli.leaderboard \
+PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" "$PYTHON" -m diet_mt leaderboard \
   "$RESULTS/$(basename "$data").jsonl"

@@ -34,7 +34,7 @@ run_grid "${@:4}"
 if [ "$TEST" = 1 ]; then
   tests=()
   for file in "$DATA"/input0/test*.idx; do tests+=("$(basename "$file" .idx)"); done
-  "$PYTHON" -m diet_mt.evaluation.predict "$DATA" "$BEST/checkpoint_best.pt" --task "$TASK" \
+  "$PYTHON" -m diet_mt predict "$DATA" "$BEST/checkpoint_best.pt" --task "$TASK" \
     --split "${tests[@]}" --predictions "$CHECKPOINTS/predictions" >&2
 fi
-"$PYTHON" -m diet_mt.leaderboard.task_table "$RESULTS/tasks/$TASK.jsonl"
+"$PYTHON" -m diet_mt leaderboard "$RESULTS/tasks/$TASK.jsonl"

@@ -24,7 +24,7 @@ TEST_BATCH=${TEST_BATCH:-32}       # windows at a time when testing
 predict_run() {
   local folder=$1
   shift
-  "$PYTHON" -m diet_mt.evaluation.answer "$DATA" "$folder/checkpoint_best.pt" --split "$@" \
+  "$PYTHON" -m diet_mt answer "$DATA" "$folder/checkpoint_best.pt" --split "$@" \
     --max-answer "$MAX_ANSWER" --batch-size "$TEST_BATCH" --system "$SYSTEM" \
     --pretrained "$PRETRAINED" --out "$folder/answers" --results "$RESULTS/tasks"
 }
@@ -45,4 +45,4 @@ tables=()
 for name in XQuAD MLQA TyDiQA-GoldP SQuAD; do
   [ ! -f "$RESULTS/tasks/$name.jsonl" ] || tables+=("$RESULTS/tasks/$name.jsonl")
 done
-"$PYTHON" -m diet_mt.leaderboard.task_table "${tables[@]}"
+"$PYTHON" -m diet_mt leaderboard "${tables[@]}"

@@ -26,4 +26,4 @@ SPLITS=valid_en
 for file in "$DATA"/input0/test_*.idx; do SPLITS+=" $(basename "$file" .idx)"; done
 
 run_grid "${@:3}"
-"$PYTHON" -m diet_mt.leaderboard.task_table "$RESULTS/tasks/XNLI.jsonl"
+"$PYTHON" -m diet_mt leaderboard "$RESULTS/tasks/XNLI.jsonl"

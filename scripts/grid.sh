@@ -49,7 +49,7 @@ train_one() {
 predict_run() {
   local folder=$1
   shift
-  "$PYTHON" -m diet_mt.evaluation.predict "$DATA" "$folder/checkpoint_best.pt" --task "$TASK" \
+  "$PYTHON" -m diet_mt predict "$DATA" "$folder/checkpoint_best.pt" --task "$TASK" \
     --system "$SYSTEM" --split "$@" --pretrained "$PRETRAINED" \
     --results "$RESULTS/tasks"
 }

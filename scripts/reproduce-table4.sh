@@ -122,6 +122,6 @@ for direction in $DIRECTIONS; do
     if [ -f "$file" ]; then references+=("$file"); fi
   done
 done
-"$PYTHON" -m diet_mt.evaluation.significance "${rows[@]}" --references "${references[@]}" >&2 ||
+"$PYTHON" -m diet_mt compare "${rows[@]}" --references "${references[@]}" >&2 ||
   say "   no p-values, for the reason above"
-"$PYTHON" -m diet_mt.cli.leaderboard "${rows[@]}" --test-set "$TEST_SET"
+"$PYTHON" -m diet_mt leaderboard "${rows[@]}" --test-set "$TEST_SET"

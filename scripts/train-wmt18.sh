@@ -90,5 +90,5 @@ export MAX_TOKENS=$BATCH UPDATE_FREQ PRECISION PROCESSES KEEP=$((AVERAGE > 0 ? A
 
 average=$SAVE_DIR/checkpoint_average.pt
 if [ -z "${DRY_RUN:-}" ] && [ "$AVERAGE" -gt 0 ] && [ "$NODE_RANK" = 0 ] && [ ! -f "$average" ]; then
-  "$PYTHON" -m diet_mt.evaluation.average --last "$AVERAGE" --dir "$SAVE_DIR" --out "$average" >&2
+  "$PYTHON" -m diet_mt average --last "$AVERAGE" --dir "$SAVE_DIR" --out "$average" >&2
 fi

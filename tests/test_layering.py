@@ -6,7 +6,6 @@
     cli -> bench -> fairseq, torch, ctranslate2 (no other part: it is also run by itself)
     cli -> records, data -> standard library (data also what splits, scores or identifies text)
     cli, criterions -> metrics -> scikit-learn, scipy
-    cli, tasks -> answer_scores -> data, torchmetrics
     models -> encoders -> data
     plugin -> models, tasks, criterions, encoders, fairseq_patches, allocator
 
@@ -40,8 +39,9 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
     # The tools.
-    "cli": {"evaluation", "leaderboard", "command_line", "errors", "__version__"},
-    "leaderboard": {"evaluation", "command_line", "files", "errors"},
+    "cli": {"bench", "bert", "evaluation", "leaderboard", "command_line", "errors", "__version__"}
+    | {"shtab"},
+    "leaderboard": {"evaluation", "files", "errors", "jinja2", "tabulate"},
     "bench": {"evaluation", "leaderboard", "decoding", "models", "plugin", "command_line", "files"}
     | {"matplotlib"}
     | _MODEL_SIDE,
@@ -65,7 +65,7 @@ ALLOWED: dict[str, set[str]] = {
     "fairseq_patches": {"cross_entropy", "decoding", "models", "products"} | _MODEL_SIDE,
     # Text: no torch, no fairseq.
     "bert": {"corpora", "stages", "command_line", "files", "errors"}
-    | {"numpy", "scipy", "sentencex", "sklearn", "sentencepiece", "tokenizers", "torchmetrics"},
+    | {"numpy", "scipy", "sentencex", "sklearn", "sentencepiece", "tokenizers"},
     "corpora": {"stages", "command_line", "files", "errors", "numpy"}
     | {"py3langid", "sacrebleu", "sacremoses", "sentencepiece", "subword_nmt"},
     "stages": {"command_line", "errors"},
@@ -79,9 +79,9 @@ OF_PARTS: dict[tuple[str, ...], set[str]] = {
     # Also run without the rest of the package.
     ("bench", "process"): {"ctranslate2", "fairseq", "numpy", "torch"},
     # Rows are read and written without fairseq.
-    ("evaluation", "records"): {"errors", "evaluation"},
+    ("evaluation", "records"): {"errors", "evaluation", "files"},
     ("evaluation", "task_records"): {"errors", "evaluation"},
-    ("evaluation", "json_rows"): {"errors"},
+    ("evaluation", "json_rows"): {"errors", "files", "filelock"},
 }
 
 # Folders that register names with fairseq. Their __init__, and no other file, imports plugin.

@@ -1,21 +1,12 @@
-"""Decodes a test set by both searches, ours and fairseq's, and lists every difference.
-
-    diet-mt parity checkpoints/*/checkpoint_best.pt > parity.jsonl
-    diet-mt parity --table parity.jsonl          Markdown on stdout
-
-Compared are all hypotheses of all sentences: tokens, order, scores and log-probabilities by token.
-Two hypotheses in each other's place are a tie where their scores differ by no more than rounding.
-JSON lines on stdout, one for each checkpoint; progress on stderr.
-"""
+"""All hypotheses of both searches, ours and fairseq's, and where they differ."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
-import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +15,9 @@ from fairseq import checkpoint_utils
 from fairseq.sequence_generator import SequenceGenerator
 
 from .. import plugin as plugin
-from ..command_line import Parser, run
 from ..decoding.generator import BeamSearchGenerator
-from ..errors import UserError
-from ..evaluation.checkpoint import portable
-from .machine import machine, positive, read_records
+from ..leaderboard.render import Grid, markdown_table
+from .machine import machine
 
 # Scores are sums of some thirty float32 numbers.
 ROUNDING = 1e-5
@@ -37,20 +26,30 @@ KEYS = ("encoding", "sentences", "hypotheses", "equal", "score_error", "differen
 Hypotheses = list[dict[str, Any]]
 
 
-def decoded(path: Path, data: Path | None, args: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
+@dataclass(frozen=True)
+class Settings:
+    """What is decoded, and how."""
+
+    subset: str = "test"
+    beam: int = 10
+    lenpen: float = 0.6
+    max_tokens: int = 4096  # of a source batch
+
+
+def decoded(path: Path, data: Path | None, how: Settings) -> Iterator[tuple[Any, ...]]:
     """For each batch its sentence numbers and the hypotheses of both searches."""
     overrides = {} if data is None else {"data": str(data)}
     models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], overrides)
     model = models[0].eval()
     model.prepare_for_inference_(cfg)
-    task.load_dataset(args.subset)
+    task.load_dataset(how.subset)
     batches = task.get_batch_iterator(
-        dataset=task.dataset(args.subset),
-        max_tokens=args.max_tokens,
+        dataset=task.dataset(how.subset),
+        max_tokens=how.max_tokens,
         max_positions=(model.max_positions()),
         required_batch_size_multiple=1,
     ).next_epoch_itr(shuffle=False)
-    settings = {"beam_size": args.beam, "len_penalty": args.lenpen}
+    settings = {"beam_size": how.beam, "len_penalty": how.lenpen}
     both = [
         kind(models, task.target_dictionary, **settings)
         for kind in (BeamSearchGenerator, SequenceGenerator)
@@ -94,10 +93,10 @@ def compare(numbers: list[int], ours: list[Hypotheses], theirs: list[Hypotheses]
     }
 
 
-def measure(path: Path, data: Path | None, args: argparse.Namespace) -> dict[str, Any]:
+def measure(path: Path, data: Path | None, how: Settings) -> dict[str, Any]:
     """The record of one checkpoint."""
     total: dict[str, Any] = {}
-    for signature, *batch in decoded(path, data, args):
+    for signature, *batch in decoded(path, data, how):
         found = compare(*batch)
         if not total:
             total = {"encoding": signature, **found}
@@ -108,14 +107,23 @@ def measure(path: Path, data: Path | None, args: argparse.Namespace) -> dict[str
     return total
 
 
+def measure_all(paths: Sequence[Path], data: Path | None, how: Settings, command: str) -> None:
+    """Prints the record of each checkpoint. ``data``: None for that of its training."""
+    for name in ("fairseq", "hydra"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    facts = machine("cpu", False, command)
+    for path in paths:
+        print(json.dumps({**measure(path, data, how), **facts}), flush=True)
+
+
 def table(records: list[dict[str, Any]]) -> str:
     """Markdown: a line for each checkpoint, and one for each difference."""
-    out = ["| model | sentences | hypotheses | equal | largest difference of scores |"]
-    out += ["| --- | ---: | ---: | ---: | ---: |"]
-    for record in records:
-        cells = [record[name] for name in KEYS[:4]]
-        out.append(f"| {' | '.join(map(str, cells))} | {record['score_error']:.1e} |")
-    out += ["", "Differences:", ""]
+    heads = ["model", "sentences", "hypotheses", "equal", "largest difference of scores"]
+    rows = [
+        [*(str(record[name]) for name in KEYS[:4]), f"{record['score_error']:.1e}"]
+        for record in records
+    ]
+    out = [markdown_table(Grid(heads, rows)), "", "Differences:", ""]
     listed = [(record["encoding"], each) for record in records for each in record["differences"]]
     for encoding, each in listed:
         out.append(
@@ -127,36 +135,3 @@ def table(records: list[dict[str, Any]]) -> str:
     out += ["", f"{first['machine']}; torch {first['torch']}; {first['date']}; revision "]
     out[-1] += f"{first['revision'] or 'unknown'}; `{first['command']}`"
     return "\n".join([*out, ""])
-
-
-def main(argv: list[str] | None = None) -> int:
-    words = sys.argv[1:] if argv is None else argv
-    parser = Parser("parity", __doc__)
-    add = parser.add_argument
-    add("checkpoints", type=Path, nargs="*", metavar="CHECKPOINT", help="of translation models")
-    add("--table", type=Path, help="decode nothing; this file as Markdown on stdout")
-    add("--data", type=Path, help="folder made by fairseq-preprocess (default: the checkpoint's)")
-    add("--subset", default="test", help="default test")
-    add("--beam", type=positive, default=10, help="default 10")
-    add("--lenpen", type=float, default=0.6, help="default 0.6")
-    add("--max-tokens", type=positive, default=4096, help="of a source batch (default 4096)")
-    args = parser.parse_args(words)
-    for name in ("fairseq", "hydra"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-
-    def body() -> None:
-        if args.table:
-            print(table(read_records(args.table, KEYS)), end="")
-            return
-        if not args.checkpoints:
-            raise UserError("name the checkpoints to decode with, or --table FILE")
-        command = portable(shlex.join(["diet-mt", "parity", *words]))
-        facts = machine("cpu", False, command)
-        for path in args.checkpoints:
-            print(json.dumps({**measure(path, args.data, args), **facts}), flush=True)
-
-    return run(body)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
 """Completion of diet-mt for a shell: commands, options, values.
 
-    eval "$(diet-mt completion bash)"                       in ~/.bashrc
-    diet-mt completion zsh > ~/.zfunc/_diet-mt              a folder of $fpath
+eval "$(diet-mt completion bash)"                       in ~/.bashrc
+diet-mt completion zsh > ~/.zfunc/_diet-mt              a folder of $fpath
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ import re
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -89,11 +88,6 @@ def _fits(value: Any, kind: Any) -> bool:
     return type(value) in ((int, float) if kind is float else (kind,))
 
 
-@cache
-def _types(kind: type[Row]) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
 def parse_row(kind: type[Kind], line: str) -> Kind:
     """The inverse of ``Row.to_json``; raises UserError for anything else."""
     try:
@@ -102,13 +96,14 @@ def parse_row(kind: type[Kind], line: str) -> Kind:
         raise UserError(f"not JSON ({error})") from None
     if not isinstance(values, dict):
         raise UserError("not a JSON object")
+    types = get_type_hints(kind)
     for field in dataclasses.fields(kind):
         if field.name in values:
-            if not _fits(values[field.name], _types(kind)[field.name]):
+            if not _fits(values[field.name], types[field.name]):
                 raise wrong_field(field.name, values[field.name], str(field.type))
         elif field.default is field.default_factory is dataclasses.MISSING:
             raise UserError(f"no field '{field.name}'")
-    unknown = sorted(values.keys() - _types(kind).keys())
+    unknown = sorted(values.keys() - types.keys())
     if unknown:
         raise UserError(f"unknown field '{unknown[0]}'")
     return kind(**values)

@@ -62,9 +62,7 @@ class Predictions:
 def load_classifier(checkpoint: Path, data: Path) -> Classifier:
     """Raises UserError where the checkpoint cannot be read, or is of another task."""
     if not (data / "input0" / "dict.txt").is_file():
-        raise UserError(
-            f"{data}: no input0/dict.txt; give a folder made by diet-mt prepare glue"
-        )
+        raise UserError(f"{data}: no input0/dict.txt; give a folder made by diet-mt prepare glue")
     model, cfg, task = load_fine_tuned(checkpoint, data, TASK)
     return Classifier(model, task, cfg)
 
@@ -193,9 +191,7 @@ def predict_splits(asked: Request, splits: list[str]) -> None:
         print(_predict_split(asked, classifier, own, split), flush=True)
 
 
-def _predict_split(
-    asked: Request, classifier: Classifier, own: dict[str, Any], split: str
-) -> str:
+def _predict_split(asked: Request, classifier: Classifier, own: dict[str, Any], split: str) -> str:
     task = specification(asked.task)
     found = predict(classifier, split, asked.batch_size)
     metrics = scores(task, found)

@@ -19,15 +19,16 @@ class Heading:
 
 @dataclass(frozen=True)
 class Grid:
-    """``numbers``: which columns are set flush right."""
+    """``numbers``: which columns are set flush right; empty: all but the first."""
 
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
-    numbers: Sequence[bool]
+    numbers: Sequence[bool] = ()
 
     def table(self, form: str) -> str:
         """As ``tabulate`` calls its forms: plain, pipe, ..."""
-        sides = ["right" if number else "left" for number in self.numbers]
+        numbers = self.numbers or [False, *[True] * (len(self.heads) - 1)]
+        sides = ["right" if number else "left" for number in numbers]
         return tabulate.tabulate(
             self.rows, self.heads, tablefmt=form, colalign=sides, disable_numparse=True
         )

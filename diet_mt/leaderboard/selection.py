@@ -49,7 +49,9 @@ def asked_for(
     tasks = [row for path in of_tasks for row in read_task_results(path)]
     if not results and not tasks:
         raise UserError("the files hold no results; diet-mt evaluate and predict add them")
-    groups = select(group(results), directions=directions, test_sets=test_sets, systems=systems)
+    groups = group(results)
+    if groups:
+        groups = select(groups, directions=directions, test_sets=test_sets, systems=systems)
     blocks = task_board(_of_systems(tasks, systems))
     if tasks and not blocks:
         raise UserError("the results are of no split that a table shows (dev sets, test_LANG)")
@@ -98,7 +100,7 @@ def select(
         for group in groups
         if all(not values or _HAS[what](group) & set(values) for what, values in wanted.items())
     ]
-    if groups and not left:
+    if not left:
         asked = ", ".join(f"{what} {_list(values)}" for what, values in wanted.items() if values)
         there_are = "; ".join(f"{g.conditions.heading}: {_list(_HAS['system'](g))}" for g in groups)
         raise UserError(f"no result with {asked} at once; there is {there_are}")

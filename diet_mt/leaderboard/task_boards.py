@@ -148,9 +148,7 @@ def _details(entrant: Entrant, found: Sequence[tuple[Column, Score]]) -> list[st
     return out
 
 
-def _by_language(
-    used: Sequence[Column], ours: Sequence[Entrant], cells: Cells
-) -> Iterator[Block]:
+def _by_language(used: Sequence[Column], ours: Sequence[Entrant], cells: Cells) -> Iterator[Block]:
     """For each column a table with the median of each language, of the setting that was chosen."""
     for column in used:
         if not column.all_languages:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.evaluation import rescore, score
+from diet_mt.evaluation import score
 from diet_mt.evaluation.generation_options import mark_of
 from diet_mt.evaluation.records import read_results, sha256
 
+from ..calling import called
 from .prepared import run
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -81,10 +82,10 @@ def test_a_result_scores_again_and_stays_as_it_is(
 
     references = place / "data" / "toy.en-de" / "raw" / "test.de"
     again = [str(rows), "--references"]
-    assert rescore.main([*again, str(references)]) == 0
-    assert rescore.main([*again, str(references.with_suffix(".en"))]) == 2
+    assert called("verify", *again, str(references)) == 0
+    assert called("verify", *again, str(references.with_suffix(".en"))) == 2
     rows.write_text(rows.read_text().replace(f'"bleu": {result.bleu}', '"bleu": 99.5'))
-    assert rescore.main([*again, str(references)]) == 2
+    assert called("verify", *again, str(references)) == 2
     assert f"bleu 99.5 stored, {result.bleu} now" in capsys.readouterr().out
 
 
