@@ -134,14 +134,22 @@ def test_where_there_are_no_results_it_says_so(
     assert "no results/*.jsonl here" in complaint(capsys)
 
 
+SHOWN = (
+    "results/multi30k.en-de.jsonl --brief --system shaw tupe_rel diet_rel diet_abs sinusoidal none"
+)
+
+
 @pytest.mark.parametrize(
     "kept",
-    [("--readme", "README.md"), ("--format", "html", "--out", "results/leaderboard.html")],
-    ids=["README", "page"],
+    [
+        f"{SHOWN} --readme README.md",
+        "--readme results/README.md",
+        "--format html --out results/leaderboard.html",
+    ],
 )
 def test_the_projects_own_boards_are_those_of_its_results(
-    kept: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    kept: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert OWN
     monkeypatch.chdir(ROOT)
-    assert called("leaderboard", *kept, "--check") == 0
+    assert called("leaderboard", *kept.split(), "--check") == 0
