@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.files import write_text
 from diet_mt.evaluation.records import parse_result, put_result, read_results, sha256
+from diet_mt.files import write_text
 
 from .rows import row
 
