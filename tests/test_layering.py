@@ -94,6 +94,7 @@ MADE_OF = {
     "linformer": {"learned"},
     "diet_abs_lin": {"diet_abs", "linformer"},
     "tupe": {"t5"},
+    "placed": {"none"},
 }
 
 # Names that are words of their own: a comparison counts if it also says encoding or scheme.

@@ -6,9 +6,11 @@ import json
 import logging
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from fairseq import checkpoint_utils
@@ -19,8 +21,6 @@ from ..decoding.generator import BeamSearchGenerator
 from ..leaderboard.render import Grid, markdown_table
 from .machine import machine
 
-# Scores are sums of some thirty float32 numbers.
-ROUNDING = 1e-5
 KEYS = ("encoding", "sentences", "hypotheses", "equal", "score_error", "differences", "command")
 
 Hypotheses = list[dict[str, Any]]
@@ -36,28 +36,61 @@ class Settings:
     max_tokens: int = 4096  # of a source batch
 
 
-def decoded(path: Path, data: Path | None, how: Settings) -> Iterator[tuple[Any, ...]]:
-    """For each batch its sentence numbers and the hypotheses of both searches."""
-    overrides = {} if data is None else {"data": str(data)}
-    models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], overrides)
-    model = models[0].eval()
-    model.prepare_for_inference_(cfg)
-    task.load_dataset(how.subset)
-    batches = task.get_batch_iterator(
-        dataset=task.dataset(how.subset),
-        max_tokens=how.max_tokens,
-        max_positions=(model.max_positions()),
-        required_batch_size_multiple=1,
-    ).next_epoch_itr(shuffle=False)
-    settings = {"beam_size": how.beam, "len_penalty": how.lenpen}
-    both = [
-        kind(models, task.target_dictionary, **settings)
-        for kind in (BeamSearchGenerator, SequenceGenerator)
-    ]
-    for number, batch in enumerate(batches, start=1):
-        print(f"{path}: batch {number} of {len(batches)}", file=sys.stderr)
-        ours, theirs = (generator.generate(models, batch) for generator in both)
-        yield model.signature, batch["id"].tolist(), ours, theirs
+class Searches:
+    """Both searches with one checkpoint, over one part of its data."""
+
+    def __init__(self, path: Path, data: Path | None, how: Settings) -> None:
+        overrides = {} if data is None else {"data": str(data)}
+        load = checkpoint_utils.load_model_ensemble_and_task
+        self.models, cfg, task = load([str(path)], overrides)
+        self.model = self.models[0].eval()
+        self.model.prepare_for_inference_(cfg)
+        task.load_dataset(how.subset)
+        self.dataset = task.dataset(how.subset)
+        self.batches = task.get_batch_iterator(
+            dataset=self.dataset,
+            max_tokens=how.max_tokens,
+            max_positions=self.model.max_positions(),
+            required_batch_size_multiple=1,
+        ).next_epoch_itr(shuffle=False)
+        settings = {"beam_size": how.beam, "len_penalty": how.lenpen}
+        self.generators = [
+            kind(self.models, task.target_dictionary, **settings)
+            for kind in (BeamSearchGenerator, SequenceGenerator)
+        ]
+
+    def decode(self, batch: dict[str, Any]) -> list[list[Hypotheses]]:
+        """The hypotheses of a batch, by our search and by fairseq's."""
+        return [generator.generate(self.models, batch) for generator in self.generators]
+
+    def agree_in_float64(self, sentence: int) -> bool:
+        """Whether both write the same for a sentence, alone and in double precision."""
+        with _in_float64(self.models):
+            ours, theirs = self.decode(self.dataset.collater([self.dataset[sentence]]))
+        return all(
+            torch.equal(one["tokens"], two["tokens"])
+            for one, two in zip(ours[0], theirs[0], strict=True)
+        )
+
+
+@contextmanager
+def _in_float64(models: list[Any]) -> Iterator[None]:
+    """The models in double precision, and fairseq's search, which says float for its scores."""
+
+    def log_softmax(x: torch.Tensor, dim: int, onnx_trace: bool = False) -> torch.Tensor:
+        return torch.log_softmax(x, dim)
+
+    for model in models:
+        model.double()  # and back: nothing is lost
+    try:
+        with (
+            patch.object(torch.Tensor, "float", torch.Tensor.double),
+            patch("fairseq.utils.log_softmax", log_softmax),
+        ):
+            yield
+    finally:
+        for model in models:
+            model.float()
 
 
 def compare(numbers: list[int], ours: list[Hypotheses], theirs: list[Hypotheses]) -> dict[str, Any]:
@@ -81,7 +114,6 @@ def compare(numbers: list[int], ours: list[Hypotheses], theirs: list[Hypotheses]
                     "sentence": number,
                     "ranks": [rank for rank, fits in enumerate(same, start=1) if not fits],
                     "largest_gap": max(gaps),
-                    "tie": max(gaps) <= ROUNDING,
                 }
             )
     return {
@@ -95,15 +127,20 @@ def compare(numbers: list[int], ours: list[Hypotheses], theirs: list[Hypotheses]
 
 def measure(path: Path, data: Path | None, how: Settings) -> dict[str, Any]:
     """The record of one checkpoint."""
+    searches = Searches(path, data, how)
     total: dict[str, Any] = {}
-    for signature, *batch in decoded(path, data, how):
-        found = compare(*batch)
+    for number, batch in enumerate(searches.batches, start=1):
+        print(f"{path}: batch {number} of {len(searches.batches)}", file=sys.stderr)
+        found = compare(batch["id"].tolist(), *searches.decode(batch))
         if not total:
-            total = {"encoding": signature, **found}
+            total = {"encoding": searches.model.signature, **found}
             continue
         total["score_error"] = max(total["score_error"], found.pop("score_error"))
         for name, value in found.items():
             total[name] += value
+    for difference in total["differences"]:
+        print(f"{path}: sentence {difference['sentence']} in float64", file=sys.stderr)
+        difference["tie"] = searches.agree_in_float64(difference["sentence"])
     return total
 
 
@@ -128,7 +165,7 @@ def table(records: list[dict[str, Any]]) -> str:
     for encoding, each in listed:
         out.append(
             f"- {encoding}, sentence {each['sentence']}, ranks {each['ranks']}: scores differ by "
-            f"{each['largest_gap']:.1e}, {'a tie' if each['tie'] else 'no tie'}"
+            f"{each['largest_gap']:.1e}, {'a tie: equal in float64' if each['tie'] else 'no tie'}"
         )
     first = records[0]
     out += [] if listed else ["none."]

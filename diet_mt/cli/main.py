@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "bench encoder": ("cli.bench_encoder", "what each encoding costs an encoder"),
     "bench memory": ("cli.bench_memory", "peak memory over long sentence pairs"),
     "bench padding": ("cli.bench_padding", "what padding costs in memory"),
+    "bench parameters": ("cli.bench_parameters", "sizes of encoders beside the paper's"),
     "bench perplexity": ("cli.bench_perplexity", "curves of pretrained masked language models"),
     "completion": ("cli.completion", "completion of these commands for a shell"),
 }

@@ -4,7 +4,8 @@
     diet-mt parity --table parity.jsonl                     Markdown on stdout
 
 Compared are all hypotheses of all sentences: tokens, order, scores and log-probabilities by token.
-Two hypotheses in each other's place are a tie where their scores differ by no more than rounding.
+Where they differ, the sentence is decoded again by both in float64. If they agree there, it was a
+tie: two candidates of one step whose scores differ by less than float32 can tell apart.
 JSON lines on stdout, one for each checkpoint; progress on stderr.
 """
 

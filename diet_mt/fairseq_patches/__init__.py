@@ -3,6 +3,9 @@
 Where fairseq has no hook, a function of it is replaced by one that calls it (all but
 ``broadcast``), so what it does in fairseq's next version still counts. One file for each reason:
 
+``archives``
+    ``hub_utils.from_pretrained`` and ``file_utils.load_archive_file``: an archive could write
+    anywhere, and was itself replaced by a folder.
 ``batches``
     ``FairseqTask.get_batch_iterator``: fairseq-fixed gave a run that continues other batches, and
     other masked words, than one that never stopped.
@@ -18,6 +21,11 @@ Where fairseq has no hook, a function of it is replaced by one that calls it (al
 ``label_smoothing``
     ``compute_loss`` and ``forward`` of the criterion ``label_smoothed_cross_entropy``: for our
     models the loss, and with it its gradient, is computed without the logits of the whole batch.
+``literals``
+    ``eval`` in the modules of fairseq that call it: options of a checkpoint ran as code.
+``named_parts``
+    ``checkpoint_utils._upgrade_state_dict``: a checkpoint may name only models, tasks and so on
+    that are known to be harmless.
 ``one_line_errors``
     ``sys.excepthook``: fairseq's commands show a mistake of the user as a traceback.
 ``safe_checkpoints``
@@ -32,11 +40,14 @@ Where fairseq has no hook, a function of it is replaced by one that calls it (al
 """
 
 from . import (
+    archives,
     batches,
     beam_search,
     bfloat16,
     broadcast,
     label_smoothing,
+    literals,
+    named_parts,
     one_line_errors,
     safe_checkpoints,
     scalar_quantization,
@@ -46,11 +57,14 @@ from . import (
 # A new patch is a file with a function ``install`` that may be called again, an entry here, and
 # a paragraph above.
 PATCHES = (
+    archives,
     batches,
     beam_search,
     bfloat16,
     broadcast,
     label_smoothing,
+    literals,
+    named_parts,
     one_line_errors,
     safe_checkpoints,
     scalar_quantization,

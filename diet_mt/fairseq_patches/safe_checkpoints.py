@@ -64,6 +64,8 @@ def load_safely(load: Callable[..., Dict[str, Any]]) -> Callable[..., Dict[str, 
             return load(path, *args, **kwargs)
         except OSError:
             raise
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from None
         except Exception as error:
             fault = _fault(error)
             if fault is None:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, List, Optional
+from typing import ClassVar, List, Optional, Tuple
 
 import torch
 from torch import Tensor
 
 from ..errors import UserError
-from .base import CROSS, AttentionPositions, AttentionShape, PositionEncoding, at_least_float32
+from .base import (
+    CROSS,
+    DECODER,
+    ENCODER,
+    AttentionPositions,
+    AttentionShape,
+    PositionEncoding,
+    at_least_float32,
+)
 from .layer import LayerPositions
 
 BASE = 10000.0
@@ -85,6 +93,7 @@ class Rotary(PositionEncoding):
     """
 
     name: ClassVar[str] = "rotary"
+    acts_in: ClassVar[Tuple[str, ...]] = (ENCODER, DECODER)
 
     def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
         return None if shape.kind == CROSS else RotaryPositions(shape)

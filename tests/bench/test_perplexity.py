@@ -137,7 +137,7 @@ def test_a_folder_without_a_training(tmp_path: Path) -> None:
 
 def test_a_file_of_other_records(tmp_path: Path) -> None:
     (tmp_path / "other.jsonl").write_text('{"system": "x"}\n', encoding="utf-8")
-    with pytest.raises(UserError, match="other.jsonl, line 1: no field 'arch'"):
+    with pytest.raises(UserError, match=r"other.jsonl, line 1: no field 'arch'"):
         read_rows(Curve, tmp_path / "other.jsonl")
 
 

@@ -223,9 +223,9 @@ def test_rows_written_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../../x", "a//b", "", "."])
 def test_no_row_names_a_file_elsewhere(path: str) -> None:
-    with pytest.raises(UserError, match="'hypotheses' is .* within the results folder"):
+    with pytest.raises(UserError, match=r"'hypotheses' is .* within the results folder"):
         row(hypotheses=path)
-    with pytest.raises(UserError, match="'corpus' is .* the name of a file"):
+    with pytest.raises(UserError, match=r"'corpus' is .* the name of a file"):
         row(corpus=path)
 
 

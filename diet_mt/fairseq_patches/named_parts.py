@@ -1,0 +1,103 @@
+"""A checkpoint may only name parts of fairseq that are known to be harmless.
+
+A checkpoint's configuration names the model, task, criterion and so on that fairseq then builds
+with its options. Some of fairseq's run options as code or load other files (``lstm``, ``fconv``,
+``wav2vec2``, tasks of speech). Allowed are those below, which were read for this, and everything
+that does not come from fairseq itself: it was imported on purpose. Replaced:
+``checkpoint_utils._upgrade_state_dict``, by a function that looks first and then calls it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
+
+from fairseq import checkpoint_utils
+from fairseq.criterions import CRITERION_REGISTRY
+from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.tasks import TASK_REGISTRY
+
+from ..errors import UserError
+from ._replace import replace
+
+# Names that the user allows beside ours, separated by commas.
+VARIABLE = "DIET_MT_ALLOW"
+
+_SCHEDULES = "cosine fixed inverse_sqrt pass_through polynomial_decay reduce_lr_on_plateau"
+# Part of the configuration -> names of fairseq's own that it may have.
+ALLOWED: Mapping[str, Tuple[str, ...]] = {
+    "model": ("roberta", "transformer"),
+    "task": ("masked_lm", "sentence_prediction", "translation"),
+    "criterion": (
+        "cross_entropy",
+        "label_smoothed_cross_entropy",
+        "label_smoothed_cross_entropy_with_alignment",
+        "masked_lm",
+        "sentence_prediction",
+    ),
+    "optimizer": ("adadelta", "adafactor", "adagrad", "adam", "adamax", "lamb", "nag", "sgd"),
+    "lr_scheduler": (*_SCHEDULES.split(), "step", "tri_stage", "triangular"),
+    "bpe": ("bytes", "characters", "sentencepiece", "subword_nmt"),
+    "tokenizer": ("moses", "space"),
+    "scoring": ("bleu", "chrf", "sacrebleu"),
+    "dataset_impl": ("cached", "lazy", "mmap", "raw"),
+}
+
+
+def names_in(state: Mapping[str, Any]) -> Iterator[Tuple[str, str]]:
+    """(part, name) of all that a checkpoint's configuration names; in its old form or the new."""
+    args, cfg = state.get("args"), state.get("cfg")
+    for part in ALLOWED:
+        found = {_entry(args, "arch" if part == "model" else part)}
+        if part == "dataset_impl":
+            found |= {_entry(_entry(cfg, section), part) for section in ("task", "dataset")}
+        else:
+            section = _entry(cfg, part)
+            is_name = section is None or isinstance(section, str)
+            found.add(section if is_name else _entry(section, "_name") or _entry(section, "arch"))
+        yield from ((part, name) for name in sorted(map(str, found - {None, ""})))
+
+
+def _entry(section: Any, name: str) -> Any:
+    """Of a Namespace, a dictionary or omegaconf's; None where there is none."""
+    get = getattr(section, "get", None)
+    return get(name) if callable(get) else getattr(section, name, None)
+
+
+def refusal(part: str, name: str) -> Optional[str]:
+    """Why a checkpoint may not name this, or None."""
+    if name in os.environ.get(VARIABLE, "").split(","):
+        return None
+    if part == "model":
+        owner = ARCH_MODEL_REGISTRY.get(name) or MODEL_REGISTRY.get(name)
+        known = ARCH_MODEL_NAME_REGISTRY.get(name, name)
+    else:
+        registry = {"task": TASK_REGISTRY, "criterion": CRITERION_REGISTRY}.get(part, {})
+        owner, known = registry.get(name), name
+    own = owner is not None and owner.__module__.partition(".")[0] != "fairseq"
+    if own or known in ALLOWED[part]:
+        return None
+    return (
+        f"refused, for its {part} is {name}, which is not known to be harmless; if you trust this "
+        f"file, set {VARIABLE}={name}"
+    )
+
+
+def look_first(upgrade: Callable[[Dict[str, Any]], Dict[str, Any]]) -> Callable[..., Any]:
+    """``upgrade(state)`` for states that name nothing but what is allowed; else UserError."""
+
+    @functools.wraps(upgrade)
+    def wrapped(state: Dict[str, Any], *args: Any, **kwargs: Any) -> Dict[str, Any]:
+        for part, name in names_in(state):
+            fault = refusal(part, name)
+            if fault:
+                raise UserError(fault)
+        return upgrade(state, *args, **kwargs)
+
+    return wrapped
+
+
+def install() -> None:
+    """Patches fairseq; once, however often it is called."""
+    replace(checkpoint_utils, "_upgrade_state_dict", look_first)

@@ -1,0 +1,77 @@
+"""A checkpoint that names what could run code is refused before anything of it is built."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fairseq import checkpoint_utils
+
+from diet_mt.errors import UserError
+from diet_mt.fairseq_patches.named_parts import VARIABLE, names_in, refusal
+
+OURS: dict[str, Any] = {
+    "model": {"_name": "diet_rel_tiny"},
+    "task": {"_name": "translation", "data": "bin", "dataset_impl": "mmap"},
+    "criterion": {"_name": "label_smoothed_cross_entropy"},
+    "optimizer": {"_name": "adam"},
+    "lr_scheduler": {"_name": "inverse_sqrt"},
+    "bpe": None,
+    "scoring": {"_name": "bleu"},
+}
+
+
+def saved(path: Path, **changes: Any) -> str:
+    """A checkpoint without weights; ``args`` among the changes: in fairseq's old form."""
+    state: dict[str, Any] = {"model": {}, "extra_state": {"train_iterator": {"epoch": 1}}}
+    history = {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {}}
+    state["optimizer_history"] = [{**history, "num_updates": 1}]
+    if "args" in changes:
+        state |= {"args": Namespace(**changes["args"]), "cfg": None}
+    else:
+        state |= {"args": None, "cfg": {**OURS, **changes}}
+    torch.save(state, path)
+    return str(path)
+
+
+def test_what_our_trainings_name_is_taken(tmp_path: Path) -> None:
+    file = saved(tmp_path / "a.pt")
+    assert checkpoint_utils.load_checkpoint_to_cpu(file)["cfg"].model._name == "diet_rel_tiny"
+    for arch in ("transformer_iwslt_de_en", "roberta_base", "roberta_diet_abs_tiny"):
+        assert refusal("model", arch) is None
+    for part, name in names_in({"cfg": OURS}):
+        assert refusal(part, name) is None, (part, name)
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        *(("model", name) for name in ("lstm", "fconv", "wav2vec2", "hubert", "no_such_model")),
+        *(("task", name) for name in ("audio_pretraining", "speech_to_text", "no_such_task")),
+        *(("criterion", "ctc"), ("optimizer", "composite"), ("bpe", "gpt2"), ("tokenizer", "x")),
+    ],
+)
+def test_all_else_is_refused(
+    part: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = saved(tmp_path / "b.pt", **{part: {"_name": name}})
+    with pytest.raises(
+        UserError, match=rf"b\.pt: refused, for its {part} is {name}, which .* {VARIABLE}"
+    ):
+        checkpoint_utils.load_checkpoint_to_cpu(file)
+    old = {"arch": "diet_rel_tiny", "task": "translation"}
+    old |= {"arch" if part == "model" else part: name}
+    with pytest.raises(UserError, match=f"its {part} is {name}"):
+        checkpoint_utils.load_checkpoint_to_cpu(saved(tmp_path / "old.pt", args=old))
+    monkeypatch.setenv(VARIABLE, f"another,{name}")
+    assert checkpoint_utils.load_checkpoint_to_cpu(file)
+
+
+def test_a_data_set_that_runs_a_shell_is_refused(tmp_path: Path) -> None:
+    for section in ("task", "dataset"):
+        changes = {section: {"_name": "translation", "dataset_impl": "fasta"}}
+        with pytest.raises(UserError, match="its dataset_impl is fasta"):
+            checkpoint_utils.load_checkpoint_to_cpu(saved(tmp_path / "c.pt", **changes))
