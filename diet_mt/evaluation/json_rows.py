@@ -68,10 +68,12 @@ def _wrong(value: object) -> str:
     if isinstance(value, (list, dict)):
         parts = [*value, *value.values()] if isinstance(value, dict) else value
         return next(filter(None, map(_wrong, parts)), "")
-    # Beside what JSON calls NaN, a whole number beyond all decimal ones is none.
-    if isinstance(value, (int, float)) and not abs(value) < math.inf:
-        return "a finite number"
-    return "a finite number" if isinstance(value, int) and value.bit_length() > 1023 else ""
+    if isinstance(value, (int, float)):
+        try:
+            return "" if math.isfinite(value) else "a finite number"
+        except OverflowError:  # a whole number beyond all decimal ones
+            return "a finite number"
+    return ""
 
 
 def _fits(value: Any, kind: Any) -> bool:
