@@ -1,10 +1,12 @@
 """Packaging of diet-mt: ``make setup`` makes an environment, ``pip install .`` adds to one."""
 
 import re
+import shutil
 import zlib
 from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
+from setuptools.command.build_py import build_py
 
 README = Path(__file__).parent / "README.md"
 PACKAGE = Path(__file__).parent / "diet_mt" / "__init__.py"
@@ -12,6 +14,21 @@ PACKAGE = Path(__file__).parent / "diet_mt" / "__init__.py"
 # sources it was made. Optional: without a C++ compiler, torch's operators do the same more slowly.
 KERNELS = [Path("diet_mt/kernels", name) for name in ("cpu.cpp", "step.inc")]
 CHECKSUM = zlib.crc32(b"".join(Path(__file__).parent.joinpath(p).read_bytes() for p in KERNELS))
+# Folders of the checkout that the installed package has as diet_mt/share/FOLDER. Commands prefer
+# those of a checkout.
+SHARED = ("config", "data-prep", "scripts")
+
+
+class BuildWithShared(build_py):
+    """Also copies what is no code."""
+
+    def run(self) -> None:
+        super().run()
+        for name in () if self.editable_mode else SHARED:
+            target = Path(self.build_lib, "diet_mt", "share", name)
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(name, target, ignore=shutil.ignore_patterns("__pycache__"))
+
 
 setup(
     name="diet-mt",
@@ -20,6 +37,10 @@ setup(
     long_description=README.read_text(encoding="utf-8") if README.exists() else "",
     long_description_content_type="text/markdown",
     author="diet-mt authors",
+    project_urls={
+        "Paper": "https://arxiv.org/abs/2104.08698",
+        "fairseq": "https://github.com/facebookresearch/fairseq",
+    },
     license="MIT",
     license_files=["LICENSE"],
     classifiers=[
@@ -42,11 +63,12 @@ setup(
             optional=True,
         )
     ],
+    # Of any package: what is read or compiled beside its code.
     package_data={
+        "": ["*.cpp", "*.css", "*.html", "*.inc", "*.js", "*.json", "*.manifest", "*.yaml"],
         "diet_mt": ["py.typed"],
-        "diet_mt.kernels": ["*.cpp", "*.inc"],
-        "diet_mt.leaderboard": ["page.css", "page.js", "published.json", "published_tasks.json"],
     },
+    cmdclass={"build_py": BuildWithShared},
     zip_safe=False,
     # torch: its safe loader is the default from 2.6 on, and checkpoints are read with nothing else.
     install_requires=[
@@ -67,7 +89,6 @@ setup(
         "tabulate",
         "tokenizers",
         "torch>=2.6",
-        "torchmetrics",
         "tqdm",
     ],
     # fairseq is an extra, not a requirement. Both distributions also ask for torchaudio, which is
@@ -76,7 +97,7 @@ setup(
     # with fairseq in the list above a plain `pip install .` would fetch torchaudio, and with it
     # perhaps another torch.
     extras_require={
-        # CTranslate2, beside which `scripts/benchmark.sh` times decoding.
+        # CTranslate2, beside which `diet-mt bench speed` times decoding.
         "benchmark": ["ctranslate2>=4.6,<5"],
         # Which language a line is in, for the cleaning of corpora. It asks for numpy >= 2, which
         # stock fairseq does not run with; it works with older ones, too.

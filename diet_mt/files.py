@@ -131,6 +131,13 @@ def make_folder(path: Path) -> None:
         raise UserError(f"{path}: the folder cannot be made ({error.strerror})") from None
 
 
+def write_text(path: Path, text: str) -> None:
+    """Writes a whole file, and makes its folder. Raises UserError where that cannot be done."""
+    make_folder(path.parent)
+    with writing(path) as file:
+        file.write(text)
+
+
 def write_lines(path: Path, lines: Iterable[str]) -> int:
     """Writes each line and ``\\n``; returns how many."""
     count = 0

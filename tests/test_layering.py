@@ -6,7 +6,6 @@
     cli -> bench -> fairseq, torch, ctranslate2 (no other part: it is also run by itself)
     cli -> records, data -> standard library (data also what splits, scores or identifies text)
     cli, criterions -> metrics -> scikit-learn, scipy
-    cli, tasks -> answer_scores -> data, torchmetrics
     models -> encoders -> data
     plugin -> models, tasks, criterions, encoders, fairseq_patches, allocator
 
@@ -42,11 +41,11 @@ ALLOWED: dict[str, set[str]] = {
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
     # The tools.
     "cli": {"bench", "bert", "corpora", "evaluation", "leaderboard", "recipes", "stages", "sweeps"}
-    | {"training", "command_line", "errors", "__version__"},
+    | {"training", "command_line", "errors", "__version__", "shtab"},
     "sweeps": {"positions", "stages", "command_line", "errors", "yaml"}
     | {"psutil", "submitit", "torch", "tqdm"},
     "recipes": {"command_line", "errors", "yaml"},
-    "leaderboard": {"evaluation", "command_line", "files", "errors"},
+    "leaderboard": {"evaluation", "files", "errors", "jinja2", "tabulate"},
     "bench": {"evaluation", "leaderboard", "decoding", "models", "plugin", "command_line", "files"}
     | {"matplotlib", "tabulate"}
     | _MODEL_SIDE,
@@ -70,7 +69,7 @@ ALLOWED: dict[str, set[str]] = {
     "fairseq_patches": {"cross_entropy", "decoding", "models", "products"} | _MODEL_SIDE,
     # Text: no torch, no fairseq.
     "bert": {"corpora", "stages", "files", "errors"}
-    | {"numpy", "scipy", "sentencex", "sklearn", "sentencepiece", "tokenizers", "torchmetrics"},
+    | {"numpy", "scipy", "sentencex", "sklearn", "sentencepiece", "tokenizers"},
     "corpora": {"stages", "files", "errors", "numpy"}
     | {"py3langid", "sacrebleu", "sacremoses", "sentencepiece", "subword_nmt"},
     "stages": {"files", "errors", "filelock", "tqdm"},
@@ -84,9 +83,9 @@ OF_PARTS: dict[tuple[str, ...], set[str]] = {
     # Also run without the rest of the package.
     ("bench", "process"): {"ctranslate2", "fairseq", "numpy", "torch"},
     # Rows are read and written without fairseq.
-    ("evaluation", "records"): {"errors", "evaluation"},
+    ("evaluation", "records"): {"errors", "evaluation", "files"},
     ("evaluation", "task_records"): {"errors", "evaluation"},
-    ("evaluation", "json_rows"): {"errors"},
+    ("evaluation", "json_rows"): {"errors", "files", "filelock"},
 }
 
 # Folders that register names with fairseq. Their __init__, and no other file, imports plugin.

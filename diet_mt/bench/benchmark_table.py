@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..leaderboard.render import Grid, markdown_table
 from .systems import STOCK, label
 
 # What the table reads of a record.
@@ -33,10 +34,14 @@ def table(records: list[dict[str, Any]]) -> str:
     for (title, circumstances, command), rows in groups.items():
         kinds = [kind for kind in MEASURES if any(kind in row for row in rows.values())]
         out += [f"**{title}**", ""]
-        heads = [f"{kind}, {MEASURES[kind][0]} | to {STOCK}" for kind in kinds]
-        out += [_line(["system", *heads]), _line(["---"] + ["---: | ---:"] * len(kinds))]
-        for name, row in rows.items():
-            out.append(_line([label(name), *(_cells(row.get(kind)) for kind in kinds)]))
+        heads = ["system"]
+        for kind in kinds:
+            heads += [f"{kind}, {MEASURES[kind][0]}", f"to {STOCK}"]
+        lines = [
+            [label(name), *(cell for kind in kinds for cell in _cells(row.get(kind)))]
+            for name, row in rows.items()
+        ]
+        out.append(markdown_table(Grid(heads, lines)))
         wanted = ", ".join(f"{kind} {MEASURES[kind][1]}" for kind in kinds)
         out += ["", f"Median (quartiles). To {STOCK}: median of the rounds' ratios; {wanted}."]
         out += ["", *_remarks(rows)]
@@ -58,14 +63,10 @@ def _remarks(rows: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
     return [*found, ""] if found else []
 
 
-def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def _cells(record: dict[str, Any] | None) -> str:
-    """Two cells: the value and the ratio, each with its quartiles."""
+def _cells(record: dict[str, Any] | None) -> list[str]:
+    """The value and the ratio, each with its quartiles."""
     if record is None:
-        return " | "
+        return ["", ""]
     digits = 1 if record["median"] >= 10 else 3
 
     def show(prefix: str, places: int) -> str:
@@ -74,4 +75,4 @@ def _cells(record: dict[str, Any] | None) -> str:
         middle, low, high = (record[f"{prefix}{key}"] for key in ("median", "low", "high"))
         return f"{middle:.{places}f} ({low:.{places}f}-{high:.{places}f})"
 
-    return f"{show('', digits)} | {show('ratio_', 2)}"
+    return [show("", digits), show("ratio_", 2)]

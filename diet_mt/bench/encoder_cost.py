@@ -1,38 +1,28 @@
 """What each encoding costs an encoder, beside one with learned positions at the input.
 
-    diet-mt bench encoder --shapes small base > results/encoder_cost/cpu.jsonl
-    diet-mt bench encoder --table results/encoder_cost/cpu.jsonl        Markdown
-
 The measure of Chen et al. 2021, table 1: training step and inference forward pass of BERT_SMALL and
 BERT_BASE over 128 tokens. Each encoding takes turns with the baseline, and ratios are taken within
 a turn of both; the baseline's own row is that of a second copy of it, and says how far measurements
-of equal things lie apart. A training step is masked language modelling as BERT does it: 15 % of the
-tokens go through the output layer (30,000 WordPieces, tied), dropout 0.1 also on attention weights,
-Adam.
-JSON lines on stdout, progress on stderr.
+of equal things lie apart.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
-import shlex
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..command_line import Parser, run
-from ..evaluation.checkpoint import portable
 from ..layers.encoder import DietEncoder
+from ..leaderboard.render import Grid, markdown_table
 from ..positions import NAMES
 from .encoders import make_encoder
-from .machine import machine, need_device, positive, read_records, take_turns
+from .machine import chosen, machine, need_device, take_turns
 from .process.timing import numbers, ratio, spread
 
 BASELINE = "learned"
@@ -92,30 +82,53 @@ def make_cases(
     return {"train": train, "forward": forward}
 
 
-def measure(shape: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+@dataclass(frozen=True)
+class Settings:
+    """What is measured, and how often."""
+
+    encodings: Sequence[str] = ()  # none: all
+    measures: Sequence[str] = MEASURES
+    device: str = "cpu"
+    tokens: int = 128  # in a sentence
+    batch: int | None = None  # sentences; None: as BATCHES says
+    rounds: int = 21  # timed turns of each pair
+    warmup: int = 2  # untimed turns before
+
+
+def measure_all(shapes: Sequence[str], how: Settings, command: str) -> None:
+    """Prints the records of each shape. Raises UserError."""
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
+    how = replace(how, encodings=chosen("encoding", how.encodings, list(NAMES)))
+    need_device(how.device)
+    for shape in shapes:
+        for record in measure(shape, how):
+            print(json.dumps({**record, **machine(how.device, False, command)}), flush=True)
+
+
+def measure(shape: str, how: Settings) -> Iterator[dict[str, Any]]:
     """One record for each measure and encoding."""
     generator = torch.Generator().manual_seed(1)
-    size = args.batch or BATCHES[shape], args.tokens
-    tokens = torch.randint(4, VOCABULARY, size, generator=generator).to(args.device)
-    masked = torch.rand(size, generator=generator).lt(MASKED).to(args.device)
-    names = [BASELINE, *(name for name in args.encodings if name != BASELINE)]
+    size = how.batch or BATCHES[shape], how.tokens
+    tokens = torch.randint(4, VOCABULARY, size, generator=generator).to(how.device)
+    masked = torch.rand(size, generator=generator).lt(MASKED).to(how.device)
+    names = [BASELINE, *(name for name in how.encodings if name != BASELINE)]
     for name in names:
         # Both in memory and in turn, nothing else beside them: the closest comparison there is.
         pair = {
-            who: make_cases(make_bert(encoding, shape).to(args.device), tokens, masked)
+            who: make_cases(make_bert(encoding, shape).to(how.device), tokens, masked)
             for who, encoding in (("baseline", BASELINE), ("own", name))
         }
-        for kind in args.measures:
+        for kind in how.measures:
             kept = {who: cases[kind] for who, cases in pair.items()}
-            label = f"{shape} {args.device} {name} {kind}"
-            seconds = take_turns(kept, label, args.device, args.rounds, args.warmup)
+            label = f"{shape} {how.device} {name} {kind}"
+            seconds = take_turns(kept, label, how.device, how.rounds, how.warmup)
             yield {
                 "shape": shape,
                 "encoding": name,
                 "measure": kind,
                 "batch": size[0],
                 "tokens": size[1],
-                "rounds": args.rounds,
+                "rounds": how.rounds,
                 **numbers("ms_", spread([1000 * value for value in seconds["own"]])),
                 **numbers("ratio_", ratio(seconds["own"], seconds["baseline"])),
             }
@@ -138,16 +151,17 @@ def table(records: list[dict[str, Any]]) -> str:
     out = []
     for (shape, circumstances, command), rows in groups.items():
         out += [f"**{shape}**", ""]
-        out += [
-            "| encoding | train, ms | over learned | paper | forward, ms | over learned | paper |"
-        ]
-        out += ["| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
+        heads = ["encoding"]
+        for kind in MEASURES:
+            heads += [f"{kind}, ms", "over learned", "paper"]
+        lines = []
         for name, row in rows.items():
             cells = [name]
             for number, kind in enumerate(MEASURES):
                 paper = PAPER.get(name, {}).get(shape[5:].lower())
                 cells += [*_cells(row.get(kind)), f"{paper[number]:+d} %" if paper else ""]
-            out.append("| " + " | ".join(cells) + " |")
+            lines.append(cells)
+        out.append(markdown_table(Grid(heads, lines)))
         out += ["", "Median (quartiles); over learned: median of the rounds' ratios.", ""]
         out += [f"The row `{BASELINE}` compares two copies of the same encoder: the error.", ""]
         out += [f"{circumstances}; `{command}`", ""]
@@ -159,41 +173,3 @@ def _cells(record: dict[str, Any] | None) -> list[str]:
         return ["", ""]
     low, middle, high = (100 * record[f"ratio_{key}"] - 100 for key in ("low", "median", "high"))
     return [f"{record['ms_median']:.0f}", f"{middle:+.1f} % ({low:+.1f} to {high:+.1f})"]
-
-
-def _parser() -> Parser:
-    parser = Parser("bench encoder", __doc__)
-    add = parser.add_argument
-    add("--table", type=Path, nargs="+", help="time nothing; these files as Markdown on stdout")
-    add("--shapes", nargs="+", default=["small"], choices=sorted(SHAPES), help="default small")
-    add("--encodings", nargs="+", default=list(NAMES), choices=list(NAMES), help="default all")
-    add("--measures", nargs="+", default=list(MEASURES), choices=MEASURES, help="default both")
-    add("--device", default="cpu", choices=("cpu", "cuda"), help="default cpu")
-    add("--tokens", type=positive, default=128, help="in a sentence (default 128)")
-    add("--batch", type=positive, help=f"sentences (default {BATCHES})")
-    add("--rounds", type=positive, default=21, help="timed turns of each pair (default 21)")
-    add("--warmup", type=positive, default=2, help="untimed turns before (default 2)")
-    return parser
-
-
-def main(argv: list[str] | None = None) -> int:
-    words = sys.argv[1:] if argv is None else argv
-    args = _parser().parse_args(words)
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
-
-    def body() -> None:
-        if args.table:
-            records = [record for path in args.table for record in read_records(path, KEYS)]
-            print(table(records), end="")
-            return
-        need_device(args.device)
-        command = portable(shlex.join(["diet-mt", "bench", "encoder", *words]))
-        for shape in args.shapes:
-            for record in measure(shape, args):
-                print(json.dumps({**record, **machine(args.device, False, command)}), flush=True)
-
-    return run(body)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

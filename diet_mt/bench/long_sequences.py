@@ -1,29 +1,23 @@
 """Peak memory of a translation model over a long sentence pair: a table of positions, or factors.
 
-    diet-mt bench memory > cpu.jsonl
-    diet-mt bench memory --plot long_sequences.png cpu.jsonl
-    diet-mt bench memory --table cpu.jsonl           Markdown on stdout
-
 Encoder and decoder, two layers each, width 256, 4 heads, and one pair of as many source as target
-tokens; DIET-ABS on either of its two ways, DIET-REL and stock fairseq beside them. Each case and
-length runs in a process of its own, whose peak says what the pass needed beyond the model and the
-optimizer's state. Linux only (/proc). JSON lines on stdout, progress on stderr.
+tokens. Each case and length runs in a process of its own, whose peak says what the pass needed
+beyond the model and the optimizer's state. Linux only (/proc).
 """
 
 from __future__ import annotations
 
 import json
-import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ..command_line import Parser, run
-from ..evaluation.checkpoint import portable
+from ..leaderboard.render import Grid, markdown_table
 from .drawing import pyplot, save
-from .machine import machine, positive, read_records
+from .machine import chosen, machine
 from .systems import STOCK, environment, job, model_words, training_words
 from .workers import workers
 
@@ -31,7 +25,6 @@ MEASURES = ("forward", "train")
 SIZES = {"layers": 2, "embed_dim": 256, "ffn_embed_dim": 256, "attention_heads": 4}
 # So few words that the output layer, the same for all, does not hide what attention takes.
 VOCABULARY = 1000
-LENGTHS = (1024, 2048, 4096, 8192)
 # Queries and keys from which on factors are appended, by the way that this forces.
 _APPEND_FROM = "diet_mt.positions.factors:APPEND_FROM"
 _PATHS = {"table": sys.maxsize, "factors": 1}
@@ -83,8 +76,7 @@ def table(records: list[dict[str, Any]]) -> str:
     """Markdown: peak memory by length, and by how much it grows when the length doubles."""
     first = records[0]
     lengths = _lengths(records)
-    out = ["| pass | model | " + " | ".join(f"n = {n}" for n in lengths) + " |"]
-    out += ["| --- | --- |" + " ---: |" * len(lengths)]
+    rows = []
     for measure in MEASURES:
         for case in CASES:
             row = _row(records, measure, case)
@@ -97,7 +89,9 @@ def table(records: list[dict[str, Any]]) -> str:
                     cell += f" (x {here['peak_bytes'] / half['peak_bytes']:.1f})" if half else ""
                 cells.append(cell)
             if row:
-                out.append(f"| {measure} | {case} | " + " | ".join(cells) + " |")
+                rows.append([measure, case, *cells])
+    heads = ["pass", "model", *(f"n = {n}" for n in lengths)]
+    out = [markdown_table(Grid(heads, rows, [False, False, *[True] * len(lengths)]))]
     out += [
         "",
         "Peak memory of one pass beyond the model and the optimizer's state; in parentheses, over "
@@ -145,45 +139,18 @@ def plot(records: list[dict[str, Any]], file: Path) -> None:
     save(figure, file)
 
 
-def _parser() -> Parser:
-    parser = Parser("bench memory", __doc__)
-    add = parser.add_argument
-    add("--table", type=Path, help="measure nothing; this file as Markdown on stdout")
-    add("--plot", type=Path, nargs=2, metavar=("PNG", "JSONL"), help="measure nothing; a picture")
-    add("--cases", nargs="+", default=list(CASES), choices=list(CASES), help="default all")
-    add("--lengths", type=positive, nargs="+", default=list(LENGTHS), help=f"default {LENGTHS}")
-    add("--threads", type=positive, help="of the CPU (default: torch's own choice)")
-    return parser
-
-
-def main(argv: list[str] | None = None) -> int:
-    words = sys.argv[1:] if argv is None else argv
-    args = _parser().parse_args(words)
-
-    def body() -> None:
-        if args.table:
-            print(table(read_records(args.table, KEYS)), end="")
-            return
-        if args.plot:
-            plot(read_records(args.plot[1], KEYS), args.plot[0])
-            return
-        if args.threads:
-            torch.set_num_threads(args.threads)
-        command = portable(shlex.join(["diet-mt", "bench", "memory", *words]))
-        facts = machine("cpu", False, command)
-        shape = {**SIZES, "vocabulary": VOCABULARY}
-        for kind in MEASURES:
-            for case in args.cases:
-                for length in args.lengths:
-                    if kind == "train" and length > _LONGEST.get(case, length):
-                        continue
-                    print(f"{kind}, {case}, {length} tokens", file=sys.stderr)
-                    found = in_own_process(case, kind, length)
-                    about = {"measure": kind, "case": case, "length": length}
-                    print(json.dumps({**about, **found, **shape, **facts}), flush=True)
-
-    return run(body)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def measure_all(cases: Sequence[str], lengths: Sequence[int], threads: int, command: str) -> None:
+    """Prints the record of each pass; no cases: all. ``threads``: 0 for torch's own choice."""
+    cases = chosen("case", cases, list(CASES))
+    if threads:
+        torch.set_num_threads(threads)
+    facts = {**SIZES, "vocabulary": VOCABULARY, **machine("cpu", False, command)}
+    for kind in MEASURES:
+        for case in cases:
+            for length in lengths:
+                if kind == "train" and length > _LONGEST.get(case, length):
+                    continue
+                print(f"{kind}, {case}, {length} tokens", file=sys.stderr)
+                found = in_own_process(case, kind, length)
+                about = {"measure": kind, "case": case, "length": length}
+                print(json.dumps({**about, **found, **facts}), flush=True)

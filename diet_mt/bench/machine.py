@@ -1,18 +1,19 @@
-"""What measurements say about the machine, and what the commands that take them have in common."""
+"""What measurements say about the machine, and what those that take them have in common."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import platform
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from ..command_line import unknown
 from ..errors import UserError
-from ..evaluation.checkpoint import fairseq_version, revision, today
+from ..evaluation.checkpoint import fairseq_version, portable, revision, today
 from .process.timing import clocked, interleaved, rounds_on_stderr
 
 
@@ -62,24 +63,26 @@ def take_turns(
     )
 
 
-def positive(text: str) -> int:
-    """Type of a command-line option: an integer of at least 1."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text}: must be at least 1")
-    return value
+def command_of(name: str, words: Sequence[str]) -> str:
+    """``diet-mt NAME WORDS``, for a record; folders of this machine are shortened."""
+    return portable(shlex.join(["diet-mt", *name.split(), *words]))
 
 
-def read_records(path: Path, keys: Sequence[str]) -> list[dict[str, Any]]:
-    """The JSON lines of ``path``.
+def read_records(files: Sequence[Path], keys: Sequence[str]) -> list[dict[str, Any]]:
+    """The JSON lines of all files.
 
     Raises UserError where they cannot be read, are none, or lack one of ``keys``.
     """
+    return [record for path in files for record in _records(path, keys)]
+
+
+def _records(path: Path, keys: Sequence[str]) -> list[dict[str, Any]]:
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
         records = [json.loads(line) for line in lines if line]
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: cannot be read ({error})") from None
+    except (OSError, ValueError, RecursionError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{path}: cannot be read ({reason})") from None
     if not records:
         raise UserError(f"{path}: holds no measurements; run the command without --table first")
     for number, record in enumerate(records, start=1):
@@ -90,3 +93,13 @@ def read_records(path: Path, keys: Sequence[str]) -> list[dict[str, Any]]:
                 "command"
             )
     return records
+
+
+def chosen(kind: str, words: Sequence[str], known: Sequence[str]) -> list[str]:
+    """``words``, or all that are known where there are none. Raises UserError for another."""
+    for word in words:
+        if word not in known:
+            message = unknown(kind, word, known)
+            hint = "" if message.endswith("?") else f"; choose from {', '.join(known)}"
+            raise UserError(message + hint)
+    return list(words or known)

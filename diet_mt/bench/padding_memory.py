@@ -1,33 +1,21 @@
-"""What padding costs in memory: an encoder's activations, with three pads in the batch and without.
-
-    diet-mt bench padding > padding.jsonl
-    diet-mt bench padding --table padding.jsonl       Markdown on stdout
-
-Six layers, width 256, 8 heads, 16 sentences of 128 tokens. A bias serves the whole batch; with a
-mask of the padding added to it beforehand it would be one for each sentence. Counted are the bytes
-that a training step keeps for the gradients, and the most that a forward pass of evaluation holds
-at a time. JSON lines on stdout.
-"""
+"""An encoder's activations, with three pads in the batch and without."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import os
-import shlex
-import sys
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
-from ..command_line import Parser, run
-from ..evaluation.checkpoint import portable
+from ..leaderboard.render import Grid, markdown_table
 from ..positions import NAMES
 from .encoders import make_encoder
-from .machine import machine, read_records
+from .machine import chosen, machine
 
 ENCODINGS = ("none", "diet-rel", "diet-abs", "t5")
 SIZES = {"layers": 6, "embed_dim": 256, "ffn_embed_dim": 1024, "attention_heads": 8}
@@ -88,18 +76,20 @@ def measure(encoding: str) -> dict[str, dict[str, int]]:
 
 def table(records: list[dict[str, Any]]) -> str:
     """Markdown: a line for each encoding."""
-    heads = [f"{said} | with {PADS} pads | more" for said in MEASURES.values()]
-    out = ["| encoding | " + " | ".join(heads) + " |"]
-    out += ["| --- |" + " ---: |" * (3 * len(MEASURES))]
+    heads = ["encoding"]
+    for said in MEASURES.values():
+        heads += [said, f"with {PADS} pads", "more"]
+    rows = []
     for record in records:
         cells = [record["encoding"]]
         for name in MEASURES:
             without, padded = record["unpadded"][name], record["padded"][name]
             cells += [f"{size / 2**20:.1f} MiB" for size in (without, padded)]
             cells.append(f"{100 * padded / without - 100:+.1f} %")
-        out.append("| " + " | ".join(cells) + " |")
+        rows.append(cells)
     first = records[0]
-    out += [
+    out = [
+        markdown_table(Grid(heads, rows)),
         "",
         f"Encoder of {first['layers']} layers, width {first['embed_dim']}, "
         f"{first['attention_heads']} heads, {first['sentences']} x {first['tokens']} tokens; "
@@ -110,33 +100,9 @@ def table(records: list[dict[str, Any]]) -> str:
     return "\n".join(out)
 
 
-def main(argv: list[str] | None = None) -> int:
-    words = sys.argv[1:] if argv is None else argv
-    parser = Parser("bench padding", __doc__)
-    add = parser.add_argument
-    add("--table", type=Path, help="measure nothing; this file as Markdown on stdout")
-    add(
-        "--encodings",
-        nargs="+",
-        default=list(ENCODINGS),
-        choices=list(NAMES),
-        help=f"default {' '.join(ENCODINGS)}",
-    )
-    args = parser.parse_args(words)
-
-    def body() -> None:
-        if args.table:
-            print(table(read_records(args.table, KEYS)), end="")
-            return
-        command = portable(shlex.join(["diet-mt", "bench", "padding", *words]))
-        shape = {**SIZES, "sentences": SENTENCES, "tokens": TOKENS, "pads": PADS}
-        facts = machine("cpu", False, command)
-        for encoding in args.encodings:
-            record = {"encoding": encoding, **measure(encoding), **shape, **facts}
-            print(json.dumps(record), flush=True)
-
-    return run(body)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def measure_all(encodings: Sequence[str], command: str) -> None:
+    """Prints the record of each encoding; none named: of ENCODINGS. Raises UserError."""
+    shape = {**SIZES, "sentences": SENTENCES, "tokens": TOKENS, "pads": PADS}
+    facts = machine("cpu", False, command)
+    for encoding in chosen("encoding", encodings or ENCODINGS, list(NAMES)):
+        print(json.dumps({"encoding": encoding, **measure(encoding), **shape, **facts}), flush=True)

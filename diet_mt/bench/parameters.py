@@ -11,8 +11,8 @@ from unittest.mock import patch
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY
-from tabulate import tabulate
 
+from ..leaderboard.render import Grid, markdown_table
 from ..models.diet_roberta import DietRobertaModel
 
 # Entries of the dictionary, fairseq's marks included: BERT's uncased vocabulary, and the 120,000
@@ -95,5 +95,4 @@ def table() -> str:
     headers = ["encoder"]
     for name in VOCABULARIES:
         headers += [name, f"{name}, printed"]
-    right = ("left", *("right",) * 2 * len(VOCABULARIES))
-    return tabulate(found, headers, tablefmt="pipe", colalign=right, disable_numparse=True)
+    return markdown_table(Grid(headers, found))

@@ -1,11 +1,5 @@
 """Validation perplexity over the updates of pretraining, a curve for each training.
 
-    python -m diet_mt.bench.perplexity checkpoints/mlm.english.tiny/* --out results/mlm/curves
-
-Reads what ``scripts/pretrain.sh`` leaves in a training's folder (``train.log``, ``command``,
-``revision``), and curves that this command wrote before (``.jsonl``). Writes ``OUT.jsonl``, one
-training on a line, and ``OUT.png``: all curves, and their second half on an axis of its own.
-
 Perplexities are comparable where the validation text is masked in the same way. fairseq draws the
 masks from ``--seed``, the number of the sequence and the epoch, and validates with epoch 1 always,
 so they are the same throughout a training and for all systems; but not for other sequences, another
@@ -14,8 +8,6 @@ seed, or another distribution of fairseq. Other sequences are refused, another s
 
 from __future__ import annotations
 
-import argparse
-import dataclasses
 import json
 import math
 import re
@@ -25,15 +17,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
-from ..command_line import run
 from ..errors import UserError
 from ..evaluation.checkpoint import portable
-from ..evaluation.json_rows import write_text
-from ..files import make_folder
+from ..evaluation.json_rows import Row, read_rows, write_rows
 from .drawing import pyplot, save
-from .machine import read_records
 
 # What decides which sequences are validated, and how they are masked.
 _SAME = ("data", "--task", "--tokens-per-sample", "--sample-break-mode", "--mask-prob")
@@ -42,7 +31,7 @@ _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
 
 
 @dataclass(frozen=True)
-class Curve:
+class Curve(Row):
     """One training. ``points``: [updates, loss in bits, perplexity]; None for what is no number."""
 
     system: str  # arch without roberta_ and its size
@@ -51,7 +40,7 @@ class Curve:
     seed: int
     parameters: int  # trained numbers; 0: unknown
     settings: dict[str, str]  # what must be the same for curves to be comparable
-    points: list[list[float | None]]
+    points: list[list[Union[float, None]]]
     revision: str
     command: str
 
@@ -103,11 +92,11 @@ def read_training(folder: Path) -> Curve:
     except OSError as error:
         raise UserError(
             f"{error.filename}: cannot be read ({error.strerror}); give a folder that "
-            "scripts/pretrain.sh has trained in"
+            "diet-mt pretrain has trained in"
         ) from None
     points = read_log(log)
     if not points:
-        raise UserError(f"{folder / 'train.log'}: no validation in it; train beyond SAVE_EVERY")
+        raise UserError(f"{folder / 'train.log'}: no validation in it; train on")
     options = options_of(command)
     revision = folder / "revision"
     parameters = _PARAMETERS.search(log)
@@ -136,10 +125,24 @@ def options_of(command: str) -> dict[str, str]:
     return found
 
 
-def read_curves(path: Path) -> list[Curve]:
-    """The curves of a file that this command wrote. Raises UserError where it did not."""
-    names = [field.name for field in dataclasses.fields(Curve)]
-    return [Curve(**record) for record in read_records(path, names)]
+def draw(logs: Sequence[Path], out: Path, kind: str) -> None:
+    """Writes OUT.jsonl, and the picture OUT.KIND.
+
+    ``logs``: folders of trainings, their logs, or curves that this wrote. Raises UserError.
+    """
+    curves: list[Curve] = []
+    for path in logs:
+        if path.suffix == ".jsonl":
+            curves += read_rows(Curve, path)
+        else:
+            curves.append(read_training(path if path.is_dir() else path.parent))
+    if not curves:
+        raise UserError(f"{logs[0]}: holds no curves")
+    note = check_comparable(curves)
+    if note:
+        print(note, file=sys.stderr)
+    write_rows(out.with_name(f"{out.name}.jsonl"), curves)
+    plot(curves, out.with_name(f"{out.name}.{kind}"))
 
 
 def check_comparable(curves: Sequence[Curve]) -> str:
@@ -209,47 +212,3 @@ def plot(curves: Sequence[Curve], file: Path) -> None:
 
 def _looks(colors: Iterable[Any]) -> list[tuple[Any, str]]:
     return [(color, line) for line in ("-", "--", ":") for color in colors]
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="diet_mt.bench.perplexity",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add(
-        "logs",
-        type=Path,
-        nargs="+",
-        metavar="LOG",
-        help="a training's folder or its train.log, or .jsonl",
-    )
-    add("--out", type=Path, required=True, help="path of the two files without their suffix")
-    add("--svg", action="store_true", help="OUT.svg in the place of OUT.png")
-    return parser
-
-
-def main(argv: list[str] | None = None) -> int:
-    args = _parser().parse_args(argv)
-
-    def body() -> None:
-        curves: list[Curve] = []
-        for path in args.logs:
-            if path.suffix == ".jsonl":
-                curves += read_curves(path)
-            else:
-                curves.append(read_training(path if path.is_dir() else path.parent))
-        note = check_comparable(curves)
-        if note:
-            print(note, file=sys.stderr)
-        make_folder(args.out.parent)
-        lines = (json.dumps(dataclasses.asdict(curve), allow_nan=False) for curve in curves)
-        write_text(args.out.with_name(f"{args.out.name}.jsonl"), "".join(f"{x}\n" for x in lines))
-        plot(curves, args.out.with_name(f"{args.out.name}.{'svg' if args.svg else 'png'}"))
-
-    return run(body)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

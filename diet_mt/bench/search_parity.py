@@ -1,23 +1,13 @@
-"""Decodes a test set by both searches, ours and fairseq's, and lists every difference.
-
-    diet-mt parity checkpoints/*/checkpoint_best.pt > parity.jsonl
-    diet-mt parity --table parity.jsonl          Markdown on stdout
-
-Compared are all hypotheses of all sentences: tokens, order, scores and log-probabilities by token.
-Where they differ, the sentence is decoded again by both in float64. If they agree there, it was a
-tie: two candidates of one step whose scores differ by less than float32 can tell apart.
-JSON lines on stdout, one for each checkpoint; progress on stderr.
-"""
+"""All hypotheses of both searches, ours and fairseq's, and where they differ."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
-import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -27,35 +17,43 @@ from fairseq import checkpoint_utils
 from fairseq.sequence_generator import SequenceGenerator
 
 from .. import plugin as plugin
-from ..command_line import Parser, run
 from ..decoding.generator import BeamSearchGenerator
-from ..errors import UserError
-from ..evaluation.checkpoint import portable
-from .machine import machine, positive, read_records
+from ..leaderboard.render import Grid, markdown_table
+from .machine import machine
 
 KEYS = ("encoding", "sentences", "hypotheses", "equal", "score_error", "differences", "command")
 
 Hypotheses = list[dict[str, Any]]
 
 
+@dataclass(frozen=True)
+class Settings:
+    """What is decoded, and how."""
+
+    subset: str = "test"
+    beam: int = 10
+    lenpen: float = 0.6
+    max_tokens: int = 4096  # of a source batch
+
+
 class Searches:
     """Both searches with one checkpoint, over one part of its data."""
 
-    def __init__(self, path: Path, data: Path | None, args: argparse.Namespace) -> None:
+    def __init__(self, path: Path, data: Path | None, how: Settings) -> None:
         overrides = {} if data is None else {"data": str(data)}
         load = checkpoint_utils.load_model_ensemble_and_task
         self.models, cfg, task = load([str(path)], overrides)
         self.model = self.models[0].eval()
         self.model.prepare_for_inference_(cfg)
-        task.load_dataset(args.subset)
-        self.dataset = task.dataset(args.subset)
+        task.load_dataset(how.subset)
+        self.dataset = task.dataset(how.subset)
         self.batches = task.get_batch_iterator(
             dataset=self.dataset,
-            max_tokens=args.max_tokens,
+            max_tokens=how.max_tokens,
             max_positions=self.model.max_positions(),
             required_batch_size_multiple=1,
         ).next_epoch_itr(shuffle=False)
-        settings = {"beam_size": args.beam, "len_penalty": args.lenpen}
+        settings = {"beam_size": how.beam, "len_penalty": how.lenpen}
         self.generators = [
             kind(self.models, task.target_dictionary, **settings)
             for kind in (BeamSearchGenerator, SequenceGenerator)
@@ -127,9 +125,9 @@ def compare(numbers: list[int], ours: list[Hypotheses], theirs: list[Hypotheses]
     }
 
 
-def measure(path: Path, data: Path | None, args: argparse.Namespace) -> dict[str, Any]:
+def measure(path: Path, data: Path | None, how: Settings) -> dict[str, Any]:
     """The record of one checkpoint."""
-    searches = Searches(path, data, args)
+    searches = Searches(path, data, how)
     total: dict[str, Any] = {}
     for number, batch in enumerate(searches.batches, start=1):
         print(f"{path}: batch {number} of {len(searches.batches)}", file=sys.stderr)
@@ -146,14 +144,23 @@ def measure(path: Path, data: Path | None, args: argparse.Namespace) -> dict[str
     return total
 
 
+def measure_all(paths: Sequence[Path], data: Path | None, how: Settings, command: str) -> None:
+    """Prints the record of each checkpoint. ``data``: None for that of its training."""
+    for name in ("fairseq", "hydra"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    facts = machine("cpu", False, command)
+    for path in paths:
+        print(json.dumps({**measure(path, data, how), **facts}), flush=True)
+
+
 def table(records: list[dict[str, Any]]) -> str:
     """Markdown: a line for each checkpoint, and one for each difference."""
-    out = ["| model | sentences | hypotheses | equal | largest difference of scores |"]
-    out += ["| --- | ---: | ---: | ---: | ---: |"]
-    for record in records:
-        cells = [record[name] for name in KEYS[:4]]
-        out.append(f"| {' | '.join(map(str, cells))} | {record['score_error']:.1e} |")
-    out += ["", "Differences:", ""]
+    heads = ["model", "sentences", "hypotheses", "equal", "largest difference of scores"]
+    rows = [
+        [*(str(record[name]) for name in KEYS[:4]), f"{record['score_error']:.1e}"]
+        for record in records
+    ]
+    out = [markdown_table(Grid(heads, rows)), "", "Differences:", ""]
     listed = [(record["encoding"], each) for record in records for each in record["differences"]]
     for encoding, each in listed:
         out.append(
@@ -165,36 +172,3 @@ def table(records: list[dict[str, Any]]) -> str:
     out += ["", f"{first['machine']}; torch {first['torch']}; {first['date']}; revision "]
     out[-1] += f"{first['revision'] or 'unknown'}; `{first['command']}`"
     return "\n".join([*out, ""])
-
-
-def main(argv: list[str] | None = None) -> int:
-    words = sys.argv[1:] if argv is None else argv
-    parser = Parser("parity", __doc__)
-    add = parser.add_argument
-    add("checkpoints", type=Path, nargs="*", metavar="CHECKPOINT", help="of translation models")
-    add("--table", type=Path, help="decode nothing; this file as Markdown on stdout")
-    add("--data", type=Path, help="folder made by fairseq-preprocess (default: the checkpoint's)")
-    add("--subset", default="test", help="default test")
-    add("--beam", type=positive, default=10, help="default 10")
-    add("--lenpen", type=float, default=0.6, help="default 0.6")
-    add("--max-tokens", type=positive, default=4096, help="of a source batch (default 4096)")
-    args = parser.parse_args(words)
-    for name in ("fairseq", "hydra"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-
-    def body() -> None:
-        if args.table:
-            print(table(read_records(args.table, KEYS)), end="")
-            return
-        if not args.checkpoints:
-            raise UserError("name the checkpoints to decode with, or --table FILE")
-        command = portable(shlex.join(["diet-mt", "parity", *words]))
-        facts = machine("cpu", False, command)
-        for path in args.checkpoints:
-            print(json.dumps({**measure(path, args.data, args), **facts}), flush=True)
-
-    return run(body)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,10 +1,9 @@
 """F1 and exact match of answers, equal to the official evaluations of SQuAD and MLQA.
 
-SQuAD's by ``torchmetrics``, whose functions are those of its evaluation script, with one
-difference, mended here: an answer of which normalization leaves nothing ("The") has an F1 of 0 in
-version 1.1, whatever the gold answer, but of 1 in version 2.0 where the gold answer is empty, too;
-``torchmetrics`` always does the latter. MLQA's over the words of ``data.qa.normalise``. XQuAD and
-TyDiQA-GoldP are scored as SQuAD 1.1 in every language (XTREME, Hu et al. 2020, arXiv:2003.11080).
+SQuAD's over the words of ``squad_words``. An answer of which that leaves nothing ("The") has an F1
+of 0 in version 1.1, whatever the gold answer, but of 1 in version 2.0 where the gold answer is
+empty, too. MLQA's over those of ``questions.normalise``. XQuAD and TyDiQA-GoldP are scored as SQuAD
+1.1 in every language (XTREME, Hu et al. 2020, arXiv:2003.11080).
 
 Two things are stricter here. A question without a prediction counts as 0 also in version 2.0, whose
 script leaves it out of the mean; predictions of other questions, which the scripts pass over, are
@@ -13,15 +12,20 @@ refused.
 
 from __future__ import annotations
 
-import logging
+import json
+import re
+import string
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from ..errors import UserError
 from .questions.normalise import words
-from .questions.squad import Question
+from .questions.predictions import read_null_odds, read_predictions
+from .questions.squad import Question, read_squad
 
 # Prediction, gold answers -> exact match and F1, each from 0 to 1.
 Scoring = Callable[[str, Sequence[str]], tuple[float, float]]
@@ -29,29 +33,20 @@ Scoring = Callable[[str, Sequence[str]], tuple[float, float]]
 
 def squad_scores(prediction: str, golds: Sequence[str], version_2: bool) -> tuple[float, float]:
     """Exact match and F1, 0 to 1, each with the gold answer that gives most."""
+    predicted = squad_words(prediction)
+    listed = [squad_words(gold) for gold in golds]
     if version_2:
         # Its script leaves out what normalization makes empty, unless nothing else is there.
-        golds = [gold for gold in golds if not _is_nothing(gold)] or [""]
-    exact, f1 = _torchmetrics(prediction, golds)
-    if not version_2 and _is_nothing(prediction):
-        f1 = 0.0
-    return exact, f1
+        listed = [gold for gold in listed if gold] or [[]]
+    return _best(predicted, listed, empty=float(version_2))
 
 
-def _torchmetrics(prediction: str, golds: Sequence[str]) -> tuple[float, float]:
-    # Here, because it takes seconds to load, and only a validation needs it; what it loads talks
-    # where fairseq has opened the logs.
-    logging.getLogger("matplotlib").setLevel(logging.WARNING)
-    from torchmetrics.functional.text import squad
-
-    answers: dict[str, list[str] | list[int]] = {"text": list(golds)}
-    found = squad({"id": "", "prediction_text": prediction}, {"id": "", "answers": answers})
-    return float(found["exact_match"]) / 100, float(found["f1"]) / 100
-
-
-def _is_nothing(text: str) -> bool:
-    """Whether normalization leaves nothing of a text."""
-    return not text or _torchmetrics(text, [""])[0] == 1
+def squad_words(text: str) -> list[str]:
+    """The words of an answer as SQuAD's script has them: in lower case, without ASCII punctuation
+    and English articles.
+    """
+    text = "".join(letter for letter in text.lower() if letter not in string.punctuation)
+    return re.sub(r"\b(a|an|the)\b", " ", text).split()
 
 
 def mlqa_scores(prediction: str, golds: Sequence[str], language: str) -> tuple[float, float]:
@@ -59,10 +54,16 @@ def mlqa_scores(prediction: str, golds: Sequence[str], language: str) -> tuple[f
 
     Raises UserError where MLQA has no rules for the language.
     """
-    predicted = words(prediction, language)
-    pairs = [(predicted, words(gold, language)) for gold in golds]
-    exact = max(float(found == gold) for found, gold in pairs)
-    return exact, max(_overlap(found, gold) for found, gold in pairs)
+    return _best(words(prediction, language), [words(gold, language) for gold in golds])
+
+
+def _best(
+    predicted: list[str], golds: Sequence[list[str]], empty: float = 0.0
+) -> tuple[float, float]:
+    """Exact match and F1; ``empty``: the F1 of nothing where nothing is right."""
+    exact = max(float(predicted == gold) for gold in golds)
+    f1 = max(_overlap(predicted, gold) if predicted or gold else empty for gold in golds)
+    return exact, f1
 
 
 def _overlap(predicted: list[str], gold: list[str]) -> float:
@@ -166,3 +167,25 @@ def best_thresholds(
         best[f"best_{name}"] = 100 * highest / len(ordered)
         best[f"best_{name}_thresh"] = threshold
     return best
+
+
+def score_files(
+    gold: Path, predictions: Path, *, scoring: str, language: str, null_odds: Path | None = None
+) -> str:
+    """One JSON object with the scores of ``predictions``, texts by the ids of questions.
+
+    Args:
+        gold: SQuAD's JSON, plain or gzipped.
+        scoring, language: as in ``scoring_of``.
+        null_odds: of SQuAD 2.0: adds the best thresholds.
+    """
+    questions = read_squad(gold)
+    texts = read_predictions(predictions)
+    found = score(questions, texts, scoring_of(scoring, language, questions))
+    shown = found.summary()
+    if null_odds:
+        shown |= best_thresholds(found, texts, read_null_odds(null_odds))
+    missing = len(questions) - len(found.by_id)
+    if missing:
+        print(f"{missing} of {len(questions)} questions have no prediction", file=sys.stderr)
+    return json.dumps({"total": len(questions)} | shown)

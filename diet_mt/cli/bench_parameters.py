@@ -1,6 +1,8 @@
 """Parameters of the encoders of Chen et al. 2021, table 6, beside what the paper prints.
 
-diet-mt bench parameters
+    diet-mt bench parameters                                Markdown on stdout
+
+Nothing is allocated. Time: seconds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The command ``diet-mt``: a table of commands, each a module that is loaded when it runs."""
+"""The command ``diet-mt``: a table of commands, each a module of this folder."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -9,7 +10,7 @@ from importlib import import_module
 from .. import __version__
 from ..command_line import Parser, run, unknown
 
-# Name -> module of the package, and what it does. A module under cli/ has its help as docstring,
+# Name -> module of the package, and what it does. Its docstring is the help; it has
 # arguments(parser) and run(arguments), and imports what is heavy within run.
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "prepare multi30k": ("cli.prepare.multi30k", "image captions, any pair of en, de, cs"),
@@ -24,25 +25,21 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "pretrain": ("cli.pretrain", "train an encoder as a masked language model"),
     "finetune": ("cli.finetune", "fine-tune a pretrained encoder on GLUE, XNLI or questions"),
     "evaluate": ("cli.evaluate", "decode a test set, score it with SacreBLEU, keep the result"),
-    "compare": (
-        "evaluation.significance",
-        "paired bootstrap test of each result against the baseline",
-    ),
+    "compare": ("cli.compare", "paired bootstrap test of each result against the baseline"),
     "leaderboard": ("cli.leaderboard", "results side by side: text, Markdown or a page"),
-    "verify": ("evaluation.rescore", "score the kept hypotheses again"),
+    "verify": ("cli.verify", "score what was kept again: translations, answers"),
     "sweep": ("cli.sweep", "run an experiment that is a file: prepare, all runs, the table"),
-    "predict": ("evaluation.predict", "classify with a fine-tuned checkpoint: GLUE, XNLI"),
-    "answer": ("evaluation.answer", "answer questions with a fine-tuned checkpoint"),
-    "average": ("evaluation.average", "average the weights of several checkpoints"),
-    "parity": ("bench.search_parity", "decode with our search and fairseq's, list the differences"),
-    "bench speed": ("bench.benchmark", "training, forward pass and decoding beside stock fairseq"),
-    "bench encoder": ("bench.encoder_cost", "what each encoding costs an encoder"),
-    "bench memory": ("bench.long_sequences", "peak memory over long sentence pairs"),
-    "bench padding": ("bench.padding_memory", "what padding costs in memory"),
-    "bench parameters": (
-        "cli.bench_parameters",
-        "sizes of encoders beside the paper's",
-    ),
+    "predict": ("cli.predict", "classify with a fine-tuned checkpoint: GLUE, XNLI"),
+    "answer": ("cli.answer", "answer questions with a fine-tuned checkpoint"),
+    "average": ("cli.average", "average the weights of several checkpoints"),
+    "parity": ("cli.parity", "decode with our search and fairseq's, list the differences"),
+    "bench speed": ("cli.bench_speed", "training, forward pass and decoding beside stock fairseq"),
+    "bench encoder": ("cli.bench_encoder", "what each encoding costs an encoder"),
+    "bench memory": ("cli.bench_memory", "peak memory over long sentence pairs"),
+    "bench padding": ("cli.bench_padding", "what padding costs in memory"),
+    "bench parameters": ("cli.bench_parameters", "sizes of encoders beside the paper's"),
+    "bench perplexity": ("cli.bench_perplexity", "curves of pretrained masked language models"),
+    "completion": ("cli.completion", "completion of these commands for a shell"),
 }
 GROUPS = {name.split(" ")[0] for name in COMMANDS if " " in name}
 _HELP = ("-h", "--help")
@@ -58,6 +55,30 @@ def listing(group: str = "") -> str:
     return "\n".join(lines)
 
 
+def parser_of(name: str) -> Parser:
+    """The arguments of a command; its function ``run`` is their default."""
+    command = import_module(f"..{COMMANDS[name][0]}", __package__)
+    parser = Parser(name, command.__doc__)
+    command.arguments(parser)
+    parser.set_defaults(run=command.run)
+    return parser
+
+
+def tree() -> argparse.ArgumentParser:
+    """All commands as one parser, for completion."""
+    root = argparse.ArgumentParser(prog="diet-mt")
+    words = root.add_subparsers()
+    groups = {}
+    for name, (_, what) in COMMANDS.items():
+        group, _, last = name.rpartition(" ")
+        if group and group not in groups:
+            groups[group] = words.add_parser(group).add_subparsers()
+        parent = groups.get(group, words)
+        own = parser_of(name)
+        parent.add_parser(last, parents=[own], add_help=False, help=what)
+    return root
+
+
 def _refuse(message: str) -> int:
     hint = "" if message.endswith("?") else "; see diet-mt --help"
     print(f"error: {message}{hint}", file=sys.stderr)
@@ -65,14 +86,9 @@ def _refuse(message: str) -> int:
 
 
 def _run(name: str, words: list[str]) -> int:
-    command = import_module(f"..{COMMANDS[name][0]}", __package__)
-    if not hasattr(command, "arguments"):
-        return int(command.main(words))
-    parser = Parser(name, command.__doc__)
-    command.arguments(parser)
-    arguments = parser.parse_args(words)
+    arguments = parser_of(name).parse_args(words)
     arguments.words = words  # as they were given, for records
-    return run(lambda: command.run(arguments))
+    return run(lambda: arguments.run(arguments))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,10 +1,7 @@
-"""Averages the weights of several checkpoints of one training, as Vaswani et al. 2017 did.
+"""The mean of the weights of several checkpoints of one training (Vaswani et al. 2017).
 
-    diet-mt average --last 5 --dir checkpoints/x --out checkpoints/x/average.pt
-    diet-mt average A.pt B.pt C.pt --out average.pt
-
-The outcome decodes like any checkpoint. It says what it was made of, and holds no optimizer state:
-a training cannot go on from it. One checkpoint is in memory at a time, beside the sum in float64.
+It decodes like any checkpoint. It says what it was made of, and holds no optimizer state: a
+training cannot go on from it. One checkpoint is in memory at a time, beside the sum in float64.
 """
 
 from __future__ import annotations
@@ -12,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +16,6 @@ import torch
 from torch import Tensor
 
 from .. import plugin as plugin
-from ..command_line import Parser, run
 from ..errors import UserError
 from ..fairseq_patches.safe_checkpoints import load_safely
 
@@ -137,7 +132,7 @@ def facts(state: State) -> dict[str, Any]:
         f"tensor {name}": f"{tuple(value.shape)} of {value.dtype}, memory of {owners[name]}"
         for name, value in state["model"].items()
     }
-    languages = {name: task[name] for name in ("source_lang", "target_lang")}
+    languages = {name: task.get(name) for name in ("source_lang", "target_lang")}
     return {f"option {name}": value for name, value in options.items()} | languages | tensors
 
 
@@ -158,30 +153,3 @@ def save(state: State, out: Path) -> None:
         with contextlib.suppress(OSError):
             part.unlink()
         raise UserError(f"{out}: cannot be written ({error})") from None
-
-
-def _parser() -> Parser:
-    parser = Parser("average", __doc__)
-    parser.add_argument("checkpoints", nargs="*", type=Path, help="or --last and --dir")
-    parser.add_argument("--last", type=int, metavar="N", help="the latest numbered N")
-    parser.add_argument("--dir", type=Path, help="of this folder")
-    parser.add_argument("--out", type=Path, required=True, help="checkpoint to write")
-    return parser
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = _parser()
-    args = parser.parse_args(argv)
-    if (args.last is None) != (args.dir is None) or bool(args.checkpoints) == bool(args.dir):
-        parser.error("give either checkpoints or --last N --dir FOLDER")
-
-    def body() -> None:
-        paths = args.checkpoints or last_checkpoints(args.dir, args.last)
-        save(average(paths), args.out)
-        print(f"{args.out}\tthe mean of {', '.join(path.name for path in paths)}")
-
-    return run(body)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

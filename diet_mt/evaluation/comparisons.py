@@ -7,15 +7,12 @@ p-value until it is computed again.
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import UserError
-from .json_rows import write_text
+from .json_rows import Row, read_rows, wrong_field
 from .records import Result
 
 DIGITS = 4  # of a difference of BLEU, after the point
@@ -26,7 +23,7 @@ Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Row):
     """A paired bootstrap test of one result against one of the baseline. BLEU from 0 to 100."""
 
     test_set: str
@@ -43,8 +40,9 @@ class Comparison:
     references_sha256: str
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 <= self.p_value <= 1:
-            raise ValueError(f"p_value {self.p_value} is not between 0 and 1")
+            raise wrong_field("p_value", self.p_value, "0 to 1")
 
     @property
     def key(self) -> Key:
@@ -101,19 +99,7 @@ def read_comparisons(path: Path) -> dict[Key, Comparison]:
     """
     if not path.exists():
         return {}
-    found = {}
     try:
-        with open(path, encoding="utf-8", newline="\n") as file:
-            for line in file:
-                comparison = Comparison(**json.loads(line))
-                found[comparison.key] = comparison
-    except (OSError, TypeError, ValueError) as error:
-        raise UserError(
-            f"{path}: holds no comparisons ({error}); delete it and run `diet-mt compare` again"
-        ) from None
-    return found
-
-
-def write_comparisons(path: Path, comparisons: Iterable[Comparison]) -> None:
-    """Replaces the file as a whole."""
-    write_text(path, "".join(json.dumps(dataclasses.asdict(c)) + "\n" for c in comparisons))
+        return {row.key: row for row in read_rows(Comparison, path)}
+    except UserError as error:
+        raise UserError(f"{error}; delete it and run `diet-mt compare` again") from None

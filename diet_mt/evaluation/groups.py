@@ -73,6 +73,10 @@ class Line:
         return fmean(result.bleu for result in self.results)
 
     @property
+    def several_seeds(self) -> bool:
+        return len(self.results) > 1
+
+    @property
     def chrf(self) -> float:
         """Mean of the seeds."""
         return fmean(result.chrf for result in self.results)
@@ -103,15 +107,19 @@ class Group:
         """BLEU of the line minus that of the baseline; None where there is no baseline."""
         return None if self.baseline is None else line.bleu - self.baseline.bleu
 
-    def partner(self, result: Result) -> Result | None:
-        """The baseline's result to compare with: of the same seed, else of its first.
+    def partner(self, result: Result, system: str = BASELINE) -> Result | None:
+        """The result of ``system`` to compare with: of the same seed, else of its first.
 
-        None for a result of the baseline itself, and where there is no baseline.
+        None for a result of the system itself, and where it is not in this group.
         """
-        if self.baseline is None or result in self.baseline.results:
+        if system == BASELINE:
+            line = self.baseline
+        else:
+            line = next((line for line in self.lines if line.system == system), None)
+        if line is None or result in line.results:
             return None
-        same = [other for other in self.baseline.results if other.seed == result.seed]
-        return (same or list(self.baseline.results))[0]
+        same = [other for other in line.results if other.seed == result.seed]
+        return (same or list(line.results))[0]
 
 
 def size_of(result: Result) -> str:

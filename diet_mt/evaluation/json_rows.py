@@ -1,4 +1,4 @@
-"""Files of JSON lines, each of which is one flat frozen dataclass: checked, replaced, locked.
+"""Files of JSON lines, each of which is a flat frozen dataclass: checked, replaced, locked.
 
 A file is only ever replaced as a whole, and who changes one holds the lock of its folder, so that
 several processes can add to it at a time and a reader never meets half a line.
@@ -7,92 +7,118 @@ several processes can add to it at a time and a reader never meets half a line.
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import json
-import os
-from collections.abc import Callable, Iterable, Iterator
+import math
+import re
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from filelock import FileLock
 
 from ..errors import UserError
+from ..files import make_folder, write_text
 
-Row = TypeVar("Row")
-
-_SCALARS: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
-
-
-def _is_scalar(value: object, kind: str) -> bool:
-    # bool is an int to Python, not to a reader of the record.
-    return isinstance(value, _SCALARS[kind]) and not isinstance(value, bool)
+LOCK = ".lock"  # a file of a folder with rows
+# A record is shown line by line, in UTF-8.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_LONGEST = 200  # letters of a value in an error
 
 
-def _is_option(value: object) -> bool:
-    return value is None or isinstance(value, (str, bool, int, float))
+@dataclass(frozen=True)
+class Row:
+    """One line of a file. A field added later needs a default, so that older rows still read.
 
-
-# Annotation of a field, as it is written in the dataclass -> whether a value of JSON fits it.
-_FITS: dict[str, Callable[[Any], bool]] = {
-    "str": lambda value: _is_scalar(value, "str"),
-    "str | None": lambda value: value is None or _is_scalar(value, "str"),
-    "int": lambda value: _is_scalar(value, "int"),
-    "float": lambda value: _is_scalar(value, "float"),
-    "list[str]": lambda value: (
-        isinstance(value, list) and all(_is_scalar(each, "str") for each in value)
-    ),
-    "dict[str, str]": lambda value: (
-        isinstance(value, dict) and all(_is_scalar(each, "str") for each in value.values())
-    ),
-    "dict[str, float]": lambda value: (
-        isinstance(value, dict) and all(_is_scalar(each, "float") for each in value.values())
-    ),
-    "dict[str, Option]": lambda value: (
-        isinstance(value, dict) and all(_is_option(each) for each in value.values())
-    ),
-}
-
-
-def row_text(row: Any) -> str:
-    """One line, without its end. Raises ValueError for a number that JSON does not have (NaN)."""
-    return json.dumps(dataclasses.asdict(row), ensure_ascii=False, allow_nan=False)
-
-
-def parse_row(kind: type[Row], line: str) -> Row:
-    """The inverse of ``row_text`` for a dataclass ``kind``; raises UserError for anything else.
-
-    A field that has a default may be missing, so rows written before it was added still read.
+    Raises UserError for numbers that are not finite, and control characters.
     """
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            expected = _wrong(value)
+            if expected:
+                raise wrong_field(name, value, expected)
+
+    @property
+    def key(self) -> Hashable:
+        """What a row shares with the one whose place it takes; of this kind, nothing."""
+        return id(self)
+
+    def to_json(self) -> str:
+        """One line, without its end."""
+        return json.dumps(dataclasses.asdict(self), ensure_ascii=False, allow_nan=False)
+
+
+Kind = TypeVar("Kind", bound=Row)
+
+
+def wrong_field(name: str, value: object, expected: str) -> UserError:
+    """The error of a field."""
+    text = repr(value)
+    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return UserError(f"field '{name}' is {text}, expected {expected}")
+
+
+def _wrong(value: object) -> str:
+    """What was expected, of texts and numbers; empty if nothing is wrong."""
+    if isinstance(value, str) and _CONTROL.search(value):
+        return "text without control characters and halves of surrogate pairs"
+    if isinstance(value, (list, dict)):
+        parts = [*value, *value.values()] if isinstance(value, dict) else value
+        return next(filter(None, map(_wrong, parts)), "")
+    if isinstance(value, (int, float)):
+        try:
+            return "" if math.isfinite(value) else "a finite number"
+        except OverflowError:  # a whole number beyond all decimal ones
+            return "a finite number"
+    return ""
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a value of JSON is of a type. A whole number serves for a decimal one, bool for
+    neither.
+    """
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return any(_fits(value, each) for each in args)
+    if origin is list:
+        return isinstance(value, list) and all(_fits(each, args[0]) for each in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(_fits(each, args[1]) for each in value.values())
+    return type(value) in ((int, float) if kind is float else (kind,))
+
+
+def parse_row(kind: type[Kind], line: str) -> Kind:
+    """The inverse of ``Row.to_json``; raises UserError for anything else."""
     try:
         values = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"not JSON ({error})") from None
     if not isinstance(values, dict):
         raise UserError("not a JSON object")
-    fields: tuple[Any, ...] = dataclasses.fields(kind)  # type: ignore[arg-type]
-    for field in fields:
-        if field.name not in values:
-            if field.default is field.default_factory is dataclasses.MISSING:
-                raise UserError(f"no field '{field.name}'")
-            continue
-        value = values[field.name]
-        if not _FITS[str(field.type)](value):
-            raise UserError(f"field '{field.name}' is {value!r}, expected {field.type}")
-    unknown = sorted(set(values) - {field.name for field in fields})
+    types = get_type_hints(kind)
+    for field in dataclasses.fields(kind):
+        if field.name in values:
+            if not _fits(values[field.name], types[field.name]):
+                raise wrong_field(field.name, values[field.name], str(field.type))
+        elif field.default is field.default_factory is dataclasses.MISSING:
+            raise UserError(f"no field '{field.name}'")
+    unknown = sorted(values.keys() - types.keys())
     if unknown:
         raise UserError(f"unknown field '{unknown[0]}'")
-    try:
-        return kind(**values)
-    except ValueError as error:  # what the class itself refuses
-        raise UserError(str(error)) from None
+    return kind(**values)
 
 
-def read_rows(kind: type[Row], path: Path) -> list[Row]:
+def read_rows(kind: type[Kind], path: Path) -> list[Kind]:
     """All rows of a file, in order. Raises UserError naming the file and the line."""
     try:
         with open(path, encoding="utf-8", newline="\n") as file:
             lines = file.read().split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read ({error})") from None
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{path}: cannot be read ({reason})") from None
     rows = []
     for number, line in enumerate(lines, start=1):
         if line:
@@ -103,40 +129,26 @@ def read_rows(kind: type[Row], path: Path) -> list[Row]:
     return rows
 
 
-def put_row(path: Path, row: Row, key: Callable[[Row], object]) -> None:
+def put_row(path: Path, row: Row) -> None:
     """Adds ``row`` to the file ``path``, in the place of the rows with its ``key``, if any.
 
     Not safe by itself: call it while :func:`locked` holds the file's folder.
     """
-    rows: list[Row] = read_rows(type(row), path) if path.exists() else []
-    mine = key(row)
-    places = [number for number, other in enumerate(rows) if key(other) == mine]
+    rows: list[Row] = list(read_rows(type(row), path)) if path.exists() else []
+    places = [number for number, other in enumerate(rows) if other.key == row.key]
     kept = [other for number, other in enumerate(rows) if number not in places]
     kept.insert(places[0] if places else len(rows), row)
     write_rows(path, kept)
 
 
-def write_rows(path: Path, rows: Iterable[Any]) -> None:
+def write_rows(path: Path, rows: Iterable[Row]) -> None:
     """Replaces the file as a whole."""
-    write_text(path, "".join(row_text(row) + "\n" for row in rows))
-
-
-def write_text(path: Path, text: str) -> None:
-    """Writes a file that appears under its name only when it is whole; makes its folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    with open(part, "w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-    os.replace(part, path)
+    write_text(path, "".join(row.to_json() + "\n" for row in rows))
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Holds the folder's advisory lock, so that no row written meanwhile gets lost; makes it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    """Holds the lock of a folder, so that no row written meanwhile gets lost; makes the folder."""
+    make_folder(folder)
+    with FileLock(folder / LOCK):
         yield
-    finally:
-        os.close(handle)

@@ -1,11 +1,10 @@
-"""Kept hypotheses and the references they were scored with, and commands that take both."""
+"""Kept hypotheses, and the references they were scored with."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..command_line import Parser
 from ..corpora.parallel import read_lines
 from ..errors import UserError
 from .records import Result, sha256
@@ -27,13 +26,3 @@ def kept_hypotheses(folder: Path, result: Result) -> list[str]:
     with open(path, encoding="utf-8", newline="\n") as file:
         # Not read_lines: a model may well write nothing at all.
         return file.read().removesuffix("\n").split("\n")
-
-
-def parser_with_references(command: str, description: str | None) -> Parser:
-    """Arguments of a command that takes results, and the references that they were scored with."""
-    parser = Parser(command, description)
-    parser.add_argument("results", type=Path, nargs="+", help="files written by evaluate.sh")
-    parser.add_argument(
-        "--references", type=Path, nargs="+", required=True, help="raw references of the test sets"
-    )
-    return parser

@@ -1,38 +1,105 @@
-"""Predicts one split of a classification task with a fine-tuned checkpoint.
-
-    diet-mt predict DATA CHECKPOINT --split valid valid1 --results results/tasks \\
-        --pretrained checkpoints/mlm/diet_rel/checkpoint_best.pt
-    diet-mt predict data/glue/MNLI CHECKPOINT --split test test1 --predictions FOLDER
-
-DATA is made by data-prep/prepare-glue.sh or prepare-xnli.sh. Prints a line for each split: where
-the labels are known, with the task's metrics, which ``--results`` keeps in ``RESULTS/TASK.jsonl``.
-Predictions go to ``FOLDER/SPLIT.tsv``, or for a test set of GLUE to the file that its server asks
-for (MNLI-mm.tsv). They have GLUE's form, ``index<TAB>prediction``, and a third column with the
-labels where they are known.
-"""
+"""Classification with a fine-tuned checkpoint of ``diet_sentence_prediction``: GLUE, XNLI."""
 
 from __future__ import annotations
 
-import argparse
 import shlex
-import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import torch
+from fairseq import utils
 
 from ..bert.glue import Task, task_named
 from ..bert.metrics import measure
 from ..bert.xnli import NAME as XNLI
 from ..bert.xnli import SOURCE, language_of
-from ..command_line import Parser, run
+from ..criterions.diet_sentence_prediction import predictions_of
 from ..errors import UserError
-from ..files import raw_lines, write_lines
+from ..files import make_folder, raw_lines, write_lines
 from .checkpoint import portable_file
-from .classify import Classifier, Predictions, load_classifier, predict
-from .fine_tuned import facts, quiet, train_command
+from .fine_tuned import facts, load_fine_tuned, quiet, train_command
 from .task_records import TaskResult, put_task_result
 
 # A set is called a part of the official one where it has less than this of its rows.
 _WHOLE = 0.99
+_LIBRARIES = ("scikit-learn", "scipy")
+
+TASK = "diet_sentence_prediction"
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A fine-tuned model with fairseq's task and the configuration of its training."""
+
+    model: Any
+    task: Any
+    cfg: Any
+
+    @property
+    def regression(self) -> bool:
+        return bool(self.task.cfg.regression_target)
+
+    def names(self, numbers: np.ndarray) -> list[str]:
+        """Predictions or true values (N,) as text: names of classes, or scores."""
+        if self.regression:
+            return [f"{score:.4f}" for score in numbers.tolist()]
+        labels = self.task.label_dictionary
+        return [str(labels[labels.nspecial + int(number)]) for number in numbers.tolist()]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """``predicted`` (N,) and, where they are known, ``gold`` (N,), in the order of the data:
+    numbers of classes, or scores.
+    """
+
+    predicted: np.ndarray
+    gold: np.ndarray | None
+
+
+def load_classifier(checkpoint: Path, data: Path) -> Classifier:
+    """Raises UserError where the checkpoint cannot be read, or is of another task."""
+    if not (data / "input0" / "dict.txt").is_file():
+        raise UserError(f"{data}: no input0/dict.txt; give a folder made by diet-mt prepare glue")
+    model, cfg, task = load_fine_tuned(checkpoint, data, TASK)
+    return Classifier(model, task, cfg)
+
+
+def predict(classifier: Classifier, split: str, batch_size: int) -> Predictions:
+    """Runs the model over a split. Raises UserError where the data do not have it, or the model
+    gives numbers that are not finite.
+    """
+    task = classifier.task
+    if not (Path(task.cfg.data) / "input0" / f"{split}.idx").is_file():
+        raise UserError(f"{task.cfg.data}: no split '{split}'")
+    dataset = task.load_dataset(split)
+    batches = task.get_batch_iterator(
+        dataset=dataset, max_sentences=batch_size, required_batch_size_multiple=1
+    ).next_epoch_itr(shuffle=False)
+    places, predicted, gold = [], [], []
+    for batch in batches:
+        sample = utils.move_to_cuda(batch) if torch.cuda.is_available() else batch
+        with torch.no_grad():
+            logits, _ = classifier.model(
+                **sample["net_input"],
+                features_only=True,
+                classification_head_name=task.cfg.classification_head_name,
+            )
+        best = predictions_of(logits, classifier.regression)
+        if not best.isfinite().all():
+            raise UserError(f"{split}: logits are not finite; the training has diverged")
+        places.append(sample["id"].cpu().numpy())
+        predicted.append(best.cpu().numpy())
+        if "target" in sample:
+            gold.append(sample["target"].view(-1).double().cpu().numpy())
+    order = np.argsort(np.concatenate(places))
+    if len(order) != len(dataset):
+        raise UserError(f"{task.cfg.data}: {split}: {len(order)} of {len(dataset)} predicted")
+    return Predictions(
+        np.concatenate(predicted)[order], np.concatenate(gold)[order] if gold else None
+    )
 
 
 def specification(task: str) -> Task:
@@ -57,7 +124,7 @@ def write_predictions(
     if found.gold is not None:
         columns.append(classifier.names(found.gold))
     header = ("index", "prediction", "label")[: len(columns)]
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     rows = (header, *zip(*columns, strict=True))
     write_lines(path, ("\t".join(row) for row in rows))
 
@@ -87,104 +154,81 @@ def notes_of(task: Task, train: int, split: str, examples: int) -> list[str]:
     return found
 
 
-def make_result(
-    args: argparse.Namespace,
-    split: str,
-    own: dict[str, Any],
-    found: Predictions,
-    metrics: dict[str, float],
-    predictions: str,
+@dataclass(frozen=True)
+class Request:
+    """What is to be predicted, and where it goes."""
+
+    data: Path  # made by diet-mt prepare glue or xnli
+    checkpoint: Path
+    task: str  # CoLA, MNLI, XNLI, ...
+    predictions: Path | None = None  # folder for them
+    results: Path | None = None  # folder for the record
+    system: str | None = None  # its name there; None: the encoding's
+    pretrained: Path | None = None  # the checkpoint that was fine-tuned
+    batch_size: int = 64  # examples
+
+    def file(self, split: str) -> Path | None:
+        """Of the predictions: as GLUE's server asks for it, else the split's."""
+        submissions = {file.split: file.submission for file in specification(self.task).files}
+        name = submissions.get(split) or f"{split}.tsv"
+        return self.predictions / name if self.predictions else None
+
+    def command(self, split: str) -> str:
+        """For the record, with folders by their last names."""
+        words = ["diet-mt", "predict", self.data.name, self.checkpoint.name]
+        return shlex.join([*words, "--task", self.task, "--split", split])
+
+
+def predict_splits(asked: Request, splits: list[str]) -> None:
+    """Predicts, measures and keeps each split, and prints a line for it. Raises UserError."""
+    quiet()
+    classifier = load_classifier(asked.checkpoint, asked.data)
+    own: dict[str, Any] = {}
+    if asked.results:
+        own = facts(asked.checkpoint, classifier.model, asked.pretrained, _LIBRARIES)
+        own["system"] = asked.system or own["system"]
+    for split in splits:
+        print(_predict_split(asked, classifier, own, split), flush=True)
+
+
+def _predict_split(asked: Request, classifier: Classifier, own: dict[str, Any], split: str) -> str:
+    task = specification(asked.task)
+    found = predict(classifier, split, asked.batch_size)
+    metrics = scores(task, found)
+    if asked.results and not metrics:
+        raise UserError(f"{split} of {asked.task} has no labels; leave --results out")
+    words = [f"{name} {value:.4f}" for name, value in metrics.items()]
+    file = asked.file(split)
+    if file:
+        ids = read_ids(asked.data, split, len(found.predicted))
+        if found.gold is None:
+            found = for_server(task, found)
+        write_predictions(file, classifier, found, ids)
+        words.append(f"-> {file}")
+    if asked.results:
+        result = _result(asked, split, own, len(found.predicted), metrics)
+        words.append(f"-> {put_task_result(asked.results, result)}")
+    return "\t".join([asked.task, split, f"{len(found.predicted)} examples", *words])
+
+
+def _result(
+    asked: Request, split: str, own: dict[str, Any], examples: int, metrics: dict[str, float]
 ) -> TaskResult:
-    """The record of one evaluation; ``own``: the facts about the checkpoint; ``predictions``: their
-    file, as :func:`portable_file` names it.
-    """
-    task = specification(args.task)
-    train_ids = args.data / "raw" / "train.id"
+    """The record of one evaluation; ``own``: the facts about the checkpoint."""
+    task = specification(asked.task)
+    train_ids = asked.data / "raw" / "train.id"
     train = sum(1 for _ in raw_lines(train_ids)) if train_ids.is_file() else 0
+    file = asked.file(split)
     return TaskResult(
-        task=args.task,
+        task=asked.task,
         split=split,
         language=language_of(split),
         metrics=metrics,
         main_metric=task.main_metric,
-        commands=[*train_command(args.checkpoint), _own_command(args, split)],
-        examples=len(found.predicted),
+        commands=[*train_command(asked.checkpoint), asked.command(split)],
+        examples=examples,
         train_examples=train,
-        predictions=predictions,
-        notes=notes_of(task, train, split, len(found.predicted)),
+        predictions=portable_file(file) if file else "",
+        notes=notes_of(task, train, split, examples),
         **own,
     )
-
-
-def _own_command(args: argparse.Namespace, split: str) -> str:
-    words = ["diet-mt", "predict", args.data.name, args.checkpoint.name]
-    return shlex.join([*words, "--task", args.task, "--split", split])
-
-
-def file_name(task: Task, split: str) -> str:
-    """Of the predictions: as GLUE's server asks for it, else the split's."""
-    submissions = {file.split: file.submission for file in task.files}
-    return submissions.get(split) or f"{split}.tsv"
-
-
-def predict_split(
-    args: argparse.Namespace, classifier: Classifier, own: dict[str, Any], split: str
-) -> str:
-    """Predicts, measures and keeps one split; returns a line that says what came out."""
-    task = specification(args.task)
-    found = predict(classifier, split, args.batch_size)
-    metrics = scores(task, found)
-    if args.results and not metrics:
-        raise UserError(f"{split} of {args.task} has no labels; leave --results out")
-    words = [f"{name} {value:.4f}" for name, value in metrics.items()]
-    beside = ""
-    if args.predictions:
-        file = args.predictions / file_name(task, split)
-        ids = read_ids(args.data, split, len(found.predicted))
-        if found.gold is None:
-            found = for_server(task, found)
-        write_predictions(file, classifier, found, ids)
-        beside = portable_file(file)
-        words.append(f"-> {file}")
-    if args.results:
-        result = make_result(args, split, own, found, metrics, beside)
-        words.append(f"-> {put_task_result(args.results, result)}")
-    return "\t".join([args.task, split, f"{len(found.predicted)} examples", *words])
-
-
-def _parser() -> Parser:
-    parser = Parser("predict", __doc__)
-    add = parser.add_argument
-    add("data", type=Path, help="folder made by data-prep/prepare-glue.sh or prepare-xnli.sh")
-    add("checkpoint", type=Path, help="fine-tuned with the task diet_sentence_prediction")
-    add("--split", nargs="+", default=["valid"], help="one or more (default valid)")
-    add("--task", help="CoLA, MNLI, XNLI, ... (default: the data folder's name)")
-    add("--predictions", type=Path, help="folder to write them to")
-    add("--results", type=Path, help="folder for the record, such as results/tasks")
-    add("--system", help="name in the record (default: the encoding's)")
-    add("--pretrained", type=Path, help="the checkpoint that was fine-tuned, for the record")
-    add("--batch-size", type=int, default=64, help="default 64")
-    return parser
-
-
-def main(argv: list[str] | None = None) -> int:
-    args = _parser().parse_args(argv)
-    quiet()
-
-    def body() -> None:
-        args.task = args.task or args.data.absolute().name
-        specification(args.task)
-        classifier = load_classifier(args.checkpoint, args.data)
-        own: dict[str, Any] = {}
-        if args.results:
-            libraries = ("scikit-learn", "scipy")
-            own = facts(args.checkpoint, classifier.model, args.pretrained, libraries)
-            own["system"] = args.system or own["system"]
-        for split in args.split:
-            print(predict_split(args, classifier, own, split), flush=True)
-
-    return run(body)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

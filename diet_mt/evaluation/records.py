@@ -11,13 +11,13 @@ import dataclasses
 import hashlib
 import math
 import shlex
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import UserError
-from .json_rows import locked, parse_row, put_row, read_rows, row_text, write_text
+from ..files import write_text
+from .json_rows import Row, locked, parse_row, put_row, read_rows, wrong_field
 
 # Options of fairseq-train, without those of the encoding, that say what a Transformer is; how it is
 # trained (dropout and such) is not in it.
@@ -38,11 +38,8 @@ MODEL_OPTIONS = frozenset(
 
 
 @dataclass(frozen=True)
-class Result:
-    """One trained model, decoded and scored. BLEU and chrF from 0 to 100.
-
-    A field added later needs a default, so that rows already written still read.
-    """
+class Result(Row):
+    """One trained model, decoded and scored. BLEU and chrF from 0 to 100."""
 
     system: str  # what is compared: diet_rel, sinusoidal, ...
     arch: str  # fairseq's --arch
@@ -89,11 +86,13 @@ class Result:
     model: str | None = None  # MODEL_OPTIONS beyond the architecture's; None: not recorded
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check(self)
 
-    def to_json(self) -> str:
-        """One line, without its end."""
-        return row_text(self)
+    @property
+    def key(self) -> str:
+        """A hypothesis file belongs to one row."""
+        return self.hypotheses
 
 
 def parse_result(line: str) -> Result:
@@ -109,35 +108,21 @@ _COMMANDS = ("train_command", "generate_command")
 def _check(result: Result) -> None:
     """Raises UserError for a value of the right type that no evaluation can have written."""
     for name, value in vars(result).items():
-        if value is None:
-            continue
-        wrong = _wrong_text(value) if isinstance(value, str) else _wrong_number(name, value)
-        if wrong:
-            raise UserError(f"field '{name}' is {value!r}, expected {wrong}")
+        if isinstance(value, (int, float)):
+            if name in _PERCENT and not 0 <= value <= 100:
+                raise wrong_field(name, value, "0 to 100")
+            if value < 0 and name not in _SIGNED:
+                raise wrong_field(name, value, "0 or more")
     for name in _COMMANDS:
         try:
             shlex.split(getattr(result, name))
         except ValueError as error:
             raise UserError(f"field '{name}' is no shell command ({error})") from None
-
-
-def _wrong_text(value: str) -> str:
-    """What was expected; empty if nothing is wrong. A record is shown line by line, in UTF-8."""
-    bad = any(unicodedata.category(letter) in ("Cc", "Cs") for letter in value)
-    return "text without control characters and halves of surrogate pairs" if bad else ""
-
-
-def _wrong_number(name: str, value: float) -> str:
-    """What was expected; empty if nothing is wrong."""
-    try:
-        finite = math.isfinite(value)
-    except OverflowError:  # a whole number beyond all decimal ones
-        finite = False
-    if not finite:
-        return "a finite number"
-    if name in _PERCENT and not 0 <= value <= 100:
-        return "0 to 100"
-    return "0 or more" if value < 0 and name not in _SIGNED else ""
+    if result.corpus in ("", ".", "..") or "/" in result.corpus:
+        raise wrong_field("corpus", result.corpus, "the name of a file")
+    parts = result.hypotheses.split("/")
+    if not {"", ".", ".."}.isdisjoint(parts):
+        raise wrong_field("hypotheses", result.hypotheses, "a path within the results folder")
 
 
 def read_results(path: Path) -> list[Result]:
@@ -185,7 +170,7 @@ def put_result(folder: Path, result: Result, hypotheses: str) -> Path:
             return rows
         _refuse_another_training(results, result)
         write_text(folder / result.hypotheses, hypotheses)
-        put_row(rows, result, lambda row: row.hypotheses)
+        put_row(rows, result)
     return rows
 
 

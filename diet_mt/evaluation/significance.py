@@ -1,17 +1,7 @@
-"""How sure the differences are: a paired bootstrap test of each result against the baseline.
-
-    diet-mt compare results/*.jsonl --references data/multi30k.en-de/raw/test.de
-
-SacreBLEU's own test, BLEU, 1,000 resamples of the test set. The other side is the baseline's
-result of the same group and seed, or of its first seed. Beside each ``CORPUS.jsonl`` the outcome is
-kept in ``significance/CORPUS.jsonl``, where the leaderboard finds it; pairs already there are not
-computed again. References are not kept with the results; a row finds its own by checksum, and one
-whose references are not given stays without a p-value.
-"""
+"""A paired bootstrap test of each result against the baseline, or of two systems."""
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,7 +11,6 @@ from typing import Any, cast
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
-from ..command_line import run
 from ..errors import UserError
 from .bootstrap import RESAMPLES, fixed_seed
 from .comparisons import (
@@ -31,22 +20,34 @@ from .comparisons import (
     file_beside,
     key_of,
     read_comparisons,
-    write_comparisons,
 )
 from .groups import BASELINE, group
-from .kept import kept_hypotheses, parser_with_references, read_references
+from .json_rows import write_rows
+from .kept import kept_hypotheses
 from .records import Result, read_results
 
-Pair = tuple[Result, Result]  # a system's, the baseline's
+Pair = tuple[Result, Result]  # a system's, the other's
+References = Mapping[str, Sequence[str]]  # checksum -> lines
 
 
-def pairs_of(results: Sequence[Result]) -> list[Pair]:
-    """Every result that has a baseline to compare with, and that."""
+def pairs_of(results: Sequence[Result], systems: Sequence[str] | None = None) -> list[Pair]:
+    """Every result that has one to be compared with, and that.
+
+    ``systems``: A and B, for A against B; otherwise all against the baseline.
+
+    Raises UserError for a system that there are no results of.
+    """
+    first, second = systems or (None, BASELINE)
+    known = sorted({result.system for result in results})
+    for name in systems or ():
+        if name not in known:
+            raise UserError(f"no result with system '{name}'; there is {', '.join(known)}")
     return [
         (result, other)
         for each in group(results)
         for result in each.results
-        if (other := each.partner(result)) is not None
+        if first in (None, result.system)
+        if (other := each.partner(result, second)) is not None
     ]
 
 
@@ -71,46 +72,62 @@ def compare(
     return difference, 1.0 if tells_nothing else float(second.p_value), str(signatures["BLEU"])
 
 
-def _compared(folder: Path, pair: Pair, references: Sequence[str]) -> Comparison:
+def compare_files(
+    files: Sequence[Path],
+    references: References,
+    systems: Sequence[str] | None = None,
+    *,
+    dry_run: bool = False,
+) -> None:
+    """Prints a line for each pair; those with the baseline are kept beside the files.
+
+    Raises UserError where the references of no pair are given, and as ``pairs_of``.
+    """
+    missing: Counter[str] = Counter()
+    count = 0
+    for path in files:
+        pairs = pairs_of(read_results(path), systems)
+        if not pairs:
+            needed = " and ".join(systems or (BASELINE, "another system"))
+            print(f"{path}\tnothing to compare: that needs {needed} under the same conditions")
+            continue
+        unknown = [pair for pair in pairs if not _known(path, pair)]
+        without = [pair for pair in unknown if pair[0].references_sha256 not in references]
+        missing.update(f"{result.test_set}, {result.direction}" for result, _ in without)
+        left = [pair for pair in pairs if pair not in without]
+        count += len(left)
+        if dry_run:
+            for result, other in left:
+                print(f"{path}\t{result.system}\tseed {result.seed}\tto {other.system}")
+        else:
+            found = [_shown(path, pair, references) for pair in left]
+            if found and not systems:
+                write_rows(file_beside(path), found)
+    _tell(missing, is_all=not count)
+
+
+def _known(path: Path, pair: Pair) -> Comparison | None:
+    return read_comparisons(file_beside(path)).get(key_of(*pair))
+
+
+def _shown(path: Path, pair: Pair, references: References) -> Comparison:
+    """The comparison of two results, computed unless it is kept, and a line on stdout."""
+    known = _known(path, pair)
     result, other = pair
+    found = known or _compared(path.parent, pair, references[result.references_sha256])
+    words = [str(path), result.system, f"seed {result.seed}", f"{found.bleu_difference:+.2f} BLEU"]
+    words.append(f"to {other.system}, p {found.p_text}{' (kept)' if known else ''}")
+    print("\t".join(words), flush=True)
+    return found
+
+
+def _compared(folder: Path, pair: Pair, references: Sequence[str]) -> Comparison:
     for each in pair:
         if each.sentences != len(references):
             raise UserError(f"{each.hypotheses}: not {len(references)} lines; evaluate again")
-    difference, p_value, signature = compare(
-        kept_hypotheses(folder, result), kept_hypotheses(folder, other), references
-    )
+    ours, theirs = (kept_hypotheses(folder, each) for each in pair)
+    difference, p_value, signature = compare(ours, theirs, references)
     return comparison_of(*pair, bleu_difference=difference, p_value=p_value, signature=signature)
-
-
-def complete(path: Path, references: Mapping[str, Sequence[str]]) -> tuple[int, Counter[str]]:
-    """Writes the comparisons of one file of results, and a line for each on stdout.
-
-    Returns their number, and test set and direction of the pairs that no references were given for.
-    """
-    file = file_beside(path)
-    kept = read_comparisons(file)
-    pairs = pairs_of(read_results(path))
-    if not pairs:
-        print(f"{path}\tnothing to compare: that needs {BASELINE} and another system")
-        return 0, Counter()
-    found, missing = [], Counter[str]()
-    for result, other in pairs:
-        known = kept.get(key_of(result, other))
-        if not known and result.references_sha256 not in references:
-            missing[f"{result.test_set}, {result.direction}"] += 1
-            continue
-        comparison = known or _compared(
-            path.parent, (result, other), references[result.references_sha256]
-        )
-        found.append(comparison)
-        print(
-            f"{path}\t{result.system}\tseed {result.seed}\t{comparison.bleu_difference:+.2f} BLEU"
-            f"\tp {comparison.p_text}{' (kept)' if known else ''}",
-            flush=True,
-        )
-    if found:
-        write_comparisons(file, found)
-    return len(found), missing
 
 
 def _tell(missing: Counter[str], *, is_all: bool) -> None:
@@ -119,24 +136,7 @@ def _tell(missing: Counter[str], *, is_all: bool) -> None:
         raise UserError(f"none of the references are those of {'; '.join(missing)}")
     for name, count in missing.items():
         print(
-            f"significance: warning: none of the references are those of {name}: no p-value for "
-            f"{count} of the results",
+            f"warning: none of the references are those of {name}: no p-value for {count} of the "
+            "results",
             file=sys.stderr,
         )
-
-
-def main(argv: list[str] | None = None) -> int:
-    args = parser_with_references("compare", __doc__).parse_args(argv)
-    logging.getLogger("sacrebleu").setLevel(logging.WARNING)
-
-    def body() -> None:
-        references = read_references(args.references)
-        outcomes = [complete(path, references) for path in args.results]
-        missing = sum((each for _, each in outcomes), Counter[str]())
-        _tell(missing, is_all=not any(count for count, _ in outcomes))
-
-    return run(body)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,13 +6,13 @@ by the commands that evaluate, never by hand; evaluating the same run again repl
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Union
 
-from .json_rows import locked, put_row, read_rows, row_text
+from ..errors import UserError
+from .json_rows import Row, locked, put_row, read_rows
 
 # A value of an option, as JSON has it.
 Option = Union[str, bool, int, float, None]
@@ -21,11 +21,11 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True)
-class TaskResult:
-    """One fine-tuned model on one split of one task. A field added later needs a default.
+class TaskResult(Row):
+    """One fine-tuned model on one split of one task.
 
-    Raises ValueError for a metric that is no number, for a main metric that was not measured, and
-    for a task whose name cannot be that of a file.
+    Raises UserError for a main metric that was not measured, and for a task whose name cannot be
+    that of a file.
     """
 
     task: str  # CoLA, MNLI, XNLI, XQuAD, ...
@@ -57,33 +57,27 @@ class TaskResult:
     notes: list[str] = field(default_factory=list)  # what a reader of the table must know
 
     def __post_init__(self) -> None:
-        for name, value in self.metrics.items():
-            if not math.isfinite(value):
-                raise ValueError(f"metric {name} of {self.task} is {value}, no finite number")
+        super().__post_init__()
         if self.main_metric not in self.metrics:
-            raise ValueError(
+            raise UserError(
                 f"main_metric {self.main_metric!r} of {self.task} is none of {sorted(self.metrics)}"
             )
         if not _NAME.fullmatch(self.task):
-            raise ValueError(f"task {self.task!r}: give letters, digits, points and dashes")
+            raise UserError(f"task {self.task!r}: give letters, digits, points and dashes")
 
     @property
     def score(self) -> float:
         """The main metric, 0 to 100."""
         return self.metrics[self.main_metric]
 
-    def to_json(self) -> str:
-        """One line, without its end."""
-        return row_text(self)
-
-
-def run_key(result: TaskResult) -> tuple[object, ...]:
-    """What two rows must share to be evaluations of the same run on the same split."""
-    return (
-        *(result.task, result.split, result.language, result.system, result.segments),
-        *(tuple(sorted(result.options.items(), key=lambda option: option[0])), result.pretrained),
-        *(result.seed, result.lr, result.epochs, result.batch),
-    )
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What evaluations of the same run on the same split share."""
+        options = tuple(sorted(self.options.items(), key=lambda option: option[0]))
+        return (
+            *(self.task, self.split, self.language, self.system, self.segments, options),
+            *(self.pretrained, self.seed, self.lr, self.epochs, self.batch),
+        )
 
 
 def read_task_results(path: Path) -> list[TaskResult]:
@@ -94,10 +88,10 @@ def read_task_results(path: Path) -> list[TaskResult]:
 def put_task_result(folder: Path, result: TaskResult) -> Path:
     """Keeps ``result`` in ``folder``; returns the file of its task's rows.
 
-    Takes the place of the row of the same run (:func:`run_key`). Safe to be called by several
+    Takes the place of the row of the same run (``key``). Safe to be called by several
     processes at a time.
     """
     rows = folder / f"{result.task}.jsonl"
     with locked(folder):
-        put_row(rows, result, run_key)
+        put_row(rows, result)
     return rows

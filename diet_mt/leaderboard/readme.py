@@ -10,15 +10,19 @@ import re
 from pathlib import Path
 
 from ..errors import UserError
-from ..evaluation.json_rows import write_text
+from ..files import write_text
 
 
 def with_section(text: str, name: str, section: str) -> str:
-    """``text`` with ``section`` between its markers. Raises UserError without exactly one pair."""
+    """``text`` with ``section`` between its markers. Raises UserError without exactly one pair,
+    or with another in the section.
+    """
     begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
     pattern = re.compile(f"^{begin}$.*?^{end}$", re.DOTALL | re.MULTILINE)
     if text.count(begin) != 1 or text.count(end) != 1 or not pattern.search(text):
         raise UserError(f"it needs the lines '{begin}' and '{end}', once and in this order")
+    if begin in section or end in section:  # the next time, nobody would know where it ends
+        raise UserError(f"what is to stand there has the lines '{begin}' or '{end}' in it")
     return pattern.sub(lambda _: f"{begin}\n\n{section.rstrip()}\n\n{end}", text)
 
 

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from ..errors import UserError
-from ..evaluation.groups import Group
+from ..evaluation.comparisons import Comparison, Key, file_beside, read_comparisons
+from ..evaluation.groups import Group, group
+from ..evaluation.kept import kept_hypotheses
+from ..evaluation.records import Result, read_results
+from ..evaluation.task_records import TaskResult, read_task_results
+from .render import Block
+from .standings import Section, section_of
+from .task_boards import task_board
 
 # What can be asked for -> what a group has of it.
 _HAS: Mapping[str, Callable[[Group], set[str]]] = {
@@ -14,6 +23,58 @@ _HAS: Mapping[str, Callable[[Group], set[str]]] = {
     "test set": lambda group: {group.conditions.test_set},
     "system": lambda group: {line.system for line in group.lines},
 }
+
+
+def asked_for(
+    files: Sequence[Path],
+    *,
+    directions: Sequence[str] = (),
+    test_sets: Sequence[str] = (),
+    systems: Sequence[str] = (),
+    check: bool = False,
+) -> tuple[list[Section], list[Block]]:
+    """Sections of the rows of translation, and a board of those of tasks.
+
+    ``check``: the kept hypotheses, too. Raises UserError where there is nothing to show.
+    """
+    of_tasks = [path for path in files if _of_tasks(path)]
+    results: list[Result] = []
+    comparisons: dict[Key, Comparison] = {}
+    for path in files:
+        if path not in of_tasks:
+            results += (rows := read_results(path))
+            comparisons.update(read_comparisons(file_beside(path)))
+            for row in rows if check else ():
+                kept_hypotheses(path.parent, row)
+    tasks = [row for path in of_tasks for row in read_task_results(path)]
+    if not results and not tasks:
+        raise UserError("the files hold no results; diet-mt evaluate and predict add them")
+    groups = group(results)
+    if groups:
+        groups = select(groups, directions=directions, test_sets=test_sets, systems=systems)
+    blocks = task_board(_of_systems(tasks, systems))
+    if tasks and not blocks:
+        raise UserError("the results are of no split that a table shows (dev sets, test_LANG)")
+    return [section_of(each, comparisons, systems) for each in groups], blocks
+
+
+def _of_tasks(path: Path) -> bool:
+    """Whether the first row of a file is one of a task. What is no row is told by who reads it."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            first = json.loads(file.readline())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(first, dict) and "task" in first
+
+
+def _of_systems(results: Sequence[TaskResult], systems: Sequence[str]) -> list[TaskResult]:
+    """The results of these systems; none named: of all. Raises UserError for an unknown one."""
+    known = {result.system for result in results}
+    for name in systems if results else ():
+        if name not in known:
+            raise UserError(f"no result with system '{name}'; there is {_list(known)}")
+    return [each for each in results if not systems or each.system in systems]
 
 
 def select(
@@ -39,7 +100,7 @@ def select(
         for group in groups
         if all(not values or _HAS[what](group) & set(values) for what, values in wanted.items())
     ]
-    if groups and not left:
+    if not left:
         asked = ", ".join(f"{what} {_list(values)}" for what, values in wanted.items() if values)
         there_are = "; ".join(f"{g.conditions.heading}: {_list(_HAS['system'](g))}" for g in groups)
         raise UserError(f"no result with {asked} at once; there is {there_are}")

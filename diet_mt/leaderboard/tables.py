@@ -27,6 +27,10 @@ class Column:
     number: bool = True
     falling: bool = True
 
+    @property
+    def kind(self) -> str:
+        return "number" if self.number else "text"
+
 
 Table = list[Column]
 

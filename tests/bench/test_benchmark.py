@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from diet_mt.bench import benchmark, systems
-from diet_mt.bench.benchmark import _groups
+from diet_mt.bench import systems
+from diet_mt.bench.benchmark import _groups, _summary
 from diet_mt.bench.systems import STOCK, SYSTEMS
+
+from ..calling import called
 
 
 def test_every_system_is_there() -> None:
@@ -19,66 +21,52 @@ def test_every_system_is_there() -> None:
 
 
 def test_a_run_and_its_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    words = "--systems stock none diet_rel:fairseq --measures train decode --rounds 3 --warmup 1"
-    words += " --batches 1 --vocabulary 60 --train-tokens 60 --decode-tokens 30 --decode-length 3"
-    assert benchmark.main([*words.split(), "--device", "cpu", "--threads", "1"]) == 0
-    output = capsys.readouterr()
-    assert "tiny cpu train: round 3 of 3" in output.err
-    records = [json.loads(line) for line in output.out.split("\n") if line]
-    assert [(r["system"], r["measure"]) for r in records] == [
-        ("stock", "train"),
-        ("none", "train"),
-        ("stock", "decode"),
-        ("none", "decode"),
-        ("diet_rel:fairseq", "decode"),
-    ]
-    step, rate = records[0], records[2]
-    assert step["threads"] == 1
-    assert step["median"] == pytest.approx(1000 * sorted(step["seconds"])[1], rel=1e-3)
-    assert rate["median"] == pytest.approx(rate["sentences"] / sorted(rate["seconds"])[1], rel=1e-3)
-    assert step["ratio_median"] == 1.0
-    ours, stock = records[3]["seconds"], rate["seconds"]
-    faster = sorted(other / own for own, other in zip(ours, stock, strict=True))[1]
-    assert records[3]["ratio_median"] == pytest.approx(faster, abs=1e-3)
-
-    file = tmp_path / "bench.jsonl"
-    file.write_text(output.out, encoding="utf-8")
-    assert benchmark.main(["--table", str(file)]) == 0
-    table = capsys.readouterr().out
-    assert "| system | train, ms | to stock | decode, sentences/s | to stock |" in table
-    assert table.count("| none |") == 1
-    assert "| diet_rel (fairseq's search) |  |  | " in table
-    rows = [line for line in table.split("\n") if line.startswith("| ")]
-    assert len({line.count("|") for line in rows}) == 1
-
-
-def test_translations_are_compared_where_the_model_decides_their_length(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    words = "--systems ctranslate2 stock --measures decode --rounds 1 --warmup 1 --device cpu"
-    words += " --batches 1 --vocabulary 60 --decode-tokens 30 --decode-length 0 --threads 1"
     pytest.importorskip("ctranslate2")
-    assert benchmark.main(words.split()) == 0
+    words = "--systems ctranslate2 stock diet_rel:fairseq --measures decode --rounds 3 --warmup 1"
+    words += " --batches 1 --vocabulary 60 --decode-tokens 30 --decode-length 0 --threads 1"
+    assert called("bench", "speed", *words.split(), "--device", "cpu") == 0
     output = capsys.readouterr()
+    assert "tiny cpu decode: round 3 of 3" in output.err
     records = {r["system"]: r for r in map(json.loads, output.out.strip().split("\n"))}
-    peer = records["ctranslate2"]
-    assert (peer["equal_to"], peer["compared"]) == (STOCK, records[STOCK]["sentences"])
+    assert list(records) == ["ctranslate2", STOCK, "diet_rel:fairseq"]
+    stock, ours, peer = records[STOCK], records["diet_rel:fairseq"], records["ctranslate2"]
+    assert stock["threads"] == 1
+    assert stock["median"] == pytest.approx(
+        stock["sentences"] / sorted(stock["seconds"])[1], rel=1e-3
+    )
+    faster = (other / own for own, other in zip(ours["seconds"], stock["seconds"], strict=True))
+    assert ours["ratio_median"] == pytest.approx(sorted(faster)[1], abs=1e-3)
+    # Translations are compared where the model decides their length.
+    assert (peer["equal_to"], peer["compared"]) == (STOCK, stock["sentences"])
     said = f"ctranslate2: {peer['equal']} of {peer['compared']} translations are those of stock"
     assert said in output.err
-    assert "equal" not in records[STOCK]
+    assert "equal" not in ours
+
     file = tmp_path / "bench.jsonl"
     file.write_text(output.out, encoding="utf-8")
-    assert benchmark.main(["--table", str(file)]) == 0
+    assert called("bench", "speed", "--table", file) == 0
     table = capsys.readouterr().out
+    rows = [line for line in table.split("\n") if line.startswith("| ")]
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in rows]
+    assert cells[0] == ["system", "decode, sentences/s", "to stock"]
+    assert [row[0] for row in cells[1:]] == ["ctranslate2", STOCK, "diet_rel (fairseq's search)"]
     assert f"- ctranslate2: {peer['setting']}; {peer['equal']} of {peer['compared']} tr" in table
     assert "inter_threads 1, intra_threads 1" in table
+
+
+def test_a_step_is_a_time_and_its_ratio_is_to_stock_round_by_round() -> None:
+    facts = {"batches": 2, "sentences": 5, "setting": ""}
+    found = _summary("train", [0.2, 0.4, 0.8], [0.1, 0.4, 1.6], facts)
+    assert (found["unit"], found["median"], found["ratio_median"]) == ("ms", 200.0, 1.0)
+    assert (found["rounds"], found["batches"]) == (3, 2)
+    assert "ratio_median" not in _summary("train", [0.2], None, facts)
 
 
 def test_a_peer_that_is_not_installed_is_left_out_with_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(systems, "find_spec", lambda name: None)
-    assert benchmark.main(["--systems", "ctranslate2", "--device", "cpu"]) == 2
+    assert called("bench", "speed", "--systems", "ctranslate2", "--device", "cpu") == 2
     left_out, error = capsys.readouterr().err.strip().split("\n")
     assert left_out.startswith("ctranslate2: left out, ctranslate2 is not installed (pip install")
     assert error == "error: none of these systems can be measured here"
@@ -96,5 +84,5 @@ def test_no_gpu_is_said_in_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert benchmark.main(["--device", "cuda"]) == 2
+    assert called("bench", "speed", "--device", "cuda") == 2
     assert capsys.readouterr().err == "error: --device cuda: torch finds no GPU\n"

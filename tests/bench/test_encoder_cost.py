@@ -9,8 +9,10 @@ import pytest
 import torch
 
 from diet_mt.bench import encoder_cost
-from diet_mt.bench.encoder_cost import BASELINE, SHAPES, make_bert, make_cases
+from diet_mt.bench.encoder_cost import BASELINE, SHAPES, Settings, make_bert, make_cases
 from diet_mt.positions import NAMES
+
+from ..calling import called
 
 
 @pytest.fixture
@@ -54,8 +56,8 @@ def test_a_training_step_moves_the_weights_and_a_forward_pass_does_not(
 def test_records_and_table(
     toy_shape: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    words = f"--shapes {toy_shape} --encodings diet-rel --rounds 3 --warmup 1 --tokens 8"
-    assert encoder_cost.main(words.split()) == 0
+    how = Settings(encodings=["diet-rel"], rounds=3, warmup=1, tokens=8)
+    encoder_cost.measure_all([toy_shape], how, "command")
     captured = capsys.readouterr()
     assert "toy cpu diet-rel train: round 3 of 3" in captured.err
     records = [json.loads(line) for line in captured.out.strip().split("\n")]
@@ -68,9 +70,9 @@ def test_records_and_table(
     assert all(r["ratio_low"] <= r["ratio_median"] <= r["ratio_high"] for r in records)
     file = tmp_path / "cost.jsonl"
     file.write_text(captured.out, encoding="utf-8")
-    assert encoder_cost.main(["--table", str(file)]) == 0
+    assert called("bench", "encoder", "--table", str(file)) == 0
     text = capsys.readouterr().out
-    assert "| learned |" in text
+    assert "| learned  |" in text
     assert "two copies of the same encoder" in text
     assert "3 x 8 tokens" in text
 
@@ -94,17 +96,17 @@ def test_the_table_has_the_papers_figures_beside_ours() -> None:
 
     text = encoder_cost.table([record("shaw", "train", 1.05), record("shaw", "forward", 1.2)])
     row = next(line for line in text.split("\n") if line.startswith("| shaw"))
-    assert row.split(" | ")[2:] == [
+    assert [cell.strip() for cell in row.split("|")][3:-1] == [
         "+5.0 % (+5.0 to +5.0)",
         "+24 %",
         "100",
         "+20.0 % (+20.0 to +20.0)",
-        "+65 % |",
+        "+65 %",
     ]
 
 
 def test_a_file_that_is_no_record(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "x.jsonl"
     file.write_text("no json", encoding="utf-8")
-    assert encoder_cost.main(["--table", str(file)]) == 2
+    assert called("bench", "encoder", "--table", str(file)) == 2
     assert str(file) in capsys.readouterr().err

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.bench import perplexity
-from diet_mt.bench.perplexity import Curve, label, main, read_log, read_training
+from diet_mt.bench.perplexity import Curve, label, read_log, read_training
 from diet_mt.errors import UserError
+from diet_mt.evaluation.json_rows import read_rows
+
+from ..calling import called
 
 JSON = (
     "2026-01-01 10:00:00 | INFO | train_inner | "
@@ -80,7 +82,17 @@ def test_curves_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     folders.append(train(tmp_path / "t5", "t5", JSON.replace("16.00", "inf")))
     out = tmp_path / "results" / "curves"
     # A folder or the log in it.
-    assert main([*map(str, folders[:2]), str(folders[2] / "train.log"), "--out", str(out)]) == 0
+    assert (
+        called(
+            "bench",
+            "perplexity",
+            *map(str, folders[:2]),
+            str(folders[2] / "train.log"),
+            "--out",
+            str(out),
+        )
+        == 0
+    )
     rows = [json.loads(line) for line in out.with_suffix(".jsonl").read_text().split("\n")[:-1]]
     assert [(row["system"], row["points"]) for row in rows] == [
         ("learned", POINTS),
@@ -94,12 +106,12 @@ def test_curves_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     pictures = []
     for name in ("one", "two"):
         given = [str(out.with_suffix(".jsonl")), str(more), "--svg", "--out", str(tmp_path / name)]
-        assert main(given) == 0
+        assert called("bench", "perplexity", *given) == 0
         pictures.append((tmp_path / f"{name}.svg").read_text(encoding="utf-8"))
     assert pictures[0] == pictures[1]
     assert "t5, seed 1: diverged" in pictures[0]
     assert "seeds 1, 2: the masks differ" in capsys.readouterr().err
-    assert len(perplexity.read_curves(tmp_path / "one.jsonl")) == 4
+    assert len(read_rows(Curve, tmp_path / "one.jsonl")) == 4
 
 
 @pytest.mark.parametrize(
@@ -109,7 +121,7 @@ def test_what_cannot_be_compared_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, value: str
 ) -> None:
     folders = [train(tmp_path / "a", "learned"), train(tmp_path / "b", "shaw", **{option: value})]
-    assert main([*map(str, folders), "--out", str(tmp_path / "curves")]) == 2
+    assert called("bench", "perplexity", *map(str, folders), "--out", str(tmp_path / "curves")) == 2
     name = option.replace("_", "-")
     assert f"error: {name} is " in capsys.readouterr().err
     assert not list(tmp_path.glob("curves*"))
@@ -125,8 +137,8 @@ def test_a_folder_without_a_training(tmp_path: Path) -> None:
 
 def test_a_file_of_other_records(tmp_path: Path) -> None:
     (tmp_path / "other.jsonl").write_text('{"system": "x"}\n', encoding="utf-8")
-    with pytest.raises(UserError, match="has no arch, segments, seed"):
-        perplexity.read_curves(tmp_path / "other.jsonl")
+    with pytest.raises(UserError, match=r"other.jsonl, line 1: no field 'arch'"):
+        read_rows(Curve, tmp_path / "other.jsonl")
 
 
 def test_a_curve_without_numbers_ends_nowhere() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 import torch
 from fairseq import utils
 
-from diet_mt.bench.search_parity import _in_float64, compare, main
+from diet_mt.bench.search_parity import _in_float64, compare
+
+from ..calling import called
 
 
 def hypothesis(tokens: list[int], score: float) -> dict[str, Any]:
@@ -68,8 +71,8 @@ def test_the_table_lists_differences(tmp_path: Path, capsys: pytest.CaptureFixtu
     lines = [json.dumps({"encoding": f"scheme{n}", **row, **facts}) for n, row in enumerate(rows)]
     file = tmp_path / "parity.jsonl"
     file.write_text("\n".join(lines), encoding="utf-8")
-    assert main(["--table", str(file)]) == 0
-    text = capsys.readouterr().out
+    assert called("parity", "--table", file) == 0
+    text = re.sub(" +", " ", capsys.readouterr().out)
     assert "| scheme0 | 1 | 2 | 0 | 0.0e+00 |" in text
     assert (
         "- scheme0, sentence 4, ranks [1, 2]: scores differ by 0.0e+00, a tie: equal in float64"
@@ -79,5 +82,5 @@ def test_the_table_lists_differences(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_nothing_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 2
+    assert called("parity") == 2
     assert "name the checkpoints" in capsys.readouterr().err

@@ -20,7 +20,7 @@ from diet_mt.bert.answer_scores import (
 from diet_mt.bert.questions.squad import Answer, Question
 from diet_mt.errors import UserError
 
-ROUNDING = 1e-6  # torchmetrics counts in float32
+ROUNDING = 1e-12
 
 # Prediction, gold answers, exact match and F1 of SQuAD 1.1.
 SQUAD = [

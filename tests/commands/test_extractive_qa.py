@@ -14,12 +14,11 @@ import pytest
 from diet_mt.bert.questions.prepare import prepare
 from diet_mt.bert.questions.squad import read_squad
 from diet_mt.bert.questions.windows import WindowSizes
-from diet_mt.evaluation.answer import main as answer
 from diet_mt.evaluation.records import sha256
-from diet_mt.evaluation.score_answers import main as score_answers
 from diet_mt.evaluation.task_records import read_task_results
 
 from ..bert.questions.made_up import coloured
+from ..calling import called
 from .encoders import ENCODER, LONGEST, Encoders
 from .runner import ROOT, Done
 from .scripts import run
@@ -97,7 +96,7 @@ def test_it_learns_and_its_answers_are_those_of_the_validation(
     splits = ["valid", "test_xquad_en", "test_mlqa_de"]
     given = [str(questions), str(checkpoint), "--out", str(tmp_path / "results" / "answers")]
     kept = ["--results", str(results), "--pretrained", str(pretrained)]
-    assert answer([*given, "--split", *splits, *kept, "--batch-size", "7"]) == 0
+    assert called("answer", *given, "--split", *splits, *kept, "--batch-size", "7") == 0
     said = capsys.readouterr().out.split("\n")[:-1]
     scores = f"f1 {float(best['valid_f1']):.4f} exact_match {float(best['valid_exact_match']):.4f}"
     assert said[0].split("\t")[:4] == ["SQuAD", "valid", "30 questions", scores]
@@ -124,7 +123,7 @@ def test_the_files_are_those_of_squad(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     given = [str(questions), str(trained[0])]
-    assert answer([*given, "--split", "valid", "--out", str(tmp_path)]) == 0
+    assert called("answer", *given, "--split", "valid", "--out", str(tmp_path)) == 0
     printed = capsys.readouterr().out.strip().split("\t")[-1]
     predictions = tmp_path / "valid" / "predictions.json"
     texts = json.loads(predictions.read_text(encoding="utf-8"))
@@ -139,14 +138,14 @@ def test_the_files_are_those_of_squad(
         odds = [other["probability"] for other in listed[each.id]]
         assert odds == sorted(odds, reverse=True)
         assert sum(odds) == pytest.approx(1)
-    assert score_answers([str(questions / "valid.json"), str(predictions)]) == 0
+    assert called("verify", predictions, "--references", questions / "valid.json") == 0
     found = json.loads(capsys.readouterr().out)
     assert printed == f"f1 {found['f1']:.4f} exact_match {found['exact_match']:.4f}"
     assert found["total"] == 30
 
     # A file is cut as the questions for training were, so it gets the same answers.
     file = ["--file", str(questions / "valid.json"), "--n-best", "3"]
-    assert answer([*given, *file, "--out", str(tmp_path / "again")]) == 0
+    assert called("answer", *given, *file, "--out", str(tmp_path / "again")) == 0
     again = json.loads((tmp_path / "again" / "predictions.json").read_text(encoding="utf-8"))
     assert again == texts
     few = json.loads((tmp_path / "again" / "nbest.json").read_text(encoding="utf-8"))
@@ -166,13 +165,13 @@ def test_questions_that_cannot_be_answered(
     file.write_text(json.dumps(content), encoding="utf-8")
     given = [str(questions), str(trained[0]), "--file", str(file), "--out"]
     for name, threshold in (("never", "1e9"), ("always", "-1e9")):
-        assert answer([*given, str(tmp_path / name), f"--threshold={threshold}"]) == 0
+        assert called("answer", *given, str(tmp_path / name), f"--threshold={threshold}") == 0
         texts = json.loads((tmp_path / name / "predictions.json").read_text(encoding="utf-8"))
         assert all(bool(text) == (name == "never") for text in texts.values())
     assert "NoAns_exact_match 100.0000" in capsys.readouterr().out
     odds = tmp_path / "never" / "null_odds.json"
-    words = [str(file), str(tmp_path / "never" / "predictions.json"), "--null-odds", str(odds)]
-    assert score_answers(words) == 0
+    predictions = tmp_path / "never" / "predictions.json"
+    assert called("verify", predictions, "--references", file, "--null-odds", odds) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["best_f1"] >= max(found["f1"], 100 / 3)
     assert found["NoAns_f1"] == 0
@@ -207,7 +206,7 @@ def test_bad_input_is_one_line(
 ) -> None:
     known = {"data": questions, "pretrained": pretrained, "best": trained[0]}
     out = tmp_path / "out"
-    assert answer([*(word.format(**known) for word in words), "--out", str(out)]) == 2
+    assert called("answer", *(word.format(**known) for word in words), "--out", str(out)) == 2
     error = capsys.readouterr().err
     assert complaint in error
     assert error.startswith("error: ")
@@ -220,10 +219,10 @@ def test_scores_of_other_questions_are_refused(
 ) -> None:
     predictions = tmp_path / "predictions.json"
     predictions.write_text('{"1.0": "red"}')
-    assert score_answers([str(questions / "valid.json"), str(predictions)]) == 2
+    assert called("verify", predictions, "--references", questions / "valid.json") == 2
     assert "1 predictions are of other questions (1.0, for example)" in capsys.readouterr().err
     predictions.write_text("{}")
-    assert score_answers([str(questions / "valid.json"), str(predictions)]) == 0
+    assert called("verify", predictions, "--references", questions / "valid.json") == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out) == {"total": 30, "f1": 0, "exact_match": 0}
     assert "30 of 30 questions have no prediction" in captured.err

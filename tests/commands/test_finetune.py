@@ -11,12 +11,12 @@ import pytest
 
 from diet_mt.bert.glue import task_named
 from diet_mt.errors import UserError
-from diet_mt.evaluation.classify import Predictions
-from diet_mt.evaluation.predict import for_server, main
+from diet_mt.evaluation.predict import Predictions, for_server
 from diet_mt.evaluation.pretrained import model_options, read_pretrained
 from diet_mt.evaluation.records import sha256
 from diet_mt.evaluation.task_records import read_task_results
 
+from ..calling import called
 from ..session_folder import session_folder
 from .encoder_place import SIZES, EncoderPlace
 from .runner import ROOT, Done, Runner
@@ -55,7 +55,7 @@ def test_a_model_learns_and_its_evaluation_agrees(
     data, results = place.task("CoLA"), tmp_path / "results" / "tasks"
     kept = ["--results", str(results), "--predictions", str(tmp_path / "results" / "predictions")]
     given = [str(data), str(checkpoint), *kept, "--pretrained", str(place.pretrained)]
-    assert main(given) == 0
+    assert called("predict", *given) == 0
     assert f"CoLA\tvalid\t{SIZES['dev']} examples\tmatthews {best:.4f}\t" in capsys.readouterr().out
     (result,) = read_task_results(results / "CoLA.jsonl")
     assert result.score == best
@@ -79,15 +79,20 @@ def test_a_model_learns_and_its_evaluation_agrees(
     assert result.metrics["accuracy"] == pytest.approx(100 * right, abs=1e-4)
 
     # Another evaluation of the same run takes its place; a set without labels is only predicted.
-    assert main(given) == 0
+    assert called("predict", *given) == 0
     assert len(read_task_results(results / "CoLA.jsonl")) == 1
     capsys.readouterr()
-    assert main([*given[:2], "--split", "test", "--predictions", str(tmp_path / "submission")]) == 0
+    assert (
+        called(
+            "predict", *given[:2], "--split", "test", "--predictions", str(tmp_path / "submission")
+        )
+        == 0
+    )
     assert f"CoLA\ttest\t{SIZES['test']} examples\t-> " in capsys.readouterr().out
     submission = (tmp_path / "submission" / "CoLA.tsv").read_text(encoding="utf-8").split("\n")
     assert submission[0] == "index\tprediction"
     assert [line.split("\t")[0] for line in submission[1:-1]] == [str(n) for n in range(11)]
-    assert main([*given, "--split", "test"]) == 2
+    assert called("predict", *given, "--split", "test") == 2
     assert "test of CoLA has no labels; leave --results out" in capsys.readouterr().err
 
 
@@ -97,12 +102,14 @@ def test_scores_are_regressed(
     done = place.fine_tune("STS-B", tmp_path, "--max-epoch", 2).ok()
     last = validations(done)[-1]
     checkpoint, data = str(tmp_path / "checkpoint_last.pt"), str(place.task("STS-B"))
-    assert main([data, checkpoint, "--split", "test", "--predictions", str(tmp_path)]) == 0
+    assert (
+        called("predict", data, checkpoint, "--split", "test", "--predictions", str(tmp_path)) == 0
+    )
     capsys.readouterr()
     rows = (tmp_path / "STS-B.tsv").read_text(encoding="utf-8").split("\n")[1:-1]
     scores = np.array([float(row.split("\t")[1]) for row in rows])
     assert ((scores >= 0) & (scores <= 5)).all()
-    assert main([data, checkpoint, "--batch-size", "3"]) == 0
+    assert called("predict", data, checkpoint, "--batch-size", "3") == 0
     expected = "\t".join(
         f"{name} {float(last[f'valid_{name}']):.4f}" for name in ("spearman", "pearson")
     )
@@ -133,7 +140,7 @@ def test_bad_input_is_one_line(
 ) -> None:
     known = {"RTE": place.task("RTE"), "pretrained": place.pretrained, "glue": place.glue}
     capsys.readouterr()
-    assert main([argument.format(**known) for argument in arguments]) == 2
+    assert called("predict", *(argument.format(**known) for argument in arguments)) == 2
     error = capsys.readouterr().err
     assert complaint in error
     assert error.startswith("error: ")

@@ -16,8 +16,9 @@ from .transcript import texts
 from .workshop import BATCHES, SEARCH, Workshop
 
 # What is no code, but needed: styles and scripts of pages, data, a mark for type checkers.
-SHIPPED = (".py", ".css", ".js", ".json", ".typed")
-NEEDED = ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "diet_mt")
+SHIPPED = (".py", ".css", ".html", ".js", ".json", ".manifest", ".typed", ".yaml")
+SHARED = ("config", "data-prep", "scripts")
+NEEDED = ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "diet_mt", *SHARED)
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +52,23 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_module_is_installed(installed: Path) -> None:
     def contents(folder: Path) -> set[str]:
         kept = [path for path in folder.rglob("*") if path.suffix in SHIPPED]
-        return {str(path.relative_to(folder)) for path in kept}
+        found = {path.relative_to(folder) for path in kept}
+        return {str(path) for path in found if path.parts[0] != "share"}
 
     assert contents(installed) == contents(PLUGIN)
+
+
+@pytest.mark.parametrize("folder", SHARED)
+def test_recipes_and_sweep_files_are_installed(installed: Path, folder: str) -> None:
+    """As they are, and as executable as they are."""
+    theirs, ours = installed / "share" / folder, ROOT / folder
+    names = [path.relative_to(ours) for path in ours.rglob("*") if "__pycache__" not in path.parts]
+    assert names
+    for name in names:
+        assert (theirs / name).is_dir() == (ours / name).is_dir()
+        if (ours / name).is_file():
+            assert (theirs / name).read_bytes() == (ours / name).read_bytes()
+            assert os.access(theirs / name, os.X_OK) == os.access(ours / name, os.X_OK)
 
 
 def test_the_command_is_installed(installed: Path, tmp_path: Path) -> None:

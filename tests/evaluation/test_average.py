@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from diet_mt.errors import UserError
-from diet_mt.evaluation import average
 from diet_mt.evaluation.average import last_checkpoints
+
+from ..calling import called
 
 OPTIONS = {"_name": "diet_rel_tiny", "encoder_layers": 2, "dropout": 0.1}
 
@@ -49,7 +50,7 @@ def test_the_mean_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     # In bfloat16, 257 is 256: its last digit is worth 2 there.
     states = {"a.pt": state(1.0, 10), "b.pt": state(2.0, 20), "c.pt": state(768.0, 30)}
     paths = write(tmp_path, states)
-    assert average.main([*paths, "--out", str(tmp_path / "mean.pt")]) == 0
+    assert called("average", *paths, "--out", str(tmp_path / "mean.pt")) == 0
     assert capsys.readouterr().out == f"{tmp_path}/mean.pt\tthe mean of a.pt, b.pt, c.pt\n"
     found = read(tmp_path / "mean.pt")
     model = found["model"]
@@ -70,7 +71,7 @@ def test_the_mean_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 def test_one_of_each_is_itself(tmp_path: Path) -> None:
     (path,) = write(tmp_path, {"a.pt": state(0.1)})
-    assert average.main([path, path, "--out", str(tmp_path / "mean.pt")]) == 0
+    assert called("average", path, path, "--out", str(tmp_path / "mean.pt")) == 0
     found = read(tmp_path / "mean.pt")["model"]["encoder.embed"]
     assert torch.equal(found, torch.full((3, 2), 0.1))
 
@@ -121,7 +122,7 @@ def test_another_model_is_refused_in_one_line(
 ) -> None:
     paths = write(tmp_path, {"a.pt": state(1.0)})
     torch.save(second, tmp_path / "b.pt")
-    assert average.main([*paths, f"{tmp_path}/b.pt", "--out", f"{tmp_path}/mean.pt"]) == 2
+    assert called("average", *paths, f"{tmp_path}/b.pt", "--out", f"{tmp_path}/mean.pt") == 2
     message = capsys.readouterr().err
     assert message.startswith(f"error: {tmp_path}/b.pt")
     assert complaint in message
@@ -141,7 +142,7 @@ def test_a_file_cut_short_or_missing_is_refused(
         "text.pt": "not a checkpoint",
     }
     for name, complaint in complaints.items():
-        assert average.main([path, f"{tmp_path}/{name}", "--out", f"{tmp_path}/mean.pt"]) == 2
+        assert called("average", path, f"{tmp_path}/{name}", "--out", f"{tmp_path}/mean.pt") == 2
         message = capsys.readouterr().err
         assert f"{name}: {complaint}" in message
         assert message.count("\n") == 1
@@ -150,12 +151,19 @@ def test_a_file_cut_short_or_missing_is_refused(
 
 def test_no_place_to_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (path,) = write(tmp_path, {"a.pt": state(1.0)})
-    assert average.main([path, "--out", f"{path}/mean.pt"]) == 2
+    assert called("average", path, "--out", f"{path}/mean.pt") == 2
     assert f"error: {path}/mean.pt: cannot be written" in capsys.readouterr().err
+
+
+def test_masked_language_models_have_no_languages(tmp_path: Path) -> None:
+    one = state(1.0)
+    one["cfg"]["task"] = {"data": "x"}
+    paths = write(tmp_path, {"a.pt": one, "b.pt": one})
+    assert called("average", *paths, "--out", tmp_path / "mean.pt", "--dry-run") == 0
+    assert not (tmp_path / "mean.pt").exists()
+    assert called("average", *paths, "--out", tmp_path / "mean.pt") == 0
 
 
 @pytest.mark.parametrize("arguments", [[], ["--last", "2"], ["a.pt", "--last", "2", "--dir", "."]])
 def test_either_checkpoints_or_a_folder(arguments: list[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        average.main([*arguments, "--out", "x.pt"])
-    assert stopped.value.code == 2
+    assert called("average", *arguments, "--out", "x.pt") == 2

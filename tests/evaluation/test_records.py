@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.evaluation.json_rows import write_text
 from diet_mt.evaluation.records import parse_result, put_result, read_results, sha256
+from diet_mt.files import write_text
 
 from .rows import row
 
@@ -219,6 +219,14 @@ def test_rows_written_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
         list(pool.map(lambda result: put_result(tmp_path, result, f"{result.seed}\n"), rows))
     found = read_results(tmp_path / "toy.en-de.jsonl")
     assert sorted(found, key=lambda result: result.seed) == rows
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../../x", "a//b", "", "."])
+def test_no_row_names_a_file_elsewhere(path: str) -> None:
+    with pytest.raises(UserError, match=r"'hypotheses' is .* within the results folder"):
+        row(hypotheses=path)
+    with pytest.raises(UserError, match=r"'corpus' is .* the name of a file"):
+        row(corpus=path)
 
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.evaluation import rescore
 from diet_mt.evaluation.bleu import interval, score
 from diet_mt.evaluation.records import Result
 from diet_mt.evaluation.rescore import differences
 
+from ..calling import called
 from .rows import row
 
 HYPOTHESES = ["a b c d e", "f g h i j x"]
@@ -52,7 +52,7 @@ def test_an_interval_of_no_width_is_checked_too() -> None:
 def test_no_rows_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("x.jsonl", "refs.de"):
         (tmp_path / name).write_text("" if name == "x.jsonl" else "ein Hund\n")
-    assert rescore.main([str(tmp_path / "x.jsonl"), "--references", str(tmp_path / "refs.de")]) == 2
+    assert called("verify", tmp_path / "x.jsonl", "--references", tmp_path / "refs.de") == 2
     assert capsys.readouterr().err.startswith("error: the files hold no results; give")
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.cli import leaderboard
 from diet_mt.evaluation import significance
 from diet_mt.evaluation.comparisons import file_beside, read_comparisons
 from diet_mt.evaluation.records import put_result, sha256
 
+from ..calling import called
 from .rows import seeds_of
 
 SHORT, LONG = "a b c d e", "f g h i j k l m n o"
@@ -100,9 +100,8 @@ def put(folder: Path, system: str, seed: int, lines: list[str]) -> None:
 
 
 def run(*references: str) -> int:
-    return significance.main(
-        ["results/toy.en-de.jsonl", "--references", *(references or ("other.de", "refs.de"))]
-    )
+    given = references or ("other.de", "refs.de")
+    return called("compare", "results/toy.en-de.jsonl", "--references", *given)
 
 
 def test_each_is_compared_with_its_seed_or_the_first(
@@ -128,7 +127,7 @@ def test_what_is_known_is_kept_and_what_changed_is_computed(
     assert Path("results/significance/toy.en-de.jsonl").read_bytes() == before
 
     put(place, "diet_rel", 5, [SHORT, LONG + " q"])
-    assert leaderboard.main([]) == 0
+    assert called("leaderboard") == 0
     shown = capsys.readouterr().out
     assert ", ? " in shown  # the other seed's is stale
     assert run() == 0
@@ -148,11 +147,29 @@ def test_results_without_their_references_are_named_and_left_out(
     assert run("other.de", "refs.de") == 0
     captured = capsys.readouterr()
     assert captured.out.count("\tdiet_rel\t") == captured.out.count("\n") == 2
-    assert captured.err.startswith("significance: warning: none of the references are those of ")
+    assert captured.err.startswith("warning: none of the references are those of ")
     assert "unseen test, en-de: no p-value for 2 of the results\n" in captured.err
     assert captured.err.count("\n") == 1
     found = read_comparisons(Path("results/significance/toy.en-de.jsonl")).values()
     assert {c.system for c in found} == {"diet_rel"}
+
+
+def test_any_two_are_compared_and_not_kept(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("compare", "results/toy.en-de.jsonl", "--references", "refs.de", "--systems")
+    assert called(*words, "sinusoidal", "diet_rel") == 0
+    first, second = capsys.readouterr().out.strip().split("\n")
+    assert "\tsinusoidal\tseed 1\t-28.5" in first
+    assert second.endswith("\tto diet_rel, p 1.000") or "\tseed 2\t" in second
+    assert not (place / "results" / "significance").exists()
+    assert called(*words, "sinusoidal", "t5") == 2
+    assert "no result with system 't5'; there is diet_rel, sinusoidal" in capsys.readouterr().err
+
+
+def test_a_dry_run_only_lists(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("results/toy.en-de.jsonl", "--references", "refs.de", "--dry-run")
+    assert called("compare", *words) == 0
+    assert capsys.readouterr().out.count("\tto sinusoidal\n") == 2
+    assert not (place / "results" / "significance").exists()
 
 
 def test_without_a_baseline_there_is_nothing_to_do(

@@ -56,7 +56,7 @@ def test_a_wrong_field_is_named(tmp_path: Path, changes: dict[str, Any], complai
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_metric_is_a_number(value: float) -> None:
-    with pytest.raises(ValueError, match="metric matthews of CoLA is"):
+    with pytest.raises(UserError, match=r"'metrics' is .* expected a finite number"):
         task_row(metrics={"matthews": value})
 
 

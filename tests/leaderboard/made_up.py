@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from diet_mt.evaluation.comparisons import Comparison, comparison_of, file_beside, write_comparisons
+from diet_mt.evaluation.comparisons import Comparison, comparison_of, file_beside
 from diet_mt.evaluation.groups import group
-from diet_mt.evaluation.json_rows import write_text
+from diet_mt.evaluation.json_rows import write_rows
 from diet_mt.evaluation.records import Result
 
 from ..evaluation.rows import seeds_of
@@ -77,8 +77,8 @@ def comparisons(rows: list[Result]) -> list[Comparison]:
 def write(folder: Path) -> Path:
     """The rows and their comparisons; returns the file of the rows."""
     file = folder / "made-up.jsonl"
-    write_text(file, "".join(row.to_json() + "\n" for row in results()))
-    write_comparisons(file_beside(file), comparisons(results()))
+    write_rows(file, results())
+    write_rows(file_beside(file), comparisons(results()))
     return file
 
 

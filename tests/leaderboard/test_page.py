@@ -65,7 +65,7 @@ def test_the_same_results_give_the_same_page(full: list[Section]) -> None:
 
 
 def test_everything_from_rows_is_escaped() -> None:
-    names = ("system", "arch", "positions", "corpus", "direction", "test_set", "bleu_signature")
+    names = ("system", "arch", "positions", "direction", "test_set", "bleu_signature")
     more = ("fairseq", "revision", "checkpoint", "length_penalty")
     fields = dict.fromkeys((*names, *more), WILD)
     wild = row(**fields, train_command="fairseq-train '<script>'")

@@ -35,6 +35,11 @@ def test_unclear_markers_are_refused(tmp_path: Path, text: str) -> None:
     assert (tmp_path / "x.md").read_text(encoding="utf-8") == text
 
 
+def test_a_section_does_not_hold_its_own_end() -> None:
+    with pytest.raises(UserError, match="what is to stand there has the lines"):
+        with_section(README, "results", "x <!-- results:end --> y")
+
+
 def test_a_section_is_written_and_checked(tmp_path: Path) -> None:
     file = tmp_path / "x.md"
     file.write_text(README, encoding="utf-8")

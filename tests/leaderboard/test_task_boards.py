@@ -8,12 +8,17 @@ import pytest
 
 from diet_mt.bert.glue import TASKS
 from diet_mt.evaluation.task_records import TaskResult, put_task_result
-from diet_mt.leaderboard.task_markdown import task_markdown
-from diet_mt.leaderboard.task_table import main
+from diet_mt.leaderboard.render import markdown
+from diet_mt.leaderboard.task_boards import task_board
 
+from ..calling import called
 from ..evaluation.task_rows import accuracies, task_row
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def task_markdown(rows: list[TaskResult]) -> str:
+    return markdown(task_board(rows))
 
 
 def rows_of(text: str) -> list[list[str]]:
@@ -122,27 +127,19 @@ def test_languages_have_a_table_of_their_own() -> None:
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for row in (task_row(), task_row(system="shaw", segments="input")):
         file = put_task_result(tmp_path, row)
-    assert main([str(file), "--system", "shaw"]) == 0
+    assert called("leaderboard", file, "--system", "shaw") == 0
     text = capsys.readouterr().out
     assert "shaw (tiny)" in text
     assert "diet-rel" not in text
-    assert main([str(file), "--out", str(tmp_path / "tasks.md")]) == 0
-    assert "diet-rel (tiny)" in (tmp_path / "tasks.md").read_text(encoding="utf-8")
-    assert main([str(file), "--out", str(tmp_path / "tasks.md"), "--check"]) == 0
-    assert (
-        main([str(file), "--out", str(tmp_path / "tasks.md"), "--system", "shaw", "--check"]) == 2
-    )
-    assert "it is not made from these files" in capsys.readouterr().err
-    assert "diet-rel (tiny)" in (tmp_path / "tasks.md").read_text(encoding="utf-8")
-    assert main([str(file), "--check"]) == 2
-    assert "--check needs the file to check" in capsys.readouterr().err
-    assert main([str(file), "--system", "bert"]) == 2
-    assert capsys.readouterr().err == "error: system 'bert': choose from diet-rel, shaw\n"
-    (tmp_path / "empty.jsonl").touch()
-    assert main([str(tmp_path / "empty.jsonl")]) == 2
-    assert "no results in" in capsys.readouterr().err
+    assert called("leaderboard", file, "--system", "bert") == 2
+    said = "error: no result with system 'bert'; there is diet-rel, shaw\n"
+    assert capsys.readouterr().err == said
+    assert called("leaderboard", file, "--format", "html") == 0
+    assert '<td class="text">diet-rel (tiny)</td>' in capsys.readouterr().out
 
 
 def test_the_projects_own_table_is_that_of_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    assert main(["--out", "results/tasks.md", "--check"]) == 0
+    files = sorted(Path("results/tasks").glob("*.jsonl"))
+    words = ("--format", "markdown", "--out", "results/tasks.md", "--check")
+    assert called("leaderboard", *files, *words) == 0

@@ -1,13 +1,14 @@
-"""Scores of encoders as Markdown: GLUE beside the paper's table 2, XTREME beside its table 3."""
+"""Scores of encoders: GLUE beside the paper's table 2, XTREME beside its table 3."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
+from typing import Union
 
 from ..evaluation.task_records import TaskResult
-from .markdown import plain, table_line
 from .published_tasks import AVERAGE, GLUE, XTREME, PublishedRow, published_row, source_of_tasks
+from .render import Block, Commands, Grid, Heading, Items, Note
 from .task_scores import (
     GLUE_COLUMNS,
     MORE_GLUE_COLUMNS,
@@ -34,18 +35,20 @@ _LEGEND = {
 }
 
 
-def task_markdown(results: Sequence[TaskResult]) -> str:
-    """All tables that the results have rows for, ending in a newline; empty without any."""
+def task_board(results: Sequence[TaskResult]) -> list[Block]:
+    """All tables that the results have rows for; nothing without any."""
     found = entrants(results)
-    parts = [
+    blocks = [
         *_table(GLUE, GLUE_COLUMNS, MORE_GLUE_COLUMNS, found, results),
         *_table(XTREME, XTREME_COLUMNS, MORE_XTREME_COLUMNS, found, results),
     ]
-    if not parts:
-        return ""
-    if any(line.startswith(f"| {_PAPER}") for line in parts):
-        parts.append(f"paper: {source_of_tasks()}.")
-    return "\n".join([*parts, ""])
+    grids = [block for block in blocks if isinstance(block, Grid)]
+    if any(row[0].startswith(_PAPER) for grid in grids for row in grid.rows):
+        blocks.append(Note(f"paper: {source_of_tasks()}."))
+    return blocks
+
+
+Cells = dict[tuple[Entrant, Column], Union[Score, None]]
 
 
 def _table(
@@ -54,14 +57,14 @@ def _table(
     more: Sequence[Column],
     found: Sequence[Entrant],
     results: Sequence[TaskResult],
-) -> list[str]:
+) -> list[Block]:
     """One table with what has to be said under it; nothing where none of its columns has a score.
 
     Columns without any score of ours are left out.
     """
     both = (*columns, *more)
     languages = {each: languages_of(each, results) for each in both if each.all_languages}
-    cells = {
+    cells: Cells = {
         (entrant, column): score(column, entrant, languages.get(column, ()))
         for entrant in found
         for column in both
@@ -70,28 +73,48 @@ def _table(
     if not used:
         return []
     ours = [entrant for entrant in found if any(cells[entrant, column] for column in used)]
-    average = all(column in used for column in columns)
-    titles = [column.title for column in used] + ([AVERAGE] if average else [])
-    out = [f"**{_HEADINGS[name]}**", "", table_line(["system", "segments", *titles])]
-    out.append(table_line(["---", "---", *["---:"] * len(titles)]))
-    for entrant in ours:
-        scores = {column.title: cells[entrant, column] for column in used}
-        needed = [scores.get(column.title) for column in columns]
-        values = [_cell(scores[column.title]) for column in used]
-        if average:
-            complete = [each.value for each in needed if each]
-            values.append(f"{fmean(complete):.1f}" if len(complete) == len(columns) else "")
-        out.append(table_line([plain(_name(entrant)), entrant.segments, *values]))
-        published = published_row(name, entrant.name, entrant.segments)
-        if published and any(title in published.scores for title in titles):
-            out.append(_published_line(published, titles))
-    out += ["", f"{_LEGEND[name]}{_tested(languages)} In brackets: seeds.", ""]
+    details: list[str] = []
     for entrant in ours:
         mine = [(column, each) for column in used if (each := cells[entrant, column])]
-        out += _details(entrant, mine)
-    if name == XTREME:
-        out += _by_language(used, ours, cells)
-    return [*out, *_commands(cells.values())]
+        details += _details(entrant, mine)
+    return [
+        Heading(_HEADINGS[name]),
+        _grid(name, columns, used, ours, cells),
+        Note(f"{_LEGEND[name]}{_tested(languages)} In brackets: seeds."),
+        Items(details),
+        *(_by_language(used, ours, cells) if name == XTREME else []),
+        _commands(cells.values()),
+    ]
+
+
+def _grid(
+    name: str,
+    columns: Sequence[Column],
+    used: Sequence[Column],
+    ours: Sequence[Entrant],
+    cells: Cells,
+) -> Grid:
+    """Each entrant, and under it the paper's row; with the average of ``columns`` if all are
+    there.
+    """
+    average = all(column in used for column in columns)
+    titles = [column.title for column in used] + ([AVERAGE] if average else [])
+    rows = []
+    for entrant in ours:
+        values = [_cell(cells[entrant, column]) for column in used]
+        if average:
+            complete = [each.value for column in columns if (each := cells[entrant, column])]
+            values.append(f"{fmean(complete):.1f}" if len(complete) == len(columns) else "")
+        rows.append([_name(entrant), entrant.segments, *values])
+        published = published_row(name, entrant.name, entrant.segments)
+        if published and any(title in published.scores for title in titles):
+            rows.append(_published_line(published, titles))
+    return _flush_right(["system", "segments", *titles], rows)
+
+
+def _flush_right(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Grid:
+    """All but system and segments."""
+    return Grid(heads, rows, [False, False, *[True] * (len(heads) - 2)])
 
 
 def _tested(languages: dict[Column, tuple[str, ...]]) -> str:
@@ -109,52 +132,45 @@ def _cell(found: Score | None) -> str:
     return f"{found.value:.1f} ({len(found.by_seed)})" if found else ""
 
 
-def _published_line(row: PublishedRow, titles: Sequence[str]) -> str:
+def _published_line(row: PublishedRow, titles: Sequence[str]) -> list[str]:
     values = [f"{row.scores[title]:.1f}" if title in row.scores else "" for title in titles]
-    return table_line([f"{_PAPER}{plain(row.name)}", row.segments, *values])
+    return [f"{_PAPER}{row.name}", row.segments, *values]
 
 
 def _details(entrant: Entrant, found: Sequence[tuple[Column, Score]]) -> list[str]:
     """Every score that a median is of, and what is particular about the data."""
-    out = [f"- {plain(_name(entrant))}, segments {entrant.segments}: {entrant.describe()}."]
+    out = [f"{_name(entrant)}, segments {entrant.segments}: {entrant.describe()}."]
     for column, each in found:
         seeds = ", ".join(f"{value:.2f} ({seed})" for seed, value in each.by_seed.items())
         notes = sorted({note for result in each.results for note in result.notes})
         said = f"; {'; '.join(notes)}" if notes else ""
-        out.append(f"  - {column.title}: {each.setting}: {seeds}{plain(said)}")
+        out.append(f"  {column.title}: {each.setting}: {seeds}{said}")
     return out
 
 
-def _by_language(
-    used: Sequence[Column],
-    ours: Sequence[Entrant],
-    cells: dict[tuple[Entrant, Column], Score | None],
-) -> list[str]:
+def _by_language(used: Sequence[Column], ours: Sequence[Entrant], cells: Cells) -> Iterator[Block]:
     """For each column a table with the median of each language, of the setting that was chosen."""
-    out: list[str] = []
     for column in used:
         if not column.all_languages:
             continue
         found = [(entrant, each) for entrant in ours if (each := cells[entrant, column])]
         languages = found[0][1].languages
-        out += ["", f"{column.title} by language:", ""]
-        out.append(table_line(["system", "segments", *languages]))
-        out.append(table_line(["---", "---", *["---:"] * len(languages)]))
+        rows = []
         for entrant, each in found:
             values = []
             for language in languages:
-                rows = tuple(row for row in each.results if row.language == language)
-                only = Entrant(entrant.name, entrant.segments, entrant.arch, rows)
+                of_it = tuple(row for row in each.results if row.language == language)
+                only = Entrant(entrant.name, entrant.segments, entrant.arch, of_it)
                 values.append(_cell(score(column, only, (language,))))
-            out.append(table_line([plain(_name(entrant)), entrant.segments, *values]))
-    return out
+            rows.append([_name(entrant), entrant.segments, *values])
+        yield Note(f"{column.title} by language:")
+        yield _flush_right(["system", "segments", *languages], rows)
 
 
-def _commands(found: Iterable[Score | None]) -> list[str]:
+def _commands(found: Iterable[Score | None]) -> Commands:
     """The commands of one run of each score, each of them once."""
     commands: dict[str, None] = {}
     for each in found:
         if each:
             commands.update(dict.fromkeys(each.results[0].commands))
-    out = ["", "<details><summary>The commands, of one seed each</summary>", "", "```"]
-    return [*out, *commands, "```", "", "</details>", ""]
+    return Commands("The commands, of one seed each", list(commands))

@@ -1,0 +1,46 @@
+"""What each encoding costs an encoder, beside one with learned positions at the input.
+
+    diet-mt bench encoder --shapes small base > results/encoder_cost/cpu.jsonl
+    diet-mt bench encoder --table results/encoder_cost/cpu.jsonl        Markdown on stdout
+
+The measure of Chen et al. 2021, table 1: training step and inference forward pass of BERT_SMALL and
+BERT_BASE. Each encoding takes turns with the baseline, and ratios are taken within a turn of both;
+the baseline's own row is that of a second copy of it: the error. A training step is masked language
+modelling as BERT does it: 15 % of the tokens go through the output layer (30,000 WordPieces, tied),
+dropout 0.1 also on attention weights, Adam. JSON lines on stdout, progress on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..command_line import Parser, positive
+
+SHAPES = ("base", "small")
+MEASURES = ("train", "forward")
+
+
+def arguments(parser: Parser) -> None:
+    add = parser.add_argument
+    add("--table", type=Path, nargs="+", metavar="FILE", help="time nothing; these as Markdown")
+    add("--shapes", nargs="+", default=["small"], choices=SHAPES, help="default small")
+    add("--encodings", nargs="+", default=[], help="diet-rel, t5, ... (default all)")
+    add("--measures", nargs="+", default=MEASURES, choices=MEASURES, help="default both")
+    add("--device", default="cpu", choices=("cpu", "cuda"), help="default cpu")
+    add("--tokens", type=positive, default=128, help="in a sentence (default 128)")
+    add("--batch", type=positive, help="sentences (default: small 8, base 2)")
+    add("--rounds", type=positive, default=21, help="timed turns of each pair (default 21)")
+    add("--warmup", type=positive, default=2, help="untimed turns before (default 2)")
+
+
+def run(args: argparse.Namespace) -> None:
+    from ..bench import encoder_cost
+    from ..bench.machine import command_of, read_records
+
+    if args.table:
+        print(encoder_cost.table(read_records(args.table, encoder_cost.KEYS)), end="")
+        return
+    names = ("encodings", "measures", "device", "tokens", "batch", "rounds", "warmup")
+    settings = encoder_cost.Settings(**{name: getattr(args, name) for name in names})
+    encoder_cost.measure_all(args.shapes, settings, command_of("bench encoder", args.words))

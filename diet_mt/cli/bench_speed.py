@@ -1,0 +1,84 @@
+"""Times fairseq's own Transformer, ours and CTranslate2: training, forward pass, decoding.
+
+    diet-mt bench speed --size tiny --data data/multi30k.en-de/bin > bench.jsonl
+    diet-mt bench speed --table bench.jsonl                 Markdown on stdout
+
+Each system lives in a process of its own, stock fairseq in one without the plugin; one at a time
+has its turn, and another one begins each round. Random weights, unless --checkpoint gives real
+ones. Not timed: reading data, moving it to the device, building models, choosing CTranslate2's
+layout. Translations are compared where the model decides how long they are (--decode-length 0):
+those of ctranslate2 with stock's, those of SYSTEM:fairseq (our model, fairseq's search) with
+SYSTEM's. JSON lines on stdout, one for each system and measure; progress on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..command_line import Parser, count, positive
+
+MEASURES = ("train", "forward", "decode")
+
+
+def arguments(parser: Parser) -> None:
+    add = parser.add_argument
+    add("--table", type=Path, nargs="+", metavar="FILE", help="time nothing; these as Markdown")
+    add("--size", nargs="+", default=["tiny"], help="tiny, base, big (default tiny)")
+    add("--systems", nargs="+", default=[], help="stock, diet_rel, ctranslate2, ... (default all)")
+    add("--measures", nargs="+", default=MEASURES, choices=MEASURES, help="default all")
+    add("--device", default="auto", choices=("auto", "cpu", "cuda"), help="auto: CPU, GPU if any")
+    add("--fp16", action="store_true", help="on the GPU, half precision as well")
+    add("--threads", type=positive, help="of the CPU, for each system (default: torch's own)")
+    add("--rounds", type=positive, default=9, help="timed turns of each system (default 9)")
+    add("--warmup", type=positive, default=2, help="untimed turns before (default 2)")
+    add(
+        "--together",
+        type=count,
+        default=0,
+        help="but for decoding, systems that take turns with stock at a time, each of which keeps "
+        "its memory (default 0: all)",
+    )
+    add("--data", type=Path, metavar="FOLDER", help="bin folder (default: made-up sentences)")
+    add("--vocabulary", type=positive, default=6000, help="of made-up sentences (default 6000)")
+    add("--train-tokens", type=positive, default=4096, help="in a batch (default 4096)")
+    add("--decode-tokens", type=positive, default=1024, help="in a source batch (default 1024)")
+    add("--batches", type=count, default=2, help="in one turn (default 2; 0: the whole data set)")
+    add(
+        "--decode-length",
+        type=count,
+        default=20,
+        help="tokens that every hypothesis is made to have (default 20; 0: the model decides)",
+    )
+    add("--beam", type=positive, default=10, help="default 10")
+    add("--lenpen", type=float, default=0.6, help="default 0.6")
+    add("--dropout", type=float, default=0.3, help="of all systems (default 0.3)")
+    add("--options", default="", help="further fairseq-train options for all systems, in one word")
+    add(
+        "--checkpoint",
+        type=_checkpoint,
+        action="append",
+        default=[],
+        metavar="SYSTEM=FILE",
+        help="weights of a system, also for its peers: ctranslate2 has those of stock",
+    )
+
+
+def _checkpoint(text: str) -> tuple[str, Path]:
+    name, equals, path = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text}: write SYSTEM=FILE")
+    return name, Path(path)
+
+
+def run(args: argparse.Namespace) -> None:
+    from ..bench.benchmark import Settings, measure_all
+    from ..bench.benchmark_table import KEYS, table
+    from ..bench.machine import command_of, read_records
+
+    if args.table:
+        print(table(read_records(args.table, KEYS)), end="")
+        return
+    given = {name: getattr(args, name) for name in Settings.__dataclass_fields__}
+    given["checkpoint"] = dict(args.checkpoint)
+    measure_all(Settings(**given), command_of("bench speed", args.words))

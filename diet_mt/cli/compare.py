@@ -1,0 +1,39 @@
+"""How sure the differences are: a paired bootstrap test of each result against sinusoidal.
+
+    diet-mt compare results/*.jsonl --references data/multi30k.en-de/raw/test.de
+    diet-mt compare results/multi30k.en-de.jsonl --references test.de --systems shaw diet_rel
+
+SacreBLEU's own test, BLEU, 1,000 resamples of the test set. The other side is the baseline's
+result of the same conditions and seed, or of its first seed. Beside each CORPUS.jsonl the outcome
+is kept in significance/CORPUS.jsonl, where the leaderboard finds it; pairs already there are not
+computed again. With --systems A B, A is tested against B, and nothing is kept.
+
+References are not kept with the results: a row finds its own by checksum, and one whose references
+are not given stays without a p-value.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..command_line import Parser
+
+
+def arguments(parser: Parser) -> None:
+    add = parser.add_argument
+    add("results", type=Path, nargs="+", metavar="FILE", help="rows: results/CORPUS.jsonl")
+    add("--references", type=Path, nargs="+", required=True, help="raw references of the test sets")
+    add("--systems", nargs=2, metavar=("A", "B"), help="A against B (default: all to sinusoidal)")
+    add("--dry-run", action="store_true", help="only list what would be compared")
+
+
+def run(args: argparse.Namespace) -> None:
+    import logging
+
+    from ..evaluation.kept import read_references
+    from ..evaluation.significance import compare_files
+
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)
+    references = read_references(args.references)
+    compare_files(args.results, references, args.systems, dry_run=args.dry_run)

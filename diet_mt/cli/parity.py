@@ -1,0 +1,49 @@
+"""Decodes a test set by both searches, ours and fairseq's, and lists every difference.
+
+    diet-mt parity checkpoints/*/checkpoint_best.pt > parity.jsonl
+    diet-mt parity --table parity.jsonl                     Markdown on stdout
+
+Compared are all hypotheses of all sentences: tokens, order, scores and log-probabilities by token.
+Where they differ, the sentence is decoded again by both in float64. If they agree there, it was a
+tie: two candidates of one step whose scores differ by less than float32 can tell apart.
+JSON lines on stdout, one for each checkpoint; progress on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..command_line import Parser, positive
+from ..errors import UserError
+
+
+def arguments(parser: Parser) -> None:
+    add = parser.add_argument
+    add("checkpoints", type=Path, nargs="*", metavar="CHECKPOINT", help="of translation models")
+    add("--table", type=Path, metavar="FILE", help="decode nothing; these lines as Markdown")
+    add("--data", type=Path, metavar="FOLDER", help="bin folder (default: the checkpoint's)")
+    add("--subset", default="test", help="default test")
+    add("--beam", type=positive, default=10, help="default 10")
+    add("--lenpen", type=float, default=0.6, help="default 0.6")
+    add("--max-tokens", type=positive, default=4096, help="of a source batch (default 4096)")
+    add("--dry-run", action="store_true", help="only list what would be decoded")
+
+
+def run(args: argparse.Namespace) -> None:
+    if not args.checkpoints and not args.table:
+        raise UserError("name the checkpoints to decode with, or --table FILE")
+    if args.dry_run:
+        print("\n".join(map(str, args.checkpoints)))
+        return
+    from ..bench import search_parity
+    from ..bench.machine import command_of, read_records
+
+    if args.table:
+        print(search_parity.table(read_records([args.table], search_parity.KEYS)), end="")
+        return
+    names = ("subset", "beam", "lenpen", "max_tokens")
+    settings = search_parity.Settings(**{name: getattr(args, name) for name in names})
+    search_parity.measure_all(
+        args.checkpoints, args.data, settings, command_of("parity", args.words)
+    )

@@ -1,0 +1,56 @@
+"""Scores what was kept again, and fails where a number differs.
+
+    diet-mt verify results/*.jsonl --references data/multi30k.en-de/raw/test.de
+    diet-mt verify predictions.json --references dev-v1.1.json
+    diet-mt verify predictions.json --references mlqa.de.json --scoring mlqa --language de
+
+Rows (.jsonl): sentences, BLEU, its bootstrap interval, chrF and the signatures are those of the
+kept hypotheses; a row finds its references among the given ones by checksum.
+
+Answers (.json), anyone's, in SQuAD's format: F1 and exact match, equal to the official evaluations,
+as one JSON object. SQuAD's scoring serves XQuAD and TyDiQA-GoldP too; that of version 2.0 is used
+where a question is impossible. A question without a prediction counts as wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..command_line import Parser
+from ..errors import UserError
+
+SCORINGS = ("squad", "mlqa")
+
+
+def arguments(parser: Parser) -> None:
+    add = parser.add_argument
+    add("kept", type=Path, nargs="+", metavar="FILE", help="rows (.jsonl), or answers (.json)")
+    add("--references", type=Path, nargs="+", required=True, help="raw references; gold answers")
+    add("--scoring", choices=SCORINGS, default="squad", help="of answers (default squad)")
+    add("--language", default="", metavar="XX", help="of the gold answers, for --scoring mlqa")
+    add("--null-odds", type=Path, metavar="FILE", help="of SQuAD 2.0: adds the best thresholds")
+
+
+def run(args: argparse.Namespace) -> None:
+    answers = [path for path in args.kept if path.suffix != ".jsonl"]
+    if answers:
+        if len(args.kept) > 1 or len(args.references) > 1:
+            raise UserError("answers are verified alone: one FILE and one file of gold answers")
+        from ..bert.answer_scores import score_files
+
+        print(
+            score_files(
+                *(args.references[0], answers[0]),
+                scoring=args.scoring,
+                language=args.language,
+                null_odds=args.null_odds,
+            )
+        )
+        return
+    if (args.scoring, args.language, args.null_odds) != ("squad", "", None):
+        raise UserError("--scoring, --language and --null-odds are of answers, not of rows")
+    from ..evaluation.kept import read_references
+    from ..evaluation.rescore import rescore
+
+    rescore(args.kept, read_references(args.references))

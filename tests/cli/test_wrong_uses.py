@@ -1,0 +1,129 @@
+"""Wrong uses of the commands that read results, and of those over checkpoints: one line each.
+
+The status is 2, the line says what is wrong and where, nothing is written and no traceback shown.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ..calling import called
+from ..evaluation.rows import row
+from ..evaluation.task_rows import task_row
+
+ROW, TASK = row().to_json(), task_row().to_json()
+COMPARE = "compare r.jsonl --references refs.de"
+
+
+def changed(**fields: object) -> str:
+    """A line of results with other values; None: without the field."""
+    values = {**json.loads(ROW), **fields}
+    return json.dumps({name: value for name, value in values.items() if value is not None})
+
+
+# What r.jsonl holds, the command, and a part of the line that it must say.
+CASES: list[tuple[str, str, str]] = [
+    # Commands, options, values.
+    (ROW, "leaderbord", "unknown command leaderbord; did you mean leaderboard?"),
+    (ROW, "bench sped", "unknown command bench sped; did you mean bench speed?"),
+    (ROW, "completion fish", "argument shell: unknown value fish; choose from bash, zsh"),
+    (ROW, "leaderboard --reademe x.md", "unknown option --reademe; did you mean --readme?"),
+    (ROW, "leaderboard --format htlm", "unknown value htlm; did you mean html?"),
+    (ROW, "leaderboard r.jsonl --system diet_rell", "'diet_rell'; there is diet_rel"),
+    (ROW, "leaderboard r.jsonl --direction de-en", "there is en-de"),
+    (ROW, "leaderboard r.jsonl --test-set x", "there is toy test"),
+    (ROW, "leaderboard r.jsonl --check", "--check needs the file to check"),
+    (ROW, f"{COMPARE} --systems a b", "no result with system 'a'; there is diet_rel"),
+    (ROW, "compare r.jsonl", "the following arguments are required: --references"),
+    (ROW, "average --out x.pt", "give either checkpoints or --last N --dir FOLDER"),
+    (ROW, "average --last 0 --dir . --out x.pt", "argument --last: 0: must be at least 1"),
+    (ROW, "average --last two --dir . --out x.pt", "two: not a whole number"),
+    (ROW, "average --last 2 --dir . --out x.pt", ".: 0 numbered checkpoints, 2 to be averaged"),
+    (ROW, "average gone.pt --out x.pt", "gone.pt: no such checkpoint"),
+    (ROW, "average folder --out x.pt", "folder: no such checkpoint"),
+    (ROW, "average r.jsonl --out x.pt", "r.jsonl: not a checkpoint of fairseq-train"),
+    (ROW, "parity", "name the checkpoints to decode with, or --table FILE"),
+    (ROW, "parity --beam 0 x.pt", "argument --beam: 0: must be at least 1"),
+    (ROW, "bench speed --device gpu", "argument --device: unknown value gpu; did you mean cpu?"),
+    (ROW, "bench speed --systems diet-rel", "unknown system diet-rel; did you mean diet_rel?"),
+    (ROW, "bench speed --size tny", "unknown size tny; did you mean tiny?"),
+    (ROW, "bench speed --checkpoint x.pt", "x.pt: write SYSTEM=FILE"),
+    (ROW, "bench speed --checkpoint shw=x.pt", "unknown system shw; did you mean shaw?"),
+    (ROW, "bench memory --cases none", "unknown case none; choose from diet_abs, table"),
+    (ROW, "bench encoder --encodings alibbi", "unknown encoding alibbi; did you mean alibi?"),
+    (ROW, "predict data/COLA x.pt", "COLA"),
+    (
+        ROW,
+        "predict data/glue x.pt --batch-size -1",
+        "argument --batch-size: -1: not a whole number",
+    ),
+    (ROW, "answer data x.pt --out o", "one of the arguments --split --file is required"),
+    (ROW, "answer data x.pt --out o --split valid --n-best 0", "0: must be at least 1"),
+    (ROW, "verify a.json b.json --references g", "answers are verified alone"),
+    (ROW, "verify r.jsonl --references refs.de --language de", "are of answers, not of rows"),
+    # Files.
+    (ROW, "leaderboard gone.jsonl", "gone.jsonl: cannot be read (No such file or directory)"),
+    (ROW, "leaderboard folder", "folder: cannot be read (Is a directory)"),
+    (ROW, "leaderboard r.jsonl --readme gone.md", "gone.md: cannot be read"),
+    (ROW, "leaderboard r.jsonl --readme refs.de", "refs.de: it needs the lines"),
+    (ROW, "leaderboard r.jsonl --out folder", "folder: cannot be"),
+    (ROW, "leaderboard r.jsonl --out refs.de/x", "refs.de/x: cannot be written"),
+    (ROW, "compare r.jsonl --references gone.de", "gone.de: "),
+    (ROW, "verify r.jsonl --references folder", "folder: "),
+    (ROW, "verify r.jsonl --references refs.de", "1 of 1 rows differ"),
+    (ROW, "verify r.json --references refs.de", "refs.de: "),
+    (ROW, "bench speed --table gone.jsonl", "gone.jsonl: cannot be read"),
+    (ROW, "bench speed --table r.jsonl", "r.jsonl: record 1 has no size"),
+    (ROW, "bench perplexity folder --out x", "train.log: cannot be read"),
+    (ROW, "bench perplexity r.jsonl --out x", "r.jsonl, line 1: no field"),
+    # What a line of results holds.
+    ("", "leaderboard r.jsonl", "the files hold no results"),
+    ("{", "leaderboard r.jsonl", "r.jsonl, line 1: not JSON"),
+    ("[1]", "leaderboard r.jsonl", "r.jsonl, line 1: not a JSON object"),
+    ("[" * 100_000, "leaderboard r.jsonl", "r.jsonl, line 1: not JSON"),
+    ('{"a":' * 100_000, COMPARE, "r.jsonl, line 1: not JSON"),
+    ("[" * 100_000, "bench speed --table r.jsonl", "r.jsonl: cannot be read"),
+    ("\xff", "leaderboard r.jsonl", "r.jsonl, line 1: not JSON"),
+    (changed(bleu="30"), "leaderboard r.jsonl", "field 'bleu' is '30', expected float"),
+    (changed(bleu=None), "leaderboard r.jsonl", "no field 'bleu'"),
+    (changed(bleu=float("nan")), "leaderboard r.jsonl", "'bleu' is nan, expected a finite number"),
+    (changed(seed=10**400), "leaderboard r.jsonl", "expected a finite number"),
+    (changed(beam=-1), "leaderboard r.jsonl", "field 'beam' is -1, expected 0 or more"),
+    (changed(blue=1), "leaderboard r.jsonl", "unknown field 'blue'"),
+    (changed(system="a\x1b[2Jb"), "leaderboard r.jsonl", "without control characters"),
+    (changed(train_command="x '"), "leaderboard r.jsonl", "is no shell command"),
+    (changed(hypotheses="../../secret"), "verify r.jsonl --references refs.de", "within the resu"),
+    (changed(hypotheses="/etc/passwd"), COMPARE, "'/etc/passwd', expected a path within"),
+    (changed(corpus="../x"), "leaderboard r.jsonl", "field 'corpus' is '../x', expected the name"),
+    (f"{ROW}\n{ROW}", "leaderboard r.jsonl", "two results of diet_rel_tiny, seed 1, toy test"),
+    (TASK.replace('"CoLA"', '"../x"'), "leaderboard r.jsonl", "task '../x': give letters, digits"),
+    (TASK.replace("30.5", '"x"'), "leaderboard r.jsonl", "field 'metrics' is "),
+    (TASK.replace('"valid"', '"v"'), "leaderboard r.jsonl", "of no split that a table shows"),
+]
+
+
+@pytest.mark.parametrize(("rows", "words", "said"), CASES)
+def test_a_wrong_use_is_one_line(
+    rows: str,
+    words: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "r.jsonl").write_text(f"{rows}\n", encoding="utf-8")
+    (tmp_path / "r.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "refs.de").write_text("eins\nzwei\n", encoding="utf-8")
+    before = sorted(tmp_path.rglob("*"))
+    assert called(*words.split()) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert said in error
+    assert len(error) < 600
+    assert sorted(tmp_path.rglob("*")) == before

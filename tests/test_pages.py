@@ -1,0 +1,29 @@
+"""The pages lead somewhere, and the README stays a page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from diet_mt.cli.main import COMMANDS, GROUPS
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "user_dir_readme.md", ROOT / "results" / "README.md"]
+PAGES += sorted((ROOT / "docs").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
+    inside = [link for link in links if "://" not in link]
+    assert [link for link in inside if not (page.parent / link).exists()] == []
+
+
+def test_the_readme_is_a_page_that_names_every_command() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split("\n")) <= 150
+    assert max(map(len, text.split("\n"))) <= 180
+    names = {name.split(" ")[0] for name in COMMANDS} | GROUPS
+    assert [name for name in names if f"`{name}`" not in text] == []
