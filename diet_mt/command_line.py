@@ -69,8 +69,8 @@ class Parser(argparse.ArgumentParser):
             if _OPTION.fullmatch(name):
                 to = own if name in self._option_string_actions else passed
             to.append(word)
-        # An option that must be given is rather misspelt than another program's.
-        missing = [
+        # An option that must be given is rather misspelt than another program's; so is help.
+        missing = ["--help"] + [
             option
             for action in self._actions
             if action.required and not set(action.option_strings) & set(own)

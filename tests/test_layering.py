@@ -41,7 +41,10 @@ ALLOWED: dict[str, set[str]] = {
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
     # The tools.
     "cli": {"bench", "bert", "corpora", "evaluation", "leaderboard", "recipes", "stages", "sweeps"}
-    | {"training", "command_line", "errors", "__version__", "shtab"},
+    | {"training", "models", "positions", "command_line", "errors", "__version__", "shtab"},
+    "training": {"evaluation", "recipes", "stages"}
+    | {"bert", "corpora", "models", "positions"}
+    | {"command_line", "files", "errors", "torch", "fairseq"},
     "sweeps": {"positions", "stages", "command_line", "errors", "yaml"}
     | {"psutil", "submitit", "torch", "tqdm"},
     "recipes": {"command_line", "errors", "yaml"},
@@ -50,7 +53,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"matplotlib", "tabulate"}
     | _MODEL_SIDE,
     "evaluation": {"bert", "corpora", "leaderboard", "models", "tasks", "criterions", "decoding"}
-    | {"plugin", "fairseq_patches", "command_line", "files", "sacrebleu"}
+    | {"stages", "plugin", "register", "fairseq_patches", "command_line", "files", "sacrebleu"}
     | _MODEL_SIDE,
     # The plugin.
     "models": {"corpora", "bert", "encoders", "products"} | _MODEL_SIDE,

@@ -75,8 +75,6 @@ def test_flags_win_over_the_architecture_and_keep_sides_apart(workshop: Workshop
     assert cross == (3, MAX_TARGET + MAX_SOURCE - 1)
 
 
-
-
 def test_hydra_train_trains_as_train_does(workshop: Workshop, tmp_path: Path) -> None:
     saved = tmp_path / "hydra"
     overrides = [
