@@ -148,7 +148,8 @@ class Work:
         if not said or said[0].startswith("== ") or how.startswith("killed"):
             said = [how]  # it has not said why
         last = said[0].removeprefix("error: ")
-        self.failure = f"{self.run.name}: {self._name()}: {last} (all of it in {self.log})"
+        where = "" if "(all of it in " in last else f" (all of it in {self.log})"
+        self.failure = f"{self.run.name}: {self._name()}: {last}{where}"
 
     def _name(self) -> str:
         return " ".join(self.words[: 2 if self.words[0] == PROGRAM else 1])
