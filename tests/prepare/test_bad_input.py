@@ -47,6 +47,8 @@ MLM = "mlm --train {t}/text --valid {t}/other"
         ("demo --bpe-merges many", "argument --bpe-merges: must be a positive number, got 'many'"),
         ("demo --workers -1", "argument --workers: must be a positive number, got '-1'"),
         ("demo --train-pairs 0", "argument --train-pairs: must be a positive number, got '0'"),
+        ("demo --max-words 0", "argument --max-words: must be a positive number, got '0'"),
+        ("demo --ratio wide", "argument --ratio: must be 0 or more, got 'wide'"),
         ("demo --seed x", "argument --seed: invalid int value: 'x'"),
         ("demo --spm-coverage 7", "argument --spm-coverage: must be from 0 to 1, got '7'"),
         ("demo --pause 1", "unknown option --pause"),

@@ -15,7 +15,7 @@ import argparse
 from pathlib import Path
 
 from ...command_line import Parser
-from .options import add_common, add_folder, carry_out, positive
+from .options import add_common, add_folder, carry_out, positive, setting
 
 TASKS = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI")
 MAX_LENGTH = 128
@@ -24,26 +24,12 @@ MAX_LENGTH = 128
 def add_labelled(parser: Parser, max_length: int) -> None:
     """What GLUE and XNLI share."""
     add = parser.add_argument
-    add(
-        "--vocab",
-        type=Path,
-        required=True,
-        metavar="FOLDER",
-        help="bin folder that diet-mt prepare mlm made",
-    )
-    add(
-        "--max-length",
-        type=positive,
-        default=max_length,
-        metavar="N",
-        help=f"tokens of an example with its marks; longer ones are cut (default {max_length})",
-    )
-    add(
-        "--bad-rows",
-        choices=("refuse", "skip"),
-        default="refuse",
-        help="skip: leave out rows that are not as they should be (default refuse)",
-    )
+    what = "bin folder that diet-mt prepare mlm made"
+    add("--vocab", type=Path, required=True, metavar="FOLDER", help=what)
+    length = "tokens of an example with its marks; longer ones are cut"
+    setting(add, "--max-length", positive, max_length, length)
+    what = "skip: leave out rows that are not as they should be (default refuse)"
+    add("--bad-rows", choices=("refuse", "skip"), default="refuse", help=what)
 
 
 def arguments(parser: Parser) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ...bert.mlm_settings import USUAL, MlmSettings
 from ...command_line import Parser
-from .options import add_common, carry_out, positive, share
+from .options import add_common, carry_out, positive, setting, share
 
 
 def arguments(parser: Parser) -> None:
@@ -28,54 +28,26 @@ def arguments(parser: Parser) -> None:
     for name, what in (("--train", "train on; patterns, too"), ("--valid", "validate on")):
         add(name, nargs="+", required=True, metavar="[LANGUAGE:]FILE", help=f"text to {what}")
     add_common(parser, "data/mlm")
-    add(
-        "--setting",
-        choices=tuple(USUAL),
-        default="english",
-        help="english: WordPiece of 30,000, sequences of 128; multilingual: SentencePiece of "
-        "120,000, sequences of 512, as in Chen et al. 2021 (default english)",
+    what = (
+        "english: WordPiece of 30,000, sequences of 128; multilingual: SentencePiece of 120,000, "
+        "sequences of 512, as in Chen et al. 2021 (default english)"
     )
+    add("--setting", choices=tuple(USUAL), default="english", help=what)
     add("--subwords", choices=("wordpiece", "spm"), help="default: that of --setting")
-    add(
-        "--vocab-size",
-        type=positive,
-        metavar="N",
-        help="entries, fairseq's five marks included (default: that of --setting)",
-    )
-    add(
-        "--max-length",
-        type=positive,
-        metavar="N",
-        help="pieces of a sequence, <s> and </s> included (default: that of --setting)",
-    )
-    add(
-        "--language",
-        default=usual.language,
-        metavar="CODE",
-        help="of files given without one; it decides where sentences end (default en)",
-    )
+    for flag, what in (
+        ("--vocab-size", "entries, fairseq's five marks included"),
+        ("--max-length", "pieces of a sequence, <s> and </s> included"),
+    ):
+        add(flag, type=positive, metavar="N", help=f"{what} (default: that of --setting)")
+    what = "of files given without one; it decides where sentences end (default en)"
+    add("--language", default=usual.language, metavar="CODE", help=what)
     add("--cased", action="store_true", help="WordPiece: keep capital letters and accents")
-    add(
-        "--vocab-sample",
-        type=positive,
-        default=usual.vocab_sample,
-        metavar="N",
-        help=f"sentences that the pieces are learnt from (default {usual.vocab_sample:,})",
-    )
-    add(
-        "--spm-coverage",
-        type=share,
-        default=usual.spm_coverage,
-        metavar="X",
-        help=f"SentencePiece: characters that are pieces, 0 to 1 (default {usual.spm_coverage})",
-    )
-    add(
-        "--alpha",
-        type=share,
-        default=usual.alpha,
-        metavar="X",
-        help="evens out languages: a share to this power, 0 to 1; 1: all text once (default 0.5)",
-    )
+    for flag, kind, default, what in (
+        ("--vocab-sample", positive, usual.vocab_sample, "sentences to learn pieces from, at most"),
+        ("--spm-coverage", share, usual.spm_coverage, "spm: characters that are pieces, 0 to 1"),
+        ("--alpha", share, usual.alpha, "a language's share to this power, 0 to 1; 1: text once"),
+    ):
+        setting(add, flag, kind, default, what)
 
 
 def run(args: argparse.Namespace) -> None:

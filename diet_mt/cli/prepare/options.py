@@ -44,18 +44,20 @@ def _number(
     return number
 
 
+def setting(
+    add: Callable[..., object], flag: str, kind: Callable[[str], object], default: float, what: str
+) -> None:
+    """An option with a number, whose help ends in its default."""
+    shown = f"{default:,}" if isinstance(default, int) else f"{default:g}"
+    add(flag, type=kind, default=default, metavar="N", help=f"{what} (default {shown})")
+
+
 def add_common(parser: Parser, out: str) -> None:
     """--out, --workers and --dry-run. ``out``: its default, as the help says it."""
     add = parser.add_argument
     add("--out", type=Path, metavar="FOLDER", help=f"folder to make (default {out})")
-    count = cores()
-    add(
-        "--workers",
-        type=positive,
-        default=count,
-        metavar="N",
-        help="processes; the result is the same for any number (default one for each core)",
-    )
+    what = "processes; the result is the same for any number (default one for each core)"
+    add("--workers", type=positive, default=cores(), metavar="N", help=what)
     add("--dry-run", action="store_true", help="list the stages, and do nothing")
 
 
@@ -70,26 +72,11 @@ def add_origin(parser: Parser, what: str, manifest: str) -> None:
     """--from, --manifest, --tries and --pause."""
     add_folder(parser, f"folder of the files, {what}: no network (default: they are downloaded)")
     add = parser.add_argument
-    add(
-        "--manifest",
-        type=Path,
-        metavar="FILE",
-        help=f"checksums and addresses of other copies (default: the package's {manifest})",
-    )
-    add(
-        "--tries",
-        type=positive,
-        default=5,
-        metavar="N",
-        help="times a download that breaks off is tried (default 5)",
-    )
-    add(
-        "--pause",
-        type=not_negative,
-        default=5.0,
-        metavar="S",
-        help="seconds before the second try; then twice as long each time (default 5)",
-    )
+    of_copies = f"checksums and addresses of other copies (default: the package's {manifest})"
+    add("--manifest", type=Path, metavar="FILE", help=of_copies)
+    setting(add, "--tries", positive, 5, "times a download that breaks off is tried")
+    pause = "seconds before the second try; then twice as long each time"
+    setting(add, "--pause", not_negative, 5.0, pause)
 
 
 def origin_of(args: argparse.Namespace, manifest: Path, url: str = "") -> Origin:
@@ -104,60 +91,23 @@ def origin_of(args: argparse.Namespace, manifest: Path, url: str = "") -> Origin
 def add_text(
     parser: Parser, *, size: int = 6000, dictionary: int = -1, clean: bool = False
 ) -> None:
-    """How text is cleaned and split. ``size``: BPE merges or SentencePiece pieces."""
-    group = parser.add_argument_group("subwords")
-    add, usual = group.add_argument, TextSettings(("", ""))
-    add(
-        "--subwords",
-        choices=("bpe", "spm"),
-        default="bpe",
-        help="bpe: byte-pair codes of Moses tokens; spm: SentencePiece on plain text (default bpe)",
-    )
-    add(
-        "--bpe-merges",
-        type=positive,
-        default=size,
-        metavar="N",
-        help=f"bpe: merges (default {size})",
-    )
-    add(
-        "--bpe-words",
-        type=positive,
-        default=usual.bpe_words,
-        metavar="N",
-        help=f"bpe: most frequent words that merges are learnt from (default {usual.bpe_words:,})",
-    )
-    add(
-        "--dictionary",
-        type=int,
-        default=dictionary,
-        metavar="N",
-        help=f"bpe: entries of fairseq's dictionary at most; -1: all (default {dictionary})",
-    )
-    add(
-        "--spm-size", type=positive, default=size, metavar="N", help=f"spm: pieces (default {size})"
-    )
-    add(
-        "--spm-sample",
-        type=positive,
-        default=usual.spm_sample,
-        metavar="N",
-        help=f"spm: sentences that pieces are learnt from (default {usual.spm_sample:,})",
-    )
-    add(
-        "--spm-coverage",
-        type=share,
-        default=usual.spm_coverage,
-        metavar="X",
-        help=f"spm: characters that are pieces, 0 to 1 (default {usual.spm_coverage})",
-    )
-    group = parser.add_argument_group("cleaning of the training pairs")
-    group.add_argument(
-        "--clean",
-        action=argparse.BooleanOptionalAction,
-        default=clean,
-        help=f"drop pairs that break one of these (default {'yes' if clean else 'no'})",
-    )
+    """How text is split and cleaned. ``size``: BPE merges or SentencePiece pieces."""
+    add = parser.add_argument_group("subwords").add_argument
+    usual = TextSettings(("", ""))
+    kinds = "bpe: byte-pair codes of Moses tokens; spm: SentencePiece on plain text (default bpe)"
+    add("--subwords", choices=("bpe", "spm"), default="bpe", help=kinds)
+    for flag, kind, default, what in (
+        ("--bpe-merges", positive, size, "bpe: merges"),
+        ("--bpe-words", positive, usual.bpe_words, "bpe: most frequent words to learn from"),
+        ("--dictionary", int, dictionary, "bpe: entries of fairseq's at most; -1: all"),
+        ("--spm-size", positive, size, "spm: pieces"),
+        ("--spm-sample", positive, usual.spm_sample, "spm: sentences to learn from, at most"),
+        ("--spm-coverage", share, usual.spm_coverage, "spm: characters that are pieces, 0 to 1"),
+    ):
+        setting(add, flag, kind, default, what)
+    add = parser.add_argument_group("cleaning of the training pairs").add_argument
+    broken = f"drop pairs that break one of these (default {'yes' if clean else 'no'})"
+    add("--clean", action=argparse.BooleanOptionalAction, default=clean, help=broken)
     for name, what in (
         ("max_words", "words of a side"),
         ("max_chars", "characters of a side"),
@@ -165,14 +115,9 @@ def add_text(
         ("language_chars", "characters from which on a side is asked for its language"),
         ("certainty", "probability, 0 to 1, of another language; above 1: not asked"),
     ):
-        default = next(field.default for field in fields(Limits) if field.name == name)
-        group.add_argument(
-            f"--{name.replace('_', '-')}",
-            type=type(default),
-            default=default,
-            metavar="X",
-            help=f"{what} (default {default})",
-        )
+        default = getattr(Limits, name)
+        kind = positive if isinstance(default, int) else not_negative
+        setting(add, f"--{name.replace('_', '-')}", kind, default, what)
 
 
 def text_of(args: argparse.Namespace, pair: str) -> TextSettings:

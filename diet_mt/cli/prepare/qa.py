@@ -21,7 +21,7 @@ import argparse
 from pathlib import Path
 
 from ...command_line import Parser
-from .options import add_common, carry_out, positive
+from .options import add_common, carry_out, positive, setting
 
 COLLECTIONS = ("xquad", "mlqa", "tydiqa")
 
@@ -32,36 +32,16 @@ def arguments(parser: Parser) -> None:
     add("--valid", type=Path, required=True, metavar="FILE", help="questions to validate on")
     for name in COLLECTIONS:
         add(f"--{name}", type=Path, metavar="FOLDER", help="test sets; can be added later")
-    add(
-        "--vocab",
-        type=Path,
-        required=True,
-        metavar="FOLDER",
-        help="bin folder that diet-mt prepare mlm made",
-    )
+    what = "bin folder that diet-mt prepare mlm made"
+    add("--vocab", type=Path, required=True, metavar="FOLDER", help=what)
     add_common(parser, "data/SQuAD")
     add("--language", default="en", metavar="CODE", help="of --train and --valid (default en)")
-    add(
-        "--max-tokens",
-        type=positive,
-        default=512,
-        metavar="N",
-        help="of a window, question and special tokens included (default 512)",
-    )
-    add(
-        "--stride",
-        type=positive,
-        default=128,
-        metavar="N",
-        help="subwords from the begin of a window to that of the next (default 128)",
-    )
-    add(
-        "--max-question",
-        type=positive,
-        default=64,
-        metavar="N",
-        help="subwords of a question; what is longer is cut (default 64)",
-    )
+    for flag, default, what in (
+        ("--max-tokens", 512, "subwords of a window, question and special ones included"),
+        ("--stride", 128, "subwords from the begin of a window to that of the next"),
+        ("--max-question", 64, "subwords of a question; what is longer is cut"),
+    ):
+        setting(add, flag, positive, default, what)
 
 
 def run(args: argparse.Namespace) -> None:
