@@ -84,6 +84,13 @@ class PositionOptions(FairseqDataclass):
             "of diet-abs for diet-abs-lin"
         },
     )
+    position_kernel: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "how the weight of a key falls with its distance in kerple: log or power "
+            "(default: log)"
+        },
+    )
     attention_scale: str = field(
         default="head",
         metadata={

@@ -22,6 +22,7 @@ from .diet_abs import DietAbs
 from .diet_abs_lin import DietAbsLin
 from .diet_rel import DietRel
 from .input import InputPositions
+from .kerple import Kerple
 from .layer import LayerPositions
 from .learned import Learned
 from .linformer import Linformer
@@ -47,6 +48,7 @@ NAMES: Dict[str, Type[PositionEncoding]] = {
         TupeRel,
         Rotary,
         Alibi,
+        Kerple,
         DietAbs,
         DietRel,
         Linformer,

@@ -17,6 +17,7 @@ FLAGS: Dict[str, str] = {
     "buckets": "--position-buckets",
     "max_distance": "--position-max-distance",
     "projected": "--linformer-k",
+    "kernel": "--position-kernel",
 }
 
 

@@ -108,6 +108,12 @@ EFFECTS: dict[str, Effect] = {
         total,
         4 * 2 * 20 * 7 + (20 + 15) * 128,
     ),
+    "position_kernel": (
+        "kerple",
+        ("--position-kernel", "power"),
+        lambda model: model.encoder.self_attn_positions.kernel,
+        "power",
+    ),
     "attention_scale": (
         "diet_abs",
         ("--attention-scale", "model"),
@@ -160,6 +166,7 @@ DEFAULTS = {
     "learned": "learned",
     "concat": "concat",
     "rotary": "rotary",
+    "kerple": "kerple sharing=none kernel=log",
     "alibi": "alibi",
     "shaw": "shaw sharing=head-wise clip=16 values=False",
     "t5": "t5 sharing=layer-wise buckets=32 max-distance=128",
@@ -216,7 +223,9 @@ GIVEN: dict[str, Any] = {
 }
 # The width of the output goes with no embedding shared with it, and has a test of its own below; no
 # encoding takes all options, and each has its test above.
-OF_OTHERS = {"position_clip", "position_values", "position_buckets", "position_max_distance"}
+OF_OTHERS = {"position_clip", "position_values", "position_buckets", "position_max_distance"} | {
+    "position_kernel"
+}
 NOT_ASKED = {"_name", "decoder_output_dim", *OF_OTHERS, *REFUSED}
 
 

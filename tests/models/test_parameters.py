@@ -106,6 +106,7 @@ COUNTS: dict[str, Callable[[str | None], int]] = {
     "tupe-rel": lambda mode: tupe(mode) + t5(mode),
     "rotary": lambda _: 0,
     "alibi": lambda _: 0,
+    "kerple": lambda mode: in_logits(mode, 2, 2, 0),
     "linformer": linformer,
     "diet-abs-lin": diet_abs_lin,
 }

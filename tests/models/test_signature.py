@@ -20,6 +20,7 @@ SETTLED = {
     "t5": "buckets=8 max-distance=6",
     "tupe-rel": "buckets=8 max-distance=6",
     "linformer": "projected=3",
+    "kerple": "kernel=log",
     "diet-abs-lin": "projected=3",
 }
 
@@ -102,6 +103,7 @@ CHANGED: list[tuple[str, dict[str, Any], str]] = [
     ("linformer", {"linformer_k": 4}, "projected=4.*projected=3"),
     ("linformer", {"max_source_positions": 13}, "--max-source-positions"),
     ("diet-abs-lin", {"linformer_k": 4}, "projected=4.*projected=3"),
+    ("kerple", {"position_kernel": "power"}, "kernel=power.*kernel=log"),
     ("learned", {"max_target_positions": 13}, "--max-target-positions"),
 ]
 

@@ -4,7 +4,7 @@ Sources: DIET, Chen et al. 2021 (arXiv:2104.08698), equations 1, 3 and 4; Shaw e
 (arXiv:1803.02155), equations 3 and 4; T5, Raffel et al. 2020 (arXiv:1910.10683), section 2.1; TUPE,
 Ke et al. 2020 (arXiv:2006.15595), equations 7 to 10; RoFormer, Su et al. 2021 (arXiv:2104.09864),
 equation 34; ALiBi, Press et al. 2022 (arXiv:2108.12409), section 3; Linformer, Wang et al. 2020
-(arXiv:2006.04768), equation 7.
+(arXiv:2006.04768), equation 7; KERPLE, Chi et al. 2022 (arXiv:2205.09921), section 4.
 """
 
 from __future__ import annotations
@@ -263,6 +263,20 @@ class Alibi(Encoding):
         return 0.0 if self.at.kind == "cross" else -slopes(self.at.heads)[h] * abs(i - j)
 
 
+class Kerple(Encoding):
+    """-r1 log(1 + r2 |i - j|) or -r1 |i - j|^r2 in self-attention; r1 = e^a and r2 = e^b, or
+    2 / (1 + e^-b), of what is stored.
+    """
+
+    def logit(self, h: int, i: int, j: int) -> float:
+        if self.at.kind == "cross":
+            return 0.0
+        a, b = (float(self.at.table(name, h)[0]) for name in ("raw_r1", "raw_r2"))
+        if self.at.options.get("position_kernel") == "power":
+            return -math.exp(a) * abs(i - j) ** (2.0 / (1.0 + math.exp(-b)))
+        return -math.exp(a) * math.log(1.0 + math.exp(b) * abs(i - j))
+
+
 class Linformer(Encoding):
     """(E K)_j and (F V)_j for j of k mixed ones, in the encoder alone."""
 
@@ -313,6 +327,7 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "tupe-rel": TupeRel,
     "rotary": Rotary,
     "alibi": Alibi,
+    "kerple": Kerple,
     "diet-abs": DietAbs,
     "diet-rel": DietRel,
     "linformer": Linformer,

@@ -54,6 +54,7 @@ INPUTS: dict[str, Callable[[Tables, int, int, int], float]] = {
     "tupe-rel": no_input,
     "rotary": no_input,
     "alibi": no_input,
+    "kerple": no_input,
     "diet-abs": no_input,
     "diet-rel": no_input,
     "linformer": learned_row,

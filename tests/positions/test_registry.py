@@ -28,6 +28,7 @@ SETTLED: dict[str, dict[str, Any]] = {
     "tupe-rel": {"buckets": 32, "max_distance": 128},
     "rotary": {},
     "alibi": {},
+    "kerple": {"kernel": "log"},
     "diet-abs": {"rank": None},
     "diet-rel": {},
     "linformer": {"projected": 32},
@@ -38,6 +39,7 @@ SETTLED: dict[str, dict[str, Any]] = {
 #   t5         one table for all layers (section 2.1)
 #   tupe-*     U_Q and U_K shared by the layers (section 3.2)
 #   diet-rel   sharing hurts (table 9); diet-abs: it helps (table 6)
+#   kerple     two rates for each head of each layer (section 4)
 #   linformer  one pair of E and F per layer (section 4, "headwise sharing")
 DEFAULT_SHARING = {
     "shaw": "head-wise",
@@ -48,6 +50,7 @@ DEFAULT_SHARING = {
     "diet-rel": "none",
     "linformer": "head-wise",
     "diet-abs-lin": "layer-wise",
+    "kerple": "none",
 }
 
 
@@ -144,6 +147,7 @@ def test_positions_are_built_with_the_sharing_asked_for(encoding: str, sharing: 
         ("linformer", {"projected": 0}, "--linformer-k 0: must be at least 1"),
         ("diet-abs-lin", {"projected": -2}, "--linformer-k -2: must be at least 1"),
         ("diet-rel", {"sharing": "heads"}, "--position-sharing heads: choose from none, head-wise"),
+        ("kerple", {"kernel": "exp"}, "--position-kernel exp: choose from log, power"),
         ("none", {"sharing": "head-wise"}, "--position-sharing head-wise: none has no parameters"),
         ("learned", {"sharing": "none"}, "--position-sharing none: learned has no parameters"),
         ("rotary", {"sharing": "none"}, "--position-sharing none: rotary has no parameters"),
@@ -156,7 +160,7 @@ def test_what_cannot_be_is_refused(name: str, given: dict[str, Any], message: st
     assert "\n" not in str(error.value)
 
 
-VALUES: dict[str, Any] = dict.fromkeys(FLAGS, 20) | {"values": True}
+VALUES: dict[str, Any] = dict.fromkeys(FLAGS, 20) | {"values": True, "kernel": "power"}
 
 
 @pytest.mark.parametrize("option", sorted(FLAGS.keys() - {"sharing"}))
@@ -168,7 +172,8 @@ def test_an_option_without_meaning_is_refused_with_who_takes_it(name: str, optio
         return
     with pytest.raises(UserError) as error:
         build_position(name, **given)
-    flag = FLAGS[option] if option == "values" else f"{FLAGS[option]} 20"
+    value = VALUES[option]
+    flag = FLAGS[option] if value is True else f"{FLAGS[option]} {value}"
     assert str(error.value) == (
         f"{flag}: {name} has no such option; leave it out (it belongs to "
         f"{', '.join(takers(option))})"
