@@ -230,7 +230,7 @@ def test_every_scheme_of_the_package_is_known() -> None:
     assert scheme_names(PACKAGE) == {
         *("none", "sinusoidal", "learned", "concat", "shaw", "t5", "tupe-abs", "tupe-rel"),
         *("rotary", "alibi", "diet-abs", "diet-rel", "linformer", "diet-abs-lin"),
-        *("kerple",),
+        *("kerple", "sandwich", "fire"),
     }
 
 

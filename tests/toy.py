@@ -56,7 +56,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "diet-abs-lin": {"linformer_k": 3},
 }
 # Their positions end nowhere; those of all others where their tables do.
-UNLIMITED = {"none", "shaw", "t5", "rotary", "alibi", "kerple"}
+UNLIMITED = {"none", "shaw", "t5", "rotary", "alibi", "kerple", "sandwich", "fire"}
 # One encoding of each kind, where the kind matters and not the encoding: a table in the logits, a
 # product of factors, vectors on keys and values, turned keys, mixed keys, columns of the input.
 KINDS_OF_ENCODING = ("diet-rel", "diet-abs", "shaw", "rotary", "linformer", "concat")

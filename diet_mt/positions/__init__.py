@@ -21,6 +21,7 @@ from .concat import Concat
 from .diet_abs import DietAbs
 from .diet_abs_lin import DietAbsLin
 from .diet_rel import DietRel
+from .fire import Fire
 from .input import InputPositions
 from .kerple import Kerple
 from .layer import LayerPositions
@@ -29,6 +30,7 @@ from .linformer import Linformer
 from .none import NoPositions
 from .options import FLAGS
 from .rotary import Rotary
+from .sandwich import Sandwich
 from .segments import SEGMENT_ENCODINGS, SegmentInput, SegmentPositions
 from .shaw import Shaw
 from .sinusoidal import Sinusoidal
@@ -49,6 +51,8 @@ NAMES: Dict[str, Type[PositionEncoding]] = {
         Rotary,
         Alibi,
         Kerple,
+        Sandwich,
+        Fire,
         DietAbs,
         DietRel,
         Linformer,

@@ -167,6 +167,8 @@ DEFAULTS = {
     "concat": "concat",
     "rotary": "rotary",
     "kerple": "kerple sharing=none kernel=log",
+    "sandwich": "sandwich",
+    "fire": "fire sharing=none",
     "alibi": "alibi",
     "shaw": "shaw sharing=head-wise clip=16 values=False",
     "t5": "t5 sharing=layer-wise buckets=32 max-distance=128",

@@ -92,6 +92,13 @@ def diet_abs_lin(mode: str | None) -> int:
     return in_encoder + in_logits(mode, 0, 2 * N_T * D_DEC, (N_T + N_S) * D_DEC)
 
 
+def fire(mode: str | None) -> int:
+    """32 hidden units, c and L for each network, 32 weights for each of its heads."""
+    networks = 1 if mode == "layer-wise" else L_ENC
+    of_decoder = 1 if mode == "layer-wise" else L_DEC
+    return (networks + 2 * of_decoder) * (2 * 32 + 2) + in_logits(mode, 32, 32, 32)
+
+
 # In the order of SPEC. DIET-REL has 2n - 1 distances, n_T + n_S - 1 in cross-attention.
 COUNTS: dict[str, Callable[[str | None], int]] = {
     "diet-abs": diet_abs,
@@ -107,6 +114,8 @@ COUNTS: dict[str, Callable[[str | None], int]] = {
     "rotary": lambda _: 0,
     "alibi": lambda _: 0,
     "kerple": lambda mode: in_logits(mode, 2, 2, 0),
+    "sandwich": lambda _: 0,
+    "fire": fire,
     "linformer": linformer,
     "diet-abs-lin": diet_abs_lin,
 }

@@ -43,6 +43,8 @@ SHIFT_CHANGES = {
     "rotary": False,
     "alibi": False,
     "kerple": False,
+    "sandwich": False,
+    "fire": False,  # up to the length L
     "diet-abs": True,
     "diet-rel": False,
     "linformer": True,
@@ -51,7 +53,7 @@ SHIFT_CHANGES = {
 # Whether the position of a target word matters to its look at the source where all target words
 # are the same. Some have nothing in cross-attention, and whatever weights they give to
 # equal values, the sum is the same.
-NOT_IN_CROSS = {"none", "rotary", "alibi", "kerple"}
+NOT_IN_CROSS = {"none", "rotary", "alibi", "kerple", "sandwich"}
 QUERY_REACHES_CROSS = {name: name not in NOT_IN_CROSS for name in SHIFT_CHANGES}
 # Why setting all tables to 0 does not leave the model without positions; of all others it does.
 NOT_NONE_AT_ZERO = {
@@ -59,6 +61,7 @@ NOT_NONE_AT_ZERO = {
     "rotary": "angles are no parameters",
     "alibi": "slopes are no parameters",
     "kerple": "rates are exponentials of the parameters",
+    "sandwich": "sines and cosines are no parameters",
     "tupe-abs": "q . k is divided by sqrt(2 D)",
     "tupe-rel": "q . k is divided by sqrt(2 D)",
     "linformer": "E and F at 0 leave neither keys nor values",

@@ -4,7 +4,8 @@ Sources: DIET, Chen et al. 2021 (arXiv:2104.08698), equations 1, 3 and 4; Shaw e
 (arXiv:1803.02155), equations 3 and 4; T5, Raffel et al. 2020 (arXiv:1910.10683), section 2.1; TUPE,
 Ke et al. 2020 (arXiv:2006.15595), equations 7 to 10; RoFormer, Su et al. 2021 (arXiv:2104.09864),
 equation 34; ALiBi, Press et al. 2022 (arXiv:2108.12409), section 3; Linformer, Wang et al. 2020
-(arXiv:2006.04768), equation 7; KERPLE, Chi et al. 2022 (arXiv:2205.09921), section 4.
+(arXiv:2006.04768), equation 7; KERPLE, Chi et al. 2022 (arXiv:2205.09921), section 4; Sandwich,
+Chi et al. 2023 (arXiv:2212.10356); FIRE, Li et al. 2023 (arXiv:2310.04418), section 3.
 """
 
 from __future__ import annotations
@@ -277,6 +278,33 @@ class Kerple(Encoding):
         return -math.exp(a) * math.log(1.0 + math.exp(b) * abs(i - j))
 
 
+class Sandwich(Encoding):
+    """p_i . p_j / (8 h / H) in self-attention, less p_i . p_i; sinusoids of 128 columns."""
+
+    def logit(self, h: int, i: int, j: int) -> float:
+        if self.at.kind == "cross":
+            return 0.0
+        total = 0.0
+        for c in range(64):
+            speed = 10000.0 ** (-2 * c / 128)
+            total += math.sin(i * speed) * math.sin(j * speed)
+            total += math.cos(i * speed) * math.cos(j * speed) - 1.0
+        return total / (8.0 * (h + 1) / self.at.heads)
+
+
+class Fire(Encoding):
+    """f(psi(i - j) / psi(max(L, i, j))), psi(x) = log(c x + 1) and psi(-x) = -psi(x)."""
+
+    def logit(self, h: int, i: int, j: int) -> float:
+        c, threshold = (abs(float(self.at.table(name, 0)[0])) for name in ("c", "threshold"))
+        longest = max(512.0 * threshold, i, j)
+        x = math.log(c * abs(i - j) + 1.0) / (math.log(c * longest + 1.0) + 1e-6)
+        x = -x if i < j else x
+        weight, bias = (self.at.table(f"hidden_{name}", 0).tolist() for name in ("weight", "bias"))
+        hidden = [max(0.0, w * x + b) for w, b in zip(weight, bias, strict=True)]
+        return dot(hidden, self.at.table("out", h).tolist())
+
+
 class Linformer(Encoding):
     """(E K)_j and (F V)_j for j of k mixed ones, in the encoder alone."""
 
@@ -328,6 +356,8 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "rotary": Rotary,
     "alibi": Alibi,
     "kerple": Kerple,
+    "sandwich": Sandwich,
+    "fire": Fire,
     "diet-abs": DietAbs,
     "diet-rel": DietRel,
     "linformer": Linformer,

@@ -55,6 +55,8 @@ INPUTS: dict[str, Callable[[Tables, int, int, int], float]] = {
     "rotary": no_input,
     "alibi": no_input,
     "kerple": no_input,
+    "sandwich": no_input,
+    "fire": no_input,
     "diet-abs": no_input,
     "diet-rel": no_input,
     "linformer": learned_row,

@@ -29,6 +29,8 @@ SETTLED: dict[str, dict[str, Any]] = {
     "rotary": {},
     "alibi": {},
     "kerple": {"kernel": "log"},
+    "sandwich": {},
+    "fire": {},
     "diet-abs": {"rank": None},
     "diet-rel": {},
     "linformer": {"projected": 32},
@@ -40,6 +42,7 @@ SETTLED: dict[str, dict[str, Any]] = {
 #   tupe-*     U_Q and U_K shared by the layers (section 3.2)
 #   diet-rel   sharing hurts (table 9); diet-abs: it helps (table 6)
 #   kerple     two rates for each head of each layer (section 4)
+#   fire       a function for each layer; FIRE-S shares it (section 3)
 #   linformer  one pair of E and F per layer (section 4, "headwise sharing")
 DEFAULT_SHARING = {
     "shaw": "head-wise",
@@ -51,6 +54,7 @@ DEFAULT_SHARING = {
     "linformer": "head-wise",
     "diet-abs-lin": "layer-wise",
     "kerple": "none",
+    "fire": "none",
 }
 
 
