@@ -92,6 +92,8 @@ SHARED = {"base", "factors", "input", "layer", "options", "relative"}
 # Schemes that are made of others, as their papers define them.
 MADE_OF = {
     "linformer": {"learned"},
+    "shape": {"sinusoidal"},
+    "cape": {"sinusoidal"},
     "diet_abs_lin": {"diet_abs", "linformer"},
     "tupe": {"t5"},
 }
@@ -230,7 +232,7 @@ def test_every_scheme_of_the_package_is_known() -> None:
     assert scheme_names(PACKAGE) == {
         *("none", "sinusoidal", "learned", "concat", "shaw", "t5", "tupe-abs", "tupe-rel"),
         *("rotary", "alibi", "diet-abs", "diet-rel", "linformer", "diet-abs-lin"),
-        *("kerple", "sandwich", "fire"),
+        *("kerple", "sandwich", "fire", "shape", "cape"),
     }
 
 

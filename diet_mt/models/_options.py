@@ -91,6 +91,24 @@ class PositionOptions(FairseqDataclass):
             "(default: log)"
         },
     )
+    position_shift: Optional[int] = field(
+        default=None,
+        metadata={"help": "largest shift of a sentence that shape draws in training (default 500)"},
+    )
+    position_global_shift: Optional[float] = field(
+        default=None,
+        metadata={"help": "largest shift of a sentence that cape draws in training (default: 5.0)"},
+    )
+    position_local_shift: Optional[float] = field(
+        default=None,
+        metadata={"help": "largest shift of a token that cape draws in training (default: 0.5)"},
+    )
+    position_global_scale: Optional[float] = field(
+        default=None,
+        metadata={
+            "help": "largest factor by which cape stretches a sentence in training (default: 1.03)"
+        },
+    )
     attention_scale: str = field(
         default="head",
         metadata={

@@ -17,6 +17,7 @@ from .base import (
     AttentionShape,
     PositionEncoding,
 )
+from .cape import Cape
 from .concat import Concat
 from .diet_abs import DietAbs
 from .diet_abs_lin import DietAbsLin
@@ -32,6 +33,7 @@ from .options import FLAGS
 from .rotary import Rotary
 from .sandwich import Sandwich
 from .segments import SEGMENT_ENCODINGS, SegmentInput, SegmentPositions
+from .shape import Shape
 from .shaw import Shaw
 from .sinusoidal import Sinusoidal
 from .t5 import T5
@@ -42,6 +44,8 @@ NAMES: Dict[str, Type[PositionEncoding]] = {
     for scheme in (
         NoPositions,
         Sinusoidal,
+        Shape,
+        Cape,
         Learned,
         Concat,
         Shaw,

@@ -214,8 +214,9 @@ class PositionEncoding:
             )
         for option in fields(self):
             value = getattr(self, option.name)
-            if isinstance(value, int) and value < 1 and not isinstance(value, bool):
-                yield f"{option.metadata['flag']} {value}: must be at least 1"
+            least = option.metadata.get("least", 1)
+            if isinstance(value, int) and value < least and not isinstance(value, bool):
+                yield f"{option.metadata['flag']} {value}: must be at least {least}"
 
     def token_dim(self, embed_dim: int) -> int:
         """Width of the token embeddings in a stack of width E."""

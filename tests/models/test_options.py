@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -114,6 +115,21 @@ EFFECTS: dict[str, Effect] = {
         lambda model: model.encoder.self_attn_positions.kernel,
         "power",
     ),
+    "position_shift": (
+        "shape",
+        ("--position-shift", "7"),
+        lambda model: len(model.encoder.embed_positions.table()),
+        20 + 7,
+    ),
+    **{
+        f"position_{name}": (
+            "cape",
+            (f"--position-{name.replace('_', '-')}", "1.5"),
+            operator.attrgetter(f"decoder.embed_positions.{name}"),
+            1.5,
+        )
+        for name in ("global_shift", "local_shift", "global_scale")
+    },
     "attention_scale": (
         "diet_abs",
         ("--attention-scale", "model"),
@@ -167,6 +183,8 @@ DEFAULTS = {
     "concat": "concat",
     "rotary": "rotary",
     "kerple": "kerple sharing=none kernel=log",
+    "shape": "shape shift=500",
+    "cape": "cape global-shift=5.0 local-shift=0.5 global-scale=1.03",
     "sandwich": "sandwich",
     "fire": "fire sharing=none",
     "alibi": "alibi",
@@ -226,7 +244,8 @@ GIVEN: dict[str, Any] = {
 # The width of the output goes with no embedding shared with it, and has a test of its own below; no
 # encoding takes all options, and each has its test above.
 OF_OTHERS = {"position_clip", "position_values", "position_buckets", "position_max_distance"} | {
-    "position_kernel"
+    f"position_{name}"
+    for name in ("kernel", "shift", "global_shift", "local_shift", "global_scale")
 }
 NOT_ASKED = {"_name", "decoder_output_dim", *OF_OTHERS, *REFUSED}
 

@@ -104,6 +104,8 @@ COUNTS: dict[str, Callable[[str | None], int]] = {
     "diet-abs": diet_abs,
     "diet-rel": lambda mode: in_logits(mode, 2 * N_S - 1, 2 * N_T - 1, N_T + N_S - 1),
     "sinusoidal": lambda _: 0,
+    "shape": lambda _: 0,
+    "cape": lambda _: 0,
     "learned": lambda _: LEARNED,
     "concat": lambda _: N_S * (E_ENC // 8) + N_T * (E_DEC // 8),
     "none": lambda _: 0,

@@ -34,6 +34,8 @@ ROUNDING = 1e-10  # float64; other orders of the same sums
 SHIFT_CHANGES = {
     "none": False,
     "sinusoidal": True,
+    "shape": True,
+    "cape": True,
     "learned": True,
     "concat": True,
     "shaw": False,
@@ -58,6 +60,8 @@ QUERY_REACHES_CROSS = {name: name not in NOT_IN_CROSS for name in SHIFT_CHANGES}
 # Why setting all tables to 0 does not leave the model without positions; of all others it does.
 NOT_NONE_AT_ZERO = {
     "sinusoidal": "sines and cosines are no parameters",
+    "shape": "sines and cosines are no parameters",
+    "cape": "sines and cosines are no parameters",
     "rotary": "angles are no parameters",
     "alibi": "slopes are no parameters",
     "kerple": "rates are exponentials of the parameters",

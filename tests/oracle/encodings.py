@@ -348,6 +348,8 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "none": Encoding,
     "sinusoidal": Encoding,
     "learned": Encoding,
+    "shape": Encoding,
+    "cape": Encoding,
     "concat": Encoding,
     "shaw": Shaw,
     "t5": T5,

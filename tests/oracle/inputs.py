@@ -47,6 +47,8 @@ INPUTS: dict[str, Callable[[Tables, int, int, int], float]] = {
     "none": no_input,
     "sinusoidal": sinusoid,
     "learned": learned_row,
+    "shape": sinusoid,  # where nothing is drawn, as in the next
+    "cape": sinusoid,
     "concat": beside,
     "shaw": no_input,
     "t5": no_input,

@@ -55,11 +55,11 @@ def test_a_network_of_one_unit_by_hand() -> None:
         table.get_parameter("threshold").fill_(3 / 512)
     half, four_fifths = math.log(2) / math.log(4), math.log(5) / math.log(5)
     expected = [
-        [2, 2 * (1 - half), 2 * (1 - math.log(3) / math.log(4))],
-        [2 * (1 + half), 2, 2 * (1 - half)],
+        *(2, 2 * (1 - half), 2 * (1 - math.log(3) / math.log(4))),
+        *(2 * (1 + half), 2, 2 * (1 - half)),
     ]
     # 1e-6 is added to the normalizer.
-    assert bias(0, 2, 3)[0, 0].flatten().tolist() == pytest.approx(sum(expected, []), abs=1e-5)
+    assert bias(0, 2, 3)[0, 0].flatten().tolist() == pytest.approx(expected, abs=1e-5)
     # Position 4 is beyond L, and so is the normalizer: log 5.
     assert bias(4, 1, 1).item() == pytest.approx(2 * (1 + four_fifths), abs=1e-5)
 

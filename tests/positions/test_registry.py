@@ -21,6 +21,8 @@ SETTLED: dict[str, dict[str, Any]] = {
     "none": {},
     "sinusoidal": {},
     "learned": {},
+    "shape": {"shift": 500},
+    "cape": {"global_shift": 5.0, "local_shift": 0.5, "global_scale": 1.03},
     "concat": {"rank": None},
     "shaw": {"clip": 16, "values": False},
     "t5": {"buckets": 32, "max_distance": 128},
@@ -120,7 +122,7 @@ def test_positions_are_built_with_the_sharing_asked_for(encoding: str, sharing: 
         if (value := OPTIONS.get(encoding, {}).get(flag[2:].replace("-", "_"))) is not None
     }
     positions = build_position(encoding, sharing=sharing, **given).attention_positions(SHAPE)
-    if encoding in ("none", "sinusoidal", "learned", "concat"):
+    if encoding in ("none", "sinusoidal", "learned", "concat", "shape", "cape"):
         assert positions is None
         return
     assert positions is not None
@@ -137,7 +139,7 @@ def test_positions_are_built_with_the_sharing_asked_for(encoding: str, sharing: 
         (
             "diet_rel",
             {},
-            "--position-encoding diet_rel: unknown; choose from alibi, concat, .*diet-rel.*tupe",
+            "--position-encoding diet_rel: unknown; choose from alibi, cape, concat, .*diet-rel.*tupe",
         ),
         ("diet-abs", {"rank": 0}, "--position-rank 0: must be at least 1"),
         ("diet-abs", {"rank": -1}, "--position-rank -1: must be at least 1"),
@@ -151,6 +153,10 @@ def test_positions_are_built_with_the_sharing_asked_for(encoding: str, sharing: 
         ("linformer", {"projected": 0}, "--linformer-k 0: must be at least 1"),
         ("diet-abs-lin", {"projected": -2}, "--linformer-k -2: must be at least 1"),
         ("diet-rel", {"sharing": "heads"}, "--position-sharing heads: choose from none, head-wise"),
+        ("shape", {"shift": -1}, "--position-shift -1: must be at least 0"),
+        ("cape", {"global_shift": -0.5}, "--position-global-shift -0.5: must be at least 0"),
+        ("cape", {"local_shift": float("nan")}, "--position-local-shift nan: must be at least 0"),
+        ("cape", {"global_scale": 0.9}, "--position-global-scale 0.9: must be at least 1"),
         ("kerple", {"kernel": "exp"}, "--position-kernel exp: choose from log, power"),
         ("none", {"sharing": "head-wise"}, "--position-sharing head-wise: none has no parameters"),
         ("learned", {"sharing": "none"}, "--position-sharing none: learned has no parameters"),
