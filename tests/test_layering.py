@@ -88,7 +88,7 @@ OF_PARTS: dict[tuple[str, ...], set[str]] = {
 REGISTERING = {(part, "__init__") for part in ("models", "tasks", "criterions", "encoders")}
 
 # Under positions/, what schemes share; all other files there are schemes.
-SHARED = {"base", "factors", "input", "layer", "options", "relative"}
+SHARED = {"base", "factors", "frequencies", "input", "layer", "options", "relative"}
 # Schemes that are made of others, as their papers define them.
 MADE_OF = {
     "linformer": {"learned"},

@@ -109,6 +109,21 @@ class PositionOptions(FairseqDataclass):
             "help": "largest factor by which cape stretches a sentence in training (default: 1.03)"
         },
     )
+    position_scaling: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "how rotary turns more slowly, for sentences longer than in training: linear, "
+            "ntk or yarn"
+        },
+    )
+    position_scaling_factor: Optional[float] = field(
+        default=None,
+        metadata={"help": "how many times as long sentences become, for --position-scaling"},
+    )
+    position_trained_length: Optional[int] = field(
+        default=None,
+        metadata={"help": "tokens in the longest sentences of training, for yarn"},
+    )
     attention_scale: str = field(
         default="head",
         metadata={
@@ -169,9 +184,11 @@ class NestedConfig(PositionOptions, TransformerConfig):
         """Those that are built."""
         return "encoder", "decoder"
 
-    def signature(self) -> str:
-        """What the weights of a model with this configuration mean, in words."""
-        return f"{self.encoding.describe()} scale={self.attention_scale}"
+    def signatures(self) -> List[str]:
+        """What the weights of a model with this configuration mean, in words; behind it, those of
+        other models that mean the same.
+        """
+        return [f"{text} scale={self.attention_scale}" for text in self.encoding.continues()]
 
     def attention_scale_of(self, stack: Any) -> float:
         """Factor of q k^T in ``stack``, the encoder's or decoder's part of this configuration."""

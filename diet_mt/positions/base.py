@@ -234,6 +234,10 @@ class PositionEncoding:
         """Name and settled options: what decides over the meaning of the weights."""
         return " ".join([self.name, *(f"{name}={value}" for name, value in self._settled())])
 
+    def continues(self) -> Iterator[str]:
+        """Descriptions of encodings whose weights mean the same as those of this one."""
+        yield self.describe()
+
     def _settled(self) -> Iterator[Tuple[str, Any]]:
         for option in fields(self):
             value = getattr(self, option.name)

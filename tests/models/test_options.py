@@ -23,6 +23,7 @@ from diet_mt.models._options import (
 )
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.positions import NAMES
+from diet_mt.positions.frequencies import BASE
 
 from ..toy import ToyTask, build, options, position_parameters
 from .test_refused_options import REFUSED
@@ -67,6 +68,12 @@ def at_distance(model: DietTransformerModel, distance: int) -> bool:
     first = model.encoder.self_attn_positions.for_layers(distance, 1, 2)[0]
     bias = first.bias  # distances d and d - 1
     return not torch.equal(bias[..., 0], bias[..., 1])
+
+
+def slowest_pair(model: DietTransformerModel) -> object:
+    """By how much the last of 16 pairs turns."""
+    scaling = model.encoder.self_attn_positions.scaling
+    return pytest.approx(scaling.speeds(32)[-1].item(), rel=1e-12)
 
 
 # For each option of ours: an encoding that takes it, the flags, and what they change in the model.
@@ -130,6 +137,28 @@ EFFECTS: dict[str, Effect] = {
         )
         for name in ("global_shift", "local_shift", "global_scale")
     },
+    "position_scaling": (
+        "rotary",
+        ("--position-scaling", "linear", "--position-scaling-factor", "4"),
+        slowest_pair,
+        BASE ** (-15 / 16) / 4,
+    ),
+    "position_scaling_factor": (
+        "rotary",
+        ("--position-scaling-factor", "3", "--position-scaling", "linear"),
+        slowest_pair,
+        BASE ** (-15 / 16) / 3,
+    ),
+    # Of 12 tokens the pairs 0 and 1 of 16 turn once or more.
+    "position_trained_length": (
+        "rotary",
+        (
+            *("--position-trained-length", "12"),
+            *("--position-scaling", "yarn", "--position-scaling-factor", "8"),
+        ),
+        slowest_pair,
+        BASE ** (-15 / 16) / 8,
+    ),
     "attention_scale": (
         "diet_abs",
         ("--attention-scale", "model"),
@@ -245,7 +274,16 @@ GIVEN: dict[str, Any] = {
 # encoding takes all options, and each has its test above.
 OF_OTHERS = {"position_clip", "position_values", "position_buckets", "position_max_distance"} | {
     f"position_{name}"
-    for name in ("kernel", "shift", "global_shift", "local_shift", "global_scale")
+    for name in (
+        "kernel",
+        "scaling",
+        "scaling_factor",
+        "trained_length",
+        "shift",
+        "global_shift",
+        "local_shift",
+        "global_scale",
+    )
 }
 NOT_ASKED = {"_name", "decoder_output_dim", *OF_OTHERS, *REFUSED}
 
