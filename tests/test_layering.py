@@ -88,7 +88,7 @@ OF_PARTS: dict[tuple[str, ...], set[str]] = {
 REGISTERING = {(part, "__init__") for part in ("models", "tasks", "criterions", "encoders")}
 
 # Under positions/, what schemes share; all other files there are schemes.
-SHARED = {"base", "factors", "frequencies", "input", "layer", "options", "relative"}
+SHARED = {"base", "clipped", "factors", "frequencies", "input", "layer", "options", "relative"}
 # Schemes that are made of others, as their papers define them.
 MADE_OF = {
     "linformer": {"learned"},
@@ -232,7 +232,7 @@ def test_every_scheme_of_the_package_is_known() -> None:
     assert scheme_names(PACKAGE) == {
         *("none", "sinusoidal", "learned", "concat", "shaw", "t5", "tupe-abs", "tupe-rel"),
         *("rotary", "alibi", "diet-abs", "diet-rel", "linformer", "diet-abs-lin"),
-        *("kerple", "sandwich", "fire", "shape", "cape"),
+        *("kerple", "sandwich", "fire", "shape", "cape", "deberta"),
     }
 
 

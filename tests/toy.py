@@ -59,6 +59,7 @@ WITHOUT_DRAWS: dict[str, dict[str, Any]] = {
 # Small enough for sentences of 7 tokens to reach what these options limit.
 OPTIONS: dict[str, dict[str, Any]] = {
     "shaw": {"position_clip": 2, "position_values": True},
+    "deberta": {"position_clip": 3},
     "t5": {"position_buckets": 8, "position_max_distance": 6},
     "tupe-rel": {"position_buckets": 8, "position_max_distance": 6},
     "linformer": {"linformer_k": 3},
@@ -66,7 +67,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     **WITHOUT_DRAWS,
 }
 # Their positions end nowhere; those of all others where their tables do.
-UNLIMITED = {"none", "shaw", "t5", "rotary", "alibi", "kerple", "sandwich", "fire"}
+UNLIMITED = {"none", "shaw", "t5", "rotary", "alibi", "kerple", "sandwich", "fire", "deberta"}
 # One encoding of each kind, where the kind matters and not the encoding: a table in the logits, a
 # product of factors, vectors on keys and values, turned keys, mixed keys, columns of the input.
 KINDS_OF_ENCODING = ("diet-rel", "diet-abs", "shaw", "rotary", "linformer", "concat")

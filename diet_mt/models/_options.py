@@ -60,7 +60,7 @@ class PositionOptions(FairseqDataclass):
     )
     position_clip: Optional[int] = field(
         default=None,
-        metadata={"help": "largest distance that shaw tells apart (default: 16)"},
+        metadata={"help": "largest distance that shaw and deberta tell apart (default: 16, 512)"},
     )
     position_values: bool = field(
         default=False,

@@ -19,6 +19,7 @@ from .base import (
 )
 from .cape import Cape
 from .concat import Concat
+from .deberta import Deberta
 from .diet_abs import DietAbs
 from .diet_abs_lin import DietAbsLin
 from .diet_rel import DietRel
@@ -57,6 +58,7 @@ NAMES: Dict[str, Type[PositionEncoding]] = {
         Kerple,
         Sandwich,
         Fire,
+        Deberta,
         DietAbs,
         DietRel,
         Linformer,

@@ -216,6 +216,7 @@ DEFAULTS = {
     "cape": "cape global-shift=5.0 local-shift=0.5 global-scale=1.03",
     "sandwich": "sandwich",
     "fire": "fire sharing=none",
+    "deberta": "deberta sharing=none clip=512",
     "alibi": "alibi",
     "shaw": "shaw sharing=head-wise clip=16 values=False",
     "t5": "t5 sharing=layer-wise buckets=32 max-distance=128",

@@ -99,6 +99,11 @@ def fire(mode: str | None) -> int:
     return (networks + 2 * of_decoder) * (2 * 32 + 2) + in_logits(mode, 32, 32, 32)
 
 
+def deberta(mode: str | None) -> int:
+    """P of 2k rows in both stacks, W_q,r and W_k,r."""
+    return 2 * 3 * (E_ENC + E_DEC) + in_logits(mode, 2 * E_ENC * D_ENC, 2 * E_DEC * D_DEC, 0)
+
+
 # In the order of SPEC. DIET-REL has 2n - 1 distances, n_T + n_S - 1 in cross-attention.
 COUNTS: dict[str, Callable[[str | None], int]] = {
     "diet-abs": diet_abs,
@@ -118,6 +123,7 @@ COUNTS: dict[str, Callable[[str | None], int]] = {
     "kerple": lambda mode: in_logits(mode, 2, 2, 0),
     "sandwich": lambda _: 0,
     "fire": fire,
+    "deberta": deberta,
     "linformer": linformer,
     "diet-abs-lin": diet_abs_lin,
 }

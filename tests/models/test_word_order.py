@@ -46,6 +46,7 @@ SHIFT_CHANGES = {
     "alibi": False,
     "kerple": False,
     "sandwich": False,
+    "deberta": False,
     "fire": False,  # up to the length L
     "diet-abs": True,
     "diet-rel": False,
@@ -55,7 +56,7 @@ SHIFT_CHANGES = {
 # Whether the position of a target word matters to its look at the source where all target words
 # are the same. Some have nothing in cross-attention, and whatever weights they give to
 # equal values, the sum is the same.
-NOT_IN_CROSS = {"none", "rotary", "alibi", "kerple", "sandwich"}
+NOT_IN_CROSS = {"none", "rotary", "alibi", "kerple", "sandwich", "deberta"}
 QUERY_REACHES_CROSS = {name: name not in NOT_IN_CROSS for name in SHIFT_CHANGES}
 # Why setting all tables to 0 does not leave the model without positions; of all others it does.
 NOT_NONE_AT_ZERO = {
@@ -66,6 +67,7 @@ NOT_NONE_AT_ZERO = {
     "alibi": "slopes are no parameters",
     "kerple": "rates are exponentials of the parameters",
     "sandwich": "sines and cosines are no parameters",
+    "deberta": "q . k is divided by sqrt(3 D)",
     "tupe-abs": "q . k is divided by sqrt(2 D)",
     "tupe-rel": "q . k is divided by sqrt(2 D)",
     "linformer": "E and F at 0 leave neither keys nor values",

@@ -5,7 +5,8 @@ Sources: DIET, Chen et al. 2021 (arXiv:2104.08698), equations 1, 3 and 4; Shaw e
 Ke et al. 2020 (arXiv:2006.15595), equations 7 to 10; RoFormer, Su et al. 2021 (arXiv:2104.09864),
 equation 34; ALiBi, Press et al. 2022 (arXiv:2108.12409), section 3; Linformer, Wang et al. 2020
 (arXiv:2006.04768), equation 7; KERPLE, Chi et al. 2022 (arXiv:2205.09921), section 4; Sandwich,
-Chi et al. 2023 (arXiv:2212.10356); FIRE, Li et al. 2023 (arXiv:2310.04418), section 3.
+Chi et al. 2023 (arXiv:2212.10356); FIRE, Li et al. 2023 (arXiv:2310.04418), section 3;
+DeBERTa, He et al. 2020 (arXiv:2006.03654), equation 4, as its code has it.
 """
 
 from __future__ import annotations
@@ -82,6 +83,10 @@ class Encoding:
     def key(self, h: int, i: int, j: int, k: Vector) -> Vector:
         """k_j as query i meets it."""
         return k
+
+    def product(self, h: int, i: int, j: int, q: Vector, k: Vector) -> float:
+        """What is scaled: q_i as the keys meet it, times k_j as it meets it."""
+        return dot(q, self.key(h, i, j, k))
 
     def value(self, h: int, i: int, j: int, v: Vector) -> Vector:
         """v_j as query i gets it."""
@@ -305,6 +310,25 @@ class Fire(Encoding):
         return dot(hidden, self.at.table("out", h).tolist())
 
 
+class Deberta(Encoding):
+    """q_i . k_j + q_i . (P W_k)[d] + k_j . (P W_q)[d], d = i - j + k within 0 and 2k - 1, over
+    sqrt(3 D); in self-attention.
+    """
+
+    divided_by = 3
+
+    def product(self, h: int, i: int, j: int, q: Vector, k: Vector) -> float:
+        total = dot(q, k)
+        if self.at.kind == "cross":
+            return total
+        clip = self.at.options["position_clip"]
+        row = self.at.tables["relative"][min(max(i - j + clip, 0), 2 * clip - 1)].tolist()
+        for c in range(self.at.head_dim):
+            total += q[c] * dot(row, self.at.table("key", h)[:, c].tolist())
+            total += k[c] * dot(row, self.at.table("query", h)[:, c].tolist())
+        return total
+
+
 class Linformer(Encoding):
     """(E K)_j and (F V)_j for j of k mixed ones, in the encoder alone."""
 
@@ -360,6 +384,7 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "kerple": Kerple,
     "sandwich": Sandwich,
     "fire": Fire,
+    "deberta": Deberta,
     "diet-abs": DietAbs,
     "diet-rel": DietRel,
     "linformer": Linformer,

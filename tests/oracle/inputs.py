@@ -59,6 +59,7 @@ INPUTS: dict[str, Callable[[Tables, int, int, int], float]] = {
     "kerple": no_input,
     "sandwich": no_input,
     "fire": no_input,
+    "deberta": no_input,
     "diet-abs": no_input,
     "diet-rel": no_input,
     "linformer": learned_row,

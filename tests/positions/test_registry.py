@@ -33,6 +33,7 @@ SETTLED: dict[str, dict[str, Any]] = {
     "kerple": {"kernel": "log"},
     "sandwich": {},
     "fire": {},
+    "deberta": {"clip": 512},
     "diet-abs": {"rank": None},
     "diet-rel": {},
     "linformer": {"projected": 32},
@@ -45,6 +46,7 @@ SETTLED: dict[str, dict[str, Any]] = {
 #   diet-rel   sharing hurts (table 9); diet-abs: it helps (table 6)
 #   kerple     two rates for each head of each layer (section 4)
 #   fire       a function for each layer; FIRE-S shares it (section 3)
+#   deberta    projections of its own for each layer (section 3.1)
 #   linformer  one pair of E and F per layer (section 4, "headwise sharing")
 DEFAULT_SHARING = {
     "shaw": "head-wise",
@@ -57,6 +59,7 @@ DEFAULT_SHARING = {
     "diet-abs-lin": "layer-wise",
     "kerple": "none",
     "fire": "none",
+    "deberta": "none",
 }
 
 
