@@ -35,7 +35,7 @@ from .toy import (
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "adding-an-encoding.md"
-MODULE = "diet_mt.positions.kerple"
+MODULE = "diet_mt.positions.tisa"
 
 any_sharing = pytest.mark.parametrize("sharing", SHARING)
 
@@ -50,7 +50,7 @@ def block(language: str) -> str:
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     """The example, imported as the file that the page says it is."""
-    path = tmp_path_factory.mktemp("example") / "kerple.py"
+    path = tmp_path_factory.mktemp("example") / "tisa.py"
     path.write_text(block("python"), encoding="utf-8")
     spec = importlib.util.spec_from_file_location(MODULE, path)
     assert spec is not None
@@ -65,19 +65,21 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
 @pytest.fixture
 def scheme(example: ModuleType, monkeypatch: pytest.MonkeyPatch) -> type[PositionEncoding]:
     """The example's class, registered for one test."""
-    found: type[PositionEncoding] = example.Kerple
+    found: type[PositionEncoding] = example.Tisa
     monkeypatch.setitem(NAMES, found.name, found)
     return found
 
 
 def test_the_example_is_a_page_of_code() -> None:
-    assert block("python").count("\n") < 40
+    assert block("python").count("\n") < 45
 
 
-def rate(tables: dict[str, Tensor], name: str, sharing: str, layer: int, head: int) -> float:
-    """r1 or r2 of a layer and head."""
+def bells(tables: dict[str, Tensor], sharing: str, layer: int, head: int, distance: int) -> float:
+    """The sum of all bells of a layer and head at ``distance`` i - j."""
     path = "shared" if sharing == "layer-wise" else f"layers.{layer}"
-    return math.exp(tables[f"{path}.{name}"][0 if sharing == "head-wise" else head, 0].item())
+    row = 0 if sharing == "head-wise" else head
+    a, b, c = (tables[f"{path}.{name}"][row, 0].tolist() for name in "abc")
+    return sum(a[s] * math.exp(-abs(b[s]) * (-distance - c[s]) ** 2) for s in range(5))
 
 
 @any_sharing
@@ -98,11 +100,9 @@ def test_the_bias_equals_loops(
         assert part.bias is not None
         assert part.bias.shape == (heads, queries, keys)
         for h in range(heads):
-            r1 = rate(tables, "log_r1", sharing, layer, h)
-            r2 = rate(tables, "log_r2", sharing, layer, h)
             for i in range(queries):
                 for j in range(keys):
-                    expected = -r1 * math.log(1 + r2 * abs(start + i - j))
+                    expected = bells(tables, sharing, layer, h, start + i - j)
                     assert part.bias[h, i, j].item() == pytest.approx(expected, abs=1e-12)
 
 
@@ -130,7 +130,7 @@ def test_the_bias_reaches_the_logits_of_a_model(
 
 
 @any_sharing
-def test_a_step_of_training_moves_every_rate(scheme: type[PositionEncoding], sharing: str) -> None:
+def test_a_step_of_training_moves_every_bell(scheme: type[PositionEncoding], sharing: str) -> None:
     model = build(scheme.name, sharing, tables=None)
     parameters = position_parameters(model)
     before = {name: value.detach().clone() for name, value in parameters.items()}
@@ -171,14 +171,14 @@ def test_the_page_adds_architectures(tmp_path: Path) -> None:
     """In a copy of the package, changed as the page says, and a process of its own."""
     package = tmp_path / "diet_mt"
     shutil.copytree(ROOT / "diet_mt", package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "positions" / "kerple.py").write_text(block("python"), encoding="utf-8")
+    (package / "positions" / "tisa.py").write_text(block("python"), encoding="utf-8")
     registry = package / "positions" / "__init__.py"
     registry.write_text(patched(registry.read_text("utf-8"), block("diff")), encoding="utf-8")
     program = (
         "import diet_mt; diet_mt.register(); "
         "from fairseq.models import ARCH_MODEL_REGISTRY as known; "
-        "print(diet_mt.__file__, *sorted(name for name in known if name.startswith('kerple')))"
+        "print(diet_mt.__file__, *sorted(name for name in known if name.startswith('tisa')))"
     )
     path, *names = run_python(program, cwd=tmp_path, PYTHONPATH=tmp_path).split()
     assert Path(path) == package / "__init__.py"
-    assert names == ["kerple_base", "kerple_big", "kerple_tiny"]
+    assert names == ["tisa_base", "tisa_big", "tisa_tiny"]

@@ -95,10 +95,12 @@ OF_PARTS: dict[tuple[str, ...], set[str]] = {
 REGISTERING = {(part, "__init__") for part in ("models", "tasks", "criterions", "encoders")}
 
 # Under positions/, what schemes share; all other files there are schemes.
-SHARED = {"base", "factors", "input", "layer", "options", "relative"}
+SHARED = {"base", "clipped", "factors", "frequencies", "input", "layer", "options", "relative"}
 # Schemes that are made of others, as their papers define them.
 MADE_OF = {
     "linformer": {"learned"},
+    "shape": {"sinusoidal"},
+    "cape": {"sinusoidal"},
     "diet_abs_lin": {"diet_abs", "linformer"},
     "tupe": {"t5"},
     "placed": {"none"},
@@ -249,6 +251,7 @@ def test_every_scheme_of_the_package_is_known() -> None:
     assert scheme_names(PACKAGE) == {
         *("none", "sinusoidal", "learned", "concat", "shaw", "t5", "tupe-abs", "tupe-rel"),
         *("rotary", "alibi", "diet-abs", "diet-rel", "linformer", "diet-abs-lin"),
+        *("kerple", "sandwich", "fire", "shape", "cape", "deberta"),
     }
 
 

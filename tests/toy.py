@@ -47,16 +47,27 @@ SIZES: dict[str, Any] = {
 }
 # Both stacks alike, for options such as shared embeddings that ask for it.
 SAME_WIDTH = {"encoder_embed_dim": 16, "encoder_attention_heads": 2}
+# What training draws at random has tests of its own; here it draws nothing.
+WITHOUT_DRAWS: dict[str, dict[str, Any]] = {
+    "shape": {"position_shift": 0},
+    "cape": {
+        "position_global_shift": 0.0,
+        "position_local_shift": 0.0,
+        "position_global_scale": 1.0,
+    },
+}
 # Small enough for sentences of 7 tokens to reach what these options limit.
 OPTIONS: dict[str, dict[str, Any]] = {
     "shaw": {"position_clip": 2, "position_values": True},
+    "deberta": {"position_clip": 3},
     "t5": {"position_buckets": 8, "position_max_distance": 6},
     "tupe-rel": {"position_buckets": 8, "position_max_distance": 6},
     "linformer": {"linformer_k": 3},
     "diet-abs-lin": {"linformer_k": 3},
+    **WITHOUT_DRAWS,
 }
 # Their positions end nowhere; those of all others where their tables do.
-UNLIMITED = {"none", "shaw", "t5", "rotary", "alibi"}
+UNLIMITED = {"none", "shaw", "t5", "rotary", "alibi", "kerple", "sandwich", "fire", "deberta"}
 # One encoding of each kind, where the kind matters and not the encoding: a table in the logits, a
 # product of factors, vectors on keys and values, turned keys, mixed keys, columns of the input.
 KINDS_OF_ENCODING = ("diet-rel", "diet-abs", "shaw", "rotary", "linformer", "concat")

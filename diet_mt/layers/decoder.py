@@ -186,7 +186,7 @@ class DietDecoder(TransformerDecoderBase):
         if self.project_in_dim is not None:
             x = self.project_in_dim(x)
         if self.embed_positions is not None:
-            x = x + self.embed_positions.rows(query_start, query_start + tokens.size(1))
+            x = x + self.embed_positions(tokens, query_start)
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
         return self.dropout_module(x).transpose(0, 1)

@@ -23,22 +23,26 @@ from .nodes import Nodes
 Found = Tuple[Tensor, Optional[Tensor]]
 
 
-def memory_for(like: Tensor, sentences: int, group: int, layers: int) -> Memory:
+Scales = Tuple[float, float]  # of q k^T in self-attention and in cross-attention
+
+
+def memory_for(like: Tensor, sentences: int, group: int, layers: int, scales: Scales) -> Memory:
     """The faster one for tensors such as ``like``."""
     if kernels.serve(like):
-        return KernelMemory(sentences, group)
-    return TensorMemory(sentences, group, layers, like.device)
+        return KernelMemory(sentences, group, scales)
+    return TensorMemory(sentences, group, scales, layers, like.device)
 
 
 class Memory(ABC):
-    """Of ``sentences``, each with ``group`` hypotheses.
+    """Of ``sentences``, each with ``group`` hypotheses. ``scales``: the factors that queries have
+    already, for what keys add to the logits.
 
     A step is one :meth:`open` and, in each layer, one call of :meth:`attend` and
     :meth:`attend_source`; then :meth:`move`.
     """
 
-    def __init__(self, sentences: int, group: int) -> None:
-        self.sentences, self.group = sentences, group
+    def __init__(self, sentences: int, group: int, scales: Scales) -> None:
+        self.sentences, self.group, self.scales = sentences, group, scales
         self.sources: List[Tensor] = []  # keys and values of each layer, by sentence
         self._closed: Optional[Tensor] = None  # the mask, by sentence
 
@@ -89,8 +93,10 @@ class TensorMemory(Memory):
     The source's keys and values are (B', H, S, D), its mask is a bias (B', 1, 1, S).
     """
 
-    def __init__(self, sentences: int, group: int, layers: int, device: torch.device) -> None:
-        super().__init__(sentences, group)
+    def __init__(
+        self, sentences: int, group: int, scales: Scales, layers: int, device: torch.device
+    ) -> None:
+        super().__init__(sentences, group, scales)
         self.nodes = Nodes(sentences, group, layers, device)
 
     def add_source(self, k: Tensor, v: Tensor) -> None:
@@ -111,7 +117,7 @@ class TensorMemory(Memory):
         keys, values = nodes.write(layer, k.unsqueeze(2), v.unsqueeze(2))
         q = positions.queries(_by_sentence(q, self.group))
         bias = nodes.bias(positions.bias)
-        out, _ = _attend(q, keys, values, nodes.by_node(positions), bias)
+        out, _ = _attend(q, keys, values, nodes.by_node(positions), bias, self.scales[0])
         return _by_row(out), None
 
     def attend_source(
@@ -122,7 +128,8 @@ class TensorMemory(Memory):
         bias = positions.bias if self._closed is None else self._closed
         if self._closed is not None and positions.bias is not None:
             bias = self._closed + positions.bias
-        out, weights = _attend(q, keys.flatten(0, 1), values.flatten(0, 1), positions, bias)
+        flat = keys.flatten(0, 1), values.flatten(0, 1)
+        out, weights = _attend(q, *flat, positions, bias, self.scales[1])
         return _by_row(out), _by_row(weights) if need_weights else None
 
     def _move_target(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
@@ -137,8 +144,8 @@ class KernelMemory(Memory):
     source's keys and values are (B', S, H * D), its mask is (B', S).
     """
 
-    def __init__(self, sentences: int, group: int) -> None:
-        super().__init__(sentences, group)
+    def __init__(self, sentences: int, group: int, scales: Scales) -> None:
+        super().__init__(sentences, group, scales)
         self.length = 0
         self.capacity = 0
         self.kept: List[Tensor] = []  # keys and values of each layer, (capacity, H * D)
@@ -170,23 +177,36 @@ class KernelMemory(Memory):
         while len(self.kept) <= 2 * layer:
             self.kept += [k.new_empty(self.capacity, k[0].numel()) for _ in range(2)]
         keys = self.kept[2 * layer], self.kept[2 * layer + 1], self.length
-        return self._attend(q, keys, positions, False, places=self._places, new=(k, v))
+        how = {"places": self._places, "new": (k, v)}
+        if not positions.reads_keys:
+            return self._attend(q, keys, positions, None, False, **how)
+        read = keys[0][self._places[:, : self.length - 1].long()].unflatten(2, k.shape[1:])
+        in_order = torch.cat([read, k.unsqueeze(1)], dim=1).transpose(1, 2)  # (rows, H, S, D)
+        bias = positions.key_bias(in_order, self.scales[0])  # (rows, H, 1, S)
+        return self._attend(q, keys, positions, bias, False, **how)
 
     def attend_source(
         self, layer: int, q: Tensor, positions: LayerPositions, need_weights: bool
     ) -> Found:
         k, v = self.sources[2 * layer : 2 * layer + 2]
-        keys = k, v, k.size(1)
-        return self._attend(q, keys, positions, need_weights, group=self.group, closed=self._closed)
+        keys, bias = (k, v, k.size(1)), None
+        if positions.reads_keys:
+            by_head = k.unflatten(2, q.shape[1:]).transpose(1, 2)  # (B', H, S, D)
+            found = positions.key_bias(by_head, self.scales[1])  # (B', H, 1, S)
+            bias = None if found is None else found.repeat_interleave(self.group, dim=0)
+        how = {"group": self.group, "closed": self._closed}
+        return self._attend(q, keys, positions, bias, need_weights, **how)
 
     @staticmethod
     def _attend(
         q: Tensor,
         keys: Tuple[Tensor, Tensor, int],
         positions: LayerPositions,
+        of_keys: Optional[Tensor],
         need_weights: bool,
         **how: object,
     ) -> Found:
+        """``of_keys``: (rows, H, 1, S), what the keys add to the logits, or None."""
         if torch.is_grad_enabled() and q.requires_grad:
             raise RuntimeError(
                 "a decoding run that began under torch.no_grad() gives no gradients; begin it with "
@@ -194,11 +214,15 @@ class KernelMemory(Memory):
             )
         # To the encoding all rows are queries of one sentence at one position.
         q = positions.queries(q.transpose(0, 1)[None])  # (1, H, rows, D)
+        bias = positions.query_bias(q, keys[2], 1.0)
+        if of_keys is not None:
+            of_keys = of_keys.permute(2, 1, 0, 3)  # (1, H, rows, S)
+            bias = of_keys if bias is None else bias + of_keys
         out, weights = kernels.attend(
             q[0].transpose(0, 1),
             *keys,
             bias=positions.bias,
-            query_bias=positions.query_bias(q, keys[2], 1.0),
+            query_bias=bias,
             need_weights=need_weights or positions.changes_output,
             **how,  # type: ignore[arg-type]
         )
@@ -230,10 +254,16 @@ def _by_row(x: Tensor) -> Tensor:
 
 
 def _attend(
-    q: Tensor, k: Tensor, v: Tensor, positions: LayerPositions, bias: Optional[Tensor]
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    positions: LayerPositions,
+    bias: Optional[Tensor],
+    scale: float,
 ) -> Tuple[Tensor, Tensor]:
     """Attention of one decoding step: ``q`` (B, H, G, D), scaled, ``k`` and ``v`` (B*H, S, D),
-    ``bias`` (B|1, H|1, G|1, S) -> (B, H, G, D) and the weights (B, H, G, S).
+    ``bias`` (B|1, H|1, G|1, S), ``scale`` what q has already -> (B, H, G, D) and the weights (B, H,
+    G, S).
 
     :func:`diet_mt.attention.attend` for queries at one position, in as few calls as possible: over
     a few keys, what a call costs by itself is what counts.
@@ -242,9 +272,10 @@ def _attend(
     logits = torch.bmm(q.reshape(-1, *shape[2:]), k.transpose(1, 2)).unflatten(0, shape[:2])
     if bias is not None:
         logits += bias
-    more = positions.query_bias(q, k.size(1), 1.0)
-    if more is not None:
-        logits += more
+    of_keys = positions.key_bias(k.unflatten(0, shape[:2]), scale)
+    for more in (positions.query_bias(q, k.size(1), 1.0), of_keys):
+        if more is not None:
+            logits += more
     weights = softmax_(logits)
     out = torch.bmm(weights.flatten(0, 1), v).view(shape)
     added = positions.output(weights) if positions.changes_output else None

@@ -8,8 +8,18 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
 from ..attention import attend
+from ..positions import LayerPositions
 from .call import AttentionCall, need_call
 from .stack import replace_dropout
+
+
+def word_bias(positions: LayerPositions, q: Tensor, k: Tensor, scale: float) -> Optional[Tensor]:
+    """The bias that depends on queries (B, H, T, D) or keys (B, H, S, D): (B, H, T, S), or None."""
+    of_queries = positions.query_bias(q, k.size(2), scale)
+    of_keys = positions.key_bias(k, scale)
+    if of_queries is None or of_keys is None:
+        return of_keys if of_queries is None else of_queries
+    return of_queries + of_keys
 
 
 class PositionalAttention(MultiheadAttention):
@@ -68,7 +78,7 @@ class PositionalAttention(MultiheadAttention):
             v,
             scale=self.scaling,
             bias=positions.bias,
-            query_bias=positions.query_bias(q, k.size(2), self.scaling),
+            query_bias=word_bias(positions, q, k, self.scaling),
             factors=factors,
             padding=None if positions.mixes_keys else call.padding,
             causal=call.causal,

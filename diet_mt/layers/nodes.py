@@ -43,6 +43,11 @@ class ByNode(LayerPositions):
             return None
         return found.gather(3, self._places((*found.shape[:3], keys)))
 
+    def key_bias(
+        self, k: Tensor, scale: float, places: Optional[Tensor] = None
+    ) -> Optional[Tensor]:
+        return self.of.key_bias(k, scale, self.places)
+
     @property
     def changes_output(self) -> bool:
         return self.of.changes_output

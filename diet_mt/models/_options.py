@@ -82,7 +82,7 @@ class PositionOptions(FairseqDataclass):
     )
     position_clip: Optional[int] = field(
         default=None,
-        metadata={"help": "largest distance that shaw tells apart (default: 16)"},
+        metadata={"help": "largest distance that shaw and deberta tell apart (default: 16, 512)"},
     )
     position_values: bool = field(
         default=False,
@@ -105,6 +105,46 @@ class PositionOptions(FairseqDataclass):
             "the encoder (default: 32); decoder and cross-attention then are those of learned, or "
             "of diet-abs for diet-abs-lin"
         },
+    )
+    position_kernel: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "how the weight of a key falls with its distance in kerple: log or power "
+            "(default: log)"
+        },
+    )
+    position_shift: Optional[int] = field(
+        default=None,
+        metadata={"help": "largest shift of a sentence that shape draws in training (default 500)"},
+    )
+    position_global_shift: Optional[float] = field(
+        default=None,
+        metadata={"help": "largest shift of a sentence that cape draws in training (default: 5.0)"},
+    )
+    position_local_shift: Optional[float] = field(
+        default=None,
+        metadata={"help": "largest shift of a token that cape draws in training (default: 0.5)"},
+    )
+    position_global_scale: Optional[float] = field(
+        default=None,
+        metadata={
+            "help": "largest factor by which cape stretches a sentence in training (default: 1.03)"
+        },
+    )
+    position_scaling: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "how rotary turns more slowly, for sentences longer than in training: linear, "
+            "ntk or yarn"
+        },
+    )
+    position_scaling_factor: Optional[float] = field(
+        default=None,
+        metadata={"help": "how many times as long sentences become, for --position-scaling"},
+    )
+    position_trained_length: Optional[int] = field(
+        default=None,
+        metadata={"help": "tokens in the longest sentences of training, for yarn"},
     )
     attention_scale: str = field(
         default="head",
@@ -166,9 +206,11 @@ class NestedConfig(PositionOptions, TransformerConfig):
         """Those that are built."""
         return "encoder", "decoder"
 
-    def signature(self) -> str:
-        """What the weights of a model with this configuration mean, in words."""
-        return f"{self.encoding.describe()} scale={self.attention_scale}"
+    def signatures(self) -> List[str]:
+        """What the weights of a model with this configuration mean, in words; behind it, those of
+        other models that mean the same.
+        """
+        return [f"{text} scale={self.attention_scale}" for text in self.encoding.continues()]
 
     def attention_scale_of(self, stack: Any, kind: str) -> float:
         """Factor of q k^T in one kind of attention of ``stack``, the encoder's or decoder's part of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Sequence
 
 import torch
 from torch import Tensor
@@ -29,17 +29,19 @@ def signature_text(values: Tensor) -> str:
     return "".join(chr(round(code)) for code in values.tolist())
 
 
-def check_signature(found: Optional[Tensor], expected: str) -> None:
-    """Raises :class:`UserError` where a checkpoint's signature is missing or not ``expected``."""
+def check_signature(found: Optional[Tensor], expected: Sequence[str]) -> None:
+    """Raises :class:`UserError` where a checkpoint's signature is missing or not ``expected``: that
+    of the model, or one of those behind it, whose weights it can go on with.
+    """
     if found is None:
         raise UserError(
             "the checkpoint has no position signature: it was not trained with a diet_mt "
             "architecture, and its weights mean something else"
         )
     text = signature_text(found)
-    if text != expected:
+    if text not in expected:
         raise UserError(
-            f"the checkpoint was trained with positions '{text}', this model has '{expected}'; "
+            f"the checkpoint was trained with positions '{text}', this model has '{expected[0]}'; "
             "use the same --position-*, --linformer-k and --attention-scale options, or another "
             "checkpoint"
         )

@@ -123,7 +123,7 @@ class DietRobertaModel(SpanHeadModel):
 
     def __init__(self, args: Any, encoder: DietRobertaEncoder) -> None:
         super().__init__(args, encoder)
-        self.signature = args.config.signature()
+        self.signature, *self.continues = args.config.signatures()
         self.register_buffer("position_signature", signature_tensor(self.signature))
         self.checksum = dictionary_checksum(encoder.dictionary)
         self.register_buffer("dictionary_signature", signature_tensor(self.checksum))
@@ -194,7 +194,9 @@ class DietRobertaModel(SpanHeadModel):
         """
         super().upgrade_state_dict_named(state_dict, name)
         prefix = f"{name}." if name else ""
-        check_signature(state_dict.get(f"{prefix}position_signature"), self.signature)
+        signature = f"{prefix}position_signature"
+        check_signature(state_dict.get(signature), [self.signature, *self.continues])
+        state_dict[signature] = self.position_signature
         words = f"{prefix}dictionary_signature"
         check_dictionary(state_dict.get(words), self.checksum)
         state_dict.setdefault(words, self.dictionary_signature)

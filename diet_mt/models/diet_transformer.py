@@ -30,7 +30,7 @@ class DietTransformerModel(TransformerModelBase):
 
     def __init__(self, cfg: NestedConfig, encoder: DietEncoder, decoder: DietDecoder) -> None:
         super().__init__(cfg, encoder, decoder)
-        self.signature = cfg.signature()
+        self.signature, *self.continues = cfg.signatures()
         self.register_buffer("position_signature", signature_tensor(self.signature))
 
     @classmethod
@@ -71,7 +71,9 @@ class DietTransformerModel(TransformerModelBase):
         """
         super().upgrade_state_dict_named(state_dict, name)
         prefix = f"{name}." if name else ""
-        check_signature(state_dict.get(f"{prefix}position_signature"), self.signature)
+        signature = f"{prefix}position_signature"
+        check_signature(state_dict.get(signature), [self.signature, *self.continues])
+        state_dict[signature] = self.position_signature
         own = self.state_dict()
         check_table_shapes(state_dict, {f"{prefix}{key}": value for key, value in own.items()})
 

@@ -18,11 +18,15 @@ from .base import (
     AttentionShape,
     PositionEncoding,
 )
+from .cape import Cape
 from .concat import Concat
+from .deberta import Deberta
 from .diet_abs import DietAbs
 from .diet_abs_lin import DietAbsLin
 from .diet_rel import DietRel
+from .fire import Fire
 from .input import InputPositions
+from .kerple import Kerple
 from .layer import LayerPositions
 from .learned import Learned
 from .linformer import Linformer
@@ -30,7 +34,9 @@ from .none import NoPositions
 from .options import FLAGS
 from .placed import Placed
 from .rotary import Rotary
+from .sandwich import Sandwich
 from .segments import SEGMENT_ENCODINGS, SegmentInput, SegmentPositions
+from .shape import Shape
 from .shaw import Shaw
 from .sinusoidal import Sinusoidal
 from .t5 import T5
@@ -41,6 +47,8 @@ NAMES: Dict[str, Type[PositionEncoding]] = {
     for scheme in (
         NoPositions,
         Sinusoidal,
+        Shape,
+        Cape,
         Learned,
         Concat,
         Shaw,
@@ -49,6 +57,10 @@ NAMES: Dict[str, Type[PositionEncoding]] = {
         TupeRel,
         Rotary,
         Alibi,
+        Kerple,
+        Sandwich,
+        Fire,
+        Deberta,
         DietAbs,
         DietRel,
         Linformer,

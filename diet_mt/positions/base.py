@@ -215,8 +215,9 @@ class PositionEncoding:
             )
         for option in fields(self):
             value = getattr(self, option.name)
-            if isinstance(value, int) and value < 1 and not isinstance(value, bool):
-                yield f"{option.metadata['flag']} {value}: must be at least 1"
+            least = option.metadata.get("least", 1)
+            if isinstance(value, int) and value < least and not isinstance(value, bool):
+                yield f"{option.metadata['flag']} {value}: must be at least {least}"
 
     def content_scale_in(self, kind: str) -> float:
         """Further factor of q . k in one kind of attention."""
@@ -237,6 +238,10 @@ class PositionEncoding:
     def describe(self) -> str:
         """Name and settled options: what decides over the meaning of the weights."""
         return " ".join([self.name, *(f"{name}={value}" for name, value in self._settled())])
+
+    def continues(self) -> Iterator[str]:
+        """Descriptions of encodings whose weights mean the same as those of this one."""
+        yield self.describe()
 
     def _settled(self) -> Iterator[Tuple[str, Any]]:
         for option in fields(self):

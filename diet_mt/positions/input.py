@@ -40,9 +40,11 @@ class InputPositions(nn.Module, ABC):
             raise UserError(too_long(stop, self.max_positions))
         return self.table()[start:stop].unsqueeze(0)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """``tokens`` (B, T), right-padded -> (1, T, E)."""
-        return self.rows(0, tokens.size(1))
+    def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
+        """``tokens`` (B, T), right-padded, from position ``start`` on -> (B|1, T, E): B where
+        training draws positions for every sentence.
+        """
+        return self.rows(start, start + tokens.size(1))
 
     def extra_repr(self) -> str:
         return f"max_positions={self.max_positions}, embed_dim={self.embed_dim}"

@@ -30,6 +30,8 @@ class LayerPositions:
 
     # Whether keys and values are sums over tokens, so that no padding is left to be masked.
     mixes_keys: ClassVar[bool] = False
+    # Whether there is a bias that depends on the keys.
+    reads_keys: ClassVar[bool] = False
 
     bias: Optional[Tensor] = None
 
@@ -64,6 +66,16 @@ class LayerPositions:
 
         ``keys`` S; ``scale``: the factor of q k^T. Where T is 1, any number of rows may stand at
         that one position (the beams of a sentence).
+        """
+        return None
+
+    def key_bias(
+        self, k: Tensor, scale: float, places: Optional[Tensor] = None
+    ) -> Optional[Tensor]:
+        """A bias that depends on the keys (B, H, S, D) as they are cached: (B, H, T, S), or None.
+
+        ``scale``: the factor of q k^T. ``places`` (B, S): positions of the keys, where they are not
+        0 to S - 1 (T is 1 then).
         """
         return None
 

@@ -17,15 +17,24 @@ FLAGS: Dict[str, str] = {
     "buckets": "--position-buckets",
     "max_distance": "--position-max-distance",
     "projected": "--linformer-k",
+    "scaling": "--position-scaling",
+    "scaling_factor": "--position-scaling-factor",
+    "trained_length": "--position-trained-length",
+    "kernel": "--position-kernel",
+    "shift": "--position-shift",
+    "global_shift": "--position-global-shift",
+    "local_shift": "--position-local-shift",
+    "global_scale": "--position-global-scale",
 }
 
 
-def option(name: str, default: Any, *, described: bool = True) -> Any:
+def option(name: str, default: Any, *, described: bool = True, least: int = 1) -> Any:
     """The field for the option ``name`` of :data:`FLAGS`.
 
     ``described``: it is part of the signature in the checkpoint. Not so where the default depends
-    on other sizes and the shapes of the tables tell the value.
+    on other sizes and the shapes of the tables tell the value. ``least``: of whole numbers.
     """
     return dataclasses.field(
-        default=default, metadata={"flag": FLAGS[name], "described": described}
+        default=default,
+        metadata={"flag": FLAGS[name], "described": described, "least": least},
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, List, Optional, Tuple
+from typing import ClassVar, Iterator, List, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -18,9 +18,9 @@ from .base import (
     PositionEncoding,
     at_least_float32,
 )
+from .frequencies import SCALINGS, Scaling
 from .layer import LayerPositions
-
-BASE = 10000.0
+from .options import FLAGS, option
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -60,12 +60,15 @@ class RotaryLayer(LayerPositions):
 
 
 class RotaryPositions(AttentionPositions):
-    """The angles of all layers: position times 10000^(-2c/D) for the pair c of columns."""
+    """The angles of all layers: position times 10000^(-2c/D) for the pair c of columns, or what
+    ``scaling`` makes of it.
+    """
 
     limited: ClassVar[bool] = False
 
-    def __init__(self, shape: AttentionShape) -> None:
+    def __init__(self, shape: AttentionShape, scaling: Optional[Scaling] = None) -> None:
         super().__init__(shape)
+        self.scaling = scaling or Scaling()
         if shape.head_dim % 2:
             raise UserError(
                 "rotary positions turn pairs of columns, and a head size of "
@@ -75,11 +78,14 @@ class RotaryPositions(AttentionPositions):
         self.register_buffer("anchor", torch.empty(0), persistent=False)
 
     def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
-        size, device = self.shape.head_dim, self.get_buffer("anchor").device
-        speed = BASE ** (-torch.arange(0, size, 2, device=device).double() / size)  # (D/2,)
+        device, longer = self.get_buffer("anchor").device, self.scaling.attention_factor()
+        speed = self.scaling.speeds(self.shape.head_dim).to(device)  # (D/2,)
         position = torch.arange(query_start, query_start + query_len, device=device)
         angle = position[:, None] * speed  # (T, D/2) in float64
-        return self.each([RotaryLayer(cos=angle.cos(), sin=angle.sin())])
+        return self.each([RotaryLayer(cos=longer * angle.cos(), sin=longer * angle.sin())])
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, {self.scaling}"
 
 
 @dataclass(frozen=True)
@@ -90,10 +96,40 @@ class Rotary(PositionEncoding):
     Pairs are neighbouring columns, as printed there and in equation 34. Encoder and decoder have
     the same. Nothing in cross-attention, whose positions count two different sentences, and no
     parameters.
+
+    For sentences longer than those of training, ``--position-scaling`` slows the turns
+    (``frequencies.py``) by ``--position-scaling-factor``: ``linear``, ``ntk`` or ``yarn``, which
+    also asks for ``--position-trained-length``. Nothing that is learned means anything else then,
+    so a model trained without goes on with it: decoded with ``--model-overrides``, or trained.
     """
 
     name: ClassVar[str] = "rotary"
     acts_in: ClassVar[Tuple[str, ...]] = (ENCODER, DECODER)
 
+    scaling: Optional[str] = option("scaling", None)
+    scaling_factor: Optional[float] = option("scaling_factor", None)
+    trained_length: Optional[int] = option("trained_length", None)
+
+    def problems(self) -> Iterator[str]:
+        yield from super().problems()
+        flag, given = FLAGS["scaling"], (self.scaling_factor, self.trained_length)
+        if self.scaling is not None and self.scaling not in SCALINGS:
+            yield f"{flag} {self.scaling}: choose from {', '.join(SCALINGS)}"
+        elif self.scaling is None and given != (None, None):
+            yield f"{FLAGS['scaling_factor']} and {FLAGS['trained_length']} belong to {flag}"
+        elif self.scaling is not None and self.scaling_factor is None:
+            yield f"{flag} {self.scaling}: also give {FLAGS['scaling_factor']}"
+        if self.scaling_factor is not None and not 1 <= self.scaling_factor < float("inf"):
+            yield f"{FLAGS['scaling_factor']} {self.scaling_factor}: must be at least 1"
+        if (self.scaling == "yarn") != (self.trained_length is not None):
+            yield f"{FLAGS['trained_length']}: goes with {flag} yarn, and yarn with it"
+
     def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
-        return None if shape.kind == CROSS else RotaryPositions(shape)
+        if shape.kind == CROSS:
+            return None
+        scaling = Scaling(self.scaling, self.scaling_factor or 1.0, self.trained_length or 1)
+        return RotaryPositions(shape, scaling)
+
+    def continues(self) -> Iterator[str]:
+        yield from super().continues()
+        yield self.name

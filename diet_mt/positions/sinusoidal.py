@@ -16,13 +16,18 @@ from .input import InputPositions
 
 def sinusoids(length: int, width: int) -> Tensor:
     """(n, E) float32: the sines of all E/2 frequencies, then their cosines."""
+    return sinusoids_at(torch.arange(length, dtype=torch.float64), width)
+
+
+def sinusoids_at(position: Tensor, width: int) -> Tensor:
+    """The same for float64 positions (...) that need not be whole: (..., E) float32."""
     half = width // 2
     # Tensor2Tensor's spacing, which fairseq shares: wavelengths from 2 pi to 10000 * 2 pi, both
     # ends included.
     step = math.log(10000.0) / max(half - 1, 1)
-    frequency = torch.exp(torch.arange(half, dtype=torch.float64) * -step)
-    angle = torch.arange(length, dtype=torch.float64)[:, None] * frequency  # (n, E/2)
-    return torch.cat([angle.sin(), angle.cos()], dim=1).float()  # (n, E)
+    pair = torch.arange(half, dtype=torch.float64, device=position.device)
+    angle = position.unsqueeze(-1) * torch.exp(pair * -step)  # (..., E/2)
+    return torch.cat([angle.sin(), angle.cos()], dim=-1).float()  # (..., E)
 
 
 class SinusoidalInput(InputPositions):

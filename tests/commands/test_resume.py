@@ -62,22 +62,28 @@ def test_resumed_after_an_epoch(workshop: Workshop, tmp_path: Path, encoding: st
     assert_same_ending(workshop.two_epochs(encoding), (tmp_path, rest.stdout), updates=EPOCH)
 
 
-def stop_and_go_on(workshop: Workshop, folder: Path, stop: Any, end: Any, *options: Any) -> int:
+def stop_and_go_on(
+    workshop: Workshop, folder: Path, stop: Any, end: Any, *options: Any, name: str = "diet-rel"
+) -> int:
     """The same training with and without a stop; number of updates after it."""
     whole, parts = folder / "whole", folder / "parts"
-    at_once = workshop.train("diet-rel", whole, *options, *end).ok()
-    workshop.train("diet-rel", parts, *options, *stop).ok()
+    at_once = workshop.train(name, whole, *options, *end).ok()
+    workshop.train(name, parts, *options, *stop).ok()
     saved = state(parts)["optimizer_history"][-1]["num_updates"]
-    rest = workshop.train("diet-rel", parts, *options, *end).ok()
+    rest = workshop.train(name, parts, *options, *end).ok()
     after = max(losses(at_once.stdout)) - int(saved)
     assert_same_ending((whole, at_once.stdout), (parts, rest.stdout), updates=after)
     return after
 
 
-def test_resumed_in_the_middle_of_an_epoch(workshop: Workshop, tmp_path: Path) -> None:
+# The last two draw positions at random.
+@pytest.mark.parametrize("encoding", ["diet-rel", "shape", "cape"])
+def test_resumed_in_the_middle_of_an_epoch(
+    workshop: Workshop, tmp_path: Path, encoding: str
+) -> None:
     saving = ("--save-interval-updates", 4)
     stop, end = ("--max-update", 10), ("--max-update", 14)
-    assert stop_and_go_on(workshop, tmp_path, stop, end, *saving) == 4
+    assert stop_and_go_on(workshop, tmp_path, stop, end, *saving, name=encoding) == 4
 
 
 def test_resumed_after_validation_with_bleu(workshop: Workshop, tmp_path: Path) -> None:

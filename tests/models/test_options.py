@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import operator
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -22,6 +23,7 @@ from diet_mt.models._options import (
     nested_config,
 )
 from diet_mt.models.diet_transformer import DietTransformerModel
+from diet_mt.positions.frequencies import BASE
 
 from ..toy import ToyTask, build, options, position_parameters
 from .test_refused_options import REFUSED
@@ -72,6 +74,12 @@ def at_distance(model: DietTransformerModel, distance: int) -> bool:
     first = model.encoder.self_attn_positions.for_layers(distance, 1, 2)[0]
     bias = first.bias  # distances d and d - 1
     return not torch.equal(bias[..., 0], bias[..., 1])
+
+
+def slowest_pair(model: DietTransformerModel) -> object:
+    """By how much the last of 16 pairs turns."""
+    scaling = model.encoder.self_attn_positions.scaling
+    return pytest.approx(scaling.speeds(32)[-1].item(), rel=1e-12)
 
 
 # For each option of ours: an encoding that takes it, the flags, and what they change in the model.
@@ -125,6 +133,49 @@ EFFECTS: dict[str, Effect] = {
         ("--linformer-k", "7"),
         total,
         4 * 2 * 20 * 7 + (20 + 15) * 128,
+    ),
+    "position_kernel": (
+        "kerple",
+        ("--position-kernel", "power"),
+        lambda model: model.encoder.self_attn_positions.kernel,
+        "power",
+    ),
+    "position_shift": (
+        "shape",
+        ("--position-shift", "7"),
+        lambda model: len(model.encoder.embed_positions.table()),
+        20 + 7,
+    ),
+    **{
+        f"position_{name}": (
+            "cape",
+            (f"--position-{name.replace('_', '-')}", "1.5"),
+            operator.attrgetter(f"decoder.embed_positions.{name}"),
+            1.5,
+        )
+        for name in ("global_shift", "local_shift", "global_scale")
+    },
+    "position_scaling": (
+        "rotary",
+        ("--position-scaling", "linear", "--position-scaling-factor", "4"),
+        slowest_pair,
+        BASE ** (-15 / 16) / 4,
+    ),
+    "position_scaling_factor": (
+        "rotary",
+        ("--position-scaling-factor", "3", "--position-scaling", "linear"),
+        slowest_pair,
+        BASE ** (-15 / 16) / 3,
+    ),
+    # Of 12 tokens the pairs 0 and 1 of 16 turn once or more.
+    "position_trained_length": (
+        "rotary",
+        (
+            *("--position-trained-length", "12"),
+            *("--position-scaling", "yarn", "--position-scaling-factor", "8"),
+        ),
+        slowest_pair,
+        BASE ** (-15 / 16) / 8,
     ),
     "attention_scale": (
         "diet_abs",
@@ -225,7 +276,19 @@ GIVEN: dict[str, Any] = {
 }
 # The width of the output goes with no embedding shared with it, and has a test of its own below; no
 # encoding takes all options, and each has its test above.
-OF_OTHERS = {"position_clip", "position_values", "position_buckets", "position_max_distance"}
+OF_OTHERS = {"position_clip", "position_values", "position_buckets", "position_max_distance"} | {
+    f"position_{name}"
+    for name in (
+        "kernel",
+        "scaling",
+        "scaling_factor",
+        "trained_length",
+        "shift",
+        "global_shift",
+        "local_shift",
+        "global_scale",
+    )
+}
 NOT_ASKED = {"_name", "decoder_output_dim", *OF_OTHERS, *REFUSED}
 
 

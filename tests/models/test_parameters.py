@@ -93,11 +93,25 @@ def diet_abs_lin(mode: str | None) -> int:
     return in_encoder + in_logits(mode, 0, 2 * N_T * D_DEC, (N_T + N_S) * D_DEC)
 
 
+def fire(mode: str | None) -> int:
+    """32 hidden units, c and L for each network, 32 weights for each of its heads."""
+    networks = 1 if mode == "layer-wise" else L_ENC
+    of_decoder = 1 if mode == "layer-wise" else L_DEC
+    return (networks + 2 * of_decoder) * (2 * 32 + 2) + in_logits(mode, 32, 32, 32)
+
+
+def deberta(mode: str | None) -> int:
+    """P of 2k rows in both stacks, W_q,r and W_k,r."""
+    return 2 * 3 * (E_ENC + E_DEC) + in_logits(mode, 2 * E_ENC * D_ENC, 2 * E_DEC * D_DEC, 0)
+
+
 # In the order of SPEC. DIET-REL has 2n - 1 distances, n_T + n_S - 1 in cross-attention.
 COUNTS: dict[str, Callable[[str | None], int]] = {
     "diet-abs": diet_abs,
     "diet-rel": lambda mode: in_logits(mode, 2 * N_S - 1, 2 * N_T - 1, N_T + N_S - 1),
     "sinusoidal": lambda _: 0,
+    "shape": lambda _: 0,
+    "cape": lambda _: 0,
     "learned": lambda _: LEARNED,
     "concat": lambda _: N_S * (E_ENC // 8) + N_T * (E_DEC // 8),
     "none": lambda _: 0,
@@ -107,6 +121,10 @@ COUNTS: dict[str, Callable[[str | None], int]] = {
     "tupe-rel": lambda mode: tupe(mode) + t5(mode),
     "rotary": lambda _: 0,
     "alibi": lambda _: 0,
+    "kerple": lambda mode: in_logits(mode, 2, 2, 0),
+    "sandwich": lambda _: 0,
+    "fire": fire,
+    "deberta": deberta,
     "linformer": linformer,
     "diet-abs-lin": diet_abs_lin,
 }

@@ -20,6 +20,10 @@ SETTLED = {
     "t5": "buckets=8 max-distance=6",
     "tupe-rel": "buckets=8 max-distance=6",
     "linformer": "projected=3",
+    "kerple": "kernel=log",
+    "deberta": "clip=3",
+    "shape": "shift=0",
+    "cape": "global-shift=0.0 local-shift=0.0 global-scale=1.0",
     "diet-abs-lin": "projected=3",
 }
 
@@ -102,6 +106,10 @@ CHANGED: list[tuple[str, dict[str, Any], str]] = [
     ("linformer", {"linformer_k": 4}, "projected=4.*projected=3"),
     ("linformer", {"max_source_positions": 13}, "--max-source-positions"),
     ("diet-abs-lin", {"linformer_k": 4}, "projected=4.*projected=3"),
+    ("shape", {"position_shift": 7}, "shift=7.*shift=0"),
+    ("cape", {"position_global_scale": 1.5}, "global-scale=1.5.*global-scale=1.0"),
+    ("deberta", {"position_clip": 4}, "clip=4.*clip=3"),
+    ("kerple", {"position_kernel": "power"}, "kernel=power.*kernel=log"),
     ("learned", {"max_target_positions": 13}, "--max-target-positions"),
 ]
 

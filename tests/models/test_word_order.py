@@ -34,6 +34,8 @@ ROUNDING = 1e-10  # float64; other orders of the same sums
 SHIFT_CHANGES = {
     "none": False,
     "sinusoidal": True,
+    "shape": True,
+    "cape": True,
     "learned": True,
     "concat": True,
     "shaw": False,
@@ -42,20 +44,30 @@ SHIFT_CHANGES = {
     "tupe-rel": True,
     "rotary": False,
     "alibi": False,
+    "kerple": False,
+    "sandwich": False,
+    "deberta": False,
+    "fire": False,  # up to the length L
     "diet-abs": True,
     "diet-rel": False,
     "linformer": True,
     "diet-abs-lin": True,
 }
 # Whether the position of a target word matters to its look at the source where all target words
-# are the same. Rotary and ALiBi have nothing in cross-attention, and whatever weights they give to
+# are the same. Some have nothing in cross-attention, and whatever weights they give to
 # equal values, the sum is the same.
-QUERY_REACHES_CROSS = {name: name not in ("none", "rotary", "alibi") for name in SHIFT_CHANGES}
+NOT_IN_CROSS = {"none", "rotary", "alibi", "kerple", "sandwich", "deberta"}
+QUERY_REACHES_CROSS = {name: name not in NOT_IN_CROSS for name in SHIFT_CHANGES}
 # Why setting all tables to 0 does not leave the model without positions; of all others it does.
 NOT_NONE_AT_ZERO = {
     "sinusoidal": "sines and cosines are no parameters",
+    "shape": "sines and cosines are no parameters",
+    "cape": "sines and cosines are no parameters",
     "rotary": "angles are no parameters",
     "alibi": "slopes are no parameters",
+    "kerple": "rates are exponentials of the parameters",
+    "sandwich": "sines and cosines are no parameters",
+    "deberta": "q . k is divided by sqrt(3 D)",
     "tupe-abs": "q . k is divided by sqrt(2 D)",
     "tupe-rel": "q . k is divided by sqrt(2 D)",
     "linformer": "E and F at 0 leave neither keys nor values",

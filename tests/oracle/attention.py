@@ -132,7 +132,7 @@ def one_query(
         keys, values = encoding.mixed("of_keys", h, keys), encoding.mixed("of_values", h, values)
     turned = encoding.query(h, i, q)
     logits = [
-        scale * dot(turned, encoding.key(h, i, j, k)) + encoding.logit(h, i, j) + more.get(j, 0.0)
+        scale * encoding.product(h, i, j, turned, k) + encoding.logit(h, i, j) + more.get(j, 0.0)
         for j, k in keys.items()
     ]
     by_key = dict(zip(keys, softmax(logits), strict=True))

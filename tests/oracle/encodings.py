@@ -4,7 +4,9 @@ Sources: DIET, Chen et al. 2021 (arXiv:2104.08698), equations 1, 3 and 4; Shaw e
 (arXiv:1803.02155), equations 3 and 4; T5, Raffel et al. 2020 (arXiv:1910.10683), section 2.1; TUPE,
 Ke et al. 2020 (arXiv:2006.15595), equations 7 to 10; RoFormer, Su et al. 2021 (arXiv:2104.09864),
 equation 34; ALiBi, Press et al. 2022 (arXiv:2108.12409), section 3; Linformer, Wang et al. 2020
-(arXiv:2006.04768), equation 7.
+(arXiv:2006.04768), equation 7; KERPLE, Chi et al. 2022 (arXiv:2205.09921), section 4; Sandwich,
+Chi et al. 2023 (arXiv:2212.10356); FIRE, Li et al. 2023 (arXiv:2310.04418), section 3;
+DeBERTa, He et al. 2020 (arXiv:2006.03654), equation 4, as its code has it.
 """
 
 from __future__ import annotations
@@ -81,6 +83,10 @@ class Encoding:
     def key(self, h: int, i: int, j: int, k: Vector) -> Vector:
         """k_j as query i meets it."""
         return k
+
+    def product(self, h: int, i: int, j: int, q: Vector, k: Vector) -> float:
+        """What is scaled: q_i as the keys meet it, times k_j as it meets it."""
+        return dot(q, self.key(h, i, j, k))
 
     def value(self, h: int, i: int, j: int, v: Vector) -> Vector:
         """v_j as query i gets it."""
@@ -263,6 +269,66 @@ class Alibi(Encoding):
         return 0.0 if self.at.kind == "cross" else -slopes(self.at.heads)[h] * abs(i - j)
 
 
+class Kerple(Encoding):
+    """-r1 log(1 + r2 |i - j|) or -r1 |i - j|^r2 in self-attention; r1 = e^a and r2 = e^b, or
+    2 / (1 + e^-b), of what is stored.
+    """
+
+    def logit(self, h: int, i: int, j: int) -> float:
+        if self.at.kind == "cross":
+            return 0.0
+        a, b = (float(self.at.table(name, h)[0]) for name in ("raw_r1", "raw_r2"))
+        if self.at.options.get("position_kernel") == "power":
+            return -math.exp(a) * abs(i - j) ** (2.0 / (1.0 + math.exp(-b)))
+        return -math.exp(a) * math.log(1.0 + math.exp(b) * abs(i - j))
+
+
+class Sandwich(Encoding):
+    """p_i . p_j / (8 h / H) in self-attention, less p_i . p_i; sinusoids of 128 columns."""
+
+    def logit(self, h: int, i: int, j: int) -> float:
+        if self.at.kind == "cross":
+            return 0.0
+        total = 0.0
+        for c in range(64):
+            speed = 10000.0 ** (-2 * c / 128)
+            total += math.sin(i * speed) * math.sin(j * speed)
+            total += math.cos(i * speed) * math.cos(j * speed) - 1.0
+        return total / (8.0 * (h + 1) / self.at.heads)
+
+
+class Fire(Encoding):
+    """f(psi(i - j) / psi(max(L, i, j))), psi(x) = log(c x + 1) and psi(-x) = -psi(x)."""
+
+    def logit(self, h: int, i: int, j: int) -> float:
+        c, threshold = (abs(float(self.at.table(name, 0)[0])) for name in ("c", "threshold"))
+        longest = max(512.0 * threshold, i, j)
+        x = math.log(c * abs(i - j) + 1.0) / (math.log(c * longest + 1.0) + 1e-6)
+        x = -x if i < j else x
+        weight, bias = (self.at.table(f"hidden_{name}", 0).tolist() for name in ("weight", "bias"))
+        hidden = [max(0.0, w * x + b) for w, b in zip(weight, bias, strict=True)]
+        return dot(hidden, self.at.table("out", h).tolist())
+
+
+class Deberta(Encoding):
+    """q_i . k_j + q_i . (P W_k)[d] + k_j . (P W_q)[d], d = i - j + k within 0 and 2k - 1, over
+    sqrt(3 D); in self-attention.
+    """
+
+    divided_by = 3
+
+    def product(self, h: int, i: int, j: int, q: Vector, k: Vector) -> float:
+        total = dot(q, k)
+        if self.at.kind == "cross":
+            return total
+        clip = self.at.options["position_clip"]
+        row = self.at.tables["relative"][min(max(i - j + clip, 0), 2 * clip - 1)].tolist()
+        for c in range(self.at.head_dim):
+            total += q[c] * dot(row, self.at.table("key", h)[:, c].tolist())
+            total += k[c] * dot(row, self.at.table("query", h)[:, c].tolist())
+        return total
+
+
 class Linformer(Encoding):
     """(E K)_j and (F V)_j for j of k mixed ones, in the encoder alone."""
 
@@ -306,6 +372,8 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "none": Encoding,
     "sinusoidal": Encoding,
     "learned": Encoding,
+    "shape": Encoding,
+    "cape": Encoding,
     "concat": Encoding,
     "shaw": Shaw,
     "t5": T5,
@@ -313,6 +381,10 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "tupe-rel": TupeRel,
     "rotary": Rotary,
     "alibi": Alibi,
+    "kerple": Kerple,
+    "sandwich": Sandwich,
+    "fire": Fire,
+    "deberta": Deberta,
     "diet-abs": DietAbs,
     "diet-rel": DietRel,
     "linformer": Linformer,

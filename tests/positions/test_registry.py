@@ -21,13 +21,19 @@ SETTLED: dict[str, dict[str, Any]] = {
     "none": {},
     "sinusoidal": {},
     "learned": {},
+    "shape": {"shift": 500},
+    "cape": {"global_shift": 5.0, "local_shift": 0.5, "global_scale": 1.03},
     "concat": {"rank": None},
     "shaw": {"clip": 16, "values": False},
     "t5": {"buckets": 32, "max_distance": 128},
     "tupe-abs": {},
     "tupe-rel": {"buckets": 32, "max_distance": 128},
-    "rotary": {},
+    "rotary": {"scaling": None, "scaling_factor": None, "trained_length": None},
     "alibi": {},
+    "kerple": {"kernel": "log"},
+    "sandwich": {},
+    "fire": {},
+    "deberta": {"clip": 512},
     "diet-abs": {"rank": None},
     "diet-rel": {},
     "linformer": {"projected": 32},
@@ -38,6 +44,9 @@ SETTLED: dict[str, dict[str, Any]] = {
 #   t5         one table for all layers (section 2.1)
 #   tupe-*     U_Q and U_K shared by the layers (section 3.2)
 #   diet-rel   sharing hurts (table 9); diet-abs: it helps (table 6)
+#   kerple     two rates for each head of each layer (section 4)
+#   fire       a function for each layer; FIRE-S shares it (section 3)
+#   deberta    projections of its own for each layer (section 3.1)
 #   linformer  one pair of E and F per layer (section 4, "headwise sharing")
 DEFAULT_SHARING = {
     "shaw": "head-wise",
@@ -48,6 +57,9 @@ DEFAULT_SHARING = {
     "diet-rel": "none",
     "linformer": "head-wise",
     "diet-abs-lin": "layer-wise",
+    "kerple": "none",
+    "fire": "none",
+    "deberta": "none",
 }
 
 
@@ -113,7 +125,7 @@ def test_positions_are_built_with_the_sharing_asked_for(encoding: str, sharing: 
         if (value := OPTIONS.get(encoding, {}).get(flag[2:].replace("-", "_"))) is not None
     }
     positions = build_position(encoding, sharing=sharing, **given).attention_positions(SHAPE)
-    if encoding in ("none", "sinusoidal", "learned", "concat"):
+    if encoding in ("none", "sinusoidal", "learned", "concat", "shape", "cape"):
         assert positions is None
         return
     assert positions is not None
@@ -130,7 +142,7 @@ def test_positions_are_built_with_the_sharing_asked_for(encoding: str, sharing: 
         (
             "diet_rel",
             {},
-            "--position-encoding diet_rel: unknown; choose from alibi, concat, .*diet-rel.*tupe",
+            "--position-encoding diet_rel: unknown; choose from alibi, cape, .*diet-rel.*tupe",
         ),
         ("diet-abs", {"rank": 0}, "--position-rank 0: must be at least 1"),
         ("diet-abs", {"rank": -1}, "--position-rank -1: must be at least 1"),
@@ -144,8 +156,18 @@ def test_positions_are_built_with_the_sharing_asked_for(encoding: str, sharing: 
         ("linformer", {"projected": 0}, "--linformer-k 0: must be at least 1"),
         ("diet-abs-lin", {"projected": -2}, "--linformer-k -2: must be at least 1"),
         ("diet-rel", {"sharing": "heads"}, "--position-sharing heads: choose from none, head-wise"),
+        ("shape", {"shift": -1}, "--position-shift -1: must be at least 0"),
+        ("cape", {"global_shift": -0.5}, "--position-global-shift -0.5: must be at least 0"),
+        ("cape", {"local_shift": float("nan")}, "--position-local-shift nan: must be at least 0"),
+        ("cape", {"global_scale": 0.9}, "--position-global-scale 0.9: must be at least 1"),
+        ("kerple", {"kernel": "exp"}, "--position-kernel exp: choose from log, power"),
         ("none", {"sharing": "head-wise"}, "--position-sharing head-wise: none has no parameters"),
         ("learned", {"sharing": "none"}, "--position-sharing none: learned has no parameters"),
+        ("rotary", {"scaling": "su", "scaling_factor": 2.0}, "su: choose from linear, ntk, yarn"),
+        ("rotary", {"scaling": "ntk"}, "ntk: also give --position-scaling-factor"),
+        ("rotary", {"scaling_factor": 2.0}, "-factor and .*-length belong to --position-scaling"),
+        ("rotary", {"scaling": "ntk", "scaling_factor": 0.5}, "-factor 0.5: must be at least 1"),
+        ("rotary", {"scaling": "yarn", "scaling_factor": 2.0}, "goes with --position-scaling yarn"),
         ("rotary", {"sharing": "none"}, "--position-sharing none: rotary has no parameters"),
         ("alibi", {"sharing": "layer-wise"}, "--position-sharing layer-wise: alibi has no"),
     ],
@@ -156,20 +178,31 @@ def test_what_cannot_be_is_refused(name: str, given: dict[str, Any], message: st
     assert "\n" not in str(error.value)
 
 
-VALUES: dict[str, Any] = dict.fromkeys(FLAGS, 20) | {"values": True}
+# Options that mean nothing by themselves, and those that go with them.
+WITH_OTHERS: dict[str, dict[str, Any]] = {
+    "scaling": {"scaling_factor": 2.0},
+    "scaling_factor": {"scaling": "linear"},
+    "trained_length": {"scaling": "yarn", "scaling_factor": 2.0},
+}
+VALUES: dict[str, Any] = dict.fromkeys(FLAGS, 20) | {
+    "values": True,
+    "kernel": "power",
+    "scaling": "ntk",
+}
 
 
 @pytest.mark.parametrize("name", SETTLED)
 def test_an_option_without_meaning_is_refused_with_who_takes_it(name: str) -> None:
     for option in FLAGS.keys() - {"sharing"}:
-        given = {option: VALUES[option]}
+        given = {option: VALUES[option], **WITH_OTHERS.get(option, {})}
         if option in SETTLED[name]:
             assert getattr(build_position(name, **given), option) == VALUES[option]
             continue
         with pytest.raises(UserError) as error:
             build_position(name, **given)
-        flag = FLAGS[option] if option == "values" else f"{FLAGS[option]} 20"
-        assert str(error.value) == (
+        value = VALUES[option]
+        flag = FLAGS[option] if value is True else f"{FLAGS[option]} {value}"
+        assert str(error.value).startswith(
             f"{flag}: {name} has no such option; leave it out (it belongs to "
             f"{', '.join(takers(option))})"
         )

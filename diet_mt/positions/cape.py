@@ -1,0 +1,95 @@
+"""CAPE: sinusoids at the input, in training at positions that are shifted, shaken and scaled."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Iterator, Tuple
+
+import torch
+from torch import Tensor
+
+from .base import PositionEncoding
+from .input import InputPositions
+from .options import FLAGS, option
+from .sinusoidal import SinusoidalInput, sinusoids_at
+
+
+class AugmentedInput(SinusoidalInput):
+    """Sinusoids; in training the positions of a sentence are (i + D + e_i) l.
+
+    D is drawn evenly up to ``global_shift`` to both sides, e_i for every token up to
+    ``local_shift``, log l up to log ``global_scale``. The draws are torch's own, so the seed that
+    fairseq sets for every update repeats them.
+    """
+
+    def __init__(
+        self,
+        max_positions: int,
+        embed_dim: int,
+        *,
+        global_shift: float,
+        local_shift: float,
+        global_scale: float,
+    ) -> None:
+        super().__init__(max_positions, embed_dim)
+        self.global_shift, self.local_shift = global_shift, local_shift
+        self.global_scale = global_scale
+
+    def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
+        rows = self.rows(start, start + tokens.size(1))
+        settings = self.global_shift, self.local_shift, self.global_scale
+        if not self.training or settings == (0, 0, 1):
+            return rows
+        place = torch.arange(start, start + tokens.size(1), device=tokens.device)
+        return sinusoids_at(self.augmented(place, tokens.size(0)), self.embed_dim).to(rows.dtype)
+
+    def augmented(self, place: Tensor, sentences: int) -> Tensor:
+        """Positions (T,) -> those of every sentence in this step of training, (B, T) in float64."""
+
+        def drawn(width: int, most: float) -> Tensor:
+            size = sentences, width
+            return (2 * torch.rand(size, dtype=torch.float64, device=place.device) - 1) * most
+
+        shift, scale = drawn(1, self.global_shift), drawn(1, math.log(self.global_scale))
+        return (place + shift + drawn(place.size(0), self.local_shift)) * scale.exp()
+
+
+@dataclass(frozen=True)
+class Cape(PositionEncoding):
+    """Likhomanenko et al. 2021, "CAPE: Encoding Relative Positions with Continuous Augmented
+    Positional Embeddings" (arXiv:2106.03143), section 3:
+
+        x_i + [sin(p_i w); cos(p_i w)], p_i = (i + D + e_i) l in training, otherwise i
+
+    Every sentence has a D and an l of its own, every token an e_i (``--position-global-shift``,
+    ``--position-local-shift``, ``--position-global-scale``); the defaults, 5, 0.5 and 1.03, are the
+    authors' for text. As they do for text, positions count from the first token; their mean is
+    subtracted for speech alone, and no decoder could: it does not know how long its sentence will
+    be. Where we differ: source and target are drawn apart. The sinusoids are those of
+    ``sinusoidal``.
+    """
+
+    name: ClassVar[str] = "cape"
+    acts_in: ClassVar[Tuple[str, ...]] = ()
+    fixed_input: ClassVar[bool] = True
+
+    global_shift: float = option("global_shift", 5.0)
+    local_shift: float = option("local_shift", 0.5)
+    global_scale: float = option("global_scale", 1.03)
+
+    def problems(self) -> Iterator[str]:
+        yield from super().problems()
+        for name, least in (("global_shift", 0), ("local_shift", 0), ("global_scale", 1)):
+            value = getattr(self, name)
+            if not least <= value < math.inf:
+                yield f"{FLAGS[name]} {value}: must be at least {least}"
+
+    def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions:
+        return AugmentedInput(
+            max_positions,
+            embed_dim,
+            global_shift=self.global_shift,
+            local_shift=self.local_shift,
+            global_scale=self.global_scale,
+        )

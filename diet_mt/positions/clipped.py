@@ -1,0 +1,55 @@
+"""From a value per clipped distance to one per query and key, and back."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def spread(by_distance: Tensor, keys: int, start: int = 0) -> Tensor:
+    """(..., T, 2c+1), for each query one value per clipped distance -> (..., T, S) with
+    ``out[i, j] = by_distance[i, clip(j - (start + i)) + c]``.
+
+    Each row is first stretched to all distances from the first key to the last query, up to that
+    from the last key to the first, its ends repeated. The rows, laid end to end, are then read
+    again one element shorter, which shifts each one column further left than the row above. All of
+    it copies blocks; nothing is gathered element by element.
+    """
+    queries, clip = by_distance.size(-2), by_distance.size(-1) // 2
+    lowest, highest = 1 - queries - start, keys - 1 - start  # distances
+    stretched = queries + keys - 1
+    left = min(max(-lowest - clip, 0), stretched)  # of them beyond the clip
+    right = max(highest - clip, 0)
+    middle = by_distance[..., max(clip + lowest, 0) : max(min(clip + highest, 2 * clip) + 1, 0)]
+    ends = by_distance[..., :1], by_distance[..., -1:]
+    shape = by_distance.shape[:-1]
+    rows = torch.cat([ends[0].expand(*shape, left), middle, ends[1].expand(*shape, right)], dim=-1)
+    if queries == 1:
+        return rows
+    short = stretched - 1
+    line = rows.flatten(-2).narrow(-1, queries - 1, queries * short)
+    shifted: Tensor = line.unflatten(-1, (queries, short))
+    return shifted[..., :keys]
+
+
+def collect(weights: Tensor, clip: int, start: int = 0) -> Tensor:
+    """The transpose of :func:`spread`: (..., T, S) -> (..., T, 2c+1), for each query the sum of its
+    weights at each clipped distance.
+    """
+    queries, keys = weights.shape[-2:]
+    rows = weights
+    if queries > 1:
+        line = F.pad(weights, (0, queries - 2)).flatten(-2)
+        rows = F.pad(line, (queries - 1, 1)).unflatten(-1, (queries, queries + keys - 1))
+    lowest, highest = 1 - queries - start, keys - 1 - start  # distances
+    # Those that do not reach the clip leave columns of zeros.
+    rows = F.pad(rows, (max(clip + lowest, 0), max(clip - highest, 0)))
+    left, right = max(-lowest - clip, 0), max(highest - clip, 0)
+    if left:
+        ends = rows[..., : left + 1].sum(-1, keepdim=True)
+        rows = torch.cat([ends, rows[..., left + 1 :]], dim=-1)
+    if right:
+        ends = rows[..., -right - 1 :].sum(-1, keepdim=True)
+        rows = torch.cat([rows[..., : -right - 1], ends], dim=-1)
+    return rows

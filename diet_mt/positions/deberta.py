@@ -1,0 +1,138 @@
+"""DeBERTa: words look for positions, and positions for words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, List, Optional, Tuple
+
+import torch
+from torch import Tensor, nn
+
+from .base import (
+    CROSS,
+    DECODER,
+    ENCODER,
+    AttentionPositions,
+    AttentionShape,
+    PositionEncoding,
+    at_least_float32,
+    no_autocast,
+)
+from .clipped import spread
+from .layer import LayerPositions
+from .options import option
+
+# Standard deviation of the initial P and projections, that of BERT.
+INIT_STD = 0.02
+
+
+@dataclass(frozen=True)
+class DebertaLayer(LayerPositions):
+    """``of_keys`` K^r and ``of_queries`` Q^r, (H|1, 2c+1, D) each, row j - i + c for clipped j - i.
+
+    Queries stand from ``query_start`` to ``query_start + query_len - 1``.
+    """
+
+    reads_keys: ClassVar[bool] = True
+
+    of_keys: Optional[Tensor] = None
+    of_queries: Optional[Tensor] = None
+    query_start: int = 0
+    query_len: int = 1
+
+    def step(self, row: int, keys: int) -> DebertaLayer:
+        return replace(self, query_start=self.query_start + row, query_len=1)
+
+    def query_bias(self, q: Tensor, keys: int, scale: float) -> Tensor:
+        assert self.of_keys is not None
+        products = (q * scale) @ self.of_keys.to(q.dtype).transpose(-1, -2)  # (B, H, T, 2c+1)
+        if self.query_len > 1:
+            return spread(products, keys, self.query_start)
+        # Rows at one position, such as a sentence's beams, are not one query after the other.
+        return spread(products.unsqueeze(-2), keys, self.query_start).squeeze(-2)
+
+    def key_bias(self, k: Tensor, scale: float, places: Optional[Tensor] = None) -> Tensor:
+        assert self.of_queries is not None
+        products = (k * scale) @ self.of_queries.to(k.dtype).transpose(-1, -2)  # (B, H, S, 2c+1)
+        if places is not None:
+            clip = products.size(-1) // 2
+            row = (places - self.query_start).clamp(-clip, clip) + clip  # (B, S)
+            row = row[:, None, :, None].expand(*products.shape[:-1], 1)
+            return products.gather(3, row).transpose(-1, -2)  # (B, H, 1, S)
+        # Keys are rows here, and queries what each row is spread over: by i - j.
+        return spread(products.flip(-1), self.query_len, -self.query_start).transpose(-1, -2)
+
+
+class Projections(nn.Module):
+    """W_q,r and W_k,r of one layer: (H|1, E, D) each."""
+
+    def __init__(self, heads: int, shape: AttentionShape) -> None:
+        super().__init__()
+        self.query = nn.Parameter(torch.empty(heads, shape.embed_dim, shape.head_dim))
+        self.key = nn.Parameter(torch.empty(heads, shape.embed_dim, shape.head_dim))
+        nn.init.normal_(self.query, std=INIT_STD)
+        nn.init.normal_(self.key, std=INIT_STD)
+
+
+class DebertaPositions(AttentionPositions):
+    """P (2k, E), one for all layers and heads, and their projections; row i - j + k for i - j."""
+
+    limited: ClassVar[bool] = False
+
+    def __init__(self, shape: AttentionShape, sharing: Optional[str], clip: int) -> None:
+        super().__init__(shape, sharing, lambda heads: Projections(heads, shape))
+        self.clip = clip
+        self.relative = nn.Parameter(torch.empty(2 * clip, shape.embed_dim))
+        nn.init.normal_(self.relative, std=INIT_STD)
+
+    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
+        furthest = max(query_start + query_len - 1, key_len - 1 - query_start, 1)
+        rows = self.by_distance(min(self.clip, furthest))  # (2c+1, E)
+        with no_autocast(rows.device):
+            of_keys, of_queries = (rows @ self.stacked(name) for name in ("key", "query"))
+        pairs = zip(of_keys.unbind(0), of_queries.unbind(0), strict=True)
+        return self.each(
+            [
+                DebertaLayer(
+                    of_keys=keys,
+                    of_queries=queries,
+                    query_start=query_start,
+                    query_len=query_len,
+                )
+                for keys, queries in pairs
+            ]
+        )
+
+    def by_distance(self, furthest: int) -> Tensor:
+        """Rows of P for j - i from ``-furthest`` to ``furthest``, in float32 or better."""
+        distance = torch.arange(furthest, -furthest - 1, -1, device=self.relative.device)  # i - j
+        row = (distance + self.clip).clamp(max=2 * self.clip - 1)
+        return self.relative[row].to(at_least_float32(self.relative.dtype))
+
+
+@dataclass(frozen=True)
+class Deberta(PositionEncoding):
+    """He et al. 2020, "DeBERTa: Decoding-enhanced BERT with Disentangled Attention"
+    (arXiv:2006.03654), section 3.1, equation 4:
+
+        A[i, j] = (q_i . k_j + q_i . K^r[d(i, j)] + k_j . Q^r[d(i, j)]) / sqrt(3 D)
+
+    K^r = P W_k,r and Q^r = P W_q,r; P has 2k rows for all layers and heads, d(i, j) = i - j + k,
+    kept within 0 and 2k - 1, and k is 512 as in the paper (``--position-clip``). Nothing in
+    cross-attention, where target and source positions have no distance. Where we differ: the print
+    has Q^r[d(j, i)]; the authors' code, which made its results, and ``transformers`` read d(i, j)
+    in both terms, and so do we. The paper has encoders only; the decoder's self-attention has a P
+    and projections of its own. Their code adds a number to every column of Q^r, which no position
+    changes. The paper's second part, absolute positions before the output layer of a masked
+    language model, is not here.
+    """
+
+    name: ClassVar[str] = "deberta"
+    acts_in: ClassVar[Tuple[str, ...]] = (ENCODER, DECODER)
+    default_sharing: ClassVar[Optional[str]] = "none"
+    content_scale: ClassVar[float] = 3**-0.5
+
+    clip: int = option("clip", 512)
+
+    def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
+        return None if shape.kind == CROSS else DebertaPositions(shape, self.sharing, self.clip)
