@@ -40,13 +40,17 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
     # The tools.
-    "cli": {"evaluation", "leaderboard", "command_line", "errors", "__version__"},
+    "cli": {"evaluation", "training", "recipes", "leaderboard", "command_line", "errors"}
+    | {"models", "positions", "__version__"},
+    "training": {"recipes", "evaluation", "bert", "corpora", "stages", "models"}
+    | {"command_line", "files", "errors", "torch", "fairseq"},
+    "recipes": {"command_line", "errors", "yaml"},
     "leaderboard": {"evaluation", "command_line", "files", "errors"},
     "bench": {"evaluation", "leaderboard", "decoding", "models", "plugin", "command_line", "files"}
     | {"matplotlib"}
     | _MODEL_SIDE,
     "evaluation": {"bert", "corpora", "leaderboard", "models", "tasks", "criterions", "decoding"}
-    | {"plugin", "fairseq_patches", "command_line", "files", "sacrebleu"}
+    | {"stages", "register", "plugin", "fairseq_patches", "command_line", "files", "sacrebleu"}
     | _MODEL_SIDE,
     # The plugin.
     "models": {"corpora", "bert", "encoders", "products"} | _MODEL_SIDE,
@@ -68,7 +72,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"numpy", "scipy", "sentencex", "sklearn", "sentencepiece", "tokenizers", "torchmetrics"},
     "corpora": {"stages", "command_line", "files", "errors", "numpy"}
     | {"py3langid", "sacrebleu", "sacremoses", "sentencepiece", "subword_nmt"},
-    "stages": {"command_line", "errors"},
+    "stages": {"command_line", "errors", "filelock"},
     "files": {"errors"},
     "command_line": {"errors"},
     "errors": set(),

@@ -57,7 +57,7 @@ def _reworded(parser: argparse.ArgumentParser, message: str, own: list[str]) -> 
     known = [*parser._option_string_actions, *own]
     if message.startswith("unrecognized arguments: "):
         word = message.removeprefix("unrecognized arguments: ").split()[0].partition("=")[0]
-        if not word.startswith("-"):
+        if word[0] != "-":
             return f"unexpected argument '{word}'"
         return unknown("option", word, known)
     if match := _CHOICE.match(message):
