@@ -36,6 +36,7 @@ def alone(folder: Path, wait_s: float = 0) -> Iterator[None]:
     holder = folder / _HOLDER
     lock = FileLock(folder / _LOCK)
     try:
+        (folder / _LOCK).touch()  # where that is not possible, filelock would go on trying
         try:
             lock.acquire(timeout=0)
         except Timeout:
