@@ -105,6 +105,6 @@ def batch_of(cfg: Any) -> int:
 
 
 def train_command(checkpoint: Path) -> list[str]:
-    """What ``scripts/training.sh`` left beside the checkpoint; nothing if another one trained."""
+    """What ``diet-mt finetune`` left beside the checkpoint; nothing if another one trained."""
     file = checkpoint.parent / "command"
     return [portable(file.read_text(encoding="utf-8").strip())] if file.is_file() else []

@@ -1,7 +1,7 @@
 """What an evaluation leaves behind: one result is one JSON line, and its hypotheses lie beside it.
 
 A results folder holds one file for each corpus, ``CORPUS.jsonl``, and a folder ``CORPUS`` with the
-hypotheses. Results are written by ``scripts/evaluate.sh``, never by hand. A hypothesis file belongs
+hypotheses. Results are written by ``diet-mt evaluate``, never by hand. A hypothesis file belongs
 to exactly one row: evaluating the same training again replaces both.
 """
 
@@ -81,7 +81,7 @@ class Result(Row):
     averaged: int = 1  # checkpoints whose weights were averaged
     train_tokens: int = 0  # target subwords, with end marks, that the updates saw
     words_per_second: float = 0.0  # of detokenized text, decoding alone
-    options: str = ""  # given to fairseq-generate beyond those that evaluate.sh sets
+    options: str = ""  # given to fairseq-generate beyond those that diet-mt sets
     subwords: str = "bpe"  # or "spm"
     model: str | None = None  # MODEL_OPTIONS beyond the architecture's; None: not recorded
 
@@ -204,7 +204,7 @@ def _refuse_another_training(results: list[Result], result: Result) -> None:
             was, now = (f"'{values.get(name, 'not given')}'" for values in (there, here))
             raise UserError(
                 f"{result.corpus}.jsonl has {old.hypotheses} of another training or test set "
-                f"({name or 'the command'}: {was} there, {now} here); set SYSTEM to another name "
+                f"({name or 'the command'}: {was} there, {now} here); give --system another name "
                 "for this one"
             )
 

@@ -12,42 +12,20 @@ from diet_mt.cli.main import main
 from .encoders import Encoders
 
 # 300 sentences, packed: a few updates make an epoch.
-TINY = [
-    "--recipe",
-    "mlm",
-    "--size",
-    "tiny",
-    "--gpus",
-    "0",
-    "--save-dir",
-    "saved",
-    "--tokens-per-sample",
-    "48",
-    "--max-update",
-    "24",
-    "--max-source-positions",
-    "64",
-    "--sequences-per-update",
-    "32",
-    "--max-tokens-per-device",
-    "768",
-    "--lr",
-    "0.003",
-    "--save-interval-updates",
-    "8",
-    "--validate-interval-updates",
-    "8",
-    "--log-interval",
-    "8",
-]
+TINY = """
+    --recipe mlm --size tiny --gpus 0 --save-dir saved --tokens-per-sample 48 --max-update 24
+    --max-source-positions 64 --sequences-per-update 32 --max-tokens-per-device 768 --lr 0.003
+    --save-interval-updates 8 --validate-interval-updates 8 --log-interval 8
+""".split()  # noqa: SIM905
 
 
 @pytest.fixture
-def place(encoders: Encoders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(
+    encoders: Encoders, forked: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "bin").symlink_to(encoders.vocabulary)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     return tmp_path
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from diet_mt.cli.main import main
 from diet_mt.evaluation.checkpoint import read_training
 from diet_mt.evaluation.records import read_results
 
@@ -14,7 +15,7 @@ from .corpus import write_corpus
 from .runner import Runner
 from .test_resume import same, state
 from .test_two_processes import free_port
-from .tool import finish, kill_when, run, start
+from .tool import finish, kill_when, start
 
 LANGUAGES = {"src": "de", "tgt": "en"}
 DATA = "data/wmt18.de-en"
@@ -61,11 +62,21 @@ def training(save: str, *more: object, recipe: str = "table4") -> tuple[object, 
 
 
 def changed(folder: Path) -> dict[str, int]:
-    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*")}
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name[0] != ".")
+    return {str(path): path.stat().st_mtime_ns for path in files}
 
 
-def test_killed_resumed_averaged_and_scored(place: Path) -> None:
+def test_killed_resumed_averaged_and_scored(
+    place: Path, forked: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """And in the end what a training is that was never killed, to the last bit."""
+    monkeypatch.chdir(place)
+
+    def said(*words: object) -> str:
+        assert main([*map(str, words)]) == 0
+        captured = capsys.readouterr()
+        return captured.out + captured.err
+
     save, whole = place / "killed", place / "whole"
     # By then checkpoint_last.pt is there, from 5 updates or from these.
     killed = start(*training("killed"), cwd=place)
@@ -74,8 +85,8 @@ def test_killed_resumed_averaged_and_scored(place: Path) -> None:
     assert not (save / "done").exists()
 
     # The one that was killed leaves nothing behind that goes on.
-    said = run(*training("killed"), cwd=place)
-    assert "1 x 0 GPUs, fp32, batches of 400 tokens, 2 on each of them for an update: 800" in said
+    note = "1 x 0 GPUs, fp32, batches of 400 tokens, 2 on each of them for an update: 800"
+    assert note in said(*training("killed"))
     log = (save / "train.log").read_text(encoding="utf-8")
     assert re.search(r"Loaded checkpoint .*/checkpoint_last.pt \(epoch \d+ @ [1-9]\d* up", log)
     assert re.search(r"valid on 'valid' subset .*\| bleu [\d.]+ .*\| num_updates 15 ", log)
@@ -87,47 +98,34 @@ def test_killed_resumed_averaged_and_scored(place: Path) -> None:
     assert list((save / "tensorboard").rglob("events.*"))
     assert "--cpu" not in (save / "command").read_text(encoding="utf-8")
 
-    run(*training("whole"), cwd=place)
+    said(*training("whole"))
     ends = [state(folder) for folder in (save, whole)]
     for part in ("model", "last_optimizer_state"):
         assert same(ends[0][part], ends[1][part])
 
     # Killed between the last checkpoint and ``done``: not one update more.
     (save / "done").unlink()
-    before = changed(save / "tensorboard") | {"last": (save / "checkpoint_last.pt").stat().st_mtime}
-    assert "killed has reached its end" in run(*training("killed"), cwd=place)
-    after = changed(save / "tensorboard") | {"last": (save / "checkpoint_last.pt").stat().st_mtime}
-    assert (save / "done").exists()
-    assert after == before
+    before = changed(save)
+    assert "killed has reached its end" in said(*training("killed"))
+    assert changed(save).items() - before.items() == {
+        (str(save / "done"), (save / "done").stat().st_mtime_ns)
+    }
 
     average = "killed/checkpoint_average.pt"
-    run("average", "--last", 2, "--dir", "killed", "--out", average, cwd=place)
+    said("average", "--last", 2, "--dir", "killed", "--out", average)
     facts = read_training(place / average, place / DATA / "bin")
     assert (facts.averaged, facts.updates) == (2, 15)
     # Each epoch sees every word and end mark of the target once, in four updates.
     target = (place / DATA / "raw" / "train.de").read_text(encoding="utf-8")
     epoch = len(target.split()) + target.count("\n")
     assert facts.train_tokens == pytest.approx(15 / 4 * epoch, rel=0.05)
-    run("evaluate", DATA, average, "--length-penalty", "gnmt", "--beam", 2, cwd=place)
+    said("evaluate", DATA, average, "--length-penalty", "gnmt", "--beam", 2)
     (row,) = read_results(place / "results" / "wmt18.de-en.jsonl")
     assert (row.direction, row.averaged, row.length_penalty) == ("en-de", 2, "gnmt")
     assert (row.system, row.sentences, row.train_tokens) == ("diet_rel", 37, facts.train_tokens)
 
 
-def test_two_trainings_in_one_folder(place: Path) -> None:
-    """Started at once: one trains, the other says who does."""
-    given = ("--max-update", 5)
-    both = [start(*training("shared", *given, "--seed", seed), cwd=place) for seed in (1, 2)]
-    said = [process.communicate(timeout=120) for process in both]
-    assert sorted(process.returncode for process in both) == [0, 2]
-    (refused,) = [err for process, (_, err) in zip(both, said, strict=True) if process.returncode]
-    assert re.search(r"error: shared: (process \d+ on|begun with another command)", refused)
-    (winner,) = [seed for seed, process in zip((1, 2), both, strict=True) if not process.returncode]
-    command = (place / "shared" / "command").read_text(encoding="utf-8")
-    assert f"--seed {winner} " in command
-    assert state(place / "shared")["cfg"]["common"]["seed"] == winner
-
-
+@pytest.mark.slow
 def test_two_machines(place: Path) -> None:
     given = ("--max-update", 4, "--nodes", 2, "--master", f"127.0.0.1:{free_port()}")
     machines = [

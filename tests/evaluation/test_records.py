@@ -181,7 +181,7 @@ def test_another_training_does_not_take_the_place(
     other = row(**{"train_command": TRAINED, "checkpoint_sha256": "0" * 64, **changes})
     with pytest.raises(UserError, match=told) as caught:
         put_result(tmp_path, other, "zwei\n")
-    assert "set SYSTEM to another name" in str(caught.value)
+    assert "give --system another name" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert read_results(file) == [first]
     assert (tmp_path / first.hypotheses).read_text() == "eins\n"

@@ -161,16 +161,36 @@ def test_one_training_for_one_folder(tmp_path: Path, program: Program) -> None:
 PARENT = """
 import sys
 from pathlib import Path
+from diet_mt.command_line import run as main
 from diet_mt.training import run
 from diet_mt.training.build import Training
-run.module = lambda name, words: ["sleep", "60"]
-run.train(Training(Path("bin"), {"arch": ["x"]}, [], Path(sys.argv[1])), lambda: None)
+run.module = lambda name, words: ["sleep", sys.argv[3]]
+run._open_books = lambda training: None
+options = {"arch": ["x"], "seed": [sys.argv[2]]}
+made = Training(Path("bin"), options, [], Path(sys.argv[1]))
+sys.exit(main(lambda: run.train(made, lambda: None)))
 """
+
+
+def test_two_trainings_begin_at_once_in_one_folder(tmp_path: Path) -> None:
+    """One trains, and the other says who does."""
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", PARENT, str(tmp_path / "save"), seed, "5"],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for seed in ("1", "2")
+    ]
+    said = [process.communicate(timeout=60)[1] for process in both]
+    status = [process.returncode for process in both]
+    assert sorted(status) == [0, 2]
+    assert f"save: process {both[status.index(0)].pid} on " in said[status.index(2)]
 
 
 def test_what_trains_ends_with_the_one_that_began_it(tmp_path: Path) -> None:
     """SIGKILL of it alone; then the folder is free."""
-    command = [sys.executable, "-c", PARENT, str(tmp_path / "save")]
+    command = [sys.executable, "-c", PARENT, str(tmp_path / "save"), "1", "60"]
     parent = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
     child = ""

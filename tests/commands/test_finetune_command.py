@@ -1,0 +1,61 @@
+"""diet-mt finetune by fairseq-train: from a toy of a pretrained encoder to a model of a task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diet_mt.cli.main import main
+
+from ..session_folder import session_folder
+from .encoder_place import SIZES, EncoderPlace
+from .runner import Runner
+
+
+GIVEN = """
+    --recipe glue --lr 0.003 --max-epoch 2 --batch-size 16 --save-dir run
+""".split()  # noqa: SIM905
+
+
+@pytest.fixture(scope="session")
+def place(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> EncoderPlace:
+    folder = session_folder(tmp_path_factory) / "encoders"
+    folder.mkdir(exist_ok=True)
+    return EncoderPlace(folder, runner)
+
+
+def test_a_task_is_learnt_once(
+    place: EncoderPlace,
+    forked: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data, pretrained = str(place.task("CoLA")), str(place.pretrained)
+    given = [
+        "--recipe",
+        "glue",
+        "--lr",
+        "0.003",
+        "--max-epoch",
+        "2",
+        "--batch-size",
+        "16",
+        "--save-dir",
+        "run",
+    ]
+    assert main(["finetune", data, pretrained, *GIVEN]) == 0
+    names = {path.name for path in Path("run").iterdir()}
+    assert {"checkpoint_best.pt", "checkpoint_last.pt", "command", "done"} <= names
+    log = Path("run", "train.log").read_text(encoding="utf-8")
+    updates = 2 * SIZES["train"] // 16
+    assert f"num_updates {updates} " in log
+    assert "--segment-encoding per-head starts at zero" in log
+    before = {path: path.stat().st_mtime_ns for path in Path("run").iterdir()}
+    assert main(["finetune", data, pretrained, *GIVEN]) == 0
+    assert "run is finished" in capsys.readouterr().err
+    assert {path: path.stat().st_mtime_ns for path in Path("run").iterdir()} == before
+    assert main(["finetune", data, pretrained, *GIVEN, "--segments", "none"]) == 2
+    assert "(--segment-encoding: 'per-head' there, 'none' here)" in capsys.readouterr().err
