@@ -41,9 +41,9 @@ class Scaling:
         pair = torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim
         if self.kind == "ntk":
             # A single pair is the fastest, which stays.
-            stretch = self.factor ** (head_dim / max(head_dim - 2, 1))
-            return (BASE * stretch) ** -pair
-        speed = BASE**-pair
+            stretch: float = self.factor ** (head_dim / max(head_dim - 2, 1))
+            return torch.pow(BASE * stretch, -pair)
+        speed = torch.pow(BASE, -pair)
         if self.kind == "linear":
             return speed / self.factor
         if self.kind == "yarn":
