@@ -65,8 +65,8 @@ class FireBias(AttentionBias):
         """f of every number of ``x`` (L|1, T, S): (L|1, H|1, T, S)."""
         weight, bias, out = map(self.stacked, ("hidden_weight", "hidden_bias", "out"))
         hidden = torch.relu(x.flatten(1).unsqueeze(-1) * weight + bias)  # (L|1, T*S, 32)
-        values: Tensor = (out @ hidden.transpose(1, 2)).unflatten(-1, x.shape[1:])
-        return values
+        found: Tensor = (out @ hidden.transpose(1, 2)).unflatten(-1, x.shape[1:])
+        return found
 
 
 def ratio(distance: Tensor, c: Tensor, longest: Tensor) -> Tensor:

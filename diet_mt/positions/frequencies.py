@@ -41,7 +41,7 @@ class Scaling:
         pair = torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim
         if self.kind == "ntk":
             # A single pair is the fastest, which stays.
-            stretch = self.factor ** (head_dim / max(head_dim - 2, 1))
+            stretch: float = self.factor ** (head_dim / max(head_dim - 2, 1))
             return torch.pow(BASE * stretch, -pair)
         speed = torch.pow(BASE, -pair)
         if self.kind == "linear":

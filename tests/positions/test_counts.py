@@ -74,6 +74,15 @@ MIXES = 2 * 512 * 32
         ("tupe-rel", {"sharing": "none"}, P + 12 * U + 12 * 12 * 32),
         ("rotary", {}, 0),
         ("alibi", {}, 0),
+        ("sandwich", {}, 0),
+        # r1 and r2 of every head.
+        ("kerple", {}, 12 * 12 * 2),
+        # 32 units with a weight and an offset, c and L; 32 weights for every head.
+        ("fire", {}, 12 * (2 * 32 + 2 + 12 * 32)),
+        ("fire", {"sharing": "layer-wise"}, 2 * 32 + 2 + 12 * 32),
+        # P of 1024 rows, W_q,r and W_k,r.
+        ("deberta", {}, 1024 * 768 + 12 * U),
+        ("deberta", {"sharing": "layer-wise", "clip": 64}, 128 * 768 + U),
         ("linformer", {}, 12 * MIXES),
         ("linformer", {"sharing": "layer-wise"}, 12 * MIXES),
         ("linformer", {"sharing": "none"}, 12 * 12 * MIXES),
@@ -95,6 +104,8 @@ def test_counts_of_the_other_papers(name: str, given: dict[str, Any], expected: 
         ("linformer", 512 * 768),
         ("concat", 512 * 96),
         ("sinusoidal", 0),
+        ("shape", 0),
+        ("cape", 0),
     ],
 )
 def test_counts_at_the_input(name: str, expected: int) -> None:
