@@ -120,7 +120,7 @@ def interrupt(recipe: Recipe, stages: list[Stage]) -> None:
         with recipe.start() as process:
             for line in recipe.lines(process):
                 if begun(line) == stage.name:
-                    time.sleep(stage.seconds / 2 if stage.seconds >= SHORT else 0)
+                    time.sleep(stage.seconds / 3 if stage.seconds >= SHORT else 0)
                     os.killpg(process.pid, signal.SIGKILL)
         if process.returncode != -signal.SIGKILL or (recipe.out / stage.name).exists():
             raise UserError(f"{stage.name}: not killed in its middle; give more --pairs")

@@ -35,4 +35,6 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     from ..training.translation import translation
 
-    carry_out(translation(args.data, args.arch, request_of(args)), args, args.known)
+    request = request_of(args)
+    training = translation(args.data, args.arch, request, planned=args.dry_run)
+    carry_out(training, args, args.known)

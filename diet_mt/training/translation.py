@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..corpora.binarized import bin_folder, language_pair
 from ..corpora.subwords import kind_of
+from ..errors import UserError
 from .build import Request, Training, merged, placed
 from .options import Options, one, whole
 
@@ -19,18 +20,26 @@ def system_of(arch: str) -> str:
     return name if name and size in _SIZES else arch
 
 
-def translation(data: Path, arch: str, request: Request) -> Training:
+def translation(data: Path, arch: str, request: Request, *, planned: bool = False) -> Training:
     """The fairseq-train of ``arch`` over the folder ``data``, or over ``data/bin``.
+
+    Args:
+        planned: The data may still be missing; the name of their folder then tells their subwords.
 
     Raises UserError where the data, the options or the devices are not what they should be.
     """
-    folder = bin_folder(data)
-    pair = language_pair(folder)
+    missing = planned and not data.exists()
+    folder = data if missing else bin_folder(data)
+    target = "" if missing else language_pair(folder)[1]
     fixed = {"arch": [arch], "log-format": ["simple"]}
     options = merged(request, system_of(arch), fixed)
     if "eval-bleu" in options:
-        target = one(options, "target-lang", pair[1])
-        for name, values in _detokenization(kind_of(folder), target).items():
+        target = one(options, "target-lang", target)
+        if not target:
+            raise UserError(f"{data}: no such folder yet; give --target-lang")
+        named = "spm" if ".spm" in str(data) else "bpe"
+        subwords = named if missing else kind_of(folder)
+        for name, values in _detokenization(subwords, target).items():
             options.setdefault(name, values)
     share = None
     if "tokens-per-update" in options:

@@ -12,7 +12,6 @@ from ..session_folder import session_folder
 from .encoder_place import SIZES, EncoderPlace
 from .runner import Runner
 
-
 GIVEN = """
     --recipe glue --lr 0.003 --max-epoch 2 --batch-size 16 --save-dir run
 """.split()  # noqa: SIM905

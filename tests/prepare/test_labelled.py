@@ -10,7 +10,7 @@ from diet_mt.bert.tokenizer import WORDPIECE
 
 from ..bert.made_glue import SIZES, write_glue, write_xnli
 from .conftest import Once
-from .running import only_error, prepare, sentences_in, stages_of, state
+from .running import killed, only_error, prepare, sentences_in, stages_of, state, texts
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,22 @@ def test_pairs_with_two_test_sets(official: Path, vocabulary: Path, tmp_path: Pa
     assert state(out) == before
     message = only_error(prepare("glue", "MNLI", *given))
     assert "was made with MAX_LENGTH=30, not MAX_LENGTH=128" in message
+
+    # Killed in every stage and continued, by two processes: the same data.
+    other = tmp_path / "other"
+    again = [other if word == out else word for word in words]
+    for event, end in (
+        ("os.rename", "raw.part/valid1.input1.part"),
+        ("os.rename", "pieces.part/train.input0.part"),
+        ("open", "input0.part/test1.bin"),
+        ("os.rename", "input1.part/test2.idx"),
+        ("open", "label.part/dict.txt"),
+        ("os.rename", f"{WORDPIECE}.part.part"),
+    ):
+        killed(event, end, *again)
+    prepare(*again, "--workers", 2).ok()
+    assert stages_of(other) == stages
+    assert texts(other) == texts(out)
 
 
 def test_scores_stay_text(official: Path, vocabulary: Path, tmp_path: Path) -> None:

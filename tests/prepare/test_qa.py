@@ -10,7 +10,7 @@ from diet_mt.bert.questions.features import read_about, read_features
 
 from ..bert.questions.made_up import article, coloured, entry, write_squad
 from .conftest import Once
-from .running import only_error, prepare, stages_of, state
+from .running import killed, only_error, prepare, stages_of, state
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +37,15 @@ def test_questions(official: Path, vocabulary: Path, tmp_path: Path) -> None:
     files = ("--train", official / "train.json", "--valid", official / "valid.json")
     sizes = ("--max-tokens", 48, "--stride", 16, "--max-question", 20)
     words = ("qa", *files, "--vocab", vocabulary, "--out", out, *sizes)
-    # An interrupted split is made again.
-    (out / "train.part").mkdir(parents=True)
-    (out / "train.part" / "tokens.npy").write_bytes(b"half")
+    for end in ("dict.txt.part.part", "train.part/windows.npy.part", "valid.part/about.json.part"):
+        killed("os.rename", end, *words)
+    assert (out / "valid.part" / "squad.json").exists()
     said = prepare(*words, "--xquad", official / "xquad").ok()
     stages = ["dict.txt", "wordpiece.json", "train", "valid", "test_xquad_en", "test_xquad_zh"]
     assert stages_of(out) == stages
-    assert "train.json: 20 questions" in said
+    assert not list(out.rglob("*.part"))
+    assert "== train: done before" in said
+    assert "valid.json: 6 questions" in said
     about = read_about(out / "train")
     assert (about.questions, about.language, about.scoring) == (20, "en", "squad")
     assert (about.max_tokens, about.stride, about.max_question) == (48, 16, 20)
