@@ -40,7 +40,10 @@ def _check_length(folder: Path, length: int, options: Options) -> None:
     if length > positions:
         raise UserError(f"{given}: longer than the {positions} positions of the model")
     longest = folder / "max-length"
-    pieces = int(longest.read_text(encoding="utf-8")) if longest.is_file() else 0
+    text = longest.read_text(encoding="utf-8").strip() if longest.is_file() else "0"
+    if not text.isdecimal():
+        raise UserError(f"{longest}: damaged; prepare the text again")
+    pieces = int(text)
     if pieces > length:
         raise UserError(
             f"{given}: {folder} has sentences of up to {pieces} pieces; prepare it with "

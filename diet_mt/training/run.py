@@ -115,10 +115,11 @@ def _refuse_another(training: Training) -> None:
     file = training.save / "command"
     if not file.is_file() or not has_begun(training.save):
         return
-    there, here = (
-        _comparable(words)
-        for words in (shlex.split(file.read_text(encoding="utf-8")), training.words())
-    )
+    here = _comparable(training.words())
+    try:
+        there = _comparable(shlex.split(file.read_text(encoding="utf-8")))
+    except (ValueError, IndexError):
+        raise UserError(f"{file}: damaged, it does not say what was trained here") from None
     for name in {**there, **here}:
         if there.get(name) != here.get(name):
             was, now = (

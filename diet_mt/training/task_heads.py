@@ -66,7 +66,10 @@ def _examples(data: Path, questions: Path) -> int:
     """Of the training set."""
     ids = data / "raw" / "train.id"
     if questions.is_file():
-        return int(json.loads(questions.read_text(encoding="utf-8"))["windows"])
+        try:
+            return int(json.loads(questions.read_text(encoding="utf-8"))["windows"])
+        except (ValueError, KeyError, TypeError):
+            raise UserError(f"{questions}: damaged; prepare the questions again") from None
     if ids.is_file():
         with open(ids, "rb") as file:
             return sum(1 for _ in file)

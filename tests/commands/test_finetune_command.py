@@ -33,18 +33,6 @@ def test_a_task_is_learnt_once(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     data, pretrained = str(place.task("CoLA")), str(place.pretrained)
-    given = [
-        "--recipe",
-        "glue",
-        "--lr",
-        "0.003",
-        "--max-epoch",
-        "2",
-        "--batch-size",
-        "16",
-        "--save-dir",
-        "run",
-    ]
     assert main(["finetune", data, pretrained, *GIVEN]) == 0
     names = {path.name for path in Path("run").iterdir()}
     assert {"checkpoint_best.pt", "checkpoint_last.pt", "command", "done"} <= names

@@ -93,6 +93,15 @@ def test_folders_of_before_go_on(tmp_path: Path, program: Program) -> None:
     assert len(program.called()) == 1
 
 
+def test_a_damaged_command_is_said_to_be(tmp_path: Path, program: Program) -> None:
+    (tmp_path / "save").mkdir()
+    (tmp_path / "save" / "done").touch()
+    for text in ("", "fairseq-train 'bin", "fairseq-train bin stray"):
+        (tmp_path / "save" / "command").write_text(text, encoding="utf-8")
+        with pytest.raises(UserError, match="save/command: damaged"):
+            train(tmp_path)
+
+
 def test_where_nothing_was_trained_another_command_may_begin(
     tmp_path: Path, program: Program
 ) -> None:
