@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +24,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*(find_module|find_loader|load_module):DeprecationWarning"),
 ]
 
+HYDRA = ROOT / "config" / "hydra"
 # Layers, width, feed-forward, heads: Vaswani et al. 2017, table 3, for base and big.
 SIZES = {"tiny": (4, 128, 256, 4), "base": (6, 512, 2048, 8), "big": (6, 1024, 4096, 16)}
 
@@ -43,7 +41,7 @@ def built(data: Path, *argv: Any) -> Any:
 
 
 def hydra_train(
-    workshop: Workshop, saved: Path, folder: Path = ROOT / "config", name: str = "diet_rel_tiny"
+    workshop: Workshop, saved: Path, folder: Path = HYDRA, name: str = "diet_rel_tiny"
 ) -> tuple[Any, ...]:
     """fairseq-hydra-train with the configuration, from any working folder."""
     where = ("--config-dir", folder, "--config-name", name, f"common.user_dir={PLUGIN}")
@@ -129,33 +127,6 @@ def test_the_rank_reaches_the_model(workshop: Workshop) -> None:
     assert model.state_dict()["encoder.self_attn_positions.shared.query"].shape[-1] == 5
 
 
-def test_the_yaml_is_the_recipe_of_the_training_script(workshop: Workshop, tmp_path: Path) -> None:
-    """scripts/train.sh and fairseq-hydra-train save the same options and the same model."""
-    script, yaml = tmp_path / "script", tmp_path / "yaml"
-    where = (workshop.bin, "diet_rel_tiny", "1", script, "--max-update", "1")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    subprocess.run(
-        ["bash", str(ROOT / "scripts" / "train.sh"), *map(str, where)],
-        check=True,
-        capture_output=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PATH": path},
-    )
-    workshop.run(*hydra_train(workshop, yaml), "optimization.max_update=1", cwd=tmp_path).ok()
-    # Neither hydra's folder of outputs nor its log.
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["script", "yaml"]
-    by_script, by_yaml = state(script), state(yaml)
-    assert same(by_script["model"], by_yaml["model"])
-    for part in ("model", "task", "criterion", "optimizer", "lr_scheduler", "dataset"):
-        assert plain(by_script["cfg"][part]) == plain(by_yaml["cfg"][part]), part
-    for part in ("optimization", "checkpoint"):
-        assert plain(by_script["cfg"][part], "save_dir") == plain(by_yaml["cfg"][part], "save_dir")
-
-
-def plain(section: dict[str, Any], *without: str) -> dict[str, Any]:
-    """A section without its own name, which is an architecture there and the model here."""
-    return {key: str(value) for key, value in section.items() if key not in ("_name", *without)}
-
-
 def test_hydra_train_trains_as_train_does(workshop: Workshop, tmp_path: Path) -> None:
     saved = tmp_path / "hydra"
     overrides = [
@@ -181,7 +152,7 @@ def test_hydra_train_trains_as_train_does(workshop: Workshop, tmp_path: Path) ->
 
 
 def test_a_misspelt_key_in_yaml_is_an_error(workshop: Workshop, tmp_path: Path) -> None:
-    text = (ROOT / "config" / "diet_rel_tiny.yaml").read_text(encoding="utf-8")
+    text = (HYDRA / "diet_rel_tiny.yaml").read_text(encoding="utf-8")
     wrong = text.replace("  position_encoding:", "  position_encodings:")
     (tmp_path / "wrong.yaml").write_text(wrong, encoding="utf-8")
     command = hydra_train(workshop, tmp_path / "saved", tmp_path, "wrong")
