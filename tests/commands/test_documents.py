@@ -39,7 +39,7 @@ def placed(word: str, workshop: Workshop, scratch: Path) -> str:
     word = word.replace("$PWD/", "")
     word = re.sub(r"data/[\w.-]+/bin", str(workshop.bin), word)
     word = re.sub(r"checkpoints/\w+", str(scratch / "saved"), word)
-    word = re.sub(r"(?<![\w/])(diet_mt|config)$", rf"{ROOT}/\1", word)
+    word = re.sub(r"(?<![\w/])(diet_mt|config/hydra)$", rf"{ROOT}/\1", word)
     return word
 
 
