@@ -269,10 +269,11 @@ def _attend(
     logits = torch.bmm(q.reshape(-1, *shape[2:]), k.transpose(1, 2)).unflatten(0, shape[:2])
     if bias is not None:
         logits += bias
-    of_keys = positions.key_bias(k.unflatten(0, shape[:2]), scale)
-    for more in (positions.query_bias(q, k.size(1), 1.0), of_keys):
-        if more is not None:
-            logits += more
+    more = positions.query_bias(q, k.size(1), 1.0)
+    if more is not None:
+        logits += more
+    if positions.reads_keys:
+        logits += positions.key_bias(k.unflatten(0, shape[:2]), scale)
     weights = softmax_(logits)
     out = torch.bmm(weights.flatten(0, 1), v).view(shape)
     added = positions.output(weights) if positions.changes_output else None
