@@ -40,10 +40,10 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
     # The tools.
-    "cli": {"evaluation", "leaderboard", "command_line", "errors", "__version__"},
+    "cli": {"bench", "evaluation", "leaderboard", "command_line", "errors", "__version__"},
     "leaderboard": {"evaluation", "command_line", "files", "errors"},
     "bench": {"evaluation", "leaderboard", "decoding", "models", "plugin", "command_line", "files"}
-    | {"matplotlib"}
+    | {"matplotlib", "tabulate"}
     | _MODEL_SIDE,
     "evaluation": {"bert", "corpora", "leaderboard", "models", "tasks", "criterions", "decoding"}
     | {"plugin", "fairseq_patches", "command_line", "files", "sacrebleu"}
@@ -96,6 +96,7 @@ MADE_OF = {
     "cape": {"sinusoidal"},
     "diet_abs_lin": {"diet_abs", "linformer"},
     "tupe": {"t5"},
+    "placed": {"none"},
 }
 
 # Names that are words of their own: a comparison counts if it also says encoding or scheme.

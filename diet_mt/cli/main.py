@@ -26,6 +26,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "bench encoder": ("bench.encoder_cost", "what each encoding costs an encoder"),
     "bench memory": ("bench.long_sequences", "peak memory over long sentence pairs"),
     "bench padding": ("bench.padding_memory", "what padding costs in memory"),
+    "bench parameters": (
+        "cli.bench_parameters",
+        "sizes of encoders beside the paper's",
+    ),
 }
 GROUPS = {name.split(" ")[0] for name in COMMANDS if " " in name}
 _HELP = ("-h", "--help")

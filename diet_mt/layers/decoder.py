@@ -30,26 +30,26 @@ class DietDecoderLayer(TransformerDecoderLayerBase):
         self.cfg = cfg
         replace_dropout(self, "TransformerDecoderLayer")
 
-    def _attention(self, embed_dim: int, cfg: Any, **kind: Any) -> PositionalAttention:
+    def _attention(self, embed_dim: int, cfg: Any, kind: str, **more: Any) -> PositionalAttention:
         return PositionalAttention(
             embed_dim,
             cfg.decoder.attention_heads,
-            scale=cfg.attention_scale_of(cfg.decoder),
+            scale=cfg.attention_scale_of(cfg.decoder, kind),
             dropout=cfg.attention_dropout,
             q_noise=self.quant_noise,
             qn_block_size=self.quant_noise_block_size,
-            **kind,
+            **more,
         )
 
     def build_self_attention(
         self, embed_dim: int, cfg: Any, add_bias_kv: bool = False, add_zero_attn: bool = False
     ) -> PositionalAttention:
-        return self._attention(embed_dim, cfg, self_attention=True)
+        return self._attention(embed_dim, cfg, DECODER, self_attention=True)
 
     def build_encoder_attention(self, embed_dim: int, cfg: Any) -> PositionalAttention:
         width = cfg.encoder.embed_dim
         return self._attention(
-            embed_dim, cfg, kdim=width, vdim=width, encoder_decoder_attention=True
+            embed_dim, cfg, CROSS, kdim=width, vdim=width, encoder_decoder_attention=True
         )
 
     def forward(self, x: Tensor, call: DecoderCall) -> Tuple[Tensor, Optional[Tensor]]:

@@ -39,7 +39,7 @@ class DietEncoderLayer(TransformerEncoderLayerBase):
         return PositionalAttention(
             embed_dim,
             cfg.encoder.attention_heads,
-            scale=cfg.attention_scale_of(cfg.encoder),
+            scale=cfg.attention_scale_of(cfg.encoder, ENCODER),
             dropout=cfg.attention_dropout,
             self_attention=True,
             q_noise=self.quant_noise,

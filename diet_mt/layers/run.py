@@ -114,7 +114,8 @@ class DecodingRun:
         crosses = source is not None and any(module is not None for module in modules)
         like = next(layers[0].parameters()) if source is None else source
         sentences = rows if source is None or not crosses else source.size(1)
-        scale = layers[0].self_attn.scaling  # one for the whole stack
+        # One for all layers.
+        scale = layers[0].self_attn.scaling, getattr(modules[0], "scaling", 1.0)
         self.memory: Memory = memory_for(like, sentences, rows // sentences, len(layers), scale)
         self._self_caches = [SelfCache(self, n, each.self_attn) for n, each in enumerate(layers)]
         self._cross_caches: List[SourceCache] = []

@@ -20,7 +20,15 @@ from fairseq.models.transformer.transformer_config import (
 from fairseq.utils import safe_getattr
 
 from ..errors import UserError
-from ..positions import FLAGS, NAMES, SHARING, PositionEncoding, build_position
+from ..positions import (
+    AT_INPUT,
+    FLAGS,
+    KINDS,
+    NAMES,
+    SHARING,
+    PositionEncoding,
+    build_position,
+)
 
 ATTENTION_SCALES = ("head", "model")
 
@@ -43,6 +51,20 @@ class PositionOptions(FairseqDataclass):
     position_encoding: str = field(
         default="diet-rel",
         metadata={"help": f"position encoding of all attention layers: {', '.join(sorted(NAMES))}"},
+    )
+    position_in: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "kinds of attention that it acts in, separated by commas: "
+            f"{', '.join(KINDS)} (default: all that it is defined for)"
+        },
+    )
+    position_input: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "what is added to the token embeddings beside an encoding inside attention: "
+            f"{', '.join(AT_INPUT)} (default: the encoding's own)"
+        },
     )
     position_sharing: Optional[str] = field(
         default=None,
@@ -190,11 +212,13 @@ class NestedConfig(PositionOptions, TransformerConfig):
         """
         return [f"{text} scale={self.attention_scale}" for text in self.encoding.continues()]
 
-    def attention_scale_of(self, stack: Any) -> float:
-        """Factor of q k^T in ``stack``, the encoder's or decoder's part of this configuration."""
+    def attention_scale_of(self, stack: Any, kind: str) -> float:
+        """Factor of q k^T in one kind of attention of ``stack``, the encoder's or decoder's part of
+        this configuration.
+        """
         width = stack.embed_dim
         size = width if self.attention_scale == "model" else width // stack.attention_heads
-        return float(size**-0.5 * self.encoding.content_scale)
+        return float(size**-0.5 * self.encoding.content_scale_in(kind))
 
 
 Config = TypeVar("Config", bound=NestedConfig)
@@ -217,7 +241,9 @@ def nested_config(options: Any, kind: Type[Config]) -> Config:
         )
     words = width = cfg.decoder.embed_dim
     try:
-        cfg.encoding = build_position(cfg.position_encoding, **_position_options(cfg))
+        cfg.encoding = build_position(
+            cfg.position_encoding, cfg.position_in, cfg.position_input, **_position_options(cfg)
+        )
         words = cfg.encoding.token_dim(width)
         cfg.encoding.token_dim(cfg.encoder.embed_dim)
     except UserError as error:

@@ -179,6 +179,8 @@ def _further_problems(options: Namespace, cfg: Optional[SentenceConfig]) -> Iter
             f"--segment-encoding per-head: the keys of {cfg.position_encoding} are mixed from "
             "tokens of all segments; use --segment-encoding input"
         )
+    if options.position_in is not None:
+        yield f"--position-in {options.position_in}: this model is an encoder alone; leave it out"
     if options.num_segments < 1:
         yield f"--num-segments {options.num_segments}: must be at least 1"
     longest = options.max_source_positions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, Dict, Type
+from typing import Any, Dict, Optional, Type
 
 from ..errors import UserError
 from .alibi import Alibi
@@ -11,6 +11,7 @@ from .base import (
     CROSS,
     DECODER,
     ENCODER,
+    KINDS,
     SHARING,
     AttentionBias,
     AttentionPositions,
@@ -31,6 +32,7 @@ from .learned import Learned
 from .linformer import Linformer
 from .none import NoPositions
 from .options import FLAGS
+from .placed import Placed
 from .rotary import Rotary
 from .sandwich import Sandwich
 from .segments import SEGMENT_ENCODINGS, SegmentInput, SegmentPositions
@@ -66,11 +68,16 @@ NAMES: Dict[str, Type[PositionEncoding]] = {
     )
 }
 
+# Those that act at the input and nowhere else.
+AT_INPUT = tuple(name for name, scheme in NAMES.items() if not scheme.acts_in)
+
 __all__ = [
+    "AT_INPUT",
     "CROSS",
     "DECODER",
     "ENCODER",
     "FLAGS",
+    "KINDS",
     "NAMES",
     "SEGMENT_ENCODINGS",
     "SHARING",
@@ -86,16 +93,33 @@ __all__ = [
 ]
 
 
-def build_position(name: str, **given: Any) -> PositionEncoding:
+def build_position(
+    name: str, places: Optional[str] = None, at_input: Optional[str] = None, **given: Any
+) -> PositionEncoding:
     """The encoding called ``name`` with its options by field (see ``FLAGS``); None or False means
     the scheme's own default.
 
+    ``places``: kinds of attention to act in, separated by commas; ``at_input``: name of what is
+    added to the embeddings. None: the scheme's own.
+
     Raises :class:`UserError` for an unknown name or options that the scheme cannot take.
     """
+    encoding = _build(name, given)
+    if not places and not at_input:
+        return encoding
+    words = [word.strip() for word in places.split(",")] if places else encoding.acts_in
+    placed = Placed(
+        inside=encoding,
+        at_input=_build(at_input, {}, "--position-input") if at_input else encoding,
+        places=tuple(sorted(set(words), key=lambda word: [*KINDS, word].index(word))),
+    )
+    is_own = placed.places == encoding.acts_in and placed.at_input == encoding
+    return encoding if is_own else placed
+
+
+def _build(name: str, given: Dict[str, Any], flag: str = "--position-encoding") -> PositionEncoding:
     if name not in NAMES:
-        raise UserError(
-            f"--position-encoding {name}: unknown; choose from {', '.join(sorted(NAMES))}"
-        )
+        raise UserError(f"{flag} {name}: unknown; choose from {', '.join(sorted(NAMES))}")
     scheme = NAMES[name]
     chosen = {
         key: value for key, value in given.items() if value is not None and value is not False

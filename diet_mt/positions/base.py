@@ -49,7 +49,7 @@ from .layer import LayerPositions, too_long
 SHARING = ("none", "head-wise", "layer-wise")
 
 # The kinds of attention: self-attention of either stack, and that of the decoder over the encoder.
-ENCODER, DECODER, CROSS = "encoder", "decoder", "cross"
+ENCODER, DECODER, CROSS = KINDS = ("encoder", "decoder", "cross")
 
 
 def at_least_float32(dtype: torch.dtype) -> torch.dtype:
@@ -187,7 +187,8 @@ class PositionEncoding:
 
     name: ClassVar[str]
     default_sharing: ClassVar[Optional[str]] = None  # None: no parameters per head or layer
-    content_scale: ClassVar[float] = 1.0  # further factor of q . k
+    content_scale: ClassVar[float] = 1.0  # further factor of q . k where it acts
+    acts_in: ClassVar[Tuple[str, ...]] = KINDS  # of attention
     fixed_input: ClassVar[bool] = False  # adds values at the input that cannot become smaller
     mixes_keys: ClassVar[bool] = False  # the encoder's keys stand for no single token
 
@@ -217,6 +218,10 @@ class PositionEncoding:
             least = option.metadata.get("least", 1)
             if isinstance(value, int) and value < least and not isinstance(value, bool):
                 yield f"{option.metadata['flag']} {value}: must be at least {least}"
+
+    def content_scale_in(self, kind: str) -> float:
+        """Further factor of q . k in one kind of attention."""
+        return self.content_scale
 
     def token_dim(self, embed_dim: int) -> int:
         """Width of the token embeddings in a stack of width E."""

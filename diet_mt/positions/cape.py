@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Iterator
+from typing import ClassVar, Iterator, Tuple
 
 import torch
 from torch import Tensor
@@ -71,6 +71,7 @@ class Cape(PositionEncoding):
     """
 
     name: ClassVar[str] = "cape"
+    acts_in: ClassVar[Tuple[str, ...]] = ()
     fixed_input: ClassVar[bool] = True
 
     global_shift: float = option("global_shift", 5.0)

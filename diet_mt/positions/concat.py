@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Optional
+from typing import ClassVar, Optional, Tuple
 
 import torch
 import torch.nn.functional as F
@@ -45,6 +45,7 @@ class Concat(PositionEncoding):
     """
 
     name: ClassVar[str] = "concat"
+    acts_in: ClassVar[Tuple[str, ...]] = ()
 
     rank: Optional[int] = option("rank", None, described=False)
 

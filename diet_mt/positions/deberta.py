@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, List, Optional
+from typing import ClassVar, List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 
 from .base import (
     CROSS,
+    DECODER,
+    ENCODER,
     AttentionPositions,
     AttentionShape,
     PositionEncoding,
@@ -128,10 +130,14 @@ class Deberta(PositionEncoding):
     """
 
     name: ClassVar[str] = "deberta"
+    acts_in: ClassVar[Tuple[str, ...]] = (ENCODER, DECODER)
     default_sharing: ClassVar[Optional[str]] = "none"
     content_scale: ClassVar[float] = 3**-0.5
 
     clip: int = option("clip", 512)
+
+    def content_scale_in(self, kind: str) -> float:
+        return 1.0 if kind == CROSS else self.content_scale
 
     def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
         return None if shape.kind == CROSS else DebertaPositions(shape, self.sharing, self.clip)

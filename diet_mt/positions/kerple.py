@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Iterator, Optional
+from typing import ClassVar, Iterator, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 
-from .base import CROSS, AttentionPositions, AttentionShape, PositionEncoding
+from .base import CROSS, DECODER, ENCODER, AttentionPositions, AttentionShape, PositionEncoding
 from .options import option
 from .relative import RelativeBias, distances
 
@@ -69,6 +69,7 @@ class Kerple(PositionEncoding):
     """
 
     name: ClassVar[str] = "kerple"
+    acts_in: ClassVar[Tuple[str, ...]] = (ENCODER, DECODER)
     default_sharing: ClassVar[Optional[str]] = "none"
 
     kernel: str = option("kernel", "log")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +34,7 @@ class Learned(PositionEncoding):
     """
 
     name: ClassVar[str] = "learned"
+    acts_in: ClassVar[Tuple[str, ...]] = ()
 
     def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions:
         return LearnedInput(max_positions, embed_dim)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, List, Optional
+from typing import ClassVar, List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -92,6 +92,7 @@ class Linformer(PositionEncoding):
     """
 
     name: ClassVar[str] = "linformer"
+    acts_in: ClassVar[Tuple[str, ...]] = (ENCODER,)
     default_sharing: ClassVar[Optional[str]] = "head-wise"
     mixes_keys: ClassVar[bool] = True
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Tuple
 
 from .base import PositionEncoding
 
@@ -15,3 +15,4 @@ class NoPositions(PositionEncoding):
     """
 
     name: ClassVar[str] = "none"
+    acts_in: ClassVar[Tuple[str, ...]] = ()

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Iterator, List, Optional
+from typing import ClassVar, Iterator, List, Optional, Tuple
 
 import torch
 from torch import Tensor
 
 from ..errors import UserError
-from .base import CROSS, AttentionPositions, AttentionShape, PositionEncoding, at_least_float32
+from .base import (
+    CROSS,
+    DECODER,
+    ENCODER,
+    AttentionPositions,
+    AttentionShape,
+    PositionEncoding,
+    at_least_float32,
+)
 from .frequencies import SCALINGS, Scaling
 from .layer import LayerPositions
 from .options import FLAGS, option
@@ -96,6 +104,7 @@ class Rotary(PositionEncoding):
     """
 
     name: ClassVar[str] = "rotary"
+    acts_in: ClassVar[Tuple[str, ...]] = (ENCODER, DECODER)
 
     scaling: Optional[str] = option("scaling", None)
     scaling_factor: Optional[float] = option("scaling_factor", None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Tuple
 
 import torch
 from torch import Tensor
@@ -48,6 +48,7 @@ class Shape(PositionEncoding):
     """
 
     name: ClassVar[str] = "shape"
+    acts_in: ClassVar[Tuple[str, ...]] = ()
     fixed_input: ClassVar[bool] = True
 
     shift: int = option("shift", 500, least=0)

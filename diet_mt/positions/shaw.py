@@ -104,8 +104,7 @@ class Shaw(PositionEncoding):
     for all its heads (section 3.3); distances are clipped at 16, as in the base model of section
     4.1 (``--position-clip``; its big model has 8). That base model has a set of its own for every
     head: ``--position-sharing none``. Where we differ: the paper leaves cross-attention without
-    positions; here it has vectors of its own, as every encoding of the comparison is in all three
-    kinds of attention.
+    positions (``--position-in encoder,decoder``); here it has vectors of its own by default.
     """
 
     name: ClassVar[str] = "shaw"

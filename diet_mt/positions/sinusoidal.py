@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Tuple
 
 import torch
 from torch import Tensor
@@ -58,6 +58,7 @@ class Sinusoidal(PositionEncoding):
     """
 
     name: ClassVar[str] = "sinusoidal"
+    acts_in: ClassVar[Tuple[str, ...]] = ()
     fixed_input: ClassVar[bool] = True
 
     def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions:

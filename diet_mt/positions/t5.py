@@ -95,9 +95,9 @@ class T5(Bucketed):
         A[i, j] = q_i . k_j / sqrt(D) + b[bucket(j - i)]
 
     One table for all layers by default; buckets of both directions in the encoder, of one in the
-    decoder. Where we differ: T5 leaves out sqrt(D), and has no positions in cross-attention; here
-    cross-attention has a table of its own, with buckets of both directions, as every encoding of
-    the comparison is in all three kinds of attention.
+    decoder. Where we differ: T5 leaves out sqrt(D), and has no positions in cross-attention
+    (``--position-in encoder,decoder``); here cross-attention has a table of its own by default,
+    with buckets of both directions.
     """
 
     name: ClassVar[str] = "t5"

@@ -86,6 +86,18 @@ EFFECTS: dict[str, Effect] = {
         lambda model: model.encoder.embed_positions is not None,
         True,
     ),
+    "position_in": (
+        "diet_abs",
+        ("--position-in", "cross,decoder"),
+        lambda model: model.encoder.self_attn_positions,
+        None,
+    ),
+    "position_input": (
+        "diet_abs",
+        ("--position-input", "learned"),
+        lambda model: model.encoder.embed_positions is not None,
+        True,
+    ),
     "position_sharing": (
         "diet_abs",
         ("--position-sharing", "head-wise"),
@@ -266,6 +278,8 @@ GIVEN: dict[str, Any] = {
     "decoder_layers_to_keep": "1",
     "adaptive_softmax_cutoff": "10,20",
     "position_encoding": "diet-abs-lin",
+    "position_in": "decoder",
+    "position_input": "sinusoidal",
     "position_sharing": "head-wise",
     "position_rank": 9,
     "linformer_k": 13,

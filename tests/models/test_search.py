@@ -21,9 +21,11 @@ ROUNDING = 2e-5
 Hypotheses = list[list[dict[str, Any]]]
 
 
-def talkative(encoding: str, sharing: str | None, seed: int = 1) -> DietTransformerModel:
+def talkative(
+    encoding: str, sharing: str | None, seed: int = 1, **changes: Any
+) -> DietTransformerModel:
     """A model with strong opinions whose sentences end at different lengths."""
-    model = build(encoding, sharing, seed=seed).eval()
+    model = build(encoding, sharing, seed=seed, **changes).eval()
     with torch.no_grad():
         words = model.decoder.output_projection.weight
         words.mul_(3.0)

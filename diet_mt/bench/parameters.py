@@ -1,0 +1,99 @@
+"""Parameters of the encoders of Chen et al. 2021, table 6, counted on our models."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY
+from tabulate import tabulate
+
+from ..models.diet_roberta import DietRobertaModel
+
+# Entries of the dictionary, fairseq's marks included: BERT's uncased vocabulary, and the 120,000
+# pieces of section 4.3.
+VOCABULARIES = {"English": 30522, "multilingual": 120000}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table: its model, and the millions of parameters that the paper prints."""
+
+    label: str
+    encoding: str
+    printed: Mapping[str, float]
+    segments: str = "per-head"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _printed(english: float, multilingual: float) -> dict[str, float]:
+    return dict(zip(VOCABULARIES, (english, multilingual), strict=True))
+
+
+# Shaw: unclipped over 512 tokens would be 511; the printed number comes out with 1,023.
+_SHAW = {"position_clip": 1023, "position_values": True}
+ROWS = (
+    Row("Devlin et al. (2018)", "learned", _printed(110.1, 178.9), "input"),
+    Row("Shaw et al. (2018)", "shaw", _printed(112.9, 181.7), "input", _SHAW),
+    Row("DIET-REL", "diet_rel", _printed(109.9, 178.7)),
+    Row(
+        "DIET-REL (share)",
+        "diet_rel",
+        _printed(109.7, 178.5),
+        options={"position_sharing": "layer-wise"},
+    ),
+    Row(
+        "DIET-ABS (rank 128)",
+        "diet_abs",
+        _printed(128.6, 197.4),
+        options={"position_sharing": "none"},
+    ),
+    Row("DIET-ABS (rank 128, share)", "diet_abs", _printed(111.3, 180.1)),
+)
+
+
+class _Task:
+    def __init__(self, words: int) -> None:
+        self.source_dictionary = Dictionary()
+        for number in range(words - len(self.source_dictionary)):
+            self.source_dictionary.add_symbol(str(number))
+
+
+def parameters(row: Row, vocabulary: int) -> int:
+    """Of ``roberta_<encoding>_base`` with BERT's pooler, for 512 tokens; nothing is allocated."""
+    options = Namespace(segment_encoding=row.segments, **row.options)
+    ARCH_CONFIG_REGISTRY[f"roberta_{row.encoding}_base"](options)
+    # fairseq draws initial weights on the CPU, wherever the model is.
+    places = ("fairseq.models.roberta.model", "diet_mt.models.diet_roberta")
+    with (
+        patch(f"{places[0]}.init_bert_params", lambda module: None),
+        patch(f"{places[1]}.init_bert_params", lambda module: None),
+        torch.device("meta"),
+    ):
+        model = DietRobertaModel.build_model(options, _Task(vocabulary))
+        # The pooler is the dense layer of a classification head.
+        model.register_classification_head("pooled", num_classes=2)
+        unpooled = sum(
+            p.numel() for p in model.classification_heads["pooled"].out_proj.parameters()
+        )
+    return sum(p.numel() for p in model.parameters()) - unpooled
+
+
+def table() -> str:
+    """Markdown: ours in millions, exactly, and the paper's."""
+    found = []
+    for row in ROWS:
+        cells: list[str] = []
+        for name, vocabulary in VOCABULARIES.items():
+            cells += [f"{parameters(row, vocabulary) / 1e6:.2f}M", f"{row.printed[name]}M"]
+        found.append([row.label, *cells])
+    headers = ["encoder"]
+    for name in VOCABULARIES:
+        headers += [name, f"{name}, printed"]
+    right = ("left", *("right",) * 2 * len(VOCABULARIES))
+    return tabulate(found, headers, tablefmt="pipe", colalign=right, disable_numparse=True)
