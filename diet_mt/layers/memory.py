@@ -22,27 +22,27 @@ from .nodes import Nodes
 # What attention finds, (rows, H, 1, D), and where asked for its weights (rows, H, 1, S).
 Found = Tuple[Tensor, Optional[Tensor]]
 
+# Factors of q k^T, in self- and in cross-attention.
+Scale = Tuple[float, float]
 
-Scales = Tuple[float, float]  # of q k^T in self-attention and in cross-attention
 
-
-def memory_for(like: Tensor, sentences: int, group: int, layers: int, scales: Scales) -> Memory:
-    """The faster one for tensors such as ``like``."""
+def memory_for(like: Tensor, sentences: int, group: int, layers: int, scale: Scale) -> Memory:
+    """The faster one for tensors such as ``like``; ``scale``: see :class:`Memory`."""
     if kernels.serve(like):
-        return KernelMemory(sentences, group, scales)
-    return TensorMemory(sentences, group, scales, layers, like.device)
+        return KernelMemory(sentences, group, scale)
+    return TensorMemory(sentences, group, scale, layers, like.device)
 
 
 class Memory(ABC):
-    """Of ``sentences``, each with ``group`` hypotheses. ``scales``: the factors that queries have
-    already, for what keys add to the logits.
+    """Of ``sentences``, each with ``group`` hypotheses. ``scale``: the factors that queries have
+    already, of the target and of the source, for what keys add to the logits.
 
     A step is one :meth:`open` and, in each layer, one call of :meth:`attend` and
     :meth:`attend_source`; then :meth:`move`.
     """
 
-    def __init__(self, sentences: int, group: int, scales: Scales) -> None:
-        self.sentences, self.group, self.scales = sentences, group, scales
+    def __init__(self, sentences: int, group: int, scale: Scale) -> None:
+        self.sentences, self.group, self.scale = sentences, group, scale
         self.sources: List[Tensor] = []  # keys and values of each layer, by sentence
         self._closed: Optional[Tensor] = None  # the mask, by sentence
 
@@ -94,9 +94,9 @@ class TensorMemory(Memory):
     """
 
     def __init__(
-        self, sentences: int, group: int, scales: Scales, layers: int, device: torch.device
+        self, sentences: int, group: int, scale: Scale, layers: int, device: torch.device
     ) -> None:
-        super().__init__(sentences, group, scales)
+        super().__init__(sentences, group, scale)
         self.nodes = Nodes(sentences, group, layers, device)
 
     def add_source(self, k: Tensor, v: Tensor) -> None:
@@ -117,7 +117,7 @@ class TensorMemory(Memory):
         keys, values = nodes.write(layer, k.unsqueeze(2), v.unsqueeze(2))
         q = positions.queries(_by_sentence(q, self.group))
         bias = nodes.bias(positions.bias)
-        out, _ = _attend(q, keys, values, nodes.by_node(positions), bias, self.scales[0])
+        out, _ = _attend(q, keys, values, nodes.by_node(positions), bias, self.scale[0])
         return _by_row(out), None
 
     def attend_source(
@@ -129,7 +129,7 @@ class TensorMemory(Memory):
         if self._closed is not None and positions.bias is not None:
             bias = self._closed + positions.bias
         flat = keys.flatten(0, 1), values.flatten(0, 1)
-        out, weights = _attend(q, *flat, positions, bias, self.scales[1])
+        out, weights = _attend(q, *flat, positions, bias, self.scale[1])
         return _by_row(out), _by_row(weights) if need_weights else None
 
     def _move_target(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
@@ -144,8 +144,8 @@ class KernelMemory(Memory):
     source's keys and values are (B', S, H * D), its mask is (B', S).
     """
 
-    def __init__(self, sentences: int, group: int, scales: Scales) -> None:
-        super().__init__(sentences, group, scales)
+    def __init__(self, sentences: int, group: int, scale: Scale) -> None:
+        super().__init__(sentences, group, scale)
         self.length = 0
         self.capacity = 0
         self.kept: List[Tensor] = []  # keys and values of each layer, (capacity, H * D)
@@ -182,7 +182,7 @@ class KernelMemory(Memory):
             return self._attend(q, keys, positions, None, False, **how)
         read = keys[0][self._places[:, : self.length - 1].long()].unflatten(2, k.shape[1:])
         in_order = torch.cat([read, k.unsqueeze(1)], dim=1).transpose(1, 2)  # (rows, H, S, D)
-        bias = positions.key_bias(in_order, self.scales[0])  # (rows, H, 1, S)
+        bias = positions.key_bias(in_order, self.scale[0])  # (rows, H, 1, S)
         return self._attend(q, keys, positions, bias, False, **how)
 
     def attend_source(
@@ -192,7 +192,7 @@ class KernelMemory(Memory):
         keys, bias = (k, v, k.size(1)), None
         if positions.reads_keys:
             by_head = k.unflatten(2, q.shape[1:]).transpose(1, 2)  # (B', H, S, D)
-            found = positions.key_bias(by_head, self.scales[1])  # (B', H, 1, S)
+            found = positions.key_bias(by_head, self.scale[1])  # (B', H, 1, S)
             bias = None if found is None else found.repeat_interleave(self.group, dim=0)
         how = {"group": self.group, "closed": self._closed}
         return self._attend(q, keys, positions, bias, need_weights, **how)
@@ -272,10 +272,11 @@ def _attend(
     logits = torch.bmm(q.reshape(-1, *shape[2:]), k.transpose(1, 2)).unflatten(0, shape[:2])
     if bias is not None:
         logits += bias
-    of_keys = positions.key_bias(k.unflatten(0, shape[:2]), scale)
-    for more in (positions.query_bias(q, k.size(1), 1.0), of_keys):
-        if more is not None:
-            logits += more
+    more = positions.query_bias(q, k.size(1), 1.0)
+    if more is not None:
+        logits += more
+    if positions.reads_keys:
+        logits += positions.key_bias(k.unflatten(0, shape[:2]), scale)
     weights = softmax_(logits)
     out = torch.bmm(weights.flatten(0, 1), v).view(shape)
     added = positions.output(weights) if positions.changes_output else None

@@ -43,6 +43,10 @@ class ByNode(LayerPositions):
             return None
         return found.gather(3, self._places((*found.shape[:3], keys)))
 
+    @property
+    def reads_keys(self) -> bool:
+        return self.of.reads_keys
+
     def key_bias(
         self, k: Tensor, scale: float, places: Optional[Tensor] = None
     ) -> Optional[Tensor]:

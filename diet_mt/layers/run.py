@@ -114,10 +114,9 @@ class DecodingRun:
         crosses = source is not None and any(module is not None for module in modules)
         like = next(layers[0].parameters()) if source is None else source
         sentences = rows if source is None or not crosses else source.size(1)
-        # The factors are the same in all layers.
-        own, crossing = layers[0].self_attn, layers[0].encoder_attn
-        scales = own.scaling, 1.0 if crossing is None else crossing.scaling
-        self.memory: Memory = memory_for(like, sentences, rows // sentences, len(layers), scales)
+        # One for all layers.
+        scale = layers[0].self_attn.scaling, getattr(modules[0], "scaling", 1.0)
+        self.memory: Memory = memory_for(like, sentences, rows // sentences, len(layers), scale)
         self._self_caches = [SelfCache(self, n, each.self_attn) for n, each in enumerate(layers)]
         self._cross_caches: List[SourceCache] = []
         self._source_length = 0

@@ -33,8 +33,6 @@ class DebertaLayer(LayerPositions):
     Queries stand from ``query_start`` to ``query_start + query_len - 1``.
     """
 
-    reads_keys: ClassVar[bool] = True
-
     of_keys: Optional[Tensor] = None
     of_queries: Optional[Tensor] = None
     query_start: int = 0
@@ -50,6 +48,10 @@ class DebertaLayer(LayerPositions):
             return spread(products, keys, self.query_start)
         # Rows at one position, such as a sentence's beams, are not one query after the other.
         return spread(products.unsqueeze(-2), keys, self.query_start).squeeze(-2)
+
+    @property
+    def reads_keys(self) -> bool:
+        return True
 
     def key_bias(self, k: Tensor, scale: float, places: Optional[Tensor] = None) -> Tensor:
         assert self.of_queries is not None
@@ -133,6 +135,9 @@ class Deberta(PositionEncoding):
     content_scale: ClassVar[float] = 3**-0.5
 
     clip: int = option("clip", 512)
+
+    def content_scale_in(self, kind: str) -> float:
+        return 1.0 if kind == CROSS else self.content_scale
 
     def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
         return None if shape.kind == CROSS else DebertaPositions(shape, self.sharing, self.clip)

@@ -30,8 +30,6 @@ class LayerPositions:
 
     # Whether keys and values are sums over tokens, so that no padding is left to be masked.
     mixes_keys: ClassVar[bool] = False
-    # Whether there is a bias that depends on the keys.
-    reads_keys: ClassVar[bool] = False
 
     bias: Optional[Tensor] = None
 
@@ -68,6 +66,11 @@ class LayerPositions:
         that one position (the beams of a sentence).
         """
         return None
+
+    @property
+    def reads_keys(self) -> bool:
+        """Whether there is a :meth:`key_bias`, for which a step needs the keys themselves."""
+        return False
 
     def key_bias(
         self, k: Tensor, scale: float, places: Optional[Tensor] = None

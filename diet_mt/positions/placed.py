@@ -69,3 +69,8 @@ class Placed(PositionEncoding):
         if self.at_input != self.inside:
             words.append(f"input={self.at_input.describe()}")
         return " ".join(words)
+
+    def continues(self) -> Iterator[str]:
+        rest = self.describe()[len(self.inside.describe()) :]
+        for text in self.inside.continues():
+            yield f"{text}{rest}"

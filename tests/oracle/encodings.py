@@ -315,7 +315,9 @@ class Deberta(Encoding):
     sqrt(3 D); in self-attention.
     """
 
-    divided_by = 3
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self.divided_by = 1 if setting.kind == "cross" else 3
 
     def product(self, h: int, i: int, j: int, q: Vector, k: Vector) -> float:
         total = dot(q, k)

@@ -95,17 +95,20 @@ def test_a_factor_of_1_changes_nothing(scaling: str) -> None:
     assert Scaling(scaling, 1.0, 64).attention_factor() == 1
 
 
-def test_a_model_trained_without_goes_on_with_it() -> None:
+@pytest.mark.parametrize("places", [None, "encoder"])
+def test_a_model_trained_without_goes_on_with_it(places: str | None) -> None:
     options = {
+        "position_in": places,
         "position_scaling": "yarn",
         "position_scaling_factor": 2.0,
         "position_trained_length": 7,
     }
-    plain, scaled = build("rotary").eval(), build("rotary", seed=2, **options).eval()
+    plain = build("rotary", position_in=places).eval()
+    scaled = build("rotary", seed=2, **options).eval()
     scaled.load_state_dict(plain.state_dict())
-    assert scaled.signature == (
-        "rotary scaling=yarn scaling-factor=2.0 trained-length=7 scale=head"
-    )
+    described = "rotary scaling=yarn scaling-factor=2.0 trained-length=7"
+    where = " in=encoder" if places else ""
+    assert scaled.signature == f"{described}{where} scale=head"
     batch = collate(sources(), "left"), None, collate(targets())
     assert not torch.allclose(scaled(*batch)[0], plain(*batch)[0])
     again = build("rotary", seed=3, **options).eval()
