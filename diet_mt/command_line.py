@@ -40,15 +40,15 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
+        self._passed: list[str] = []
 
     def parse_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> argparse.Namespace:
         """As argparse; but an unknown option comes before arguments that are missing."""
         words = list(sys.argv[1:] if args is None else args)
-        passed: list[str] = []
         if self.passes_on:
-            words, passed = self._divided(words)
+            words, self._passed = self._divided(words)
         for word in words:
             name = word.partition("=")[0]
             if word == "--":
@@ -56,7 +56,7 @@ class Parser(argparse.ArgumentParser):
             if _OPTION.fullmatch(name) and name not in self._option_string_actions:
                 self.error(unknown("option", name, self._option_string_actions))
         found: argparse.Namespace = super().parse_args(words, namespace)
-        found.passed = passed
+        found.passed = self._passed
         return found
 
     def _divided(self, words: list[str]) -> tuple[list[str], list[str]]:
@@ -69,16 +69,6 @@ class Parser(argparse.ArgumentParser):
             if _OPTION.fullmatch(name):
                 to = own if name in self._option_string_actions else passed
             to.append(word)
-        # An option that must be given is rather misspelt than another program's; so is help.
-        missing = ["--help"] + [
-            option
-            for action in self._actions
-            if action.required and not set(action.option_strings) & set(own)
-            for option in action.option_strings
-        ]
-        for word in passed:
-            if difflib.get_close_matches(word.partition("=")[0], missing, n=1, cutoff=0.75):
-                self.error(unknown("option", word.partition("=")[0], missing))
         return own, passed
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -91,6 +81,10 @@ class Parser(argparse.ArgumentParser):
         raise argparse.ArgumentError(action, message)
 
     def error(self, message: str) -> NoReturn:
+        # Where something is missing, an option that was passed on is rather a misspelt one of ours.
+        for word in self._passed if "arguments are required" in message else ():
+            if difflib.get_close_matches(word, self._option_string_actions, n=1, cutoff=0.75):
+                message = unknown("option", word, self._option_string_actions)
         hint = "" if message.endswith("?") else f"; see {self.prog} --help"
         self.exit(2, f"error: {message}{hint}\n")
 

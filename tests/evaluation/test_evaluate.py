@@ -36,7 +36,8 @@ def rows(folder: str = "results") -> list[Result]:
 
 
 def changed() -> dict[str, int]:
-    return {str(path): path.stat().st_mtime_ns for path in Path().rglob("*") if path.is_file()}
+    files = (path for path in Path().rglob("[!.]*") if path.is_file())
+    return {str(path): path.stat().st_mtime_ns for path in files}
 
 
 def test_a_result_scores_again_and_stays_as_it_is(here: Path, capsys: Captured) -> None:
