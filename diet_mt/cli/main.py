@@ -41,7 +41,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "bench perplexity": ("cli.bench_perplexity", "curves of pretrained masked language models"),
     "completion": ("cli.completion", "completion of these commands for a shell"),
 }
-GROUPS = {name.split(" ")[0] for name in COMMANDS if " " in name}
+GROUPS = tuple(dict.fromkeys(name.split(" ")[0] for name in COMMANDS if " " in name))
 _HELP = ("-h", "--help")
 
 
