@@ -9,8 +9,8 @@
 #          SacreBLEU: downloaded to data/wmt18.archives, or from a folder
 # Example  data-prep/prepare-wmt18.sh
 #          data-prep/prepare-wmt18.sh --from archives        no network; SacreBLEU's archive as test.tgz
-# Takes    1.7 GB of downloads, 10 GB of disk, 4 GB of memory; some 40 minutes on two cores after the
-#          downloads (measured on made-up pairs by tools/rehearse-data-prep.sh); cs-en a quarter of it
+# Takes    1.7 GB of downloads, 10 GB of disk, 4 GB of memory; an estimated hour on two cores after the
+#          downloads (from what a million made-up pairs take); cs-en a quarter of it
 # Licence  of the corpora: free for research; see statmt.org/wmt18/translation-task.html
 #
 # Czech: cs-en in the place of de-en. SentencePiece: --subwords spm. All options: diet-mt prepare wmt18 --help

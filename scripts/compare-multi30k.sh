@@ -7,8 +7,8 @@
 # Example  scripts/compare-multi30k.sh     or     scripts/compare-multi30k.sh --dropout 0.2
 # Takes    half an hour a training on one core, 60 MB of disk each; run again, it continues
 # Licence  the captions derive from Flickr30k: for research
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 
 diet-mt prepare multi30k en-de --out data/multi30k.en-de
 

@@ -7,8 +7,8 @@
 # Example  scripts/demo.sh          or          scripts/demo.sh --max-epoch 5     (options of training)
 # Takes    six minutes on one core, 120 MB of disk; run again, it continues
 # Licence  as this project
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 
 diet-mt prepare demo --out data/demo.en-de
 

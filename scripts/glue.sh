@@ -8,8 +8,8 @@
 # Example  scripts/glue.sh          or          scripts/glue.sh --batch-size 16
 # Takes    some minutes a run on one GPU; a checkpoint a run; run again, it continues
 # Licence  each task's own; most are for research alone
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 
 diet-mt prepare glue CoLA --from glue --vocab data/mlm.en/bin --out data/glue/CoLA
 

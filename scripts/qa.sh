@@ -10,8 +10,8 @@
 # Example  scripts/qa.sh          or          scripts/qa.sh --batch-size 16
 # Takes    three epochs of 88,000 questions, 3 GB of disk; run again, it continues
 # Licence  SQuAD, XQuAD: CC BY-SA 4.0
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 
 diet-mt prepare qa --train train-v1.1.json --valid dev-v1.1.json --xquad xquad \
   --vocab data/mlm.multi/bin --out data/SQuAD

@@ -9,8 +9,8 @@
 # Takes    about a day on one recent GPU for each training; 10 GB and 3 GB a training; run again, it
 #          continues
 # Licence  of the corpora: free for research; see statmt.org/wmt18/translation-task.html
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 
 diet-mt prepare wmt18 de-en --subwords bpe --out data/wmt18.de-en
 

@@ -9,8 +9,8 @@
 # Example  scripts/xnli.sh          or          scripts/xnli.sh --batch-size 16
 # Takes    three epochs of 393,000 examples, 3 GB of disk; run again, it continues
 # Licence  XNLI: CC BY-NC 4.0; MNLI: OANC and others
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 
 diet-mt prepare xnli --from xnli --mnli glue --vocab data/mlm.multi/bin --out data/XNLI
 

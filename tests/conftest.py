@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 import torch
 
@@ -10,6 +12,9 @@ from diet_mt import plugin as plugin  # fairseq as its commands have it with our
 
 # Test processes run side by side, and everything here is small: threads would only wait.
 torch.set_num_threads(1)
+
+# A shell lets its background jobs ignore it, and so would every process that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -25,5 +25,5 @@ def test_the_readme_is_a_page_that_names_every_command() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.split("\n")) <= 150
     assert max(map(len, text.split("\n"))) <= 180
-    names = {name.split(" ")[0] for name in COMMANDS} | GROUPS
+    names = {name.split(" ")[0] for name in COMMANDS} | {*GROUPS}
     assert [name for name in names if f"`{name}`" not in text] == []

@@ -23,7 +23,7 @@ from ..bert.questions.prepare import prepare
 from ..errors import UserError
 from ..tasks._question_sets import QuestionSet
 from .checkpoint import portable_file
-from .fine_tuned import facts, load_fine_tuned, quiet, train_command
+from .fine_tuned import facts, load_fine_tuned, missing_rows, quiet, train_command
 from .task_records import TaskResult, put_task_result
 
 SQUAD = "SQuAD"
@@ -131,7 +131,15 @@ class Request:
 
 
 def answer_sets(asked: Request, splits: list[str]) -> None:
-    """Answers each split, or the file, keeps the answers and prints a line. Raises UserError."""
+    """Answers each split, or the file, keeps the answers and prints a line. Raises UserError.
+
+    Answers of the same checkpoint that are there already, with their row, stay.
+    """
+    if asked.results and not asked.file and all((asked.out / each).is_dir() for each in splits):
+        tasks = {each: asked.task or task_of(each) for each in splits}
+        splits = missing_rows(asked.results, asked.checkpoint, tasks)
+        if not splits:
+            return
     quiet()
     answerer = load_answerer(asked.checkpoint, asked.data)
     asked = replace(asked, max_answer=asked.max_answer or answerer.task.cfg.max_answer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ import torch
 from fairseq import checkpoint_utils
 
 from ..errors import UserError
+from ..stages.progress import say
 from .checkpoint import fairseq_version, load_state, portable, reading, revision, today
 from .pretrained import Pretrained, read_pretrained
 from .records import sha256
-from .task_records import Option
+from .task_records import Option, has_result
 
 _NOTHING = Pretrained("", 0, 0.0)
 
@@ -108,3 +110,12 @@ def train_command(checkpoint: Path) -> list[str]:
     """What ``diet-mt finetune`` left beside the checkpoint; nothing if another one trained."""
     file = checkpoint.parent / "command"
     return [portable(file.read_text(encoding="utf-8").strip())] if file.is_file() else []
+
+
+def missing_rows(results: Path, checkpoint: Path, tasks: Mapping[str, str]) -> list[str]:
+    """Of the splits in ``tasks`` (split: task), those that have no row of this checkpoint yet."""
+    content = sha256(checkpoint) if checkpoint.is_file() else ""
+    there = [name for name, task in tasks.items() if has_result(results, task, name, content)]
+    for name in there:
+        say(f"{tasks[name]} {name}: {checkpoint} has its row in {results} already")
+    return [name for name in tasks if name not in there]

@@ -19,7 +19,7 @@ from ..criterions.diet_sentence_prediction import predictions_of
 from ..errors import UserError
 from ..files import make_folder, raw_lines, write_lines
 from .checkpoint import portable_file
-from .fine_tuned import facts, load_fine_tuned, quiet, train_command
+from .fine_tuned import facts, load_fine_tuned, missing_rows, quiet, train_command
 from .task_records import TaskResult, put_task_result
 
 # A set is called a part of the official one where it has less than this of its rows.
@@ -180,7 +180,14 @@ class Request:
 
 
 def predict_splits(asked: Request, splits: list[str]) -> None:
-    """Predicts, measures and keeps each split, and prints a line for it. Raises UserError."""
+    """Predicts, measures and keeps each split, and prints a line for it. Raises UserError.
+
+    Where only rows are asked for, those of the same checkpoint that are there already stay.
+    """
+    if asked.results and not asked.predictions:
+        splits = missing_rows(asked.results, asked.checkpoint, dict.fromkeys(splits, asked.task))
+        if not splits:
+            return
     quiet()
     classifier = load_classifier(asked.checkpoint, asked.data)
     own: dict[str, Any] = {}

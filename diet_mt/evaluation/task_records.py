@@ -95,3 +95,10 @@ def put_task_result(folder: Path, result: TaskResult) -> Path:
     with locked(folder):
         put_row(rows, result)
     return rows
+
+
+def has_result(folder: Path, task: str, split: str, checkpoint: str) -> bool:
+    """Whether ``folder`` has a row of the checkpoint with this SHA-256 on this split."""
+    rows = folder / f"{task}.jsonl"
+    known = read_task_results(rows) if rows.exists() else []
+    return any((row.split, row.checkpoint) == (split, checkpoint) for row in known)

@@ -14,8 +14,8 @@ import os
 from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
 
 from fairseq import checkpoint_utils
-from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_REGISTRY
 
 from ..errors import UserError
@@ -65,6 +65,14 @@ def _entry(section: Any, name: str) -> Any:
     return get(name) if callable(get) else getattr(section, name, None)
 
 
+def _registry(part: str) -> Mapping[str, Any]:
+    """What fairseq and others have registered: name -> class."""
+    if part == "task":
+        return TASK_REGISTRY
+    found: Mapping[str, Any] = REGISTRIES.get(part, {}).get("registry", {})
+    return found
+
+
 def refusal(part: str, name: str) -> Optional[str]:
     """Why a checkpoint may not name this, or None."""
     if name in os.environ.get(VARIABLE, "").split(","):
@@ -73,8 +81,7 @@ def refusal(part: str, name: str) -> Optional[str]:
         owner = ARCH_MODEL_REGISTRY.get(name) or MODEL_REGISTRY.get(name)
         known = ARCH_MODEL_NAME_REGISTRY.get(name, name)
     else:
-        registry = {"task": TASK_REGISTRY, "criterion": CRITERION_REGISTRY}.get(part, {})
-        owner, known = registry.get(name), name
+        owner, known = _registry(part).get(name), name
     own = owner is not None and owner.__module__.partition(".")[0] != "fairseq"
     if own or known in ALLOWED[part]:
         return None

@@ -72,14 +72,13 @@ class EncoderPlace:
         self.run("preprocess", given, parts).ok()
 
     def task(self, name: str) -> Path:
-        """As prepare-glue.sh makes it."""
+        """As diet-mt prepare glue makes it."""
         return self._once(name, lambda folder: self._prepare(name, folder))
 
     def _prepare(self, name: str, folder: Path) -> None:
         raw, pieces = folder / "raw", folder / "pieces"
-        assert glue.main(["--folder", str(self.glue), "--out", str(raw), name]) == 0
-        given = ["--tokenizer", str(self.vocabulary), "--max-length", str(MAX_LENGTH)]
-        assert pair_pieces.main([*given, str(raw), str(pieces)]) == 0
+        glue.write(self.glue, glue.task_named(name), raw)
+        pair_pieces.split_folder(raw, pieces, self.vocabulary, MAX_LENGTH, 1)
         for part in ("input0", "input1"):
             if (pieces / f"train.{part}").exists():
                 files = [pieces / f"{split}.{part}" for split in ("train", "valid", "test")]

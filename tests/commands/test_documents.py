@@ -23,9 +23,9 @@ BRIEFLY = {
 }
 
 
-def commands() -> list[tuple[str, list[str]]]:
+def commands(*pages: str) -> list[tuple[str, list[str]]]:
     """Name and arguments of each command that a reader can run: no dots, no capitals."""
-    text = "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
+    text = "".join((ROOT / page).read_text(encoding="utf-8") for page in pages)
     found = COMMAND.findall(text)
     return [
         (name, shlex.split(text.replace("\\\n", " ")))
@@ -47,7 +47,7 @@ def test_the_commands_run_one_after_the_other(workshop: Workshop, tmp_path: Path
     sentences = tmp_path / "sentences.en"
     sentences.write_text("".join(f"{line}\n" for line in workshop.lines()[:3]), encoding="utf-8")
     ran = []
-    for name, words in commands():
+    for name, words in commands(*PAGES):
         piped = "<" in words
         words = words[: words.index("<")] if piped else words
         arguments = [placed(word, workshop, tmp_path) for word in words]

@@ -42,7 +42,8 @@ def test_what_our_trainings_name_is_taken(tmp_path: Path) -> None:
     assert checkpoint_utils.load_checkpoint_to_cpu(file)["cfg"].model._name == "diet_rel_tiny"
     for arch in ("transformer_iwslt_de_en", "roberta_base", "roberta_diet_abs_tiny"):
         assert refusal("model", arch) is None
-    for part, name in names_in({"cfg": OURS}):
+    own = {"bpe": {"_name": "diet_wordpiece"}, "criterion": {"_name": "extractive_qa"}}
+    for part, name in (*names_in({"cfg": OURS}), *names_in({"cfg": own})):
         assert refusal(part, name) is None, (part, name)
 
 

@@ -105,7 +105,7 @@ def test_the_input_equals_the_formula(
     words = torch.zeros(len(stack.embed_tokens.weight), WIDTH, dtype=torch.float64)
     words[:, : stack.embed_tokens.weight.size(1)] = stack.embed_tokens.weight
     # Where sinusoids are added, which cannot be small, words are as large as in translation.
-    size = WIDTH**0.5 if encoding == "sinusoidal" else 1.0
+    size = WIDTH**0.5 if encoding in ("sinusoidal", "shape", "cape") else 1.0
     for sentence, own, vectors in zip(rows(), segments_of_rows(), found, strict=True):
         for position, token in enumerate(sentence):
             by_hand = words[token] * size

@@ -44,8 +44,8 @@ def flag_name(flag: str) -> str:
             )
             for encoding, option, message, takers in (
                 ("diet-rel", {"position_rank": 8}, "--position-rank 8", "concat, diet-abs, diet-a"),
-                ("none", {"position_clip": 8}, "--position-clip 8", "shaw)"),
-                ("t5", {"position_clip": 8}, "--position-clip 8", "shaw)"),
+                ("none", {"position_clip": 8}, "--position-clip 8", "deberta, shaw)"),
+                ("t5", {"position_clip": 8}, "--position-clip 8", "deberta, shaw)"),
                 ("diet-abs", {"position_values": True}, "--position-values", "shaw)"),
                 ("shaw", {"position_buckets": 8}, "--position-buckets 8", "t5, tupe-rel)"),
                 ("tupe-abs", {"position_buckets": 8}, "--position-buckets 8", "t5, tupe-rel)"),
