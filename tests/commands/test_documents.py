@@ -38,7 +38,7 @@ def placed(word: str, workshop: Workshop, scratch: Path) -> str:
     """A word of a command, with the folders of this test for those of the page."""
     word = word.replace("$PWD/", "")
     word = re.sub(r"data/[\w.-]+/bin", str(workshop.bin), word)
-    word = re.sub(r"checkpoints/\w+", str(scratch / "saved"), word)
+    word = re.sub(r"checkpoints/\w+", str(scratch) + r"/\g<0>", word)
     word = re.sub(r"(?<![\w/])(diet_mt|config/hydra)$", rf"{ROOT}/\1", word)
     return word
 
