@@ -96,7 +96,7 @@ def _word(rank: int, lang: str) -> str:
     return word.capitalize() if lang == "de" and rank % 2 else word
 
 
-def soil(number: int, pair: tuple[str, str], last: tuple[str, str]) -> tuple[bytes, bytes]:
+def add_noise(number: int, pair: tuple[str, str], last: tuple[str, str]) -> tuple[bytes, bytes]:
     """Every hundredth pair in turn gets one of the faults that cleaning looks for."""
     german, english = pair
     fault, kind = number % 100 == 99, number // 100 % 8
@@ -139,7 +139,7 @@ def _write_sides(
     with ExitStack() as stack:
         files: list[IO[bytes]] = [stack.enter_context(open(path, "wb")) for path in paths]
         for _, (number, pair) in zip(range(count), stream, strict=False):
-            for file, line in zip(files, soil(number, pair, last), strict=True):
+            for file, line in zip(files, add_noise(number, pair, last), strict=True):
                 file.write(line + b"\n")
             last = pair
 

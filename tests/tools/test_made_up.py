@@ -53,8 +53,8 @@ def test_archives_of_the_true_layout(tmp_path: Path) -> None:
 def test_every_filter_has_something_to_find() -> None:
     pairs = list(made_up.sentences(1600, seed=1))
     last = [pairs[0], *pairs]
-    soiled = [made_up.soil(n, pair, last[n]) for n, pair in enumerate(pairs)]
-    found = clean.clean(soiled, clean.Limits(("de", "en")))
+    noisy = [made_up.add_noise(n, pair, last[n]) for n, pair in enumerate(pairs)]
+    found = clean.clean(noisy, clean.Limits(("de", "en")))
     assert found.dropped == {
         clean.INVALID: 2, clean.EMPTY: 2, clean.OVERLONG: 2, clean.RATIO: 2, clean.LANGUAGE: 2,
     }  # fmt: skip
