@@ -95,7 +95,17 @@ OF_PARTS: dict[tuple[str, ...], set[str]] = {
 REGISTERING = {(part, "__init__") for part in ("models", "tasks", "criterions", "encoders")}
 
 # Under positions/, what schemes share; all other files there are schemes.
-SHARED = {"base", "clipped", "factors", "frequencies", "input", "layer", "options", "relative"}
+SHARED = {
+    "base",
+    "clipped",
+    "factors",
+    "frequencies",
+    "input",
+    "layer",
+    "options",
+    "projections",
+    "relative",
+}
 # Schemes that are made of others, as their papers define them.
 MADE_OF = {
     "linformer": {"learned"},

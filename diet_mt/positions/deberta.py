@@ -21,9 +21,7 @@ from .base import (
 from .clipped import spread
 from .layer import LayerPositions
 from .options import option
-
-# Standard deviation of the initial P and projections, that of BERT.
-INIT_STD = 0.02
+from .projections import INIT_STD, Projections
 
 
 @dataclass(frozen=True)
@@ -63,17 +61,6 @@ class DebertaLayer(LayerPositions):
             return products.gather(3, row).transpose(-1, -2)  # (B, H, 1, S)
         # Keys are rows here, and queries what each row is spread over: by i - j.
         return spread(products.flip(-1), self.query_len, -self.query_start).transpose(-1, -2)
-
-
-class Projections(nn.Module):
-    """W_q,r and W_k,r of one layer: (H|1, E, D) each."""
-
-    def __init__(self, heads: int, shape: AttentionShape) -> None:
-        super().__init__()
-        self.query = nn.Parameter(torch.empty(heads, shape.embed_dim, shape.head_dim))
-        self.key = nn.Parameter(torch.empty(heads, shape.embed_dim, shape.head_dim))
-        nn.init.normal_(self.query, std=INIT_STD)
-        nn.init.normal_(self.key, std=INIT_STD)
 
 
 class DebertaPositions(AttentionPositions):

@@ -19,10 +19,8 @@ from .base import (
 )
 from .factors import appended, appending_pays, product
 from .layer import LayerPositions
+from .projections import INIT_STD, Projections
 from .t5 import Bucketed, T5Bias
-
-# Standard deviation of all tables and projections, that of BERT, on which TUPE builds.
-INIT_STD = 0.02
 
 
 class NormedPositions(nn.Module):
@@ -40,17 +38,6 @@ class NormedPositions(nn.Module):
         kind = torch.promote_types(rows.dtype, torch.float32)
         scale, shift = self.norm.weight.to(kind), self.norm.bias.to(kind)
         return F.layer_norm(rows.to(kind), rows.shape[-1:], scale, shift, self.norm.eps)
-
-
-class Projections(nn.Module):
-    """U_Q and U_K of one layer: (H|1, E, D) each."""
-
-    def __init__(self, heads: int, shape: AttentionShape) -> None:
-        super().__init__()
-        self.query = nn.Parameter(torch.empty(heads, shape.embed_dim, shape.head_dim))
-        self.key = nn.Parameter(torch.empty(heads, shape.embed_dim, shape.head_dim))
-        nn.init.normal_(self.query, std=INIT_STD)
-        nn.init.normal_(self.key, std=INIT_STD)
 
 
 class TupeBias(AttentionBias):
