@@ -13,6 +13,8 @@ from ..errors import UserError
 from . import progress
 from .orphans import end_with_parent
 
+_TAIL = 1 << 16  # bytes of a log that are looked at
+
 
 def module(name: str, words: Sequence[str]) -> list[str]:
     """The command that runs a module by the same Python, as ``fairseq-train`` runs its own."""
@@ -77,11 +79,11 @@ def why(status: int, log: Path) -> str:
     return f"{tail or f'status {status}'} (all of it in {log})"
 
 
-def tail_of(log: Path, size: int = 1 << 16) -> str:
-    """The last ``size`` bytes of a file; nothing where there is none."""
+def tail_of(log: Path) -> str:
+    """The end of a file; nothing where there is none."""
     try:
         with open(log, "rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - size))
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
             return file.read().decode("utf-8", errors="replace")
     except OSError:
         return ""
