@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import math
 import os
 import re
 import sys
@@ -91,17 +92,39 @@ class Parser(argparse.ArgumentParser):
 
 def positive(text: str) -> int:
     """Type of an option: a whole number of at least 1."""
-    value = count(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text}: must be at least 1")
-    return value
+    return int(_number(text, int, lambda number: number >= 1, "a whole number of at least 1"))
 
 
 def count(text: str) -> int:
     """Type of an option: a whole number of at least 0."""
-    if not text.isascii() or not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text}: not a whole number of at least 0")
-    return int(text)
+    return int(_number(text, int, lambda number: number >= 0, "a whole number of at least 0"))
+
+
+def share(text: str) -> float:
+    """Type of an option: a number from 0 to 1."""
+    return _number(text, float, lambda number: 0 <= number <= 1, "0 to 1")
+
+
+def not_negative(text: str) -> float:
+    """Type of an option: a number, 0 or more."""
+    return _number(text, float, lambda number: 0 <= number < math.inf, "0 or more")
+
+
+def finite(text: str) -> float:
+    """Type of an option: a number."""
+    return _number(text, float, math.isfinite, "a number")
+
+
+def _number(
+    text: str, kind: Callable[[str], float], fits: Callable[[float], bool], what: str
+) -> float:
+    try:
+        number = kind(text)
+    except ValueError:
+        number = math.nan
+    if not fits(number):
+        raise argparse.ArgumentTypeError(f"{text}: expected {what}")
+    return number
 
 
 def run(main: Callable[[], int | None]) -> int:

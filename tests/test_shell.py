@@ -66,3 +66,15 @@ def test_a_script_says_what_it_is_and_stops_at_the_first_fault(path: Path) -> No
     assert lines[1].startswith("# ")
     code = next(line for line in lines if line and not line.startswith("#"))
     assert code == "set -euo pipefail", "the first command is: set -euo pipefail"
+
+
+@pytest.mark.parametrize(
+    "path", [each for each in RUN if each.parent.name in ("data-prep", "scripts")], ids=_name
+)
+def test_help_is_the_first_thing_a_script_looks_at(path: Path) -> None:
+    """It is not run here: one that did not would install, download or train."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    code = [line for line in lines if line and not line.startswith("#")]
+    after = code[1]
+    assert after.startswith("case ${1:-} in -h | --help) sed ")
+    assert after.endswith("exit ;; esac")

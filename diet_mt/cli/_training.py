@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..command_line import Parser
+from ..command_line import Parser, count, positive
 
 if TYPE_CHECKING:
     from ..training.build import Request, Training
@@ -20,7 +20,7 @@ def add_arguments(parser: Parser) -> None:
     parser.passes_on = True
     add = parser.add_argument
     add("--recipe", required=True, metavar="NAME", help="config/NAME.yaml, or a file FILE.yaml")
-    add("--seed", type=int, default=1, help="default 1")
+    add("--seed", type=count, default=1, help="default 1")
     add("--save-dir", type=Path, required=True, metavar="DIR", help="folder of checkpoints")
     add(
         "--precision",
@@ -36,20 +36,20 @@ def add_devices(parser: Parser, unit: str) -> None:
     add("--gpus", default="auto", metavar="N", help="of this machine; 0: its CPU (default auto)")
     add(
         f"--{unit}-per-update",
-        type=int,
+        type=positive,
         metavar="N",
         help=f"{unit} of an update on all devices together (default: the recipe's)",
     )
     add(
         "--max-tokens-per-device",
-        type=int,
+        type=positive,
         metavar="N",
         help="tokens that fit on one device at a time (default: the recipe's)",
     )
     nodes = int(os.environ.get("SLURM_STEP_NUM_NODES", "1"))
     rank = int(os.environ.get("SLURM_NODEID", "0"))
-    add("--nodes", type=int, default=nodes, help="machines, all alike (default 1, or Slurm's)")
-    add("--node-rank", type=int, default=rank, help="of this machine (default 0, or Slurm's)")
+    add("--nodes", type=positive, default=nodes, help="machines, all alike (default 1, or Slurm's)")
+    add("--node-rank", type=count, default=rank, help="of this machine (default 0, or Slurm's)")
     add("--master", default="", metavar="HOST:PORT", help="of machine 0 (default: Slurm's)")
 
 
@@ -80,9 +80,10 @@ def request_of(args: argparse.Namespace) -> Request:
 def carry_out(training: Training, args: argparse.Namespace, parser_options: list[str]) -> None:
     """Trains, or prints what would be run."""
     from ..training.check import check
-    from ..training.run import train
+    from ..training.run import refuse_another, train
 
     if args.dry_run:
+        refuse_another(training)
         check(training, parser_options)
         print(training.command())
     else:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..command_line import Parser, positive
+from ..command_line import Parser, finite, positive
 
 SCORINGS = ("squad", "mlqa")
 
@@ -33,7 +33,7 @@ def arguments(parser: Parser) -> None:
     add("--n-best", type=positive, default=20, metavar="N", help="answers to list (default 20)")
     add(
         "--threshold",
-        type=float,
+        type=finite,
         default=0.0,
         metavar="ODDS",
         help="where questions can be impossible: odds of no answer above which there is none; "

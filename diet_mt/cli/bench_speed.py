@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..command_line import Parser, count, positive
+from ..command_line import Parser, count, finite, positive, share
 
 MEASURES = ("train", "forward", "decode")
 
@@ -51,8 +51,8 @@ def arguments(parser: Parser) -> None:
         help="tokens that every hypothesis is made to have (default 20; 0: the model decides)",
     )
     add("--beam", type=positive, default=10, help="default 10")
-    add("--lenpen", type=float, default=0.6, help="default 0.6")
-    add("--dropout", type=float, default=0.3, help="of all systems (default 0.3)")
+    add("--lenpen", type=finite, default=0.6, help="default 0.6")
+    add("--dropout", type=share, default=0.3, help="of all systems (default 0.3)")
     add("--options", default="", help="further fairseq-train options for all systems, in one word")
     add(
         "--checkpoint",

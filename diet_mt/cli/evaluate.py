@@ -21,7 +21,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ..command_line import Parser
+from ..command_line import Parser, finite, positive
 from ..errors import UserError
 
 _BEST = "checkpoint_best.pt"
@@ -38,15 +38,15 @@ def arguments(parser: Parser) -> None:
     add("--source", type=Path, metavar="FILE", help="text to decode, a sentence a line")
     add("--reference", type=Path, metavar="FILE", help="its translation, line by line")
     add("--test-set", default="", metavar="NAME", help="of SacreBLEU: wmt18, ...")
-    add("--beam", type=int, default=10, help="hypotheses kept in the search (default 10)")
-    add("--lenpen", type=float, default=0.6, help="exponent of the length penalty (default 0.6)")
+    add("--beam", type=positive, default=10, help="hypotheses kept in the search (default 10)")
+    add("--lenpen", type=finite, default=0.6, help="exponent of the length penalty (default 0.6)")
     add(
         "--length-penalty",
         choices=("fairseq", "gnmt"),
         default="fairseq",
         help="length^LENPEN, or the paper's ((5 + length) / 6)^LENPEN (default fairseq)",
     )
-    add("--max-tokens", type=int, default=4096, help="source tokens of a batch (default 4096)")
+    add("--max-tokens", type=positive, default=4096, help="source tokens of a batch (default 4096)")
     add("--results", type=Path, default=Path("results"), help="folder (default results)")
     add("--test-set-name", default="", metavar="TEXT", help="in the record (default: its own)")
     add("--system", default="", metavar="NAME", help="in the record (default: the encoding)")
@@ -55,10 +55,6 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    for name in ("beam", "max_tokens"):
-        if getattr(args, name) < 1:
-            given = f"--{name.replace('_', '-')} {getattr(args, name)}"
-            raise UserError(f"{given}: must be at least 1")
     if bool(args.source) != bool(args.reference):
         raise UserError("--source and --reference: give both")
     if sum(map(bool, (args.source, args.test_set, args.subset))) > 1:
@@ -85,7 +81,9 @@ def run(args: argparse.Namespace) -> None:
 def _checkpoint(args: argparse.Namespace) -> Path:
     """The file to decode with. Warns where its training goes on."""
     folder: Path = args.folder
-    if folder.is_file() and args.checkpoint is None:
+    if folder.is_file():
+        if args.checkpoint:
+            raise UserError(f"--checkpoint: {folder} is one already; give its folder")
         return folder
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder of checkpoints; train first")

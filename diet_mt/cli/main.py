@@ -72,7 +72,8 @@ def tree() -> argparse.ArgumentParser:
     for name, (_, what) in COMMANDS.items():
         group, _, last = name.rpartition(" ")
         if group and group not in groups:
-            groups[group] = words.add_parser(group).add_subparsers()
+            # Completion leaves out what has no help.
+            groups[group] = words.add_parser(group, help=f"{group} COMMAND").add_subparsers()
         parent = groups.get(group, words)
         own = parser_of(name)
         parent.add_parser(last, parents=[own], add_help=False, help=what)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..command_line import Parser, positive
+from ..command_line import Parser, finite, positive
 from ..errors import UserError
 
 
@@ -25,7 +25,7 @@ def arguments(parser: Parser) -> None:
     add("--data", type=Path, metavar="FOLDER", help="bin folder (default: the checkpoint's)")
     add("--subset", default="test", help="default test")
     add("--beam", type=positive, default=10, help="default 10")
-    add("--lenpen", type=float, default=0.6, help="default 0.6")
+    add("--lenpen", type=finite, default=0.6, help="default 0.6")
     add("--max-tokens", type=positive, default=4096, help="of a source batch (default 4096)")
     add("--dry-run", action="store_true", help="only list what would be decoded")
 

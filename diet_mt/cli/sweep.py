@@ -33,12 +33,12 @@ import io
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..command_line import Parser, positive, unknown
+from ..command_line import Parser, not_negative, positive, unknown
 from ..errors import UserError
 
 if TYPE_CHECKING:
     from ..sweeps.engine import Runner
-    from ..sweeps.variables import Command
+    from ..sweeps.variables import Command, Value
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -64,7 +64,7 @@ def arguments(parser: Parser) -> None:
         help="only runs with all these values; again: those, too (default all)")  # fmt: skip
     add("--jobs", type=positive, metavar="N",
         help="runs at a time (default: one for each core; with GPUs 1)")  # fmt: skip
-    add("--status-every", type=float, default=20.0, metavar="SECONDS",
+    add("--status-every", type=not_negative, default=20.0, metavar="SECONDS",
         help="from one word on each run to the next (default 20)")  # fmt: skip
     add("--slurm", type=pairs, metavar="NAME=VALUE,...",
         help="submit each run as a job, with these options of Slurm: partition, account, "
@@ -75,13 +75,22 @@ def arguments(parser: Parser) -> None:
 
 
 def check_commands(commands: list[Command]) -> None:
-    """Raises UserError for a command that ``diet-mt`` does not have."""
-    from .main import COMMANDS, GROUPS
+    """Raises UserError for a command that ``diet-mt`` does not have, or whose words it refuses."""
+    from ..sweeps.variables import shown
+    from .main import COMMANDS, GROUPS, parser_of
 
     for words in commands:
         length = 3 if words[1:2] and words[1] in GROUPS else 2
-        if words[0] == "diet-mt" and (name := " ".join(words[1:length])) not in COMMANDS:
+        if words[0] != "diet-mt":
+            continue
+        if (name := " ".join(words[1:length])) not in COMMANDS:
             raise UserError(unknown("command", name, COMMANDS))
+        with contextlib.redirect_stderr(io.StringIO()) as errors:
+            try:
+                parser_of(name).parse_args(words[length:])
+            except SystemExit:
+                said = errors.getvalue().strip().removeprefix("error: ")
+                raise UserError(f"{shown(words)}: {said}") from None
 
 
 def asked(words: Command) -> list[str]:
@@ -128,12 +137,19 @@ def run(args: argparse.Namespace) -> int:
     from ..sweeps.engine import dry_run, go
     from ..sweeps.sweep import sweep_of
     from ..sweeps.variables import value_in
+    from ..sweeps.work import check_programs
 
-    changes = {name: value_in(text, f"--set {name}") for name, text in args.set}
+    changes: dict[str, Value] = {}
+    for name, text in args.set:
+        if name in changes:
+            raise UserError(f"--set {name}: given twice; several values are [A,B]")
+        changes[name] = value_in(text, f"--set {name}")
     sweep = sweep_of(read(args.file), args.file, changes, args.runs)
+    check_programs(list(sweep.commands))
     check_commands(list(sweep.commands))
+    runner = runner_of(args)
     if not args.dry_run:
-        return go(sweep, runner_of(args))
+        return go(sweep, runner)
     for line in dry_run(sweep, asked):
         print(line)
     return 0

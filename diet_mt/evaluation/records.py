@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..files import write_text
-from .json_rows import Row, locked, parse_row, put_row, read_rows, wrong_field
+from .json_rows import Row, locked, put_row, read_rows, wrong_field
 
 # Options of fairseq-train, without those of the encoding, that say what a Transformer is; how it is
 # trained (dropout and such) is not in it.
@@ -93,11 +93,6 @@ class Result(Row):
     def key(self) -> str:
         """A hypothesis file belongs to one row."""
         return self.hypotheses
-
-
-def parse_result(line: str) -> Result:
-    """The inverse of ``Result.to_json``. Raises UserError for anything else."""
-    return parse_row(Result, line)
 
 
 _PERCENT = ("bleu", "bleu_mean", "chrf")

@@ -33,7 +33,7 @@ def rescore(files: Sequence[Path], references: Mapping[str, Sequence[str]]) -> N
         outcome = "; ".join(found) or f"BLEU {row.bleu:.2f} again"
         print(f"{path}\t{row.system}\tseed {row.seed}\t{outcome}")
     if wrong:
-        raise UserError(f"{wrong} of {len(rows)} rows differ")
+        raise UserError(f"{wrong} of {len(rows)} rows differ, or cannot be scored again")
 
 
 def differences(result: Result, hypotheses: list[str], references: list[str]) -> list[str]:

@@ -14,10 +14,10 @@ from ..corpora import bpe, pieces
 from ..corpora.binarized import language_pair
 from ..corpora.moses import tokenize
 from ..corpora.parallel import read_lines
+from ..corpora.preprocess import preprocess
 from ..corpora.subwords import MODELS, kind_of
 from ..errors import UserError
 from ..files import make_folder, write_lines
-from ..stages.child import module, run_child, why
 from .records import sha256
 
 Pair = tuple[str, str]  # source and target language
@@ -109,12 +109,8 @@ def _binarized(data: Path, pair: Pair, lines: Sequence[str], place: Path) -> Pat
     part = place / "bin.part"
     words = ["--source-lang", pair[0], "--target-lang", pair[1], "--only-source"]
     words += ["--srcdict", str(data / f"dict.{pair[0]}.txt")]
-    words += ["--testpref", str(place / "test"), "--destdir", str(part)]
-    log = place / "preprocess.log"
-    with open(log, "wb") as out:
-        status = run_child(module("fairseq_cli.preprocess", words), out=out)
-    if status:
-        raise UserError(f"fairseq-preprocess failed: {why(status, log)}")
+    words += ["--testpref", str(place / "test")]
+    preprocess(words, part, place / "preprocess.log")
     for lang in pair:
         shutil.copyfile(data / f"dict.{lang}.txt", part / f"dict.{lang}.txt")
     os.replace(part, made)

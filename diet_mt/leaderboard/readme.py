@@ -49,7 +49,7 @@ def _read(file: Path) -> str:
         with open(file, encoding="utf-8", newline="\n") as opened:
             return opened.read()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot be read ({error})") from None
+        raise UserError(f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 
 def _put(file: Path, text: str, check: bool, what: str) -> None:

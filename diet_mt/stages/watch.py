@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import IO
 
 from ..errors import UserError
 from . import progress
-from .orphans import end_with_parent
+from .child import run_child, why
 from .pool import begin_worker
 
 
@@ -44,41 +41,9 @@ def watch(name: str, command: Sequence[str], log: Path, grows: Path) -> None:
     """
     started = time.monotonic()
     with open(log, "wb") as output:
-        process = start(command, output)
-        try:
-            while True:
-                try:
-                    status = process.wait(progress.EVERY_S)
-                    break
-                except subprocess.TimeoutExpired:
-                    _say_size(name, grows, started)
-        except BaseException:  # interrupted
-            process.kill()
-            process.wait()
-            raise
+        status = run_child(command, out=output, tell=lambda: _say_size(name, grows, started))
     if status:
-        lines = log.read_text(encoding="utf-8", errors="replace").strip().split("\n")
-        ended = f"killed by signal {-status}" if status < 0 else lines[-1]
-        raise UserError(f"{name} failed: {ended.removeprefix('error: ')} (all of it in {log})")
-
-
-def start(command: Sequence[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Starts a command that ends with this process. Raises UserError where it cannot be run."""
-    # Whatever is installed: the package that is at work here.
-    root = str(Path(__file__).resolve().parent.parent.parent)
-    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    # What a Python program says comes in the order in which it says it.
-    own = {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1", "PYTHONPATH": os.pathsep.join(paths)}
-    try:
-        return subprocess.Popen(
-            command,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **own},
-            preexec_fn=end_with_parent,
-        )
-    except OSError as error:
-        raise UserError(f"{command[0]}: cannot be run ({error.strerror})") from None
+        raise UserError(f"{name} failed: {why(status, log)}")
 
 
 def apart(name: str, function: Callable[..., object], *arguments: object, grows: Path) -> None:

@@ -15,7 +15,7 @@ from ..stages.orphans import end_with_parent
 from .progress import clock
 from .sweep import Run, Sweep
 from .variables import Command, shown
-from .work import argv_of, check_programs, end, environment
+from .work import argv_of, end, environment
 
 # Does all runs, and returns a line for each that failed; nothing: the runs go on without us.
 Runner = Callable[[Sequence[Run]], list[str] | None]
@@ -25,9 +25,8 @@ def go(sweep: Sweep, runner: Runner) -> int:
     """Does what is not done yet, and returns the status: 0 only where nothing failed.
 
     Raises:
-        UserError: a program is not there; a run failed. Then there is no report.
+        UserError: a run failed. Then there is no report.
     """
-    check_programs(list(sweep.commands))
     began = time.monotonic()
     with _ended_by_sigterm():
         say(f"== 1/3 prepare: {len(sweep.prepare)} commands")

@@ -35,7 +35,10 @@ _REFUSED = {
     ),
 }
 _SHARES = ("dropout", "attention-dropout", "activation-dropout", "label-smoothing", "mask-prob")
-_COUNTS = ("max-update", "max-epoch", "max-tokens", "batch-size", "total-num-update")
+_COUNTS = (
+    *("max-update", "max-epoch", "max-tokens", "batch-size", "total-num-update"),
+    *("tokens-per-update", "sequences-per-update", "max-tokens-per-device"),
+)
 
 
 @dataclass(frozen=True)
@@ -138,6 +141,8 @@ def placed(
         options.pop(name, None)
     launch = as_words({name: options.pop(name) for name in _WHERE if name in options})
     note = ""
+    if share is None and "max-tokens-per-device" in request.given:
+        raise UserError("--max-tokens-per-device: the recipe shares no update; give --max-tokens")
     asked = Machines(machines.gpus, precision, machines.nodes, machines.node_rank, machines.master)
     if share is not None:
         unit, option, most = share

@@ -45,7 +45,7 @@ def train(training: Training, check: Callable[[], None]) -> None:
             fairseq-train fails.
     """
     save = training.save
-    _refuse_another(training)
+    refuse_another(training)
     if _is_finished(save):
         return
     check()
@@ -56,7 +56,7 @@ def train(training: Training, check: Callable[[], None]) -> None:
         return
     with alone(save):
         # Another process may just have ended.
-        _refuse_another(training)
+        refuse_another(training)
         if _is_finished(save):
             return
         if has_ended(save, training.options):
@@ -110,7 +110,7 @@ def _is_finished(save: Path) -> bool:
     return False
 
 
-def _refuse_another(training: Training) -> None:
+def refuse_another(training: Training) -> None:
     """Raises UserError if the folder was begun with another command, naming what differs."""
     file = training.save / "command"
     if not file.is_file() or not has_begun(training.save):

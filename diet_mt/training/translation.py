@@ -28,6 +28,8 @@ def translation(data: Path, arch: str, request: Request, *, planned: bool = Fals
 
     Raises UserError where the data, the options or the devices are not what they should be.
     """
+    if arch.startswith("roberta_"):
+        raise UserError(f"{arch} is an encoder alone; see diet-mt pretrain --help")
     missing = planned and not data.exists()
     folder = data if missing else bin_folder(data)
     target = "" if missing else language_pair(folder)[1]

@@ -114,8 +114,8 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
             "the following arguments are required: FILE, --references; "
             "see diet-mt verify --help",
         ),
-        ("bench speed --rounds 0", "argument --rounds: 0: must be at least 1; see diet-mt bench "
-         "speed --help"),
+        ("bench speed --rounds 0", "argument --rounds: 0: expected a whole number of at least 1; "
+         "see diet-mt bench speed --help"),
         ("bench encoder --encodings diet_rel", "unknown encoding diet_rel; did you mean diet-rel?"),
     ],
 )  # fmt: skip

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.evaluation.records import parse_result, put_result, read_results, sha256
+from diet_mt.evaluation.json_rows import parse_row
+from diet_mt.evaluation.records import Result, put_result, read_results, sha256
 from diet_mt.files import write_text
 
 from .rows import row
@@ -23,12 +24,12 @@ def test_a_row_reads_as_it_was_written() -> None:
     result = row(test_set="flickr \u2028 2016", system='a "quoted" ü name', lenpen=-1.0)
     line = result.to_json()
     assert "\n" not in line
-    assert parse_result(line) == result
+    assert parse_row(Result, line) == result
 
 
 def test_whole_numbers_pass_for_decimal_ones() -> None:
     fields = json.loads(row().to_json())
-    assert parse_result(json.dumps({**fields, "bleu": 31})).bleu == 31
+    assert parse_row(Result, json.dumps({**fields, "bleu": 31})).bleu == 31
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_whole_numbers_pass_for_decimal_ones() -> None:
 def test_a_wrong_field_is_named(changes: dict[str, Any], complaint: str) -> None:
     fields = json.loads(row().to_json())
     with pytest.raises(UserError, match=complaint):
-        parse_result(json.dumps({**fields, **changes}))
+        parse_row(Result, json.dumps({**fields, **changes}))
 
 
 @pytest.mark.parametrize("name", ["bleu_signature", "bleu_mean", "bleu_ci"])
@@ -66,13 +67,13 @@ def test_a_missing_field_is_named(name: str) -> None:
     fields = json.loads(row().to_json())
     del fields[name]
     with pytest.raises(UserError, match=f"no field '{name}'"):
-        parse_result(json.dumps(fields))
+        parse_row(Result, json.dumps(fields))
 
 
 def test_rows_of_before_a_field_was_there_read() -> None:
     fields = json.loads(row().to_json())
     del fields["options"], fields["subwords"]
-    assert parse_result(json.dumps(fields)) == row(options="", subwords="bpe")
+    assert parse_row(Result, json.dumps(fields)) == row(options="", subwords="bpe")
 
 
 @pytest.mark.parametrize(

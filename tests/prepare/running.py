@@ -18,7 +18,7 @@ from typing import IO
 from unittest.mock import patch
 
 from diet_mt.cli.main import main
-from diet_mt.stages import orphans, watch
+from diet_mt.stages import child, orphans
 from diet_mt.stages.lock import OWN_FILES
 
 SMALL = ("--workers", "1", "--bpe-merges", "150")
@@ -47,7 +47,7 @@ def prepare(*words: object, file_bytes: int | None = None, real: bool = False) -
     """
     out, err = io.StringIO(), io.StringIO()
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    start = patch.object(watch, "start", watch.start if real else ForkedModule)
+    start = patch.object(child, "start", child.start if real else ForkedModule)
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), start:
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes or before[0], before[1]))
@@ -68,8 +68,8 @@ def killed(event: str, end: str, *words: object) -> str:
         end: How the path begins to be renamed, or to be opened, ends.
     """
     reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
+    pid = os.fork()
+    if pid == 0:
         os.setsid()
         os.dup2(writing, 2)
         sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
@@ -79,7 +79,7 @@ def killed(event: str, end: str, *words: object) -> str:
                 os.killpg(os.getpgrp(), signal.SIGKILL)
 
         sys.addaudithook(hook)
-        watch.start = ForkedModule
+        child.start = ForkedModule
         try:
             main(["prepare", *map(str, words)])
         finally:
@@ -87,16 +87,16 @@ def killed(event: str, end: str, *words: object) -> str:
     os.close(writing)
     with open(reading, encoding="utf-8") as pipe:
         said = pipe.read()
-    _, status = os.waitpid(child, 0)
+    _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, said
     return said
 
 
 class ForkedModule:
-    """What ``stages.watch.start`` starts, for a module that ``stages.orphans`` runs: here a fork,
+    """What ``stages.child.start`` starts, for a module that ``stages.orphans`` runs: here a fork,
     which need not import fairseq again."""
 
-    def __init__(self, command: list[str], output: IO[bytes]) -> None:
+    def __init__(self, command: list[str], output: IO[bytes], err: None) -> None:
         assert command[:3] == [sys.executable, "-m", orphans.__name__]
         context = multiprocessing.get_context("fork")
         self._process = context.Process(target=self._run, args=(command[3:], output))

@@ -36,7 +36,10 @@ def test_it_tells_how_much_there_is(
     ("program", "what"),
     [
         ("print('one'); raise SystemExit('error: no luck')", r"it failed: no luck \(all of it in"),
-        ("import os; os.kill(os.getpid(), 9)", r"it failed: killed by signal 9 \(all of it in"),
+        (
+            "import os; os.kill(os.getpid(), 9)",
+            r"killed by signal 9, out of memory\? \(all of it in",
+        ),
     ],
 )
 def test_a_failure_is_one_line(tmp_path: Path, program: str, what: str) -> None:

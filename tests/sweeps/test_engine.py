@@ -159,6 +159,38 @@ def test_a_dry_run_prints_commands_that_can_be_pasted(
     assert sorted(here.iterdir()) == before
 
 
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+@pytest.mark.parametrize(
+    ("run", "words", "said"),
+    [
+        ("diet-mt trian x", "", "unknown command trian; did you mean train?"),
+        ("diet-mt evaluate x --beem=1", "", "diet-mt evaluate x --beem=1: the following arguments"),
+        ("diet-mt average --ot x.pt", "", "average --ot x.pt: unknown option --ot; did you mean"),
+        ("no-such-program", "", "no-such-program: no such program"),
+        ("true", "--status-every -1", "argument --status-every: -1: expected 0 or more"),
+        ("true", "--set work=a --set work=b", "--set work: given twice; several values are [A,B]"),
+        ("true", "--slurm partitoin=x", "--slurm: unknown option partitoin; did you mean partit"),
+        ("true", "--no-wait", "--no-wait is for jobs of a cluster; add --slurm"),
+    ],
+)
+def test_nothing_begins_with_a_mistake(
+    here: Path,
+    capfd: pytest.CaptureFixture[str],
+    run: str,
+    words: str,
+    said: str,
+    more: tuple[str, ...],
+) -> None:
+    text = (here / "mine.yaml").read_text(encoding="utf-8")
+    text = text.replace('report: ["echo', f'report: ["{run}", "echo')
+    (here / "mine.yaml").write_text(text, encoding="utf-8")
+    assert sweep("mine.yaml", *words.split(), *more) == 2
+    errors = capfd.readouterr().err
+    assert said in errors
+    assert errors.count("\n") == 1
+    assert not (here / "journal").exists()
+
+
 def test_a_dry_run_asks_the_commands(here: Path) -> None:
     """``diet-mt sweep`` itself is one that can say what it would start."""
     assert asked(("diet-mt", "sweep", "mine.yaml", "--runs", "seed=1"))[0] == "# prepare"

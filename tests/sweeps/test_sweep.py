@@ -90,7 +90,8 @@ def test_a_wrong_file(more: dict[str, object], said: str) -> None:
         ("--runs model=shav", "--runs: unknown model shav; did you mean shaw?"),
         ("--runs seed=7", "--runs: unknown seed 7; there are 1, 2"),
         ("--runs seed", "argument --runs: seed: give name=value; see diet-mt sweep --help"),
-        ("--jobs 0", "argument --jobs: 0: must be at least 1; see diet-mt sweep --help"),
+        ("--jobs 0", "argument --jobs: 0: expected a whole number of at least 1; "
+         "see diet-mt sweep --help"),
         ("--no-wait", "--no-wait is for jobs of a cluster; add --slurm"),
         ("--executor slum", "argument --executor: unknown value slum; did you mean slurm?"),
         ("--slurm partitoin=gpu", "--slurm: unknown option partitoin; did you mean partition?"),

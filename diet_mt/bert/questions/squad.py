@@ -81,8 +81,9 @@ def raw_bytes(path: Path) -> bytes:
 
 def read_json(path: Path) -> Any:
     """What is in a file of JSON, plain or gzipped. Raises UserError where it is none."""
+    content = raw_bytes(path)
     try:
-        return json.loads(raw_bytes(path).decode("utf-8-sig"))
+        return json.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not valid UTF-8 (byte {error.start}); convert it") from None
     except ValueError as error:

@@ -14,8 +14,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ...command_line import Parser
-from .options import add_common, add_folder, carry_out, positive, setting
+from ...command_line import Parser, positive
+from .options import add_common, add_folder, carry_out, setting
 
 TASKS = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI")
 MAX_LENGTH = 128

@@ -18,8 +18,8 @@ import argparse
 from pathlib import Path
 
 from ...bert.mlm_settings import USUAL, MlmSettings
-from ...command_line import Parser
-from .options import add_common, carry_out, positive, setting, share
+from ...command_line import Parser, positive, share
+from .options import add_common, carry_out, setting
 
 
 def arguments(parser: Parser) -> None:

@@ -8,40 +8,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...command_line import Parser
+from ...command_line import Parser, not_negative, positive, share
 from ...corpora.settings import Limits, TextSettings
 from ...stages.pool import cores
 
 if TYPE_CHECKING:
     from ...corpora.fetch import Origin
     from ...stages.engine import Preparation
-
-
-def positive(text: str) -> int:
-    """1, 2, 3 and so on."""
-    return int(_number(text, int, lambda number: number >= 1, "a positive number"))
-
-
-def share(text: str) -> float:
-    """From 0 to 1."""
-    return _number(text, float, lambda number: 0 <= number <= 1, "from 0 to 1")
-
-
-def not_negative(text: str) -> float:
-    """0 or more."""
-    return _number(text, float, lambda number: 0 <= number < float("inf"), "0 or more")
-
-
-def _number(
-    text: str, kind: Callable[[str], float], fits: Callable[[float], bool], what: str
-) -> float:
-    try:
-        number = kind(text)
-    except ValueError:
-        number = float("nan")
-    if not fits(number):
-        raise argparse.ArgumentTypeError(f"must be {what}, got '{text}'")
-    return number
 
 
 def setting(

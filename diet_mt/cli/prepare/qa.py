@@ -20,8 +20,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ...command_line import Parser
-from .options import add_common, carry_out, positive, setting
+from ...command_line import Parser, positive
+from .options import add_common, carry_out, setting
 
 COLLECTIONS = ("xquad", "mlqa", "tydiqa")
 
