@@ -7,6 +7,7 @@ checkpoint is still the one that was decoded.
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from collections.abc import Iterable
@@ -53,12 +54,24 @@ class Wanted:
     test_set: str = ""
 
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+
 @dataclass(frozen=True)
 class Names:
-    """In the record; empty: the encoding, and the test set's own."""
+    """In the record; empty: the encoding, and the test set's own.
+
+    Raises UserError for a system whose name cannot be that of a file.
+    """
 
     system: str = ""
     test_set: str = ""
+
+    def __post_init__(self) -> None:
+        if self.system and not _NAME.fullmatch(self.system):
+            raise UserError(
+                f"--system {self.system}: give letters, digits and . _ + - alone; it names a file"
+            )
 
 
 def evaluate(

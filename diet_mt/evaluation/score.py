@@ -7,7 +7,6 @@ byte-pair encoding, plain text for SentencePiece.
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -17,7 +16,6 @@ from ..corpora.binarized import language_pair
 from ..corpora.detokenize import to_text
 from ..corpora.parallel import read_lines
 from ..corpora.subwords import kind_of
-from ..errors import UserError
 from .bleu import interval, score
 from .checkpoint import Training, portable, system_of
 from .decoded import Decoded
@@ -39,7 +37,6 @@ USUAL = {
     "direction": "",  # as the data folder has the pair
     "options": "",  # the mark of others
 }
-_NAME = re.compile(r"[A-Za-z0-9][\w.+-]*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -61,14 +58,7 @@ def words_per_second(sentences: list[str], decoded: Decoded) -> float:
 
 
 def hypotheses_name(corpus: str, name: str, seed: int, **how: str | int | float) -> str:
-    """Path of a hypothesis file, seen from the results folder; ``how`` with the keys of USUAL.
-
-    Raises UserError for a name that is none of a file.
-    """
-    if not _NAME.fullmatch(name):
-        raise UserError(
-            f"--system {name}: give letters, digits and . _ + - alone, as it names a file"
-        )
+    """Path of a hypothesis file, seen from the results folder; ``how`` with the keys of USUAL."""
     unusual = [
         f".{key}-{str(how[key]).removesuffix('.pt')}" for key in USUAL if how[key] != USUAL[key]
     ]

@@ -198,6 +198,7 @@ def test_a_name_stays_in_its_folder(stand_in: Path, capsys: Captured, name: str)
     assert status == 2
     assert f"error: --system {name}: give letters, digits" in capsys.readouterr().err
     assert not Path("results").exists()
+    assert not Path("run", "decoded").exists()
 
 
 def test_one_evaluation_of_a_checkpoint_at_a_time(stand_in: Path, capsys: Captured) -> None:
