@@ -185,7 +185,7 @@ def test_questions_that_cannot_be_answered(
         (["{data}", "{best}", "--split", "test"], "about.json: cannot be read"),
         (
             ["{data}", "{best}", "--split", "valid", "--n-best", "0"],
-            "argument --n-best: 0: must be at least 1",
+            "argument --n-best: 0: expected a whole number of at least 1",
         ),
         (["gone", "{best}", "--split", "valid"], "dict.txt: no such file"),
         (["{data}", "{best}", "--file", "gone.json"], "gone.json: cannot be read"),
