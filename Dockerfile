@@ -3,7 +3,7 @@
 #
 #   docker build -t diet-mt .                                            8 GB, ten minutes
 #   docker run --rm --gpus all -v "$PWD:/work" diet-mt sweep demo
-#   docker run --rm --gpus all -v "$PWD:/work" --entrypoint fairseq-train diet-mt /work/data/x/bin ...
+#   docker run --rm --gpus all -v "$PWD:/workspace" --entrypoint fairseq-train diet-mt /workspace/data/x/bin ...
 FROM python:3.11.11-bookworm
 
 ENV PATH=/opt/diet-mt/.venv/bin:$PATH \
@@ -18,6 +18,6 @@ RUN make -C /opt/diet-mt setup \
     && python -c "import torch, fairseq.data.data_utils_fast; assert torch.version.cuda"
 
 # Folders of data, checkpoints and results are made where the container is told to work.
-WORKDIR /work
+WORKDIR /workspace
 ENTRYPOINT ["diet-mt"]
 CMD ["--help"]
