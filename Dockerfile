@@ -2,7 +2,7 @@
 # comes with torch's packages, in the versions that requirements/lock.txt pins.
 #
 #   docker build -t diet-mt .                                            8 GB, ten minutes
-#   docker run --rm --gpus all -v "$PWD:/work" diet-mt sweep demo
+#   docker run --rm --gpus all -v "$PWD:/workspace" diet-mt sweep demo
 #   docker run --rm --gpus all -v "$PWD:/workspace" --entrypoint fairseq-train diet-mt /workspace/data/x/bin ...
 FROM python:3.11.11-bookworm
 
