@@ -61,8 +61,10 @@ def names_in(state: Mapping[str, Any]) -> Iterator[Tuple[str, str]]:
 
 def _entry(section: Any, name: str) -> Any:
     """Of a Namespace, a dictionary or omegaconf's; None where there is none."""
-    get = getattr(section, "get", None)
-    return get(name) if callable(get) else getattr(section, name, None)
+    if callable(getattr(section, "get", None)):
+        # omegaconf 2.0 raises for what a structured section does not have.
+        return section.get(name) if name in section else None
+    return getattr(section, name, None)
 
 
 def _registry(part: str) -> Mapping[str, Any]:
