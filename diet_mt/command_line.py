@@ -17,11 +17,14 @@ from .errors import UserError
 _OPTION = re.compile(r"--?[A-Za-z]\S*")
 
 
-def unknown(kind: str, word: str, known: Iterable[str]) -> str:
-    """``unknown command leaderbord; did you mean leaderboard?``"""
+def unknown(kind: str, word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """``unknown command leaderbord; did you mean leaderboard?``
+
+    ``otherwise``: follows where no name is near.
+    """
     names = {name.casefold(): name for name in known}
     near = difflib.get_close_matches(word.casefold(), names, n=1)
-    return f"unknown {kind} {word}" + (f"; did you mean {names[near[0]]}?" if near else "")
+    return f"unknown {kind} {word}" + (f"; did you mean {names[near[0]]}?" if near else otherwise)
 
 
 class Parser(argparse.ArgumentParser):
@@ -76,10 +79,8 @@ class Parser(argparse.ArgumentParser):
         if action.choices is None or value in action.choices:
             return
         choices = [str(each) for each in action.choices]
-        message = unknown("value", str(value), choices)
-        if not message.endswith("?"):
-            message += f"; choose from {', '.join(choices)}"
-        raise argparse.ArgumentError(action, message)
+        hint = f"; choose from {', '.join(choices)}"
+        raise argparse.ArgumentError(action, unknown("value", str(value), choices, hint))
 
     def error(self, message: str) -> NoReturn:
         # Where something is missing, an option that was passed on is rather a misspelt one of ours.

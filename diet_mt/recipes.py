@@ -57,9 +57,8 @@ def find(name: str) -> Path:
         path = folder / f"{name}{_SUFFIX}"
         if "/" not in name and path.is_file():
             return path
-    message = unknown("recipe", name, names())
-    hint = "" if message.endswith("?") else f"; choose from {', '.join(names())}, or give a file"
-    raise UserError(message + hint)
+    hint = f"; choose from {', '.join(names())}, or give a file"
+    raise UserError(unknown("recipe", name, names(), hint))
 
 
 def read(name: str) -> dict[str, Any]:
@@ -110,9 +109,8 @@ def _read(path: Path, within: tuple[Path, ...]) -> dict[str, Any]:
         raise UserError(f"{path}: expected sections such as training and runs")
     for section in found:
         if section not in SECTIONS:
-            message = unknown("section", str(section), SECTIONS)
-            hint = "" if message.endswith("?") else f"; there are {', '.join(sorted(SECTIONS))}"
-            raise UserError(f"{path}: {message}{hint}")
+            hint = f"; there are {', '.join(sorted(SECTIONS))}"
+            raise UserError(f"{path}: {unknown('section', str(section), SECTIONS, hint)}")
     base = found.get("extends")
     if base is None:
         return found

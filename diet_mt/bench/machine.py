@@ -99,7 +99,5 @@ def chosen(kind: str, words: Sequence[str], known: Sequence[str]) -> list[str]:
     """``words``, or all that are known where there are none. Raises UserError for another."""
     for word in words:
         if word not in known:
-            message = unknown(kind, word, known)
-            hint = "" if message.endswith("?") else f"; choose from {', '.join(known)}"
-            raise UserError(message + hint)
+            raise UserError(unknown(kind, word, known, f"; choose from {', '.join(known)}"))
     return list(words or known)

@@ -12,6 +12,7 @@ from ..command_line import Parser, count, positive
 if TYPE_CHECKING:
     from ..training.build import Request, Training
 
+SEGMENTS = ("none", "input", "per-head")
 _GIVEN = ("tokens_per_update", "sequences_per_update", "max_tokens_per_device")
 
 

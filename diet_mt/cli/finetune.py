@@ -17,15 +17,14 @@ import argparse
 from pathlib import Path
 
 from ..command_line import Parser
-from ._training import add_arguments, carry_out, request_of
-from .pretrain import _SEGMENTS
+from ._training import SEGMENTS, add_arguments, carry_out, request_of
 
 
 def arguments(parser: Parser) -> None:
     add = parser.add_argument
     add("data", type=Path, help="made by diet-mt prepare glue, xnli or qa")
     add("checkpoint", type=Path, help="pretrained")
-    add("--segments", choices=_SEGMENTS, help="where they enter (default: the recipe's)")
+    add("--segments", choices=SEGMENTS, help="where they enter (default: the recipe's)")
     add("--task", default="", help="CoLA, XNLI, SQuAD, ... (default: the name of DATA)")
     add("--system", default="", help="encoding that the checkpoint must have (default: any)")
     add("--gpus", default="auto", choices=("auto", "0", "1"), help="0: the CPU (default auto)")

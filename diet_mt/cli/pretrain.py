@@ -19,9 +19,7 @@ from pathlib import Path
 
 from ..command_line import Parser, unknown
 from ..errors import UserError
-from ._training import add_arguments, add_devices, carry_out, request_of
-
-_SEGMENTS = ("none", "input", "per-head")
+from ._training import SEGMENTS, add_arguments, add_devices, carry_out, request_of
 
 
 def arguments(parser: Parser) -> None:
@@ -29,7 +27,7 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("system", help="encoding: learned, diet_rel, diet_abs, ...")
     parser.add_argument("--size", default="base", help="tiny, small or base (default base)")
     parser.add_argument(
-        "--segments", choices=_SEGMENTS, help="where segments enter (default: the recipe's, none)"
+        "--segments", choices=SEGMENTS, help="where segments enter (default: the recipe's, none)"
     )
     add_arguments(parser)
     add_devices(parser, "sequences")
@@ -50,7 +48,5 @@ def run(args: argparse.Namespace) -> None:
         ("size", args.size, list(ROBERTA_SIZES)),
     ):
         if value not in known:
-            message = unknown(kind, value, known)
-            hint = "" if message.endswith("?") else f"; choose from {', '.join(known)}"
-            raise UserError(message + hint)
+            raise UserError(unknown(kind, value, known, f"; choose from {', '.join(known)}"))
     carry_out(masked_lm(args.data, args.system, args.size, request), args, args.known)

@@ -17,7 +17,7 @@ from ..stages.progress import say
 from .checkpoint import fairseq_version, load_state, portable, reading, revision, today
 from .pretrained import Pretrained, read_pretrained
 from .records import sha256
-from .task_records import Option, has_result
+from .task_records import Option, splits_of
 
 _NOTHING = Pretrained("", 0, 0.0)
 
@@ -115,7 +115,8 @@ def train_command(checkpoint: Path) -> list[str]:
 def missing_rows(results: Path, checkpoint: Path, tasks: Mapping[str, str]) -> list[str]:
     """Of the splits in ``tasks`` (split: task), those that have no row of this checkpoint yet."""
     content = sha256(checkpoint) if checkpoint.is_file() else ""
-    there = [name for name, task in tasks.items() if has_result(results, task, name, content)]
+    known = {task: splits_of(results, task, content) for task in set(tasks.values())}
+    there = [name for name, task in tasks.items() if name in known[task]]
     for name in there:
         say(f"{tasks[name]} {name}: {checkpoint} has its row in {results} already")
     return [name for name in tasks if name not in there]

@@ -97,8 +97,8 @@ def put_task_result(folder: Path, result: TaskResult) -> Path:
     return rows
 
 
-def has_result(folder: Path, task: str, split: str, checkpoint: str) -> bool:
-    """Whether ``folder`` has a row of the checkpoint with this SHA-256 on this split."""
+def splits_of(folder: Path, task: str, checkpoint: str) -> set[str]:
+    """The splits on which ``folder`` has a row of the checkpoint with this SHA-256."""
     rows = folder / f"{task}.jsonl"
     known = read_task_results(rows) if rows.exists() else []
-    return any((row.split, row.checkpoint) == (split, checkpoint) for row in known)
+    return {row.split for row in known if row.checkpoint == checkpoint}

@@ -71,13 +71,12 @@ def literal(text: Any) -> Any:
 def _value(node: ast.expr) -> Any:
     if not isinstance(node, ast.BinOp):
         return ast.literal_eval(node)
+    if type(node.op) not in _OPERATORS:
+        raise ValueError("not an operation of literals")
     left, right = _value(node.left), _value(node.right)
     if isinstance(node.op, ast.Mult):
         _bound(left, right)
-    result = _OPERATORS[type(node.op)](left, right) if type(node.op) in _OPERATORS else None
-    if result is None:
-        raise ValueError("not an operation of literals")
-    return result
+    return _OPERATORS[type(node.op)](left, right)
 
 
 def _bound(left: Any, right: Any) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import UserError
-from ..files import blocks, make_folder, opened, writing
+from ..files import blocks, make_folder, opened, write_text
 from .lock import alone
 from .progress import say
 from .watch import size_of
@@ -128,7 +128,7 @@ def _run(stage: Stage, what: Preparation) -> None:
     _say(f"== {stage.name} ...")
     started = time.monotonic()
     if stage.settings:
-        _write(result.with_name(f"{stage.name}.settings"), f"{stage.settings}\n")
+        write_text(result.with_name(f"{stage.name}.settings"), f"{stage.settings}\n")
     _make_sure_of_room(what.out, stage)
     if stage.restarts:
         _remove(part)
@@ -139,7 +139,7 @@ def _run(stage: Stage, what: Preparation) -> None:
     lines = lines_in(text) if text.is_file() else 0
     table = what.out / "stages.tsv"
     before = table.read_text(encoding="utf-8") if table.exists() else ""
-    _write(table, f"{before}{stage.name}\t{seconds:.0f}\t{lines}\n")
+    write_text(table, f"{before}{stage.name}\t{seconds:.0f}\t{lines}\n")
     size = f"{lines:,} lines" if lines else f"{size_of(result) / MIB:,.1f} MiB"
     _say(f"== {stage.name}: {size}, {seconds:.0f} s")
 
@@ -181,7 +181,7 @@ def _keep_settings(what: Preparation) -> None:
         # Nothing is done yet; what was begun with others is of no use.
         for stage in what.stages:
             _remove(_part(what.out / stage.name))
-        _write(file, now)
+        write_text(file, now)
 
 
 def _compare(file: Path, now: str, made: Path) -> None:
@@ -205,11 +205,6 @@ def _words(settings: str) -> list[str]:
         return shlex.split(settings)
     except ValueError:
         return settings.split()
-
-
-def _write(path: Path, text: str) -> None:
-    with writing(path) as file:
-        file.write(text)
 
 
 def _say(text: str) -> None:

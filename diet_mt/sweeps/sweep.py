@@ -182,9 +182,8 @@ def _chosen(
             if not any(name in each for each in own):
                 raise UserError(f"--runs: {unknown('variable', name, {n for e in own for n in e})}")
             if value not in known:
-                message = unknown(name, value, known)
-                near = "" if message.endswith("?") else f"; there are {', '.join(known)}"
-                raise UserError(f"--runs: {message}{near}")
+                hint = f"; there are {', '.join(known)}"
+                raise UserError(f"--runs: {unknown(name, value, known, hint)}")
             fitting = [each for each in fitting if str(each.get(name)) == value]
     return [
         {**settings, **each}

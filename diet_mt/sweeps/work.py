@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +16,9 @@ from pathlib import Path
 import psutil
 
 from ..errors import UserError
+from ..stages.child import tail_of
 from ..stages.orphans import end_with_parent
+from ..stages.train_log import status
 from .sweep import Run
 from .variables import Command, shown
 
@@ -25,10 +26,6 @@ PROGRAM = "diet-mt"
 LOG = "sweep.log"
 PATIENCE = 5.0  # seconds that a process has to end by itself
 _HERE = Path(__file__).resolve().parents[2]  # where the package is
-_INNER = re.compile(
-    r'train_inner .*?\bepoch"?:? 0*(\d+).*?\bloss"?[=:] ?"?([\d.]+).*?num_updates"?[=:] ?"?(\d+)'
-)
-_TAIL = 20_000  # bytes of a log that are looked at
 _WIDTH = 100  # characters of a status
 
 
@@ -79,23 +76,14 @@ def end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
 
 def tail(path: Path) -> list[str]:
     """The last lines of a file, without those that are empty; none where there is no file."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
-            text = file.read().decode("utf-8", errors="replace")
-    except OSError:
-        return []
-    return [line.strip() for line in text.split("\n") if line.strip()]
+    return [line.strip() for line in tail_of(path).split("\n") if line.strip()]
 
 
 def training(folder: Path, since: float) -> str:
     """How far a training is by its log; nothing where that is older than ``since`` (Unix time)."""
     log = folder / "train.log"
     if log.is_file() and log.stat().st_mtime >= since:
-        for line in reversed(tail(log)):
-            if found := _INNER.search(line):
-                epoch, loss, updates = found.groups()
-                return f"epoch {epoch}, {updates} updates, loss {loss}"
+        return status(tail_of(log), before="")
     return ""
 
 

@@ -7,7 +7,6 @@ ever trained, may be begun anew with another command.
 
 from __future__ import annotations
 
-import re
 import shlex
 import shutil
 import time
@@ -20,6 +19,7 @@ from ..files import make_folder, writing
 from ..stages.child import module, run_child, tail_of, why
 from ..stages.lock import alone
 from ..stages.progress import say
+from ..stages.train_log import status
 from .build import Training
 from .options import Options, parse, whole
 
@@ -27,11 +27,6 @@ from .options import Options, parse, whole
 _PLACES = ("save-dir", "user-dir", "tensorboard-logdir")
 _TIME_IS_UP = "due to cumulative_training_time"
 _FULL = 1 << 24  # bytes: with less, a checkpoint finds no room
-# How fairseq's log tells how far it has come, as text and as JSON.
-_STATUS = re.compile(
-    r"train_inner \| epoch 0*(\d+):.*? loss=([\d.]+),.* num_updates=(\d+),"
-    r"|train_inner \| \{\"epoch\": (\d+),.*?\"loss\": \"([\d.]+)\",.*?\"num_updates\": \"(\d+)\""
-)
 
 
 def train(training: Training, check: Callable[[], None]) -> None:
@@ -167,12 +162,3 @@ def _run(training: Training, log: Path) -> None:
         full = shutil.disk_usage(training.save).free < _FULL
         room = f"; no space is left in {training.save}, make room and run again" if full else ""
         raise UserError(f"training failed: {why(ended, log)}{room}")
-
-
-def status(log: str) -> str:
-    """``epoch 3, 1200 updates, loss 4.1``, of the end of a log."""
-    found = _STATUS.findall(log)
-    if not found:
-        return "starting"
-    epoch, loss, updates = [each for each in found[-1] if each]
-    return f"epoch {epoch}, {updates} updates, loss {loss}"

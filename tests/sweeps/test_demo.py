@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.cli.main import COMMANDS
 from diet_mt.evaluation.records import read_results
 
 from .stubs import finish, start
@@ -20,7 +19,6 @@ WORDS = [word for each in SMALLER for word in ("--set", each)]
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not {"train", "prepare demo"} <= {*COMMANDS}, reason="not there yet")
 def test_from_nothing_to_the_table_and_again(tmp_path: Path) -> None:
     tables = []
     for _ in range(2):

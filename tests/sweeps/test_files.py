@@ -58,7 +58,6 @@ def test_it_runs_what_the_paper_or_the_table_needs(name: str) -> None:
         assert "" not in words
 
 
-@pytest.mark.skipif(not {"train", "prepare demo"} <= {*COMMANDS}, reason="not there yet")
 @pytest.mark.parametrize("name", RUNS)
 def test_its_commands_are_there(name: str) -> None:
     for words in [words for words in swept(name).commands if words[0] == "diet-mt"]:

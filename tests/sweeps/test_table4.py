@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.cli.main import COMMANDS
-
 from .stubs import sweep
 
 KEPT = Path(__file__).with_name("table4.commands.txt")
@@ -47,7 +45,6 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.skipif(not {"train", "prepare demo"} <= {*COMMANDS}, reason="not there yet")
 @pytest.mark.parametrize("name", ONLY)
 @pytest.mark.usefixtures("data")
 def test_the_commands_of_table_4(name: str, capfd: pytest.CaptureFixture[str]) -> None:
