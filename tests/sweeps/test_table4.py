@@ -1,4 +1,6 @@
-"""Table 4 is trained by the commands that the project's shell scripts ran before it had sweeps."""
+"""Table 4 is trained by the commands that the project's shell scripts ran before it had sweeps; only
+that Shaw's vectors are now those of Tensor2Tensor: on keys and values, of self-attention alone.
+"""
 
 from __future__ import annotations
 
