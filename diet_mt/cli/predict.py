@@ -21,7 +21,12 @@ def arguments(parser: Parser) -> None:
     add = parser.add_argument
     add("data", type=Path, help="folder made by diet-mt prepare glue or xnli")
     add("checkpoint", type=Path, help="fine-tuned by diet-mt finetune")
-    add("--split", nargs="+", default=["valid"], help="one or more (default valid); dev: all dev sets")
+    add(
+        "--split",
+        nargs="+",
+        default=["valid"],
+        help="one or more (default valid); dev: all dev sets",
+    )
     add("--task", help="CoLA, MNLI, XNLI, ... (default: the data folder's name)")
     add("--predictions", type=Path, metavar="FOLDER", help="folder to write them to")
     add("--results", type=Path, metavar="FOLDER", help="for the record, such as results/tasks")

@@ -87,15 +87,20 @@ class ShawPositions(AttentionPositions):
         self.clip = clip
 
     def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
-        return self._parts(query_start=query_start, query_len=query_len)
+        # No more vectors than there are distances: their products with queries cost most.
+        furthest = max(query_start + query_len - 1, key_len - 1 - query_start, 1)
+        return self._parts(furthest, query_start=query_start, query_len=query_len)
 
     def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
         rows = (keys - queries[:, None]).clamp(-self.clip, self.clip) + self.clip  # (T, S)
-        return self._parts(query_len=queries.numel(), rows=rows)
+        return self._parts(self.clip, query_len=queries.numel(), rows=rows)
 
-    def _parts(self, **where: Any) -> List[LayerPositions]:
+    def _parts(self, furthest: int, **where: Any) -> List[LayerPositions]:
+        """For distances up to ``furthest``, or the clip."""
+        left_out = max(self.clip - furthest, 0)
+        rows = left_out, 2 * self.clip + 1 - left_out
         names = [name for name, _ in self.tables()[0].named_parameters()]
-        stacks = [self.stacked(name).unbind(0) for name in names]
+        stacks = [self.stacked(name, *rows).unbind(0) for name in names]
         return self.each(
             [
                 ShawLayer(**where, **dict(zip(names, vectors, strict=True)))

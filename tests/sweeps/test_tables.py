@@ -16,12 +16,13 @@ from diet_mt.sweeps.variables import Command
 
 from .test_files import swept
 
-# Table -> its rows in the data, the recipe of the pretraining, tuned epochs, tasks that get segments
-# when they are fine-tuned, and those that do not.
-TABLES = {
-    number: (GLUE, "mlm", ("5", "10"), ("MNLI", "CoLA"), ("QQP", "QNLI", "SST-2", "STS-B"))
-    for number in (2, 8, 9)
-} | {number: (XTREME, "mlm-multilingual", ("3",), ("XNLI", "SQuAD"), ()) for number in (3, 5)}
+# Table -> its rows in the data, the recipe of the pretraining, tuned epochs, tasks that get
+# segments in fine-tuning, and those that do not.
+Table = tuple[str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+PLAIN = "QQP", "QNLI", "SST-2", "STS-B"
+OF_GLUE: Table = GLUE, "mlm", ("5", "10"), ("MNLI", "CoLA"), PLAIN
+OF_XTREME: Table = XTREME, "mlm-multilingual", ("3",), ("XNLI", "SQuAD"), ()
+TABLES = {2: OF_GLUE, 3: OF_XTREME, 5: OF_XTREME, 8: OF_GLUE, 9: OF_GLUE}
 ROWS = {2: 9, 3: 9, 5: 15, 8: 7, 9: 7}
 
 
