@@ -50,6 +50,13 @@ class DietAbsLin(PositionEncoding):
     P_Q has a row for each position, P_K one for each of the k mixed keys (``--linformer-k``).
     Decoder and cross-attention have DIET-ABS as it is. ``--position-sharing`` and
     ``--position-rank`` concern P_Q and P_K, as in DIET-ABS; E and F are one pair per layer.
+
+    Where we differ: the equation mixes the inputs, ((E X) W_K)_j, and ours, as Linformer, the keys,
+    E (X W_K): the same but for the bias of the projection, of which a mixed key here gets the sum
+    of its row of E, there 1. P_Q and P_K are printed with d columns, the model's width, which
+    ``--position-rank`` gives; here their rank is the head size, as in DIET-ABS. The 32 and 256 that
+    tables 2 and 3 call d_p are k (section 4.1). The print has no values, which Linformer mixes by
+    F.
     """
 
     name: ClassVar[str] = "diet-abs-lin"
