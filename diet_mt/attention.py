@@ -65,7 +65,9 @@ def attend(
     if plain and _fused_pays(q, k, (bias, query_bias), dropout_p):
         return _fused(q, k, v, scale, bias, query_bias, factors, padding, causal, dropout_p), None
     if factors:
-        q, k, scale = _appended(q, k, scale, factors)
+        # Two copies and no more: the small factors are scaled, not the queries.
+        q = _joined([q, *(query / scale for query, _ in factors)])
+        k = _joined([k, *(key for _, key in factors)])
     weights = torch.softmax(
         _logits(q, k, scale, bias, query_bias, padding, causal),
         dim=-1,
@@ -142,23 +144,25 @@ def _logits(
 def _appended(
     q: Tensor, k: Tensor, scale: float, factors: Sequence[Factors]
 ) -> Tuple[Tensor, Tensor, float]:
-    """Queries (B, H, T, D) and keys (B, H, S, D) with ``factors`` appended, and the factor of their
-    product.
+    """Queries (B, H, T, D) and keys (B, H, S, D) with ``factors`` appended, as wide as fused
+    kernels ask, and the factor of their product.
     """
     queries = [q * scale, *(query for query, _ in factors)]
     keys = [k, *(key for _, key in factors)]
-    return _joined(queries), _joined(keys), 1.0
+    return _aligned(_joined(queries)), _aligned(_joined(keys)), 1.0
 
 
 def _joined(parts: List[Tensor]) -> Tensor:
-    """Parts (B|1, H|1, T, R) of the first one's B, H, T and precision, side by side, with columns
-    of zeros up to a multiple of ``_ALIGNED``.
-    """
+    """Parts (B|1, H|1, T, R) of the first one's B, H, T and precision, side by side."""
     first = parts[0]
     wide = [first, *(part.to(first.dtype).expand(*first.shape[:3], -1) for part in parts[1:])]
-    joined = torch.cat(wide, dim=-1)
-    missing = -joined.size(-1) % _ALIGNED
-    return F.pad(joined, (0, missing)) if missing else joined
+    return torch.cat(wide, dim=-1)
+
+
+def _aligned(x: Tensor) -> Tensor:
+    """``x`` (B, H, T, R) with columns of zeros up to a multiple of ``_ALIGNED``."""
+    missing = -x.size(-1) % _ALIGNED
+    return F.pad(x, (0, missing)) if missing else x
 
 
 def _fused_pays(

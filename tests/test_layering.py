@@ -103,6 +103,7 @@ SHARED = {
     "input",
     "layer",
     "options",
+    "places",
     "projections",
     "relative",
 }

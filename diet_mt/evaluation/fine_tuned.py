@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from argparse import Namespace
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import Any
 
 import torch
 from fairseq import checkpoint_utils
+from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from ..errors import UserError
 from ..stages.progress import say
 from .checkpoint import fairseq_version, load_state, portable, reading, revision, today
 from .pretrained import Pretrained, read_pretrained
-from .records import sha256
+from .records import described, sha256
 from .task_records import Option, splits_of
 
 _NOTHING = Pretrained("", 0, 0.0)
@@ -31,6 +33,14 @@ def encoding_of(signature: str) -> tuple[str, dict[str, Option]]:
         if equals:
             options[key] = value
     return name, options
+
+
+def _own_rank(options: Mapping[str, Any]) -> int | None:
+    """The rank of a model, which its signature leaves out, where it is not its architecture's."""
+    preset = Namespace()
+    ARCH_CONFIG_REGISTRY[options["_name"]](preset)
+    rank: int | None = options["position_rank"]
+    return None if rank == getattr(preset, "position_rank", None) else rank
 
 
 def quiet() -> None:
@@ -75,7 +85,7 @@ def facts(
     with reading(checkpoint):
         state = load_state(checkpoint)
     cfg = state["cfg"]
-    system, options = encoding_of(model.signature)
+    system, options = encoding_of(described(model.signature, _own_rank(cfg["model"])))
     before = read_pretrained(pretrained) if pretrained else _NOTHING
     versions = {name: metadata.version(name) for name in ("torch", *libraries)}
     return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, List, Optional, Tuple
+from typing import ClassVar, List, Optional, Tuple, Union
 
 import torch
 from torch import Tensor, nn
@@ -72,9 +72,15 @@ class LinformerPositions(AttentionPositions):
 
     def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
         self.check_range(query_start, query_len, key_len)
-        keys = self.stacked("of_keys", 0, key_len).unbind(0)
-        values = self.stacked("of_values", 0, key_len).unbind(0)
-        pairs = zip(keys, values, strict=True)
+        return self._mixing(slice(0, key_len))
+
+    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
+        return self._mixing(keys)
+
+    def _mixing(self, rows: Union[slice, Tensor]) -> List[LayerPositions]:
+        """Of the keys at these positions."""
+        keys, values = (self.stacked(name)[:, :, rows] for name in ("of_keys", "of_values"))
+        pairs = zip(keys.unbind(0), values.unbind(0), strict=True)
         return self.each([LinformerLayer(None, of_keys, of_values) for of_keys, of_values in pairs])
 
 

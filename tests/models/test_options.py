@@ -104,6 +104,12 @@ EFFECTS: dict[str, Effect] = {
         lambda model: model.encoder.embed_positions is not None,
         True,
     ),
+    "position_randomized": (
+        "diet_abs",
+        ("--position-randomized", "30"),
+        lambda model: model.encoder.places is not None and model.encoder.places.count,
+        30,
+    ),
     "position_sharing": (
         "diet_abs",
         ("--position-sharing", "head-wise"),
@@ -269,6 +275,7 @@ GIVEN: dict[str, Any] = {
     "position_encoding": "diet-abs-lin",
     "position_in": "decoder",
     "position_input": "sinusoidal",
+    "position_randomized": 5000,
     "position_sharing": "head-wise",
     "position_rank": 9,
     "linformer_k": 13,
