@@ -54,7 +54,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"drawing", "tabulate"}
     | _MODEL_SIDE,
     "figures": {"drawing", "evaluation", "files", "leaderboard"} | _MODEL_SIDE,
-    "drawing": {"errors", "matplotlib"},
+    "drawing": {"files", "errors", "matplotlib"},
     "evaluation": {"bert", "corpora", "leaderboard", "models", "tasks", "criterions", "decoding"}
     | {"stages", "plugin", "register", "fairseq_patches", "command_line", "files", "sacrebleu"}
     | _MODEL_SIDE,
