@@ -12,7 +12,8 @@ from .files import writing_bytes
 
 def pyplot() -> Any:
     """matplotlib's, drawing into files. Raises UserError where it is not installed."""
-    logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it reports every font it looks at
+    for name in ("matplotlib", "PIL"):  # they report every font and chunk that they look at
+        logging.getLogger(name).setLevel(logging.WARNING)
     try:
         import matplotlib as mpl
 

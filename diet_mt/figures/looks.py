@@ -7,15 +7,15 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from ..drawing import pyplot, save
 
 # Okabe & Ito 2008: told apart by all kinds of colour vision.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-MARKS = ("o", "s", "^", "D", "v", "P", "X")
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")  # one more, so that pairs repeat late
 DIVERGING = "RdBu_r"  # of ColorBrewer's diverging maps, one that colour-blind readers can use
-SEQUENTIAL = "cividis"
 CLOSED = "0.9"  # grey of a key that the query may not look at
 FORMATS = ("png", "svg")
 _SMALL = 8  # points, of what stands around a panel
@@ -57,9 +57,6 @@ def heat_maps(
     One colour scale for the whole picture, symmetric around 0; its ends are the 0.5 % largest
     values. ``border``: where the second segment begins.
     """
-    import numpy as np
-    from matplotlib.colors import CenteredNorm
-
     plt = pyplot()
     rows, columns = len(maps), max(map(len, maps.values()))
     values = np.abs(np.concatenate([np.ravel(panel) for row in maps.values() for panel in row]))
@@ -76,7 +73,7 @@ def heat_maps(
         layout="constrained",
     )
     colors = plt.get_cmap(DIVERGING).with_extremes(bad=CLOSED)
-    norm = CenteredNorm(0, widest)
+    norm = plt.Normalize(-widest, widest)
     image = None
     for (label, row), line in zip(maps.items(), panels, strict=True):
         for head, (panel, matrix) in enumerate(zip(line, row, strict=True), start=1):

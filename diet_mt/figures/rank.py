@@ -173,7 +173,8 @@ def _ranks(rows: Sequence[RankRow]) -> Any:
         panel.grid(False, axis="x")
         panel.set_ylim(0, tokens * 1.05)
     heads_are = f"layers, in each heads 1 to {heads} from left to right"
-    return _finish(figure, heads_are, f"rank (σ > {RANK_THRESHOLD:g} of the largest)", systems, "")
+    counted = f"rank (σ > {RANK_THRESHOLD:.0e} of the largest)".replace("e-0", "e-")
+    return _finish(figure, heads_are, counted, systems, "")
 
 
 def _spectra(rows: Sequence[RankRow]) -> Any:
