@@ -59,7 +59,9 @@ def heat_maps(
     """
     plt = pyplot()
     rows, columns = len(maps), max(map(len, maps.values()))
-    values = np.abs(np.concatenate([np.ravel(panel) for row in maps.values() for panel in row]))
+    values = np.abs(
+        np.concatenate([panel.numpy().ravel() for row in maps.values() for panel in row])
+    )
     values = values[np.isfinite(values)]
     widest = max(float(np.quantile(values, 0.995)), 1e-12)
     size = max(1.0, min(1.9, 13 / columns))
@@ -77,7 +79,7 @@ def heat_maps(
     image = None
     for (label, row), line in zip(maps.items(), panels, strict=True):
         for head, (panel, matrix) in enumerate(zip(line, row, strict=True), start=1):
-            image = panel.imshow(matrix, cmap=colors, norm=norm, interpolation="nearest")
+            image = panel.imshow(matrix.numpy(), cmap=colors, norm=norm, interpolation="nearest")
             panel.set_title(f"{label}, head {head}", fontsize=_SMALL, pad=3)
             panel.tick_params(labelsize=_SMALL - 1, length=2)
             if border is not None:
@@ -87,7 +89,7 @@ def heat_maps(
     figure.supxlabel(axes[0], fontsize=9)
     figure.supylabel(axes[1], fontsize=9)
     beyond = "both" if values.max() > widest else "neither"
-    shown = figure.colorbar(image, ax=panels, shrink=0.8, aspect=30, pad=0.01, extend=beyond)
-    shown.set_label(bar, fontsize=9)
-    shown.ax.tick_params(labelsize=_SMALL)
+    scale = figure.colorbar(image, ax=panels, shrink=0.8, aspect=30, pad=0.01, extend=beyond)
+    scale.set_label(bar, fontsize=9)
+    scale.ax.tick_params(labelsize=_SMALL)
     return figure

@@ -161,23 +161,27 @@ def sentences(system: System, subset: str, count: int) -> dict[str, Tensor]:
 
 
 def joined(system: System, subset: str, tokens: int, count: int) -> dict[str, Tensor]:
-    """``count`` rows of ``tokens`` tokens each, sentences of a split one after the other, as
+    """Up to ``count`` rows of ``tokens`` tokens each, sentences of a split one after the other, as
     arguments of the model's forward: as long as matrices must be for their ranks to differ.
 
-    Raises UserError where the split has too few tokens.
+    Raises UserError where the split has less than a row.
     """
-    rows = []
-    for side in zip(*_pairs(system, subset), strict=True):
-        words = torch.cat([sentence[:-1] for sentence in side])
-        if len(words) < tokens * count:
-            raise UserError(
-                f"{subset}: {len(words):,} tokens, {count} times {tokens} are asked for; give "
-                "another --subset, or fewer --sentences"
-            )
+    sides = [
+        torch.cat([sentence[:-1] for sentence in side])
+        for side in zip(*_pairs(system, subset), strict=True)
+    ]
+    count = min(count, min(map(len, sides)) // tokens)
+    if count == 0:
+        least = min(map(len, sides))
+        raise UserError(
+            f"{subset}: {least:,} tokens, {tokens} are asked for; give another --subset"
+        )
+    symbols, rows = system.task.source_dictionary, []
+    for words in sides:
         cut = words[: tokens * count].view(count, tokens).clone()
-        cut[:, -1] = system.task.source_dictionary.eos()
+        cut[:, -1] = symbols.eos()
         if not system.translates:
-            cut[:, 0] = system.task.source_dictionary.bos()
+            cut[:, 0] = symbols.bos()
         rows.append(list(cut))
     return _arguments(system, rows)
 

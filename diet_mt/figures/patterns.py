@@ -229,7 +229,7 @@ def _curve(panel: Any, pattern: Pattern) -> None:
     assert pattern.curves is not None
     distances, values = pattern.curves
     for head, (color, own) in enumerate(zip(_colors(len(values)), values, strict=True), start=1):
-        panel.plot(distances, own, color=color, linewidth=1.1, label=f"head {head}")
+        panel.plot(distances, own.numpy(), color=color, linewidth=1.1, label=f"head {head}")
     panel.axhline(0, color="0.6", linewidth=0.7)
     panel.axvline(0, color="0.6", linewidth=0.7)
     panel.set_title(f"{TITLES[pattern.kind]}, {pattern.label}", fontsize=8, pad=3)

@@ -186,7 +186,7 @@ def _spectra(rows: Sequence[RankRow]) -> Any:
             own = [row for row in shown if row.system == name]
             if own:
                 values = torch.tensor([row.singular for row in own], dtype=torch.float64)
-                middle = (values / values[:, :1]).median(0).values
+                middle = (values / values[:, :1]).median(0).values.numpy()
                 panel.plot(
                     range(1, len(middle) + 1), middle, linewidth=1.2, markersize=3,
                     markevery=8, **looks[name],

@@ -141,10 +141,10 @@ def _picture(shown: Sequence[tuple[str, Table]]) -> Any:
         line, column = divmod(number, columns)
         heat, bars = panels[2 * line, column], panels[2 * line + 1, column]
         cosines = table.cosines
-        image = heat.imshow(cosines.mean((0, 1)), cmap=DIVERGING, vmin=-1, vmax=1)
+        image = heat.imshow(cosines.mean((0, 1)).numpy(), cmap=DIVERGING, vmin=-1, vmax=1)
         heat.set_title(f"{name}\n{_said(table)}", fontsize=8, pad=3)
         pairs = cosines[..., ~torch.eye(cosines.size(-1), dtype=torch.bool)].flatten()
-        bars.hist(pairs.clamp(-1, 1).numpy(), BINS, (-1, 1), color=COLORS[0])
+        bars.hist(pairs.clamp(-1, 1).numpy(), bins=BINS, range=(-1, 1), color=COLORS[0])
         for panel in (heat, bars):
             panel.axis("on")
             panel.tick_params(labelsize=7, length=2)
