@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 from torch import Tensor
@@ -80,18 +80,18 @@ def head_rows(system: System, subset: str, tokens: int, count: int, near: int) -
                 head=head + 1,
                 near_tokens=near,
                 tokens=tokens,
-                positions_pattern=positional and positional.pattern,
-                positions_peak=positional and positional.peak,
-                positions_near=positional and round(positional.near, 4),
-                positions_near_peak=positional and round(positional.near_peak, 4),
-                positions_flat=positional and round(positional.flat, 4),
+                **_fields("positions", positional),
                 sentences=len(weights),
-                attention_pattern=real.pattern,
-                attention_peak=real.peak,
-                attention_near=round(real.near, 4),
-                attention_near_peak=round(real.near_peak, 4),
-                attention_flat=round(real.flat, 4),
+                **_fields("attention", real),
             )
+
+
+def _fields(of: str, found: Look | None) -> dict[str, Any]:
+    """The fields of a row that begin with ``of``."""
+    names = ("pattern", "peak", "near", "near_peak", "flat")
+    values = (getattr(found, name, None) for name in names)
+    rounded = (round(value, 4) if isinstance(value, float) else value for value in values)
+    return {f"{of}_{name}": value for name, value in zip(names, rounded, strict=True)}
 
 
 def _alone(pattern: Pattern | None, near: int) -> list[Look]:

@@ -192,7 +192,7 @@ def _pairs(system: System, subset: str) -> list[tuple[Tensor, ...]]:
         system.task.load_dataset(subset)
     except FileNotFoundError:
         raise UserError(f"{system.task.cfg.data}: no split '{subset}'") from None
-    found = []
+    found: list[tuple[Tensor, ...]] = []
     for item in system.task.dataset(subset):
         if system.translates:
             found.append((item["source"], item["target"]))

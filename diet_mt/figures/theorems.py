@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +53,16 @@ def report(
     return text(blocks)
 
 
+def _normal(generator: torch.Generator) -> Callable[..., Tensor]:
+    """Draws of a shape, in float64."""
+    return partial(torch.randn, generator=generator, dtype=torch.float64)
+
+
 def theorem_1(sizes: Sizes, generator: torch.Generator) -> Iterator[Block]:
     """The rank of one head's logits, with positions at the input and inside attention."""
     n, d, d_h, d_p = sizes.n, sizes.d, sizes.d_h, sizes.d_p
 
-    def draw(*shape: int) -> Tensor:
-        return torch.randn(*shape, generator=generator, dtype=torch.float64)
-
+    draw = _normal(generator)
     found: dict[str, list[int]] = {}
     for _ in range(sizes.draws):
         x, w_q, w_k = draw(n, d), draw(d, d_h), draw(d, d_h)
@@ -141,9 +145,7 @@ def _checkpoint_ranks(systems: Sequence[System], subset: str, tokens: int) -> It
 def theorem_2(sizes: Sizes, generator: torch.Generator) -> Iterator[Block]:
     """Gradients of tables that are added at the input, and of tables in each head."""
 
-    def draw(*shape: int) -> Tensor:
-        return torch.randn(*shape, generator=generator, dtype=torch.float64)
-
+    draw = _normal(generator)
     n, d, d_h, d_p, heads = 16, 24, 6, 6, sizes.heads
     apart, alike = 0.0, []
     for _ in range(sizes.draws):
@@ -292,9 +294,8 @@ def sum_and_concatenation(generator: torch.Generator) -> Iterator[Block]:
     find. Each head has its M, but the word and position tables are the same for all.
     """
     d, d_p, words, n = 16, 4, 40, 24
-    draws = {"generator": generator, "dtype": torch.float64}
-    x, p = torch.randn(words, d, **draws), torch.randn(n, d, **draws)
-    factors = torch.randn(n, d_p, **draws)
+    draw = _normal(generator)
+    x, p, factors = draw(words, d), draw(n, d), draw(n, d_p)
     wanted = factors @ factors.T
     narrow = x.clone()
     narrow[:, d - d_p :] = 0
