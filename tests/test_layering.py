@@ -4,6 +4,7 @@
     cli -> fairseq_patches -> decoding -> layers
     cli -> leaderboard -> records, task_records -> json_rows -> standard library
     cli -> bench -> fairseq, torch, ctranslate2 (no other part: it is also run by itself)
+    cli -> figures -> evaluation, layers, drawing
     cli -> records, data -> standard library (data also what splits, scores or identifies text)
     cli, criterions -> metrics -> scikit-learn, scipy
     models -> encoders -> data

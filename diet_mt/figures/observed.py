@@ -193,7 +193,8 @@ def _pairs(system: System, subset: str) -> list[tuple[Tensor, ...]]:
     except FileNotFoundError:
         raise UserError(f"{system.task.cfg.data}: no split '{subset}'") from None
     found: list[tuple[Tensor, ...]] = []
-    for item in system.task.dataset(subset):
+    dataset = system.task.dataset(subset)
+    for item in (dataset[number] for number in range(len(dataset))):
         if system.translates:
             found.append((item["source"], item["target"]))
         else:
