@@ -64,12 +64,17 @@ def attend(
     plain = not need_weights and output is None
     if plain and _fused_pays(q, k, (bias, query_bias), dropout_p):
         return _fused(q, k, v, scale, bias, query_bias, factors, padding, causal, dropout_p), None
-    if factors:
-        # Two copies and no more: the small factors are scaled, not the queries.
-        q = _joined([q, *(query / scale for query, _ in factors)])
-        k = _joined([k, *(key for _, key in factors)])
     weights = torch.softmax(
-        _logits(q, k, scale, bias, query_bias, padding, causal),
+        logits(
+            q,
+            k,
+            scale=scale,
+            bias=bias,
+            query_bias=query_bias,
+            factors=factors,
+            padding=padding,
+            causal=causal,
+        ).flatten(0, 1),
         dim=-1,
         # In half precision a sum over S terms loses the small weights.
         dtype=at_least_float32(q.dtype),
@@ -113,32 +118,42 @@ def _with_causal(bias: Optional[Tensor], q: Tensor, causal: bool) -> Optional[Te
     return mask[None] if bias is None else bias + mask
 
 
-def _logits(
+def logits(
     q: Tensor,
     k: Tensor,
+    *,
     scale: float,
-    bias: Optional[Tensor],
-    query_bias: Optional[Tensor],
-    padding: Optional[Tensor],
-    causal: bool,
+    bias: Optional[Tensor] = None,
+    query_bias: Optional[Tensor] = None,
+    factors: Sequence[Factors] = (),
+    padding: Optional[Tensor] = None,
+    causal: bool = False,
 ) -> Tensor:
-    """scale * q k^T and all that is added, as one batched product that accumulates: (B*H, T, S)."""
+    """What :func:`attend` takes the softmax of, for the same arguments: (B, H, T, S).
+
+    scale * q k^T and all that is added, as one batched product that accumulates.
+    """
+    if factors:
+        # Two copies and no more: the small factors are scaled, not the queries.
+        q = _joined([q, *(query / scale for query, _ in factors)])
+        k = _joined([k, *(key for _, key in factors)])
     shape = (*q.shape[:3], k.size(2))
     bias = _with_causal(bias, q, causal)
     q, k = q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2)
     if query_bias is not None:
         added = query_bias.to(q.dtype)
         added = added if bias is None else added + bias
-        logits = torch.baddbmm(added.flatten(0, 1), q, k, alpha=scale)
+        found = torch.baddbmm(added.flatten(0, 1), q, k, alpha=scale)
     elif bias is not None:
         # The copy that repeats the bias over the batch is ours: the product adds itself onto it.
         own = bias.expand(shape).clone(memory_format=torch.contiguous_format)
-        logits = own.flatten(0, 1).baddbmm_(q, k, alpha=scale)
+        found = own.flatten(0, 1).baddbmm_(q, k, alpha=scale)
     else:
-        logits = torch.baddbmm(q.new_empty(()), q, k, beta=0, alpha=scale)
+        found = torch.baddbmm(q.new_empty(()), q, k, beta=0, alpha=scale)
+    found = found.view(shape)
     if padding is not None:
-        logits.view(shape).masked_fill_(padding[:, None, None], float("-inf"))
-    return logits
+        found.masked_fill_(padding[:, None, None], float("-inf"))
+    return found
 
 
 def _appended(

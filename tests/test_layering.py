@@ -4,6 +4,7 @@
     cli -> fairseq_patches -> decoding -> layers
     cli -> leaderboard -> records, task_records -> json_rows -> standard library
     cli -> bench -> fairseq, torch, ctranslate2 (no other part: it is also run by itself)
+    cli -> figures -> evaluation, layers, drawing
     cli -> records, data -> standard library (data also what splits, scores or identifies text)
     cli, criterions -> metrics -> scikit-learn, scipy
     models -> encoders -> data
@@ -40,8 +41,9 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
     # The tools.
-    "cli": {"bench", "bert", "corpora", "evaluation", "leaderboard", "recipes", "stages", "sweeps"}
-    | {"training", "models", "positions", "command_line", "errors", "__version__", "shtab"},
+    "cli": {"bench", "bert", "corpora", "evaluation", "figures", "leaderboard", "recipes"}
+    | {"stages", "sweeps", "training", "models", "positions", "command_line", "errors"}
+    | {"__version__", "shtab"},
     "training": {"evaluation", "recipes", "stages"}
     | {"bert", "corpora", "models", "positions"}
     | {"command_line", "files", "errors", "torch", "fairseq"},
@@ -50,8 +52,10 @@ ALLOWED: dict[str, set[str]] = {
     "recipes": {"command_line", "errors", "yaml"},
     "leaderboard": {"evaluation", "files", "errors", "jinja2", "tabulate"},
     "bench": {"evaluation", "leaderboard", "decoding", "models", "plugin", "command_line", "files"}
-    | {"matplotlib", "tabulate"}
+    | {"drawing", "tabulate"}
     | _MODEL_SIDE,
+    "figures": {"drawing", "evaluation", "files", "leaderboard"} | _MODEL_SIDE,
+    "drawing": {"files", "errors", "matplotlib"},
     "evaluation": {"bert", "corpora", "leaderboard", "models", "tasks", "criterions", "decoding"}
     | {"stages", "plugin", "register", "fairseq_patches", "command_line", "files", "sacrebleu"}
     | _MODEL_SIDE,

@@ -33,6 +33,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "answer": ("cli.answer", "answer questions with a fine-tuned checkpoint"),
     "average": ("cli.average", "average the weights of several checkpoints"),
     "parity": ("cli.parity", "decode with our search and fairseq's, list the differences"),
+    "figures": ("cli.figures", "what trained positions look like: the paper's figures"),
+    "theorems": ("cli.theorems", "the paper's theorems, as numbers"),
     "bench speed": ("cli.bench_speed", "training, forward pass and decoding beside stock fairseq"),
     "bench encoder": ("cli.bench_encoder", "what each encoding costs an encoder"),
     "bench memory": ("cli.bench_memory", "peak memory over long sentence pairs"),

@@ -11,12 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq import checkpoint_utils
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from ..errors import UserError
 from ..stages.progress import say
-from .checkpoint import fairseq_version, load_state, portable, reading, revision, today
+from .checkpoint import (
+    fairseq_version,
+    load_state,
+    load_with_task,
+    portable,
+    reading,
+    revision,
+    today,
+)
 from .pretrained import Pretrained, read_pretrained
 from .records import described, sha256
 from .task_records import Option, splits_of
@@ -61,11 +68,7 @@ def load_fine_tuned(checkpoint: Path, data: Path, task: str) -> tuple[Any, Any, 
         name = str(load_state(checkpoint)["cfg"]["task"]["_name"])
     if name != task:
         raise UserError(f"{checkpoint}: a model of the task {name}; fine-tune first, on {task}")
-    with reading(checkpoint):
-        models, cfg, made = checkpoint_utils.load_model_ensemble_and_task(
-            [str(checkpoint)], arg_overrides={"data": str(data)}
-        )
-    model = models[0].eval()
+    model, cfg, made = load_with_task(checkpoint, data)
     return model.cuda() if torch.cuda.is_available() else model, cfg, made
 
 
