@@ -6,8 +6,8 @@ answers (``--beyond-table``):
 - ``refuse``: an error, which names the length and the table's;
 - ``clip``: all that is beyond counts as the last position, or the furthest distance, as Shaw et al.
   2018 (arXiv:1803.02155, section 3.2) clip theirs;
-- ``repeat``: positions begin again, as Beltagy et al. 2020 (Longformer, arXiv:2004.05150) lengthen a
-  table that was trained: i counts as i mod n. A distance begins again at 0, on its own side.
+- ``repeat``: positions begin again, as Beltagy et al. 2020 (Longformer, arXiv:2004.05150) lengthen
+  a table that was trained: i counts as i mod n. A distance begins again at 0, on its own side.
 
 What follows from a formula, such as sinusoids, goes on with the formula in both.
 """
