@@ -25,7 +25,7 @@ def with_newer_options(load: Callable[..., Dict[str, Any]]) -> Callable[..., Dic
         path: str, arg_overrides: Optional[Dict[str, Any]] = None, *args: Any, **kwargs: Any
     ) -> Dict[str, Any]:
         state = load(path, arg_overrides, *args, **kwargs)
-        model = getattr(state.get("cfg"), "model", None)
+        model: Any = getattr(state.get("cfg"), "model", None)
         name = getattr(model, "_name", None)
         known = MODEL_DATACLASS_REGISTRY.get(ARCH_MODEL_NAME_REGISTRY.get(name, name))
         if arg_overrides and known is not None:
