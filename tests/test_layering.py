@@ -41,9 +41,9 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
     # The tools.
-    "cli": {"bench", "bert", "corpora", "evaluation", "figures", "leaderboard", "recipes"}
-    | {"stages", "sweeps", "training", "models", "positions", "command_line", "errors"}
-    | {"__version__", "shtab"},
+    "cli": {"analysis", "bench", "bert", "corpora", "evaluation", "figures", "leaderboard"}
+    | {"recipes", "stages", "sweeps", "training", "models", "positions", "command_line"}
+    | {"errors", "__version__", "shtab"},
     "training": {"evaluation", "recipes", "stages"}
     | {"bert", "corpora", "models", "positions"}
     | {"command_line", "files", "errors", "torch", "fairseq"},
@@ -51,6 +51,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"psutil", "submitit", "torch", "tqdm"},
     "recipes": {"command_line", "errors", "yaml"},
     "leaderboard": {"evaluation", "files", "errors", "jinja2", "tabulate"},
+    "analysis": {"corpora", "drawing", "evaluation", "leaderboard", "errors"},
     "bench": {"evaluation", "leaderboard", "decoding", "models", "plugin", "command_line", "files"}
     | {"drawing", "tabulate"}
     | _MODEL_SIDE,
@@ -101,6 +102,7 @@ REGISTERING = {(part, "__init__") for part in ("models", "tasks", "criterions", 
 # Under positions/, what schemes share; all other files there are schemes.
 SHARED = {
     "base",
+    "beyond",
     "clipped",
     "factors",
     "frequencies",

@@ -93,7 +93,7 @@ class Block:
             if query >= longest:
                 raise UserError(too_long(query + 1, longest))
             stop = min(stop, longest)
-        elif positions.limited:
+        elif positions.refuses:
             # The query itself stays in: that it lies beyond the tables is for them to say.
             stop = max(min(stop, positions.shape.max_queries), query + 1)
         self._start, self._stop, self._keys = start, stop, stop if self._grows else keys

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, List, Optional, Tuple, Union
+from typing import ClassVar, List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from .options import option
 
 # k of Chen et al. 2021 for GLUE (section 4.1); Wang et al. take 128 and 256 for 512 tokens.
 DEFAULT_K = 32
+_TABLES = "of_keys", "of_values"
 
 
 @dataclass(frozen=True)
@@ -72,14 +73,13 @@ class LinformerPositions(AttentionPositions):
 
     def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
         self.check_range(query_start, query_len, key_len)
-        return self._mixing(slice(0, key_len))
+        return self._mixing(*(self.stacked(name, 0, key_len) for name in _TABLES))
 
     def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
-        return self._mixing(keys)
+        return self._mixing(*(self.stacked(name)[:, :, keys] for name in _TABLES))
 
-    def _mixing(self, rows: Union[slice, Tensor]) -> List[LayerPositions]:
-        """Of the keys at these positions."""
-        keys, values = (self.stacked(name)[:, :, rows] for name in ("of_keys", "of_values"))
+    def _mixing(self, keys: Tensor, values: Tensor) -> List[LayerPositions]:
+        """By rows (L|1, H|1, S, k) of E^T and F^T."""
         pairs = zip(keys.unbind(0), values.unbind(0), strict=True)
         return self.each([LinformerLayer(None, of_keys, of_values) for of_keys, of_values in pairs])
 

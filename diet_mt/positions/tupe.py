@@ -17,6 +17,7 @@ from .base import (
     PositionEncoding,
     no_autocast,
 )
+from .beyond import REFUSE, read
 from .factors import appended, appending_pays, product
 from .layer import LayerPositions
 from .projections import INIT_STD, Projections
@@ -32,9 +33,12 @@ class NormedPositions(nn.Module):
         self.norm = nn.LayerNorm(embed_dim)
         nn.init.normal_(self.weight, std=INIT_STD)
 
-    def forward(self, positions: Union[slice, Tensor]) -> Tensor:
+    def forward(self, positions: Union[slice, Tensor], beyond: str = REFUSE) -> Tensor:
         """The rows of T ``positions``, normed, in float32 or better: (T, E)."""
-        rows = self.weight[positions]
+        if isinstance(positions, slice):
+            rows = read(self.weight, positions.start, positions.stop, beyond)
+        else:
+            rows = self.weight[positions]
         kind = torch.promote_types(rows.dtype, torch.float32)
         scale, shift = self.norm.weight.to(kind), self.norm.bias.to(kind)
         return F.layer_norm(rows.to(kind), rows.shape[-1:], scale, shift, self.norm.eps)
@@ -69,8 +73,10 @@ class TupeBias(AttentionBias):
         self, at_queries: Union[slice, Tensor], at_keys: Union[slice, Tensor]
     ) -> Tuple[Tensor, Tensor]:
         """The same for any positions, T and S of them."""
-        queries = self.positions(at_queries)  # (T, E)
-        keys = (self.positions if self.sources is None else self.sources)(at_keys)  # (S, E)
+        beyond = self.shape.beyond
+        queries = self.positions(at_queries, beyond)  # (T, E)
+        of_keys = self.positions if self.sources is None else self.sources
+        keys = of_keys(at_keys, beyond)  # (S, E)
         scale = (2 * self.shape.head_dim) ** -0.5
         with no_autocast(queries.device):
             return queries @ self.stacked("query") * scale, keys @ self.stacked("key")

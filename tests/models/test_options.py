@@ -110,6 +110,12 @@ EFFECTS: dict[str, Effect] = {
         lambda model: model.encoder.places is not None and model.encoder.places.count,
         30,
     ),
+    "beyond_table": (
+        "diet_abs",
+        ("--beyond-table", "clip"),
+        lambda model: model.encoder.attention_shape.beyond,
+        "clip",
+    ),
     "position_sharing": (
         "diet_abs",
         ("--position-sharing", "head-wise"),
@@ -283,7 +289,13 @@ GIVEN: dict[str, Any] = {
 }
 # The width of the output goes with no embedding shared with it, and has a test of its own below; no
 # encoding takes all options, and each has its test above.
-OF_OTHERS = {"position_clip", "position_values", "position_buckets", "position_max_distance"} | {
+OF_OTHERS = {
+    "beyond_table",
+    "position_clip",
+    "position_values",
+    "position_buckets",
+    "position_max_distance",
+} | {
     f"position_{name}"
     for name in (
         "kernel",
