@@ -19,7 +19,7 @@ from omegaconf import DictConfig
 from diet_mt.models._options import (
     DietTransformerConfig,
     NestedConfig,
-    PositionOptions,
+    TranslationOptions,
     nested_config,
 )
 from diet_mt.models.diet_transformer import DietTransformerModel
@@ -198,7 +198,7 @@ EFFECTS: dict[str, Effect] = {
 }
 
 
-@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(PositionOptions)])
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(TranslationOptions)])
 def test_every_option_of_ours_changes_the_built_model(name: str) -> None:
     if name == "_name":
         return
