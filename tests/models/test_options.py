@@ -207,7 +207,7 @@ def test_every_option_of_ours_changes_the_built_model(name: str) -> None:
     changed, plain = build_from(*flags, arch=f"{encoding}_tiny"), by_default(f"{encoding}_tiny")
     assert effect(changed) == expected
     assert effect(plain) != expected
-    # And the checkpoint knows it; the rank shows in its shapes, and beyond a table nothing is learned.
+    # And the checkpoint knows it: the rank by its shapes, --beyond-table not at all.
     same = changed.signature == plain.signature
     assert same == (name in ("position_rank", "beyond_table"))
 
