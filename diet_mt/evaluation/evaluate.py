@@ -54,7 +54,7 @@ class Wanted:
     test_set: str = ""
 
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,+-]*")
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Names:
     def __post_init__(self) -> None:
         if self.system and not _NAME.fullmatch(self.system):
             raise UserError(
-                f"--system {self.system}: give letters, digits and . _ + - alone; it names a file"
+                f"--system {self.system}: give letters, digits and . _ , + - alone; it names a file"
             )
 
 

@@ -14,13 +14,17 @@ from diet_mt.sweeps.variables import MISSING
 
 RUNS = {
     "demo": 4,
-    "multi30k": 18,
-    "multi30k.cs-en": 5,
+    "multi30k": 8 * 3,
+    "multi30k.where": 6,
+    "multi30k.cs-en": 4 * 3,
+    "multi30k.others": 14,
+    "multi30k.ablations": 7,
     "table4": 12,
     "table4-vaswani": 12,
     "table4-small": 6,
     "mlm": 3,
     "mlm-multilingual": 3,
+    "mlm-small": 8,
     # Systems x tasks x rates x epochs x seeds.
     "glue": 3 * 6 * 4 * 2 * 5,
     "glue-small": 3 * 5 * 2 * 1 * 3,
