@@ -24,7 +24,7 @@ def _counter() -> Optional[Callable[..., Any]]:
     for name in ("__main__", "fairseq_cli.train"):  # run as a module, or by its console script
         found = getattr(sys.modules.get(name), "should_stop_early", None)
         if found is not None:
-            return found  # type: ignore[no-any-return]
+            return found
     return None
 
 

@@ -15,6 +15,7 @@ from diet_mt.sweeps.variables import MISSING
 RUNS = {
     "demo": 4,
     "multi30k": 8 * 3,
+    "multi30k.search": 8 * 3,
     "multi30k.where": 6,
     "multi30k.cs-en": 4 * 3,
     "multi30k.others": 14,
