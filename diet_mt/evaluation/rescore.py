@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from ..errors import UserError
@@ -30,7 +31,7 @@ def rescore(
     """
     count = wrong = 0
     for path in files:
-        with locked(path.parent):
+        with locked(path.parent) if complete else nullcontext():
             rows = read_results(path)
             scored = [_again(path, row, references) for row in rows]
             whole = [row if found else new for row, (new, found) in zip(rows, scored, strict=True)]
