@@ -137,7 +137,8 @@ def test_where_there_are_no_results_it_says_so(
 
 
 SHOWN = (
-    "results/multi30k.en-de.jsonl --brief --system shaw tupe_rel diet_rel diet_abs sinusoidal none"
+    "results/early/multi30k.en-de.jsonl --brief "
+    "--system shaw tupe_rel diet_rel diet_abs sinusoidal none"
 )
 
 
@@ -146,6 +147,8 @@ SHOWN = (
     [
         f"{SHOWN} --readme README.md",
         "--readme results/README.md",
+        "results/early/multi30k.cs-en.jsonl results/early/multi30k.en-de.jsonl "
+        "--readme results/early/README.md",
         "--format html --out results/leaderboard.html",
     ],
 )
