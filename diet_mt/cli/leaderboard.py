@@ -30,6 +30,8 @@ def arguments(parser: Parser) -> None:
     add("--test-set", nargs="+", default=[], metavar="NAME", help="only these")
     add("--system", nargs="+", default=[], metavar="NAME", help="only these: diet_rel ...")
     add("--brief", action="store_true", help="narrow tables of BLEU alone")
+    add("--verbose", action="store_true", help="as text: with lengths, n-gram precisions and "
+        "updates of every evaluation, which the other forms fold")  # fmt: skip
     add("--format", choices=FORMATS, help="default text; with --readme Markdown")
     add("--out", type=Path, metavar="FILE", help="file to write (default standard output)")
     add("--readme", type=Path, metavar="FILE", help="Markdown file whose section is rewritten")
@@ -72,4 +74,6 @@ def _shown(args: argparse.Namespace) -> str:
     if args.format == "html":
         return page(sections, tasks)
     blocks = [*(brief_board if args.brief else board)(sections), *tasks]
-    return (markdown if args.readme or args.format == "markdown" else text)(blocks)
+    if args.readme or args.format == "markdown":
+        return markdown(blocks)
+    return text(blocks, verbose=args.verbose)

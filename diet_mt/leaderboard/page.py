@@ -10,7 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ..evaluation.groups import BASELINE
-from .boards import FOLDED
+from .boards import EVALUATIONS, FOLDED
 from .commands import commands
 from .notes import legend, remarks, signatures
 from .picture import picture
@@ -37,6 +37,7 @@ def page(sections: Sequence[Section], tasks: Sequence[Block] = ()) -> str:
         title="Leaderboard of position encodings" if tasks else "BLEU leaderboard",
         baseline=BASELINE,
         count=sum(len(section.group.results) for section in sections),
+        evaluations=EVALUATIONS,
         folded=FOLDED,
         policy=_policy(style, script),
         script=script,

@@ -67,14 +67,14 @@ def _values(standing: Standing) -> Iterator[float]:
         yield standing.published.bleu
     if standing.line:
         yield from (result.bleu for result in standing.line.results)
-        half = standing.line.half_width
+        half = standing.half_width or 0.0
         yield from (standing.line.bleu - half, standing.line.bleu + half)
 
 
 def _in_words(standing: Standing) -> str:
     parts = []
     if standing.line:
-        parts.append(f"{standing.line.bleu:.2f} ± {standing.line.half_width:.2f}")
+        parts.append(f"{standing.line.bleu:.2f} ± {standing.half_width:.2f}")
     if standing.published:
         parts.append(f"paper {standing.published.bleu:.2f}")
     return f"{standing.name}: {', '.join(parts)}"
@@ -96,7 +96,8 @@ def _row(standing: Standing, scale: Scale, top: int) -> Iterator[str]:
     if line:
         yield f'<text class="value{own}" x="100%" y="{top + NAME}">{line.bleu:.2f}</text>'
         middle = scale.place(line.bleu)
-        ends = [scale.place(line.bleu + half) for half in (-line.half_width, line.half_width)]
+        half = standing.half_width or 0.0
+        ends = [scale.place(line.bleu + each) for each in (-half, half)]
         yield f'<line class="bar" x1="{ends[0]}" x2="{ends[1]}" y1="{y}" y2="{y}"/>'
         for end in ends:
             yield f'<line class="bar" x1="{end}" x2="{end}" y1="{y - 4}" y2="{y + 4}"/>'
