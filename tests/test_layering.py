@@ -48,7 +48,7 @@ ALLOWED: dict[str, set[str]] = {
     "sweeps": {"positions", "stages", "command_line", "errors", "yaml"}
     | {"psutil", "submitit", "torch", "tqdm"},
     "recipes": {"command_line", "errors", "yaml"},
-    "leaderboard": {"evaluation", "files", "errors", "jinja2", "tabulate"},
+    "leaderboard": {"evaluation", "command_line", "files", "errors", "jinja2", "tabulate"},
     "bench": {"evaluation", "leaderboard", "decoding", "models", "plugin", "command_line", "files"}
     | {"matplotlib", "tabulate"}
     | _MODEL_SIDE,

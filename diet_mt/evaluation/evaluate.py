@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..corpora.binarized import bin_folder, language_pair
+from ..corpora.binarized import bin_folder, language_pair, need_source
 from ..errors import UserError
-from ..files import make_folder
+from ..files import make_folder, sha256
 from ..stages.child import module, run_child, why
 from ..stages.lock import alone
 from ..stages.progress import say
@@ -24,7 +24,7 @@ from .checkpoint import direction_of, read_training
 from .decoded import read_decoded
 from .decoding_facts import Facts, Identity, facts_of, read_facts, write_facts
 from .generation_options import check_options, mark_of
-from .records import put_result, sha256
+from .records import put_result
 from .score import Scored, make_result
 from .test_sets import TestSet, of_data, of_sacrebleu, of_text, source_sha256
 
@@ -108,6 +108,7 @@ def evaluate(
     make_folder(folder)
     with alone(folder):
         test = _test_set(data, pair, wanted, folder)
+        need_source(test.data, test.subset, pair[0])
         out = folder / _file_name(checkpoint, test, search)
         identity, facts = _decode(test, pair, checkpoint, search, out)
         decoded = read_decoded(out, out.with_name(f"{out.name}.log"))

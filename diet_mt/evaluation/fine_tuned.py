@@ -13,10 +13,10 @@ import torch
 from fairseq import checkpoint_utils
 
 from ..errors import UserError
+from ..files import sha256
 from ..stages.progress import say
 from .checkpoint import fairseq_version, load_state, portable, reading, revision, today
 from .pretrained import Pretrained, read_pretrained
-from .records import sha256
 from .task_records import Option, splits_of
 
 _NOTHING = Pretrained("", 0, 0.0)

@@ -14,7 +14,8 @@ import torch
 from diet_mt.cli.main import main
 from diet_mt.evaluation import evaluate, test_sets
 from diet_mt.evaluation.generation_options import mark_of
-from diet_mt.evaluation.records import Result, read_results, sha256
+from diet_mt.evaluation.records import Result, read_results
+from diet_mt.files import sha256
 from diet_mt.stages.lock import alone
 
 DATA = "data/toy.en-de"

@@ -10,7 +10,8 @@ import pytest
 
 from diet_mt.evaluation import significance
 from diet_mt.evaluation.comparisons import file_beside, read_comparisons
-from diet_mt.evaluation.records import put_result, sha256
+from diet_mt.evaluation.records import put_result
+from diet_mt.files import sha256
 
 from ..calling import called
 from .rows import seeds_of
