@@ -73,7 +73,7 @@ ALLOWED: dict[str, set[str]] = {
     # Text: no torch, no fairseq.
     "bert": {"corpora", "stages", "files", "errors"}
     | {"numpy", "scipy", "sentencex", "sklearn", "sentencepiece", "tokenizers"},
-    "corpora": {"stages", "files", "errors", "numpy"}
+    "corpora": {"stages", "command_line", "files", "errors", "numpy"}
     | {"py3langid", "sacrebleu", "sacremoses", "sentencepiece", "subword_nmt"},
     "stages": {"files", "errors", "filelock", "tqdm"},
     "files": {"errors"},

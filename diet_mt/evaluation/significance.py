@@ -11,6 +11,7 @@ from typing import Any, cast
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
+from ..command_line import unknown
 from ..errors import UserError
 from .bootstrap import RESAMPLES, fixed_seed
 from .comparisons import (
@@ -41,7 +42,7 @@ def pairs_of(results: Sequence[Result], systems: Sequence[str] | None = None) ->
     known = sorted({result.system for result in results})
     for name in systems or ():
         if name not in known:
-            raise UserError(f"no result with system '{name}'; there is {', '.join(known)}")
+            raise UserError(unknown("system", name, known, f"; there is {', '.join(known)}"))
     return [
         (result, other)
         for each in group(results)

@@ -143,7 +143,10 @@ def test_a_test_set_of_sacrebleu(
     capsys.readouterr()
     os.chdir(stand_in.parent)
     assert main(["evaluate", DATA, "run", "--test-set", "wmt1066"]) == 2
-    assert "SacreBLEU has no test set wmt1066" in capsys.readouterr().err
+    assert (
+        "unknown test set of SacreBLEU for en-de: wmt1066; did you mean wmt16?"
+        in capsys.readouterr().err
+    )
 
 
 def test_what_was_decoded_is_known_by_content(stand_in: Path, capsys: Captured) -> None:

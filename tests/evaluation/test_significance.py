@@ -163,7 +163,7 @@ def test_any_two_are_compared_and_not_kept(place: Path, capsys: pytest.CaptureFi
     assert second.endswith("\tto diet_rel, p 1.000") or "\tseed 2\t" in second
     assert not (place / "results" / "significance").exists()
     assert called(*words, "sinusoidal", "t5") == 2
-    assert "no result with system 't5'; there is diet_rel, sinusoidal" in capsys.readouterr().err
+    assert "unknown system t5; there is diet_rel, sinusoidal" in capsys.readouterr().err
 
 
 def test_a_dry_run_only_lists(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
