@@ -14,6 +14,8 @@ from ..calling import called
 from ..evaluation.rows import row
 from ..evaluation.task_rows import task_row
 
+pytestmark = pytest.mark.hostile
+
 ROW, TASK = row().to_json(), task_row().to_json()
 COMPARE = "compare r.jsonl --references refs.de"
 

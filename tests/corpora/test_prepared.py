@@ -15,6 +15,8 @@ from diet_mt.errors import UserError
 
 from ..prepare.running import prepare
 
+pytestmark = pytest.mark.hostile
+
 Damage = Callable[[Path], None]
 SMALL = "--train-pairs 40 --valid-pairs 9 --test-pairs 9 --bpe-merges 40 --workers 1".split()  # noqa: SIM905
 TRAIN = "train.en-de.en"

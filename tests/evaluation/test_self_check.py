@@ -12,6 +12,8 @@ import torch
 
 from ..calling import called
 
+pytestmark = pytest.mark.hostile
+
 Captured = pytest.CaptureFixture[str]
 
 

@@ -17,6 +17,8 @@ from ..corpora.server import Server, serving
 from .conftest import of_wmt18
 from .running import only_error, prepare
 
+pytestmark = pytest.mark.hostile
+
 EUROPARL, CRAWL = "training-parallel-europarl-v7.tgz", "training-parallel-commoncrawl.tgz"
 DEMO = "demo --train-pairs 5 --valid-pairs 5 --test-pairs 5"
 NEWS = "newstest en-de --from {t}/empty"
