@@ -60,11 +60,16 @@ def load_fine_tuned(checkpoint: Path, data: Path, task: str) -> tuple[Any, Any, 
 
 
 def facts(
-    checkpoint: Path, model: Any, pretrained: Path | None, libraries: tuple[str, ...]
+    checkpoint: Path,
+    content: str,
+    model: Any,
+    pretrained: Path | None,
+    libraries: tuple[str, ...],
 ) -> dict[str, Any]:
     """Fields of :class:`TaskResult` that do not depend on the task.
 
     Args:
+        content: SHA-256 of the checkpoint, before the model was loaded.
         model: built from the checkpoint.
         pretrained: the checkpoint that it was fine-tuned from, if it is known.
         libraries: packages whose versions matter to the metrics.
@@ -85,7 +90,7 @@ def facts(
         "pretrained": before.sha256,
         "pretrain_updates": before.updates,
         "pretrain_perplexity": before.perplexity,
-        "checkpoint": sha256(checkpoint),
+        "checkpoint": content,
         "seed": int(cfg["common"]["seed"]),
         "lr": float(cfg["optimization"]["lr"][0]),
         "epochs": int(cfg["optimization"]["max_epoch"]),
@@ -112,9 +117,15 @@ def train_command(checkpoint: Path) -> list[str]:
     return [portable(file.read_text(encoding="utf-8").strip())] if file.is_file() else []
 
 
-def missing_rows(results: Path, checkpoint: Path, tasks: Mapping[str, str]) -> list[str]:
+def content_of(checkpoint: Path) -> str:
+    """SHA-256 of a checkpoint; empty where there is none, which loading it will say."""
+    return sha256(checkpoint) if checkpoint.is_file() else ""
+
+
+def missing_rows(
+    results: Path, checkpoint: Path, content: str, tasks: Mapping[str, str]
+) -> list[str]:
     """Of the splits in ``tasks`` (split: task), those that have no row of this checkpoint yet."""
-    content = sha256(checkpoint) if checkpoint.is_file() else ""
     known = {task: splits_of(results, task, content) for task in set(tasks.values())}
     there = [name for name, task in tasks.items() if name in known[task]]
     for name in there:
