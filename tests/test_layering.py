@@ -50,8 +50,16 @@ ALLOWED: dict[str, set[str]] = {
     "sweeps": {"positions", "stages", "command_line", "errors", "yaml"}
     | {"psutil", "submitit", "torch", "tqdm"},
     "recipes": {"command_line", "errors", "yaml"},
-    "leaderboard": {"evaluation", "files", "errors", "jinja2", "tabulate"},
-    "analysis": {"corpora", "drawing", "evaluation", "leaderboard", "errors"},
+    "leaderboard": {"evaluation", "command_line", "files", "errors", "jinja2", "tabulate"},
+    "analysis": {
+        "corpora",
+        "drawing",
+        "evaluation",
+        "leaderboard",
+        "command_line",
+        "files",
+        "errors",
+    },
     "bench": {"evaluation", "leaderboard", "decoding", "models", "plugin", "command_line", "files"}
     | {"drawing", "tabulate"}
     | _MODEL_SIDE,
@@ -78,7 +86,7 @@ ALLOWED: dict[str, set[str]] = {
     # Text: no torch, no fairseq.
     "bert": {"corpora", "stages", "files", "errors"}
     | {"numpy", "scipy", "sentencex", "sklearn", "sentencepiece", "tokenizers"},
-    "corpora": {"stages", "files", "errors", "numpy"}
+    "corpora": {"stages", "command_line", "files", "errors", "numpy"}
     | {"py3langid", "sacrebleu", "sacremoses", "sentencepiece", "subword_nmt"},
     "stages": {"files", "errors", "filelock", "tqdm"},
     "files": {"errors"},

@@ -28,7 +28,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "compare": ("cli.compare", "paired bootstrap test of each result against the baseline"),
     "lengths": ("cli.lengths", "scores by length of the sentence, and by place in it"),
     "leaderboard": ("cli.leaderboard", "results side by side: text, Markdown or a page"),
-    "verify": ("cli.verify", "score what was kept again: translations, answers"),
+    "verify": ("cli.verify", "look again at data, checkpoints, kept translations, answers"),
     "sweep": ("cli.sweep", "run an experiment that is a file: prepare, all runs, the table"),
     "predict": ("cli.predict", "classify with a fine-tuned checkpoint: GLUE, XNLI"),
     "answer": ("cli.answer", "answer questions with a fine-tuned checkpoint"),

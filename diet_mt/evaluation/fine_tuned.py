@@ -14,6 +14,7 @@ import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from ..errors import UserError
+from ..files import sha256
 from ..stages.progress import say
 from .checkpoint import (
     fairseq_version,
@@ -25,7 +26,7 @@ from .checkpoint import (
     today,
 )
 from .pretrained import Pretrained, read_pretrained
-from .records import described, sha256
+from .records import described
 from .task_records import Option, splits_of
 
 _NOTHING = Pretrained("", 0, 0.0)
@@ -73,11 +74,16 @@ def load_fine_tuned(checkpoint: Path, data: Path, task: str) -> tuple[Any, Any, 
 
 
 def facts(
-    checkpoint: Path, model: Any, pretrained: Path | None, libraries: tuple[str, ...]
+    checkpoint: Path,
+    content: str,
+    model: Any,
+    pretrained: Path | None,
+    libraries: tuple[str, ...],
 ) -> dict[str, Any]:
     """Fields of :class:`TaskResult` that do not depend on the task.
 
     Args:
+        content: SHA-256 of the checkpoint, before the model was loaded.
         model: built from the checkpoint.
         pretrained: the checkpoint that it was fine-tuned from, if it is known.
         libraries: packages whose versions matter to the metrics.
@@ -98,7 +104,7 @@ def facts(
         "pretrained": before.sha256,
         "pretrain_updates": before.updates,
         "pretrain_perplexity": before.perplexity,
-        "checkpoint": sha256(checkpoint),
+        "checkpoint": content,
         "seed": int(cfg["common"]["seed"]),
         "lr": float(cfg["optimization"]["lr"][0]),
         "epochs": int(cfg["optimization"]["max_epoch"]),
@@ -125,9 +131,15 @@ def train_command(checkpoint: Path) -> list[str]:
     return [portable(file.read_text(encoding="utf-8").strip())] if file.is_file() else []
 
 
-def missing_rows(results: Path, checkpoint: Path, tasks: Mapping[str, str]) -> list[str]:
+def content_of(checkpoint: Path) -> str:
+    """SHA-256 of a checkpoint; empty where there is none, which loading it will say."""
+    return sha256(checkpoint) if checkpoint.is_file() else ""
+
+
+def missing_rows(
+    results: Path, checkpoint: Path, content: str, tasks: Mapping[str, str]
+) -> list[str]:
     """Of the splits in ``tasks`` (split: task), those that have no row of this checkpoint yet."""
-    content = sha256(checkpoint) if checkpoint.is_file() else ""
     known = {task: splits_of(results, task, content) for task in set(tasks.values())}
     there = [name for name, task in tasks.items() if name in known[task]]
     for name in there:

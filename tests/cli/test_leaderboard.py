@@ -64,7 +64,9 @@ def test_filters(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "+1.00" in shown
     assert "sinusoidal_tiny" not in shown
     assert "de-en" not in shown
-    assert "there is de-en, en-de" in complaint(capsys, "--direction", "cs-en")
+    assert "unknown direction cs-en; did you mean de-en?" in complaint(
+        capsys, "--direction", "cs-en"
+    )
 
 
 def test_kept_p_values_are_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
