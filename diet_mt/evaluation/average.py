@@ -18,6 +18,7 @@ from torch import Tensor
 from .. import plugin as plugin
 from ..errors import UserError
 from ..fairseq_patches.safe_checkpoints import load_safely
+from ..stages.child import is_full
 
 # What fairseq calls checkpoints of an interval of updates, and of an epoch.
 _NUMBERED = (
@@ -150,6 +151,8 @@ def save(state: State, out: Path) -> None:
         torch.save(state, part)
         os.replace(part, out)
     except (OSError, RuntimeError) as error:  # torch's own writer raises the latter
+        full = out.parent.is_dir() and is_full(out.parent, str(error))
         with contextlib.suppress(OSError):
             part.unlink()
-        raise UserError(f"{out}: cannot be written ({error})") from None
+        why = "no space is left); make room and run again" if full else f"{error})"
+        raise UserError(f"{out}: cannot be written ({why}") from None

@@ -23,6 +23,7 @@ _NO_ROOM = 1 << 24  # bytes: with less, a checkpoint finds none
 # What the operating system and torch say where a file finds no room.
 _FULL = re.compile(
     r"No space left on device|File too large|Disk quota exceeded|PytorchStreamWriter failed writing"
+    r"|unexpected pos \d+ vs \d+"
 )
 _UNFINISHED = ("*.tmp", "*.part")
 
@@ -97,9 +98,14 @@ def why(status: int, log: Path) -> str:
     tail = said.split("\n")[-1].removeprefix("error: ")
     if status < 0:
         tail = f"killed by signal {-status}" + (", out of memory?" if status == -9 else "")
-    elif _FULL.search(said) or shutil.disk_usage(log.parent).free < _NO_ROOM:
+    elif is_full(log.parent, said):
         tail = f"no space is left for {_unfinished(log)}; make room and run again"
     return f"{tail or f'status {status}'} (all of it in {log})"
+
+
+def is_full(folder: Path, said: str) -> bool:
+    """Whether a program that wrote to ``folder``, and said this, found no room there."""
+    return bool(_FULL.search(said)) or shutil.disk_usage(folder).free < _NO_ROOM
 
 
 def _unfinished(log: Path) -> Path:
