@@ -40,7 +40,8 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
     # The tools.
-    "cli": {"bench", "bert", "corpora", "evaluation", "leaderboard", "recipes", "stages", "sweeps"}
+    "cli": {"analysis", "bench", "bert", "corpora", "evaluation", "leaderboard", "recipes"}
+    | {"stages", "sweeps"}
     | {"training", "models", "positions", "command_line", "errors", "__version__", "shtab"},
     "training": {"evaluation", "recipes", "stages"}
     | {"bert", "corpora", "models", "positions"}
@@ -49,8 +50,9 @@ ALLOWED: dict[str, set[str]] = {
     | {"psutil", "submitit", "torch", "tqdm"},
     "recipes": {"command_line", "errors", "yaml"},
     "leaderboard": {"evaluation", "files", "errors", "jinja2", "tabulate"},
+    "analysis": {"corpora", "drawing", "evaluation", "leaderboard", "errors"},
     "bench": {"evaluation", "leaderboard", "decoding", "models", "plugin", "command_line", "files"}
-    | {"matplotlib", "tabulate"}
+    | {"drawing", "tabulate"}
     | _MODEL_SIDE,
     "evaluation": {"bert", "corpora", "leaderboard", "models", "tasks", "criterions", "decoding"}
     | {"stages", "plugin", "register", "fairseq_patches", "command_line", "files", "sacrebleu"}
@@ -76,6 +78,7 @@ ALLOWED: dict[str, set[str]] = {
     "corpora": {"stages", "files", "errors", "numpy"}
     | {"py3langid", "sacrebleu", "sacremoses", "sentencepiece", "subword_nmt"},
     "stages": {"files", "errors", "filelock", "tqdm"},
+    "drawing": {"errors", "matplotlib"},
     "files": {"errors"},
     "command_line": {"errors"},
     "errors": set(),

@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
+from ..drawing import pyplot, save
 from ..leaderboard.render import Grid, markdown_table
-from .drawing import pyplot, save
 from .machine import chosen, machine
 from .systems import STOCK, environment, job, model_words, training_words
 from .workers import workers

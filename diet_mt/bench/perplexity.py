@@ -19,10 +19,10 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any, Union
 
+from ..drawing import pyplot, save
 from ..errors import UserError
 from ..evaluation.checkpoint import portable
 from ..evaluation.json_rows import Row, read_rows, write_rows
-from .drawing import pyplot, save
 
 # What decides which sequences are validated, and how they are masked.
 _SAME = ("data", "--task", "--tokens-per-sample", "--sample-break-mode", "--mask-prob")

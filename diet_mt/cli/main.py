@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "finetune": ("cli.finetune", "fine-tune a pretrained encoder on GLUE, XNLI or questions"),
     "evaluate": ("cli.evaluate", "decode a test set, score it with SacreBLEU, keep the result"),
     "compare": ("cli.compare", "paired bootstrap test of each result against the baseline"),
+    "lengths": ("cli.lengths", "scores by length of the sentence, and by place in it"),
     "leaderboard": ("cli.leaderboard", "results side by side: text, Markdown or a page"),
     "verify": ("cli.verify", "score what was kept again: translations, answers"),
     "sweep": ("cli.sweep", "run an experiment that is a file: prepare, all runs, the table"),

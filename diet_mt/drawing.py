@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserError
+from .errors import UserError
 
 
 def pyplot() -> Any:

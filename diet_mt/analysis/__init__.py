@@ -1,0 +1,1 @@
+"""What trained models and their translations show beside a score."""

@@ -1,0 +1,288 @@
+"""Translations by length, by place and by frequency of words: tables of rows, and a picture."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+from ..corpora.parallel import read_lines
+from ..drawing import pyplot, save
+from ..errors import UserError
+from ..evaluation.groups import Conditions, Group, Line, group
+from ..evaluation.kept import kept_hypotheses
+from ..evaluation.lengths import (
+    LEAST,
+    TENTHS,
+    WIDTH,
+    Bucket,
+    Estimate,
+    Part,
+    buckets,
+    part_of,
+    parts_of,
+    rare_words,
+    tenths,
+)
+from ..evaluation.records import Result, read_results, sha256
+from ..leaderboard.render import Block, Grid, Heading, Note
+
+READING = (
+    "±: half of the 95 % interval, from resamples of the sentences; it does not cover the choice "
+    "of the seed. Several seeds: their mean."
+)
+ACCURACY = (
+    "Word accuracy: of the reference's words in each tenth of a sentence, in %, those that the "
+    "translation has, too, in the same order (the matching blocks of difflib); the last tenth has "
+    "the full stop; ± at most {:.1f}."
+)
+RECALL = (
+    "Recall of words: of the reference's words that stand so often in the training text, in %, "
+    "those that the translation has, too; ± at most {:.1f}."
+)
+_MEASURES: list[tuple[str, Callable[[Bucket], Estimate], str]] = [
+    ("BLEU", lambda bucket: bucket.bleu, ".1f"),
+    ("chrF", lambda bucket: bucket.chrf, ".1f"),
+    ("length ratio", lambda bucket: bucket.ratio, ".3f"),
+]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How sentences are divided: buckets of ``width`` lengths, ``count`` equal ones, or none: each
+    test set is a bucket of its own.
+    """
+
+    width: int = WIDTH
+    count: int = 0
+    least: int = LEAST
+    by_test_set: bool = False
+
+
+@dataclass
+class Sheet:
+    """What is shown together. By the name of a system: its bucket of each part, and so on."""
+
+    title: str
+    parts: list[Part] = field(default_factory=list)
+    buckets: dict[str, dict[str, Bucket]] = field(default_factory=dict)
+    tenths: dict[str, list[Estimate]] = field(default_factory=dict)
+    rare: dict[str, dict[str, Estimate]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Text:
+    """One test set."""
+
+    sources: list[str]
+    references: list[str]
+
+
+def sheets_of(
+    files: Sequence[Path],
+    references: Sequence[Path],
+    sources: Sequence[Path] = (),
+    *,
+    systems: Sequence[str] = (),
+    cut: Cut,
+    training: Path | None = None,
+) -> list[Sheet]:
+    """One sheet for each test set, or a single one with ``cut.by_test_set``.
+
+    Args:
+        sources: of ``references``, in their order; none: beside each, as ``test.en`` of
+            ``test.de``.
+        training: target side of what was trained on, for the frequency of words.
+
+    Raises:
+        UserError: there are no rows, or no such system; the references of a row are not given; a
+            source is missing, or has another number of lines; hypotheses have changed.
+    """
+    rows = [(path.parent, row) for path in files for row in read_results(path)]
+    known = sorted({row.system for _, row in rows})
+    for name in systems:
+        if name not in known:
+            raise UserError(f"no result with system '{name}'; there is {', '.join(known)}")
+    rows = [(folder, row) for folder, row in rows if not systems or row.system in systems]
+    if not rows:
+        raise UserError("the files hold no results; give those that diet-mt evaluate wrote")
+    if sources and len(sources) != len(references):
+        raise UserError(f"{len(sources)} --sources, but {len(references)} --references")
+    places = {sha256(path): number for number, path in enumerate(references)}
+    sets: dict[str, list[tuple[Path, Result]]] = {}
+    for folder, row in rows:
+        if row.references_sha256 not in places:
+            raise UserError(f"none of the references are those of {row.test_set}")
+        sets.setdefault(row.references_sha256, []).append((folder, row))
+    words = list(read_lines(training)) if training else []
+    sheets: list[Sheet] = []
+    for digest, own in sets.items():
+        number, first = places[digest], own[0][1]
+        source = sources[number] if sources else _source(references[number], first)
+        text = _text(source, references[number])
+        lengths = [len(line.split()) for line in text.sources]
+        if cut.by_test_set:
+            parts = [part_of(range(len(lengths)), lengths, first.test_set)]
+        else:
+            parts = parts_of(lengths, width=cut.width, count=cut.count, least=cut.least)
+        if not (sheets and cut.by_test_set):
+            title = f"{first.test_set}, {first.direction}, {len(lengths):,} sentences"
+            sheets.append(Sheet(first.direction if cut.by_test_set else title))
+        sheets[-1].parts += parts
+        for name, line in _lines(group(row for _, row in own)).items():
+            folders = {row.key: folder for folder, row in own}
+            said = [kept_hypotheses(folders[row.key], row) for row in line.results]
+            _fill(sheets[-1], name, said, text, parts, words, whole=not cut.by_test_set)
+    for sheet in sheets:
+        sheet.parts.sort(key=lambda part: part.mean_length)
+    return sheets
+
+
+def _source(reference: Path, row: Result) -> Path:
+    """``test.en`` of ``test.de``; ``test.en.gz`` of ``test.de.gz``."""
+    source, target = row.direction.split("-")
+    name = reference.name
+    for end in (f".{target}", f".{target}.gz"):
+        if name.endswith(end):
+            path = reference.with_name(f"{name.removesuffix(end)}.{source}{end[len(target) + 1 :]}")
+            if path.is_file():
+                return path
+    raise UserError(f"{reference}: its sources are not beside it; give them by --sources")
+
+
+def _text(source: Path, reference: Path) -> Text:
+    text = Text(list(read_lines(source)), list(read_lines(reference)))
+    if len(text.sources) != len(text.references):
+        raise UserError(
+            f"{source}: {len(text.sources)} lines, but {reference} has {len(text.references)}"
+        )
+    return text
+
+
+def _lines(groups: Sequence[Group]) -> dict[str, Line]:
+    """All lines under names of their own: one that is in several groups, with what these do not
+    share.
+    """
+    times = Counter(line.name for each in groups for line in each.lines)
+    differing = [
+        one.name
+        for one in fields(Conditions)
+        if len({getattr(each.conditions, one.name) for each in groups}) > 1
+    ]
+    found = {}
+    for each in groups:
+        own = ", ".join(str(getattr(each.conditions, name)) for name in differing)
+        for line in each.lines:
+            found[line.name if times[line.name] == 1 else f"{line.name} ({own})"] = line
+    return found
+
+
+def _fill(
+    sheet: Sheet,
+    name: str,
+    said: Sequence[Sequence[str]],
+    text: Text,
+    parts: Sequence[Part],
+    training: Sequence[str],
+    *,
+    whole: bool,
+) -> None:
+    for lines in said:
+        if len(lines) != len(text.references):
+            raise UserError(f"{name}: {len(lines)} hypotheses, {len(text.references)} references")
+    found = buckets(text.sources, said, text.references, parts)
+    sheet.buckets.setdefault(name, {}).update({each.part.name: each for each in found})
+    if whole:
+        sheet.tenths[name] = tenths(said, text.references)
+    if whole and training:
+        sheet.rare[name] = rare_words(said, text.references, training)
+
+
+def blocks_of(sheets: Sequence[Sheet]) -> list[Block]:
+    """What ``leaderboard.render`` shows."""
+    blocks: list[Block] = []
+    for sheet in sheets:
+        for title, measure, form in _MEASURES:
+            heads = [f"{part.name} ({len(part.members)})" for part in sheet.parts]
+            cells = {
+                name: [_cell(own.get(part.name), measure, form) for part in sheet.parts]
+                for name, own in sheet.buckets.items()
+            }
+            blocks += [Heading(f"{title}, {sheet.title}"), _grid(heads, cells)]
+        accuracy = {name: dict(enumerate(own, 1)) for name, own in sheet.tenths.items()}
+        for title, note, of in (
+            ("Word accuracy by tenth of the sentence", ACCURACY, accuracy),
+            ("Recall of words by frequency in training", RECALL, sheet.rare),
+        ):
+            blocks += _shares(f"{title}, {sheet.title}", note, of)
+    heads_are = "Heads: lengths of the sources, and in parentheses the number of sentences."
+    return [*blocks, Note(f"{heads_are} {READING}")]
+
+
+def _cell(bucket: Bucket | None, measure: Callable[[Bucket], Estimate], form: str) -> str:
+    if bucket is None:
+        return ""
+    found = measure(bucket)
+    return f"{found.value:{form}} ± {found.half_width:{form}}"
+
+
+def _shares(title: str, note: str, of: Mapping[str, Mapping[Any, Estimate]]) -> list[Block]:
+    if not of:
+        return []
+    heads = [str(head) for head in next(iter(of.values()))]
+    found = {name: list(own.values()) for name, own in of.items()}
+    # Of a few short sentences, a tenth may have no word.
+    known = [each for own in found.values() for each in own if not isnan(each.value)]
+    cells = {
+        name: ["" if isnan(each.value) else f"{each.value:.1f}" for each in own]
+        for name, own in found.items()
+    }
+    widest = max(each.half_width for each in known)
+    return [Heading(title), _grid(heads, cells), Note(note.format(widest))]
+
+
+def _grid(heads: Sequence[str], cells: Mapping[str, Sequence[str]]) -> Grid:
+    return Grid(["system", *heads], [[name, *row] for name, row in cells.items()])
+
+
+def draw(sheets: Sequence[Sheet], file: Path) -> None:
+    """For each sheet BLEU and the length ratio by length of the source, and word accuracy by tenth.
+
+    Raises UserError where the file cannot be written.
+    """
+    plt = pyplot()
+    shape = {"figsize": (13, 4.2 * len(sheets)), "layout": "constrained", "squeeze": False}
+    figure, panels = plt.subplots(len(sheets), 3, **shape)
+    colours = plt.get_cmap("tab20")(range(20))
+    names = list(dict.fromkeys(name for sheet in sheets for name in sheet.buckets))
+    drawn: dict[str, Any] = {}
+    for sheet, (bleu, ratio, place) in zip(sheets, panels, strict=True):
+        for name, own in sheet.buckets.items():
+            colour = colours[names.index(name) % len(colours)]
+            parts = [part for part in sheet.parts if part.name in own]
+            at = [part.mean_length for part in parts]
+            for panel, (_, measure, _) in zip((bleu, ratio), _MEASURES[::2], strict=True):
+                found = [measure(own[part.name]) for part in parts]
+                drawn[name] = _curve(panel, at, found, colour)
+            if name in sheet.tenths:
+                _curve(place, range(1, TENTHS + 1), sheet.tenths[name], colour)
+        for panel, title in ((bleu, "BLEU"), (ratio, "hypothesis to reference, tokens")):
+            panel.set(title=title, xlabel="length of the source")
+        place.set(title="word accuracy, %", xlabel="tenth of the reference")
+        bleu.set_ylabel(sheet.title)
+        for panel in (bleu, ratio, place):
+            panel.grid(alpha=0.3)
+    figure.legend(drawn.values(), drawn, loc="outside right upper", fontsize=8)
+    save(figure, file)
+
+
+def _curve(panel: Any, at: Sequence[float], found: Sequence[Estimate], colour: Any) -> Any:
+    values = [each.value for each in found]
+    # Resamples of few sentences may all lie to one side.
+    below = [max(each.value - each.low, 0) for each in found]
+    above = [max(each.high - each.value, 0) for each in found]
+    style = {"marker": "o", "markersize": 3, "linewidth": 1, "elinewidth": 0.5}
+    return panel.errorbar(at, values, yerr=[below, above], color=colour, **style)

@@ -1,0 +1,254 @@
+"""How translations fare by length of the source, place in the sentence, and frequency of a word.
+
+Scores are SacreBLEU's, of the sentences in question alone. Intervals are ours: 95 % of the values
+that 1,000 resamples of these sentences give, always the same resamples. Of a system with several
+seeds, a value is the mean of the seeds, in each resample, too; the interval says nothing of how
+another seed would have done.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+
+from .bootstrap import RESAMPLES, SEED
+
+LEAST = 100  # sentences in a bucket
+WIDTH = 5  # lengths in a bucket
+TENTHS = 10
+# Least frequencies in training of the classes of words.
+CLASSES = (0, 1, 5, 20, 100, 1000)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def half_width(self) -> float:
+        return (self.high - self.low) / 2
+
+
+@dataclass(frozen=True)
+class Part:
+    """Sentences that are scored together: ``members`` are their numbers, from 0."""
+
+    name: str
+    members: tuple[int, ...]
+    mean_length: float  # of the sources
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Scores of one part. BLEU and chrF from 0 to 100; ``ratio``: tokens of the hypotheses for
+    each token of the references, as BLEU counts them.
+    """
+
+    part: Part
+    bleu: Estimate
+    chrf: Estimate
+    ratio: Estimate
+
+
+def parts_of(
+    lengths: Sequence[int], *, width: int = WIDTH, count: int = 0, least: int = LEAST
+) -> list[Part]:
+    """Sentences by the lengths of their sources, the shortest first.
+
+    Buckets of ``width`` lengths: 1 to 5, 6 to 10, ...; or with ``count`` so many, each of about as
+    many sentences. One that has less than ``least`` sentences takes in the next, the last of all
+    the one before it.
+    """
+    order = sorted(range(len(lengths)), key=lambda number: lengths[number])
+    ends = [lengths[order[len(order) * k // count - 1]] for k in range(1, count)]
+
+    def bucket(number: int) -> int:
+        length = lengths[number]
+        return sum(length > end for end in ends) if count else (length - 1) // width
+
+    merged: list[list[int]] = []
+    for _, members in groupby(order, key=bucket):
+        if merged and len(merged[-1]) < least:
+            merged[-1] += members
+        else:
+            merged.append(list(members))
+    if len(merged) > 1 and len(merged[-1]) < least:
+        merged[-2:] = [merged[-2] + merged[-1]]
+    return [part_of(members, lengths) for members in merged]
+
+
+def part_of(members: Sequence[int], lengths: Sequence[int], name: str = "") -> Part:
+    """``name``: by default the lengths of the sources, from the least to the greatest."""
+    own = [lengths[number] for number in members]
+    least, most = min(own), max(own)
+    usual = f"{least}" if least == most else f"{least}–{most}"
+    return Part(name or usual, tuple(sorted(members)), sum(own) / len(own))
+
+
+def buckets(
+    sources: Sequence[str],
+    hypotheses: Sequence[Sequence[str]],
+    references: Sequence[str],
+    parts: Sequence[Part] = (),
+) -> list[Bucket]:
+    """Scores by the length of the source, in what spaces separate.
+
+    Args:
+        hypotheses: of each seed.
+        parts: of the sentences; none: the usual ones of ``parts_of``.
+    """
+    parts = parts or parts_of([len(line.split()) for line in sources])
+    metrics: list[Any] = [BLEU(), CHRF()]
+    bleu, chrf = (
+        [np.array(each._extract_corpus_statistics(seed, [references])) for seed in hypotheses]
+        for each in metrics
+    )
+    found = []
+    for part in parts:
+        rows = list(part.members)
+        own = [stats[rows] for stats in bleu]
+        found.append(
+            Bucket(
+                part,
+                bleu=_estimate(own, metrics[0]),
+                chrf=_estimate([stats[rows] for stats in chrf], metrics[1]),
+                ratio=_shares([stats[:, :1] for stats in own], [stats[:, 1:2] for stats in own])[0],
+            )
+        )
+    return found
+
+
+def tenths(hypotheses: Sequence[Sequence[str]], references: Sequence[str]) -> list[Estimate]:
+    """Word accuracy, 0 to 100, by tenth of the reference.
+
+    The share of the reference's tokens (BLEU's, 13a) that the hypothesis has, too, in an alignment
+    without crossings: the matching blocks of Python's difflib (Ratcliff and Obershelp: the longest
+    run of equal tokens, then the same to its left and to its right), without its rule for frequent
+    tokens. Token i of n, counted from 0, is of tenth floor(10 (i + 1/2) / n).
+    """
+    tokens = [_tokens(line) for line in references]
+    every = np.array([_by_tenth(len(words), range(len(words))) for words in tokens])
+    found = [
+        np.array(
+            [
+                _by_tenth(len(words), _matched(words, _tokens(line)))
+                for words, line in zip(tokens, lines, strict=True)
+            ]
+        )
+        for lines in hypotheses
+    ]
+    return _shares([100 * each for each in found], [every] * len(found))
+
+
+def rare_words(
+    hypotheses: Sequence[Sequence[str]], references: Sequence[str], training: Iterable[str]
+) -> dict[str, Estimate]:
+    """Recall of words, 0 to 100, by how often they stand in the target side of ``training``.
+
+    The share of a reference's tokens (BLEU's, 13a) that the hypothesis has, too, wherever it has
+    them, each as often as it has it. Classes that no token is of are left out.
+    """
+    frequency = Counter(token for line in training for token in _tokens(line))
+    tokens = [Counter(_tokens(line)) for line in references]
+
+    def by_class(counts: Counter[str]) -> list[int]:
+        row = [0] * len(CLASSES)
+        for token, count in counts.items():
+            row[sum(frequency[token] >= least for least in CLASSES) - 1] += count
+        return row
+
+    every = np.array([by_class(words) for words in tokens])
+    found = [
+        np.array(
+            [
+                by_class(words & Counter(_tokens(line)))
+                for words, line in zip(tokens, lines, strict=True)
+            ]
+        )
+        for lines in hypotheses
+    ]
+    kept = [column for column in range(len(CLASSES)) if every[:, column].any()]
+    shares = _shares([100 * each[:, kept] for each in found], [every[:, kept]] * len(found))
+    return dict(zip((_class_name(column) for column in kept), shares, strict=True))
+
+
+def _class_name(number: int) -> str:
+    least, *above = CLASSES[number:]
+    if not above:
+        return f"≥ {least:,}"
+    return f"{least}" if above[0] == least + 1 else f"{least}–{above[0] - 1}"
+
+
+_tokenizer = Tokenizer13a()
+
+
+def _tokens(line: str) -> list[str]:
+    words: list[str] = _tokenizer(line).split()
+    return words
+
+
+def _matched(words: list[str], others: list[str]) -> Iterable[int]:
+    """Places in ``words`` that the alignment finds in ``others``."""
+    blocks = SequenceMatcher(None, words, others, autojunk=False).get_matching_blocks()
+    return (block.a + place for block in blocks for place in range(block.size))
+
+
+def _by_tenth(length: int, places: Iterable[int]) -> list[int]:
+    """How many of the places in a sentence of ``length`` tokens are of each tenth."""
+    row = [0] * TENTHS
+    for place in places:
+        row[TENTHS * (2 * place + 1) // (2 * length)] += 1
+    return row
+
+
+def _resamples(sentences: int) -> Any:
+    """How often each resample draws each sentence: (1,000, sentences)."""
+    draw = np.random.default_rng(int(SEED))
+    return draw.multinomial(sentences, np.full(sentences, 1 / sentences), size=RESAMPLES)
+
+
+def _estimate(seeds: Sequence[Any], metric: Any) -> Estimate:
+    """Of a metric's statistics, (sentences, k) for each seed."""
+    weights = _resamples(len(seeds[0]))
+
+    def mean(each: Callable[[Any], Any]) -> Any:
+        return np.mean([each(stats) for stats in seeds], axis=0)
+
+    def score(stats: Any) -> float:
+        return float(metric._compute_score_from_stats(stats.tolist()).score)
+
+    value = mean(lambda stats: score(stats.sum(axis=0)))
+    return _interval(value, mean(lambda stats: [score(row) for row in weights @ stats]))
+
+
+def _shares(parts: Sequence[Any], wholes: Sequence[Any]) -> list[Estimate]:
+    """Of counts (sentences, k) for each seed: for each column, that of all sentences together."""
+    weights = _resamples(len(wholes[0]))
+
+    def mean(of: Callable[[Any], Any]) -> Any:
+        """NaN where a resample has nothing to count."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            pairs = zip(parts, wholes, strict=True)
+            return np.mean([of(part) / of(whole) for part, whole in pairs], axis=0)
+
+    values = mean(lambda counts: counts.sum(axis=0))
+    samples = mean(lambda counts: weights @ counts)
+    return [_interval(value, samples[:, k]) for k, value in enumerate(values)]
+
+
+def _interval(value: Any, samples: Any) -> Estimate:
+    known = samples[~np.isnan(samples)]
+    low, high = np.percentile(known, (2.5, 97.5)) if known.size else (np.nan, np.nan)
+    return Estimate(float(value), float(low), float(high))

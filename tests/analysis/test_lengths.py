@@ -1,0 +1,134 @@
+"""``diet-mt lengths`` of made-up rows: what is shown, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from diet_mt.evaluation.records import put_result, sha256
+
+from ..calling import called
+from ..evaluation.rows import seeds_of
+
+SHORT, LONG = "the dog", "the cat sees the old dog and runs away"
+TEST = ["ein Hund", "die Katze sieht den alten Hund und läuft weg"]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """results/toy.en-de.jsonl and test.{en,de}, six sentences of each length; once test2, too."""
+    texts = {"test.en": [SHORT, LONG], "test.de": TEST, "test2.en": [LONG], "test2.de": TEST[1:]}
+    for name, lines in texts.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines * 6))
+    good, bad = TEST, [TEST[0], "die Katze sieht"]
+    for system, said in {"sinusoidal": (bad, bad), "diet_rel": (good, bad)}.items():
+        for seed, lines in enumerate(said, start=1):
+            keep(tmp_path, system, seed, "test", lines)
+    keep(tmp_path, "diet_rel", 1, "test2", TEST[1:])
+    return tmp_path
+
+
+def keep(place: Path, system: str, seed: int, test: str, lines: list[str]) -> None:
+    text = "".join(f"{line}\n" for line in lines * 6)
+    (result,) = seeds_of(system, {seed: 30.0}, test_set=test, sentences=6 * len(lines))
+    result = dataclasses.replace(
+        result,
+        hypotheses=f"toy.en-de/{system}.{seed}.{test}.hyp.txt",
+        hypotheses_sha256=hashlib.sha256(text.encode()).hexdigest(),
+        references_sha256=sha256(place / f"{test}.de"),
+    )
+    put_result(place / "results", result, text)
+
+
+def lengths(place: Path, *words: object, tests: tuple[str, ...] = ("test", "test2")) -> int:
+    references = [place / f"{test}.de" for test in tests]
+    rows = place / "results" / "toy.en-de.jsonl"
+    return called("lengths", rows, "--references", *references, *words)
+
+
+def test_tables_of_each_test_set(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert lengths(place, "--least", 6, "--train", place / "test.de") == 0
+    out = capsys.readouterr().out
+    blocks = dict(block.split("\n", 1) for block in out.split("\n\n") if block.count("\n"))
+    ratios = blocks["length ratio, test, en-de, 12 sentences"].split("\n")
+    assert ratios[0].split() == ["system", "2", "(6)", "9", "(6)"]
+    rows = {line.split()[0]: line.split()[1:] for line in ratios[1:]}
+    assert rows["sinusoidal_tiny"][0::3] == ["1.000", "0.333"]  # three of nine words
+    assert rows["diet_rel_tiny"][0::3] == ["1.000", "0.667"]  # the mean of nine and three
+    assert "9 (6)" in blocks["BLEU, test2, en-de, 6 sentences"]
+    assert "Word accuracy by tenth of the sentence, test2, en-de, 6 sentences" in blocks
+    assert "Recall of words by frequency in training, test, en-de, 12 sentences" in blocks
+
+
+def test_each_test_set_a_bucket(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert lengths(place, "--by-test-set", "--format", "markdown") == 0
+    bleu = capsys.readouterr().out.split("**chrF")[0].strip().split("\n")
+    assert [cell.strip() for cell in bleu[2].split("|")] == [
+        "",
+        "system",
+        "test (12)",
+        "test2 (6)",
+        "",
+    ]
+    row = next(line for line in bleu if "sinusoidal" in line)
+    assert row.split("|")[3].strip() == "", "not decoded"
+    assert "100.0 ± 0.0" in next(line for line in bleu if "diet_rel" in line)
+
+
+def test_sources_of_subwords_and_pictures(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "bpe.en").write_text("d@@ o@@ g\na b c d e f g h i j k l\n" * 6)
+    more = ("--system", "diet_rel", "--least", 1)
+    sources = ("--sources", place / "bpe.en", place / "test2.en")
+    for name in ("a.png", "a.svg"):
+        assert lengths(place, *more, *sources, "--out", place / name) == 0
+        assert (place / name).stat().st_size > 10_000
+    out = capsys.readouterr().out
+    assert out.split("\n")[1].split() == ["system", "3", "(6)", "12", "(6)"]
+    assert "sinusoidal" not in out
+    first = (place / "a.svg").read_bytes()
+    assert lengths(place, *more, *sources, "--out", place / "a.svg") == 0
+    assert (place / "a.svg").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("words", "tests", "complaint"),
+    [
+        ((), ("test",), "none of the references are those of test2"),
+        (
+            ("--system", "shaw"),
+            ("test", "test2"),
+            "no result with system 'shaw'; there is",
+        ),
+        (("--out", "a.gif"), ("test", "test2"), "--out a.gif: name a picture, .png or .svg"),
+        (("--width", "0"), ("test", "test2"), "0: expected a whole number of at least 1"),
+        (("--sources", "x.en"), ("test", "test2"), "1 --sources, but 2 --references"),
+        (("--width", "3", "--buckets", "4"), ("test", "test2"), "not allowed with"),
+    ],
+)
+def test_bad_input_is_one_line(
+    place: Path,
+    words: tuple[str, ...],
+    tests: tuple[str, ...],
+    complaint: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert lengths(place, *words, tests=tests) == 2
+    found = capsys.readouterr()
+    assert found.out == ""
+    assert found.err.startswith("error: ")
+    assert found.err.count("\n") == 1
+    assert complaint in found.err
+
+
+def test_missing_sources_are_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "test2.en").unlink()
+    assert lengths(place) == 2
+    assert "test2.de: its sources are not beside it; give them by --sources" in (
+        capsys.readouterr().err
+    )
+    (place / "test2.en").write_text("one\n")
+    assert lengths(place) == 2
+    assert "test2.en: 1 lines, but" in capsys.readouterr().err

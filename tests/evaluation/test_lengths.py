@@ -1,0 +1,129 @@
+"""Buckets by hand, scores as SacreBLEU gives them of the same sentences, intervals by formula."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import pytest
+import sacrebleu
+
+from diet_mt.evaluation.lengths import (
+    Bucket,
+    buckets,
+    part_of,
+    parts_of,
+    rare_words,
+    tenths,
+)
+
+WORDS = ["der", "Hund", "die", "Katze", "sieht", "alt", ",", "schnell"]
+
+
+def made_up(sentences: int = 60) -> tuple[list[str], list[str], list[list[str]]]:
+    """Sources of 1 to 12 words, references, and the hypotheses of two seeds."""
+    rng = Random(3)
+    sources = [" ".join(rng.choices(WORDS, k=rng.randint(1, 12))) for _ in range(sentences)]
+    references = [f"{line} {rng.choice(WORDS)} ." for line in sources]
+
+    def said() -> list[str]:
+        return [
+            " ".join(word for word in line.split() if rng.random() < 0.9) or "."
+            for line in references
+        ]
+
+    return sources, references, [said(), said()]
+
+
+def test_scores_are_those_of_the_sentences_alone() -> None:
+    sources, references, seeds = made_up()
+    found = buckets(
+        sources, seeds, references, parts_of([len(s.split()) for s in sources], least=9)
+    )
+    assert len(found) == 2
+    assert sum(len(each.part.members) for each in found) == 60
+    for bucket in found:
+        own = [n for n, line in enumerate(sources) if n in bucket.part.members]
+        refs = [[references[n] for n in own]]
+        said = [[seed[n] for n in own] for seed in seeds]
+        bleu = [sacrebleu.corpus_bleu(hyps, refs) for hyps in said]
+        chrf = [sacrebleu.corpus_chrf(hyps, refs).score for hyps in said]
+        assert bucket.bleu.value == pytest.approx(sum(each.score for each in bleu) / 2)
+        assert bucket.chrf.value == pytest.approx(sum(chrf) / 2)
+        ratios = [each.sys_len / each.ref_len for each in bleu]
+        assert bucket.ratio.value == pytest.approx(sum(ratios) / 2)
+        for each in (bucket.bleu, bucket.chrf, bucket.ratio):
+            assert each.low < each.value < each.high
+
+
+def test_buckets_are_merged_until_they_are_large_enough() -> None:
+    lengths = [1] * 3 + [6] * 2 + [11] * 4 + [12] * 3 + [30]
+    names = {part.name: len(part.members) for part in parts_of(lengths, width=5, least=4)}
+    assert names == {"1–6": 5, "11–30": 8}
+    names = {part.name: len(part.members) for part in parts_of(lengths, width=5, least=1)}
+    assert names == {"1": 3, "6": 2, "11–12": 7, "30": 1}
+    assert [part.name for part in parts_of(lengths, least=100)] == ["1–30"]
+
+
+def test_a_number_of_buckets_of_as_many_sentences() -> None:
+    lengths = [9, 1, 2, 8, 3, 7, 4, 6]
+    found = parts_of(lengths, count=4, least=1)
+    assert [part.name for part in found] == ["1–2", "3–4", "6–7", "8–9"]
+    assert found[0].members == (1, 2)
+    assert found[0].mean_length == 1.5
+    # Sentences of one length stay together.
+    assert [part.name for part in parts_of([5] * 7 + [6], count=2, least=1)] == ["5", "6"]
+
+
+def test_the_usual_buckets_count_words_of_the_source() -> None:
+    sources = ["a b"] * 120 + ["a b c d e f"] * 120
+    found = buckets(sources, [["x y z v"] * 240], ["x y z v"] * 240)
+    assert [(each.part.name, len(each.part.members)) for each in found] == [("2", 120), ("6", 120)]
+    assert all(each.bleu.value == pytest.approx(100) for each in found)
+
+
+def test_an_interval_by_the_formula_of_a_share() -> None:
+    """Of n sentences a share p: p ± 1.96 sqrt(p (1 - p) / n); 1,000 resamples come within 15 %."""
+    references = ["a"] * 400
+    (found,) = rare_words([["a"] * 280 + ["b"] * 120], references, ["a"]).values()
+    assert found.value == pytest.approx(70)
+    assert found.half_width == pytest.approx(196 * math.sqrt(0.7 * 0.3 / 400), rel=0.15)
+
+
+def test_a_seed_more_moves_the_value_and_not_the_draws() -> None:
+    """The same hypotheses twice are no more evidence than once."""
+    sources, references, (one, _) = made_up()
+
+    def alone(*seeds: list[str]) -> Bucket:
+        part = part_of(range(60), [len(line.split()) for line in sources])
+        return buckets(sources, seeds, references, [part])[0]
+
+    assert alone(one, one) == alone(one)
+    assert alone(one, references).bleu.value == pytest.approx((alone(one).bleu.value + 100) / 2)
+
+
+def test_tenths_by_hand() -> None:
+    """Ten words, the fourth wrong, the last two in each other's place: one of them is found."""
+    found = [each.value for each in tenths([["a b c x e f g h j i"]], ["a b c d e f g h i j"])]
+    assert found == [100, 100, 100, 0, 100, 100, 100, 100, 100, 0]
+
+
+def test_tenths_of_sentences_that_are_shorter_or_longer() -> None:
+    """Two words stand in the middle of either half; of twenty, each tenth has two."""
+    short = tenths([["a x"]], ["a b"])
+    assert [each.value for each in short if not math.isnan(each.value)] == [100, 0]
+    assert [n for n, each in enumerate(short) if not math.isnan(each.value)] == [2, 7]
+    long = " ".join(map(str, range(20)))
+    found = tenths([[long.replace("0 ", "", 1)]], [long])
+    assert [each.value for each in found] == [50] + [100] * 9
+
+
+def test_rare_words_by_hand() -> None:
+    training = ["a a a b"] * 40 + ["c"]
+    found = rare_words([["a b b d"]], ["b a a c e"], training)
+    assert {name: each.value for name, each in found.items()} == {
+        "0": 0,  # e
+        "1–4": 0,  # c
+        "20–99": 100,  # b, 40 times
+        "100–999": 50,  # a, 120 times: one of two
+    }
