@@ -100,6 +100,7 @@ REGISTERING = {(part, "__init__") for part in ("models", "tasks", "criterions", 
 # Under positions/, what schemes share; all other files there are schemes.
 SHARED = {
     "base",
+    "beyond",
     "clipped",
     "factors",
     "frequencies",

@@ -1,18 +1,22 @@
 """Multi30k, task 1 (image captions): any pair of English, German and Czech.
 
 Elliott, Frank, Sima'an and Specia (2016), arXiv:1605.00459. The test set is test_2016_flickr.
+
+Captions can be joined to texts that are several times as long: for ``joined`` N there are further
+test sets ``raw/testK``, K from 2 to N, of which each line is the next K captions of the test set.
 """
 
 from __future__ import annotations
 
 import shutil
-from itertools import permutations
+from collections.abc import Iterable, Iterator
+from itertools import cycle, islice, permutations, repeat
 from pathlib import Path
 
-from ..files import copy, make_folder
+from ..files import copy, make_folder, write_lines
 from ..stages.engine import Preparation, Stage
 from .fetch import Origin, fetch
-from .parallel import check
+from .parallel import check, read_lines
 from .settings import TextSettings
 
 PAIRS = tuple("-".join(pair) for pair in permutations(("en", "de", "cs"), 2))
@@ -21,8 +25,19 @@ URL = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
 _ORIGINAL = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 
 
-def preparation(out: Path, text: TextSettings, origin: Origin) -> Preparation:
-    """The six files of a pair -> ``out/bin``. Raises UserError where the folder lacks one."""
+def preparation(
+    out: Path, text: TextSettings, origin: Origin, joined: int = 1, *, in_training: bool = False
+) -> Preparation:
+    """The six files of a pair -> ``out/bin``.
+
+    Args:
+        joined: captions in the longest lines of the further test sets.
+        in_training: train and valid have lines of 1 to ``joined`` captions in turn, too, each
+            caption once.
+
+    Raises:
+        UserError: the folder lacks a file.
+    """
     from .shared_stages import prepared
 
     names = [f"{name}.{lang}" for name in _ORIGINAL.values() for lang in text.pair]
@@ -37,6 +52,27 @@ def preparation(out: Path, text: TextSettings, origin: Origin) -> Preparation:
             for lang in text.pair:
                 copy(found[f"{name}.{lang}"], to / f"{split}.{lang}")
         check(to, *text.pair)
+        for lang in text.pair:
+            for count in range(2, joined + 1):
+                _join(to / f"test.{lang}", to / f"test{count}.{lang}", repeat(count))
+            for split in ("train", "valid") if in_training else ():
+                file = to / f"{split}.{lang}"
+                _join(file, file, cycle(range(1, joined + 1)))
         shutil.rmtree(out / "fetched")
 
-    return prepared(out, [Stage("raw", does, make_raw)], text)
+    more = f"joined={joined}{'+training' if in_training else ''}" if joined > 1 else ""
+    return prepared(out, [Stage("raw", does, make_raw)], text, more)
+
+
+def _join(file: Path, to: Path, counts: Iterable[int]) -> None:
+    write_lines(to, list(joined_lines(read_lines(file), counts)))
+
+
+def joined_lines(lines: Iterable[str], counts: Iterable[int]) -> Iterator[str]:
+    """The next lines, so many as ``counts`` says, as one; a rest that is fewer is left out."""
+    left = iter(lines)
+    for count in counts:
+        found = list(islice(left, count))
+        if len(found) < count:
+            return
+        yield " ".join(found)

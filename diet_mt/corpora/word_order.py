@@ -4,6 +4,9 @@ German puts the verb second or last and splits it; English says by order who doe
 model that sees its source as a bag of words cannot tell "the dog sees the cat" from "the cat sees
 the dog", nor which adjective belongs to which noun, nor which clause comes first.
 
+Beside ``test.de``, ``test.twins.de`` has what each sentence would be in German with its roles
+swapped, or an empty line where they cannot be: translations can be asked who does what to whom.
+
 The same bytes come of the same sizes and seed, everywhere.
 """
 
@@ -27,8 +30,15 @@ SHORTEST, LONGEST = 5, 20  # words in a sentence, on either side
 _TWINS = 0.35  # how often a sentence is followed by the one with its roles swapped
 
 
-def pairs(seed: int) -> Iterator[tuple[str, str]]:
-    """Yields (English, German) without end; neither side ever comes twice."""
+def twins_beside(file: Path) -> Path:
+    """``test.twins.de`` of ``test.de``."""
+    return file.with_name(f"{file.stem}.twins{file.suffix}")
+
+
+def pairs(seed: int) -> Iterator[tuple[str, str, str]]:
+    """Yields (English, German, German with the roles swapped or nothing) without end; neither side
+    ever comes twice.
+    """
     rng = Random(seed)
     sampler = Sampler(rng)
     seen: set[str] = set()
@@ -41,7 +51,8 @@ def pairs(seed: int) -> Iterator[tuple[str, str]]:
             if source in seen or target in seen:
                 continue
             seen.update((source, target))
-            yield source, target
+            twin = swapped(sentence)
+            yield source, target, "" if twin is None else german(twin)
 
 
 def _with_twin(sentence: Sentence, rng: Random) -> Iterator[Sentence]:
@@ -65,7 +76,9 @@ def generate(out: Path, sizes: dict[str, int], seed: int) -> None:
     # The small splits first: the test set stays the same when the training set grows.
     for split in sorted(sizes, key=SPLITS.index, reverse=True):
         with ExitStack() as stack:
-            files = [stack.enter_context(writing(out / f"{split}.{lang}")) for lang in ("en", "de")]
+            paths = [out / f"{split}.{lang}" for lang in ("en", "de")]
+            paths += [twins_beside(paths[1])] if split == "test" else []
+            files = [stack.enter_context(writing(path)) for path in paths]
             for _ in range(sizes[split]):
-                for file, text in zip(files, next(stream), strict=True):
+                for file, text in zip(files, next(stream), strict=False):  # twins of test alone
                     file.write(text + "\n")

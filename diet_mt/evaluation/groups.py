@@ -82,6 +82,12 @@ class Line:
         return fmean(result.chrf for result in self.results)
 
     @property
+    def roles(self) -> float | None:
+        """Role accuracy, mean of the seeds; None where the test set has no twins."""
+        known = [result.roles for result in self.results if result.roles is not None]
+        return fmean(known) if known else None
+
+    @property
     def half_width(self) -> float:
         """Half of the 95 % interval of BLEU, mean of the seeds."""
         return fmean(result.bleu_ci for result in self.results)

@@ -84,6 +84,7 @@ class Result(Row):
     options: str = ""  # given to fairseq-generate beyond those that diet-mt sets
     subwords: str = "bpe"  # or "spm"
     model: str | None = None  # MODEL_OPTIONS beyond the architecture's; None: not recorded
+    roles: float | None = None  # role accuracy, 0 to 100; None: the test set has no twins
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,7 +96,7 @@ class Result(Row):
         return self.hypotheses
 
 
-_PERCENT = ("bleu", "bleu_mean", "chrf")
+_PERCENT = ("bleu", "bleu_mean", "chrf", "roles")
 _SIGNED = ("seed", "lenpen")
 _COMMANDS = ("train_command", "generate_command")
 

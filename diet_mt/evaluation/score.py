@@ -22,6 +22,7 @@ from .decoded import Decoded
 from .decoding_facts import Facts, Identity
 from .generation_options import mark_of
 from .records import Result, sha256
+from .roles import roles_of
 from .test_sets import TestSet
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ def make_result(
         train_tokens=training.train_tokens,
         words_per_second=words_per_second(sentences, scored.decoded),
         subwords=subwords,
+        roles=roles_of(sentences, expected, test.references),
         **vars(scores),
         **vars(facts),
     )

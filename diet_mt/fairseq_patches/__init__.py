@@ -26,6 +26,9 @@ Where fairseq has no hook, a function of it is replaced by one that calls it (al
 ``named_parts``
     ``checkpoint_utils._upgrade_state_dict``: a checkpoint may name only models, tasks and so on
     that are known to be harmless.
+``newer_options``
+    ``checkpoint_utils.load_checkpoint_to_cpu``: ``--model-overrides`` dropped options that are
+    newer than the checkpoint.
 ``one_line_errors``
     ``sys.excepthook``: fairseq's commands show a mistake of the user as a traceback.
 ``safe_checkpoints``
@@ -48,6 +51,7 @@ from . import (
     label_smoothing,
     literals,
     named_parts,
+    newer_options,
     one_line_errors,
     safe_checkpoints,
     scalar_quantization,
@@ -65,6 +69,7 @@ PATCHES = (
     label_smoothing,
     literals,
     named_parts,
+    newer_options,
     one_line_errors,
     safe_checkpoints,
     scalar_quantization,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
@@ -15,7 +16,16 @@ from .call import AttentionCall, DecoderCall, for_layers, need_call
 from .multihead import PositionalAttention
 from .padding import RightPadded, mask_of, right_pad
 from .run import DecodingRun
-from .stack import EncoderOut, compute, layer_numbers, replace_dropout, residual, wrap_layer
+from .stack import (
+    EncoderOut,
+    compute,
+    input_positions,
+    layer_numbers,
+    longest_sentence,
+    replace_dropout,
+    residual,
+    wrap_layer,
+)
 
 # fairseq's incremental state, and where in it a decoding run is.
 IncrementalState = Dict[str, Dict[str, Any]]
@@ -113,15 +123,18 @@ class DietDecoder(TransformerDecoderBase):
             cfg.decoder.layers,
         )
         targets, sources = cfg.max_target_positions, cfg.max_source_positions
-        self.embed_positions = cfg.encoding.input_positions(targets, width)
-        self.self_attn_positions = cfg.encoding.attention_positions(
-            AttentionShape(layers, heads, width // heads, targets, targets, DECODER)
-        )
+        self.embed_positions = input_positions(cfg, targets, width)
+        own = AttentionShape(layers, heads, width // heads, targets, targets, DECODER)
+        self.attention_shape = replace(own, beyond=cfg.beyond_table)
+        self.self_attn_positions = cfg.encoding.attention_positions(self.attention_shape)
         self.encoder_attn_positions = None
         if not no_encoder_attn:
             self.encoder_attn_positions = cfg.encoding.attention_positions(
-                AttentionShape(layers, heads, width // heads, targets, sources, CROSS)
+                replace(self.attention_shape, max_keys=sources, kind=CROSS)
             )
+
+    def max_positions(self) -> int:
+        return longest_sentence(self.attention_shape, super().max_positions())
 
     def build_decoder_layer(self, cfg: Any, no_encoder_attn: bool = False) -> nn.Module:
         return wrap_layer(DietDecoderLayer(cfg, no_encoder_attn), cfg)

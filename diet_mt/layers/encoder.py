@@ -14,7 +14,16 @@ from .beams import regroup
 from .call import AttentionCall, for_layers, need_call
 from .multihead import PositionalAttention
 from .padding import RightPadded, mask_of, right_pad
-from .stack import EncoderOut, compute, layer_numbers, replace_dropout, residual, wrap_layer
+from .stack import (
+    EncoderOut,
+    compute,
+    input_positions,
+    layer_numbers,
+    longest_sentence,
+    replace_dropout,
+    residual,
+    wrap_layer,
+)
 
 # Stock fairseq 0.12.2 gives every encoder layer a second set of weights for a fused kernel that
 # knows no positions.
@@ -97,11 +106,16 @@ class DietEncoder(TransformerEncoderBase):
         replace_dropout(self, "TransformerEncoder")
         heads, width = cfg.encoder.attention_heads, cfg.encoder.embed_dim
         longest = cfg.max_source_positions
-        self.embed_positions = cfg.encoding.input_positions(longest, width)
+        self.embed_positions = input_positions(cfg, longest, width)
         self.attention_shape = AttentionShape(
-            cfg.encoder.layers, heads, width // heads, longest, longest, ENCODER, self.first_is_cls
+            *(cfg.encoder.layers, heads, width // heads, longest, longest, ENCODER),
+            first_is_cls=self.first_is_cls,
+            beyond=cfg.beyond_table,
         )
         self.self_attn_positions = cfg.encoding.attention_positions(self.attention_shape)
+
+    def max_positions(self) -> int:
+        return longest_sentence(self.attention_shape, super().max_positions())
 
     def build_encoder_layer(self, cfg: Any) -> nn.Module:
         return wrap_layer(DietEncoderLayer(cfg, return_fc=self.return_fc), cfg)

@@ -80,7 +80,7 @@ class Block:
     def _compute(self, positions: AttentionPositions, query: int, keys: int) -> None:
         start = query - query % BLOCK
         stop = start + BLOCK
-        if positions.limited:
+        if positions.refuses:
             # The query itself stays in: that it lies beyond the tables is for them to say.
             stop = max(min(stop, positions.shape.max_queries), query + 1)
         self._start, self._stop, self._keys = start, stop, stop if self._grows else keys

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import nullcontext
 from typing import Any, Callable, Dict, List, Optional, TypeVar
 
@@ -12,11 +13,25 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from ..dropout import dropout
+from ..positions import REFUSE, AttentionShape, InputPositions
 
 # fairseq's dictionary from the encoder to the decoder: lists of tensors by name.
 EncoderOut = Dict[str, List[Any]]
 
 Result = TypeVar("Result")
+
+
+def input_positions(cfg: Any, longest: int, width: int) -> Optional[InputPositions]:
+    """What the encoding adds to the embeddings (``longest``, ``width``) of a stack, or None."""
+    added: Optional[InputPositions] = cfg.encoding.input_positions(longest, width)
+    if added is not None:
+        added.beyond = cfg.beyond_table
+    return added
+
+
+def longest_sentence(shape: AttentionShape, otherwise: int) -> int:
+    """What a stack answers fairseq, which leaves out or refuses what is longer."""
+    return otherwise if shape.beyond == REFUSE else sys.maxsize
 
 
 def wrap_layer(layer: nn.Module, cfg: Any) -> nn.Module:

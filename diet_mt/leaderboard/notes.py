@@ -30,6 +30,12 @@ def legend(sections: Iterable[Section]) -> list[str]:
             "±: half of the 95 % interval of BLEU, from SacreBLEU's bootstrap over the sentences "
             "of the test set, mean of the seeds. It does not cover the choice of the seed."
         )
+    if any(line.roles is not None for line in lines):
+        found.append(
+            "roles: of the sentences whose subject and object could change places, in %, "
+            "translations nearer to the reference than to that of the swapped sentence; 50 is "
+            "chance."
+        )
     comparisons = [each for standing in standings for each in standing.comparisons]
     if any(comparisons):
         found.append(

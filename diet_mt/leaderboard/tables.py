@@ -97,6 +97,7 @@ _COLUMNS: list[tuple[str, Callable[[Standing], Cell], bool, bool]] = [
     ("paper", lambda s: _number(s.published.bleu if s.published else None, ".2f"), True, True),
     (f"paper, to {BASELINE}", _published_gain, True, True),
     ("chrF", lambda s: _number(s.line.chrf if s.line else None, ".2f"), True, True),
+    ("roles", lambda s: _number(s.line.roles if s.line else None, ".1f"), True, True),
     ("BLEU of each seed", _seeds, False, True),
     ("parameters", _parameters, True, False),
 ]

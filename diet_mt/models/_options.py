@@ -22,9 +22,11 @@ from fairseq.utils import safe_getattr
 from ..errors import UserError
 from ..positions import (
     AT_INPUT,
+    BEYOND,
     FLAGS,
     KINDS,
     NAMES,
+    REFUSE,
     SHARING,
     PositionEncoding,
     build_position,
@@ -154,6 +156,20 @@ class PositionOptions(FairseqDataclass):
     )
 
 
+@dataclass
+class TranslationOptions(PositionOptions):
+    """What our translation model has beside fairseq's options."""
+
+    beyond_table: str = field(
+        default=REFUSE,
+        metadata={
+            "help": "what tables of positions say of sentences that are longer than they "
+            f"(--max-source-positions, --max-target-positions): {', '.join(BEYOND)}; also when "
+            "decoding, in --model-overrides"
+        },
+    )
+
+
 def _flat_fields() -> List[Tuple[str, Any, Any]]:
     """fairseq's Transformer options under the names that its command line gives them."""
     nested = {
@@ -187,13 +203,13 @@ def _flat_field(source: Any, name: str) -> Tuple[str, Any, Any]:
 DietTransformerConfig = dataclasses.make_dataclass(
     "DietTransformerConfig",
     _flat_fields(),
-    bases=(PositionOptions,),
+    bases=(TranslationOptions,),
     namespace={"__module__": __name__, "__doc__": "All options of ``diet_transformer``, flat."},
 )
 
 
 @dataclass
-class NestedConfig(PositionOptions, TransformerConfig):
+class NestedConfig(TranslationOptions, TransformerConfig):
     """fairseq's nested configuration with our options, as encoder, decoder and layers read it.
 
     ``encoding`` is built once from the options, by :func:`nested_config`.
@@ -239,6 +255,8 @@ def nested_config(options: Any, kind: Type[Config]) -> Config:
         problems.append(
             f"--attention-scale {cfg.attention_scale}: choose from {', '.join(ATTENTION_SCALES)}"
         )
+    if cfg.beyond_table not in BEYOND:
+        problems.append(f"--beyond-table {cfg.beyond_table}: choose from {', '.join(BEYOND)}")
     words = width = cfg.decoder.embed_dim
     try:
         cfg.encoding = build_position(

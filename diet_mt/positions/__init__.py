@@ -18,6 +18,7 @@ from .base import (
     AttentionShape,
     PositionEncoding,
 )
+from .beyond import BEYOND, REFUSE
 from .cape import Cape
 from .concat import Concat
 from .deberta import Deberta
@@ -73,12 +74,14 @@ AT_INPUT = tuple(name for name, scheme in NAMES.items() if not scheme.acts_in)
 
 __all__ = [
     "AT_INPUT",
+    "BEYOND",
     "CROSS",
     "DECODER",
     "ENCODER",
     "FLAGS",
     "KINDS",
     "NAMES",
+    "REFUSE",
     "SEGMENT_ENCODINGS",
     "SHARING",
     "AttentionBias",

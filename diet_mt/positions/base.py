@@ -43,6 +43,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import UserError
+from .beyond import REFUSE, read
 from .input import InputPositions
 from .layer import LayerPositions, too_long
 
@@ -70,7 +71,8 @@ class AttentionShape:
 
     ``layers`` L; ``heads`` H; ``head_dim`` D; ``max_queries`` and ``max_keys`` in tokens; ``kind``
     is ``ENCODER``, ``DECODER`` (causal) or ``CROSS``. ``first_is_cls``: the token at position 0
-    stands for the whole sentence, as [CLS] does in BERT.
+    stands for the whole sentence, as [CLS] does in BERT. ``beyond``: what tables say of sentences
+    that are longer (see ``beyond.py``).
     """
 
     layers: int
@@ -80,6 +82,7 @@ class AttentionShape:
     max_keys: int
     kind: str = ENCODER
     first_is_cls: bool = False
+    beyond: str = REFUSE
 
     @property
     def embed_dim(self) -> int:
@@ -118,13 +121,19 @@ class LayerTables(nn.Module):
         """The L tables, or the single one that all layers share."""
         return list(self.layers) if self.shared is None else [self.shared]
 
-    def stacked(self, name: str, start: int = 0, stop: Optional[int] = None) -> Tensor:
+    def stacked(
+        self, name: str, start: int = 0, stop: Optional[int] = None, *, zero: int = 0
+    ) -> Tensor:
         """Rows ``start .. stop - 1`` (along dimension 1) of the parameter ``name`` of every table:
-        (L|1, H|1, ...).
+        (L|1, H|1, ...). ``zero``: the row of position or distance 0.
 
         In float32 or better, also in a model of half precision.
         """
-        rows = [getattr(table, name)[:, start:stop] for table in self.tables()]
+        beyond = self.shape.beyond
+        rows = [
+            read(getattr(table, name), start, stop, beyond, dim=1, zero=zero)
+            for table in self.tables()
+        ]
         stack = rows[0].unsqueeze(0) if len(rows) == 1 else torch.stack(rows)
         return stack.to(at_least_float32(stack.dtype))
 
@@ -135,8 +144,13 @@ class LayerTables(nn.Module):
 class AttentionPositions(LayerTables, ABC):
     """What an encoding brings to all L layers of one kind of attention."""
 
-    # Whether positions end where the tables do: at max_queries and max_keys.
+    # Whether there are tables that end, at max_queries and max_keys.
     limited: ClassVar[bool] = True
+
+    @property
+    def refuses(self) -> bool:
+        """Whether positions end where the tables do."""
+        return self.limited and self.shape.beyond == REFUSE
 
     @abstractmethod
     def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
@@ -150,7 +164,11 @@ class AttentionPositions(LayerTables, ABC):
         return made * self.shape.layers if len(made) == 1 else made
 
     def check_range(self, query_start: int, query_len: int, key_len: int) -> None:
-        """Raises :class:`UserError` where a query or key lies beyond the longest position."""
+        """Raises :class:`UserError` where a query or key lies beyond the longest position, unless
+        something is to be read there.
+        """
+        if not self.refuses:
+            return
         for last, limit in (
             (query_start + query_len, self.shape.max_queries),
             (key_len, self.shape.max_keys),

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from torch import Tensor, nn
 
 from ..errors import UserError
+from .beyond import REFUSE, read
 from .layer import too_long
 
 
@@ -14,11 +15,13 @@ class InputPositions(nn.Module, ABC):
     """Vectors added to the token embeddings of one stack, a row for each position.
 
     Has the signature of fairseq's position embeddings, so that fairseq's own embedding code takes
-    it.
+    it. ``beyond``: what is added to the tokens of longer sentences (see ``beyond.py``); the stack
+    sets it.
     """
 
     def __init__(self, max_positions: int, embed_dim: int) -> None:
         super().__init__()
+        self.beyond = REFUSE
         self.max_positions = max_positions
         self.embed_dim = embed_dim
 
@@ -34,11 +37,11 @@ class InputPositions(nn.Module, ABC):
     def rows(self, start: int, stop: int) -> Tensor:
         """Rows of positions ``start .. stop - 1``: (1, T, E).
 
-        Raises :class:`UserError` beyond the longest position.
+        Raises :class:`UserError` beyond the longest position, unless something is to be read there.
         """
-        if stop > self.max_positions:
+        if stop > self.max_positions and self.beyond == REFUSE:
             raise UserError(too_long(stop, self.max_positions))
-        return self.table()[start:stop].unsqueeze(0)
+        return read(self.table(), start, stop, self.beyond).unsqueeze(0)
 
     def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
         """``tokens`` (B, T), right-padded, from position ``start`` on -> (B|1, T, E): B where

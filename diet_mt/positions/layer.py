@@ -12,8 +12,8 @@ def too_long(length: int, limit: int) -> str:
     """Message for a sentence of ``length`` tokens where tables end at ``limit`` positions."""
     return (
         f"a sentence of {length} tokens is longer than the {limit} positions that this model was "
-        "built with; train with a larger --max-source-positions or --max-target-positions, or "
-        "filter such sentences"
+        "built with; train with a larger --max-source-positions or --max-target-positions, filter "
+        "such sentences, or say by --beyond-table what stands for the others (clip, repeat)"
     )
 
 

@@ -37,8 +37,7 @@ class RelativeBias(AttentionBias):
         """Values of the distances ``lowest .. highest``, both included: (L|1, H|1, count)."""
 
     def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
-        if self.limited:
-            self.check_range(query_start, query_len, key_len)
+        self.check_range(query_start, query_len, key_len)
         window = self.by_distance(query_start - key_len + 1, query_start + query_len - 1)
         return toeplitz(window, query_len)
 

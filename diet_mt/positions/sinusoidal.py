@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..errors import UserError
 from .base import PositionEncoding
+from .beyond import REFUSE
 from .input import InputPositions
 
 
@@ -44,6 +45,14 @@ class SinusoidalInput(InputPositions):
 
     def table(self) -> Tensor:
         return self.get_buffer("values")
+
+    def rows(self, start: int, stop: int) -> Tensor:
+        """As the base; beyond the table, where that is not refused, the sinusoids go on."""
+        values = self.table()
+        if stop <= self.max_positions or self.beyond == REFUSE:
+            return super().rows(start, stop)
+        place = torch.arange(start, stop, dtype=torch.float64, device=values.device)
+        return sinusoids_at(place, self.embed_dim).to(values.dtype).unsqueeze(0)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from .base import (
     PositionEncoding,
     no_autocast,
 )
+from .beyond import REFUSE, read
 from .factors import appended, appending_pays, product
 from .layer import LayerPositions
 from .projections import INIT_STD, Projections
@@ -32,9 +33,9 @@ class NormedPositions(nn.Module):
         self.norm = nn.LayerNorm(embed_dim)
         nn.init.normal_(self.weight, std=INIT_STD)
 
-    def forward(self, start: int, stop: int) -> Tensor:
+    def forward(self, start: int, stop: int, beyond: str = REFUSE) -> Tensor:
         """Rows ``start .. stop - 1``, normed, in float32 or better: (T, E)."""
-        rows = self.weight[start:stop]
+        rows = read(self.weight, start, stop, beyond)
         kind = torch.promote_types(rows.dtype, torch.float32)
         scale, shift = self.norm.weight.to(kind), self.norm.bias.to(kind)
         return F.layer_norm(rows.to(kind), rows.shape[-1:], scale, shift, self.norm.eps)
@@ -63,8 +64,10 @@ class TupeBias(AttentionBias):
     def factors(self, query_start: int, query_len: int, key_len: int) -> Tuple[Tensor, Tensor]:
         """p U_Q / sqrt(2 D) (L|1, H|1, T, D) and p U_K (L|1, H|1, S, D)."""
         self.check_range(query_start, query_len, key_len)
-        queries = self.positions(query_start, query_start + query_len)  # (T, E)
-        keys = (self.positions if self.sources is None else self.sources)(0, key_len)  # (S, E)
+        beyond = self.shape.beyond
+        queries = self.positions(query_start, query_start + query_len, beyond)  # (T, E)
+        of_keys = self.positions if self.sources is None else self.sources
+        keys = of_keys(0, key_len, beyond)  # (S, E)
         scale = (2 * self.shape.head_dim) ** -0.5
         with no_autocast(queries.device):
             return queries @ self.stacked("query") * scale, keys @ self.stacked("key")

@@ -230,3 +230,20 @@ def test_decoding_to_the_last_position_and_not_beyond(encoding: str, sharing: st
     else:
         with pytest.raises(UserError, match=r"11 tokens.*10 positions.*--max-target-positions"):
             decoding.step()
+
+
+@pytest.mark.usefixtures("either_memory")
+@torch.no_grad()
+@pytest.mark.parametrize("beyond", ["clip", "repeat"])
+@each_encoding
+def test_decoding_goes_on_beyond_the_tables(
+    encoding: str, sharing: str | None, beyond: str
+) -> None:
+    """n_S = 11 and n_T = 10: a source of 14 tokens and 13 steps, as a full pass has them."""
+    model = build(encoding, sharing, beyond_table=beyond)
+    assert min(model.max_positions()) > 10**6
+    decoding = Decoding(model, collate(sources((14, 4)), "left"))
+    decoding.reorder(torch.arange(2).repeat_interleave(3))
+    for _ in range(13):
+        decoding.step()
+        decoding.reorder(within(6, 3))

@@ -258,6 +258,7 @@ def _flags(model: Any) -> set[str]:
 # Values unlike the defaults and unlike one another, where the type alone does not give one.
 GIVEN: dict[str, Any] = {
     "activation_fn": "gelu",
+    "beyond_table": "clip",
     "encoder_embed_dim": 96,
     "encoder_attention_heads": 3,
     "decoder_embed_dim": 80,

@@ -150,3 +150,30 @@ def test_bad_text_is_one_line(original: Path, tmp_path: Path, text: bytes, what:
     (changed / "manifest").write_text("\n".join(kept))
     assert what in only_error(_prepare(changed, tmp_path / "out"))
     assert not (tmp_path / "out" / "raw").exists()
+
+
+def test_captions_are_joined_line_by_line(original: Path, tmp_path: Path) -> None:
+    """Test sets of two and three captions, each caption once and in its order; and training text
+    of one, two and three in turn. A rest that is too few is left out.
+    """
+
+    def lines(folder: Path, name: str) -> list[str]:
+        return (folder / name).read_text(encoding="utf-8").split("\n")[:-1]
+
+    out, made = tmp_path / "out", original / "made"
+    assert _prepare(original, out, "--join", 3, "--join-training").ok().endswith("bin\n")
+    for lang in ("en", "de"):
+        test, train = lines(made, f"test.{lang}"), lines(made, f"train.{lang}")
+        assert lines(out / "raw", f"test.{lang}") == test
+        for count in (2, 3):
+            found = lines(out / "raw", f"test{count}.{lang}")
+            assert len(found) == len(test) // count
+            assert " ".join(found) == " ".join(test[: len(found) * count])
+        found = lines(out / "raw", f"train.{lang}")
+        assert found[:3] == [train[0], " ".join(train[1:3]), " ".join(train[3:6])]
+        assert " ".join(found) == " ".join(train)  # 300 captions are 50 times 1 + 2 + 3
+        assert len(found) == len(lines(out / "bpe", f"train.{lang}")) == 150
+    assert (out / "settings").read_text() == "en-de BPE_MERGES=150 joined=3+training\n"
+    assert "--join-training: also give --join N" in only_error(
+        _prepare(original, tmp_path / "other", "--join-training")
+    )

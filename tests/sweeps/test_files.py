@@ -16,6 +16,10 @@ RUNS = {
     "demo": 4,
     "multi30k": 18,
     "multi30k.cs-en": 5,
+    # Five systems with three seeds, eight with one, and rotary scaled.
+    **dict.fromkeys(
+        ("multi30k.short", "multi30k.joined", "multi30k.joined-training", "newstest.short"), 24
+    ),
     "table4": 12,
     "table4-vaswani": 12,
     "table4-small": 6,
