@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Two encodings on Multi30k, English to German, tiny size, and their table. One line for the whole
-# comparison, 18 trainings: diet-mt sweep multi30k; Czech to English: diet-mt sweep multi30k.cs-en
+# comparison, 24 trainings: diet-mt sweep multi30k; Czech to English: diet-mt sweep multi30k.cs-en
 #
 # Makes    data/multi30k.en-de, checkpoints/multi30k.en-de.tiny, rows of results/multi30k.en-de.jsonl
 # From     github.com/multi30k/dataset; a folder with its files: prepare multi30k --from FOLDER

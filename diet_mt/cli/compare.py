@@ -1,12 +1,15 @@
-"""How sure the differences are: a paired bootstrap test of each result against sinusoidal.
+"""How sure the differences are: a paired bootstrap test of every two systems, over their seeds.
 
     diet-mt compare results/*.jsonl --references data/multi30k.en-de/raw/test.de
     diet-mt compare results/multi30k.en-de.jsonl --references test.de --systems shaw diet_rel
 
-SacreBLEU's own test, BLEU, 1,000 resamples of the test set. The other side is the baseline's
-result of the same conditions and seed, or of its first seed. Beside each CORPUS.jsonl the outcome
-is kept in significance/CORPUS.jsonl, where the leaderboard finds it; pairs already there are not
-computed again. With --systems A B, A is tested against B, and nothing is kept.
+BLEU, mean of a system's seeds, over 10,000 resamples. Each draws as many sentences as the test set
+has, with replacement and the same for all systems, and of a system with n seeds n - 1, with
+replacement; where systems have one seed each, that is the usual bootstrap over sentences. p is
+two-sided, 0.0001 at the least. The line of a pair has the difference with half of its 95 %
+interval, p, and how many seeds each has. Beside each CORPUS.jsonl the outcome is kept in
+significance/CORPUS.jsonl, where the leaderboard finds it. With --systems A B, A is tested against
+B, and nothing is kept.
 
 References are not kept with the results: a row finds its own by checksum, and one whose references
 are not given stays without a p-value.
@@ -24,7 +27,7 @@ def arguments(parser: Parser) -> None:
     add = parser.add_argument
     add("results", type=Path, nargs="+", metavar="FILE", help="rows: results/CORPUS.jsonl")
     add("--references", type=Path, nargs="+", required=True, help="raw references of the test sets")
-    add("--systems", nargs=2, metavar=("A", "B"), help="A against B (default: all to sinusoidal)")
+    add("--systems", nargs=2, metavar=("A", "B"), help="A against B (default: every pair)")
     add("--dry-run", action="store_true", help="only list what would be compared")
 
 

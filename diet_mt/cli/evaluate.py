@@ -2,6 +2,7 @@
 
     diet-mt evaluate data/multi30k.en-de checkpoints/diet_rel.1
     ... --length-penalty gnmt --checkpoint checkpoint_average.pt
+    ... --tune-lenpen 0 0.3 0.6 1 1.4 2                 chosen by BLEU on the validation set
     ... --source news.en --reference news.de            any pair of text files
     ... --test-set wmt18                                a test set that SacreBLEU knows
     ... --dry-run                                       prints the command, does nothing
@@ -39,7 +40,12 @@ def arguments(parser: Parser) -> None:
     add("--reference", type=Path, metavar="FILE", help="its translation, line by line")
     add("--test-set", default="", metavar="NAME", help="of SacreBLEU: wmt18, ...")
     add("--beam", type=positive, default=10, help="hypotheses kept in the search (default 10)")
-    add("--lenpen", type=finite, default=0.6, help="exponent of the length penalty (default 0.6)")
+    penalty = parser.add_mutually_exclusive_group().add_argument
+    penalty("--lenpen", type=finite, default=0.6,
+        help="exponent of the length penalty (default 0.6)")  # fmt: skip
+    penalty("--tune-lenpen", type=finite, nargs="+", default=[], metavar="LENPEN",
+        help="decode the validation set with each, then the test set with the one of the highest "
+        "BLEU; a row and a table of its own")  # fmt: skip
     add(
         "--length-penalty",
         choices=("fairseq", "gnmt"),
@@ -69,7 +75,14 @@ def run(args: argparse.Namespace) -> None:
         args.data,
         checkpoint,
         Wanted(args.subset, args.source, args.reference, args.test_set),
-        Search(args.beam, args.lenpen, args.length_penalty, args.max_tokens, args.passed),
+        Search(
+            args.beam,
+            args.lenpen,
+            args.length_penalty,
+            args.max_tokens,
+            tuple(dict.fromkeys(args.tune_lenpen)),
+            options=args.passed,
+        ),
         results=args.results,
         names=Names(args.system, args.test_set_name),
         dry_run=args.dry_run,

@@ -50,6 +50,8 @@ def arguments(parser: Parser) -> None:
         help="of the references, in their order (default: test.en beside test.de)")  # fmt: skip
     add("--picture", choices=PICTURES, help="what --format svg draws (default intervals)")
     add("--brief", action="store_true", help="narrow tables of BLEU alone")
+    add("--verbose", action="store_true", help="as text: with lengths, n-gram precisions and "
+        "updates of every evaluation, which the other forms fold")  # fmt: skip
     add("--format", choices=FORMATS, help="default text; with --readme Markdown")
     add("--out", type=Path, metavar="FILE", help="file to write (default standard output)")
     add("--readme", type=Path, metavar="FILE", help="Markdown file whose section is rewritten")
@@ -99,7 +101,9 @@ def _shown(args: argparse.Namespace) -> str:
     if args.format in ("html", "svg"):
         return _drawn(args, files, sections, tasks)
     blocks = [*(brief_board if args.brief else board)(sections), *tasks]
-    return (markdown if args.readme or args.format == "markdown" else text)(blocks)
+    if args.readme or args.format == "markdown":
+        return markdown(blocks)
+    return text(blocks, verbose=args.verbose)
 
 
 def _drawn(

@@ -39,7 +39,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "bench memory": ("cli.bench_memory", "peak memory over long sentence pairs"),
     "bench padding": ("cli.bench_padding", "what padding costs in memory"),
     "bench parameters": ("cli.bench_parameters", "sizes of encoders beside the paper's"),
-    "bench perplexity": ("cli.bench_perplexity", "curves of pretrained masked language models"),
+    "bench curves": ("cli.bench_curves", "validation loss or perplexity while training"),
     "completion": ("cli.completion", "completion of these commands for a shell"),
 }
 GROUPS = tuple(dict.fromkeys(name.split(" ")[0] for name in COMMANDS if " " in name))

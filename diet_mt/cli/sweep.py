@@ -30,6 +30,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import re
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -50,8 +51,8 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def pairs(text: str) -> dict[str, str]:
-    """``key=value,key=value``"""
-    return dict(pair(each) for each in text.split(",")) if text else {}
+    """``key=value,key=value``; a value may have commas, too."""
+    return dict(pair(each) for each in re.split(r",(?=[^,=]+=)", text)) if text else {}
 
 
 def arguments(parser: Parser) -> None:

@@ -4,8 +4,9 @@
     diet-mt verify predictions.json --references dev-v1.1.json
     diet-mt verify predictions.json --references mlqa.de.json --scoring mlqa --language de
 
-Rows (.jsonl): sentences, BLEU, its bootstrap interval, chrF and the signatures are those of the
-kept hypotheses; a row finds its references among the given ones by checksum.
+Rows (.jsonl): sentences, BLEU, its bootstrap interval, length ratio and precisions, chrF and the
+signatures are those of the kept hypotheses; a row finds its references among the given ones by
+checksum. With --complete, rows from before these were recorded get length ratio and precisions.
 
 Answers (.json), anyone's, in SQuAD's format: F1 and exact match, equal to the official evaluations,
 as one JSON object. SQuAD's scoring serves XQuAD and TyDiQA-GoldP too; that of version 2.0 is used
@@ -27,6 +28,7 @@ def arguments(parser: Parser) -> None:
     add = parser.add_argument
     add("kept", type=Path, nargs="+", metavar="FILE", help="rows (.jsonl), or answers (.json)")
     add("--references", type=Path, nargs="+", required=True, help="raw references; gold answers")
+    add("--complete", action="store_true", help="add to rows what they were written without")
     add("--scoring", choices=SCORINGS, default="squad", help="of answers (default squad)")
     add("--language", default="", metavar="XX", help="of the gold answers, for --scoring mlqa")
     add("--null-odds", type=Path, metavar="FILE", help="of SQuAD 2.0: adds the best thresholds")
@@ -35,6 +37,8 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     answers = [path for path in args.kept if path.suffix != ".jsonl"]
     if answers:
+        if args.complete:
+            raise UserError("--complete is of rows, not of answers")
         if len(args.kept) > 1 or len(args.references) > 1:
             raise UserError("answers are verified alone: one FILE and one file of gold answers")
         from ..bert.answer_scores import score_files
@@ -53,4 +57,4 @@ def run(args: argparse.Namespace) -> None:
     from ..evaluation.kept import read_references
     from ..evaluation.rescore import rescore
 
-    rescore(args.kept, read_references(args.references))
+    rescore(args.kept, read_references(args.references), complete=args.complete)

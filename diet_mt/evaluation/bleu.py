@@ -12,12 +12,18 @@ from .bootstrap import RESAMPLES, fixed_seed
 
 @dataclass(frozen=True)
 class Scores:
-    """BLEU and chrF, 0 to 100, to four decimals, with SacreBLEU's signatures."""
+    """BLEU and chrF, 0 to 100, to four decimals, with SacreBLEU's signatures.
+
+    ``length_ratio`` and ``precisions`` are what BLEU is made of: its words over those of the
+    references, and the percentages of right 1- to 4-grams, as ``69.12/44.05/30.51/21.18``.
+    """
 
     bleu: float
     bleu_signature: str
     chrf: float
     chrf_signature: str
+    length_ratio: float
+    precisions: str
 
 
 def score(hypotheses: list[str], references: list[str]) -> Scores:
@@ -35,6 +41,8 @@ def score(hypotheses: list[str], references: list[str]) -> Scores:
         bleu_signature=str(bleu.get_signature()),
         chrf=round(chrf_score.score, 4),
         chrf_signature=str(chrf.get_signature()),
+        length_ratio=round(bleu_score.sys_len / bleu_score.ref_len, 4) if bleu_score.ref_len else 0,
+        precisions="/".join(f"{each:.2f}" for each in bleu_score.precisions),
     )
 
 

@@ -21,6 +21,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 from ..corpora.binarized import language_pair
 from ..errors import UserError
 from ..fairseq_patches.one_line_errors import one_line
+from ..fairseq_patches.patience import KEY as PATIENCE
 from ..models._architectures import SIZES
 from ..models._options import DietTransformerConfig
 from .records import described, model_text
@@ -112,6 +113,11 @@ def direction_of(checkpoint: Path, data: Path, subset: str) -> tuple[str, str]:
 def load_state(checkpoint: Path, **overrides: str) -> dict[str, Any]:
     state: dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint), overrides)
     return state
+
+
+def without_improvement(state: Mapping[str, Any]) -> int:
+    """Validations since the best one, as ``--patience`` counts them; 0 without that option."""
+    return int(state["extra_state"].get(PATIENCE, {}).get("num_runs", 0))
 
 
 @contextmanager

@@ -1,13 +1,15 @@
-"""p-values kept beside the results: ``significance/CORPUS.jsonl``, one JSON line for each pair.
+"""Outcomes of the bootstrap, kept beside the results: ``significance/CORPUS.jsonl``.
 
-A line is known by the checksums of both hypothesis files and of the references, so it never
-speaks for results other than those that were compared: evaluated again, they are without a
-p-value until it is computed again.
+One JSON line for each system. It is known by the checksums of its hypothesis files and of the
+references, so it never speaks for results other than those that were compared: with another seed,
+or evaluated again, a system is without a p-value until it is computed again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,75 +18,63 @@ from .json_rows import Row, read_rows, wrong_field
 from .records import Result
 
 DIGITS = 4  # of a difference of BLEU, after the point
-RESAMPLES = 1000  # of a test whose signature does not say
+_MARK = 12  # hexadecimal digits
 
-# Checksums of a system's hypotheses, of the baseline's, and of the references.
-Key = tuple[str, str, str]
+Key = tuple[str, str]  # mark of a system's seeds, checksum of the references
 
 
 @dataclass(frozen=True)
 class Comparison(Row):
-    """A paired bootstrap test of one result against one of the baseline. BLEU from 0 to 100."""
+    """One system beside all others of its group. BLEU from 0 to 100, mean of the seeds."""
 
     test_set: str
     direction: str
     system: str
-    seed: int
-    baseline: str
-    baseline_seed: int
-    bleu_difference: float  # the system's BLEU above the baseline's
-    p_value: float
-    signature: str  # SacreBLEU's: resamples (bs), their seed, tokenizer, version
-    hypotheses_sha256: str
-    baseline_sha256: str
+    seeds: list[int]
+    bleu: float
+    bleu_ci: float  # half of the 95 % interval, over sentences and, where there are some, seeds
+    p_values: dict[str, float]  # mark of each other system -> p-value of the difference
+    signature: str  # SacreBLEU's, with the resamples (bs) and their seed
+    mark: str
     references_sha256: str
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.p_value <= 1:
-            raise wrong_field("p_value", self.p_value, "0 to 1")
+        for value in self.p_values.values():
+            if not 0 <= value <= 1:
+                raise wrong_field("p_values", value, "0 to 1")
 
     @property
     def key(self) -> Key:
-        return self.hypotheses_sha256, self.baseline_sha256, self.references_sha256
+        return self.mark, self.references_sha256
 
-    @property
-    def p_text(self) -> str:
-        """The p-value as it is shown: ``≤ 0.001`` for the smallest that n = 1,000 resamples give.
+    def p_text(self, value: float) -> str:
+        """A p-value as it is shown: ``≤ 0.0001`` for the smallest that n = 10,000 resamples give.
 
-        SacreBLEU's p-value is (c + 1) / (n + 1), where c of them differ by more.
+        It is (c + 1) / (n + 1), where c of them differ by more.
         """
         found = re.search(r"\bbs:([1-9]\d*)", self.signature)
-        resamples = int(found[1]) if found else RESAMPLES
-        if self.p_value <= 1 / resamples:
-            return f"≤ {1 / resamples:g}"
-        return f"{self.p_value:.{max(3, len(str(resamples - 1)))}f}"
+        smallest = 1 / int(found[1]) if found else 0.0
+        return f"≤ {smallest:g}" if value <= smallest else f"{value:.{DIGITS}f}"
 
 
-def comparison_of(
-    result: Result, baseline: Result, *, bleu_difference: float, p_value: float, signature: str
-) -> Comparison:
-    """What a test of these two has found."""
-    hypotheses, others, references = key_of(result, baseline)
-    return Comparison(
-        test_set=result.test_set,
-        direction=result.direction,
-        system=result.system,
-        seed=result.seed,
-        baseline=baseline.system,
-        baseline_seed=baseline.seed,
-        bleu_difference=round(bleu_difference, DIGITS),
-        p_value=round(p_value, 6),
-        signature=signature,
-        hypotheses_sha256=hypotheses,
-        baseline_sha256=others,
-        references_sha256=references,
-    )
+def mark_of(seeds: Sequence[Result]) -> str:
+    """What a system is known by: twelve digits of the SHA-256 of its hypotheses' checksums."""
+    digests = " ".join(sorted(each.hypotheses_sha256 for each in seeds))
+    return hashlib.sha256(digests.encode()).hexdigest()[:_MARK]
 
 
-def key_of(result: Result, baseline: Result) -> Key:
-    """The key of the comparison of two results."""
-    return result.hypotheses_sha256, baseline.hypotheses_sha256, result.references_sha256
+def key_of(seeds: Sequence[Result]) -> Key:
+    """The key of the comparison of one system, by its results."""
+    return mark_of(seeds), seeds[0].references_sha256
+
+
+def p_between(
+    known: Mapping[Key, Comparison], first: Sequence[Result], second: Sequence[Result]
+) -> float | None:
+    """The p-value of the difference of two systems; None where they were not compared."""
+    found = known.get(key_of(first))
+    return found.p_values.get(mark_of(second)) if found else None
 
 
 def file_beside(results: Path) -> Path:

@@ -11,23 +11,26 @@ import re
 import shlex
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..corpora.binarized import bin_folder, language_pair
+from ..corpora.parallel import read_lines
 from ..errors import UserError
 from ..files import make_folder
 from ..stages.child import module, run_child, why
 from ..stages.lock import alone
 from ..stages.progress import say
+from .bleu import score
 from .checkpoint import direction_of, read_training
 from .decoded import read_decoded
 from .decoding_facts import Facts, Identity, facts_of, read_facts, write_facts
 from .generation_options import check_options, mark_of
 from .records import put_result, sha256
-from .score import Scored, make_result
+from .score import Scored, make_result, sentences_of
 from .test_sets import TestSet, of_data, of_sacrebleu, of_text, source_sha256
 
+_VALID = "valid"  # part of the data that chooses
 _PLUGIN = Path(__file__).resolve().parent.parent
 
 
@@ -41,6 +44,8 @@ class Search:
     lenpen: float = 0.6
     length_penalty: str = "fairseq"
     max_tokens: int = 4096  # source tokens of a batch
+    lenpens: tuple[float, ...] = ()  # of which the validation set chooses the lenpen
+    tried: str = ""  # "0:33.1 0.6:34.0": what it has chosen from, with its BLEU
     options: list[str] = field(default_factory=list)  # more of fairseq-generate's
 
 
@@ -54,7 +59,7 @@ class Wanted:
     test_set: str = ""
 
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,+-]*")
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ class Names:
     def __post_init__(self) -> None:
         if self.system and not _NAME.fullmatch(self.system):
             raise UserError(
-                f"--system {self.system}: give letters, digits and . _ + - alone; it names a file"
+                f"--system {self.system}: give letters, digits and . _ , + - alone; it names a file"
             )
 
 
@@ -104,14 +109,16 @@ def evaluate(
     if dry_run and (wanted.source or wanted.test_set):
         return f"# binarizes the text, then decodes it as with --subset, in {folder}"
     if dry_run:
-        return shlex.join(_command(of_data(data, pair, wanted.subset), pair, checkpoint, search))
+        command = shlex.join(_command(of_data(data, pair, wanted.subset), pair, checkpoint, search))
+        first = f"# first {_VALID} with each of {' '.join(map(_plain, search.lenpens))}, then\n"
+        return (first if search.lenpens else "") + command
     make_folder(folder)
     with alone(folder):
         test = _test_set(data, pair, wanted, folder)
-        out = folder / _file_name(checkpoint, test, search)
-        identity, facts = _decode(test, pair, checkpoint, search, out)
-        decoded = read_decoded(out, out.with_name(f"{out.name}.log"))
-        scored = Scored(test, pair, search, identity, facts, decoded)
+        if search.lenpens:
+            search = _tuned(data, pair, checkpoint, search, folder)
+        scored = _scored(test, pair, checkpoint, search, folder)
+        identity = scored.identity
         training = read_training(checkpoint, data)
         if sha256(checkpoint) != identity.checkpoint_sha256:
             raise UserError(f"{checkpoint}: replaced while it was decoded; evaluate again")
@@ -122,6 +129,38 @@ def evaluate(
         f"({result.bleu_mean:.2f} ± {result.bleu_ci:.2f}) {result.bleu_signature}"
         f"\tchrF {result.chrf:.2f} {result.chrf_signature}\t-> {rows}"
     )
+
+
+def _tuned(
+    data: Path, pair: tuple[str, str], checkpoint: Path, search: Search, folder: Path
+) -> Search:
+    """The search with the length penalty that gives the highest BLEU on the validation set; of
+    equal ones the first.
+    """
+    found: dict[float, float] = {}
+    valid = of_data(data, pair, _VALID)
+    references = list(read_lines(valid.references))
+    for lenpen in search.lenpens:
+        scored = _scored(valid, pair, checkpoint, replace(search, lenpen=lenpen), folder)
+        found[lenpen] = score(sentences_of(data, scored), references).bleu
+    best = max(found, key=found.__getitem__)
+    tried = " ".join(f"{_plain(lenpen)}:{bleu:.2f}" for lenpen, bleu in found.items())
+    say(f"length penalty {_plain(best)} of {tried}")
+    return replace(search, lenpen=best, tried=tried)
+
+
+def _plain(number: float) -> str:
+    return f"{number:g}"
+
+
+def _scored(
+    test: TestSet, pair: tuple[str, str], checkpoint: Path, search: Search, folder: Path
+) -> Scored:
+    """What a test set becomes, decoded unless that is there."""
+    out = folder / _file_name(checkpoint, test, search)
+    identity, facts = _decode(test, pair, checkpoint, search, out)
+    decoded = read_decoded(out, out.with_name(f"{out.name}.log"))
+    return Scored(test, pair, search, identity, facts, decoded)
 
 
 def _test_set(data: Path, pair: tuple[str, str], wanted: Wanted, folder: Path) -> TestSet:

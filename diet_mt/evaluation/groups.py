@@ -26,7 +26,7 @@ class Conditions:
     model: str | None  # options beyond the size
     sentences: int
     beam: int
-    lenpen: float
+    lenpen: str  # or those that the validation set has chosen from
     length_penalty: str
     checkpoint: str
     averaged: int
@@ -88,8 +88,14 @@ class Line:
         return fmean(known) if known else None
 
     @property
+    def length_ratio(self) -> float | None:
+        """Words over those of the references, mean of the seeds; None where it is not recorded."""
+        known = [each.length_ratio for each in self.results if each.length_ratio is not None]
+        return fmean(known) if len(known) == len(self.results) else None
+
+    @property
     def half_width(self) -> float:
-        """Half of the 95 % interval of BLEU, mean of the seeds."""
+        """Half of the 95 % interval of BLEU over sentences, mean of the seeds."""
         return fmean(result.bleu_ci for result in self.results)
 
 
@@ -113,20 +119,6 @@ class Group:
         """BLEU of the line minus that of the baseline; None where there is no baseline."""
         return None if self.baseline is None else line.bleu - self.baseline.bleu
 
-    def partner(self, result: Result, system: str = BASELINE) -> Result | None:
-        """The result of ``system`` to compare with: of the same seed, else of its first.
-
-        None for a result of the system itself, and where it is not in this group.
-        """
-        if system == BASELINE:
-            line = self.baseline
-        else:
-            line = next((line for line in self.lines if line.system == system), None)
-        if line is None or result in line.results:
-            return None
-        same = [other for other in line.results if other.seed == result.seed]
-        return (same or list(line.results))[0]
-
 
 def size_of(result: Result) -> str:
     """``diet_rel_tiny`` -> ``tiny``; empty where architecture and system have the same name."""
@@ -137,8 +129,11 @@ def size_of(result: Result) -> str:
 
 
 def _conditions(result: Result) -> Conditions:
-    same = {field.name for field in dataclasses.fields(Conditions)} - {"size"}
-    return Conditions(size=size_of(result), **{name: getattr(result, name) for name in same})
+    same = {field.name for field in dataclasses.fields(Conditions)} - {"size", "lenpen"}
+    tried = [each.partition(":")[0] for each in result.lenpen_tried.split()]
+    lenpen = f"chosen on the validation set from {' '.join(tried)}" if tried else str(result.lenpen)
+    own = {name: getattr(result, name) for name in same}
+    return Conditions(size=size_of(result), lenpen=lenpen, **own)
 
 
 def _name(result: Result) -> str:

@@ -83,6 +83,10 @@ class Result(Row):
     words_per_second: float = 0.0  # of detokenized text, decoding alone
     options: str = ""  # given to fairseq-generate beyond those that diet-mt sets
     subwords: str = "bpe"  # or "spm"
+    length_ratio: float | None = None  # words over those of the references; None: not recorded
+    precisions: str = ""  # of BLEU, in percent: 1-grams/2-grams/3-grams/4-grams
+    # Where the validation set has chosen lenpen: every value tried, with its BLEU there.
+    lenpen_tried: str = ""
     model: str | None = None  # MODEL_OPTIONS beyond the architecture's; None: not recorded
     roles: float | None = None  # role accuracy, 0 to 100; None: the test set has no twins
 

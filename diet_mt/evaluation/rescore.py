@@ -2,50 +2,82 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from ..errors import UserError
 from .bleu import interval, score
+from .json_rows import locked, write_rows
 from .kept import kept_hypotheses
 from .records import Result, read_results
 
+# What older rows do not have.
+_ADDED = ("length_ratio", "precisions")
 
-def rescore(files: Sequence[Path], references: Mapping[str, Sequence[str]]) -> None:
-    """Prints a line for each row. ``references``: checksum -> lines.
+
+def rescore(
+    files: Sequence[Path], references: Mapping[str, Sequence[str]], *, complete: bool = False
+) -> None:
+    """Prints a line for each row.
+
+    Args:
+        references: checksum -> lines.
+        complete: Rows that score as they did get what they were written without.
 
     Raises UserError where a row is not what its hypotheses give, or there are none.
     """
-    rows = [(path, row) for path in files for row in read_results(path)]
-    if not rows:
+    count = wrong = 0
+    for path in files:
+        with locked(path.parent) if complete else nullcontext():
+            rows = read_results(path)
+            scored = [_again(path, row, references) for row in rows]
+            whole = [row if found else new for row, (new, found) in zip(rows, scored, strict=True)]
+            if complete and whole != rows:
+                write_rows(path, whole)
+        count += len(rows)
+        wrong += sum(bool(found) for _, found in scored)
+    if not count:
         raise UserError("the files hold no results; give those that diet-mt evaluate wrote")
-    wrong = 0
-    for path, row in rows:
-        try:
-            if row.references_sha256 not in references:
-                raise UserError(f"none of the references are those of {row.test_set}")
-            hypotheses = kept_hypotheses(path.parent, row)
-            found = differences(row, hypotheses, list(references[row.references_sha256]))
-        except UserError as error:
-            found = [str(error)]
-        wrong += bool(found)
-        outcome = "; ".join(found) or f"BLEU {row.bleu:.2f} again"
-        print(f"{path}\t{row.system}\tseed {row.seed}\t{outcome}")
     if wrong:
-        raise UserError(f"{wrong} of {len(rows)} rows differ, or cannot be scored again")
+        raise UserError(f"{wrong} of {count} rows differ, or cannot be scored again")
 
 
-def differences(result: Result, hypotheses: list[str], references: list[str]) -> list[str]:
+def _again(
+    path: Path, row: Result, references: Mapping[str, Sequence[str]]
+) -> tuple[Result, list[str]]:
+    """A row with all that its hypotheses give, and what of it was another; prints a line."""
+    again: dict[str, object] = {}
+    try:
+        if row.references_sha256 not in references:
+            raise UserError(f"none of the references are those of {row.test_set}")
+        again = scores(kept_hypotheses(path.parent, row), list(references[row.references_sha256]))
+        found = differences(row, again)
+    except UserError as error:
+        found = [str(error)]
+    print(f"{path}\t{row.system}\tseed {row.seed}\t", end="")
+    print("; ".join(found) or f"BLEU {row.bleu:.2f} again")
+    lacking = {name: again[name] for name in _ADDED if again and not getattr(row, name)}
+    return dataclasses.replace(row, **lacking), found  # type: ignore[arg-type]
+
+
+def scores(hypotheses: list[str], references: list[str]) -> dict[str, object]:
+    """Fields of a row that its hypotheses decide."""
+    mean, half = interval(hypotheses, references)
+    counted = {"sentences": len(hypotheses), "bleu_mean": mean, "bleu_ci": half}
+    return {**counted, **vars(score(hypotheses, references))}
+
+
+def differences(result: Result, again: Mapping[str, object]) -> list[str]:
     """What in a row is not what its hypotheses give; one phrase each."""
-    again = {"sentences": len(hypotheses), **vars(score(hypotheses, references))}
-    again["bleu_mean"], again["bleu_ci"] = interval(hypotheses, references)
-    found = []
-    for name, value in again.items():
-        stored = getattr(result, name)
-        if _comparable(stored) != _comparable(value):
-            found.append(f"{name} {stored} stored, {value} now")
-    return found
+    return [
+        f"{name} {stored} stored, {value} now"
+        for name, value in again.items()
+        if (stored := getattr(result, name)) not in (None, "")
+        if _comparable(stored) != _comparable(value)
+    ]
 
 
 def _comparable(value: object) -> object:

@@ -52,6 +52,12 @@ class Scored:
     decoded: Decoded
 
 
+def sentences_of(data: Path, scored: Scored) -> list[str]:
+    """What was decoded, as text; ``data``: what the model was trained on, for its subwords."""
+    subwords = kind_of(data)
+    return [to_text(line, scored.pair[1], subwords) for line in scored.decoded.hypotheses]
+
+
 def words_per_second(sentences: list[str], decoded: Decoded) -> float:
     """Words of the text, split at spaces, for each second of decoding."""
     words = sum(len(sentence.split()) for sentence in sentences)
@@ -72,7 +78,7 @@ def make_result(
     """The record of one evaluation and the text of its hypotheses file."""
     test, pair, search, facts = scored.test, scored.pair, scored.search, scored.facts
     subwords = kind_of(data)
-    sentences = [to_text(line, pair[1], subwords) for line in scored.decoded.hypotheses]
+    sentences = sentences_of(data, scored)
     expected = list(read_lines(test.references))
     scores = score(sentences, expected)
     bleu_mean, bleu_ci = interval(sentences, expected)
@@ -82,7 +88,7 @@ def make_result(
         "subset": test.label,
         "checkpoint": checkpoint.name,
         "beam": search.beam,
-        "lenpen": search.lenpen,
+        "lenpen": "tuned" if search.tried else search.lenpen,
         "length_penalty": search.length_penalty,
         "direction": "" if pair == language_pair(data) else "-".join(pair),
         "options": mark_of(facts.options),
@@ -115,6 +121,7 @@ def make_result(
         references_sha256=sha256(test.references),
         bleu_mean=bleu_mean,
         bleu_ci=bleu_ci,
+        lenpen_tried=search.tried,
         length_penalty=search.length_penalty,
         averaged=training.averaged,
         train_tokens=training.train_tokens,

@@ -21,8 +21,8 @@ from ..errors import UserError
 from .json_rows import Row, read_rows, write_rows
 from .kept import kept_hypotheses, sources_beside
 from .records import Result, read_results, sha256
+from .resampling import ORDERS, statistics
 
-ORDERS = 4  # n-grams of BLEU
 SHOWN = 48  # sentences whose texts are kept
 
 
@@ -142,15 +142,14 @@ def _counted(
     sources = list(read_lines(source)) if source else []
     if sources and len(sources) != len(references):
         raise UserError(f"{source}: {len(sources)} lines, but {reference} has {len(references)}")
-    metric: Any = BLEU()
     found, lengths = [], [0] * len(references)
     for row in rows:
         hypotheses = kept_hypotheses(folder, row)
         if len(hypotheses) != len(references):
             raise UserError(f"{row.hypotheses}: not {len(references)} lines; evaluate again")
-        stats = np.array(metric._extract_corpus_statistics(hypotheses, [references]))
-        own, lengths = stats[:, 0].tolist(), stats[:, 1].tolist()
-        matches = stats[:, 2 : 2 + ORDERS].T.tolist()
+        counts = statistics(hypotheses, references).astype(int)
+        own, lengths = counts[:, 0].tolist(), counts[:, 1].tolist()
+        matches = counts[:, 2 : 2 + ORDERS].T.tolist()
         found.append(Counts(row.hypotheses_sha256, row.references_sha256, own, matches))
     numbers = _differing(found, lengths)
     texts = Texts(

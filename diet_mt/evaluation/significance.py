@@ -1,75 +1,91 @@
-"""A paired bootstrap test of each result against the baseline, or of two systems."""
+"""Paired bootstrap tests of systems, over sentences and seeds: see ``resampling``."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
-from typing import Any, cast
 
 from sacrebleu.metrics import BLEU
-from sacrebleu.significance import PairedTest
 
 from ..errors import UserError
-from .bootstrap import RESAMPLES, fixed_seed
-from .comparisons import (
-    DIGITS,
-    Comparison,
-    comparison_of,
-    file_beside,
-    key_of,
-    read_comparisons,
-)
-from .groups import BASELINE, group
+from .bootstrap import SEED
+from .comparisons import DIGITS, Comparison, file_beside, key_of, mark_of, read_comparisons
+from .groups import Group, Line, group
 from .json_rows import write_rows
 from .kept import kept_hypotheses
 from .records import Result, read_results
+from .resampling import RESAMPLES, Floats, bleu, half_width, p_value, resampled, statistics
 
-Pair = tuple[Result, Result]  # a system's, the other's
 References = Mapping[str, Sequence[str]]  # checksum -> lines
+Pair = tuple[Line, Line]
 
 
-def pairs_of(results: Sequence[Result], systems: Sequence[str] | None = None) -> list[Pair]:
-    """Every result that has one to be compared with, and that.
+@dataclass(frozen=True)
+class Resampled:
+    """Systems of one group, resampled. BLEU from 0 to 100, mean of the seeds."""
 
-    ``systems``: A and B, for A against B; otherwise all against the baseline.
+    lines: tuple[Line, ...]
+    scores: tuple[float, ...]
+    samples: Floats  # (lines, resamples)
+    sentences: int
+    signature: str
 
-    Raises UserError for a system that there are no results of.
-    """
-    first, second = systems or (None, BASELINE)
-    known = sorted({result.system for result in results})
-    for name in systems or ():
-        if name not in known:
-            raise UserError(f"no result with system '{name}'; there is {', '.join(known)}")
-    return [
-        (result, other)
-        for each in group(results)
-        for result in each.results
-        if first in (None, result.system)
-        if (other := each.partner(result, second)) is not None
-    ]
+    def difference(self, pair: Pair) -> tuple[float, float, float]:
+        """BLEU of the first above the second, half of its 95 % interval, and the p-value."""
+        first, second = map(self.lines.index, pair)
+        difference = self.scores[first] - self.scores[second]
+        differences = self.samples[first] - self.samples[second]
+        # Resamples that are all alike, of one sentence or of translations that score alike, are
+        # no sign that a difference is none of chance.
+        tells_nothing = round(difference, DIGITS) == 0 or self.sentences == 1
+        p = 1.0 if tells_nothing else p_value(differences, difference)
+        return difference, half_width(differences), p
 
-
-def compare(
-    system: Sequence[str], baseline: Sequence[str], references: Sequence[str]
-) -> tuple[float, float, str]:
-    """BLEU of ``system`` above that of ``baseline``, the p-value, and the test's signature."""
-    with fixed_seed():
-        test = PairedTest(
-            [("baseline", baseline), ("system", system)],
-            {"BLEU": BLEU(references=[references])},
-            references=None,
-            test_type="bs",
-            n_samples=RESAMPLES,
+    def comparison(self, line: Line) -> Comparison:
+        """What is kept of one system."""
+        place = self.lines.index(line)
+        others = {
+            mark_of(other.results): round(self.difference((line, other))[2], 6)
+            for other in self.lines
+            if other is not line
+        }
+        mark, references = key_of(line.results)
+        return Comparison(
+            test_set=line.results[0].test_set,
+            direction=line.results[0].direction,
+            system=line.system,
+            seeds=[result.seed for result in line.results],
+            bleu=round(self.scores[place], DIGITS),
+            bleu_ci=round(half_width(self.samples[place]), DIGITS),
+            p_values=others,
+            signature=self.signature,
+            mark=mark,
+            references_sha256=references,
         )
-        signatures, scores = test()
-    first, second = cast("list[Any]", scores["BLEU"])  # the names are another list
-    difference = second.score - first.score
-    # Where all resamples differ by the same, SacreBLEU counts none of them for chance, and would
-    # call that significant: of one sentence, and of translations that score alike.
-    tells_nothing = round(difference, DIGITS) == 0 or len(references) == 1
-    return difference, 1.0 if tells_nothing else float(second.p_value), str(signatures["BLEU"])
+
+
+def resample(
+    lines: Sequence[Line], hypotheses: Sequence[Sequence[Sequence[str]]], references: Sequence[str]
+) -> Resampled:
+    """Resamples systems.
+
+    Args:
+        hypotheses: Of each line the sentences of each seed.
+    """
+    systems = [[statistics(each, references) for each in seeds] for seeds in hypotheses]
+    scores = [[float(bleu(each.sum(axis=0))) for each in seeds] for seeds in systems]
+    signature = str(BLEU(references=[list(references)]).get_signature())
+    return Resampled(
+        lines=tuple(lines),
+        scores=tuple(sum(each) / len(each) for each in scores),
+        samples=resampled(systems, [int(mark_of(line.results), 16) for line in lines]),
+        sentences=len(references),
+        signature=signature.replace("nrefs:1|", f"nrefs:1|bs:{RESAMPLES}|seed:{SEED}|"),
+    )
 
 
 def compare_files(
@@ -79,55 +95,89 @@ def compare_files(
     *,
     dry_run: bool = False,
 ) -> None:
-    """Prints a line for each pair; those with the baseline are kept beside the files.
+    """Prints a line for each pair of systems, the better one first; keeps all beside the files.
 
-    Raises UserError where the references of no pair are given, and as ``pairs_of``.
+    Args:
+        systems: A and B, for A against B alone; then nothing is kept.
+
+    Raises UserError where the references of no pair are given, for a system that there are no
+    results of, and for hypotheses that are not those that were scored.
     """
     missing: Counter[str] = Counter()
     count = 0
     for path in files:
-        pairs = pairs_of(read_results(path), systems)
-        if not pairs:
-            needed = " and ".join(systems or (BASELINE, "another system"))
+        groups = group(read_results(path))
+        _check_known(systems or (), groups)
+        known = read_comparisons(file_beside(path))
+        rows: list[Comparison] = []
+        asked = 0
+        for each in groups:
+            pairs = list(_pairs(each, systems))
+            asked += len(pairs)
+            if each.conditions.references_sha256 not in references:
+                # What is known of it stays.
+                kept = [known.get(key_of(line.results)) for line in each.lines]
+                rows += [row for row in kept if row]
+                if pairs and (systems or None in kept):
+                    missing[each.conditions.heading] += len(each.lines)
+                continue
+            count += len(pairs)
+            if dry_run:
+                for first, second in pairs:
+                    print(f"{path}\t{first.name}\tto {second.name}")
+                continue
+            found = _resampled(path.parent, each, references[each.conditions.references_sha256])
+            rows += [found.comparison(line) for line in each.lines]
+            _show(path, found, pairs)
+        if not asked:
+            needed = " and ".join(systems or ("two systems",))
             print(f"{path}\tnothing to compare: that needs {needed} under the same conditions")
-            continue
-        unknown = [pair for pair in pairs if not _known(path, pair)]
-        without = [pair for pair in unknown if pair[0].references_sha256 not in references]
-        missing.update(f"{result.test_set}, {result.direction}" for result, _ in without)
-        left = [pair for pair in pairs if pair not in without]
-        count += len(left)
-        if dry_run:
-            for result, other in left:
-                print(f"{path}\t{result.system}\tseed {result.seed}\tto {other.system}")
-        else:
-            found = [_shown(path, pair, references) for pair in left]
-            if found and not systems:
-                write_rows(file_beside(path), found)
+        if rows and not systems and not dry_run:
+            write_rows(file_beside(path), rows)
     _tell(missing, is_all=not count)
 
 
-def _known(path: Path, pair: Pair) -> Comparison | None:
-    return read_comparisons(file_beside(path)).get(key_of(*pair))
+def _check_known(systems: Sequence[str], groups: Sequence[Group]) -> None:
+    known = sorted({line.system for each in groups for line in each.lines})
+    for name in systems:
+        if name not in known:
+            raise UserError(f"no result with system '{name}'; there is {', '.join(known)}")
 
 
-def _shown(path: Path, pair: Pair, references: References) -> Comparison:
-    """The comparison of two results, computed unless it is kept, and a line on stdout."""
-    known = _known(path, pair)
-    result, other = pair
-    found = known or _compared(path.parent, pair, references[result.references_sha256])
-    words = [str(path), result.system, f"seed {result.seed}", f"{found.bleu_difference:+.2f} BLEU"]
-    words.append(f"to {other.system}, p {found.p_text}{' (kept)' if known else ''}")
-    print("\t".join(words), flush=True)
-    return found
+def _pairs(each: Group, systems: Sequence[str] | None) -> Iterator[Pair]:
+    """The better one first, unless two were named."""
+    if not systems:
+        yield from combinations(each.lines, 2)
+        return
+    first, second = ([line for line in each.lines if line.system == name] for name in systems)
+    yield from ((one, other) for one in first for other in second if one is not other)
 
 
-def _compared(folder: Path, pair: Pair, references: Sequence[str]) -> Comparison:
-    for each in pair:
-        if each.sentences != len(references):
-            raise UserError(f"{each.hypotheses}: not {len(references)} lines; evaluate again")
-    ours, theirs = (kept_hypotheses(folder, each) for each in pair)
-    difference, p_value, signature = compare(ours, theirs, references)
-    return comparison_of(*pair, bleu_difference=difference, p_value=p_value, signature=signature)
+def _resampled(folder: Path, each: Group, references: Sequence[str]) -> Resampled:
+    for result in each.results:
+        _check_length(result, references)
+    hypotheses = [
+        [kept_hypotheses(folder, result) for result in line.results] for line in each.lines
+    ]
+    return resample(each.lines, hypotheses, references)
+
+
+def _check_length(result: Result, references: Sequence[str]) -> None:
+    if result.sentences != len(references):
+        raise UserError(f"{result.hypotheses}: not {len(references)} lines; evaluate again")
+
+
+def _show(path: Path, found: Resampled, pairs: Sequence[Pair]) -> None:
+    for pair in pairs:
+        first, second = pair
+        difference, half, p = found.difference(pair)
+        text = found.comparison(first).p_text(p)
+        seeds = " and ".join(str(len(line.results)) for line in pair)
+        print(
+            f"{path}\t{first.name}\tto {second.name}\t{difference:+.2f} ± {half:.2f} BLEU"
+            f"\tp {text}\tseeds {seeds}",
+            flush=True,
+        )
 
 
 def _tell(missing: Counter[str], *, is_all: bool) -> None:
@@ -137,6 +187,6 @@ def _tell(missing: Counter[str], *, is_all: bool) -> None:
     for name, count in missing.items():
         print(
             f"warning: none of the references are those of {name}: no p-value for {count} of the "
-            "results",
+            "systems",
             file=sys.stderr,
         )

@@ -31,6 +31,9 @@ Where fairseq has no hook, a function of it is replaced by one that calls it (al
     newer than the checkpoint.
 ``one_line_errors``
     ``sys.excepthook``: fairseq's commands show a mistake of the user as a traceback.
+``patience``
+    ``Trainer.save_checkpoint`` and ``load_checkpoint``: a training that continues had forgotten how
+    many validations ``--patience`` had counted.
 ``safe_checkpoints``
     ``checkpoint_utils.load_checkpoint_to_cpu`` and torch's list of harmless types: fairseq's
     checkpoints can then be read without running code, and errors name the file.
@@ -53,6 +56,7 @@ from . import (
     named_parts,
     newer_options,
     one_line_errors,
+    patience,
     safe_checkpoints,
     scalar_quantization,
     whole_copies,
@@ -71,6 +75,7 @@ PATCHES = (
     named_parts,
     newer_options,
     one_line_errors,
+    patience,
     safe_checkpoints,
     scalar_quantization,
     whole_copies,

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from .commands import commands
 from .notes import legend, remarks, signatures
-from .render import Block, Commands, Grid, Heading, Items, Note
+from .render import Block, Commands, Folded, Grid, Heading, Items, Note
 from .standings import Section
-from .tables import Table, rows, standings_table
+from .tables import Table, evaluations_table, rows, standings_table
 
+EVALUATIONS = "Every evaluation: length, n-gram precisions, updates"
 FOLDED = "The commands, ARCH for the system"
 # What a reader in a hurry wants to see.
-BRIEF = ("system", "BLEU", "±", "to sinusoidal", "p")
+BRIEF = ("system", "BLEU", "±", "cluster", "length", "to sinusoidal", "p")
 
 
 def board(sections: Sequence[Section]) -> list[Block]:
@@ -21,6 +22,7 @@ def board(sections: Sequence[Section]) -> list[Block]:
     for section in sections:
         blocks += [Heading(section.group.title), grid(standings_table(section))]
         blocks.append(Items([*remarks(section), *signatures(section)]))
+        blocks.append(Folded(EVALUATIONS, grid(evaluations_table(section.group))))
         blocks.append(Commands(FOLDED, commands(section.group)))
     return [*blocks, *(Note(line) for line in [" ".join(legend(sections))] if line)]
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from ..evaluation.groups import BASELINE
 from .charts import Curve, Point
 from .render import Grid
-from .standings import Section, Standing
+from .standings import LEVEL, Section, Standing
 from .task_boards import PAPER
 
-LEVEL = 0.05  # p-values below it count
+_MOST_NAMES = 4  # of a cluster
 
 
 def of_section(section: Section) -> str:
@@ -26,32 +26,34 @@ def of_section(section: Section) -> str:
     found = f"{best.name} has the highest BLEU, {best.line.bleu:.2f}"
     baseline = section.group.baseline
     if len(measured) == 1 or baseline is None:
-        return f"{found} ± {best.line.half_width:.2f}."
+        return f"{found} ± {best.half_width:.2f}."
     if best.line.system != BASELINE and best.gain is not None:
-        p = _p(best)
-        text = max((c for c in best.comparisons if c), key=lambda c: c.p_value).p_text if p else ""
-        sign = "" if text.startswith("≤") else "= "
-        found += f", {best.gain:.2f} above {baseline.name}" + (f" (p {sign}{text})" if text else "")
+        found += f", {best.gain:.2f} above {baseline.name}{_p(best)}"
+    beside = [each.name for each in measured[1:] if each.cluster == 1]
+    if best.cluster and len(beside) <= _MOST_NAMES:
+        found += f", in a cluster with {_listed(beside)}" if beside else ", in a cluster of its own"
     others = [each for each in measured if each.line and each.line.system != BASELINE]
-    tested = [each for each in others if _p(each) is not None]
+    tested = [(each.p_value, each.gain or 0) for each in others if each.p_value is not None]
     if not tested:
         return f"{found}."
-    sure = [each for each in tested if (_p(each) or 0) < LEVEL]
-    better = sum((each.gain or 0) > 0 for each in sure)
-    parts = [f"{better} of {len(others)} are above {baseline.name} at p < {LEVEL}"]
-    if better < len(sure):
-        parts.append(f"{len(sure) - better} below")
-    if len(sure) < len(tested):
-        parts.append(f"{len(tested) - len(sure)} not told apart from it")
-    if len(tested) < len(others):
-        parts.append(f"{len(others) - len(tested)} not tested")
+    better = sum(p <= LEVEL and gain > 0 for p, gain in tested)
+    worse = sum(p <= LEVEL and gain < 0 for p, gain in tested)
+    parts = [f"{better} of {len(others)} systems are above {baseline.name} with p ≤ {LEVEL}"]
+    for count, said in (
+        (worse, "below"),
+        (len(tested) - better - worse, "not told apart from it"),
+        (len(others) - len(tested), "not tested"),
+    ):
+        parts += [f"{count} {said}"] if count else []
     return f"{found}. {_listed(parts)}."
 
 
-def _p(standing: Standing) -> float | None:
-    """The largest of the seeds; None where one is unknown."""
-    known = [each.p_value for each in standing.comparisons if each]
-    return max(known) if known and len(known) == len(standing.comparisons) else None
+def _p(standing: Standing) -> str:
+    """In brackets, of the difference to the baseline; empty where it is not known."""
+    if standing.comparison is None or standing.p_value is None:
+        return ""
+    text = standing.comparison.p_text(standing.p_value)
+    return f" (p {text})" if text.startswith("≤") else f" (p = {text})"
 
 
 def of_trade(found: Sequence[Point], better: str, *, most: bool) -> str:

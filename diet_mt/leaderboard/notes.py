@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ..evaluation.groups import BASELINE
 from .commands import trained_differently
 from .published import source
-from .standings import Section
+from .standings import LEVEL, Section
 
 HOW_TO_TEST = "diet-mt compare RESULTS.jsonl --references FILE"
 
@@ -20,30 +20,46 @@ def legend(sections: Iterable[Section]) -> list[str]:
     found = []
     if any(len(line.results) > 1 for line in lines):
         found.append("BLEU and chrF are means over the seeds.")
-    if any(standing.comparisons for standing in standings):
+    if any(standing.gain for standing in standings):
         found.append(
             f"to {BASELINE}: BLEU of the table minus that of {BASELINE}, both before they are "
             "rounded: the difference of the means over the seeds."
         )
+    compared = [standing for standing in standings if standing.comparison]
     if lines:
+        found.append("±: half of the 95 % interval of BLEU, by the bootstrap.")
+    if compared:
         found.append(
-            "±: half of the 95 % interval of BLEU, from SacreBLEU's bootstrap over the sentences "
-            "of the test set, mean of the seeds. It does not cover the choice of the seed."
+            "Bootstrap: each of 10,000 resamples has as many sentences of the test set, drawn with "
+            "replacement and the same for all systems, and of the n seeds of a system n - 1, drawn "
+            "with replacement for each system by itself. A system with one seed has that one in "
+            "every resample: its interval and p-values cover the sentences alone, not the choice "
+            "of the seed."
         )
+    elif lines:
+        found.append("SacreBLEU's, over the sentences of the test set; mean of the seeds.")
     if any(line.roles is not None for line in lines):
         found.append(
             "roles: of the sentences whose subject and object could change places, in %, "
             "translations nearer to the reference than to that of the swapped sentence; 50 is "
             "chance."
         )
-    comparisons = [each for standing in standings for each in standing.comparisons]
-    if any(comparisons):
+    if any(standing.p_value is not None for standing in standings):
         found.append(
-            f"p: paired bootstrap of SacreBLEU, one value for each seed: against {BASELINE} with "
-            "the same seed, else with its first seed. It says how often equal systems would differ "
-            "as much on other sentences. ≤: the smallest that its resamples can give."
+            f"p: of the difference to {BASELINE}, by the same resamples, two-sided: how often "
+            "equal systems would differ as much. ≤: the smallest that its resamples can give."
         )
-    if None in comparisons:
+    if any(standing.cluster for standing in standings):
+        found.append(
+            f"cluster: a new one begins where every system above is better than every system below "
+            f"with p ≤ {LEVEL}; it is not corrected for the number of pairs."
+        )
+    if any(line.length_ratio for line in lines):
+        found.append(
+            "length: words of the translations over those of the references, as BLEU counts them; "
+            "mean of the seeds. Below 1 BLEU is multiplied by exp(1 - 1 / length)."
+        )
+    if len(compared) < len(lines):
         found.append(f"Unknown p-values are computed by `{HOW_TO_TEST}`.")
     if any(standing.published for standing in standings):
         found.append(f"paper: {source()}.")

@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from ..evaluation.groups import BASELINE
 from . import findings, views
 from .beside import Beside
-from .boards import FOLDED
+from .boards import EVALUATIONS, FOLDED
 from .commands import commands
 from .families import FAMILIES
 from .heat import Patterns
@@ -81,6 +81,7 @@ def page(
         title="Leaderboard of position encodings" if tasks else "BLEU leaderboard",
         baseline=BASELINE,
         count=sum(len(section.group.results) for section in sections),
+        evaluations=EVALUATIONS,
         families={name: said for name, said in FAMILIES.items() if name in families},
         folded=FOLDED,
         found=found,

@@ -25,7 +25,7 @@ def _values(standing: Standing) -> Iterator[float]:
         yield standing.published.bleu
     if standing.line:
         yield from (result.bleu for result in standing.line.results)
-        half = standing.line.half_width
+        half = standing.half_width or 0.0
         yield from (standing.line.bleu - half, standing.line.bleu + half)
 
 
@@ -37,7 +37,8 @@ def marks(standing: Standing, scale: Scale) -> str:
     """SVG in a row of its own: interval, seeds, mean, and the paper's BLEU."""
     line, out = standing.line, []
     if line:
-        ends = [scale.place(line.bleu + half) for half in (-line.half_width, line.half_width)]
+        half = standing.half_width or 0.0
+        ends = [scale.place(line.bleu + each) for each in (-half, half)]
         out.append(f'<line class="bar" x1="{ends[0]}" x2="{ends[1]}" y1="{_HALF}" y2="{_HALF}"/>')
         for end in ends:
             out.append(

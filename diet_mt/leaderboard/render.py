@@ -54,22 +54,36 @@ class Commands:
     lines: Sequence[str]
 
 
-Block = Union[Heading, Grid, Items, Note, Commands]
+@dataclass(frozen=True)
+class Folded:
+    """A table that a page folds, and a terminal shows where it is asked to."""
+
+    summary: str
+    grid: Grid
 
 
-def text(blocks: Iterable[Block]) -> str:
-    """For a terminal, ending in a newline."""
+Block = Union[Heading, Grid, Items, Note, Commands, Folded]
+
+
+def text(blocks: Iterable[Block], *, verbose: bool = False) -> str:
+    """For a terminal, ending in a newline; ``verbose``: with what is folded elsewhere."""
     out: list[str] = []
     for block in blocks:
         if isinstance(block, Heading):
             out += [*([""] if out else []), block.text]
         elif isinstance(block, Grid):
-            out += [f"  {line}".rstrip() for line in block.table("plain").split("\n")]
+            out += _plain(block)
+        elif isinstance(block, Folded) and verbose:
+            out += ["", f"  {block.summary}:", *_plain(block.grid)]
         elif isinstance(block, Items):
             out += [f"  {line}" for line in block.lines]
         elif isinstance(block, Note):
             out += ["", block.text]
     return "\n".join([*out, ""])
+
+
+def _plain(grid: Grid) -> list[str]:
+    return [f"  {line}".rstrip() for line in grid.table("plain").split("\n")]
 
 
 def markdown(blocks: Iterable[Block]) -> str:
@@ -86,11 +100,16 @@ def markdown(blocks: Iterable[Block]) -> str:
             out += [*(f"{start}- {plain(line.strip())}" for start, line in pairs), ""]
         elif isinstance(block, Note):
             out += [plain(block.text), ""]
+        elif isinstance(block, Folded):
+            out += _folded(block.summary, markdown_table(block.grid))
         else:
             lines = (escape(line, quote=False) for line in block.lines)
-            out += [f"<details><summary>{block.summary}</summary>", "", "<pre>", *lines]
-            out += ["</pre>", "", "</details>", ""]
+            out += _folded(block.summary, "<pre>", *lines, "</pre>")
     return "\n".join(out)
+
+
+def _folded(summary: str, *lines: str) -> list[str]:
+    return [f"<details><summary>{summary}</summary>", "", *lines, "", "</details>", ""]
 
 
 def markdown_table(grid: Grid) -> str:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..evaluation.comparisons import Comparison, Key, key_of
+from ..evaluation.comparisons import Comparison, Key, key_of, p_between
 from ..evaluation.groups import Group, Line
 from .published import Figure, figures
+
+LEVEL = 0.05  # of a p-value that separates two systems
+
+Known = Mapping[Key, Comparison]
 
 
 @dataclass(frozen=True)
@@ -17,9 +21,17 @@ class Standing:
     name: str
     line: Line | None = None
     gain: float | None = None  # BLEU above the baseline
-    # With the baseline, in the order of the seeds; None where there is none yet.
-    comparisons: tuple[Comparison | None, ...] = ()
+    comparison: Comparison | None = None  # with the others; None where there is none yet
+    p_value: float | None = None  # of the gain
+    cluster: int | None = None  # from 1, the best
     published: Figure | None = None
+
+    @property
+    def half_width(self) -> float | None:
+        """Half of the 95 % interval of BLEU; over sentences alone where nothing was compared."""
+        if self.comparison:
+            return self.comparison.bleu_ci
+        return self.line.half_width if self.line else None
 
 
 @dataclass(frozen=True)
@@ -30,22 +42,20 @@ class Section:
     standings: tuple[Standing, ...]
 
 
-def section_of(
-    group: Group, comparisons: Mapping[Key, Comparison], systems: Sequence[str] = ()
-) -> Section:
+def section_of(group: Group, known: Known, systems: Sequence[str] = ()) -> Section:
     """``systems``: if any, no others are taken from the paper."""
     paper = figures(group.conditions)
     standings = []
-    for line in group.lines:
-        pairs = [(result, group.partner(result)) for result in line.results]
+    for line, cluster in zip(group.lines, clusters(group.lines, known), strict=True):
+        baseline = group.baseline if group.baseline != line else None
         standings.append(
             Standing(
                 name=line.name,
                 line=line,
                 gain=group.gain(line),
-                comparisons=tuple(
-                    comparisons.get(key_of(result, other)) for result, other in pairs if other
-                ),
+                comparison=known.get(key_of(line.results)),
+                p_value=p_between(known, line.results, baseline.results) if baseline else None,
+                cluster=cluster,
                 published=paper.get(line.system),
             )
         )
@@ -54,3 +64,22 @@ def section_of(
         if system not in measured and (not systems or system in systems):
             standings.append(Standing(name=f"{system} (not measured)", published=figure))
     return Section(group, tuple(standings))
+
+
+def clusters(lines: Sequence[Line], known: Known) -> list[int | None]:
+    """The cluster of each line, best first, as the WMT conferences form them.
+
+    A new one begins where every line above is better than every line below with p ≤ LEVEL; so
+    neighbours in one cluster may differ, but no boundary can be put between them. None for all
+    where a pair was not compared.
+    """
+    p = [[p_between(known, one.results, other.results) for other in lines] for one in lines]
+    found: list[int | None] = []
+    for place in range(len(lines)):
+        across = [p[above][below] for above in range(place) for below in range(place, len(lines))]
+        if None in across:
+            return [None] * len(lines)
+        is_boundary = all(each is not None and each <= LEVEL for each in across)
+        last = found[-1] if found else 0
+        found.append((last or 0) + is_boundary)
+    return found if len(lines) > 1 else [None] * len(lines)

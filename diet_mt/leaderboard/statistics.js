@@ -1,4 +1,4 @@
-// BLEU and its paired bootstrap from counts, as SacreBLEU computes both.
+// BLEU from counts, as SacreBLEU computes it, and its paired bootstrap.
 const RESAMPLES = 1000;
 const SEED = 12345;
 const ORDERS = 4;
@@ -53,27 +53,25 @@ function bleu(total, effective = false) {
 }
 
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
-const score = (seeds, members) => mean(seeds.map((rows) => bleu(sums(rows, members))));
+const scores = (seeds, members) => seeds.map((rows) => bleu(sums(rows, members)));
 
 // Of two systems, each with the rows of its seeds, over these sentences: the difference of their
-// means, its 95 % interval, and how often equal systems would differ by more.
+// means, its 95 % interval and p-value. A resample draws sentences, the same for both, and of n
+// seeds n - 1, as evaluation/resampling.py does.
 function paired(first, second, members) {
-  const difference = score(first, members) - score(second, members);
+  const difference = mean(scores(first, members)) - mean(scores(second, members));
   const random = randomNumbers(SEED);
+  const draw = (count) => Math.floor(random() * count);
+  const ofSeeds = (values) =>
+    mean(Array.from({ length: Math.max(1, values.length - 1) }, () => values[draw(values.length)]));
   const drawn = new Int32Array(members.length);
   const found = Float64Array.from({ length: RESAMPLES }, () => {
-    for (let n = 0; n < drawn.length; n++) drawn[n] = members[Math.floor(random() * drawn.length)];
-    return score(first, drawn) - score(second, drawn);
+    for (let n = 0; n < drawn.length; n++) drawn[n] = members[draw(members.length)];
+    return ofSeeds(scores(first, drawn)) - ofSeeds(scores(second, drawn));
   });
   const middle = mean(found);
-  const beyond = found.filter((value) => Math.abs(value - middle) > Math.abs(difference)).length;
+  const far = found.filter((value) => Math.abs(value - middle) >= Math.abs(difference)).length;
   found.sort();
   const at = (share) => found[Math.round(share * (RESAMPLES - 1))];
-  const same = found[0] === found[RESAMPLES - 1]; // then chance was given no chance
-  return {
-    difference,
-    low: at(0.025),
-    high: at(0.975),
-    p: same ? 1 : (beyond + 1) / (RESAMPLES + 1),
-  };
+  return { difference, low: at(0.025), high: at(0.975), p: (far + 1) / (RESAMPLES + 1) };
 }

@@ -23,7 +23,10 @@ function sort(table, heads, column) {
   const rows = [...table.tBodies[0].rows].map((row) => [value(row), row]).sort(compare);
   table.tBodies[0].append(...rows.map(([, row]) => row));
   const list = table.closest(".board")?.querySelector(".rows ol");
-  if (list && rows[0]?.[1].dataset.row) list.append(...rows.map(([, row]) => row.picture));
+  if (!list || !rows[0]?.[1].dataset.row) return;
+  list.append(...rows.map(([, row]) => row.picture));
+  const moved = rows.some(([, row], place) => Number(row.dataset.row) !== place);
+  list.classList.toggle("sorted", moved);
 }
 
 function makeSortable(table) {

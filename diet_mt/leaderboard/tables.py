@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from statistics import fmean
 
 from ..evaluation.groups import BASELINE, Group
 from ..evaluation.records import Result
@@ -62,13 +64,16 @@ def _difference(value: float | None) -> Cell:
 
 
 def _p(standing: Standing) -> Cell:
-    """One value for each seed, sorted by the largest."""
-    known = [each.p_value for each in standing.comparisons if each]
-    if not known:
+    if standing.comparison is None or standing.p_value is None:
         return Cell()
-    return Cell(
-        ", ".join(each.p_text if each else "?" for each in standing.comparisons), max(known)
-    )
+    return Cell(standing.comparison.p_text(standing.p_value), standing.p_value)
+
+
+def _lenpen(standing: Standing) -> Cell:
+    """Where it was chosen: of each seed."""
+    results = standing.line.results if standing.line else ()
+    text = ", ".join(f"{each.seed}: {each.lenpen:g}" for each in results if each.lenpen_tried)
+    return Cell(text, fmean(each.lenpen for each in results)) if text else Cell()
 
 
 def _published_gain(standing: Standing) -> Cell:
@@ -91,7 +96,9 @@ def _parameters(standing: Standing) -> Cell:
 _COLUMNS: list[tuple[str, Callable[[Standing], Cell], bool, bool]] = [
     ("system", lambda s: Cell(s.name, s.name), False, False),
     ("BLEU", lambda s: _number(s.line.bleu if s.line else None, ".2f"), True, True),
-    ("±", lambda s: _number(s.line.half_width if s.line else None, ".2f"), True, True),
+    ("±", lambda s: _number(s.half_width, ".2f"), True, True),
+    ("cluster", lambda s: _number(s.cluster, "d"), True, False),
+    ("length", lambda s: _number(s.line.length_ratio if s.line else None, ".3f"), True, True),
     (f"to {BASELINE}", _gain, True, True),
     ("p", _p, True, False),
     ("paper", lambda s: _number(s.published.bleu if s.published else None, ".2f"), True, True),
@@ -99,6 +106,7 @@ _COLUMNS: list[tuple[str, Callable[[Standing], Cell], bool, bool]] = [
     ("chrF", lambda s: _number(s.line.chrf if s.line else None, ".2f"), True, True),
     ("roles", lambda s: _number(s.line.roles if s.line else None, ".1f"), True, True),
     ("BLEU of each seed", _seeds, False, True),
+    ("length penalty", _lenpen, False, True),
     ("parameters", _parameters, True, False),
 ]
 
@@ -131,10 +139,19 @@ def _interval(result: Result) -> Cell:
     return Cell(f"{result.bleu_mean:.2f} ± {result.bleu_ci:.2f}", result.bleu_mean)
 
 
+def _precision(result: Result, order: int) -> Cell:
+    """The percentage of right n-grams."""
+    known = result.precisions.split("/") if result.precisions else ()
+    return Cell(known[order - 1], float(known[order - 1])) if known else Cell()
+
+
 _EVALUATION: list[tuple[str, Callable[[Result], Cell], bool, bool]] = [
     ("seed", lambda r: Cell(str(r.seed), float(r.seed)), True, False),
     ("BLEU", lambda r: _number(r.bleu, ".2f"), True, True),
     ("bootstrap", _interval, True, True),
+    ("length", lambda r: _number(r.length_ratio, ".3f"), True, True),
+    *((f"{n}-grams", partial(_precision, order=n), True, True) for n in range(1, 5)),
+    ("length penalties tried", lambda r: _word(r.lenpen_tried), False, False),
     ("chrF", lambda r: _number(r.chrf, ".2f"), True, True),
     ("updates", lambda r: _count(r.updates), True, True),
     ("target tokens seen", lambda r: _count(r.train_tokens), True, True),

@@ -87,21 +87,29 @@ function sentence(number, gap, texts, [first, second]) {
   return make("li", {}, head, list);
 }
 
+// That of diet-mt compare, of more resamples, where it is known.
+function pText(systems, first, second, p) {
+  const [early, late] = [first, second].map((system) => systems.indexOf(system)).sort((x, y) => x - y);
+  const known = systems[late].p[early];
+  if (known) return known.startsWith("≤") ? known : `= ${known}`;
+  return p <= 1 / RESAMPLES ? `≤ ${1 / RESAMPLES}` : `= ${p.toFixed(3)}`;
+}
+
 function compared(data, [first, second]) {
   const all = data.references.map((_, number) => number);
   const rowsOf = (system) =>
     (system.rows ??= system.results.map(({ counts }) => statistics(counts, data.references)));
   const [a, b] = [rowsOf(first), rowsOf(second)];
   const { difference, low, high, p } = paired(a, b, all);
-  const least = 1 / RESAMPLES;
-  const seeds = a.length + b.length > 2 ? ` Means over seeds: ${a.length} and ${b.length}.` : "";
+  const seeds = a.length + b.length > 2 ? ` and seeds (${a.length} and ${b.length})` : "";
   const verdict = make("p", { role: "status" }, make("b", {}, `${signed(difference)} BLEU`));
   verdict.append(
     ` for ${first.name} over ${second.name}, 95 % interval ${signed(low)} to ${signed(high)}, `,
-    p <= least ? `p ≤ ${least}. ` : `p = ${p.toFixed(3)}. `,
+    `p ${pText(data.systems, first, second, p)}.`,
   );
-  const how = `Paired bootstrap: ${RESAMPLES.toLocaleString("en")} resamples of the sentences, seed ${SEED}.`;
-  const out = [verdict, make("p", { class: "notes" }, how + seeds)];
+  const drawn = `${RESAMPLES.toLocaleString("en")} resamples of the sentences${seeds}`;
+  const how = `Paired bootstrap: intervals of ${drawn}, drawn here with seed ${SEED}; p, where the table has one, of its own.`;
+  const out = [verdict, make("p", { class: "notes" }, how)];
   if (data.parts.length > 1) {
     const rows = data.parts.map(({ name, members }) => ({ name, ...paired(a, b, members) }));
     for (const row of rows) row.name += " words";

@@ -36,7 +36,7 @@ _REFUSED = {
 }
 _SHARES = ("dropout", "attention-dropout", "activation-dropout", "label-smoothing", "mask-prob")
 _COUNTS = (
-    *("max-update", "max-epoch", "max-tokens", "batch-size", "total-num-update"),
+    *("max-update", "max-epoch", "max-tokens", "batch-size", "total-num-update", "patience"),
     *("tokens-per-update", "sequences-per-update", "max-tokens-per-device"),
 )
 

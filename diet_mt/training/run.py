@@ -78,21 +78,29 @@ def has_begun(save: Path) -> bool:
 
 
 def has_ended(save: Path, options: Options) -> bool:
-    """Whether the last checkpoint is that of the end: fairseq would train one more update."""
+    """Whether the last checkpoint is that of the end: fairseq would train one more update.
+
+    The end is that of ``max-update`` or ``max-epoch``, or the validation at which the ``patience``
+    was lost.
+    """
     last = save / "checkpoint_last.pt"
     if not last.exists():
         return False
     import_fairseq()
-    from ..evaluation.checkpoint import load_state, reading
+    from ..evaluation.checkpoint import load_state, reading, without_improvement
 
     with reading(last):
         state = load_state(last)
         updates = int(state["optimizer_history"][-1]["num_updates"])
+        passed = without_improvement(state)
         # fairseq stores the epoch that comes next.
         position = state["extra_state"]["train_iterator"]
         epoch, begun = int(position["epoch"]) - 1, int(position["iterations_in_epoch"])
     most = whole(options, "max-update")
     if most and updates >= most:
+        return True
+    most = whole(options, "patience")
+    if most and passed >= most:
         return True
     most = whole(options, "max-epoch")
     return bool(most) and not begun and epoch >= most

@@ -86,8 +86,8 @@ CASES: list[tuple[str, str, str]] = [
     (ROW, "verify r.json --references gone.json", "error: gone.json: cannot be read (No such"),
     (ROW, "bench speed --table gone.jsonl", "gone.jsonl: cannot be read"),
     (ROW, "bench speed --table r.jsonl", "r.jsonl: record 1 has no size"),
-    (ROW, "bench perplexity folder --out x", "train.log: cannot be read"),
-    (ROW, "bench perplexity r.jsonl --out x", "r.jsonl, line 1: no field"),
+    (ROW, "bench curves folder --out x", "train.log: cannot be read"),
+    (ROW, "bench curves r.jsonl --out x", "r.jsonl, line 1: no field"),
     # What a line of results holds.
     ("", "leaderboard r.jsonl", "the files hold no results"),
     ("{", "leaderboard r.jsonl", "r.jsonl, line 1: not JSON"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.bench.perplexity import read_training
+from diet_mt.bench.curves import read_training
 from diet_mt.cli.main import main
 
 from .encoders import Encoders

@@ -121,3 +121,18 @@ def test_killed(
         assert f"(epoch 2 @ {complete} updates)" in rest.stdout
     whole = workshop.two_epochs("diet-rel")
     assert_same_ending(whole, (tmp_path, rest.stdout), updates=2 * EPOCH - complete)
+
+
+def test_patience_counts_on(workshop: Workshop, tmp_path: Path) -> None:
+    """Killed in epoch 3 after one validation without improvement, it ends with the second one."""
+    stopping = ("--lr", 1e-12, "--patience", 2, "--max-epoch", 9)  # nothing is learnt
+    env = {"DIET_SPY_KILL": f"update:{2 * EPOCH + 1}"}
+    killed = workshop.train("diet-rel", tmp_path, *stopping, *SPY, env=env)
+    assert killed.status == -signal.SIGKILL, killed.tail()
+    first = state(tmp_path)["extra_state"]["patience"]
+    assert first["num_runs"] == 1
+    rest = workshop.train("diet-rel", tmp_path, *stopping).ok()
+    assert "early stop since valid performance hasn't improved for last 2 runs" in rest.stdout
+    last = state(tmp_path)
+    assert last["optimizer_history"][-1]["num_updates"] == 3 * EPOCH
+    assert last["extra_state"]["patience"] == {**first, "num_runs": 2}

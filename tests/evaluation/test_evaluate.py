@@ -66,6 +66,27 @@ def test_a_result_scores_again_and_stays_as_it_is(here: Path, capsys: Captured) 
     assert main([*again, f"{DATA}/raw/test.en"]) == 2
 
 
+def test_the_validation_set_chooses_the_length_penalty(here: Path, capsys: Captured) -> None:
+    """Each value is decoded and scored by itself, too; the best one decodes the test set."""
+    values = ["-3", "0.6", "3"]
+    command = ["evaluate", DATA, "run", "--max-len-b", "5", "--beam", "3"]
+    for value in values:
+        given = ["--lenpen", value, "--subset", "valid", "--results", "alone"]
+        assert main([*command, *given]) == 0
+    alone = {f"{row.lenpen:g}": row.bleu for row in rows("alone")}
+    best = max(values, key=alone.__getitem__)
+    capsys.readouterr()
+    assert main([*command, "--tune-lenpen", *values]) == 0
+    assert "decoding toy.en-de valid" not in capsys.readouterr().err  # they are there already
+    (result,) = rows()
+    assert result.lenpen_tried == " ".join(f"{value}:{alone[value]:.2f}" for value in values)
+    assert (f"{result.lenpen:g}", result.test_set) == (best, "toy.en-de test")
+    assert f"--lenpen {best} --gen-subset test " in result.generate_command
+    assert ".lenpen-tuned." in result.hypotheses
+    with pytest.raises(SystemExit):
+        main([*command, "--tune-lenpen", "1", "--lenpen", "1"])
+
+
 def test_the_other_direction_has_its_own_test_set(here: Path, capsys: Captured) -> None:
     given = ["--length-penalty", "gnmt", "--max-len-b", "5", "--results", "both"]
     assert main(["evaluate", DATA, "back", *given]) == 0

@@ -31,7 +31,6 @@ def test_means_seeds_and_differences(results: list[Result]) -> None:
 def test_without_a_baseline_there_is_no_difference(results: list[Result]) -> None:
     (found,) = group(result for result in results if result.system != BASELINE)
     assert [found.gain(line) for line in found.lines] == [None, None]
-    assert found.partner(found.results[0]) is None
 
 
 @pytest.mark.parametrize(
@@ -111,20 +110,26 @@ def test_two_results_for_one_place_are_refused(results: list[Result]) -> None:
         group([*results, results[-2]])
 
 
-def test_the_partner_has_the_same_seed_or_is_the_first(results: list[Result]) -> None:
-    (found,) = group([*results, *seeds_of("shaw", {3: 1.0, 9: 1.0})])
-    partners = {
-        (result.system, result.seed): other.seed
-        for result in found.results
-        if (other := found.partner(result))
-    }
-    assert partners == {
-        ("diet_rel", 1): 1,
-        ("diet_rel", 2): 2,
-        ("none", 1): 1,
-        ("shaw", 3): 3,
-        ("shaw", 9): 1,
-    }
+def test_a_chosen_length_penalty_is_a_group_of_its_own_whatever_was_chosen() -> None:
+    tried = {"lenpen_tried": "0:30.10 0.6:31.25 1.4:31.40"}
+    rows = [
+        *seeds_of("diet_rel", {1: 30.0}),
+        *seeds_of("diet_rel", {1: 31.0}, lenpen=1.4, **tried),
+        *seeds_of("shaw", {1: 32.0}, lenpen=0.6, **tried),
+        *seeds_of("shaw", {1: 33.0}, lenpen=0.6, lenpen_tried="0.6:31.25 1.4:31.40"),
+    ]
+    assert [len(each.lines) for each in group(rows)] == [1, 2, 1]
+    assert ", length penalty chosen on the validation set from 0 0.6 1.4 (fairseq), " in (
+        group(rows)[1].title
+    )
+
+
+def test_the_length_ratio_is_that_of_all_seeds() -> None:
+    first, second = seeds_of("diet_rel", {1: 30.0, 2: 31.0}, length_ratio=0.9)
+    (found,) = group([first, row(**{**vars(second), "length_ratio": 1.0})])
+    assert found.lines[0].length_ratio == pytest.approx(0.95)
+    (found,) = group([first, row(**{**vars(second), "length_ratio": None})])
+    assert found.lines[0].length_ratio is None
 
 
 def test_an_interval_may_have_no_width() -> None:

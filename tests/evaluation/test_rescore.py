@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 from pathlib import Path
 
 import pytest
 
 from diet_mt.evaluation.bleu import interval, score
-from diet_mt.evaluation.records import Result
-from diet_mt.evaluation.rescore import differences
+from diet_mt.evaluation.json_rows import write_rows
+from diet_mt.evaluation.records import Result, put_result, read_results, sha256
+from diet_mt.evaluation.rescore import differences as differing
+from diet_mt.evaluation.rescore import scores
 
 from ..calling import called
 from .rows import row
@@ -19,8 +23,12 @@ REFERENCES = ["a b c d e", "f g h i j k"]
 
 def scored(hypotheses: list[str], references: list[str]) -> Result:
     mean, half = interval(hypotheses, references)
-    scores = vars(score(hypotheses, references))
-    return row(**scores, sentences=len(hypotheses), bleu_mean=mean, bleu_ci=half)
+    found = vars(score(hypotheses, references))
+    return row(**found, sentences=len(hypotheses), bleu_mean=mean, bleu_ci=half)
+
+
+def differences(result: Result, hypotheses: list[str], references: list[str]) -> list[str]:
+    return differing(result, scores(hypotheses, references))
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +41,9 @@ def test_what_was_scored_scores_again(new: Result) -> None:
     assert differences(new, HYPOTHESES, REFERENCES) == []
 
 
-@pytest.mark.parametrize("name", ["bleu", "chrf", "bleu_mean", "bleu_ci", "sentences"])
+@pytest.mark.parametrize(
+    "name", ["bleu", "chrf", "bleu_mean", "bleu_ci", "sentences", "length_ratio"]
+)
 @pytest.mark.parametrize("value", [0, 7])
 def test_a_number_that_differs_is_named(new: Result, name: str, value: int) -> None:
     changed = row(**{**vars(new), name: value})
@@ -47,6 +57,29 @@ def test_an_interval_of_no_width_is_checked_too() -> None:
     assert wrong.bleu == wrong.bleu_mean == wrong.bleu_ci == 0
     (found,) = differences(row(**{**vars(wrong), "bleu_ci": 1.0}), ["x", "y"], REFERENCES)
     assert found == "bleu_ci 1.0 stored, 0.0 now"
+
+
+def test_what_a_row_was_written_without_is_added(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hypotheses, references = ["a b c d e", "f g h i j"], ["a b c d e", "f g h i j k l m"]
+    old = row(**{**vars(scored(hypotheses, references)), "length_ratio": None, "precisions": ""})
+    (tmp_path / "refs.de").write_text("".join(f"{line}\n" for line in references))
+    text = "".join(f"{line}\n" for line in hypotheses)
+    digests = {"hypotheses_sha256": hashlib.sha256(text.encode()).hexdigest()}
+    digests["references_sha256"] = sha256(tmp_path / "refs.de")
+    file = put_result(tmp_path, row(**{**vars(old), **digests}), text)
+    verify = ("verify", file, "--references", tmp_path / "refs.de")
+    assert called(*verify) == 0
+    assert read_results(file)[0].length_ratio is None
+    assert called(*verify, "--complete") == 0
+    (new,) = read_results(file)
+    assert (new.length_ratio, new.precisions) == (round(10 / 13, 4), "100.00/100.00/100.00/100.00")
+    assert new.bleu == pytest.approx(100 * math.exp(1 - 13 / 10), abs=1e-4)
+    write_rows(file, [row(**{**vars(new), "precisions": "99.00/100.00/100.00/100.00"})])
+    capsys.readouterr()
+    assert called(*verify, "--complete") == 2
+    assert "precisions 99.00/100.00/100.00/100.00 stored, 100" in capsys.readouterr().out
 
 
 def test_no_rows_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,16 +1,19 @@
-"""The paired bootstrap: a case by hand; nothing is compared twice, or with the wrong one."""
+"""What is compared with what, what of it is kept, and cases by hand."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
-from diet_mt.evaluation import significance
-from diet_mt.evaluation.comparisons import file_beside, read_comparisons
-from diet_mt.evaluation.records import put_result, sha256
+from diet_mt.evaluation.comparisons import file_beside, p_between, read_comparisons
+from diet_mt.evaluation.groups import Line, group
+from diet_mt.evaluation.records import put_result, read_results, sha256
+from diet_mt.evaluation.significance import resample
 
 from ..calling import called
 from .rows import seeds_of
@@ -18,31 +21,46 @@ from .rows import seeds_of
 SHORT, LONG = "a b c d e", "f g h i j k l m n o"
 
 
+def compared(
+    first: Sequence[Sequence[str]], second: Sequence[Sequence[str]], references: list[str]
+) -> tuple[float, float, float]:
+    """Two systems, of each the translations of each seed."""
+    rows = [seeds_of(name, dict.fromkeys(range(len(seeds)), 1.0))
+            for name, seeds in (("t5", first), ("shaw", second))]  # fmt: skip
+    lines = [Line(each[0].system, each[0].system, tuple(each)) for each in rows]
+    found = resample(lines, [first, second], references)
+    assert "nrefs:1|bs:10000|seed:12345|" in found.signature
+    return found.difference((lines[0], lines[1]))
+
+
 def test_a_p_value_by_hand() -> None:
-    """Two sentences; the baseline has the short one wrong, the system none.
+    """Two sentences; the second system has the short one wrong, the first none.
 
-    A resample draws the short one never, once or twice (1/4, 1/2, 1/4), and the baseline is behind
+    A resample draws the short one never, once or twice (1/4, 1/2, 1/4), and the second is behind
     by 0, d or 100, where d is the difference in truth: 100 - 100 * (10/15 * 9/13 * 8/11 * 7/9)^1/4
-    = 28.5. Their mean is d/2 + 25 = 39.3. Beyond it by more than d is only the case of 100.
+    = 28.5. Their mean is d/2 + 25 = 39.3, and 0 and 100 are more than d away from it.
     """
-    difference, p_value, signature = significance.compare(
-        [SHORT, LONG], ["v w x y z", LONG], [SHORT, LONG]
-    )
-    precisions = 10 / 15 * 9 / 13 * 8 / 11 * 7 / 9
-    assert difference == pytest.approx(100 - 100 * precisions**0.25)
-    assert p_value == pytest.approx(1 / 4, abs=0.03)  # 1,000 draws: a standard deviation of 0.014
-    assert "bs:1000|seed:12345|" in signature
-    assert "tok:13a" in signature
+    difference, half, p = compared([[SHORT, LONG]], [["v w x y z", LONG]], [SHORT, LONG])
+    assert difference == pytest.approx(100 - 100 * (10 / 15 * 9 / 13 * 8 / 11 * 7 / 9) ** 0.25)
+    assert half == 50
+    assert p == pytest.approx(1 / 2, abs=0.02)  # 10,000 draws: a standard deviation of 0.005
 
 
-def test_equal_translations_do_not_differ() -> None:
-    difference, p_value, _ = significance.compare([SHORT, LONG], [SHORT, LONG], [SHORT, "x y"])
-    assert (difference, p_value) == (0, 1)
+def test_seeds_that_differ_make_a_difference_less_sure() -> None:
+    good = [f"{SHORT} {word} {LONG}" for word in "pqrstuvwxyz"]
+    half = [line.replace("f g h", "1 2 3") for line in good]
+    bad = [line.replace("i", "4") for line in half]
+    sure = compared([good, good], [half, half], good)
+    unsure = compared([good, bad], [half, half], good)
+    assert sure[0] > unsure[0] > 10
+    assert sure[2] == pytest.approx(1 / 10001)
+    assert unsure[2] > 0.9  # one of two resamples has the bad one alone
 
 
 @pytest.mark.parametrize(
     ("system", "baseline", "references"),
     [
+        ([SHORT, LONG], [SHORT, LONG], [SHORT, "x y"]),  # the same
         (["x", "y"], ["v", "w"], ["a b c d", "e f g h"]),  # BLEU 0 on either side
         ([f"{SHORT} x", LONG], [f"{SHORT} y", LONG], [SHORT, LONG]),  # wrong in the same way
         ([SHORT], ["a b c x y"], [SHORT]),  # one sentence is its only resample
@@ -51,24 +69,11 @@ def test_equal_translations_do_not_differ() -> None:
 def test_no_difference_is_not_a_significant_one(
     system: list[str], baseline: list[str], references: list[str]
 ) -> None:
-    """SacreBLEU counts no resample for chance where all of them differ by as much."""
-    _, p_value, _ = significance.compare(system, baseline, references)
-    assert p_value == 1
+    assert compared([system], [baseline], references)[2] == 1
 
 
-def test_the_test_is_the_same_in_any_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    pair = [SHORT, LONG], ["v w x y z", LONG], [SHORT, LONG]
-    usual = significance.compare(*pair)
-    for seed in ("7", "none"):
-        monkeypatch.setenv("SACREBLEU_SEED", seed)
-        assert significance.compare(*pair) == usual
-
-
-def test_the_sign_says_which_is_better() -> None:
-    worse, _, _ = significance.compare(["v w x y z", LONG], [SHORT, LONG], [SHORT, LONG])
-    assert worse == pytest.approx(-28.5, abs=0.05)
-
-
+ROWS = Path("results/toy.en-de.jsonl")
+KEPT = Path("results/significance/toy.en-de.jsonl")
 # System and seed -> translations of the two sentences.
 SAID = {
     ("sinusoidal", 1): ["v w x y z", LONG],
@@ -91,7 +96,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def put(folder: Path, system: str, seed: int, lines: list[str]) -> None:
     text = "".join(line + "\n" for line in lines)
-    (row,) = seeds_of(system, {seed: 30.0})
+    (row,) = seeds_of(system, {seed: {"diet_rel": 31.0, "sinusoidal": 30.0}.get(system, 1.0)})
     digests = {
         "hypotheses_sha256": hashlib.sha256(text.encode()).hexdigest(),
         "references_sha256": sha256(folder / "refs.de"),
@@ -104,63 +109,68 @@ def run(*references: str) -> int:
     return called("compare", "results/toy.en-de.jsonl", "--references", *given)
 
 
-def test_each_is_compared_with_its_seed_or_the_first(
+def test_every_pair_is_compared_and_kept(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put(place, "shaw", 1, ["v w x y z", "p q"])
+    assert run() == 0
+    lines = [line.split("\t") for line in capsys.readouterr().out.strip().split("\n")]
+    assert [line[1] for line in lines] == ["diet_rel_tiny"] * 2 + ["sinusoidal_tiny"]
+    assert [line[2] for line in lines] == ["to sinusoidal_tiny", "to shaw_tiny", "to shaw_tiny"]
+    assert [line[-1] for line in lines] == ["seeds 2 and 2", "seeds 2 and 1", "seeds 2 and 1"]
+    kept = read_comparisons(KEPT)
+    lines_of = {line.system: line.results for line in group(read_results(ROWS))[0].lines}
+    assert {row.system: row.seeds for row in kept.values()} == {
+        "diet_rel": [1, 5], "sinusoidal": [1, 2], "shaw": [1],
+    }  # fmt: skip
+    for one, other in combinations(lines_of.values(), 2):
+        assert p_between(kept, one, other) == p_between(kept, other, one)
+        assert p_between(kept, one, other) is not None
+
+
+def test_what_is_known_stays_and_what_changed_is_computed(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run() == 0
-    found = read_comparisons(Path("results/significance/toy.en-de.jsonl")).values()
-    assert [(c.system, c.seed, c.baseline, c.baseline_seed) for c in found] == [
-        ("diet_rel", 1, "sinusoidal", 1),
-        ("diet_rel", 5, "sinusoidal", 1),
-    ]
-    assert "results/toy.en-de.jsonl\tdiet_rel\tseed 1\t+28.5" in capsys.readouterr().out
-
-
-def test_what_is_known_is_kept_and_what_changed_is_computed(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    before = KEPT.read_bytes()
     assert run() == 0
-    before = Path("results/significance/toy.en-de.jsonl").read_bytes()
-    capsys.readouterr()
-    assert run("other.de") == 0  # nothing to compute, so no references are needed
-    assert capsys.readouterr().out.count("(kept)") == 2
-    assert Path("results/significance/toy.en-de.jsonl").read_bytes() == before
+    assert KEPT.read_bytes() == before
 
     put(place, "diet_rel", 5, [SHORT, LONG + " q"])
-    assert called("leaderboard") == 0
+    capsys.readouterr()
+    assert called("leaderboard", "--brief") == 0
     shown = capsys.readouterr().out
-    assert ", ? " in shown  # the other seed's is stale
+    assert " p\n" not in shown  # it is of other seeds
     assert run() == 0
-    assert capsys.readouterr().out.count("(kept)") == 1
-    found = list(read_comparisons(Path("results/significance/toy.en-de.jsonl")).values())
-    assert len({c.key for c in found}) == len(found)
+    found = read_comparisons(KEPT)
+    assert len(found) == 2
+    assert KEPT.read_bytes() != before
 
 
-def test_results_without_their_references_are_named_and_left_out(
+def test_results_without_their_references_are_named_and_left_as_they_are(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert run() == 0
+    known = read_comparisons(KEPT)
     rows = [*seeds_of("sinusoidal", {1: 1.0}), *seeds_of("shaw", {1: 2.0, 2: 3.0})]
     for row in rows:
         name = f"toy.en-de/unseen.{row.system}.{row.seed}.hyp.txt"
         unseen = dataclasses.replace(row, test_set="unseen test", hypotheses=name)
         put_result(place / "results", unseen, "x\n")
+    capsys.readouterr()
     assert run("other.de", "refs.de") == 0
     captured = capsys.readouterr()
-    assert captured.out.count("\tdiet_rel\t") == captured.out.count("\n") == 2
+    assert captured.out.count("\n") == 1
     assert captured.err.startswith("warning: none of the references are those of ")
-    assert "unseen test, en-de: no p-value for 2 of the results\n" in captured.err
+    assert "unseen test, en-de: no p-value for 2 of the systems\n" in captured.err
     assert captured.err.count("\n") == 1
-    found = read_comparisons(Path("results/significance/toy.en-de.jsonl")).values()
-    assert {c.system for c in found} == {"diet_rel"}
+    assert read_comparisons(KEPT) == known
 
 
 def test_any_two_are_compared_and_not_kept(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("compare", "results/toy.en-de.jsonl", "--references", "refs.de", "--systems")
     assert called(*words, "sinusoidal", "diet_rel") == 0
-    first, second = capsys.readouterr().out.strip().split("\n")
-    assert "\tsinusoidal\tseed 1\t-28.5" in first
-    assert second.endswith("\tto diet_rel, p 1.000") or "\tseed 2\t" in second
-    assert not (place / "results" / "significance").exists()
+    (line,) = capsys.readouterr().out.strip().split("\n")
+    assert "\tsinusoidal_tiny\tto diet_rel_tiny\t-" in line
+    assert not KEPT.exists()
     assert called(*words, "sinusoidal", "t5") == 2
     assert "no result with system 't5'; there is diet_rel, sinusoidal" in capsys.readouterr().err
 
@@ -168,19 +178,20 @@ def test_any_two_are_compared_and_not_kept(place: Path, capsys: pytest.CaptureFi
 def test_a_dry_run_only_lists(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("results/toy.en-de.jsonl", "--references", "refs.de", "--dry-run")
     assert called("compare", *words) == 0
-    assert capsys.readouterr().out.count("\tto sinusoidal\n") == 2
+    assert capsys.readouterr().out.endswith("\tdiet_rel_tiny\tto sinusoidal_tiny\n")
     assert not (place / "results" / "significance").exists()
 
 
-def test_without_a_baseline_there_is_nothing_to_do(
+def test_of_one_system_there_is_only_the_interval(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = place / "results" / "toy.en-de.jsonl"
-    lines = rows.read_text(encoding="utf-8").split("\n")
-    rows.write_text("\n".join(lines[2:]), encoding="utf-8")
+    lines = ROWS.read_text(encoding="utf-8").split("\n")
+    ROWS.write_text("\n".join(lines[2:]), encoding="utf-8")
     assert run() == 0
-    assert "nothing to compare: that needs sinusoidal" in capsys.readouterr().out
-    assert not file_beside(rows).exists()
+    assert "nothing to compare: that needs two systems" in capsys.readouterr().out
+    (row,) = read_comparisons(KEPT).values()
+    assert row.bleu_ci > 0
+    assert row.p_values == {}
 
 
 @pytest.mark.parametrize("spoil", ["references", "hypotheses", "sentences"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from diet_mt.evaluation.comparisons import Comparison, comparison_of, file_beside
+from diet_mt.evaluation.comparisons import Comparison, file_beside, key_of, mark_of
 from diet_mt.evaluation.groups import group
 from diet_mt.evaluation.json_rows import write_rows
 from diet_mt.evaluation.records import Result
@@ -43,6 +43,8 @@ def results() -> list[Result]:
                 test_set="newstest2018",
                 sentences=2998,
                 bleu_ci=0.83,
+                length_ratio=0.975,
+                precisions="69.12/44.05/30.51/21.18",
                 length_penalty="gnmt",
                 checkpoint="checkpoint_average.pt",
                 averaged=10,
@@ -57,20 +59,27 @@ def results() -> list[Result]:
 
 
 def comparisons(rows: list[Result]) -> list[Comparison]:
-    """One for each row but the baseline's and those of one system, which were not compared yet."""
-    pairs = [
-        (row, other) for each in group(rows) for row in each.results if (other := each.partner(row))
-    ]
+    """One for each system but one, which was not compared yet."""
     return [
-        comparison_of(
-            row,
-            other,
-            bleu_difference=row.bleu - other.bleu,
-            p_value=round(0.4 / (1 + 10 * abs(row.bleu - other.bleu)) ** 2, 4),
+        Comparison(
+            test_set=each.conditions.test_set,
+            direction=each.conditions.direction,
+            system=line.system,
+            seeds=[row.seed for row in line.results],
+            bleu=line.bleu,
+            bleu_ci=line.half_width,
+            p_values={
+                mark_of(other.results): round(0.4 / (1 + 10 * abs(line.bleu - other.bleu)) ** 2, 4)
+                for other in each.lines
+                if other is not line
+            },
             signature="nrefs:1|bs:1000|seed:12345|tok:13a|version:2.6.0",
+            mark=key_of(line.results)[0],
+            references_sha256=key_of(line.results)[1],
         )
-        for row, other in pairs
-        if row.system != "shaw"
+        for each in group(rows)
+        for line in each.lines
+        if line.system != "shaw"
     ]
 
 

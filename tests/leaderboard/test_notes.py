@@ -11,10 +11,11 @@ from ..evaluation.rows import row, seeds_of
 
 def test_old_rows_need_few_words(plain: Section) -> None:
     assert remarks(plain) == []
-    means, differences, interval, unknown, speed = legend([plain])
+    means, differences, interval, whose, unknown, speed = legend([plain])
     assert means == "BLEU and chrF are means over the seeds."
     assert differences.startswith("to sinusoidal: BLEU of the table minus that of sinusoidal, ")
     assert interval.startswith("±: half of the 95 % interval of BLEU")
+    assert whose == "SacreBLEU's, over the sentences of the test set; mean of the seeds."
     assert unknown == (f"Unknown p-values are computed by `{HOW_TO_TEST}`.")
     assert speed == "Speed is measured side by side, in results/benchmark.md."
 
@@ -24,21 +25,22 @@ def test_everything_is_explained(full: list[Section]) -> None:
         "BLEU and chrF",
         "to sinusoidal: ",
         "±: half",
-        "p: paired",
+        "Bootstrap: each of 10,000 resamples",
+        "p: of the difference to sinusoidal",
+        "cluster: a new one begins",
+        "length: words of the translations",
         "Unknown p",
         "paper: Chen",
         "Speed is measured side by side",
     ]
     for note, start in zip(legend(full), starts, strict=True):
         assert note.startswith(start)
-    (p_values,) = [note for note in legend(full) if note.startswith("p: ")]
-    assert "one value for each seed: against sinusoidal with the same seed, else with" in p_values
     assert remarks(full[0]) == []
 
 
 def test_without_a_baseline_there_are_no_differences_to_explain() -> None:
     (found,) = group(seeds_of("diet_rel", {1: 30.0}))
-    interval, _ = legend([section_of(found, {})])
+    interval, *_ = legend([section_of(found, {})])
     assert interval.startswith("±: ")
 
 

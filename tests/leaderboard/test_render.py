@@ -26,7 +26,7 @@ def test_columns_line_up_in_a_terminal(plain: Section) -> None:
 def test_each_section_has_its_signatures(full: list[Section]) -> None:
     shown = text(board(full))
     assert shown.count("BLEU nrefs:1|tok:13a|version:2.6.0") == len(full)
-    assert shown.count("p: paired bootstrap") == 1
+    assert shown.count("p: of the difference to sinusoidal") == 1
     assert "\n\n\n" not in shown
     assert "fairseq-train" not in shown
 

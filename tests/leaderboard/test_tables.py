@@ -40,16 +40,16 @@ def test_all_that_can_be_known(full: list[Section]) -> None:
         "system": "diet_rel_base",
         "BLEU": "39.41",
         "±": "0.83",
+        "length": "0.975",
         "to sinusoidal": "+0.62",
-        "p": "0.008, 0.007, 0.005",
+        "p": "0.0076",
         "paper": "39.47",
         "paper, to sinusoidal": "+0.47",
         "chrF": "55.50",
         "BLEU of each seed": "1: 39.21, 2: 39.60, 3: 39.43",
         "parameters": "63,082,496",
     }
-    values = [each.p_value for each in full[0].standings[2].comparisons if each]
-    assert cells(german, 2)["p"].value == max(values)
+    assert cells(german, 2)["p"].value == full[0].standings[2].p_value
     assert cells(german, 2)["parameters"].value == 63_082_496
 
 
@@ -82,6 +82,11 @@ def test_every_evaluation(full: list[Section], plain: Section) -> None:
         "seed": "2",
         "BLEU": "39.60",
         "bootstrap": "39.60 ± 0.83",
+        "length": "0.975",
+        "1-grams": "69.12",
+        "2-grams": "44.05",
+        "3-grams": "30.51",
+        "4-grams": "21.18",
         "chrF": "55.50",
         "updates": "250,000",
         "target tokens seen": "6,100,000,000",
@@ -93,8 +98,22 @@ def test_every_evaluation(full: list[Section], plain: Section) -> None:
     assert texts(evaluations_table(plain.group), 0)["bootstrap"] == "34.00 ± 1.50"
 
 
-def test_p_values_at_their_floor_and_unknown_ones() -> None:
+def test_a_p_value_at_its_floor_and_clusters() -> None:
     rows = [*seeds_of("sinusoidal", {1: 30.0}), *seeds_of("diet_rel", {1: 40.0, 2: 41.0})]
-    (found,), (first, _) = group(rows), comparisons(rows)
-    known = dataclasses.replace(first, p_value=0.000999)  # 1 / 1001
-    assert texts(standings_table(section_of(found, {known.key: known})), 0)["p"] == "≤ 0.001, ?"
+    (found,) = group(rows)
+    known = {
+        each.key: dataclasses.replace(each, p_values=dict.fromkeys(each.p_values, 0.000999))
+        for each in comparisons(rows)
+    }  # 1 / 1001
+    table = standings_table(section_of(found, known))
+    assert texts(table, 0)["p"] == "≤ 0.001"
+    assert [texts(table, place)["cluster"] for place in (0, 1)] == ["1", "2"]
+
+
+def test_chosen_length_penalties_are_told() -> None:
+    first, second = seeds_of("diet_rel", {1: 30.0, 2: 31.0}, lenpen_tried="0:29.0 1.4:30.5")
+    rows = [dataclasses.replace(first, lenpen=0.0), dataclasses.replace(second, lenpen=1.4)]
+    (found,) = group(rows)
+    assert texts(standings_table(section_of(found, {})), 0)["length penalty"] == "1: 0, 2: 1.4"
+    shown = texts(evaluations_table(found), 0)
+    assert shown["length penalties tried"] == "0:29.0 1.4:30.5"

@@ -14,8 +14,12 @@ from diet_mt.sweeps.variables import MISSING
 
 RUNS = {
     "demo": 4,
-    "multi30k": 18,
-    "multi30k.cs-en": 5,
+    "multi30k": 8 * 3,
+    "multi30k.search": 8 * 3,
+    "multi30k.where": 6,
+    "multi30k.cs-en": 4 * 3,
+    "multi30k.others": 14,
+    "multi30k.ablations": 7,
     # Five systems with three seeds, eight with one, and rotary scaled.
     **dict.fromkeys(
         ("multi30k.short", "multi30k.joined", "multi30k.joined-training", "newstest.short"), 24
@@ -25,6 +29,7 @@ RUNS = {
     "table4-small": 6,
     "mlm": 3,
     "mlm-multilingual": 3,
+    "mlm-small": 8,
     # Systems x tasks x rates x epochs x seeds.
     "glue": 3 * 6 * 4 * 2 * 5,
     "glue-small": 3 * 5 * 2 * 1 * 3,

@@ -47,8 +47,12 @@ def write_pretrained(path: Path) -> None:
     torch.save(state_of(cfg, updates=7, epoch=2), path)
 
 
-def state_of(cfg: Any, *, updates: int, epoch: int, begun: int = 0) -> dict[str, Any]:
-    """A checkpoint as fairseq writes it; ``epoch``: the one that comes next."""
+def state_of(
+    cfg: Any, *, updates: int, epoch: int, begun: int = 0, passed: int = 0
+) -> dict[str, Any]:
+    """A checkpoint as fairseq writes it; ``epoch``: the one that comes next; ``passed``: so many
+    validations did not improve on the best.
+    """
     iterator = {"epoch": epoch, "iterations_in_epoch": begun}
     history = {"num_updates": updates, "lr_scheduler_state": {}}
     history |= {"criterion_name": "x", "optimizer_name": "y"}
@@ -58,5 +62,9 @@ def state_of(cfg: Any, *, updates: int, epoch: int, begun: int = 0) -> dict[str,
         "model": {},
         "best_loss": 1.0,
         "optimizer_history": [history],
-        "extra_state": {"train_iterator": iterator, "best": 1.0},
+        "extra_state": {
+            "train_iterator": iterator,
+            "best": 1.0,
+            "patience": {"best": 1.0, "num_runs": passed},
+        },
     }

@@ -132,22 +132,31 @@ def test_only_the_first_machine_keeps_the_books(tmp_path: Path, program: Program
 
 
 @pytest.mark.parametrize(
-    ("words", "updates", "epoch", "begun", "ended"),
+    ("words", "updates", "epoch", "begun", "passed", "ended"),
     [
-        ("--max-update 20", 20, 2, 3, True),
-        ("--max-update 20", 19, 2, 3, False),
-        ("--max-epoch 3", 21, 4, 0, True),
-        ("--max-epoch 3", 21, 3, 0, False),
-        ("--max-epoch 3", 21, 4, 1, False),
+        ("--max-update 20", 20, 2, 3, 0, True),
+        ("--max-update 20", 19, 2, 3, 0, False),
+        ("--max-epoch 3", 21, 4, 0, 0, True),
+        ("--max-epoch 3", 21, 3, 0, 2, False),
+        ("--max-epoch 3", 21, 4, 1, 0, False),
+        ("--max-epoch 50 --patience 4", 70, 11, 0, 4, True),
+        ("--max-epoch 50 --patience 4", 70, 11, 0, 3, False),
     ],
 )
 def test_a_training_at_its_end_is_left_alone(
-    tmp_path: Path, program: Program, words: str, updates: int, epoch: int, begun: int, ended: bool
+    tmp_path: Path,
+    program: Program,
+    words: str,
+    updates: int,
+    epoch: int,
+    begun: int,
+    passed: int,
+    ended: bool,
 ) -> None:
     """As a kill between the last checkpoint and ``done`` leaves it: fairseq would train more."""
     save = tmp_path / "save"
     save.mkdir()
-    state = state_of(None, updates=updates, epoch=epoch, begun=begun)
+    state = state_of(None, updates=updates, epoch=epoch, begun=begun, passed=passed)
     torch.save(state | {"cfg": {"model": {}}}, save / "checkpoint_last.pt")
     before = (save / "checkpoint_last.pt").read_bytes()
     train(tmp_path, words)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.bench.perplexity import Curve, label, read_log, read_training
+from diet_mt.bench.curves import Curve, label, read_log, read_training
 from diet_mt.errors import UserError
 from diet_mt.evaluation.json_rows import read_rows
 
@@ -73,7 +73,18 @@ def test_a_training_and_what_is_known_of_it(tmp_path: Path) -> None:
     assert curve.revision == "abc123"
     assert curve.settings["data"] == "mlm.en/bin"
     assert "/somewhere" not in curve.command
-    assert label(curve, several_seeds=True) == "diet_rel, input segments, seed 2: 16.00"
+    for measure, lowest in (("perplexity", "16.00"), ("loss", "4.000")):
+        found = label(curve, measure, several_seeds=True)
+        assert found == f"diet_rel, input segments, seed 2: {lowest}"
+    assert curve.name == ""
+
+
+def test_a_variant_is_told_apart_and_the_lowest_value_counts(tmp_path: Path) -> None:
+    log = SIMPLE + SIMPLE.splitlines()[2].replace("loss 4.000", "loss 4.500").replace("20", "30")
+    folder = train(tmp_path / "shaw.published.3", "shaw", log, seed="3", criterion="x")
+    curve = read_training(folder)
+    assert [point[:2] for point in curve.points] == [[10, 5.0], [20, 4.0], [30, 4.5]]
+    assert label(curve, "loss", several_seeds=True) == "shaw.published, seed 3: 4.000"
 
 
 def test_curves_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,7 +96,7 @@ def test_curves_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert (
         called(
             "bench",
-            "perplexity",
+            "curves",
             *map(str, folders[:2]),
             str(folders[2] / "train.log"),
             "--out",
@@ -106,7 +117,7 @@ def test_curves_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     pictures = []
     for name in ("one", "two"):
         given = [str(out.with_suffix(".jsonl")), str(more), "--svg", "--out", str(tmp_path / name)]
-        assert called("bench", "perplexity", *given) == 0
+        assert called("bench", "curves", *given) == 0
         pictures.append((tmp_path / f"{name}.svg").read_text(encoding="utf-8"))
     assert pictures[0] == pictures[1]
     assert "t5, seed 1: diverged" in pictures[0]
@@ -121,7 +132,7 @@ def test_what_cannot_be_compared_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, value: str
 ) -> None:
     folders = [train(tmp_path / "a", "learned"), train(tmp_path / "b", "shaw", **{option: value})]
-    assert called("bench", "perplexity", *map(str, folders), "--out", str(tmp_path / "curves")) == 2
+    assert called("bench", "curves", *map(str, folders), "--out", str(tmp_path / "curves")) == 2
     name = option.replace("_", "-")
     assert f"error: {name} is " in capsys.readouterr().err
     assert not list(tmp_path.glob("curves*"))
@@ -143,5 +154,5 @@ def test_a_file_of_other_records(tmp_path: Path) -> None:
 
 def test_a_curve_without_numbers_ends_nowhere() -> None:
     curve = Curve("x", "x", "none", 1, 0, {}, [[10, None, None]], "", "")
-    assert curve.finite == []
-    assert label(curve, several_seeds=False) == "x: diverged"
+    assert curve.finite("loss") == []
+    assert label(curve, "loss", several_seeds=False) == "x: diverged"

@@ -1,9 +1,10 @@
-"""Validation perplexity over the updates of pretraining, a curve for each training.
+"""Validation perplexity or loss over the updates, a curve for each training.
 
-Perplexities are comparable where the validation text is masked in the same way. fairseq draws the
-masks from ``--seed``, the number of the sequence and the epoch, and validates with epoch 1 always,
-so they are the same throughout a training and for all systems; but not for other sequences, another
-seed, or another distribution of fairseq. Other sequences are refused, another seed is said.
+Perplexities of masked language models are comparable where the validation text is masked in the
+same way. fairseq draws the masks from ``--seed``, the number of the sequence and the epoch, and
+validates with epoch 1 always, so they are the same throughout a training and for all systems; but
+not for other sequences, another seed, or another distribution of fairseq. Other sequences are
+refused, another seed is said.
 """
 
 from __future__ import annotations
@@ -24,8 +25,16 @@ from ..errors import UserError
 from ..evaluation.checkpoint import portable
 from ..evaluation.json_rows import Row, read_rows, write_rows
 
-# What decides which sequences are validated, and how they are masked.
-_SAME = ("data", "--task", "--tokens-per-sample", "--sample-break-mode", "--mask-prob")
+# What decides which sequences are validated, how they are masked, and what the loss is.
+_SAME = (
+    *("data", "--task", "--tokens-per-sample", "--sample-break-mode", "--mask-prob"),
+    *("--criterion", "--label-smoothing"),
+)
+# What can be drawn -> its place in a point, and its name.
+MEASURES = {
+    "perplexity": (2, "validation perplexity"),
+    "loss": (1, "validation loss, bits of a subword"),
+}
 _LINE = re.compile(r"\| valid \| (.*)")
 _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
 
@@ -43,17 +52,24 @@ class Curve(Row):
     points: list[list[Union[float, None]]]
     revision: str
     command: str
+    name: str = ""  # of a variant of the system
 
     @property
-    def finite(self) -> list[tuple[float, float]]:
-        """(updates, perplexity) of the points where that is a number."""
-        return [(n, ppl) for n, _, ppl in self.points if n is not None and ppl is not None]
+    def what(self) -> str:
+        """What is trained, in words."""
+        named = self.name or self.system
+        return named if self.segments == "none" else f"{named}, {self.segments} segments"
 
-    @property
-    def last(self) -> float:
-        """Its last perplexity, infinite where that is no number."""
-        ppl = self.points[-1][2]
-        return math.inf if ppl is None else ppl
+    def finite(self, measure: str) -> list[tuple[float, float]]:
+        """(updates, value) of the points where that is a number."""
+        pairs = [(point[0], point[MEASURES[measure][0]]) for point in self.points]
+        return [(n, value) for n, value in pairs if n is not None and value is not None]
+
+    def lowest(self, measure: str) -> float:
+        """Infinite where the last value is no number."""
+        if self.points[-1][MEASURES[measure][0]] is None:
+            return math.inf
+        return min(value for _, value in self.finite(measure))
 
 
 def read_log(text: str) -> list[list[float | None]]:
@@ -92,7 +108,7 @@ def read_training(folder: Path) -> Curve:
     except OSError as error:
         raise UserError(
             f"{error.filename}: cannot be read ({error.strerror}); give a folder that "
-            "diet-mt pretrain has trained in"
+            "diet-mt train or pretrain has trained in"
         ) from None
     points = read_log(log)
     if not points:
@@ -101,11 +117,15 @@ def read_training(folder: Path) -> Curve:
     revision = folder / "revision"
     parameters = _PARAMETERS.search(log)
     arch = options.get("--arch", "")
+    system = arch.removeprefix("roberta_").rpartition("_")[0]
+    seed = int(options.get("--seed", 1))
+    named = folder.resolve().name.removesuffix(f".{seed}")
     return Curve(
-        system=arch.removeprefix("roberta_").rpartition("_")[0],
+        system=system,
+        name=named if named.startswith(f"{system}.") else "",
         arch=arch,
         segments=options.get("--segment-encoding", "none"),
-        seed=int(options.get("--seed", 1)),
+        seed=seed,
         parameters=int(parameters[1].replace(",", "")) if parameters else 0,
         settings={name.lstrip("-"): options.get(name, "") for name in _SAME},
         points=points,
@@ -125,8 +145,8 @@ def options_of(command: str) -> dict[str, str]:
     return found
 
 
-def draw(logs: Sequence[Path], out: Path, kind: str) -> None:
-    """Writes OUT.jsonl, and the picture OUT.KIND.
+def draw(logs: Sequence[Path], out: Path, kind: str, measure: str) -> None:
+    """Writes OUT.jsonl, and the picture OUT.KIND of a measure.
 
     ``logs``: folders of trainings, their logs, or curves that this wrote. Raises UserError.
     """
@@ -142,7 +162,7 @@ def draw(logs: Sequence[Path], out: Path, kind: str) -> None:
     if note:
         print(note, file=sys.stderr)
     write_rows(out.with_name(f"{out.name}.jsonl"), curves)
-    plot(curves, out.with_name(f"{out.name}.{kind}"))
+    plot(curves, out.with_name(f"{out.name}.{kind}"), measure)
 
 
 def check_comparable(curves: Sequence[Curve]) -> str:
@@ -154,46 +174,43 @@ def check_comparable(curves: Sequence[Curve]) -> str:
     first = curves[0]
     for curve in curves[1:]:
         for name, value in first.settings.items():
-            other = curve.settings.get(name)
+            other = curve.settings.get(name, value)  # curves of before do not say all
             if other != value:
                 raise UserError(
-                    f"{name} is {value} for {first.arch} and {other} for {curve.arch}: their "
-                    "perplexities cannot be compared; draw them apart"
+                    f"{name} is {value} for {first.arch} and {other} for {curve.arch}: they "
+                    "cannot be compared; draw them apart"
                 )
     seeds = sorted({curve.seed for curve in curves})
-    if len(seeds) > 1:
+    if len(seeds) > 1 and first.settings.get("task") == "masked_lm":
         return f"seeds {', '.join(map(str, seeds))}: the masks differ from seed to seed"
     return ""
 
 
-def label(curve: Curve, several_seeds: bool) -> str:
+def label(curve: Curve, measure: str, several_seeds: bool) -> str:
     """``diet_rel, seed 2: 31.5``."""
-    parts = [curve.system]
-    if curve.segments != "none":
-        parts.append(f"{curve.segments} segments")
-    if several_seeds:
-        parts.append(f"seed {curve.seed}")
-    last = f"{curve.last:#.4g}" if math.isfinite(curve.last) else "diverged"
-    return f"{', '.join(parts)}: {last}"
+    lowest = curve.lowest(measure)
+    what = f"{curve.what}, seed {curve.seed}" if several_seeds else curve.what
+    return f"{what}: {f'{lowest:#.4g}' if math.isfinite(lowest) else 'diverged'}"
 
 
-def plot(curves: Sequence[Curve], file: Path) -> None:
-    """All curves, the best first in the legend, which gives the last perplexity of each."""
+def plot(curves: Sequence[Curve], file: Path, measure: str) -> None:
+    """All curves, the best first in the legend, which gives the lowest value of each."""
     plt = pyplot()
     # A system looks the same whatever stands beside it in the order.
-    systems = sorted({curve.system for curve in curves})
+    systems = sorted({curve.what for curve in curves})
     looks = dict(zip(systems, cycle(_looks(plt.get_cmap("tab10").colors)), strict=False))
     several = len({curve.seed for curve in curves}) > 1
-    figure, panels = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
-    longest = max(n for curve in curves for n, _ in curve.finite or [(0, 0.0)])
-    for curve in sorted(curves, key=lambda curve: curve.last):
-        color, line = looks[curve.system]
+    height = max(4.4, 0.18 * len(curves) + 0.8)  # inches; the legend has a line for each
+    figure, panels = plt.subplots(1, 2, figsize=(11, height), layout="constrained")
+    longest = max(n for curve in curves for n, _ in curve.finite(measure) or [(0, 0.0)])
+    for curve in sorted(curves, key=lambda curve: (curve.lowest(measure), curve.what, curve.seed)):
+        color, line = looks[curve.what]
         for panel, begin in zip(panels, (0, longest / 2), strict=True):
-            seen = [(n, ppl) for n, ppl in curve.finite if n >= begin]
+            seen = [(n, value) for n, value in curve.finite(measure) if n >= begin]
             panel.plot(
                 *(zip(*seen, strict=True) if seen else ([], [])),
                 color=color, linestyle=line, marker=".", markersize=4, linewidth=1.2,
-                label=label(curve, several),
+                label=label(curve, measure, several),
             )  # fmt: skip
     for panel in panels:
         panel.set_xlabel("updates")
@@ -201,12 +218,12 @@ def plot(curves: Sequence[Curve], file: Path) -> None:
         panel.grid(alpha=0.3)
     panels[0].set_yscale("log")
     for axis in (panels[0].yaxis.set_major_formatter, panels[0].yaxis.set_minor_formatter):
-        axis(lambda value, _: f"{value:,.0f}")
-    panels[0].set_ylabel("validation perplexity of masked pieces")
+        axis(lambda value, _: f"{value:,.4g}")
+    panels[0].set_ylabel(MEASURES[measure][1])
     panels[0].set_title("from the start, logarithmic")
     panels[1].set_title("the second half")
     handles, names = panels[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside right center", title="last perplexity", fontsize=8)
+    figure.legend(handles, names, loc="outside right center", title=f"lowest {measure}", fontsize=8)
     save(figure, file)
 
 
