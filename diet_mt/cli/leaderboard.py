@@ -9,10 +9,10 @@
     diet-mt leaderboard --readme results/README.md                 rewrites a section of it
 
 The page has, beside the tables: pictures, speed from benchmark/*.jsonl, learning curves from
-*/curves.jsonl, and positional logits from figures/patterns.jsonl, each where it lies beside the
-rows. With --references (and sources beside them) it compares any two systems: what it needs of each
-sentence is kept in sentences/, so that later the page is made without them; references and sources
-of a few dozen sentences are kept, too.
+curves/*.jsonl and */curves.jsonl, positional logits from figures/patterns.jsonl, each where it lies
+beside the rows. With --references (and sources beside them) it compares any two systems: what it
+needs of each sentence is kept in sentences/, so that later the page is made without them;
+references and sources of a few dozen sentences are kept, too.
 
 The section lies between the lines <!-- results:begin --> and <!-- results:end -->. With --check
 nothing is written, and the command fails where the file is not what it would write, or where kept

@@ -26,6 +26,7 @@ class Speeds:
 class Learning:
     """Validation perplexity of one training after so many updates."""
 
+    name: str
     system: str
     points: Sequence[tuple[float, float]]
 
@@ -76,19 +77,28 @@ def _speeds(folders: Sequence[Path]) -> dict[str, Speeds]:
 
 
 def _learning(folders: Sequence[Path]) -> dict[str, list[Learning]]:
+    """By file: ``curves/multi30k.jsonl`` is multi30k, ``mlm/curves.jsonl`` mlm."""
     found: dict[str, list[Learning]] = {}
     for folder in folders:
-        for path in sorted(folder.glob("*/curves.jsonl")):
-            for row in rows_of(path, ("system", "points")):
-                segments = row.get("segments", "none")
-                name = row["system"] + ("" if segments == "none" else f", segments {segments}")
+        for path in sorted([*folder.glob("curves/*.jsonl"), *folder.glob("*/curves.jsonl")]):
+            rows = list(rows_of(path, ("system", "points")))
+            names = [_trained(row) for row in rows]
+            for name, row in zip(names, rows, strict=True):
+                name += f" {row.get('seed')}" if names.count(name) > 1 else ""
                 try:
-                    points = [(float(update), float(last)) for update, *_, last in row["points"]]
-                except (TypeError, ValueError):
+                    points = [(int(p[0]), float(p[2])) for p in row["points"] if p[2] is not None]
+                except (IndexError, TypeError, ValueError):
                     raise UserError(f"{path}: points of {name} are no numbers") from None
                 if points:
-                    found.setdefault(path.parent.name, []).append(Learning(name, points))
+                    what = path.parent.name if path.stem == "curves" else path.stem
+                    found.setdefault(what, []).append(Learning(name, row["system"], points))
     return found
+
+
+def _trained(row: Mapping[str, Any]) -> str:
+    segments = row.get("segments", "none")
+    name = str(row.get("name") or row["system"])
+    return name if segments == "none" else f"{name}, segments {segments}"
 
 
 def rows_of(path: Path, needed: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -109,8 +109,8 @@ def of_scores(grid: Grid) -> str:
     columns = [place for place, number in enumerate(grid.numbers) if number]
     for place in columns:
         scores = [(float(row[place].split()[0]), row[0]) for row in ours if row[place]]
-        best.update({name for value, name in scores if value == max(scores)[0]})
-    if len(ours) < 2 or not best:
+        best.update([name for value, name in scores if value == max(scores)[0]])
+    if len(ours) < 2 or len(columns) < 2 or not best:
         return ""
     (first, most), *others = best.most_common()
     parts = [f"{name} of {count}" for name, count in others]

@@ -108,7 +108,7 @@ function compared(data, [first, second]) {
     `p ${pText(data.systems, first, second, p)}.`,
   );
   const drawn = `${RESAMPLES.toLocaleString("en")} resamples of the sentences${seeds}`;
-  const how = `Paired bootstrap: intervals of ${drawn}, drawn here with seed ${SEED}; p, where the table has one, of its own.`;
+  const how = `Intervals: paired bootstrap, ${drawn}, seed ${SEED}. p: that of diet-mt compare where it is known.`;
   const out = [verdict, make("p", { class: "notes" }, how)];
   if (data.parts.length > 1) {
     const rows = data.parts.map(({ name, members }) => ({ name, ...paired(a, b, members) }));

@@ -120,10 +120,10 @@ def of_learning(name: str, trainings: Sequence[Learning]) -> View | None:
     last = {each.points[-1][1] for each in trainings}
     found = [
         Curve(
-            each.system,
-            family_of(each.system.split(",")[0]),
+            each.name,
+            family_of(each.system),
             each.points,
-            f"{each.system}: {each.points[-1][1]:.1f} in the end",
+            f"{each.name}: {each.points[-1][1]:.1f} in the end",
             each.points[-1][1] in (min(last), max(last)),
         )
         for each in trainings

@@ -27,10 +27,11 @@ WILD = "</script><img/src=x/onerror=alert(1)>"
 def write_said(folder: Path, systems: int = 0) -> tuple[Path, Path]:
     """The file of rows and the references, with sources beside them.
 
-    ``systems``: so many more, of the same kind.
+    ``systems``: so many more, of the same kind, and then a few sentences.
     """
     draw = random.Random(1)
-    lengths = [draw.randint(4, 24) for _ in range(SENTENCES)]
+    count = 20 if systems else SENTENCES
+    lengths = [draw.randint(4, 24) for _ in range(count)]
     references = [" ".join(draw.choices(WORDS, k=length)) + " ." for length in lengths]
     references = [f"{line} {WILD}" if n % 3 else line for n, line in enumerate(references)]
     files = {folder / "test.de": references, folder / "test.en": [r[::-1] for r in references]}
@@ -43,7 +44,7 @@ def write_said(folder: Path, systems: int = 0) -> tuple[Path, Path]:
             said = [_changed(line, share, draw) for line in references]
             text = "".join(f"{line}\n" for line in said)
             name = f"toy.en-de/{system}.{seed}.hyp.txt"
-            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
             mean, half = interval(said, references) if system in SYSTEMS else (30.0, 1.0)
             rows.append(
@@ -52,7 +53,7 @@ def write_said(folder: Path, systems: int = 0) -> tuple[Path, Path]:
                     arch=f"{system}_tiny",
                     positions=system.split("_")[0] if system in more else system.replace("_", "-"),
                     seed=seed,
-                    sentences=SENTENCES,
+                    sentences=count,
                     parameters=1_000_000 + 1000 * len(rows),
                     hypotheses=name,
                     hypotheses_sha256=sha256(text.encode()).hexdigest(),
