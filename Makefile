@@ -28,8 +28,8 @@ demo: setup ## train, decode and score four tiny models (eight minutes on two co
 test: setup ## run the tests, without the slow ones and those for a GPU
 	@$(PYTEST) $(ARGS)
 
-test-slow: setup ## run the slow tests
-	@$(PYTEST) -m "slow and not gpu" $(ARGS)
+test-slow: setup ## run the slow tests and all hostile ones: kills, full disks, damaged files
+	@$(PYTEST) -m "(slow or hostile) and not gpu" $(ARGS)
 
 test-gpu: setup ## run the tests for a GPU
 	@$(PYTEST) -m gpu $(ARGS)

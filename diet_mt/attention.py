@@ -64,10 +64,17 @@ def attend(
     plain = not need_weights and output is None
     if plain and _fused_pays(q, k, (bias, query_bias), dropout_p):
         return _fused(q, k, v, scale, bias, query_bias, factors, padding, causal, dropout_p), None
-    if factors:
-        q, k, scale = _appended(q, k, scale, factors)
     weights = torch.softmax(
-        _logits(q, k, scale, bias, query_bias, padding, causal),
+        logits(
+            q,
+            k,
+            scale=scale,
+            bias=bias,
+            query_bias=query_bias,
+            factors=factors,
+            padding=padding,
+            causal=causal,
+        ).flatten(0, 1),
         dim=-1,
         # In half precision a sum over S terms loses the small weights.
         dtype=at_least_float32(q.dtype),
@@ -111,54 +118,66 @@ def _with_causal(bias: Optional[Tensor], q: Tensor, causal: bool) -> Optional[Te
     return mask[None] if bias is None else bias + mask
 
 
-def _logits(
+def logits(
     q: Tensor,
     k: Tensor,
+    *,
     scale: float,
-    bias: Optional[Tensor],
-    query_bias: Optional[Tensor],
-    padding: Optional[Tensor],
-    causal: bool,
+    bias: Optional[Tensor] = None,
+    query_bias: Optional[Tensor] = None,
+    factors: Sequence[Factors] = (),
+    padding: Optional[Tensor] = None,
+    causal: bool = False,
 ) -> Tensor:
-    """scale * q k^T and all that is added, as one batched product that accumulates: (B*H, T, S)."""
+    """What :func:`attend` takes the softmax of, for the same arguments: (B, H, T, S).
+
+    scale * q k^T and all that is added, as one batched product that accumulates.
+    """
+    if factors:
+        # Two copies and no more: the small factors are scaled, not the queries.
+        q = _joined([q, *(query / scale for query, _ in factors)])
+        k = _joined([k, *(key for _, key in factors)])
     shape = (*q.shape[:3], k.size(2))
     bias = _with_causal(bias, q, causal)
     q, k = q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2)
     if query_bias is not None:
         added = query_bias.to(q.dtype)
         added = added if bias is None else added + bias
-        logits = torch.baddbmm(added.flatten(0, 1), q, k, alpha=scale)
+        found = torch.baddbmm(added.flatten(0, 1), q, k, alpha=scale)
     elif bias is not None:
         # The copy that repeats the bias over the batch is ours: the product adds itself onto it.
         own = bias.expand(shape).clone(memory_format=torch.contiguous_format)
-        logits = own.flatten(0, 1).baddbmm_(q, k, alpha=scale)
+        found = own.flatten(0, 1).baddbmm_(q, k, alpha=scale)
     else:
-        logits = torch.baddbmm(q.new_empty(()), q, k, beta=0, alpha=scale)
+        found = torch.baddbmm(q.new_empty(()), q, k, beta=0, alpha=scale)
+    found = found.view(shape)
     if padding is not None:
-        logits.view(shape).masked_fill_(padding[:, None, None], float("-inf"))
-    return logits
+        found.masked_fill_(padding[:, None, None], float("-inf"))
+    return found
 
 
 def _appended(
     q: Tensor, k: Tensor, scale: float, factors: Sequence[Factors]
 ) -> Tuple[Tensor, Tensor, float]:
-    """Queries (B, H, T, D) and keys (B, H, S, D) with ``factors`` appended, and the factor of their
-    product.
+    """Queries (B, H, T, D) and keys (B, H, S, D) with ``factors`` appended, as wide as fused
+    kernels ask, and the factor of their product.
     """
     queries = [q * scale, *(query for query, _ in factors)]
     keys = [k, *(key for _, key in factors)]
-    return _joined(queries), _joined(keys), 1.0
+    return _aligned(_joined(queries)), _aligned(_joined(keys)), 1.0
 
 
 def _joined(parts: List[Tensor]) -> Tensor:
-    """Parts (B|1, H|1, T, R) of the first one's B, H, T and precision, side by side, with columns
-    of zeros up to a multiple of ``_ALIGNED``.
-    """
+    """Parts (B|1, H|1, T, R) of the first one's B, H, T and precision, side by side."""
     first = parts[0]
     wide = [first, *(part.to(first.dtype).expand(*first.shape[:3], -1) for part in parts[1:])]
-    joined = torch.cat(wide, dim=-1)
-    missing = -joined.size(-1) % _ALIGNED
-    return F.pad(joined, (0, missing)) if missing else joined
+    return torch.cat(wide, dim=-1)
+
+
+def _aligned(x: Tensor) -> Tensor:
+    """``x`` (B, H, T, R) with columns of zeros up to a multiple of ``_ALIGNED``."""
+    missing = -x.size(-1) % _ALIGNED
+    return F.pad(x, (0, missing)) if missing else x
 
 
 def _fused_pays(

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from .errors import UserError
+from .files import writing_bytes
 
 
 def pyplot() -> Any:
     """matplotlib's, drawing into files. Raises UserError where it is not installed."""
-    logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it reports every font it looks at
+    for name in ("matplotlib", "PIL"):  # they report every font and chunk that they look at
+        logging.getLogger(name).setLevel(logging.WARNING)
     try:
         import matplotlib as mpl
 
@@ -23,15 +25,19 @@ def pyplot() -> Any:
     return plt
 
 
-def save(figure: Any, file: Path) -> None:
-    """Writes the picture, in the format that its name says, and closes it.
+def save(figure: Any, *files: Path) -> None:
+    """Writes the picture to each file, in the format that its name says, and closes it.
 
     The same picture gives the same file. Raises UserError where it cannot be written.
     """
     try:
-        # SVG would hold the time of its writing.
-        figure.savefig(file, dpi=150, metadata={"Date": None} if file.suffix == ".svg" else None)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{file}: cannot be written ({error})") from None
+        for file in files:
+            kind = file.suffix.removeprefix(".")
+            # SVG would hold the time of its writing.
+            about = {"Date": None} if kind == "svg" else None
+            with writing_bytes(file) as out:
+                figure.savefig(out, format=kind, dpi=150, metadata=about)
+    except ValueError as error:  # also UserError, which stays as it is
+        raise error if isinstance(error, UserError) else UserError(str(error)) from None
     finally:
         pyplot().close(figure)

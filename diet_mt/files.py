@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import hashlib
 import os
 import shutil
 import zlib
@@ -20,6 +21,9 @@ from typing import IO, cast
 from .errors import UserError
 
 BLOCK = 1 << 20  # bytes read at a time, where lines do not matter
+# Characters of a word, what white space divides: subwords take a second for ten such words, and
+# minutes for one a hundred times as long.
+LONGEST_WORD = 10_000
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -43,6 +47,15 @@ def blocks(file: IO[bytes]) -> Iterator[bytes]:
         yield block
 
 
+def sha256(path: Path) -> str:
+    """Hexadecimal digest of a file."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        for block in blocks(file):
+            digest.update(block)
+    return digest.hexdigest()
+
+
 def raw_lines(path: Path) -> Iterator[bytes]:
     """Yields the lines of a file, plain or gzipped, as they are, with their ``\\n``.
 
@@ -60,7 +73,8 @@ def text_lines(path: Path) -> Iterator[tuple[str, str]]:
     """Yields (place, line without its ``\\n``) of a file, plain or gzipped.
 
     Raises:
-        UserError: as ``raw_lines``; also where the file is not UTF-8, or has a NUL byte.
+        UserError: as ``raw_lines``; also where the file is not UTF-8, or has a NUL byte, or a word
+            of more than LONGEST_WORD characters.
     """
     for number, raw in enumerate(raw_lines(path), start=1):
         where = f"{path}, line {number}"
@@ -73,6 +87,12 @@ def text_lines(path: Path) -> Iterator[tuple[str, str]]:
             ) from None
         if "\0" in line:
             raise UserError(f"{where}: a NUL byte; this is no text, or not in UTF-8")
+        longest = max(map(len, line.split()), default=0) if len(line) > LONGEST_WORD else 0
+        if longest > LONGEST_WORD:
+            raise UserError(
+                f"{where}: a word of {longest:,} characters, of which {LONGEST_WORD:,} are taken; "
+                "divide it, or remove the line"
+            )
         yield where, line
 
 

@@ -25,6 +25,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Of the hostile tests: how much was tried, and how much held."""
+    tried = held = 0
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.stats.get(outcome, ()):
+            if "hostile" in report.keywords and report.when == "call":
+                # A test with several attacks says how many.
+                count = sum(int(n) for name, n in report.user_properties if name == "hostile") or 1
+                tried += count
+                held += count if report.passed else 0
+    if tried:
+        terminalreporter.write_line(f"hostile: {tried} tried, {held} held, with nothing lost")
+
+
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     """Every test draws the same random numbers, alone or in any order."""

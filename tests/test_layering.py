@@ -4,6 +4,7 @@
     cli -> fairseq_patches -> decoding -> layers
     cli -> leaderboard -> records, task_records -> json_rows -> standard library
     cli -> bench -> fairseq, torch, ctranslate2 (no other part: it is also run by itself)
+    cli -> figures -> evaluation, layers, drawing
     cli -> records, data -> standard library (data also what splits, scores or identifies text)
     cli, criterions -> metrics -> scikit-learn, scipy
     models -> encoders -> data
@@ -40,20 +41,30 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
     # The tools.
-    "cli": {"analysis", "bench", "bert", "corpora", "evaluation", "leaderboard", "recipes"}
-    | {"stages", "sweeps"}
-    | {"training", "models", "positions", "command_line", "errors", "__version__", "shtab"},
+    "cli": {"analysis", "bench", "bert", "corpora", "evaluation", "figures", "leaderboard"}
+    | {"recipes", "stages", "sweeps", "training", "models", "positions", "command_line"}
+    | {"errors", "__version__", "shtab"},
     "training": {"evaluation", "recipes", "stages"}
     | {"bert", "corpora", "models", "positions"}
     | {"command_line", "files", "errors", "torch", "fairseq"},
     "sweeps": {"positions", "stages", "command_line", "errors", "yaml"}
     | {"psutil", "submitit", "torch", "tqdm"},
     "recipes": {"command_line", "errors", "yaml"},
-    "leaderboard": {"evaluation", "files", "errors", "jinja2", "tabulate"},
-    "analysis": {"corpora", "drawing", "evaluation", "leaderboard", "errors"},
+    "leaderboard": {"evaluation", "command_line", "files", "errors", "jinja2", "tabulate"},
+    "analysis": {
+        "corpora",
+        "drawing",
+        "evaluation",
+        "leaderboard",
+        "command_line",
+        "files",
+        "errors",
+    },
     "bench": {"evaluation", "leaderboard", "decoding", "models", "plugin", "command_line", "files"}
     | {"drawing", "tabulate"}
     | _MODEL_SIDE,
+    "figures": {"drawing", "evaluation", "files", "leaderboard"} | _MODEL_SIDE,
+    "drawing": {"files", "errors", "matplotlib"},
     "evaluation": {"bert", "corpora", "leaderboard", "models", "tasks", "criterions", "decoding"}
     | {"stages", "plugin", "register", "fairseq_patches", "command_line", "files", "sacrebleu"}
     | _MODEL_SIDE,
@@ -75,10 +86,9 @@ ALLOWED: dict[str, set[str]] = {
     # Text: no torch, no fairseq.
     "bert": {"corpora", "stages", "files", "errors"}
     | {"numpy", "scipy", "sentencex", "sklearn", "sentencepiece", "tokenizers"},
-    "corpora": {"stages", "files", "errors", "numpy"}
+    "corpora": {"stages", "command_line", "files", "errors", "numpy"}
     | {"py3langid", "sacrebleu", "sacremoses", "sentencepiece", "subword_nmt"},
     "stages": {"files", "errors", "filelock", "tqdm"},
-    "drawing": {"errors", "matplotlib"},
     "files": {"errors"},
     "command_line": {"errors"},
     "errors": set(),
@@ -107,6 +117,7 @@ SHARED = {
     "input",
     "layer",
     "options",
+    "places",
     "projections",
     "relative",
 }

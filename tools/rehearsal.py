@@ -21,7 +21,7 @@ from pathlib import Path
 
 from diet_mt.command_line import run
 from diet_mt.errors import UserError
-from diet_mt.evaluation.records import sha256
+from diet_mt.files import sha256
 from tools.forecast import APART, Stage, table
 from tools.made_up import write_archives
 from tools.process_tree import Sampler

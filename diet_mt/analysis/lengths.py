@@ -9,6 +9,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
+from ..command_line import unknown
 from ..corpora.parallel import read_lines
 from ..drawing import pyplot, save
 from ..errors import UserError
@@ -27,7 +28,8 @@ from ..evaluation.lengths import (
     rare_words,
     tenths,
 )
-from ..evaluation.records import Result, read_results, sha256
+from ..evaluation.records import Result, read_results
+from ..files import sha256
 from ..leaderboard.render import Block, Grid, Heading, Note
 
 READING = (
@@ -105,7 +107,7 @@ def sheets_of(
     known = sorted({row.system for _, row in rows})
     for name in systems:
         if name not in known:
-            raise UserError(f"no result with system '{name}'; there is {', '.join(known)}")
+            raise UserError(unknown("system", name, known, f"; there is {', '.join(known)}"))
     rows = [(folder, row) for folder, row in rows if not systems or row.system in systems]
     if not rows:
         raise UserError("the files hold no results; give those that diet-mt evaluate wrote")

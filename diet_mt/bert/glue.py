@@ -56,6 +56,11 @@ class Task:
         """Numbers that the model gives: one for each class, or one score."""
         return len(self.labels.names) or 1
 
+    @property
+    def dev_splits(self) -> tuple[str, ...]:
+        """All dev sets: MNLI has two."""
+        return tuple(file.split for file in self.files if file.split.startswith("valid"))
+
     def file(self, split: str) -> File:
         """Raises UserError for a split that the task does not have."""
         for file in self.files:

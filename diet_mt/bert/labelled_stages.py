@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ..corpora.preprocess import count_binarized, need_fairseq, preprocess, shares, shown
+from ..corpora.binarized import sentences_in
+from ..corpora.preprocess import need_fairseq, preprocess, shares, shown
 from ..errors import UserError
 from ..files import copy, make_folder
 from ..stages.engine import Count, Preparation, Stage, lines_in, room_for
@@ -160,5 +161,5 @@ def _counts(out: Path) -> Iterator[Count]:
         if not part.startswith(("input", "label")) or file.name == "labels.txt":
             continue
         index, text = out / part / f"{split}.idx", out / part / file.name
-        found = lines_in(text) if text.exists() else count_binarized(index)
+        found = lines_in(text) if text.exists() else sentences_in(index)
         yield f"{split}, {part}", found, lines_in(file)

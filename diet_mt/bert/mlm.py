@@ -14,7 +14,8 @@ from functools import partial
 from pathlib import Path
 
 from ..corpora import pieces
-from ..corpora.preprocess import count_binarized, need_fairseq, preprocess, shares, shown
+from ..corpora.binarized import sentences_in
+from ..corpora.preprocess import need_fairseq, preprocess, shares, shown
 from ..errors import UserError
 from ..files import write_lines
 from ..stages.engine import Count, Preparation, Stage, lines_in, room_for
@@ -79,7 +80,7 @@ class _Folder:
 
     def counts(self) -> Iterator[Count]:
         for split in SPLITS:
-            found = count_binarized(self.out / "bin" / f"{split}.idx")
+            found = sentences_in(self.out / "bin" / f"{split}.idx")
             yield split, found, lines_in(self.out / "pieces" / split)
 
 

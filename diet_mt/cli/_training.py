@@ -80,12 +80,17 @@ def request_of(args: argparse.Namespace) -> Request:
 
 def carry_out(training: Training, args: argparse.Namespace, parser_options: list[str]) -> None:
     """Trains, or prints what would be run."""
+    from ..corpora.binarized import need_whole
     from ..training.check import check
     from ..training.run import refuse_another, train
+
+    def look() -> None:
+        check(training, parser_options)
+        need_whole(training.data, besides="test")
 
     if args.dry_run:
         refuse_another(training)
         check(training, parser_options)
         print(training.command())
     else:
-        train(training, lambda: check(training, parser_options))
+        train(training, look)

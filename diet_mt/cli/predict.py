@@ -21,7 +21,12 @@ def arguments(parser: Parser) -> None:
     add = parser.add_argument
     add("data", type=Path, help="folder made by diet-mt prepare glue or xnli")
     add("checkpoint", type=Path, help="fine-tuned by diet-mt finetune")
-    add("--split", nargs="+", default=["valid"], help="one or more (default valid)")
+    add(
+        "--split",
+        nargs="+",
+        default=["valid"],
+        help="one or more (default valid); dev: all dev sets",
+    )
     add("--task", help="CoLA, MNLI, XNLI, ... (default: the data folder's name)")
     add("--predictions", type=Path, metavar="FOLDER", help="folder to write them to")
     add("--results", type=Path, metavar="FOLDER", help="for the record, such as results/tasks")
@@ -35,7 +40,8 @@ def run(args: argparse.Namespace) -> None:
     from ..evaluation.predict import Request, predict_splits, specification
 
     task = args.task or args.data.absolute().name
-    specification(task)
+    found = specification(task)
+    splits = [s for word in args.split for s in (found.dev_splits if word == "dev" else [word])]
     asked = Request(
         args.data,
         args.checkpoint,
@@ -48,8 +54,8 @@ def run(args: argparse.Namespace) -> None:
     )
     if args.dry_run:
         rows = [args.results / f"{task}.jsonl"] if args.results else []
-        for split in args.split:
+        for split in splits:
             file = asked.file(split)
             print("\t".join([task, split, *map(str, [*([file] if file else []), *rows])]))
     else:
-        predict_splits(asked, args.split)
+        predict_splits(asked, splits)

@@ -1,8 +1,15 @@
-"""Scores what was kept again, and fails where a number differs.
+"""Looks at what is there again, and fails where something is not as it should be.
 
+    diet-mt verify data/multi30k.en-de                  prepared data: the folder, or its bin
+    diet-mt verify checkpoints/diet_rel.1 CHECKPOINT.pt
     diet-mt verify results/*.jsonl --references data/multi30k.en-de/raw/test.de
     diet-mt verify predictions.json --references dev-v1.1.json
     diet-mt verify predictions.json --references mlqa.de.json --scoring mlqa --language de
+
+Prepared data: checksums, the number of sentences beside the text that they were made of, both sides
+of each split, every token beside its dictionary. Checkpoints: checksums within the file, all
+tensors that the model has, in their shapes and finite; what it is, and what trained it. For each a
+line with OK, or a line for each thing that is wrong.
 
 Rows (.jsonl): sentences, BLEU, its bootstrap interval, length ratio and precisions, chrF and the
 signatures are those of the kept hypotheses; a row finds its references among the given ones by
@@ -26,8 +33,10 @@ SCORINGS = ("squad", "mlqa")
 
 def arguments(parser: Parser) -> None:
     add = parser.add_argument
-    add("kept", type=Path, nargs="+", metavar="FILE", help="rows (.jsonl), or answers (.json)")
-    add("--references", type=Path, nargs="+", required=True, help="raw references; gold answers")
+    what = "prepared data, checkpoints, rows (.jsonl), or answers (.json)"
+    add("kept", type=Path, nargs="+", metavar="PATH", help=what)
+    what = "of rows and answers: raw references; gold answers"
+    add("--references", type=Path, nargs="+", default=[], metavar="FILE", help=what)
     add("--complete", action="store_true", help="add to rows what they were written without")
     add("--scoring", choices=SCORINGS, default="squad", help="of answers (default squad)")
     add("--language", default="", metavar="XX", help="of the gold answers, for --scoring mlqa")
@@ -35,6 +44,17 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    scored = [path for path in args.kept if path.suffix in (".jsonl", ".json")]
+    if not (scored or args.references):
+        from ..evaluation.fairseq_options import import_fairseq
+
+        import_fairseq()
+        from ..evaluation.self_check import self_check
+
+        self_check(args.kept)
+        return
+    if not args.references:
+        raise UserError(f"{scored[0]}: give --references, what it was scored with")
     answers = [path for path in args.kept if path.suffix != ".jsonl"]
     if answers:
         if args.complete:

@@ -1,11 +1,31 @@
-"""What a folder made by fairseq-preprocess says about itself."""
+"""What a folder made by fairseq-preprocess says about itself, and whether it is whole.
+
+fairseq maps its files into memory and looks at them when they are needed: what is cut, missing or
+of another dictionary ends a training late and in a riddle, or is not found at all.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+import numpy as np
+
 from ..errors import UserError
+from ..files import raw_lines
+from .dictionary import FIRST
+
+# Of an .idx file: 9 bytes of magic, 8 of version, 1 that says the type of a token, 8 of the number
+# of sentences; then for each its length (4 bytes) and its place in the .bin file (8 bytes).
+_MAGIC = b"MMIDIDX\x00\x00"
+_HEAD = 26
+_KINDS = (None, "<u1", "<i1", "<i2", "<i4", "<i8", "<f8", "<f8", "<u2", "<u4", "<u8")
+_AGAIN = "remove its folder and prepare the data again"
+_PAIR = re.compile(r"[^.]+\.(?P<source>[^.-]+)-(?P<target>[^.-]+)\.(?P<side>[^.]+)")
+_BLOCK = 1 << 24  # tokens looked at together
 
 
 def bin_folder(data: Path) -> Path:
@@ -31,3 +51,143 @@ def language_pair(data: Path, subset: str = "") -> tuple[str, str]:
             return match[1], match[2]
     what = f"'{subset}' data" if subset else "sentence pairs"
     raise UserError(f"{data}: no {what} made by fairseq-preprocess in this folder")
+
+
+@dataclass(frozen=True)
+class Index:
+    """An .idx file: the type of a token in the .bin file, and how many each sentence has."""
+
+    kind: np.dtype[np.generic]
+    lengths: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """Bytes of the .bin file."""
+        return int(self.lengths.sum(dtype=np.int64)) * self.kind.itemsize
+
+
+def read_index(path: Path) -> Index:
+    """Raises UserError where the file is missing, cut, or not fairseq's."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(_HEAD)
+            count = int.from_bytes(head[18:], "little")
+            code = head[17] if len(head) == _HEAD else 0
+            if head[:9] != _MAGIC or not 0 < code < len(_KINDS):
+                raise UserError(f"{path}: cut, or no index of fairseq-preprocess; {_AGAIN}")
+            size, expected = path.stat().st_size, _HEAD + 12 * count
+            if size != expected:
+                raise UserError(
+                    f"{path}: {size:,} bytes, but its {count:,} sentences take {expected:,}; "
+                    f"{_AGAIN}"
+                )
+            lengths = np.fromfile(file, dtype="<i4", count=count)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}); {_AGAIN}") from None
+    if count and lengths.min() < 0:
+        raise UserError(f"{path}: a sentence of {lengths.min()} tokens; {_AGAIN}")
+    return Index(np.dtype(_KINDS[code]), lengths)
+
+
+def sentences_in(path: Path) -> int:
+    """How many sentences an .idx file counts. Raises UserError as :func:`read_index`."""
+    return len(read_index(path).lengths)
+
+
+def dictionary_size(path: Path) -> int:
+    """Entries, with those that fairseq puts before them.
+
+    Raises UserError where a line is no entry, or an entry stands there twice.
+    """
+    seen: set[bytes] = set()
+    for number, line in enumerate(raw_lines(path), start=1):
+        word, _, count = line.rstrip().removesuffix(b" #fairseq:overwrite").rpartition(b" ")
+        if not (word and count.isdigit() and line.endswith(b"\n")):
+            raise UserError(f"{path}, line {number}: no word with its count; {_AGAIN}")
+        if word in seen:
+            raise UserError(f"{path}, line {number}: the same word again; {_AGAIN}")
+        seen.add(word)
+    return len(FIRST) + len(seen)
+
+
+def indices(folder: Path) -> list[Path]:
+    """All .idx files of a folder and those below it, and those that are missing to a .bin file."""
+    files = {
+        path.with_suffix(".idx") for end in ("idx", "bin") for path in folder.rglob(f"*.{end}")
+    }
+    return sorted(files)
+
+
+def faults(folder: Path, *, besides: str = "", tokens: bool = False) -> Iterator[str]:
+    """What is wrong with a binarized folder and those below it, a line each.
+
+    Args:
+        besides: Splits whose names begin so are not looked at.
+        tokens: Look also at each token, whether its dictionary has it: reads all of the data.
+    """
+    size = cache(dictionary_size)
+    for path in indices(folder):
+        if besides and path.name.startswith(besides):
+            continue
+        try:
+            index = _whole(path)
+            entries = size(_dictionary_of(path))
+            largest = _largest(path, index) if tokens else 0
+            if largest >= entries:
+                raise UserError(
+                    f"{path.with_suffix('.bin')}: has token {largest}, but "
+                    f"{_dictionary_of(path)} ends at {entries - 1}; {_AGAIN}"
+                )
+            if pair := _PAIR.fullmatch(path.stem):
+                _check_other_side(path, pair, len(index.lengths))
+        except UserError as error:
+            yield str(error)
+
+
+def need_whole(folder: Path, *, besides: str = "") -> None:
+    """Raises UserError for the first of ``faults``; does not look at tokens."""
+    for fault in faults(folder, besides=besides):
+        raise UserError(fault)
+
+
+def need_source(folder: Path, subset: str, lang: str) -> None:
+    """The same for the sentences of a subset in one language: enough to translate them."""
+    source, target = language_pair(folder, subset)
+    _whole(folder / f"{subset}.{source}-{target}.{lang}.idx")
+    for each in (source, target):
+        dictionary_size(folder / f"dict.{each}.txt")
+
+
+def _whole(path: Path) -> Index:
+    """The index, whose .bin file is as long as it says. Raises UserError."""
+    index, data = read_index(path), path.with_suffix(".bin")
+    if not data.is_file():
+        raise UserError(f"{data}: missing; {_AGAIN}")
+    size = data.stat().st_size
+    if size != index.size:
+        raise UserError(f"{data}: {size:,} bytes, but {path.name} counts {index.size:,}; {_AGAIN}")
+    return index
+
+
+def _dictionary_of(path: Path) -> Path:
+    pair = _PAIR.fullmatch(path.stem)
+    return path.with_name(f"dict.{pair['side']}.txt" if pair else "dict.txt")
+
+
+def _check_other_side(path: Path, pair: re.Match[str], count: int) -> None:
+    name = pair["target"] if pair["side"] == pair["source"] else pair["source"]
+    other = path.with_name(f"{path.stem.removesuffix(pair['side'])}{name}.idx")
+    if not other.is_file():
+        raise UserError(f"{other}: missing, beside {path.name}; {_AGAIN}")
+    found = sentences_in(other)
+    if found != count:
+        raise UserError(f"{other}: {found:,} sentences, but {path.name} has {count:,}; {_AGAIN}")
+
+
+def _largest(path: Path, index: Index) -> int:
+    """The largest token of a .bin file; -1 of an empty one."""
+    largest = -1
+    with open(path.with_suffix(".bin"), "rb") as file:
+        while (some := np.fromfile(file, dtype=index.kind, count=_BLOCK)).size:
+            largest = max(largest, int(some.max()))
+    return largest

@@ -10,8 +10,6 @@ from pathlib import Path
 from ..errors import UserError
 from ..stages.watch import python_module, watch
 
-_COUNT_AT = 18  # of an .idx file: after 9 bytes of magic, 8 of version and 1 of type
-
 
 def shares(workers: int) -> int:
     """Into how many parts fairseq-preprocess is to divide a file, each for a process of its own.
@@ -43,12 +41,3 @@ def need_fairseq(out: Path) -> None:
         raise UserError("fairseq is not installed; install it (requirements/fairseq.txt)")
     if "," in str(out):  # the end of a name, for fairseq
         raise UserError(f"{out}: fairseq-preprocess allows no comma in a path; give another --out")
-
-
-def count_binarized(index: Path) -> int:
-    """How many sentences an .idx file of fairseq's counts. 0 where there is none."""
-    if not index.is_file():
-        return 0
-    with open(index, "rb") as file:
-        file.seek(_COUNT_AT)
-        return int.from_bytes(file.read(8), "little")

@@ -14,8 +14,9 @@ from pathlib import Path
 from ..stages.engine import Count, Preparation, Stage, lines_in, room_for
 from ..stages.watch import apart
 from . import bpe, clean, language, moses, pieces
+from .binarized import sentences_in
 from .parallel import convert, splits_in
-from .preprocess import count_binarized, need_fairseq, preprocess, shares, shown
+from .preprocess import need_fairseq, preprocess, shares, shown
 from .settings import TextSettings
 from .subwords import MODELS, split_file
 
@@ -85,7 +86,7 @@ def counts(out: Path, text: TextSettings) -> Iterator[Count]:
     plain, pair = _plain(out, text), "-".join(text.pair)
     for split in splits_in(plain, text.pair[0]):
         for lang in text.pair:
-            found = count_binarized(out / "bin" / f"{split}.{pair}.{lang}.idx")
+            found = sentences_in(out / "bin" / f"{split}.{pair}.{lang}.idx")
             yield f"{split}.{lang}", found, lines_in(plain / f"{split}.{lang}")
 
 

@@ -13,6 +13,7 @@ from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset.base import Dataset
 from sacrebleu.utils import SACREBLEU_DIR
 
+from ..command_line import unknown
 from ..errors import UserError
 from ..files import raw_lines, write_lines
 
@@ -33,7 +34,9 @@ def _raw_folder(name: str) -> Path:
 
 def _dataset(name: str, pair: str) -> Dataset:
     if name not in DATASETS or pair not in DATASETS[name].langpairs:
-        raise UserError(f"SacreBLEU has no test set {name} for {pair}; see sacrebleu --list")
+        known = [each for each, dataset in DATASETS.items() if pair in dataset.langpairs]
+        hint = "; see sacrebleu --list"
+        raise UserError(unknown(f"test set of SacreBLEU for {pair}:", name, known, hint))
     return DATASETS[name]
 
 

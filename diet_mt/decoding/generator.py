@@ -59,7 +59,8 @@ class BeamSearchGenerator(SequenceGenerator):
                 sources = _trimmed(tokens[part], self.pad, int(lengths[part].max()))
                 encoded = model.encoder(src_tokens=sources, src_lengths=lengths[part])
                 mask = encoded["source_mask"][0] if encoded["source_mask"] else None
-                run = model.decoder.start_run(encoded["encoder_out"][0], mask, len(part))
+                places = encoded["source_places"]
+                run = model.decoder.start_run(encoded["encoder_out"][0], mask, len(part), places)
                 prefix = None if prefix_tokens is None else prefix_tokens[part]
                 own = copy.copy(vocabulary)  # the weights of all, memory of its own
                 return BeamSearch(model.decoder, run, own, options, prefix).hypotheses()

@@ -23,7 +23,7 @@ from ..bert.questions.prepare import prepare
 from ..errors import UserError
 from ..tasks._question_sets import QuestionSet
 from .checkpoint import portable_file
-from .fine_tuned import facts, load_fine_tuned, missing_rows, quiet, train_command
+from .fine_tuned import content_of, facts, load_fine_tuned, missing_rows, quiet, train_command
 from .task_records import TaskResult, put_task_result
 
 SQUAD = "SQuAD"
@@ -135,9 +135,10 @@ def answer_sets(asked: Request, splits: list[str]) -> None:
 
     Answers of the same checkpoint that are there already, with their row, stay.
     """
+    content = content_of(asked.checkpoint) if asked.results else ""
     if asked.results and not asked.file and all((asked.out / each).is_dir() for each in splits):
         tasks = {each: asked.task or task_of(each) for each in splits}
-        splits = missing_rows(asked.results, asked.checkpoint, tasks)
+        splits = missing_rows(asked.results, asked.checkpoint, content, tasks)
         if not splits:
             return
     quiet()
@@ -145,7 +146,7 @@ def answer_sets(asked: Request, splits: list[str]) -> None:
     asked = replace(asked, max_answer=asked.max_answer or answerer.task.cfg.max_answer)
     own: dict[str, Any] = {}
     if asked.results:
-        own = facts(asked.checkpoint, answerer.model, asked.pretrained, ())
+        own = facts(asked.checkpoint, content, answerer.model, asked.pretrained, ())
         own["system"] = asked.system or own["system"]
     for split in [""] if asked.file else splits:
         print(_answer_set(asked, answerer, own, split), flush=True)

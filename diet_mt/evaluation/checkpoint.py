@@ -120,6 +120,17 @@ def without_improvement(state: Mapping[str, Any]) -> int:
     return int(state["extra_state"].get(PATIENCE, {}).get("num_runs", 0))
 
 
+def load_with_task(checkpoint: Path, data: Path) -> tuple[Any, Any, Any]:
+    """Model in evaluation mode, the configuration of its training, and fairseq's task over the
+    folder ``data``. Raises UserError where the checkpoint cannot be read.
+    """
+    with reading(checkpoint):
+        models, cfg, task = checkpoint_utils.load_model_ensemble_and_task(
+            [str(checkpoint)], arg_overrides={"data": str(data)}
+        )
+    return models[0].eval(), cfg, task
+
+
 @contextmanager
 def reading(checkpoint: Path) -> Iterator[None]:
     """Any error of torch or fairseq becomes a :class:`UserError` that names the file."""

@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..corpora.binarized import bin_folder, language_pair
+from ..corpora.binarized import bin_folder, language_pair, need_source
 from ..corpora.parallel import read_lines
 from ..errors import UserError
-from ..files import make_folder
+from ..files import make_folder, sha256
 from ..stages.child import module, run_child, why
 from ..stages.lock import alone
 from ..stages.progress import say
@@ -26,7 +26,7 @@ from .checkpoint import direction_of, read_training
 from .decoded import read_decoded
 from .decoding_facts import Facts, Identity, facts_of, read_facts, write_facts
 from .generation_options import check_options, mark_of
-from .records import put_result, sha256
+from .records import put_result
 from .score import Scored, make_result, sentences_of
 from .test_sets import TestSet, of_data, of_sacrebleu, of_text, source_sha256
 
@@ -115,6 +115,7 @@ def evaluate(
     make_folder(folder)
     with alone(folder):
         test = _test_set(data, pair, wanted, folder)
+        need_source(test.data, test.subset, pair[0])
         if search.lenpens:
             search = _tuned(data, pair, checkpoint, search, folder)
         scored = _scored(test, pair, checkpoint, search, folder)

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import logging
 import warnings
+from argparse import Namespace
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq import checkpoint_utils
+from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from ..errors import UserError
+from ..files import sha256
 from ..stages.progress import say
-from .checkpoint import fairseq_version, load_state, portable, reading, revision, today
+from .checkpoint import (
+    fairseq_version,
+    load_state,
+    load_with_task,
+    portable,
+    reading,
+    revision,
+    today,
+)
 from .pretrained import Pretrained, read_pretrained
-from .records import sha256
+from .records import described
 from .task_records import Option, splits_of
 
 _NOTHING = Pretrained("", 0, 0.0)
@@ -31,6 +41,14 @@ def encoding_of(signature: str) -> tuple[str, dict[str, Option]]:
         if equals:
             options[key] = value
     return name, options
+
+
+def _own_rank(options: Mapping[str, Any]) -> int | None:
+    """The rank of a model, which its signature leaves out, where it is not its architecture's."""
+    preset = Namespace()
+    ARCH_CONFIG_REGISTRY[options["_name"]](preset)
+    rank: int | None = options["position_rank"]
+    return None if rank == getattr(preset, "position_rank", None) else rank
 
 
 def quiet() -> None:
@@ -51,20 +69,21 @@ def load_fine_tuned(checkpoint: Path, data: Path, task: str) -> tuple[Any, Any, 
         name = str(load_state(checkpoint)["cfg"]["task"]["_name"])
     if name != task:
         raise UserError(f"{checkpoint}: a model of the task {name}; fine-tune first, on {task}")
-    with reading(checkpoint):
-        models, cfg, made = checkpoint_utils.load_model_ensemble_and_task(
-            [str(checkpoint)], arg_overrides={"data": str(data)}
-        )
-    model = models[0].eval()
+    model, cfg, made = load_with_task(checkpoint, data)
     return model.cuda() if torch.cuda.is_available() else model, cfg, made
 
 
 def facts(
-    checkpoint: Path, model: Any, pretrained: Path | None, libraries: tuple[str, ...]
+    checkpoint: Path,
+    content: str,
+    model: Any,
+    pretrained: Path | None,
+    libraries: tuple[str, ...],
 ) -> dict[str, Any]:
     """Fields of :class:`TaskResult` that do not depend on the task.
 
     Args:
+        content: SHA-256 of the checkpoint, before the model was loaded.
         model: built from the checkpoint.
         pretrained: the checkpoint that it was fine-tuned from, if it is known.
         libraries: packages whose versions matter to the metrics.
@@ -75,7 +94,7 @@ def facts(
     with reading(checkpoint):
         state = load_state(checkpoint)
     cfg = state["cfg"]
-    system, options = encoding_of(model.signature)
+    system, options = encoding_of(described(model.signature, _own_rank(cfg["model"])))
     before = read_pretrained(pretrained) if pretrained else _NOTHING
     versions = {name: metadata.version(name) for name in ("torch", *libraries)}
     return {
@@ -85,7 +104,7 @@ def facts(
         "pretrained": before.sha256,
         "pretrain_updates": before.updates,
         "pretrain_perplexity": before.perplexity,
-        "checkpoint": sha256(checkpoint),
+        "checkpoint": content,
         "seed": int(cfg["common"]["seed"]),
         "lr": float(cfg["optimization"]["lr"][0]),
         "epochs": int(cfg["optimization"]["max_epoch"]),
@@ -112,9 +131,15 @@ def train_command(checkpoint: Path) -> list[str]:
     return [portable(file.read_text(encoding="utf-8").strip())] if file.is_file() else []
 
 
-def missing_rows(results: Path, checkpoint: Path, tasks: Mapping[str, str]) -> list[str]:
+def content_of(checkpoint: Path) -> str:
+    """SHA-256 of a checkpoint; empty where there is none, which loading it will say."""
+    return sha256(checkpoint) if checkpoint.is_file() else ""
+
+
+def missing_rows(
+    results: Path, checkpoint: Path, content: str, tasks: Mapping[str, str]
+) -> list[str]:
     """Of the splits in ``tasks`` (split: task), those that have no row of this checkpoint yet."""
-    content = sha256(checkpoint) if checkpoint.is_file() else ""
     known = {task: splits_of(results, task, content) for task in set(tasks.values())}
     there = [name for name, task in tasks.items() if name in known[task]]
     for name in there:

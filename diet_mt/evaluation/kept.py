@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ..corpora.parallel import read_lines
 from ..errors import UserError
-from .records import Result, sha256
+from ..files import sha256
+from .records import Result
 
 
 def read_references(paths: Sequence[Path]) -> dict[str, list[str]]:

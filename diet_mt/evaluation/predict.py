@@ -19,7 +19,7 @@ from ..criterions.diet_sentence_prediction import predictions_of
 from ..errors import UserError
 from ..files import make_folder, raw_lines, write_lines
 from .checkpoint import portable_file
-from .fine_tuned import facts, load_fine_tuned, missing_rows, quiet, train_command
+from .fine_tuned import content_of, facts, load_fine_tuned, missing_rows, quiet, train_command
 from .task_records import TaskResult, put_task_result
 
 # A set is called a part of the official one where it has less than this of its rows.
@@ -184,15 +184,17 @@ def predict_splits(asked: Request, splits: list[str]) -> None:
 
     Where only rows are asked for, those of the same checkpoint that are there already stay.
     """
+    content = content_of(asked.checkpoint) if asked.results else ""
     if asked.results and not asked.predictions:
-        splits = missing_rows(asked.results, asked.checkpoint, dict.fromkeys(splits, asked.task))
+        tasks = dict.fromkeys(splits, asked.task)
+        splits = missing_rows(asked.results, asked.checkpoint, content, tasks)
         if not splits:
             return
     quiet()
     classifier = load_classifier(asked.checkpoint, asked.data)
     own: dict[str, Any] = {}
     if asked.results:
-        own = facts(asked.checkpoint, classifier.model, asked.pretrained, _LIBRARIES)
+        own = facts(asked.checkpoint, content, classifier.model, asked.pretrained, _LIBRARIES)
         own["system"] = asked.system or own["system"]
     for split in splits:
         print(_predict_split(asked, classifier, own, split), flush=True)

@@ -12,9 +12,9 @@ from typing import Any
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from ..errors import UserError
+from ..files import sha256
 from ..models._roberta_options import DietRobertaConfig, plain_options
 from .checkpoint import load_state, reading
-from .records import sha256
 
 # Options that do not shape the model, or that fine-tuning has its own values for.
 _NOT_ITS_SHAPE = ("_name", "segment_encoding", "max_positions", "load_checkpoint_heads")

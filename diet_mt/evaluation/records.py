@@ -8,7 +8,6 @@ to exactly one row: evaluating the same training again replaces both.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import math
 import shlex
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import UserError
-from ..files import write_text
+from ..files import sha256, write_text
 from .json_rows import Row, locked, put_row, read_rows, wrong_field
 
 # Options of fairseq-train, without those of the encoding, that say what a Transformer is; how it is
@@ -231,12 +230,3 @@ def _training(command: str) -> dict[str, str]:
         options = {name: value for name, value in options.items() if name not in _UPDATE}
         options["tokens of an update"] = str(math.prod(map(int, size)))
     return options
-
-
-def sha256(path: Path) -> str:
-    """Hexadecimal digest of a file, read in pieces."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()

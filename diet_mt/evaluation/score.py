@@ -16,12 +16,13 @@ from ..corpora.binarized import language_pair
 from ..corpora.detokenize import to_text
 from ..corpora.parallel import read_lines
 from ..corpora.subwords import kind_of
+from ..files import sha256
 from .bleu import interval, score
 from .checkpoint import Training, portable, system_of
 from .decoded import Decoded
 from .decoding_facts import Facts, Identity
 from .generation_options import mark_of
-from .records import Result, sha256
+from .records import Result
 from .roles import roles_of
 from .test_sets import TestSet
 

@@ -18,9 +18,10 @@ from sacrebleu.metrics import BLEU
 
 from ..corpora.parallel import read_lines
 from ..errors import UserError
+from ..files import sha256
 from .json_rows import Row, read_rows, write_rows
 from .kept import kept_hypotheses, sources_beside
-from .records import Result, read_results, sha256
+from .records import Result, read_results
 from .resampling import ORDERS, statistics
 
 SHOWN = 48  # sentences whose texts are kept

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sacrebleu.metrics import BLEU
 
+from ..command_line import unknown
 from ..errors import UserError
 from .bootstrap import SEED
 from .comparisons import DIGITS, Comparison, file_beside, key_of, mark_of, read_comparisons
@@ -141,7 +142,7 @@ def _check_known(systems: Sequence[str], groups: Sequence[Group]) -> None:
     known = sorted({line.system for each in groups for line in each.lines})
     for name in systems:
         if name not in known:
-            raise UserError(f"no result with system '{name}'; there is {', '.join(known)}")
+            raise UserError(unknown("system", name, known, f"; there is {', '.join(known)}"))
 
 
 def _pairs(each: Group, systems: Sequence[str] | None) -> Iterator[Pair]:

@@ -17,8 +17,7 @@ from ..corpora.parallel import read_lines
 from ..corpora.preprocess import preprocess
 from ..corpora.subwords import MODELS, kind_of
 from ..errors import UserError
-from ..files import make_folder, write_lines
-from .records import sha256
+from ..files import make_folder, sha256, write_lines
 
 Pair = tuple[str, str]  # source and target language
 

@@ -15,6 +15,9 @@ from torch import Tensor
 from ..positions import AttentionPositions, LayerPositions
 from ..positions.layer import NOTHING
 
+# Positions of queries (T,) and keys (S,), by the number of the token.
+Places = Tuple[Tensor, Tensor]
+
 
 class Cache(Protocol):
     """One attention module's part of a decoding run (``run.py``)."""
@@ -63,11 +66,19 @@ def for_layers(
     query_start: int,
     query_len: int,
     key_len: int,
+    places: Optional[Places] = None,
 ) -> Sequence[LayerPositions]:
-    """What each of ``layers`` layers gets from ``positions``, which may be None."""
+    """What each of ``layers`` layers gets from ``positions``, which may be None, for tokens of
+    these numbers; ``places``: where they stand, if not there.
+    """
     if positions is None:
         return [NOTHING] * layers
-    found: List[LayerPositions] = positions.for_layers(query_start, query_len, key_len)
+    found: List[LayerPositions]
+    if places is None:
+        found = positions.for_layers(query_start, query_len, key_len)
+    else:
+        queries, keys = places
+        found = positions.at(queries[query_start : query_start + query_len], keys[:key_len])
     return found
 
 

@@ -123,6 +123,7 @@ class DietDecoder(TransformerDecoderBase):
             cfg.decoder.layers,
         )
         targets, sources = cfg.max_target_positions, cfg.max_source_positions
+        self.places = cfg.encoding.places(targets)
         self.embed_positions = input_positions(cfg, targets, width)
         own = AttentionShape(layers, heads, width // heads, targets, targets, DECODER)
         self.attention_shape = replace(own, beyond=cfg.beyond_table)
@@ -168,14 +169,16 @@ class DietDecoder(TransformerDecoderBase):
             alignment_layer = self.num_layers - 1
         wanted = -1 if alignment_layer is None else alignment_layer
         run: Optional[DecodingRun] = None
+        places: Optional[Tensor] = None
         if incremental_state is None:
             batch = right_pad(prev_output_tokens, self.padding_idx)
-            calls = self._calls(batch, encoder_out, full_context_alignment, wanted)
+            places = None if self.places is None else self.places(batch.tokens.size(1))
+            calls = self._calls(batch, encoder_out, full_context_alignment, wanted, places)
         else:
             run = self._run(prev_output_tokens, encoder_out, incremental_state)
             batch = RightPadded(prev_output_tokens[:, -1:], None, None)
             calls = run.calls(wanted)
-        x = self.embed(batch.tokens, 0 if run is None else run.length)  # (T, B, E)
+        x = self.embed(batch.tokens, 0 if run is None else run.length, places)  # (T, B, E)
         x, weights, inner_states = self.run_layers(x, calls)
         if run is not None:
             run.length += 1
@@ -188,18 +191,22 @@ class DietDecoder(TransformerDecoderBase):
             attn = _restore_columns(batch.restore(attn), encoder_out)
         return x, {"attn": [attn], "inner_states": inner_states}
 
-    def embed(self, tokens: Tensor, query_start: int) -> Tensor:
-        """(B, T) tokens from position ``query_start`` on -> (T, B, E).
+    def embed(self, tokens: Tensor, query_start: int, places: Optional[Tensor] = None) -> Tensor:
+        """(B, T) tokens from number ``query_start`` on -> (T, B, E).
 
-        Raises UserError for a position beyond the tables.
+        ``places`` (T,): randomized positions of theirs; None: as outside of training. Raises
+        UserError for a position beyond the tables.
         """
+        if places is None and self.places is not None:
+            places = self.places.at(query_start, query_start + tokens.size(1))
         x = self.embed_scale * self.embed_tokens(tokens.contiguous())
         if self.quant_noise is not None:
             x = self.quant_noise(x)
         if self.project_in_dim is not None:
             x = self.project_in_dim(x)
         if self.embed_positions is not None:
-            x = x + self.embed_positions(tokens, query_start)
+            added = self.embed_positions
+            x = x + (added(tokens, query_start) if places is None else added.at(places))
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
         return self.dropout_module(x).transpose(0, 1)
@@ -220,7 +227,12 @@ class DietDecoder(TransformerDecoderBase):
         return x if self.layer_norm is None else self.layer_norm(x), found, states
 
     def _calls(
-        self, batch: RightPadded, encoder_out: Optional[EncoderOut], full_context: bool, wanted: int
+        self,
+        batch: RightPadded,
+        encoder_out: Optional[EncoderOut],
+        full_context: bool,
+        wanted: int,
+        places: Optional[Tensor],
     ) -> List[DecoderCall]:
         """What each layer needs for a whole batch.
 
@@ -231,13 +243,15 @@ class DietDecoder(TransformerDecoderBase):
         mask = mask_of(batch.padding) if full_context else None
         source, source_mask = _source(encoder_out)
         keys = 0 if source is None else source.size(0)
-        own = for_layers(self.self_attn_positions, self.num_layers, 0, length, length)
+        both = None if places is None else (places, places)
+        own = for_layers(self.self_attn_positions, self.num_layers, 0, length, length, both)
         cross = for_layers(
             None if source is None else self.encoder_attn_positions,
             self.num_layers,
             0,
             length,
             keys,
+            None if places is None or source is None else (places, _source_places(encoder_out)),
         )
         calls = []
         for number in range(self.num_layers):
@@ -246,13 +260,23 @@ class DietDecoder(TransformerDecoderBase):
             calls.append(DecoderCall(self_attn, None if source is None else attn, source))
         return calls
 
-    def start_run(self, source: Optional[Tensor], mask: Optional[Tensor], rows: int) -> DecodingRun:
+    def start_run(
+        self,
+        source: Optional[Tensor],
+        mask: Optional[Tensor],
+        rows: int,
+        source_places: Sequence[Tensor] = (),
+    ) -> DecodingRun:
         """A run of decoding over encoder output (S, B', E') and its mask (B', S), one row for each
-        sentence, for ``rows`` hypotheses.
+        sentence, for ``rows`` hypotheses. ``source_places``: as in the encoder's dictionary.
         """
         layers = list(self.layers.children())
         positions = self.self_attn_positions, self.encoder_attn_positions
-        return DecodingRun(layers, *positions, source, mask, rows)
+        places = None
+        if self.places is not None:
+            own = self.places.at(0, self.places.longest)
+            places = own, source_places[0] if source_places else own
+        return DecodingRun(layers, *positions, source, mask, rows, places)
 
     def _run(
         self, tokens: Tensor, encoder_out: Optional[EncoderOut], state: IncrementalState
@@ -267,7 +291,8 @@ class DietDecoder(TransformerDecoderBase):
             beams = 1 if source is None or encoder_out is None else encoder_out["beams"][0]
             if source is not None and beams > 1:
                 source, mask = source[:, ::beams], None if mask is None else mask[::beams]
-            state[_RUN] = {"run": self.start_run(source, mask, tokens.size(0))}
+            places = [] if encoder_out is None else encoder_out.get("source_places", [])
+            state[_RUN] = {"run": self.start_run(source, mask, tokens.size(0), places)}
         run: DecodingRun = state[_RUN]["run"]
         if run.length != tokens.size(1) - 1:
             raise ValueError(
@@ -293,6 +318,13 @@ def _source(encoder_out: Optional[EncoderOut]) -> Tuple[Optional[Tensor], Option
     else:
         mask = mask_of(encoder_out["encoder_padding_mask"][0])
     return encoder_out["encoder_out"][0], mask
+
+
+def _source_places(encoder_out: Optional[EncoderOut]) -> Tensor:
+    """Randomized positions (S,) of the source."""
+    assert encoder_out is not None
+    places: Tensor = encoder_out["source_places"][0]
+    return places
 
 
 def _restore_columns(attn: Tensor, encoder_out: Optional[EncoderOut]) -> Tensor:

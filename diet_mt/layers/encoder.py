@@ -106,6 +106,7 @@ class DietEncoder(TransformerEncoderBase):
         replace_dropout(self, "TransformerEncoder")
         heads, width = cfg.encoder.attention_heads, cfg.encoder.embed_dim
         longest = cfg.max_source_positions
+        self.places = cfg.encoding.places(longest)
         self.embed_positions = input_positions(cfg, longest, width)
         self.attention_shape = AttentionShape(
             *(cfg.encoder.layers, heads, width // heads, longest, longest, ENCODER),
@@ -120,6 +121,25 @@ class DietEncoder(TransformerEncoderBase):
     def build_encoder_layer(self, cfg: Any) -> nn.Module:
         return wrap_layer(DietEncoderLayer(cfg, return_fc=self.return_fc), cfg)
 
+    def forward_embedding(
+        self,
+        src_tokens: Tensor,
+        token_embedding: Optional[Tensor] = None,
+        places: Optional[Tensor] = None,
+    ) -> Tuple[Tensor, Tensor]:
+        """fairseq's signature, and ``places`` (S,), where the tokens stand, or None: from position
+        0 on. (B, S) -> (B, S, E), and the scaled embeddings without positions.
+        """
+        words = self.embed_tokens(src_tokens) if token_embedding is None else token_embedding
+        x = embedded = self.embed_scale * words
+        if self.embed_positions is not None:
+            added = self.embed_positions
+            x = x + (added(src_tokens) if places is None else added.at(places))
+        if self.layernorm_embedding is not None:
+            x = self.layernorm_embedding(x)
+        x = self.dropout_module(x)
+        return x if self.quant_noise is None else self.quant_noise(x), embedded
+
     def forward_scriptable(
         self,
         src_tokens: Tensor,
@@ -132,7 +152,8 @@ class DietEncoder(TransformerEncoderBase):
         Returns fairseq's dictionary, every entry right-padded, and beside its keys
         ``source_mask`` ((B, S), what cross-attention may not look at, or empty where nothing is
         padded), ``source_columns`` ((B, S) columns in ``src_tokens``, or empty where nothing
-        moved) and ``beams`` (rows per sentence, 1 until beams are expanded).
+        moved), ``source_places`` ((S,) randomized positions, or empty) and ``beams`` (rows per
+        sentence, 1 until beams are expanded).
 
         Written out rather than inherited: fairseq's loop passes a bool mask or nothing to its
         layers, and in 0.12.2 chooses a fused path between them.
@@ -154,13 +175,15 @@ class DietEncoder(TransformerEncoderBase):
         ``token_embeddings`` (B, S, E), aligned with ``batch``; ``segments``: for each layer, see
         :class:`AttentionCall`.
         """
-        x, embedded = self.forward_embedding(batch.tokens, token_embeddings)
+        places = None if self.places is None else self.places(batch.tokens.size(1))
+        x, embedded = self.forward_embedding(batch.tokens, token_embeddings, places)
         if batch.padding is not None:
             x = x.masked_fill(batch.padding.unsqueeze(-1), 0.0)
         x = x.transpose(0, 1)  # (S, B, E)
         length = x.size(0)
         mask = mask_of(batch.padding)
-        positions = for_layers(self.self_attn_positions, self.num_layers, 0, length, length)
+        both = None if places is None else (places, places)
+        positions = for_layers(self.self_attn_positions, self.num_layers, 0, length, length, both)
         states: List[Tensor] = [x] if return_all_hiddens else []
         fc_results: List[Optional[Tensor]] = []
         numbers = layer_numbers(self.layers)
@@ -187,6 +210,7 @@ class DietEncoder(TransformerEncoderBase):
             "src_lengths": [(~padding).sum(dim=1, keepdim=True, dtype=torch.int32)],
             "source_mask": [] if mask is None else [mask],
             "source_columns": [] if batch.columns is None else [batch.columns],
+            "source_places": [] if places is None else [places],
             "beams": [1],
         }
 
@@ -204,5 +228,6 @@ class DietEncoder(TransformerEncoderBase):
         moved: EncoderOut = super().reorder_encoder_out(encoder_out, new_order)
         for key in ("source_mask", "source_columns"):
             moved[key] = [values.index_select(0, new_order) for values in encoder_out[key]]
+        moved["source_places"] = encoder_out["source_places"]
         moved["beams"] = [beams]
         return moved

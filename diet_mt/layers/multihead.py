@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
-from ..attention import attend
+from ..attention import attend, logits
 from ..positions import LayerPositions
 from .call import AttentionCall, need_call
 from .stack import replace_dropout
@@ -61,6 +61,16 @@ class PositionalAttention(MultiheadAttention):
         x = self.out_proj(out.permute(2, 0, 1, 3).flatten(2))  # (T, B, E)
         return x, weights if call.need_weights else None
 
+    def logits(
+        self, query: Tensor, source: Optional[Tensor], call: AttentionCall, *, words: bool = True
+    ) -> Tensor:
+        """What :meth:`forward` takes the softmax of, for the same arguments: (B, H, T, S).
+
+        Without ``words`` q k^T is left out, and what positions and segments add to it is left.
+        """
+        q, k, added = self._meeting(query, query if source is None else source, call)
+        return logits(q, k, scale=self.scaling if words else 0.0, **added)
+
     def _attend(
         self, query: Tensor, source: Optional[Tensor], call: AttentionCall
     ) -> Tuple[Tensor, Optional[Tensor]]:
@@ -68,23 +78,38 @@ class PositionalAttention(MultiheadAttention):
         source = query if self.self_attention else source
         assert source is not None
         positions = call.positions
-        q = positions.queries(self.split(self.q_proj(query)))  # (B, H, T, D)
-        k = positions.keys(self.split(self.k_proj(source)), call.padding)  # (B, H, S, D)
-        v = positions.values(self.split(self.v_proj(source)), call.padding)
-        factors = [pair for pair in (positions.factors(), call.segments) if pair is not None]
+        q, k, added = self._meeting(query, source, call)
         return attend(
             q,
             k,
-            v,
+            positions.values(self.split(self.v_proj(source)), call.padding),
             scale=self.scaling,
-            bias=positions.bias,
-            query_bias=word_bias(positions, q, k, self.scaling),
-            factors=factors,
-            padding=None if positions.mixes_keys else call.padding,
-            causal=call.causal,
+            **added,
             output=positions.output if positions.changes_output else None,
             dropout_p=self.dropout_module.p if self.dropout_module.active else 0.0,
             need_weights=call.need_weights,
+        )
+
+    def _meeting(
+        self, query: Tensor, source: Tensor, call: AttentionCall
+    ) -> Tuple[Tensor, Tensor, Dict[str, Any]]:
+        """Queries (B, H, T, D), keys (B, H, S, D), and what their product is joined by, as
+        arguments of :func:`diet_mt.attention.logits`.
+        """
+        positions = call.positions
+        q = positions.queries(self.split(self.q_proj(query)))  # (B, H, T, D)
+        k = positions.keys(self.split(self.k_proj(source)), call.padding)  # (B, H, S, D)
+        factors = [pair for pair in (positions.factors(), call.segments) if pair is not None]
+        return (
+            q,
+            k,
+            {
+                "bias": positions.bias,
+                "query_bias": word_bias(positions, q, k, self.scaling),
+                "factors": factors,
+                "padding": None if positions.mixes_keys else call.padding,
+                "causal": call.causal,
+            },
         )
 
     def split(self, x: Tensor) -> Tensor:

@@ -14,11 +14,12 @@ from typing import Any, List, Optional, Sequence, Tuple
 import torch
 from torch import Tensor, nn
 
+from ..errors import UserError
 from ..positions import AttentionPositions, LayerPositions
-from ..positions.layer import NOTHING
+from ..positions.layer import NOTHING, too_long
 from ..products import linear
 from .beams import regroup
-from .call import AttentionCall, DecoderCall
+from .call import AttentionCall, DecoderCall, Places, for_layers
 from .memory import Memory, memory_for
 
 # Positions for which a run computes at once what an encoding says.
@@ -58,8 +59,15 @@ def is_product(layer: Any) -> bool:
 class Block:
     """What an encoding says about a block of positions, for the layers of one kind of attention."""
 
-    def __init__(self, positions: Optional[AttentionPositions], layers: int, grows: bool) -> None:
+    def __init__(
+        self,
+        positions: Optional[AttentionPositions],
+        layers: int,
+        grows: bool,
+        places: Optional[Places] = None,
+    ) -> None:
         self._positions = positions
+        self._layers, self._places = layers, places
         self._grows = grows  # every step adds a key
         self._found: Sequence[LayerPositions] = [NOTHING] * layers
         self._start, self._stop, self._keys = 0, 0, 0
@@ -80,11 +88,18 @@ class Block:
     def _compute(self, positions: AttentionPositions, query: int, keys: int) -> None:
         start = query - query % BLOCK
         stop = start + BLOCK
-        if positions.refuses:
+        if self._places is not None:
+            longest = self._places[0].numel()
+            if query >= longest:
+                raise UserError(too_long(query + 1, longest))
+            stop = min(stop, longest)
+        elif positions.refuses:
             # The query itself stays in: that it lies beyond the tables is for them to say.
             stop = max(min(stop, positions.shape.max_queries), query + 1)
         self._start, self._stop, self._keys = start, stop, stop if self._grows else keys
-        self._found = positions.for_layers(start, stop - start, self._keys)
+        self._found = for_layers(
+            positions, self._layers, start, stop - start, self._keys, self._places
+        )
 
 
 class DecodingRun:
@@ -96,6 +111,8 @@ class DecodingRun:
         source: encoder output (S, B', E'), or None; not read in a decoder without cross-attention.
         mask: (B', S), keys of the source that nobody may look at, or None.
         rows: hypotheses, in runs of ``rows / B'`` for each sentence.
+        places: randomized positions of the target's tokens, as many as there may be, and of the
+            source's, or None.
     """
 
     def __init__(
@@ -106,10 +123,12 @@ class DecodingRun:
         source: Optional[Tensor],
         mask: Optional[Tensor],
         rows: int,
+        places: Optional[Places] = None,
     ) -> None:
         self.length = 0
-        self._self_block = Block(self_positions, len(layers), grows=True)
-        self._cross_block = Block(cross_positions, len(layers), grows=False)
+        own = None if places is None else (places[0], places[0])
+        self._self_block = Block(self_positions, len(layers), grows=True, places=own)
+        self._cross_block = Block(cross_positions, len(layers), grows=False, places=places)
         modules = [layer.encoder_attn for layer in layers]
         crosses = source is not None and any(module is not None for module in modules)
         like = next(layers[0].parameters()) if source is None else source

@@ -1,8 +1,9 @@
-"""The paper's scores of encoders (tables 2 and 3), from ``published_tasks.json``."""
+"""The paper's scores of encoders, of GLUE (tables 2, 8 and 9) and XTREME (3 and 5)."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,7 +21,14 @@ class PublishedRow:
     name: str  # as the paper calls the system
     system: str
     segments: str
+    tables: list[int]  # that it stands in
+    options: dict[str, str]  # sharing, and the rank where it is not that of the architecture, 128
     scores: dict[str, float]
+
+    def is_of(self, system: str, options: Mapping[str, object]) -> bool:
+        """Whether its model is that of a result with these options."""
+        own = {"rank": None, **self.options}
+        return system == self.system and all(options.get(key) == own[key] for key in own)
 
 
 @cache
@@ -33,11 +41,13 @@ def published_rows(table: str) -> list[PublishedRow]:
     return [PublishedRow(**row) for row in _read()[table]]
 
 
-def published_row(table: str, system: str, segments: str) -> PublishedRow | None:
-    """The paper's row of a system, with segments of this kind if there is one, else the first that
-    it has with others; None where it has none.
+def published_row(
+    table: str, system: str, segments: str, options: Mapping[str, object]
+) -> PublishedRow | None:
+    """The paper's row of a system with these options, with segments of this kind if there is one,
+    else the first that it has with others; None where it has none.
     """
-    rows = [row for row in published_rows(table) if row.system == system]
+    rows = [row for row in published_rows(table) if row.is_of(system, options)]
     return next((row for row in rows if row.segments == segments), rows[0] if rows else None)
 
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from ..command_line import unknown
 from ..errors import UserError
 from ..evaluation.comparisons import Comparison, Key, file_beside, read_comparisons
 from ..evaluation.groups import Group, group
@@ -73,7 +74,7 @@ def _of_systems(results: Sequence[TaskResult], systems: Sequence[str]) -> list[T
     known = {result.system for result in results}
     for name in systems if results else ():
         if name not in known:
-            raise UserError(f"no result with system '{name}'; there is {_list(known)}")
+            raise _no_result("system", name, known)
     return [each for each in results if not systems or each.system in systems]
 
 
@@ -94,7 +95,7 @@ def select(
         there_is = set().union(*(_HAS[what](group) for group in groups))
         for value in values:
             if value not in there_is:
-                raise UserError(f"no result with {what} '{value}'; there is {_list(there_is)}")
+                raise _no_result(what, value, there_is)
     left = [
         group
         for group in groups
@@ -110,6 +111,10 @@ def select(
 def _with(group: Group, systems: Sequence[str]) -> Group:
     lines = tuple(line for line in group.lines if not systems or line.system in systems)
     return dataclasses.replace(group, lines=lines)
+
+
+def _no_result(what: str, value: str, known: set[str]) -> UserError:
+    return UserError(unknown(what, value, known, f"; there is {_list(known)}"))
 
 
 def _list(values: set[str] | Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Scores of encoders: GLUE beside the paper's table 2, XTREME beside its table 3."""
+"""Scores of encoders: GLUE beside the paper's tables 2, 8 and 9, XTREME beside 3 and 5."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _LEGEND = {
     GLUE: "CoLA: Matthews' correlation; STS-B: Spearman's correlation; others: accuracy, where the "
     "column says nothing else. Each run counts with its best checkpoint on the dev set (MNLI: on "
     "the matched one), each setting with the median of its seeds, each system with its best "
-    "setting, by the task's main metric.",
+    "setting, by the task's main metric. What was fine-tuned without segments counts in every row "
+    "of its pretrained model.",
     XTREME: "XNLI: accuracy; others: F1 and exact match (EM). Trained in English; checkpoints and "
     "settings were chosen on English dev sets (SQuAD: the one shown, named below); then the mean "
     "over the languages, and of it the median over the seeds.",
@@ -106,7 +107,7 @@ def _grid(
             complete = [each.value for column in columns if (each := cells[entrant, column])]
             values.append(f"{fmean(complete):.1f}" if len(complete) == len(columns) else "")
         rows.append([_name(entrant), entrant.segments, *values])
-        published = published_row(name, entrant.name, entrant.segments)
+        published = published_row(name, entrant.name, entrant.segments, entrant.options)
         if published and any(title in published.scores for title in titles):
             rows.append(_published_line(published, titles))
     return _flush_right(["system", "segments", *titles], rows)
@@ -125,7 +126,8 @@ def _tested(languages: dict[Column, tuple[str, ...]]) -> str:
 
 
 def _name(entrant: Entrant) -> str:
-    return f"{entrant.name} ({entrant.arch.rpartition('_')[2]})" if entrant.arch else entrant.name
+    size = f"({entrant.arch.rpartition('_')[2]})" if entrant.arch else ""
+    return " ".join(word for word in (entrant.name, entrant.apart, size) if word)
 
 
 def _cell(found: Score | None) -> str:

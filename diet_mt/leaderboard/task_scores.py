@@ -9,12 +9,12 @@ and a score is the mean over the languages, whose median over the seeds is taken
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
 from ..errors import UserError
-from ..evaluation.task_records import TaskResult
+from ..evaluation.task_records import Option, TaskResult
 
 
 @dataclass(frozen=True)
@@ -107,12 +107,21 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class Entrant:
-    """All results of one pretrained checkpoint with segments of one kind. Equal to itself alone."""
+    """All results of one pretrained checkpoint with segments of one kind. Equal to itself alone.
+
+    ``apart``: the options by which its model differs from others of this name and size.
+    """
 
     name: str
     segments: str
     arch: str
     results: tuple[TaskResult, ...]
+    apart: str = ""
+
+    @property
+    def options(self) -> Mapping[str, Option]:
+        """Of the encoding, as the checkpoint says them."""
+        return self.results[0].options
 
     def describe(self) -> str:
         """Size and pretraining, in words."""
@@ -130,16 +139,49 @@ class Entrant:
 
 
 def entrants(results: Iterable[TaskResult]) -> list[Entrant]:
-    """Results by system, segments, options and pretrained checkpoint, in their first order."""
-    groups: dict[tuple[object, ...], list[TaskResult]] = {}
+    """Results by system, segments, options and pretrained checkpoint, in their first order.
+
+    The paper adds segments when fine-tuning on some tasks, and leaves the others as they were
+    pretrained (appendix A): a model's results without segments count with each kind that it has on
+    other tasks.
+    """
+    groups: dict[tuple[object, ...], dict[str, list[TaskResult]]] = {}
     for result in results:
         options = tuple(sorted((name, repr(value)) for name, value in result.options.items()))
-        key = (result.system, result.segments, options, result.pretrained)
-        groups.setdefault(key, []).append(result)
+        model = groups.setdefault((result.system, options, result.pretrained), {})
+        model.setdefault(result.segments, []).append(result)
+    found = [rows for model in groups.values() for rows in _with_plain(model)]
     return [
-        Entrant(rows[0].system, rows[0].segments, str(rows[0].options.get("arch", "")), tuple(rows))
-        for rows in groups.values()
+        Entrant(rows[0].system, rows[0].segments, _arch(rows[0]), tuple(rows), _apart(rows, found))
+        for rows in found
     ]
+
+
+def _with_plain(model: dict[str, list[TaskResult]]) -> Iterator[list[TaskResult]]:
+    """Results by kind of segments, those without where they are missing."""
+    supplemented = {task.task for kind, rows in model.items() if kind != "none" for task in rows}
+    for kind, rows in model.items():
+        plain = [row for row in model.get("none", ()) if row.task not in supplemented]
+        if kind != "none":
+            yield rows + plain
+        elif not supplemented or len(plain) < len(rows):
+            yield rows
+
+
+def _arch(result: TaskResult) -> str:
+    return str(result.options.get("arch", ""))
+
+
+def _apart(rows: list[TaskResult], found: Iterable[list[TaskResult]]) -> str:
+    own = rows[0].options
+    alike = [
+        each[0].options
+        for each in found
+        if (each[0].system, _arch(each[0])) == (rows[0].system, _arch(rows[0]))
+    ]
+    names = sorted({name for each in alike for name in each})
+    differing = [name for name in names if len({repr(each.get(name)) for each in alike}) > 1]
+    return " ".join(f"{name}={own[name]}" for name in differing if name in own)
 
 
 def languages_of(column: Column, results: Iterable[TaskResult]) -> tuple[str, ...]:

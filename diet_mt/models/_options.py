@@ -68,6 +68,13 @@ class PositionOptions(FairseqDataclass):
             f"{', '.join(AT_INPUT)} (default: the encoding's own)"
         },
     )
+    position_randomized: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "tokens stand at a random choice of so many positions, sorted, drawn anew in "
+            "every step of training, so that it sees those of longer sentences"
+        },
+    )
     position_sharing: Optional[str] = field(
         default=None,
         metadata={
@@ -257,10 +264,16 @@ def nested_config(options: Any, kind: Type[Config]) -> Config:
         )
     if cfg.beyond_table not in BEYOND:
         problems.append(f"--beyond-table {cfg.beyond_table}: choose from {', '.join(BEYOND)}")
+    elif cfg.beyond_table != REFUSE and cfg.position_randomized is not None:
+        problems.append(f"--beyond-table {cfg.beyond_table}: not with --position-randomized")
     words = width = cfg.decoder.embed_dim
     try:
         cfg.encoding = build_position(
-            cfg.position_encoding, cfg.position_in, cfg.position_input, **_position_options(cfg)
+            cfg.position_encoding,
+            cfg.position_in,
+            cfg.position_input,
+            cfg.position_randomized,
+            **_position_options(cfg),
         )
         words = cfg.encoding.token_dim(width)
         cfg.encoding.token_dim(cfg.encoder.embed_dim)
@@ -292,9 +305,14 @@ def _position_options(cfg: NestedConfig) -> Dict[str, Any]:
 
 def _size_problems(cfg: NestedConfig) -> List[str]:
     """A sentence for each invalid size."""
-    longest = ("max_source_positions", "max_target_positions")
+    longest = ("max_source_positions", "max_target_positions")[: len(cfg.stacks)]
     sizes = {f"--{name.replace('_', '-')}": getattr(cfg, name) for name in longest}
     problems = []
+    if cfg.position_randomized is not None and cfg.position_randomized < max(sizes.values()):
+        problems.append(
+            f"--position-randomized {cfg.position_randomized}: must be at least as many as the "
+            f"{max(sizes.values())} positions of {' and '.join(sizes)}"
+        )
     for side in cfg.stacks:
         stack = getattr(cfg, side)
         width, heads = stack.embed_dim, stack.attention_heads

@@ -97,27 +97,32 @@ __all__ = [
 
 
 def build_position(
-    name: str, places: Optional[str] = None, at_input: Optional[str] = None, **given: Any
+    name: str,
+    kinds: Optional[str] = None,
+    at_input: Optional[str] = None,
+    randomized: Optional[int] = None,
+    **given: Any,
 ) -> PositionEncoding:
     """The encoding called ``name`` with its options by field (see ``FLAGS``); None or False means
     the scheme's own default.
 
-    ``places``: kinds of attention to act in, separated by commas; ``at_input``: name of what is
-    added to the embeddings. None: the scheme's own.
+    ``kinds``: of attention to act in, separated by commas; ``at_input``: name of what is added to
+    the embeddings. None: the scheme's own. ``randomized``: positions that training draws from.
 
     Raises :class:`UserError` for an unknown name or options that the scheme cannot take.
     """
     encoding = _build(name, given)
-    if not places and not at_input:
+    if not kinds and not at_input and randomized is None:
         return encoding
-    words = [word.strip() for word in places.split(",")] if places else encoding.acts_in
+    words = [word.strip() for word in kinds.split(",")] if kinds else encoding.acts_in
     placed = Placed(
         inside=encoding,
         at_input=_build(at_input, {}, "--position-input") if at_input else encoding,
-        places=tuple(sorted(set(words), key=lambda word: [*KINDS, word].index(word))),
+        kinds=tuple(sorted(set(words), key=lambda word: [*KINDS, word].index(word))),
+        randomized=randomized,
     )
-    is_own = placed.places == encoding.acts_in and placed.at_input == encoding
-    return encoding if is_own else placed
+    is_own = placed.kinds == encoding.acts_in and placed.at_input == encoding
+    return encoding if is_own and randomized is None else placed
 
 
 def _build(name: str, given: Dict[str, Any], flag: str = "--position-encoding") -> PositionEncoding:

@@ -9,7 +9,8 @@ every batch into right-padded form before they ask an encoding, so column and po
 answer is the same for all sentences, and two integers say what is asked: queries stand from
 ``query_start`` to ``query_start + T - 1``, keys from 0 to S - 1. Decoding step t is
 ``query_start=t, T=1``. (With padding on the left the answer would differ from row to row and cost
-B times more.) The *distance* of query i and key j is i - j.
+B times more.) Where positions are randomized, two tensors say where tokens stand, still the same
+for all sentences (:meth:`AttentionPositions.at`). The *distance* of query i and key j is i - j.
 
 An encoding can act at two places, and says so by what it builds:
 
@@ -46,6 +47,7 @@ from ..errors import UserError
 from .beyond import REFUSE, read
 from .input import InputPositions
 from .layer import LayerPositions, too_long
+from .places import RandomPlaces
 
 SHARING = ("none", "head-wise", "layer-wise")
 
@@ -159,6 +161,12 @@ class AttentionPositions(LayerTables, ABC):
         Raises :class:`UserError` for a position beyond the tables (see :meth:`check_range`).
         """
 
+    @abstractmethod
+    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
+        """The same for queries at the positions ``queries`` (T,) over keys at ``keys`` (S,), both
+        ascending integers below ``max_queries`` and ``max_keys``.
+        """
+
     def each(self, made: List[LayerPositions]) -> List[LayerPositions]:
         """``made`` for every layer, or the single one that all layers share: L entries."""
         return made * self.shape.layers if len(made) == 1 else made
@@ -188,9 +196,22 @@ class AttentionBias(AttentionPositions):
         Raises :class:`UserError` for a position beyond the tables.
         """
 
+    def between(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """:meth:`forward` for queries at the positions ``queries`` (T,) and keys at ``keys`` (S,).
+
+        Here out of the table of all positions; a scheme that has less to compute overrides it.
+        """
+        whole: Tensor = self(0, self.shape.max_queries, self.shape.max_keys)
+        return whole[..., queries[:, None], keys]
+
     def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
-        biases = self(query_start, query_len, key_len).unbind(0)
-        return self.each([LayerPositions(bias) for bias in biases])
+        return self._as_parts(self(query_start, query_len, key_len))
+
+    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
+        return self._as_parts(self.between(queries, keys))
+
+    def _as_parts(self, biases: Tensor) -> List[LayerPositions]:
+        return self.each([LayerPositions(bias) for bias in biases.unbind(0)])
 
 
 @dataclass(frozen=True)
@@ -209,6 +230,7 @@ class PositionEncoding:
     acts_in: ClassVar[Tuple[str, ...]] = KINDS  # of attention
     fixed_input: ClassVar[bool] = False  # adds values at the input that cannot become smaller
     mixes_keys: ClassVar[bool] = False  # the encoder's keys stand for no single token
+    draws: ClassVar[bool] = False  # training draws positions in the scheme's own way
 
     # Fields that encoder-only architectures set, where they do not keep the defaults.
     sentence_preset: ClassVar[Dict[str, Any]] = {}
@@ -251,6 +273,12 @@ class PositionEncoding:
 
     def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
         """What happens inside one kind of attention; None: nothing."""
+        return None
+
+    def places(self, max_positions: int) -> Optional[RandomPlaces]:
+        """Where the tokens of a stack stand, sentences having up to n; None: one after the other,
+        from 0 on.
+        """
         return None
 
     def describe(self) -> str:

@@ -73,6 +73,7 @@ class Cape(PositionEncoding):
     name: ClassVar[str] = "cape"
     acts_in: ClassVar[Tuple[str, ...]] = ()
     fixed_input: ClassVar[bool] = True
+    draws: ClassVar[bool] = True
 
     global_shift: float = option("global_shift", 5.0)
     local_shift: float = option("local_shift", 0.5)

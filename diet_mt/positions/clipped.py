@@ -53,3 +53,16 @@ def collect(weights: Tensor, clip: int, start: int = 0) -> Tensor:
         ends = rows[..., -right - 1 :].sum(-1, keepdim=True)
         rows = torch.cat([rows[..., : -right - 1], ends], dim=-1)
     return rows
+
+
+def pick(by_distance: Tensor, rows: Tensor) -> Tensor:
+    """:func:`spread` for positions in no order: (..., T, N) and ``rows`` (T, S), which of the N
+    values each query has for each key -> (..., T, S).
+    """
+    return by_distance.gather(-1, rows.expand(*by_distance.shape[:-1], -1))
+
+
+def put(weights: Tensor, rows: Tensor, count: int) -> Tensor:
+    """The transpose of :func:`pick`: (..., T, S) -> (..., T, ``count``)."""
+    empty = weights.new_zeros(*weights.shape[:-1], count)
+    return empty.scatter_add(-1, rows.expand_as(weights), weights)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, List, Optional, Tuple
+from typing import Any, ClassVar, List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from .base import (
     at_least_float32,
     no_autocast,
 )
-from .clipped import spread
+from .clipped import pick, spread
 from .layer import LayerPositions
 from .options import option
 from .projections import INIT_STD, Projections
@@ -28,20 +28,25 @@ from .projections import INIT_STD, Projections
 class DebertaLayer(LayerPositions):
     """``of_keys`` K^r and ``of_queries`` Q^r, (H|1, 2c+1, D) each, row j - i + c for clipped j - i.
 
-    Queries stand from ``query_start`` to ``query_start + query_len - 1``.
+    Queries stand from ``query_start`` to ``query_start + query_len - 1``, or, where ``rows`` is
+    given, anywhere: it has for each of them the row of each key, (T, S).
     """
 
     of_keys: Optional[Tensor] = None
     of_queries: Optional[Tensor] = None
     query_start: int = 0
     query_len: int = 1
+    rows: Optional[Tensor] = None
 
     def step(self, row: int, keys: int) -> DebertaLayer:
-        return replace(self, query_start=self.query_start + row, query_len=1)
+        rows = None if self.rows is None else self.rows[row : row + 1, :keys]
+        return replace(self, query_start=self.query_start + row, query_len=1, rows=rows)
 
     def query_bias(self, q: Tensor, keys: int, scale: float) -> Tensor:
         assert self.of_keys is not None
         products = (q * scale) @ self.of_keys.to(q.dtype).transpose(-1, -2)  # (B, H, T, 2c+1)
+        if self.rows is not None:
+            return pick(products, self.rows)
         if self.query_len > 1:
             return spread(products, keys, self.query_start)
         # Rows at one position, such as a sentence's beams, are not one query after the other.
@@ -57,8 +62,11 @@ class DebertaLayer(LayerPositions):
         if places is not None:
             clip = products.size(-1) // 2
             row = (places - self.query_start).clamp(-clip, clip) + clip  # (B, S)
+            row = row if self.rows is None else self.rows[0][places]
             row = row[:, None, :, None].expand(*products.shape[:-1], 1)
             return products.gather(3, row).transpose(-1, -2)  # (B, H, 1, S)
+        if self.rows is not None:
+            return pick(products, self.rows.t()).transpose(-1, -2)
         # Keys are rows here, and queries what each row is spread over: by i - j.
         return spread(products.flip(-1), self.query_len, -self.query_start).transpose(-1, -2)
 
@@ -76,20 +84,21 @@ class DebertaPositions(AttentionPositions):
 
     def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
         furthest = max(query_start + query_len - 1, key_len - 1 - query_start, 1)
-        rows = self.by_distance(min(self.clip, furthest))  # (2c+1, E)
-        with no_autocast(rows.device):
-            of_keys, of_queries = (rows @ self.stacked(name) for name in ("key", "query"))
+        return self._parts(furthest, query_start=query_start, query_len=query_len)
+
+    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
+        clip = min(self.clip, max(self.shape.max_queries, self.shape.max_keys))
+        rows = (keys - queries[:, None]).clamp(-clip, clip) + clip  # (T, S)
+        return self._parts(clip, query_len=queries.numel(), rows=rows)
+
+    def _parts(self, furthest: int, **where: Any) -> List[LayerPositions]:
+        """For distances up to ``furthest``, or the clip."""
+        vectors = self.by_distance(min(self.clip, furthest))  # (2c+1, E)
+        with no_autocast(vectors.device):
+            of_keys, of_queries = (vectors @ self.stacked(name) for name in ("key", "query"))
         pairs = zip(of_keys.unbind(0), of_queries.unbind(0), strict=True)
         return self.each(
-            [
-                DebertaLayer(
-                    of_keys=keys,
-                    of_queries=queries,
-                    query_start=query_start,
-                    query_len=query_len,
-                )
-                for keys, queries in pairs
-            ]
+            [DebertaLayer(of_keys=keys, of_queries=own, **where) for keys, own in pairs]
         )
 
     def by_distance(self, furthest: int) -> Tensor:

@@ -46,13 +46,25 @@ class DietAbsBias(AttentionBias):
         query = self.stacked("query", query_start, query_start + query_len)
         return query, self.stacked("key", 0, key_len)
 
+    def factors_at(self, queries: Tensor, keys: Tensor) -> Tuple[Tensor, Tensor]:
+        """The same for positions (T,) and (S,)."""
+        return self.stacked("query")[:, :, queries], self.stacked("key")[:, :, keys]
+
     def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
         return product(*self.factors(query_start, query_len, key_len))
+
+    def between(self, queries: Tensor, keys: Tensor) -> Tensor:
+        return product(*self.factors_at(queries, keys))
 
     def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
         if not appending_pays(query_len, key_len):
             return super().for_layers(query_start, query_len, key_len)
         return self.each(appended(*self.factors(query_start, query_len, key_len)))
+
+    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
+        if not appending_pays(queries.numel(), keys.numel()):
+            return super().at(queries, keys)
+        return self.each(appended(*self.factors_at(queries, keys)))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, List, Optional
 
+import torch
+from torch import Tensor
+
 from .base import ENCODER, AttentionPositions, AttentionShape, PositionEncoding
 from .diet_abs import DietAbsBias
 from .layer import LayerPositions
@@ -23,8 +26,16 @@ class DietAbsLinPositions(LinformerPositions):
 
     def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
         plain = super().for_layers(query_start, query_len, key_len)
-        # At every length as a table: mixed keys are few, and a part has either bias or factors.
-        biases = self.mixed(query_start, query_len, self.mixed.shape.max_keys)  # (L|1, H|1, T, k)
+        return self._biased(plain, self.mixed(query_start, query_len, self.mixed.shape.max_keys))
+
+    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
+        mixed = torch.arange(self.mixed.shape.max_keys, device=keys.device)
+        return self._biased(super().at(queries, keys), self.mixed.between(queries, mixed))
+
+    def _biased(self, plain: List[LayerPositions], biases: Tensor) -> List[LayerPositions]:
+        """With ``biases`` (L|1, H|1, T, k), at every length as a table: mixed keys are few, and a
+        part has either bias or factors.
+        """
         own = biases.expand(self.shape.layers, *biases.shape[1:]).unbind(0)
         return [replace(layer, bias=bias) for layer, bias in zip(plain, own, strict=True)]
 
@@ -39,6 +50,13 @@ class DietAbsLin(PositionEncoding):
     P_Q has a row for each position, P_K one for each of the k mixed keys (``--linformer-k``).
     Decoder and cross-attention have DIET-ABS as it is. ``--position-sharing`` and
     ``--position-rank`` concern P_Q and P_K, as in DIET-ABS; E and F are one pair per layer.
+
+    Where we differ: the equation mixes the inputs, ((E X) W_K)_j, and ours, as Linformer, the keys,
+    E (X W_K): the same but for the bias of the projection, of which a mixed key here gets the sum
+    of its row of E, there 1. P_Q and P_K are printed with d columns, the model's width, which
+    ``--position-rank`` gives; here their rank is the head size, as in DIET-ABS. The 32 and 256 that
+    tables 2 and 3 call d_p are k (section 4.1). The print has no values, which Linformer mixes by
+    F.
     """
 
     name: ClassVar[str] = "diet-abs-lin"

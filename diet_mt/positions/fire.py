@@ -52,10 +52,15 @@ class FireBias(AttentionBias):
                 lowest, highest = query_start - key_len + 1, query_start + query_len - 1
                 away = distances(lowest, highest, c.device)
                 return toeplitz(self.network(ratio(away[None], c, threshold)).squeeze(2), query_len)
-            query = torch.arange(query_start, query_start + query_len, device=c.device)[:, None]
-            key = torch.arange(key_len, device=c.device)
-            longest = torch.maximum(threshold, torch.maximum(query, key).to(c.dtype))
-            return self.network(ratio(query - key, c, longest))
+        query = torch.arange(query_start, query_start + query_len, device=c.device)
+        return self.between(query, torch.arange(key_len, device=c.device))
+
+    def between(self, queries: Tensor, keys: Tensor) -> Tensor:
+        c, threshold = self.settings()
+        query = queries[:, None]
+        with no_autocast(c.device):
+            longest = torch.maximum(threshold, torch.maximum(query, keys).to(c.dtype))
+            return self.network(ratio(query - keys, c, longest))
 
     def settings(self) -> Tuple[Tensor, Tensor]:
         """c and L, not below 0, (L|1, 1, 1) each."""

@@ -43,6 +43,10 @@ class InputPositions(nn.Module, ABC):
             raise UserError(too_long(stop, self.max_positions))
         return read(self.table(), start, stop, self.beyond).unsqueeze(0)
 
+    def at(self, places: Tensor) -> Tensor:
+        """Rows of the positions ``places`` (T,): (1, T, E)."""
+        return self.table()[places].unsqueeze(0)
+
     def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
         """``tokens`` (B, T), right-padded, from position ``start`` on -> (B|1, T, E): B where
         training draws positions for every sentence.

@@ -16,6 +16,7 @@ from .options import option
 
 # k of Chen et al. 2021 for GLUE (section 4.1); Wang et al. take 128 and 256 for 512 tokens.
 DEFAULT_K = 32
+_TABLES = "of_keys", "of_values"
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,14 @@ class LinformerPositions(AttentionPositions):
 
     def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
         self.check_range(query_start, query_len, key_len)
-        keys = self.stacked("of_keys", 0, key_len).unbind(0)
-        values = self.stacked("of_values", 0, key_len).unbind(0)
-        pairs = zip(keys, values, strict=True)
+        return self._mixing(*(self.stacked(name, 0, key_len) for name in _TABLES))
+
+    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
+        return self._mixing(*(self.stacked(name)[:, :, keys] for name in _TABLES))
+
+    def _mixing(self, keys: Tensor, values: Tensor) -> List[LayerPositions]:
+        """By rows (L|1, H|1, S, k) of E^T and F^T."""
+        pairs = zip(keys.unbind(0), values.unbind(0), strict=True)
         return self.each([LinformerLayer(None, of_keys, of_values) for of_keys, of_values in pairs])
 
 

@@ -1,40 +1,45 @@
-"""An encoding in some kinds of attention only, and beside it positions at the input."""
+"""An encoding in some kinds of attention only, beside positions at the input, or randomized."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Iterator, Optional, Tuple
 
 from .base import ENCODER, KINDS, AttentionPositions, AttentionShape, PositionEncoding
 from .input import InputPositions
 from .none import NoPositions
+from .places import RandomPlaces
 
 
 @dataclass(frozen=True)
 class Placed(PositionEncoding):
-    """``inside`` acts in the kinds of attention ``places`` alone, in the order of ``KINDS``; at the
-    input there is what ``at_input`` adds.
+    """``inside`` acts in the kinds of attention ``kinds`` alone, in the order of ``KINDS``; at the
+    input there is what ``at_input`` adds. With ``randomized`` N, tokens stand at some of the
+    positions 0 to N - 1 (:class:`~diet_mt.positions.places.RandomPlaces`).
 
-    Raises :class:`UserError` for places where ``inside`` does not act.
+    Raises :class:`UserError` for kinds where ``inside`` does not act, and for randomized positions
+    where there are none, or where they are drawn already.
     """
 
     inside: PositionEncoding = field(default_factory=NoPositions)
     at_input: PositionEncoding = field(default_factory=NoPositions)
-    places: Tuple[str, ...] = ()
+    kinds: Tuple[str, ...] = ()
+    randomized: Optional[int] = None
 
     def __post_init__(self) -> None:
         for name, value in (
             ("name", self.inside.name),
             ("sharing", self.inside.sharing),
             ("fixed_input", self.at_input.fixed_input),
-            ("mixes_keys", self.inside.mixes_keys and ENCODER in self.places),
+            ("mixes_keys", self.inside.mixes_keys and ENCODER in self.kinds),
         ):
             object.__setattr__(self, name, value)
         super().__post_init__()
 
     def problems(self) -> Iterator[str]:
+        yield from self._randomizing_problems()
         own = self.inside.acts_in
-        for place in self.places:
+        for place in self.kinds:
             if place not in KINDS:
                 yield f"--position-in {place}: choose from {', '.join(KINDS)}"
             elif place not in own:
@@ -50,24 +55,41 @@ class Placed(PositionEncoding):
                 "one of them as --position-encoding alone"
             )
 
+    def _randomizing_problems(self) -> Iterator[str]:
+        if self.randomized is None:
+            return
+        flag = f"--position-randomized {self.randomized}"
+        for part in dict.fromkeys((self.inside, self.at_input)):
+            if part.draws:
+                yield f"{flag}: {part.name} draws its positions itself; leave one of them out"
+        if not self.kinds and self.at_input == NoPositions():
+            yield f"{flag}: {self.name} has no positions; leave it out"
+
     def content_scale_in(self, kind: str) -> float:
-        return self.inside.content_scale_in(kind) if kind in self.places else 1.0
+        return self.inside.content_scale_in(kind) if kind in self.kinds else 1.0
 
     def token_dim(self, embed_dim: int) -> int:
         return self.at_input.token_dim(embed_dim)
 
     def input_positions(self, max_positions: int, embed_dim: int) -> Optional[InputPositions]:
-        return self.at_input.input_positions(max_positions, embed_dim)
+        return self.at_input.input_positions(self.randomized or max_positions, embed_dim)
 
     def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
-        return self.inside.attention_positions(shape) if shape.kind in self.places else None
+        if self.randomized is not None:
+            shape = replace(shape, max_queries=self.randomized, max_keys=self.randomized)
+        return self.inside.attention_positions(shape) if shape.kind in self.kinds else None
+
+    def places(self, max_positions: int) -> Optional[RandomPlaces]:
+        return None if self.randomized is None else RandomPlaces(self.randomized, max_positions)
 
     def describe(self) -> str:
         words = [self.inside.describe()]
-        if self.places != self.inside.acts_in:
-            words.append(f"in={','.join(self.places)}")
+        if self.kinds != self.inside.acts_in:
+            words.append(f"in={','.join(self.kinds)}")
         if self.at_input != self.inside:
             words.append(f"input={self.at_input.describe()}")
+        if self.randomized is not None:
+            words.append(f"randomized={self.randomized}")
         return " ".join(words)
 
     def continues(self) -> Iterator[str]:

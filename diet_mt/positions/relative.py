@@ -41,6 +41,14 @@ class RelativeBias(AttentionBias):
         window = self.by_distance(query_start - key_len + 1, query_start + query_len - 1)
         return toeplitz(window, query_len)
 
+    def between(self, queries: Tensor, keys: Tensor) -> Tensor:
+        # All distances that there can be: to ask for the largest one would wait for a GPU.
+        lowest = 1 - self.shape.max_keys
+        window = self.by_distance(lowest, self.shape.max_queries - 1)  # (L|1, H|1, count)
+        column = queries[:, None] - keys - lowest  # (T, S)
+        found: Tensor = window.index_select(-1, column.flatten()).unflatten(-1, column.shape)
+        return found
+
 
 def distances(lowest: int, highest: int, device: torch.device) -> Tensor:
     """``lowest .. highest``, both included, as integers."""

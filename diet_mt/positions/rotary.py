@@ -78,10 +78,14 @@ class RotaryPositions(AttentionPositions):
         self.register_buffer("anchor", torch.empty(0), persistent=False)
 
     def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
-        device, longer = self.get_buffer("anchor").device, self.scaling.attention_factor()
-        speed = self.scaling.speeds(self.shape.head_dim).to(device)  # (D/2,)
-        position = torch.arange(query_start, query_start + query_len, device=device)
-        angle = position[:, None] * speed  # (T, D/2) in float64
+        device = self.get_buffer("anchor").device
+        queries = torch.arange(query_start, query_start + query_len, device=device)
+        return self.at(queries, queries)
+
+    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
+        longer = self.scaling.attention_factor()
+        speed = self.scaling.speeds(self.shape.head_dim).to(queries.device)  # (D/2,)
+        angle = queries[:, None] * speed  # (T, D/2) in float64
         return self.each([RotaryLayer(cos=longer * angle.cos(), sin=longer * angle.sin())])
 
     def extra_repr(self) -> str:

@@ -50,6 +50,7 @@ class Shape(PositionEncoding):
     name: ClassVar[str] = "shape"
     acts_in: ClassVar[Tuple[str, ...]] = ()
     fixed_input: ClassVar[bool] = True
+    draws: ClassVar[bool] = True
 
     shift: int = option("shift", 500, least=0)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Callable, ClassVar, List, Optional
+from typing import Any, Callable, ClassVar, List, Optional
 
 import torch
 from torch import Tensor, nn
 
 from .base import AttentionPositions, AttentionShape, PositionEncoding
-from .clipped import collect, spread
+from .clipped import collect, pick, put, spread
 from .layer import LayerPositions
 from .options import option
 
@@ -18,20 +18,25 @@ from .options import option
 class ShawLayer(LayerPositions):
     """``of_keys`` a^K and ``of_values`` a^V, (H|1, 2c+1, D) each; without a^V values stay.
 
-    Queries stand from ``query_start`` to ``query_start + query_len - 1``.
+    Queries stand from ``query_start`` to ``query_start + query_len - 1``, or, where ``rows`` is
+    given, anywhere: it has for each of them the row of each key, (T, S).
     """
 
     of_keys: Optional[Tensor] = None
     of_values: Optional[Tensor] = None
     query_start: int = 0
     query_len: int = 1
+    rows: Optional[Tensor] = None
 
     def step(self, row: int, keys: int) -> ShawLayer:
-        return replace(self, query_start=self.query_start + row, query_len=1)
+        rows = None if self.rows is None else self.rows[row : row + 1, :keys]
+        return replace(self, query_start=self.query_start + row, query_len=1, rows=rows)
 
     def query_bias(self, q: Tensor, keys: int, scale: float) -> Tensor:
         assert self.of_keys is not None
-        products = (q * scale) @ self.of_keys.to(q.dtype).transpose(-1, -2)
+        products = (q * scale) @ self.of_keys.to(q.dtype).transpose(-1, -2)  # (B, H, T, 2c+1)
+        if self.rows is not None:
+            return pick(products, self.rows)
         return self._by_position(spread, products, keys)
 
     @property
@@ -42,6 +47,8 @@ class ShawLayer(LayerPositions):
         if self.of_values is None:
             return None
         vectors = self.of_values.to(weights.dtype)
+        if self.rows is not None:
+            return put(weights, self.rows, vectors.size(-2)) @ vectors
         return self._by_position(collect, weights, vectors.size(-2) // 2) @ vectors
 
     def _by_position(self, move: Callable[..., Tensor], rows: Tensor, size: int) -> Tensor:
@@ -77,17 +84,26 @@ class ShawPositions(AttentionPositions):
         super().__init__(
             shape, sharing, lambda heads: DistanceVectors(heads, clip, shape.head_dim, values)
         )
+        self.clip = clip
 
     def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
+        # No more vectors than there are distances: their products with queries cost most.
+        furthest = max(query_start + query_len - 1, key_len - 1 - query_start, 1)
+        return self._parts(furthest, query_start=query_start, query_len=query_len)
+
+    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
+        rows = (keys - queries[:, None]).clamp(-self.clip, self.clip) + self.clip  # (T, S)
+        return self._parts(self.clip, query_len=queries.numel(), rows=rows)
+
+    def _parts(self, furthest: int, **where: Any) -> List[LayerPositions]:
+        """For distances up to ``furthest``, or the clip."""
+        left_out = max(self.clip - furthest, 0)
+        rows = left_out, 2 * self.clip + 1 - left_out
         names = [name for name, _ in self.tables()[0].named_parameters()]
-        stacks = [self.stacked(name).unbind(0) for name in names]
+        stacks = [self.stacked(name, *rows).unbind(0) for name in names]
         return self.each(
             [
-                ShawLayer(
-                    query_start=query_start,
-                    query_len=query_len,
-                    **dict(zip(names, vectors, strict=True)),
-                )
+                ShawLayer(**where, **dict(zip(names, vectors, strict=True)))
                 for vectors in zip(*stacks, strict=True)
             ]
         )

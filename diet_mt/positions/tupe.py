@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, List, Optional, Tuple
+from typing import ClassVar, List, Optional, Tuple, Union
 
 import torch
 import torch.nn.functional as F
@@ -33,9 +33,12 @@ class NormedPositions(nn.Module):
         self.norm = nn.LayerNorm(embed_dim)
         nn.init.normal_(self.weight, std=INIT_STD)
 
-    def forward(self, start: int, stop: int, beyond: str = REFUSE) -> Tensor:
-        """Rows ``start .. stop - 1``, normed, in float32 or better: (T, E)."""
-        rows = read(self.weight, start, stop, beyond)
+    def forward(self, positions: Union[slice, Tensor], beyond: str = REFUSE) -> Tensor:
+        """The rows of T ``positions``, normed, in float32 or better: (T, E)."""
+        if isinstance(positions, slice):
+            rows = read(self.weight, positions.start, positions.stop, beyond)
+        else:
+            rows = self.weight[positions]
         kind = torch.promote_types(rows.dtype, torch.float32)
         scale, shift = self.norm.weight.to(kind), self.norm.bias.to(kind)
         return F.layer_norm(rows.to(kind), rows.shape[-1:], scale, shift, self.norm.eps)
@@ -64,10 +67,16 @@ class TupeBias(AttentionBias):
     def factors(self, query_start: int, query_len: int, key_len: int) -> Tuple[Tensor, Tensor]:
         """p U_Q / sqrt(2 D) (L|1, H|1, T, D) and p U_K (L|1, H|1, S, D)."""
         self.check_range(query_start, query_len, key_len)
+        return self.factors_at(slice(query_start, query_start + query_len), slice(0, key_len))
+
+    def factors_at(
+        self, at_queries: Union[slice, Tensor], at_keys: Union[slice, Tensor]
+    ) -> Tuple[Tensor, Tensor]:
+        """The same for any positions, T and S of them."""
         beyond = self.shape.beyond
-        queries = self.positions(query_start, query_start + query_len, beyond)  # (T, E)
+        queries = self.positions(at_queries, beyond)  # (T, E)
         of_keys = self.positions if self.sources is None else self.sources
-        keys = of_keys(0, key_len, beyond)  # (S, E)
+        keys = of_keys(at_keys, beyond)  # (S, E)
         scale = (2 * self.shape.head_dim) ** -0.5
         with no_autocast(queries.device):
             return queries @ self.stacked("query") * scale, keys @ self.stacked("key")
@@ -78,19 +87,33 @@ class TupeBias(AttentionBias):
             table = table + self.relative(query_start, query_len, key_len)
         return self.untied(table, query_start)
 
+    def between(self, queries: Tensor, keys: Tensor) -> Tensor:
+        table = product(*self.factors_at(queries, keys))
+        if self.relative is not None:
+            table = table + self.relative.between(queries, keys)
+        return self.untied(table, 0)  # wherever it stands, [CLS] comes first
+
     def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
-        # With b or with a [CLS] of its own the table is no product of factors.
-        only_factors = self.relative is None and not self.shape.first_is_cls
-        if not (only_factors and appending_pays(query_len, key_len)):
+        if not self._are_appended(query_len, key_len):
             return super().for_layers(query_start, query_len, key_len)
         return self.each(appended(*self.factors(query_start, query_len, key_len)))
+
+    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
+        if not self._are_appended(queries.numel(), keys.numel()):
+            return super().at(queries, keys)
+        return self.each(appended(*self.factors_at(queries, keys)))
+
+    def _are_appended(self, query_len: int, key_len: int) -> bool:
+        # With b or with a [CLS] of its own the table is no product of factors.
+        only_factors = self.relative is None and not self.shape.first_is_cls
+        return only_factors and appending_pays(query_len, key_len)
 
     def untied(self, table: Tensor, query_start: int) -> Tensor:
         """``table`` (L|1, H|1, T, S) with row and column of [CLS] replaced, where there is one."""
         if not self.shape.first_is_cls:
             return table
         longest = self.shape.max_queries
-        own = self.positions(longest, longest + 2)  # (2, E)
+        own = self.positions(slice(longest, longest + 2))  # (2, E)
         with no_autocast(own.device):
             query, key = own @ self.stacked("query"), own @ self.stacked("key")  # (L|1, H|1, 2, D)
             of_cls = (query * key).sum(-1) * (2 * self.shape.head_dim) ** -0.5  # (L|1, H|1, 2)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
@@ -13,7 +16,15 @@ from ..errors import UserError
 from . import progress
 from .orphans import end_with_parent
 
+_HERE = Path(__file__).resolve().parents[2]  # where the package is
 _TAIL = 1 << 16  # bytes of a log that are looked at
+_LAST = 4000  # characters of it that tell why a program failed, and not one before it
+_NO_ROOM = 1 << 24  # bytes: with less, a checkpoint finds none
+# What the operating system and torch say where a file finds no room.
+_FULL = re.compile(
+    r"No space left on device|File too large|Disk quota exceeded|PytorchStreamWriter failed writing"
+)
+_UNFINISHED = ("*.tmp", "*.part")
 
 
 def module(name: str, words: Sequence[str]) -> list[str]:
@@ -51,20 +62,25 @@ def run_child(
         raise
 
 
+def environment() -> dict[str, str]:
+    """Of a program: in Python, it has the package that is at work here, whatever is installed."""
+    found = dict(os.environ)
+    # What it says comes in the order in which it says it, also before a kill.
+    found |= {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
+    if str(_HERE) not in sysconfig.get_paths().values():  # a checkout
+        found["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_HERE), found.get("PYTHONPATH")]))
+    return found
+
+
 def start(command: Sequence[str], out: IO[bytes], err: IO[bytes] | None) -> subprocess.Popen[bytes]:
     """Starts a program that ends with this one. Raises UserError where it cannot be run."""
-    # Whatever is installed: the package that is at work here.
-    root = str(Path(__file__).resolve().parents[2])
-    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    # What a Python program says comes in the order in which it says it.
-    own = {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1", "PYTHONPATH": os.pathsep.join(paths)}
     try:
         return subprocess.Popen(
             command,
             stdout=out,
             stderr=err or subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-            env={**os.environ, **own},
+            env=environment(),
             preexec_fn=end_with_parent,
         )
     except OSError as error:
@@ -72,11 +88,26 @@ def start(command: Sequence[str], out: IO[bytes], err: IO[bytes] | None) -> subp
 
 
 def why(status: int, log: Path) -> str:
-    """In a line, why a program failed that wrote ``log``, which is named."""
-    tail = tail_of(log).strip().split("\n")[-1].removeprefix("error: ")
+    """In a line, why a program failed that wrote ``log``, which is named.
+
+    Where the disk is full, that is why, and the file that it was writing is said: the log itself
+    may have found no room.
+    """
+    said = tail_of(log).strip()[-_LAST:]
+    tail = said.split("\n")[-1].removeprefix("error: ")
     if status < 0:
         tail = f"killed by signal {-status}" + (", out of memory?" if status == -9 else "")
+    elif _FULL.search(said) or shutil.disk_usage(log.parent).free < _NO_ROOM:
+        tail = f"no space is left for {_unfinished(log)}; make room and run again"
     return f"{tail or f'status {status}'} (all of it in {log})"
+
+
+def _unfinished(log: Path) -> Path:
+    """What was being written in the folder of ``log``, under its final name; else the folder."""
+    found = [path for end in _UNFINISHED for path in log.parent.glob(end)]
+    if not found:
+        return log.parent
+    return max(found, key=lambda path: path.stat().st_mtime_ns).with_suffix("")
 
 
 def tail_of(log: Path) -> str:

@@ -4,8 +4,9 @@ Every stage makes one file or folder: it is written as ``NAME.part`` and renamed
 what has its name is whole, and a stage whose result is there is skipped. Within ``NAME.part`` the
 same holds for each file, so what was interrupted continues.
 
-Beside the results, the folder holds ``settings``, what it was made with, and ``stages.tsv``: name,
-seconds and lines (0: no text) of each stage, in the order in which they ended.
+Beside the results, the folder holds ``settings``, what it was made with, ``stages.tsv``: name,
+seconds and lines (0: no text) of each stage, in the order in which they ended, and in the end
+``SHA256SUMS`` of the untouched text and of what is ready, as ``sha256sum --check`` reads it.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import UserError
-from ..files import blocks, make_folder, opened, write_text
-from .lock import alone
+from ..files import blocks, make_folder, opened, sha256, write_lines, write_text
+from .lock import OWN_FILES, alone
 from .progress import say
 from .watch import size_of
 
+SETTINGS, _TABLE, SUMS = "settings", "stages.tsv", "SHA256SUMS"
+RAW = "raw"  # untouched text
 MIB = 1 << 20
 _LARGE = 1000  # MiB: so much is announced
 _LEFTOVERS_S = 5  # until the processes of a run that was killed have ended, too
@@ -77,14 +80,17 @@ def prepare(what: Preparation) -> None:
     with alone(what.out, _LEFTOVERS_S):
         _refuse_other_settings(what)
         _keep_settings(what)
-        for stage in what.stages:
-            _run(stage, what)
+        made = [_run(stage, what) for stage in what.stages]
         wrong = False
         for name, found, expected in what.counts():
             say(f"{name}: {found}, expected {expected}")
             wrong |= found != expected
-    if wrong:
-        raise UserError(f"{what.out} does not have the expected counts; remove it and run again")
+        if wrong:
+            raise UserError(
+                f"{what.out} does not have the expected counts; remove it and run again"
+            )
+        if any(made) or not (what.out / SUMS).exists():
+            write_lines(what.out / SUMS, list(_sums(what)))
     _say(f"ready: {what.out / what.result}")
 
 
@@ -118,13 +124,25 @@ def lines_in(path: Path) -> int:
     return lines + (last != b"\n")
 
 
-def _run(stage: Stage, what: Preparation) -> None:
+def _sums(what: Preparation) -> Iterator[str]:
+    """A line for each file that is not a log or one of the books."""
+    parts = {what.out / RAW, what.out / what.result}
+    found = {path for part in parts for path in part.rglob("*") if path.is_file()}
+    for path in sorted(found):
+        name = path.relative_to(what.out)
+        own = (SETTINGS, _TABLE, SUMS, *OWN_FILES)
+        if path.suffix not in (".log", ".settings") and str(name) not in own:
+            yield f"{sha256(path)}  {name}"
+
+
+def _run(stage: Stage, what: Preparation) -> bool:
+    """Whether there was something to do."""
     result, part = what.out / stage.name, _part(what.out / stage.name)
     if result.exists():
         stage.check(result)
     if result.exists():
         _say(f"== {stage.name}: done before")
-        return
+        return False
     _say(f"== {stage.name} ...")
     started = time.monotonic()
     if stage.settings:
@@ -137,11 +155,12 @@ def _run(stage: Stage, what: Preparation) -> None:
     seconds = time.monotonic() - started
     text = result / what.text if result.is_dir() else result
     lines = lines_in(text) if text.is_file() else 0
-    table = what.out / "stages.tsv"
+    table = what.out / _TABLE
     before = table.read_text(encoding="utf-8") if table.exists() else ""
     write_text(table, f"{before}{stage.name}\t{seconds:.0f}\t{lines}\n")
     size = f"{lines:,} lines" if lines else f"{size_of(result) / MIB:,.1f} MiB"
     _say(f"== {stage.name}: {size}, {seconds:.0f} s")
+    return True
 
 
 def _part(path: Path) -> Path:
@@ -168,7 +187,7 @@ def _make_sure_of_room(out: Path, stage: Stage) -> None:
 
 def _refuse_other_settings(what: Preparation) -> None:
     if any((what.out / stage.name).exists() for stage in what.stages):
-        _compare(what.out / "settings", what.settings, what.out)
+        _compare(what.out / SETTINGS, what.settings, what.out)
     for stage in what.stages:
         result = what.out / stage.name
         if stage.settings and result.exists():
@@ -176,7 +195,7 @@ def _refuse_other_settings(what: Preparation) -> None:
 
 
 def _keep_settings(what: Preparation) -> None:
-    file, now = what.out / "settings", f"{what.settings}\n"
+    file, now = what.out / SETTINGS, f"{what.settings}\n"
     if not file.exists() or file.read_text(encoding="utf-8") != now:
         # Nothing is done yet; what was begun with others is of no use.
         for stage in what.stages:

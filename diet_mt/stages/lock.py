@@ -17,6 +17,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from ..errors import UserError
+from ..files import write_text
 from .progress import say
 
 _LOCK, _HOLDER = ".lock", ".holder"
@@ -53,7 +54,7 @@ def alone(folder: Path, wait_s: float = 0) -> Iterator[None]:
             f"{folder}: cannot be written ({error.strerror or error}); choose another folder"
         ) from None
     try:
-        holder.write_text(_own_name() + "\n", encoding="utf-8")
+        write_text(holder, _own_name() + "\n")
         yield
     finally:
         holder.unlink(missing_ok=True)

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from pathlib import Path
 import psutil
 
 from ..errors import UserError
+from ..stages import child
 from ..stages.child import tail_of
 from ..stages.orphans import end_with_parent
 from ..stages.train_log import status
@@ -25,7 +25,6 @@ from .variables import Command, shown
 PROGRAM = "diet-mt"
 LOG = "sweep.log"
 PATIENCE = 5.0  # seconds that a process has to end by itself
-_HERE = Path(__file__).resolve().parents[2]  # where the package is
 _WIDTH = 100  # characters of a status
 
 
@@ -47,10 +46,7 @@ def argv_of(words: Command) -> list[str]:
 
 def environment(*, one_thread: bool) -> dict[str, str]:
     """The environment of a command; runs side by side would only wait for each other's threads."""
-    found = dict(os.environ)
-    found["PYTHONUNBUFFERED"] = "1"  # a log has what was said before a kill
-    if str(_HERE) not in sysconfig.get_paths().values():  # a checkout
-        found["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_HERE), found.get("PYTHONPATH")]))
+    found = child.environment()
     if one_thread:
         found.setdefault("OMP_NUM_THREADS", "1")
     return found

@@ -100,7 +100,7 @@ def test_sources_of_subwords_and_pictures(place: Path, capsys: pytest.CaptureFix
         (
             ("--system", "shaw"),
             ("test", "test2"),
-            "no result with system 'shaw'; there is",
+            "unknown system shaw; there is",
         ),
         (("--out", "a.gif"), ("test", "test2"), "--out a.gif: name a picture, .png or .svg"),
         (("--width", "0"), ("test", "test2"), "0: expected a whole number of at least 1"),

@@ -25,14 +25,24 @@ def toy_shape(monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_the_shapes_are_those_of_bert() -> None:
     """110.1 million parameters with input positions and segments (paper, table 6)."""
-    with torch.device("meta"):
-        encoder = make_bert(BASELINE, "base")
-    count = sum(parameter.numel() for parameter in encoder.parameters())
-    square = 768 * 768 + 768
-    # What BERT has beside the stack: segments, pooler, the layer before the output with its norm,
-    # a bias for each of 30,522 words, and the words that round 30,000 leaves out.
-    rest = 2 * 768 + square + square + 2 * 768 + 30_522 + 522 * 768
+    model = make_bert(BASELINE, "base")
+    count = sum(parameter.numel() for parameter in model.parameters())
+    # What BERT has beside it: its pooler, and the words that round 30,000 leaves out.
+    rest = 768 * 768 + 768 + 522 * 768 + 522
     assert (count + rest) / 1e6 == pytest.approx(110.1, abs=0.05)
+
+
+def test_the_models_are_those_of_the_paper(toy_shape: str) -> None:
+    stacks = {name: make_bert(name, toy_shape).encoder.sentence_encoder for name in NAMES}
+    per_head = {name for name, stack in stacks.items() if stack.segment_positions is not None}
+    assert per_head == {"diet-abs", "diet-rel"}
+    at_input = {name for name, stack in stacks.items() if stack.segment_input is not None}
+    assert at_input == NAMES.keys() - per_head
+    (table,) = stacks["diet-abs"].self_attn_positions.tables()
+    assert table.query.shape == (2, 512, 128)
+    assert stacks["tupe-rel"].self_attn_positions.shape.first_is_cls
+    vectors = stacks["shaw"].self_attn_positions.tables()[0]
+    assert vectors.of_keys.shape == vectors.of_values.shape == (1, 2 * 1023 + 1, 8)
 
 
 @pytest.mark.parametrize("encoding", sorted(NAMES))
@@ -49,8 +59,8 @@ def test_a_training_step_moves_the_weights_and_a_forward_pass_does_not(
     cases["train"]()
     assert encoder.training
     moved = [name for name, value in encoder.named_parameters() if not value.equal(before[name])]
-    still = before.keys() - set(moved)
-    assert {name for name in still if not name.endswith("k_proj.bias")} == set()
+    still = {name for name in before.keys() - set(moved) if not name.endswith("k_proj.bias")}
+    assert still == set()
 
 
 def test_records_and_table(

@@ -65,7 +65,9 @@ def test_filters(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "+1.00" in shown
     assert "sinusoidal_tiny" not in shown
     assert "de-en" not in shown
-    assert "there is de-en, en-de" in complaint(capsys, "--direction", "cs-en")
+    assert "unknown direction cs-en; did you mean de-en?" in complaint(
+        capsys, "--direction", "cs-en"
+    )
 
 
 def test_kept_p_values_are_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,10 +161,8 @@ def test_where_there_are_no_results_it_says_so(
     assert "no results/*.jsonl here" in complaint(capsys)
 
 
-EN_DE = "results/multi30k.en-de.jsonl"
-SHOWN = (
-    "results/multi30k.en-de.jsonl --brief --system shaw tupe_rel diet_rel diet_abs sinusoidal none"
-)
+EN_DE = "results/early/multi30k.en-de"
+SHOWN = f"{EN_DE}.jsonl --brief --system shaw tupe_rel diet_rel diet_abs sinusoidal none"
 
 
 @pytest.mark.parametrize(
@@ -170,10 +170,11 @@ SHOWN = (
     [
         f"{SHOWN} --readme README.md",
         "--readme results/README.md",
+        "results/early/multi30k.cs-en.jsonl results/early/multi30k.en-de.jsonl "
+        "--readme results/early/README.md",
         "--format html --out results/leaderboard.html",
-        f"{EN_DE} --format svg --out results/multi30k.en-de.svg",
-        f"{EN_DE} --format svg --picture speed --out results/multi30k.en-de.speed.svg",
-        f"{EN_DE} --format svg --picture lengths --out results/multi30k.en-de.lengths.svg",
+        f"{EN_DE}.jsonl --format svg --out {EN_DE}.svg",
+        f"{EN_DE}.jsonl --format svg --picture lengths --out {EN_DE}.lengths.svg",
     ],
 )
 def test_the_projects_own_boards_are_those_of_its_results(

@@ -111,7 +111,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (
             "verify",
-            "the following arguments are required: FILE, --references; "
+            "the following arguments are required: PATH; "
             "see diet-mt verify --help",
         ),
         ("bench speed --rounds 0", "argument --rounds: 0: expected a whole number of at least 1; "

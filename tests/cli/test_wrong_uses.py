@@ -14,6 +14,8 @@ from ..calling import called
 from ..evaluation.rows import row
 from ..evaluation.task_rows import task_row
 
+pytestmark = pytest.mark.hostile
+
 ROW, TASK = row().to_json(), task_row().to_json()
 COMPARE = "compare r.jsonl --references refs.de"
 
@@ -32,11 +34,15 @@ CASES: list[tuple[str, str, str]] = [
     (ROW, "completion fish", "argument shell: unknown value fish; choose from bash, zsh"),
     (ROW, "leaderboard --reademe x.md", "unknown option --reademe; did you mean --readme?"),
     (ROW, "leaderboard --format htlm", "unknown value htlm; did you mean html?"),
-    (ROW, "leaderboard r.jsonl --system diet_rell", "'diet_rell'; there is diet_rel"),
+    (
+        ROW,
+        "leaderboard r.jsonl --system diet_rell",
+        "unknown system diet_rell; did you mean diet_rel?",
+    ),
     (ROW, "leaderboard r.jsonl --direction de-en", "there is en-de"),
     (ROW, "leaderboard r.jsonl --test-set x", "there is toy test"),
     (ROW, "leaderboard r.jsonl --check", "--check needs the file to check"),
-    (ROW, f"{COMPARE} --systems a b", "no result with system 'a'; there is diet_rel"),
+    (ROW, f"{COMPARE} --systems a b", "unknown system a; there is diet_rel"),
     (ROW, "compare r.jsonl", "the following arguments are required: --references"),
     (ROW, "average --out x.pt", "give either checkpoints or --last N --dir FOLDER"),
     (

@@ -25,6 +25,8 @@ from .workshop import (
     architecture,
 )
 
+pytestmark = pytest.mark.hostile
+
 
 def assert_one_line(done: Done, *fragments: str) -> None:
     """The command failed with ``error: ...``, once, and that line holds every fragment."""

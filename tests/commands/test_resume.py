@@ -62,6 +62,12 @@ def test_resumed_after_an_epoch(workshop: Workshop, tmp_path: Path, encoding: st
     assert_same_ending(workshop.two_epochs(encoding), (tmp_path, rest.stdout), updates=EPOCH)
 
 
+def test_resumed_with_positions_that_training_draws(workshop: Workshop, tmp_path: Path) -> None:
+    draws = "--position-randomized", 200
+    end = "--max-epoch", 2
+    assert stop_and_go_on(workshop, tmp_path, ("--max-epoch", 1), end, *draws) == EPOCH
+
+
 def stop_and_go_on(
     workshop: Workshop, folder: Path, stop: Any, end: Any, *options: Any, name: str = "diet-rel"
 ) -> int:

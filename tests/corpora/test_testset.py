@@ -82,5 +82,5 @@ def test_an_interrupted_unpacking_is_made_good(archive: Path, cache: Path) -> No
 
 def test_unknown_sets_are_named() -> None:
     for name, pair in (("wmt99", "de-en"), ("wmt18", "de-cs")):
-        with pytest.raises(UserError, match=f"no test set {name} for {pair}; see sacrebleu --list"):
+        with pytest.raises(UserError, match=f"test set of SacreBLEU for {pair}: {name}; "):
             testset.sentences(name, pair)

@@ -14,7 +14,8 @@ import torch
 from diet_mt.cli.main import main
 from diet_mt.evaluation import evaluate, test_sets
 from diet_mt.evaluation.generation_options import mark_of
-from diet_mt.evaluation.records import Result, read_results, sha256
+from diet_mt.evaluation.records import Result, read_results
+from diet_mt.files import sha256
 from diet_mt.stages.lock import alone
 
 DATA = "data/toy.en-de"
@@ -163,7 +164,10 @@ def test_a_test_set_of_sacrebleu(
     capsys.readouterr()
     os.chdir(stand_in.parent)
     assert main(["evaluate", DATA, "run", "--test-set", "wmt1066"]) == 2
-    assert "SacreBLEU has no test set wmt1066" in capsys.readouterr().err
+    assert (
+        "unknown test set of SacreBLEU for en-de: wmt1066; did you mean wmt16?"
+        in capsys.readouterr().err
+    )
 
 
 def test_what_was_decoded_is_known_by_content(stand_in: Path, capsys: Captured) -> None:

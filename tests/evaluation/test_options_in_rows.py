@@ -20,6 +20,7 @@ VALUES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "position_encoding": ("", ("none", "sinusoidal", "learned", "shaw", "t5", "diet-rel")),
     "position_in": ("shaw", (None, "encoder,decoder", "encoder", "decoder", "cross")),
     "position_input": ("diet-abs", (None, "learned", "sinusoidal", "concat")),
+    "position_randomized": ("diet-rel", (None, 4096, 8192)),
     "position_sharing": ("diet-rel", (None, "head-wise", "layer-wise")),
     "position_rank": ("diet-abs", (None, 64, 128, 512)),
     "position_clip": ("shaw", (None, 8, 20)),

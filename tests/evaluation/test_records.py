@@ -13,8 +13,8 @@ import pytest
 
 from diet_mt.errors import UserError
 from diet_mt.evaluation.json_rows import parse_row
-from diet_mt.evaluation.records import Result, put_result, read_results, sha256
-from diet_mt.files import write_text
+from diet_mt.evaluation.records import Result, put_result, read_results
+from diet_mt.files import sha256, write_text
 
 from .rows import row
 

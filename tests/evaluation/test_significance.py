@@ -12,8 +12,9 @@ import pytest
 
 from diet_mt.evaluation.comparisons import file_beside, p_between, read_comparisons
 from diet_mt.evaluation.groups import Line, group
-from diet_mt.evaluation.records import put_result, read_results, sha256
+from diet_mt.evaluation.records import put_result, read_results
 from diet_mt.evaluation.significance import resample
+from diet_mt.files import sha256
 
 from ..calling import called
 from .rows import seeds_of
@@ -172,7 +173,7 @@ def test_any_two_are_compared_and_not_kept(place: Path, capsys: pytest.CaptureFi
     assert "\tsinusoidal_tiny\tto diet_rel_tiny\t-" in line
     assert not KEPT.exists()
     assert called(*words, "sinusoidal", "t5") == 2
-    assert "no result with system 't5'; there is diet_rel, sinusoidal" in capsys.readouterr().err
+    assert "unknown system t5; there is diet_rel, sinusoidal" in capsys.readouterr().err
 
 
 def test_a_dry_run_only_lists(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

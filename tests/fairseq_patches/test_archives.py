@@ -13,6 +13,8 @@ from fairseq import file_utils, hub_utils
 from diet_mt.errors import UserError
 from diet_mt.fairseq_patches.archives import take_a_checkpoint
 
+pytestmark = pytest.mark.hostile
+
 
 def packed(path: Path, *names: str, kind: bytes = tarfile.REGTYPE) -> Path:
     with tarfile.open(path, "w:gz") as archive:

@@ -16,6 +16,8 @@ from diet_mt.fairseq_patches.literals import MODULES, literal
 
 from ..toy import build
 
+pytestmark = pytest.mark.hostile
+
 
 @pytest.mark.parametrize(
     ("text", "value"),

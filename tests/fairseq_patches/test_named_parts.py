@@ -13,6 +13,8 @@ from fairseq import checkpoint_utils
 from diet_mt.errors import UserError
 from diet_mt.fairseq_patches.named_parts import VARIABLE, names_in, refusal
 
+pytestmark = pytest.mark.hostile
+
 OURS: dict[str, Any] = {
     "model": {"_name": "diet_rel_tiny"},
     "task": {"_name": "translation", "data": "bin", "dataset_impl": "mmap"},

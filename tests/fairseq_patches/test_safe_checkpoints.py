@@ -16,6 +16,8 @@ import torch
 from diet_mt.errors import UserError
 from diet_mt.fairseq_patches.safe_checkpoints import load_safely
 
+pytestmark = pytest.mark.hostile
+
 SWITCH = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
 
 

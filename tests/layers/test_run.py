@@ -49,8 +49,11 @@ class Counted(AttentionPositions):
         self.asked.append((query_start, query_len, key_len))
         if self.limited:
             self.check_range(query_start, query_len, 1)
-        queries = torch.arange(query_start, query_start + query_len)[:, None]
-        bias = (1000 * queries + torch.arange(key_len))[None]
+        return self.at(torch.arange(query_start, query_start + query_len), torch.arange(key_len))
+
+    def at(self, queries: Tensor, keys: Tensor) -> list[LayerPositions]:
+        queries = queries[:, None]
+        bias = (1000 * queries + keys)[None]
         parts: list[LayerPositions] = [
             Scheme(bias + 100000 * layer, queries.expand(-1, R))
             for layer in range(1 if self.one else L)

@@ -49,11 +49,11 @@ def test_the_baseline_is_compared_with_where_it_is_not_shown(groups: list[Group]
 @pytest.mark.parametrize(
     ("asked", "complaint"),
     [
-        ({"directions": ["en-fr"]}, "no result with direction 'en-fr'; there is de-en, en-de"),
-        ({"test_sets": ["x"]}, "no result with test set 'x'; there is another, toy test"),
+        ({"directions": ["en-fr"]}, "unknown direction en-fr; did you mean en-de?"),
+        ({"test_sets": ["x"]}, "unknown test set x; there is another, toy test"),
         (
             {"systems": ["shaw", "t5"]},
-            "no result with system 't5'; there is diet_rel, shaw, sinusoidal",
+            "unknown system t5; there is diet_rel, shaw, sinusoidal",
         ),
         (
             {"directions": ["de-en"], "systems": ["shaw"]},

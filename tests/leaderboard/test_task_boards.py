@@ -48,7 +48,7 @@ def test_the_papers_row_stands_beside_ours() -> None:
     assert "  - CoLA: lr 3e-05, epochs 5, batch 32: 30.50 (1), 32.00 (2)\n" in text
     assert "50.25 (1), 54.25 (2); train: 9 of 2,490 official rows\n" in text
     assert text.count("fairseq-train data/CoLA --seed 1") == 1
-    assert "paper: Chen et al. 2021, tables 2 and 3" in text
+    assert "paper: Chen et al. 2021, tables 2, 3, 5, 8 and 9" in text
     assert "average" not in table[0]
 
 
@@ -132,7 +132,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "shaw (tiny)" in text
     assert "diet-rel" not in text
     assert called("leaderboard", file, "--system", "bert") == 2
-    said = "error: no result with system 'bert'; there is diet-rel, shaw\n"
+    said = "error: unknown system bert; there is diet-rel, shaw\n"
     assert capsys.readouterr().err == said
     assert called("leaderboard", file, "--format", "html") == 0
     assert '<td class="text">diet-rel (tiny)</td>' in capsys.readouterr().out

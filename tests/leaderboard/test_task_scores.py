@@ -117,20 +117,68 @@ def test_both_metrics_of_answers() -> None:
 def test_the_papers_averages_are_those_of_its_columns() -> None:
     for table, columns in ((GLUE, GLUE_COLUMNS), (XTREME, XTREME_COLUMNS)):
         rows = published_rows(table)
-        assert len(rows) == 9
+        assert len(rows) == {GLUE: 15, XTREME: 21}[table]
         for row in rows:
             values = [row.scores[column.title] for column in columns]
             assert set(row.scores) == {column.title for column in columns} | {AVERAGE}
-            # One decimal is printed.
-            assert abs(sum(values) / len(values) - row.scores[AVERAGE]) < 0.051, row
-    found = published_row(GLUE, "diet-abs", "per-head")
+            # One decimal is printed; two rows of table 5 are further off.
+            printed = (row.name, row.segments, row.scores[AVERAGE])
+            near = 0.2 if printed in MISCOUNTED else 0.051
+            assert abs(sum(values) / len(values) - row.scores[AVERAGE]) < near, row
+
+
+MISCOUNTED = {
+    ("DIET-REL (head-wise)", "per-head", 54.7),
+    ("DIET-REL (layer-wise)", "per-head", 57.3),
+}
+
+
+def test_the_papers_row_is_that_of_the_model() -> None:
+    shared = {"sharing": "layer-wise", "arch": "roberta_diet_abs_base"}
+    found = published_row(GLUE, "diet-abs", "per-head", shared)
     assert found is not None
-    assert found.scores["CoLA"] == 59.8
+    assert (found.name, found.scores["CoLA"]) == ("DIET-ABS (rank 128, shared)", 59.8)
     # Where it has no row with such segments, that with others, which it names.
-    other = published_row(GLUE, "diet-abs", "input")
+    other = published_row(GLUE, "diet-abs", "input", shared)
     assert other is not None
     assert (other.name, other.segments) == (found.name, "per-head")
-    assert published_row(GLUE, "alibi", "input") is None
+    names = {
+        rank: row.name
+        for rank in ("64", "256", "512")
+        if (row := published_row(XTREME, "diet-abs", "per-head", {**shared, "rank": rank}))
+    }
+    assert names == {rank: f"DIET-ABS (rank {rank}, shared)" for rank in names}
+    assert len(names) == 3
+    assert published_row(GLUE, "diet-abs", "per-head", {**shared, "rank": "8"}) is None
+    assert published_row(GLUE, "diet-rel", "input", {"sharing": "head-wise"}) is not None
+    assert published_row(GLUE, "alibi", "input", {}) is None
+
+
+def test_results_without_segments_count_with_each_kind_of_their_model() -> None:
+    rows = [
+        task_row(segments="input"),
+        task_row(segments="per-head"),
+        task_row(task="QNLI", segments="none", metrics={"accuracy": 50.0}, main_metric="accuracy"),
+    ]
+    found = {entrant.segments: [row.task for row in entrant.results] for entrant in entrants(rows)}
+    assert found == {"input": ["CoLA", "QNLI"], "per-head": ["CoLA", "QNLI"]}
+    alone = [task_row(segments="none"), *rows]
+    assert {entrant.segments for entrant in entrants(alone)} == {"none", "input", "per-head"}
+    other = [*rows, task_row(task="QNLI", segments="input")]
+    assert [len(entrant.results) for entrant in entrants(other)] == [2, 1, 1]
+
+
+def test_models_of_one_name_are_told_apart() -> None:
+    rows = [
+        task_row(options={"arch": "roberta_diet_abs_base", "sharing": sharing, **rank})
+        for sharing, rank in (("none", {}), ("none", {"rank": "64"}), ("layer-wise", {}))
+    ]
+    assert [entrant.apart for entrant in entrants(rows)] == [
+        "sharing=none",
+        "rank=64 sharing=none",
+        "sharing=layer-wise",
+    ]
+    assert [entrant.apart for entrant in entrants([task_row()])] == [""]
 
 
 def test_every_column_is_of_a_task_that_is_recorded() -> None:

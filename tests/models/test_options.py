@@ -19,7 +19,7 @@ from omegaconf import DictConfig
 from diet_mt.models._options import (
     DietTransformerConfig,
     NestedConfig,
-    PositionOptions,
+    TranslationOptions,
     nested_config,
 )
 from diet_mt.models.diet_transformer import DietTransformerModel
@@ -104,6 +104,18 @@ EFFECTS: dict[str, Effect] = {
         lambda model: model.encoder.embed_positions is not None,
         True,
     ),
+    "position_randomized": (
+        "diet_abs",
+        ("--position-randomized", "30"),
+        lambda model: model.encoder.places is not None and model.encoder.places.count,
+        30,
+    ),
+    "beyond_table": (
+        "diet_abs",
+        ("--beyond-table", "clip"),
+        lambda model: model.encoder.attention_shape.beyond,
+        "clip",
+    ),
     "position_sharing": (
         "diet_abs",
         ("--position-sharing", "head-wise"),
@@ -186,7 +198,7 @@ EFFECTS: dict[str, Effect] = {
 }
 
 
-@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(PositionOptions)])
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(TranslationOptions)])
 def test_every_option_of_ours_changes_the_built_model(name: str) -> None:
     if name == "_name":
         return
@@ -195,8 +207,9 @@ def test_every_option_of_ours_changes_the_built_model(name: str) -> None:
     changed, plain = build_from(*flags, arch=f"{encoding}_tiny"), by_default(f"{encoding}_tiny")
     assert effect(changed) == expected
     assert effect(plain) != expected
-    # And the checkpoint knows it; the rank shows in its shapes.
-    assert (changed.signature == plain.signature) == (name == "position_rank")
+    # And the checkpoint knows it: the rank by its shapes, --beyond-table not at all.
+    same = changed.signature == plain.signature
+    assert same == (name in ("position_rank", "beyond_table"))
 
 
 def test_the_rank_of_concat_and_of_mixed_keys() -> None:
@@ -258,7 +271,6 @@ def _flags(model: Any) -> set[str]:
 # Values unlike the defaults and unlike one another, where the type alone does not give one.
 GIVEN: dict[str, Any] = {
     "activation_fn": "gelu",
-    "beyond_table": "clip",
     "encoder_embed_dim": 96,
     "encoder_attention_heads": 3,
     "decoder_embed_dim": 80,
@@ -270,6 +282,7 @@ GIVEN: dict[str, Any] = {
     "position_encoding": "diet-abs-lin",
     "position_in": "decoder",
     "position_input": "sinusoidal",
+    "position_randomized": 5000,
     "position_sharing": "head-wise",
     "position_rank": 9,
     "linformer_k": 13,
@@ -277,7 +290,13 @@ GIVEN: dict[str, Any] = {
 }
 # The width of the output goes with no embedding shared with it, and has a test of its own below; no
 # encoding takes all options, and each has its test above.
-OF_OTHERS = {"position_clip", "position_values", "position_buckets", "position_max_distance"} | {
+OF_OTHERS = {
+    "beyond_table",
+    "position_clip",
+    "position_values",
+    "position_buckets",
+    "position_max_distance",
+} | {
     f"position_{name}"
     for name in (
         "kernel",

@@ -187,6 +187,15 @@ def own_product(bias: TupeBias, table: torch.nn.Module, row: int, heads: int) ->
     return torch.tensor(found, dtype=torch.float64)
 
 
+def test_cls_is_untied_wherever_it_stands() -> None:
+    bias = TupeRel(buckets=8, max_distance=6).attention_positions(WITH_CLS)
+    places = torch.tensor([2, 3, 6, 7])  # of [CLS], 2
+    found, whole, untied = bias.between(places, places), bias(0, N_T, N_T), bias(0, 4, 4)
+    assert torch.equal(found[..., 1:, 1:], whole[..., places, :][..., places][..., 1:, 1:])
+    assert torch.equal(found[..., 0, :], untied[..., 0, :])
+    assert torch.equal(found[..., 0], untied[..., 0])
+
+
 def test_only_encoder_only_models_have_a_cls() -> None:
     for kind in (ENCODER, DECODER, CROSS):
         shape = AttentionShape(L, H, D, N_T, N_S if kind == CROSS else N_T, kind)

@@ -89,8 +89,8 @@ def archives(once: Once) -> Path:
 def of_wmt18(pair: str, archives: Path, out: Path, *more: object) -> tuple[object, ...]:
     """Words for ``prepare`` that make a small WMT18."""
     own = ("--manifest", archives / "manifest", "--downloads", out.parent / "downloads")
-    sizes = (*SMALL, "--spm-size", 130, "--tries", 3, "--pause", 0)
-    return ("wmt18", pair, "--out", out, *own, *sizes, *more)
+    subwords = ("--workers", 1, "--spm-size", 130) if "spm" in more else SMALL
+    return ("wmt18", pair, "--out", out, *own, *subwords, "--tries", 3, "--pause", 0, *more)
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,8 @@ from ..corpora.server import Server, serving
 from .conftest import of_wmt18
 from .running import only_error, prepare
 
+pytestmark = pytest.mark.hostile
+
 EUROPARL, CRAWL = "training-parallel-europarl-v7.tgz", "training-parallel-commoncrawl.tgz"
 DEMO = "demo --train-pairs 5 --valid-pairs 5 --test-pairs 5"
 NEWS = "newstest en-de --from {t}/empty"
@@ -56,6 +58,8 @@ MLM = "mlm --train {t}/text --valid {t}/other"
         ("demo --max-words 0", "argument --max-words: 0: expected a whole number of at least 1"),
         ("demo --ratio wide", "argument --ratio: wide: expected 0 or more"),
         ("demo --seed x", "argument --seed: x: expected a whole number of at least 0"),
+        ("demo --subwords spm --bpe-merges 9", "--bpe-merges: of --subwords bpe, not spm; leave"),
+        ("demo --spm-size=9", "--spm-size: of --subwords spm, not bpe; leave it out"),
         ("demo --spm-coverage 7", "argument --spm-coverage: 7: expected 0 to 1"),
         ("demo --pause 1", "unknown option --pause"),
         ("multi30k --pause nan", "argument --pause: nan: expected 0 or more"),
@@ -126,6 +130,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, out: str, what: str) ->
     [
         (b"Gro\xdfe\n", "other, line 1: not valid UTF-8"),
         (b"One.\nTw\0o.\n", "other, line 2: a NUL byte; this is no text, or not in UTF-8"),
+        (b"One.\n" + b"x" * 10_001, "other, line 2: a word of 10,001 characters, of which 10,000"),
         (b"\n\n", "valid.en: its files hold no text; give others"),
     ],
 )
@@ -177,8 +182,8 @@ def test_no_space_left_for_fairseq(archives: Path, downloaded: Path, tmp_path: P
     out = tmp_path / "out"
     _without(downloaded, out, "bin")
     message = only_error(prepare(*of_wmt18("de-en", archives, out), file_bytes=10_000))
-    assert message.startswith("fairseq-preprocess failed: OSError: [Errno 27] File too large")
-    assert message.endswith(f"(all of it in {out}/preprocess.log)")
+    full = f"no space is left for {out}/bin; make room and run again"
+    assert message == f"fairseq-preprocess failed: {full} (all of it in {out}/preprocess.log)"
     assert not (out / "bin").exists()
 
 

@@ -18,6 +18,8 @@ from .conftest import of_wmt18
 from .running import killed, only_error, prepare, stages_of, texts
 from .test_wmt18 import STAGES
 
+pytestmark = pytest.mark.hostile
+
 # Where each stage is killed: once it is about to do this. What it has made by then stays.
 POINTS = {
     "archives": ("os.rename", "training-parallel-commoncrawl.tgz.verified.part"),

@@ -31,7 +31,7 @@ def test_what_is_left(made: tuple[str, str, Path]) -> None:
     _, kind, out = made
     assert stages_of(out) == STAGES[kind]
     own = {"bpe": set(), "spm": {"spm.dict"}}[kind]
-    rest = {"settings", "stages.tsv", "clean.tsv", "preprocess.log"}
+    rest = {"settings", "stages.tsv", "SHA256SUMS", "clean.tsv", "preprocess.log"}
     names = {path.name for path in out.iterdir() if path.name[0] != "."}
     assert names == {*STAGES[kind], *rest, *own}
     assert subwords.kind_of(out / "bin") == kind

@@ -1,4 +1,7 @@
-"""Table 4 is trained by the commands that the project's shell scripts ran before it had sweeps."""
+"""Table 4 is trained by the commands that the project's shell scripts ran before it had sweeps.
+
+Only that Shaw's vectors are now those of Tensor2Tensor: on keys and values, of self-attention.
+"""
 
 from __future__ import annotations
 

@@ -61,7 +61,10 @@ EARLY = ("--lr", "0.005", "--max-tokens", "4096", "--max-epoch", "15")
 
 
 def test_the_recipe_of_multi30k_is_that_of_the_rows_kept(printed: Printed) -> None:
-    for row in read_results(ROOT / "results" / "multi30k.en-de.jsonl"):
+    files = [*(ROOT / "results").glob("multi30k.en-de.jsonl")]
+    files += (ROOT / "results" / "early").glob("multi30k.en-de.jsonl")
+    assert files
+    for row in [row for file in files for row in read_results(file)]:
         trained = options_of(shlex.split(row.train_command))
         given = ["--seed", row.seed, "--save-dir", trained["save-dir"]]
         for name in [name for name in trained if name.startswith("position-")]:

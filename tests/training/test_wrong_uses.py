@@ -8,6 +8,8 @@ import pytest
 
 from diet_mt.cli.main import main
 
+pytestmark = pytest.mark.hostile
+
 TRAIN = "train data/multi30k.en-de diet_rel_tiny --recipe multi30k --save-dir new"
 WMT18 = "train data/wmt18.de-en none_base --recipe table4 --save-dir new"
 MLM = "pretrain data/mlm diet_rel --recipe mlm --save-dir new"

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 from ...command_line import Parser, not_negative, positive, share
 from ...corpora.settings import Limits, TextSettings
+from ...errors import UserError
 from ...stages.pool import cores
+
+_OF_SUBWORDS = {
+    **dict.fromkeys(("--bpe-merges", "--bpe-words", "--dictionary"), "bpe"),
+    **dict.fromkeys(("--spm-size", "--spm-sample", "--spm-coverage"), "spm"),
+}
 
 if TYPE_CHECKING:
     from ...corpora.fetch import Origin
@@ -94,7 +100,12 @@ def add_text(
 
 
 def text_of(args: argparse.Namespace, pair: str) -> TextSettings:
-    """What the options of ``add_text`` say."""
+    """What the options of ``add_text`` say. Raises UserError for one of the other subwords."""
+    for word in args.words:
+        name = word.partition("=")[0]
+        kind = _OF_SUBWORDS.get(name, args.subwords)
+        if kind != args.subwords:
+            raise UserError(f"{name}: of --subwords {kind}, not {args.subwords}; leave it out")
     source, _, target = pair.partition("-")
     langs = (source, target)
     limits = {f.name: getattr(args, f.name) for f in fields(Limits) if f.name != "langs"}

@@ -1,0 +1,156 @@
+"""Whether checkpoints and prepared data are whole, and what they are: a line for each."""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils
+
+from ..corpora.dictionary import FIRST
+from ..corpora.prepared import check_prepared, is_prepared
+from ..errors import UserError
+from ..files import write_lines
+from .checkpoint import load_state, portable, reading
+
+_FINISHED = "done"
+
+
+def self_check(paths: Sequence[Path]) -> None:
+    """Prints what each path is, or what is wrong with it. Raises UserError if anything is."""
+    wrong = things = 0
+    for path in paths:
+        for name, found, summary in _checked(path):
+            things += 1
+            wrong += bool(found)
+            for fault in found:
+                print(fault)
+            if not found:
+                print(f"{name}: OK, {summary}")
+    if wrong:
+        raise UserError(f"{wrong} of {things} are not as they should be")
+
+
+def _checked(path: Path) -> Iterator[tuple[Path, list[str], str]]:
+    """Each thing that a path stands for: what is wrong with it, and what it is."""
+    if not path.exists():
+        raise UserError(f"{path}: no such file or folder")
+    if path.is_file():
+        yield path, *_checkpoint(path)
+    elif is_prepared(path):
+        yield path, *check_prepared(path)
+    else:
+        files = sorted(path.glob("*.pt"))
+        if (path / _FINISHED).exists() and not files:
+            yield path, [f"{path}: finished, but its checkpoints are gone"], ""
+        elif not files:
+            raise UserError(f"{path}: holds neither prepared data nor checkpoints")
+        for file in files:
+            yield file, *_checkpoint(file)
+
+
+def _checkpoint(path: Path) -> tuple[list[str], str]:
+    try:
+        return [], check_checkpoint(path)
+    except UserError as error:
+        return [str(error)], ""
+
+
+def check_checkpoint(path: Path) -> str:
+    """What a checkpoint is, in words.
+
+    Looked at are the checksums within the file, and whether its tensors are all that its model has,
+    of the right shapes, and finite. No data are needed: the model is built for as many words as the
+    checkpoint has embeddings.
+
+    Raises:
+        UserError: it is not whole, no checkpoint of a training, or not harmless.
+    """
+    with reading(path):
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                damaged = archive.testzip()
+            if damaged:
+                raise UserError(f"{path}: damaged, in {damaged}; use another checkpoint of the run")
+        with tempfile.TemporaryDirectory() as folder:
+            return _described(path, load_state(path, data=folder), Path(folder))
+
+
+def _described(path: Path, state: dict[str, Any], data: Path) -> str:
+    """``data``: the folder that the state says its data are in, still empty."""
+    for name, tensor in state["model"].items():
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise UserError(f"{path}: {name} is not finite; the training has diverged")
+    task = state["cfg"]["task"]
+    languages = [task.get("source_lang"), task.get("target_lang")]
+    _write_dictionaries(data, state)
+    # It speaks of the words, of which there are only as many.
+    state["model"].pop("dictionary_signature", None)
+    models, _ = checkpoint_utils.load_model_ensemble([str(path)], state=state)
+    return ", ".join(_words(path, state, models[0], languages))
+
+
+def _words(
+    path: Path, state: Mapping[str, Any], model: Any, languages: Sequence[str | None]
+) -> Iterator[str]:
+    options = state["cfg"]["model"]
+    arch = getattr(options, "arch", None) or options["_name"]
+    signature = str(getattr(model, "signature", ""))
+    yield f"{arch} ({signature})" if signature else str(arch)
+    if all(languages):
+        yield "-".join(map(str, languages))
+    yield f"{sum(parameter.numel() for parameter in model.parameters()):,} parameters"
+    updates = int(state["optimizer_history"][-1]["num_updates"])
+    yield f"{updates:,} updates, seed {int(state['cfg']['common']['seed'])}"
+    if made_of := state.get("averaged"):
+        yield f"the mean of {len(made_of)}"
+    if not state.get("last_optimizer_state"):
+        yield "without the optimizer's state, so no training continues from it"
+    command, revision = (path.parent / name for name in ("command", "revision"))
+    if not command.is_file():
+        yield "trained by a command that is not beside it"
+        return
+    at = revision.read_text(encoding="utf-8").strip() if revision.is_file() else ""
+    yield f"trained{f' at revision {at}' if at else ''} by {_portable(command)}"
+
+
+def _portable(file: Path) -> str:
+    try:
+        return portable(file.read_text(encoding="utf-8").strip())
+    except ValueError as error:
+        raise UserError(f"{file}: damaged, it is no command ({error})") from None
+
+
+def _write_dictionaries(folder: Path, state: Mapping[str, Any]) -> None:
+    """Where the task of a checkpoint looks for them, with words for each of its embeddings.
+
+    The languages, which are parts of their names, become ``source`` and ``target`` in the state:
+    fairseq keeps only those that were given, and a checkpoint may name any file.
+    """
+    task = state["cfg"]["task"]
+    rows = {
+        name.split(".")[0]: len(tensor)
+        for name, tensor in state["model"].items()
+        if name.endswith("embed_tokens.weight")
+    }
+    if "encoder" not in rows:
+        raise ValueError("incomplete, it has no embeddings of words")
+    if "source_lang" in task:
+        for lang, side in (("source", "encoder"), ("target", "decoder")):
+            _write_dictionary(folder / f"dict.{lang}.txt", rows.get(side, rows["encoder"]))
+            task[f"{lang}_lang"] = lang
+        return
+    words = rows["encoder"] - 1  # the task adds its own mark of a masked word
+    _write_dictionary(folder / "dict.txt", words)
+    _write_dictionary(folder / "input0" / "dict.txt", words)
+    classes = int(task.get("num_classes") or 0)
+    _write_dictionary(folder / "label" / "dict.txt", len(FIRST) + classes)
+
+
+def _write_dictionary(path: Path, size: int) -> None:
+    path.parent.mkdir(exist_ok=True)
+    write_lines(path, (f"word{number} 1" for number in range(size - len(FIRST))))

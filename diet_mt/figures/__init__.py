@@ -1,0 +1,1 @@
+"""What trained positions look like: the paper's figures and theorems over checkpoints."""

@@ -1,0 +1,75 @@
+"""All figures over some checkpoints, with their numbers beside them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import UserError
+from ..evaluation.fine_tuned import quiet
+from ..files import make_folder
+from ..leaderboard.render import Note, text
+from . import heads, patterns, rank, similarity
+from .observed import System, open_systems
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is looked at. ``subset``: split that sentences are taken from."""
+
+    subset: str
+    sentences: int
+    rank_tokens: int  # n of the matrices whose rank is taken
+    positions: int  # n of the heat maps
+    near: int  # tokens: what is near, where heads are called local
+
+
+def draw_all(
+    checkpoints: Sequence[Path], data: Path, out: Path, figures: Sequence[str], asked: Asked
+) -> None:
+    """Draws ``figures`` into the folder ``out``, and prints the table of ``heads``.
+
+    Systems that a figure has nothing of are named on stderr. Raises UserError for checkpoints that
+    cannot be loaded, and where no system has anything of a figure.
+    """
+    quiet()
+    systems = open_systems(checkpoints, data)
+    make_folder(out)
+    names = ", ".join(system.name for system in systems)
+    for figure in figures:
+        without = _draw(figure, systems, out, asked)
+        if without == names:
+            complaint = f"{figure}: nothing to draw of {names}; {_NEEDS[figure]}"
+            if len(figures) == 1:
+                raise UserError(complaint)
+            print(complaint, file=sys.stderr)
+        elif without:
+            print(f"{figure}: without {without}; {_NEEDS[figure]}", file=sys.stderr)
+
+
+_NEEDS = {
+    "patterns": "it needs positions with a term in the logits",
+    "similarity": "it needs a table of positions, at the input or as factors of the logits",
+    "segments": "it needs an encoder-only model trained with --segment-encoding per-head",
+}
+
+
+def _draw(figure: str, systems: Sequence[System], out: Path, asked: Asked) -> str:
+    """Draws one figure; returns the systems that it has nothing of."""
+    subset, count = asked.subset, asked.sentences
+    if figure == "patterns":
+        return patterns.draw(systems, subset, asked.positions, count, out)
+    if figure == "segments":
+        return patterns.draw_segments(systems, subset, count, out)
+    if figure == "similarity":
+        return similarity.draw(systems, asked.positions, out)
+    if figure == "rank":
+        each = (rank.rank_rows(one, subset, asked.rank_tokens, count) for one in systems)
+        rank.draw([row for rows in each for row in rows], out)
+        return ""
+    looks = (heads.head_rows(one, subset, asked.positions, count, asked.near) for one in systems)
+    table = heads.draw([row for rows in looks for row in rows], out)
+    print(text([table, Note(heads.explained(asked.near))]), end="")
+    return ""

@@ -1,0 +1,169 @@
+"""Where each head looks: by its positions alone, and over real sentences, words included.
+
+No figure of the paper; it shows patterns of encoders alone. In cross-attention the distance is that
+of a target and a source position: the query at target position i predicts word i of the
+translation, so a translation word by word would look at distance 0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+
+from ..evaluation.json_rows import Row, write_rows
+from ..leaderboard.render import Grid
+from ..positions import DECODER, KINDS
+from .measures import Look, look
+from .observed import Seen, System, observe, sentences
+from .patterns import Pattern, patterns
+
+PATTERNS = ("local", "shifted", "global", "between")
+
+
+@dataclass(frozen=True)
+class HeadRow(Row):
+    """Where one head looks, in shares of the weight; see :class:`measures.Look`.
+
+    ``positions_...``: softmax of the positional logits alone, over ``tokens`` positions; None where
+    there are none. ``attention_...``: the weights over ``sentences`` sentences.
+    """
+
+    system: str
+    arch: str
+    attention: str
+    layer: int  # from 1 on
+    head: int  # from 1 on
+    near_tokens: int  # K: near is up to so many tokens away
+    tokens: int
+    positions_pattern: Optional[str]
+    positions_peak: Optional[int]
+    positions_near: Optional[float]
+    positions_near_peak: Optional[float]
+    positions_flat: Optional[float]
+    sentences: int
+    attention_pattern: str
+    attention_peak: int
+    attention_near: float
+    attention_near_peak: float
+    attention_flat: float
+
+
+def head_rows(system: System, subset: str, tokens: int, count: int, near: int) -> Iterator[HeadRow]:
+    """Rows for every head whose keys are tokens.
+
+    ``tokens``: positions that the positional logits are taken over; ``count`` sentences of a split;
+    ``near``: K, in tokens.
+    """
+    tokens = min(tokens, system.longest)
+    found = patterns(system, subset, tokens, count)
+    terms = {(p.kind, layer): p for p in found for layer in p.layers if not p.mixes_keys}
+    given = sentences(system, subset, count)
+    for call in observe(system, given):
+        if call.mixes_keys:
+            continue
+        weights, allowed = call.weights(), _open_keys(system, call, given)
+        own = _alone(terms.get((call.kind, call.layer + 1)), near)
+        for head in range(weights.size(1)):
+            positional = own[head] if own else None
+            real = look(weights[:, head], allowed, near)
+            yield HeadRow(
+                system=system.name,
+                arch=system.arch,
+                attention=call.kind,
+                layer=call.layer + 1,
+                head=head + 1,
+                near_tokens=near,
+                tokens=tokens,
+                **_fields("positions", positional),
+                sentences=len(weights),
+                **_fields("attention", real),
+            )
+
+
+def _fields(of: str, found: Look | None) -> dict[str, Any]:
+    """The fields of a row that begin with ``of``."""
+    names = ("pattern", "peak", "near", "near_peak", "flat")
+    values = (getattr(found, name, None) for name in names)
+    rounded = (round(value, 4) if isinstance(value, float) else value for value in values)
+    return {f"{of}_{name}": value for name, value in zip(names, rounded, strict=True)}
+
+
+def _alone(pattern: Pattern | None, near: int) -> list[Look]:
+    """Of each head's softmax over positional logits alone."""
+    if pattern is None:
+        return []
+    allowed = torch.ones(1, *pattern.logits.shape[-2:], dtype=torch.bool)
+    if pattern.kind == DECODER:
+        allowed = allowed.tril()
+    logits = pattern.logits.masked_fill(~allowed, float("-inf"))
+    return [look(weights[None], allowed, near) for weights in logits.softmax(-1)]
+
+
+def _open_keys(system: System, call: Seen, given: dict[str, Tensor]) -> Tensor:
+    """(B, T, S), the keys that real queries may look at."""
+    pad = system.task.source_dictionary.pad()
+    source = given["src_tokens"].ne(pad)
+    target = given["prev_output_tokens"].ne(pad) if "prev_output_tokens" in given else source
+    queries = source if call.kind == KINDS[0] else target
+    keys = target if call.kind == DECODER else source
+    allowed = queries[:, :, None] & keys[:, None, :]
+    return allowed.tril() if call.kind == DECODER else allowed
+
+
+def draw(rows: Sequence[HeadRow], out: Path) -> Grid:
+    """Writes ``heads.jsonl``; returns the table, a line for each system and kind of attention."""
+    write_rows(out / "heads.jsonl", rows)
+    groups = dict.fromkeys((row.attention, row.system) for row in rows)
+    lines = []
+    for kind, system in sorted(groups, key=lambda group: KINDS.index(group[0])):
+        own = [row for row in rows if (row.attention, row.system) == (kind, system)]
+        termed = [row for row in own if row.positions_pattern is not None]
+        lines.append(
+            [
+                kind,
+                system,
+                str(len(own)),
+                _counts([str(row.positions_pattern) for row in termed]),
+                _peaks([row.positions_peak for row in termed if row.positions_peak is not None]),
+                _middle([row.positions_near for row in termed if row.positions_near is not None]),
+                _counts([row.attention_pattern for row in own]),
+                _peaks([row.attention_peak for row in own]),
+                _middle([row.attention_near for row in own]),
+            ]
+        )
+    heads = ["attention", "system", "heads", "by positions", "peaks", "near", "over sentences"]
+    numbers = [False, False, True, False, False, True, False, False, True]
+    return Grid([*heads, "peaks", "near"], lines, numbers)
+
+
+def explained(near: int) -> str:
+    """What the words of the table mean."""
+    return (
+        f"near: share of a head's weight within {near} tokens of its own position, the median over "
+        "heads. local: at least half of it is there; shifted: around another distance; global: no "
+        "more is near than 1.5 times what equal weights have; between: none of these. peaks: "
+        "distances i - j with the largest mean weight, and of how many heads."
+    )
+
+
+def _counts(found: Sequence[str]) -> str:
+    """``3 local, 1 global``."""
+    counts = Counter(found)
+    return ", ".join(f"{counts[name]} {name}" for name in PATTERNS if counts[name])
+
+
+def _peaks(found: Sequence[int]) -> str:
+    """``0 (9), 1 (4), 2 (3)``: the three most frequent."""
+    return ", ".join(f"{distance} ({count})" for distance, count in Counter(found).most_common(3))
+
+
+def _middle(values: Sequence[float]) -> str:
+    if not values:
+        return ""
+    return f"{float(torch.tensor(values, dtype=torch.float64).quantile(0.5)):.2f}"

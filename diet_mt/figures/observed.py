@@ -1,0 +1,214 @@
+"""What a trained model computes where positions enter, read out of its own attention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.data.data_utils import collate_tokens
+from fairseq.models import FairseqEncoderDecoderModel
+from torch import Tensor
+
+from ..errors import UserError
+from ..evaluation.checkpoint import load_with_task, system_of
+from ..layers.call import AttentionCall
+from ..layers.decoder import DietDecoder
+from ..layers.encoder import DietEncoder
+from ..layers.multihead import PositionalAttention
+from ..positions import CROSS, DECODER, ENCODER, KINDS
+
+BEST = "checkpoint_best.pt"
+
+
+@dataclass(frozen=True)
+class System:
+    """A checkpoint's model, in float64 and evaluation mode, with fairseq's task.
+
+    In float64, since the rank of a matrix is a question of its smallest singular values.
+    """
+
+    name: str
+    arch: str
+    model: Any
+    task: Any
+
+    @property
+    def stacks(self) -> dict[str, Any]:
+        """The encoder, and the decoder where there is one."""
+        kinds = {DietEncoder: ENCODER, DietDecoder: DECODER}
+        return {
+            name: module
+            for module in self.model.modules()
+            for kind, name in kinds.items()
+            if isinstance(module, kind)
+        }
+
+    @property
+    def translates(self) -> bool:
+        return isinstance(self.model, FairseqEncoderDecoderModel)
+
+    @property
+    def longest(self) -> int:
+        """Tokens that every table of the model has positions for."""
+        most = self.model.max_positions()
+        return int(min(most)) if isinstance(most, tuple) else int(most)
+
+    def modules(self) -> dict[tuple[str, int], PositionalAttention]:
+        """All attention modules, by their kind and the number of their layer, from 0 on."""
+        found: dict[tuple[str, int], PositionalAttention] = {}
+        for name, stack in self.stacks.items():
+            for number, layer in enumerate(stack.layers):
+                found[name, number] = layer.self_attn
+                if getattr(layer, "encoder_attn", None) is not None:
+                    found[CROSS, number] = layer.encoder_attn
+        return dict(sorted(found.items(), key=lambda item: (KINDS.index(item[0][0]), item[0][1])))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One call of one attention module: its ``kind``, its ``layer`` from 0 on, what went in.
+
+    ``query`` (T, B, E), ``source`` (S, B, E') or None in self-attention.
+    """
+
+    kind: str
+    layer: int
+    module: PositionalAttention
+    query: Tensor
+    source: Tensor | None
+    call: AttentionCall
+
+    def weights(self) -> Tensor:
+        """Attention, masks included: (B, H, T, S)."""
+        return self._logits(self.call).softmax(-1)
+
+    def logits(self) -> Tensor:
+        """Logits before any mask: (B, H, T, S)."""
+        return self._logits(replace(self.call, padding=None, causal=False))
+
+    def positional(self, *, segments: bool = False) -> Tensor:
+        """What of :meth:`logits` is left without q k^T: (B, H, T, S), 0 where no position (nor,
+        with ``segments``, segment) adds anything.
+        """
+        given = self.call.segments if segments else None
+        call = replace(self.call, padding=None, causal=False, segments=given)
+        return self._logits(call, words=False)
+
+    @property
+    def mixes_keys(self) -> bool:
+        """Whether the keys are mixtures of tokens, which have no place in the sentence."""
+        return self.call.positions.mixes_keys
+
+    @torch.no_grad()
+    def _logits(self, call: AttentionCall, words: bool = True) -> Tensor:
+        return self.module.logits(self.query, self.source, call, words=words)
+
+
+def open_systems(checkpoints: Sequence[Path], data: Path) -> list[System]:
+    """Loads checkpoints, files or folders with a ``checkpoint_best.pt``; ``data``: their binarized
+    folder. Systems of one name are told apart by their folders.
+
+    Raises UserError where one cannot be loaded or has no positions of ours.
+    """
+    files = [path / BEST if path.is_dir() else path for path in checkpoints]
+    loaded = [load_with_task(file, data) for file in files]
+    archs = [str(cfg["model"]["_name"]) for _, cfg, _ in loaded]
+    names = [system_of(arch) for arch in archs]
+    systems = []
+    for file, arch, name, (model, _, task) in zip(files, archs, names, loaded, strict=True):
+        own = name if names.count(name) == 1 else file.absolute().parent.name
+        system = System(own, arch, model.double().cpu().eval(), task)
+        if not system.stacks:
+            raise UserError(f"{file}: {arch} is no architecture of diet-mt")
+        systems.append(system)
+    labels = [system.name for system in systems]
+    twice = sorted({label for label in labels if labels.count(label) > 1})
+    if twice:
+        raise UserError(f"{twice[0]}: given more than once; rename its folder, or leave it out")
+    return systems
+
+
+@torch.no_grad()
+def observe(system: System, given: dict[str, Tensor]) -> list[Seen]:
+    """Runs the model over ``given``, arguments of its forward: every call of attention, in the
+    order encoder, decoder, cross-attention, layer by layer.
+    """
+    calls: dict[tuple[str, int], Seen] = {}
+    hooks = []
+    for place, module in system.modules().items():
+
+        def keep(module: Any, words: Any, place: tuple[str, int] = place) -> None:
+            calls[place] = Seen(*place, module, *words)
+
+        hooks.append(module.register_forward_pre_hook(keep))
+    try:
+        system.model(**given)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return [calls[place] for place in system.modules()]
+
+
+def sentences(system: System, subset: str, count: int) -> dict[str, Tensor]:
+    """The first ``count`` sentences of a split that the model has positions for, as arguments of
+    its forward; a target is what the decoder reads, its end mark first. Padded on the right.
+    """
+    pairs = [pair for pair in _pairs(system, subset) if max(map(len, pair)) <= system.longest]
+    return _arguments(system, [list(side) for side in zip(*pairs[:count], strict=True)])
+
+
+def joined(system: System, subset: str, tokens: int, count: int) -> dict[str, Tensor]:
+    """Up to ``count`` rows of ``tokens`` tokens each, sentences of a split one after the other, as
+    arguments of the model's forward: as long as matrices must be for their ranks to differ.
+
+    Raises UserError where the split has less than a row.
+    """
+    sides = [
+        torch.cat([sentence[:-1] for sentence in side])
+        for side in zip(*_pairs(system, subset), strict=True)
+    ]
+    count = min(count, min(map(len, sides)) // tokens)
+    if count == 0:
+        least = min(map(len, sides))
+        raise UserError(
+            f"{subset}: {least:,} tokens, {tokens} are asked for; give another --subset"
+        )
+    symbols, rows = system.task.source_dictionary, []
+    for words in sides:
+        cut = words[: tokens * count].view(count, tokens).clone()
+        cut[:, -1] = symbols.eos()
+        if not system.translates:
+            cut[:, 0] = symbols.bos()
+        rows.append(list(cut))
+    return _arguments(system, rows)
+
+
+def _pairs(system: System, subset: str) -> list[tuple[Tensor, ...]]:
+    """Source and target of each sentence, or the sentence alone, each ending in its mark."""
+    try:
+        system.task.load_dataset(subset)
+    except FileNotFoundError:
+        raise UserError(f"{system.task.cfg.data}: no split '{subset}'") from None
+    found: list[tuple[Tensor, ...]] = []
+    dataset = system.task.dataset(subset)
+    for item in (dataset[number] for number in range(len(dataset))):
+        if system.translates:
+            found.append((item["source"], item["target"]))
+        else:
+            found.append((item["net_input.src_tokens"],))
+    return found
+
+
+def _arguments(system: System, sides: Sequence[Sequence[Tensor]]) -> dict[str, Tensor]:
+    symbols = system.task.source_dictionary
+    source = collate_tokens(list(sides[0]), symbols.pad(), left_pad=False)
+    if len(sides) == 1:
+        return {"src_tokens": source}
+    moved = collate_tokens(
+        list(sides[1]), symbols.pad(), symbols.eos(), left_pad=False, move_eos_to_beginning=True
+    )
+    lengths = source.ne(symbols.pad()).sum(1)
+    return {"src_tokens": source, "src_lengths": lengths, "prev_output_tokens": moved}

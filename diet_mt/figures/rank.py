@@ -1,0 +1,198 @@
+"""Rank of attention logits and of positional logits (Chen et al. 2021, figures 2 and 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Union
+
+import torch
+from torch import Tensor
+
+from ..drawing import pyplot
+from ..evaluation.json_rows import Row, write_rows
+from ..layers.call import AttentionCall
+from ..positions import KINDS
+from .looks import TITLES, keep, styles
+from .measures import RANK_THRESHOLD, Ranks, ranks
+from .observed import Seen, System, joined, observe
+
+LOGITS, POSITIONAL = WHATS = ("logits", "positional logits")
+_DIGITS = 3  # significant, of a singular value in a row
+
+
+@dataclass(frozen=True)
+class RankRow(Row):
+    """The matrices of one head over a batch, or its one positional matrix.
+
+    ``rank``: the median over the batch, ``lowest`` and ``highest``: of the batch; ``effective``:
+    the mean of the effective ranks; ``singular``: the mean of each singular value.
+    """
+
+    system: str
+    arch: str
+    attention: str
+    layer: int  # from 1 on
+    head: int  # from 1 on
+    what: str  # of WHATS
+    tokens: int  # n of the n x n matrices
+    matrices: int
+    head_size: int
+    threshold: float  # a singular value counts above this share of the largest
+    rank: int
+    lowest: int
+    highest: int
+    effective: float
+    singular: list[Union[float, int]]
+
+
+def rank_rows(system: System, subset: str, tokens: int, count: int) -> list[RankRow]:
+    """Rows for every head of ``system``, over ``count`` rows of ``tokens`` tokens of a split."""
+    tokens = min(tokens, system.longest)
+    seen = observe(system, joined(system, subset, tokens, count))
+    return [
+        row
+        for call in seen
+        for what, matrices in _matrices(system, call, tokens)
+        for row in _rows(system, call, what, ranks(matrices), tokens)
+    ]
+
+
+def _matrices(system: System, call: Seen, tokens: int) -> Iterator[tuple[str, Tensor]]:
+    """The logits (B, H, T, S) of a call, and its positional logits (B|1, H, T, S), if any."""
+    yield LOGITS, call.logits()
+    term = call.positional()
+    if term.any():
+        same = (term == term[:1]).all()
+        yield POSITIONAL, term[:1] if same else term
+    elif call.layer == 0 and call.source is None:
+        added = system.stacks[call.kind].embed_positions
+        if added is not None:
+            # P W_Q W_K^T P^T with the first layer's projections (appendix C): in those above,
+            # positions and words have been mixed.
+            with torch.no_grad():
+                rows = added.rows(0, tokens).double().transpose(0, 1)  # (T, 1, E)
+                yield POSITIONAL, call.module.logits(rows, None, AttentionCall())
+
+
+def _rows(system: System, call: Seen, what: str, found: Ranks, tokens: int) -> Iterator[RankRow]:
+    for head in range(found.rank.size(1)):
+        each = found.rank[:, head]
+        yield RankRow(
+            system=system.name,
+            arch=system.arch,
+            attention=call.kind,
+            layer=call.layer + 1,
+            head=head + 1,
+            what=what,
+            tokens=tokens,
+            matrices=len(each),
+            head_size=call.module.head_dim,
+            threshold=RANK_THRESHOLD,
+            rank=int(each.median()),
+            lowest=int(each.min()),
+            highest=int(each.max()),
+            effective=round(float(found.effective[:, head].mean()), 2),
+            singular=[
+                float(f"{value:.{_DIGITS}g}") for value in found.singular[:, head].mean(0).tolist()
+            ],
+        )
+
+
+def draw(rows: Sequence[RankRow], out: Path) -> None:
+    """Writes ``rank.jsonl``, and as pictures ``rank``: the rank of each head, and ``spectrum``:
+    the singular values.
+    """
+    write_rows(out / "rank.jsonl", rows)
+    keep(_ranks(rows), out, "rank")
+    keep(_spectra(rows), out, "spectrum")
+
+
+def _grid(rows: Sequence[RankRow], title: str) -> tuple[Any, Iterator[tuple[Any, list[RankRow]]]]:
+    """A figure with a panel for each kind of attention and of logits, and the rows of each."""
+    plt = pyplot()
+    kinds = [kind for kind in KINDS if any(row.attention == kind for row in rows)]
+    whats = [what for what in WHATS if any(row.what == what for row in rows)]
+    figure, panels = plt.subplots(
+        len(whats), len(kinds), figsize=(2.9 * len(kinds) + 1.5, 2.2 * len(whats) + 0.9),
+        squeeze=False, sharey=True, sharex=True, layout="constrained",
+    )  # fmt: skip
+    figure.suptitle(title, fontsize=11)
+
+    def each() -> Iterator[tuple[Any, list[RankRow]]]:
+        for what, line in zip(whats, panels, strict=True):
+            for kind, panel in zip(kinds, line, strict=True):
+                panel.set_title(f"{what}, {TITLES[kind]}", fontsize=8)
+                panel.tick_params(labelsize=8)
+                panel.grid(alpha=0.3)
+                yield panel, [r for r in rows if (r.attention, r.what) == (kind, what)]
+
+    return figure, each()
+
+
+def _finish(figure: Any, x: str, y: str, systems: Sequence[str], line: str = "-") -> Any:
+    """Labels, and a legend of all systems, shown with ``line``."""
+    looks = styles(systems)
+    handles = [
+        pyplot().Line2D(
+            [], [], label=name, markersize=5, linewidth=1.2, linestyle=line, **looks[name]
+        )
+        for name in systems
+    ]
+    handles.append(pyplot().Line2D([], [], color="0.3", linestyle="--", label="head size"))
+    figure.legend(handles=handles, loc="outside right center", fontsize=8, frameon=False)
+    figure.supxlabel(x, fontsize=9)
+    figure.supylabel(y, fontsize=9)
+    return figure
+
+
+def _ranks(rows: Sequence[RankRow]) -> Any:
+    systems = list(dict.fromkeys(row.system for row in rows))
+    looks, tokens = styles(systems), max(row.tokens for row in rows)
+    most = max(row.matrices for row in rows)
+    title = f"Rank over {tokens} tokens, the median of {most} rows of text"
+    figure, panels = _grid(rows, title)
+    heads = max(row.head for row in rows)
+    layers = max(row.layer for row in rows)
+    for panel, shown in panels:
+        for number, name in enumerate(systems):
+            own = [row for row in shown if row.system == name]
+            aside = 0.7 * ((number + 0.5) / len(systems) - 0.5)  # equal ranks side by side
+            places = [(row.layer - 1) * heads + row.head + aside for row in own]
+            panel.plot(places, [row.rank for row in own], linestyle="", markersize=4, **looks[name])
+        for size in {row.head_size for row in rows}:
+            panel.axhline(size, color="0.3", linestyle="--", linewidth=1)
+        for layer in range(1, layers):
+            panel.axvline(layer * heads + 0.5, color="0.8", linewidth=0.8)
+        panel.set_xticks(
+            [(layer + 0.5) * heads + 0.5 for layer in range(layers)],
+            [f"layer {layer + 1}" for layer in range(layers)] if layers <= 6
+            else [str(layer + 1) for layer in range(layers)],
+        )  # fmt: skip
+        panel.grid(False, axis="x")
+        panel.set_ylim(0, tokens * 1.05)
+    heads_are = f"layers, in each heads 1 to {heads} from left to right"
+    counted = f"rank (σ > {RANK_THRESHOLD:.0e} of the largest)".replace("e-0", "e-")
+    return _finish(figure, heads_are, counted, systems, "")
+
+
+def _spectra(rows: Sequence[RankRow]) -> Any:
+    systems = list(dict.fromkeys(row.system for row in rows))
+    looks = styles(systems)
+    figure, panels = _grid(rows, "Singular values, the median over heads and layers")
+    for panel, shown in panels:
+        for name in systems:
+            own = [row for row in shown if row.system == name]
+            if own:
+                values = torch.tensor([row.singular for row in own], dtype=torch.float64)
+                middle = (values / values[:, :1]).median(0).values.numpy()
+                panel.plot(
+                    range(1, len(middle) + 1), middle, linewidth=1.2, markersize=3,
+                    markevery=8, **looks[name],
+                )  # fmt: skip
+        for size in {row.head_size for row in rows}:
+            panel.axvline(size, color="0.3", linestyle="--", linewidth=1)
+        panel.set_yscale("log")
+        panel.set_ylim(1e-6, 1.5)
+    return _finish(figure, "number of the singular value", "share of the largest", systems)

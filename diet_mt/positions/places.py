@@ -1,0 +1,60 @@
+"""Randomized positions: tokens stand at a random choice of more places than there are tokens."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import UserError
+from .layer import too_long
+
+# Of the places outside of training, which are the same for every model.
+SEED = 1
+
+
+class RandomPlaces(nn.Module):
+    """Ruoss et al. 2023, "Randomized Positional Encodings Boost Length Generalization of
+    Transformers" (arXiv:2305.16843), section 3: the T tokens of a sequence stand at T of the
+    ``count`` N positions 0 to N - 1, drawn without replacement and sorted, so that training sees
+    the positions of sequences longer than its own.
+
+    One draw for all sentences of a pass, all layers and the input; source and target are drawn
+    apart. The draws are torch's own, so the seed that fairseq sets for every update repeats them.
+
+    Where we differ: the paper draws at test as well, for the length of the sequence. A decoder does
+    not know how long its sentence will be, and a translation must not depend on its batch. So
+    outside of training there is one draw of ``longest`` places, from a fixed seed, of which a
+    sentence takes the first T. They lie closer than T of N would; so that training knows this, too,
+    it draws m places, m from T to ``longest`` (evenly by its logarithm), and takes the first T.
+    """
+
+    def __init__(self, count: int, longest: int) -> None:
+        super().__init__()
+        self.count, self.longest = count, longest
+        every = torch.randperm(count, generator=torch.Generator().manual_seed(SEED))
+        self.register_buffer("fixed", every[:longest].sort().values, persistent=False)
+
+    def forward(self, length: int) -> Tensor:
+        """Positions of the ``length`` T tokens of every sentence of a pass, ascending: (T,).
+
+        Raises :class:`UserError` for more tokens than there are fixed places.
+        """
+        fixed = self.at(0, length)
+        if not self.training:
+            return fixed
+        density = (self.longest / max(length, 1)) ** torch.rand(()).item()
+        drawn = min(max(round(length * density), length), self.longest)
+        every = torch.randperm(self.count, device=fixed.device)
+        return every[:drawn].sort().values[:length]
+
+    def at(self, start: int, stop: int) -> Tensor:
+        """Positions outside of training of the tokens ``start .. stop - 1``.
+
+        Raises :class:`UserError` for more tokens than there are.
+        """
+        if stop > self.longest:
+            raise UserError(too_long(stop, self.longest))
+        return self.get_buffer("fixed")[start:stop]
+
+    def extra_repr(self) -> str:
+        return f"count={self.count}, longest={self.longest}"

@@ -1,0 +1,1 @@
+"""The paper's figures and theorems, over small checkpoints."""

@@ -1,0 +1,81 @@
+"""A corpus and checkpoints whose position tables hold numbers that can be seen."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.options import get_training_parser, parse_args_and_arch
+from fairseq.tasks import setup_task
+from omegaconf import OmegaConf
+
+from diet_mt.positions import AttentionPositions, InputPositions, SegmentPositions
+
+from ..toy import parameters_of
+
+LINES = {"en": "a red dog saw the old cat", "de": "ein roter Hund sah die alte Katze dort"}
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Binarized: en-de with a split valid, and in masked/ its English side alone."""
+    raw = tmp_path_factory.mktemp("raw")
+    data = raw / "bin"
+    for language, line in LINES.items():
+        words = line.split()
+        lines = [" ".join(words[n % 3 :] + words[: n % 2]) for n in range(20)]
+        for split in ("train", "valid"):
+            (raw / f"{split}.{language}").write_text("".join(f"{text}\n" for text in lines))
+    command = ["fairseq_cli.preprocess", "-s", "en", "-t", "de", "--joined-dictionary"]
+    command += ["--destdir", str(data)]
+    command += ["--trainpref", str(raw / "train"), "--validpref", str(raw / "valid")]
+    subprocess.run([sys.executable, "-m", *command], check=True, capture_output=True)
+    masked = data / "masked"
+    masked.mkdir()
+    shutil.copy(data / "dict.en.txt", masked / "dict.txt")
+    for split in ("train", "valid"):
+        for kind in ("bin", "idx"):
+            shutil.copy(data / f"{split}.en-de.en.{kind}", masked / f"{split}.{kind}")
+    return data
+
+
+@pytest.fixture(scope="session")
+def checkpoint(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Writes what a training leaves: ``checkpoint(arch, *options)`` -> its folder."""
+
+    def write(arch: str, *options: str) -> Path:
+        encoder_only = arch.startswith("roberta")
+        words = [str(corpus / "masked" if encoder_only else corpus), "--arch", arch, *options]
+        words += ["--task", "masked_lm"] if encoder_only else ["--share-all-embeddings"]
+        args = parse_args_and_arch(get_training_parser(), words)
+        cfg = convert_namespace_to_omegaconf(args)
+        model = setup_task(cfg.task).build_model(cfg.model)
+        torch.manual_seed(1)
+        kinds = (AttentionPositions, InputPositions, SegmentPositions)
+        for table in parameters_of(model, *kinds).values():
+            torch.nn.init.normal_(table, std=0.5)
+        state = {
+            "args": None,
+            "cfg": OmegaConf.to_container(cfg, resolve=True, enum_to_str=True),
+            "model": model.state_dict(),
+            "optimizer_history": [{"num_updates": 7, "lr_scheduler_state": {}}],
+            "extra_state": {"train_iterator": {"epoch": 2, "iterations_in_epoch": 0}},
+        }
+        folder = tmp_path_factory.mktemp("trained") / arch.rpartition("_")[0]
+        folder.mkdir()
+        torch.save(state, folder / "checkpoint_best.pt")
+        return folder
+
+    return write
+
+
+def saved(folder: Path) -> dict[str, torch.Tensor]:
+    """The parameters of a checkpoint, by their names."""
+    state: dict[str, torch.Tensor] = torch.load(folder / "checkpoint_best.pt")["model"]
+    return state

@@ -1,0 +1,211 @@
+"""``diet-mt figures``: what it writes is what the checkpoint says, by computations of its own."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from diet_mt.figures.observed import open_systems
+from diet_mt.figures.patterns import BORDER, SEGMENT_TOKENS, patterns
+
+from ..calling import called
+from .conftest import saved
+
+Write = Callable[..., Path]
+KINDS = ("encoder", "decoder", "cross")
+N = 9  # positions
+
+
+def rows(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def table(state: dict[str, torch.Tensor], kind: str, name: str, layer: int | None = None) -> Any:
+    """A position table of a checkpoint: the one that layers share, or that of one layer."""
+    stack = "encoder" if kind == "encoder" else "decoder"
+    module = "encoder_attn_positions" if kind == "cross" else "self_attn_positions"
+    place = "shared" if layer is None else f"layers.{layer}"
+    return state[f"{stack}.{module}.{place}.{name}"].double().numpy()
+
+
+def bucket(relative: int, causal: bool, buckets: int = 32, longest: int = 128) -> int:
+    """Raffel et al. 2020, section 2.1, as their code has it (mesh_tensorflow, T5)."""
+    first = 0
+    if not causal:
+        buckets //= 2
+        first = buckets if relative > 0 else 0
+        away = abs(relative)
+    else:
+        away = max(-relative, 0)
+    exact = buckets // 2
+    if away < exact:
+        return first + away
+    far = exact + int(math.log(away / exact) / math.log(longest / exact) * (buckets - exact))
+    return first + min(far, buckets - 1)
+
+
+def by_hand(name: str, state: dict[str, torch.Tensor], kind: str, layer: int) -> np.ndarray:
+    """Positional logits (H, N, N) of a system, from its parameters alone."""
+    out = np.zeros((4, N, N))
+    for head in range(4):
+        for i in range(N):
+            for j in range(N):
+                if name == "diet_abs":
+                    query, key = (table(state, kind, part)[head] for part in ("query", "key"))
+                    out[head, i, j] = query[i] @ key[j]
+                elif name == "diet_rel":
+                    line = table(state, kind, "by_offset", layer)[head]
+                    out[head, i, j] = line[(len(line) + 1) // 2 - 1 + i - j]
+                else:
+                    number = bucket(j - i, kind == "decoder")
+                    out[head, i, j] = table(state, kind, "by_bucket")[head, number]
+    return out
+
+
+@pytest.mark.parametrize("name", ["diet_abs", "diet_rel", "t5"])
+def test_what_is_drawn_is_what_the_parameters_say(
+    name: str, checkpoint: Write, corpus: Path, tmp_path: Path
+) -> None:
+    folder = checkpoint(f"{name}_tiny")
+    words = ("--data", corpus, "--positions", N, "--sentences", 2, "--only", "patterns")
+    assert called("figures", folder, *words, "--out", tmp_path) == 0
+    state, drawn = saved(folder), rows(tmp_path / "patterns.jsonl")
+    shown = {(row["attention"], layer) for row in drawn for layer in row["layers"]}
+    assert shown == {(kind, layer) for kind in KINDS for layer in range(1, 5)}
+    for row in drawn:
+        expected = by_hand(name, state, row["attention"], row["layers"][0] - 1)[row["head"] - 1]
+        causal = row["attention"] == "decoder"
+        if row["by_distance"]:
+            assert name != "diet_abs"
+            line = [expected[max(d, 0), max(-d, 0)] for d in range(0 if causal else 1 - N, N)]
+            assert row["first_distance"] == (0 if causal else 1 - N)
+            np.testing.assert_allclose(row["by_distance"], line, rtol=1e-3)
+        else:
+            assert name == "diet_abs"
+            values = np.array(row["values"], dtype=float)
+            open_keys = np.tril(np.ones((N, N))) if causal else np.ones((N, N))
+            assert np.array_equal(np.isnan(values), open_keys == 0)
+            np.testing.assert_allclose(values[open_keys == 1], expected[open_keys == 1], rtol=1e-3)
+    for kind in KINDS:
+        for form in ("png", "svg"):
+            assert (tmp_path / f"patterns.{name}.{kind}.{form}").stat().st_size > 1000
+    assert (tmp_path / f"distance.{name}.png").exists() == (name != "diet_abs")
+
+
+def test_ranks_of_checkpoints_keep_to_theorem_1(
+    checkpoint: Write, corpus: Path, tmp_path: Path
+) -> None:
+    """Width 24 in 4 heads of size 6, over 15 tokens; positions of rank 4."""
+    width = ("--encoder-embed-dim", "24", "--decoder-embed-dim", "24")
+    folders = [
+        checkpoint("learned_tiny", *width),
+        checkpoint("diet_abs_tiny", *width, "--position-rank", "4"),
+    ]
+    words = ("--data", corpus, "--rank-tokens", 15, "--sentences", 3, "--only", "rank")
+    assert called("figures", *folders, *words, "--out", tmp_path) == 0
+    found: dict[tuple[str, str], set[int]] = {}
+    for row in rows(tmp_path / "rank.jsonl"):
+        found.setdefault((row["system"], row["what"]), set()).add(row["rank"])
+    assert found == {
+        ("learned", "logits"): {6},
+        ("learned", "positional logits"): {6},
+        ("diet_abs", "logits"): {10},
+        ("diet_abs", "positional logits"): {4},
+    }
+
+
+def test_similarity_and_heads(
+    checkpoint: Write, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [checkpoint("learned_tiny"), checkpoint("diet_rel_tiny"), checkpoint("diet_abs_tiny")]
+    words = ("--data", corpus, "--positions", N, "--only", "similarity", "heads")
+    assert called("figures", *folders, *words, "--out", tmp_path) == 0
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1
+    assert "similarity: without diet_rel;" in said.err
+    vectors = saved(folders[0])["encoder.embed_positions.weight"][:N].double().numpy()
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = (unit @ unit.T)[~np.eye(N, dtype=bool)]
+    first = rows(tmp_path / "similarity.jsonl")[0]
+    assert (first["system"], first["place"]) == ("learned", "input of the encoder")
+    assert first["mean"] == pytest.approx(cosines.mean(), abs=1e-4)
+    assert sum(first["histogram"]) == N * (N - 1)
+    drawn = rows(tmp_path / "heads.jsonl")
+    assert len(drawn) == 3 * 3 * 4 * 4
+    state = saved(folders[1])
+    for row in drawn:
+        if row["system"] == "learned":
+            assert row["positions_near"] is None
+        if (row["system"], row["attention"]) == ("diet_rel", "cross"):
+            logits = by_hand("diet_rel", state, "cross", row["layer"] - 1)[row["head"] - 1]
+            weights = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+            near = [weights[i, max(i - 2, 0) : i + 3].sum() for i in range(N)]
+            assert row["positions_near"] == pytest.approx(np.mean(near), abs=1e-4)
+    assert "cross      diet_abs" in said.out
+
+
+def test_segments_have_their_border(checkpoint: Write, corpus: Path, tmp_path: Path) -> None:
+    options = ("--segment-encoding", "per-head", "--max-source-positions", "40")
+    folder = checkpoint("roberta_diet_rel_tiny", *options, "--tokens-per-sample", "40")
+    data = corpus / "masked"
+    words = ("--data", data, "--sentences", 2, "--only", "segments")
+    assert called("figures", folder, *words, "--out", tmp_path) == 0
+    assert (tmp_path / "segments.roberta_diet_rel.png").exists()
+    drawn = rows(tmp_path / "segments.jsonl")
+    (system,) = open_systems([folder], data)
+    plain = patterns(system, "valid", SEGMENT_TOKENS, 2)
+    state = saved(folder)
+    prefix = "encoder.sentence_encoder"
+    assert len(drawn) == 16
+    for row in drawn:
+        layer, head = row["layers"][0] - 1, row["head"] - 1
+        own = state[f"{prefix}.segment_positions.layers.{layer}.weight"][head].double()
+        added = torch.tensor(row["values"]) - plain[layer].logits[head]
+        number = (torch.arange(SEGMENT_TOKENS) >= BORDER).long()
+        torch.testing.assert_close(added, own[number][:, number], atol=2e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("more", "complaint"),
+    [
+        ("--only segments", "segments: nothing to draw of none; it needs an encoder-only model"),
+        ("--only patterns", "patterns: nothing to draw of none; it needs positions with a term"),
+        ("--only rank --subset test", "no split 'test'"),
+        ("--only rank --rank-tokens 900", "valid: 131 tokens, 900 are asked for"),
+        ("--only rnak", "unknown value rnak; did you mean rank?"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_line(
+    more: str,
+    complaint: str,
+    checkpoint: Write,
+    corpus: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = checkpoint("none_tiny")
+    status = called("figures", folder, "--data", corpus, "--out", tmp_path / "out", *more.split())
+    said = capsys.readouterr()
+    assert status == 2
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert complaint in said.err
+
+
+def test_a_checkpoint_given_twice_or_gone_is_named(
+    checkpoint: Write, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = checkpoint("none_tiny")
+    words = ("--data", corpus, "--out", tmp_path / "out")
+    assert called("figures", folder, folder, *words) == 2
+    assert "none: given more than once" in capsys.readouterr().err
+    assert called("figures", tmp_path, *words) == 2
+    assert "checkpoint_best.pt: no such checkpoint" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,201 @@
+"""``--position-randomized`` with every encoding: what stands at some places is what would stand
+there if the places between were empty.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from diet_mt.errors import UserError
+from diet_mt.layers.call import AttentionCall
+from diet_mt.models._roberta_options import plain_options, sentence_config
+from diet_mt.models.diet_transformer import DietTransformerModel
+
+from ..decoding.test_parity import assert_parity
+from ..models.test_search import talkative
+from ..toy import (
+    KINDS,
+    ONE_EACH,
+    SIZES,
+    attention_modules,
+    attention_positions,
+    build,
+    close,
+    collate,
+    every_encoding,
+    real,
+    sources,
+    targets,
+    times_computed,
+)
+from .test_incremental import Decoding, within
+
+RANGE = 23  # positions; sentences have up to 11 and 10 tokens
+REFUSED = {"none", "shape", "cape"}
+
+each_randomized = pytest.mark.parametrize(
+    ("encoding", "sharing"), [case for case in ONE_EACH if case[0] not in REFUSED]
+)
+
+
+def randomized(encoding: str, sharing: str | None = None, **more: Any) -> DietTransformerModel:
+    return build(encoding, sharing, position_randomized=RANGE, **more)
+
+
+def scattered(x: Tensor, places: Tensor) -> Tensor:
+    """(T, B, E) at ``places`` of a sequence of all positions, noise between: (N, B, E)."""
+    whole = torch.randn(RANGE, *x.shape[1:], dtype=x.dtype)
+    whole[places] = x
+    return whole
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@every_encoding
+def test_places_between_are_as_if_closed(encoding: str, sharing: str | None, kind: str) -> None:
+    if encoding in REFUSED:
+        return
+    model = randomized(encoding, sharing)
+    positions = attention_positions(model, kind)
+    if positions is None:
+        return
+    stack, batch, layer = "encoder" if kind == "encoder" else "decoder", 2, 1
+    own = torch.tensor([0, 2, 3, 9, 15, 22])
+    others = torch.tensor([1, 4, 5, 13, 21]) if kind == "cross" else own
+    query = torch.randn(own.numel(), batch, SIZES[f"{stack}_embed_dim"], dtype=torch.float64)
+    source = None
+    if kind == "cross":
+        source = torch.randn(5, batch, SIZES["encoder_embed_dim"], dtype=torch.float64)
+    module, causal = attention_modules(model)[kind, layer], kind == "decoder"
+    found, _ = module(query, source, AttentionCall(positions.at(own, others)[layer], causal=causal))
+    closed = torch.ones(batch, RANGE, dtype=torch.bool)
+    closed[:, others] = False
+    whole = positions.for_layers(0, RANGE, RANGE)[layer]
+    # Queries between have no open key before position 0; their outputs are not looked at.
+    expected, _ = module(
+        scattered(query, own),
+        None if source is None else scattered(source, others),
+        AttentionCall(whole, closed, causal=causal),
+    )
+    close(found, expected[own])
+
+
+@pytest.mark.usefixtures("either_memory")
+@torch.no_grad()
+@each_randomized
+def test_step_by_step_equals_all_at_once(encoding: str, sharing: str | None) -> None:
+    decoding = Decoding(randomized(encoding, sharing), collate(sources((7, 4, 1)), "left"))
+    decoding.step()
+    decoding.reorder(torch.arange(3).repeat_interleave(4))
+    for _ in range(4):
+        decoding.step()
+        decoding.reorder(within(12, 4))
+    decoding.reorder(torch.tensor([3, 0, 9, 1, 1, 5]))  # rows in any order
+    decoding.step()
+
+
+@pytest.mark.parametrize("encoding", ["diet-rel", "diet-abs", "rotary", "shaw", "sinusoidal"])
+def test_both_searches_agree(encoding: str) -> None:
+    assert_parity(talkative(encoding, None, position_randomized=RANGE))
+
+
+@each_randomized
+def test_alone_equals_together(encoding: str, sharing: str | None) -> None:
+    model = randomized(encoding, sharing).eval()
+    rows, outputs = sources(), targets()
+    logits, _ = model(collate(rows, "left", 9), None, collate(outputs, "left", 8))
+    for number, words in enumerate(real(logits, outputs, "left")):
+        alone, _ = model(torch.tensor([rows[number]]), None, torch.tensor([outputs[number]]))
+        close(words, alone[0])
+
+
+@each_randomized
+def test_training_draws_and_the_seed_repeats_it(encoding: str, sharing: str | None) -> None:
+    model = randomized(encoding, sharing)
+    source, previous = collate(sources()), collate(targets())
+
+    def logits(seed: int) -> Tensor:
+        torch.manual_seed(seed)
+        found: Tensor = model(source, None, previous)[0]
+        return found
+
+    first = logits(5)
+    assert torch.equal(logits(5), first)
+    assert not torch.allclose(logits(6), first, atol=1e-3)
+    model.eval()
+    assert torch.equal(logits(5), logits(6))
+    logits(5).sin().sum().backward()
+
+
+@pytest.mark.parametrize("encoding", ["diet-rel", "diet-abs", "shaw", "rotary", "linformer"])
+def test_checkpointing_computes_again_from_the_same_places(encoding: str) -> None:
+    outcomes = []
+    for options in ({}, {"checkpoint_activations": True}):
+        model = randomized(encoding, **options)
+        torch.manual_seed(7)
+        with times_computed(model) as times:
+            model(collate(sources()), None, collate(targets()))[0].sin().sum().backward()
+        assert set(times.values()) == {1 + len(options)}
+        outcomes.append([parameter.grad for parameter in model.parameters()])
+    for found, expected in zip(*outcomes, strict=True):
+        close(found, expected)
+
+
+def test_input_and_attention_stand_at_the_same_places() -> None:
+    """Those that the encoder hands on; the target's are drawn apart."""
+    model = randomized("diet-rel", position_input="sinusoidal")
+    source, width = collate(sources((7, 7))), SIZES["encoder_embed_dim"]
+    asked = []
+    positions = attention_positions(model, "encoder")
+    assert positions is not None
+    positions.at = lambda *given, at=positions.at: asked.append(given) or at(*given)
+    out = model.encoder(source, None)
+    (places,) = out["source_places"]
+    words = model.encoder.embed_tokens(source) * width**0.5
+    angle = places[:, None] * 10000.0 ** -(torch.arange(width // 2) / (width // 2 - 1))
+    added = model.encoder.forward_embedding(source, None, places)[0] - words
+    expected = torch.cat([angle.sin(), angle.cos()], dim=1).double()
+    # Sinusoids are kept in float32.
+    torch.testing.assert_close(added, expected.expand(2, -1, -1), rtol=0, atol=1e-5)
+    assert [bool(torch.equal(each, places)) for each in asked[0]] == [True, True]
+    cross = attention_positions(model, "cross")
+    assert cross is not None
+    cross.at = lambda *given, at=cross.at: asked.append(given) or at(*given)
+    model.decoder(collate(targets((7, 7))), out)
+    assert torch.equal(asked[1][1], places)
+    assert not torch.equal(asked[1][0], places)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "options", "said"),
+    [
+        ("none", {}, "none has no positions"),
+        ("shape", {}, "shape draws its positions itself"),
+        ("diet-rel", {"position_input": "cape"}, "cape draws its positions itself"),
+        ("diet-rel", {"position_randomized": 10}, "randomized 10: must be at least.* 11 "),
+    ],
+)
+def test_refused(encoding: str, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        build(encoding, **{"position_randomized": RANGE, **options})
+
+
+def test_the_signature_says_so() -> None:
+    model = randomized("diet-rel")
+    assert model.signature == f"diet-rel sharing=none randomized={RANGE} scale=head"
+    with pytest.raises(UserError, match="randomized=23"):
+        build("diet-rel").load_state_dict(model.state_dict())
+
+
+def test_an_encoder_alone() -> None:
+    given = Namespace(position_encoding="diet-rel", position_randomized=600)
+    encoding = sentence_config(plain_options(given)).encoding
+    places = encoding.places(512)
+    assert places is not None
+    assert (places.count, places.longest) == (600, 512)
+    with pytest.raises(UserError, match=r"--position-randomized 500: .* 512 "):
+        sentence_config(plain_options(Namespace(position_randomized=500)))

@@ -1,0 +1,71 @@
+"""Randomized positions: which ones are drawn, and when."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from diet_mt.errors import UserError
+from diet_mt.positions.places import RandomPlaces
+
+COUNT, LONGEST, T = 40, 12, 5
+
+
+def draws(places: RandomPlaces, times: int, length: int = T) -> Tensor:
+    return torch.stack([places(length) for _ in range(times)])
+
+
+def test_a_draw_is_a_sorted_choice_of_all_positions() -> None:
+    torch.manual_seed(1)
+    found = draws(RandomPlaces(COUNT, LONGEST), 2000)
+    assert bool((found.diff(dim=1) > 0).all())
+    assert set(found.flatten().tolist()) == set(range(COUNT))
+
+
+def test_as_many_tokens_as_there_may_be_meet_every_position_equally_often() -> None:
+    """There the draw is the paper's: T of N without replacement."""
+    torch.manual_seed(1)
+    times = 4000
+    found = draws(RandomPlaces(COUNT, T), times)
+    counts = found.flatten().bincount(minlength=COUNT).double()
+    expected = times * T / COUNT
+    assert counts.tolist() == pytest.approx([expected] * COUNT, abs=5 * expected**0.5)
+    # Place i of T is on average that of the order statistic: (i + 1) (N + 1) / (T + 1) - 1.
+    means = [(i + 1) * (COUNT + 1) / (T + 1) - 1 for i in range(T)]
+    assert found.double().mean(0).tolist() == pytest.approx(means, abs=0.5)
+
+
+def test_training_sees_its_own_density_and_that_outside_of_training() -> None:
+    """The mean distance of neighbours is between N / T and N / longest."""
+    torch.manual_seed(1)
+    gaps = draws(RandomPlaces(4000, 400), 3000, 20).double().diff(dim=1).mean(1)
+    assert gaps.quantile(0.02) < 15, "4000 / 400 is 10"
+    assert gaps.quantile(0.98) > 150, "4000 / 20 is 200"
+
+
+def test_outside_of_training_they_are_always_the_same() -> None:
+    one, other = (RandomPlaces(COUNT, LONGEST).eval() for _ in range(2))
+    found = one(LONGEST)
+    assert bool((found.diff() > 0).all())
+    assert found.numel() == LONGEST
+    assert COUNT > int(found[-1]) >= LONGEST
+    for length in range(1, LONGEST + 1):
+        assert torch.equal(other(length), found[:length])
+        assert torch.equal(other.at(length - 1, length), found[length - 1 : length])
+    assert not one.state_dict()
+
+
+def test_the_seed_repeats_them() -> None:
+    places = RandomPlaces(COUNT, LONGEST)
+    torch.manual_seed(3)
+    first = draws(places, 3)
+    torch.manual_seed(3)
+    assert torch.equal(draws(places, 3), first)
+    assert not torch.equal(first[0], first[1])
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_longer_sentences_are_refused(training: bool) -> None:
+    with pytest.raises(UserError, match=r"13 tokens.*12 positions"):
+        RandomPlaces(COUNT, LONGEST).train(training)(13)

@@ -1,0 +1,1 @@
+"""Kills at random moments and full disks: minutes, so ``make test-slow`` alone runs them."""
