@@ -20,7 +20,8 @@ from .families import family_of
 from .scales import Scale
 from .views import View
 
-FILE = Path("figures", "patterns.jsonl")  # of diet-mt figures
+# Of diet-mt figures.
+FILE, HEADS = (Path("figures", name) for name in ("patterns.jsonl", "heads.jsonl"))
 _LEVELS = 7  # of a colour, each way; with 0 they are 15, in 4 bits
 _ABOVE, _BELOW = (0xD5, 0x5E, 0x00), (0x00, 0x72, 0xB2)
 _KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "cross-attention"}
@@ -38,9 +39,14 @@ class HeatMap:
 
 @dataclass(frozen=True)
 class Patterns:
-    """All of one system: maps where positions decide, views where distances do."""
+    """All of one system: maps where positions decide, views where distances do.
+
+    ``local``: how many of its ``heads`` look near by their positions alone; 0 of 0: not known.
+    """
 
     system: str
+    local: int
+    heads: int
     maps: Sequence[HeatMap]
     views: Sequence[View]
 
@@ -52,25 +58,38 @@ def read_patterns(folders: Iterable[Path]) -> list[Patterns]:
     """Of ``FILE`` in these folders, as far as it is there. Raises UserError for another file."""
     needed = ("system", "attention", "layers", "head", "first_distance", "by_distance", "values")
     heads: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    looks: dict[str, list[str]] = {}
     for folder in sorted(folders):
+        file = folder / HEADS
+        for row in rows_of(file, ("system", "positions_pattern")) if file.exists() else ():
+            if row["positions_pattern"]:
+                looks.setdefault(row["system"], []).append(row["positions_pattern"])
         for row in rows_of(folder / FILE, needed) if (folder / FILE).exists() else ():
             title = f"{_KINDS.get(row['attention'], row['attention'])}, {_layers(row['layers'])}"
             heads.setdefault(row["system"], {}).setdefault(title, []).append(row)
-    return [_patterns(system, own) for system, own in heads.items()]
+    return [_patterns(system, own, looks.get(system, ())) for system, own in heads.items()]
+
+
+def finding(found: Sequence[Patterns]) -> str:
+    """How many heads of each system look near."""
+    parts = [f"{each.local} of {each.heads} with {each.system}" for each in found if each.heads]
+    return f"Heads that look near by their positions alone: {', '.join(parts)}." if parts else ""
 
 
 def _layers(layers: Sequence[int]) -> str:
     return f"layer {layers[0]}" if len(layers) == 1 else f"layers {layers[0]}–{layers[-1]}"
 
 
-def _patterns(system: str, heads: Mapping[str, Sequence[Mapping[str, Any]]]) -> Patterns:
+def _patterns(
+    system: str, heads: Mapping[str, Sequence[Mapping[str, Any]]], looks: Sequence[str]
+) -> Patterns:
     maps, views = [], []
     for title, rows in heads.items():
         if rows[0]["by_distance"]:
             views.append(_by_distance(system, title, rows))
         else:
             maps.append(heat_map(title, [row["values"] for row in rows]))
-    return Patterns(system, maps, views)
+    return Patterns(system, looks.count("local"), len(looks), maps, views)
 
 
 def _by_distance(system: str, title: str, rows: Sequence[Mapping[str, Any]]) -> View:

@@ -12,12 +12,11 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ..evaluation.groups import BASELINE
-from . import findings, views
+from . import findings, heat, views
 from .beside import Beside
 from .boards import EVALUATIONS, FOLDED
 from .commands import commands
 from .families import FAMILIES
-from .heat import Patterns
 from .notes import legend, remarks, signatures
 from .pairs import pairs_of
 from .picture import axis, family_of_standing, grid, marks, scale_of
@@ -47,7 +46,7 @@ def page(
     sections: Sequence[Section],
     tasks: Sequence[Block] = (),
     beside: Beside | None = None,
-    patterns: Sequence[Patterns] = (),
+    patterns: Sequence[heat.Patterns] = (),
 ) -> str:
     """The whole document. The same results give the same bytes: nothing in it is of today."""
     beside = beside or Beside()
@@ -91,6 +90,7 @@ def page(
             if (view := views.of_learning(name, trainings))
         ],
         patterns=patterns,
+        patterns_say=heat.finding(patterns),
         policy=_policy(style, script, images=bool(patterns)),
         script=script,
         sections=sections,

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from diet_mt.errors import UserError
-from diet_mt.leaderboard.heat import FILE, heat_map, read_patterns
+from diet_mt.leaderboard.heat import FILE, HEADS, finding, heat_map, read_patterns
 from diet_mt.leaderboard.page import page
 
 
@@ -45,7 +45,11 @@ def test_maps_and_curves_are_on_the_page(tmp_path: Path) -> None:
     file.parent.mkdir()
     curves = "".join(row(system="t5", head=n, by_distance=[n, 2, 3], values=[]) for n in (1, 2))
     file.write_text(row() + row(head=2) + curves, encoding="utf-8")
+    patterns = ["local", "global", "local", None]
+    rows = [json.dumps({"system": "t5", "positions_pattern": each}) for each in patterns]
+    (tmp_path / HEADS).write_text("\n".join(rows), encoding="utf-8")
     maps, lines = read_patterns([tmp_path])
+    assert finding([maps, lines]).endswith(" by their positions alone: 2 of 3 with t5.")
     assert (maps.system, [each.title for each in maps.maps]) == (
         "diet_rel",
         ["encoder, layers 1–2"],
