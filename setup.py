@@ -99,6 +99,8 @@ setup(
     extras_require={
         # CTranslate2, beside which `diet-mt bench speed` times decoding.
         "benchmark": ["ctranslate2>=4.6,<5"],
+        # Drives an installed Chromium, in which tests use the leaderboard's page.
+        "browser": ["playwright"],
         # Which language a line is in, for the cleaning of corpora. It asks for numpy >= 2, which
         # stock fairseq does not run with; it works with older ones, too.
         "cleaning": ["py3langid"],

@@ -14,7 +14,7 @@ from ..corpora.parallel import read_lines
 from ..drawing import pyplot, save
 from ..errors import UserError
 from ..evaluation.groups import Conditions, Group, Line, group
-from ..evaluation.kept import kept_hypotheses
+from ..evaluation.kept import kept_hypotheses, sources_beside
 from ..evaluation.lengths import (
     LEAST,
     TENTHS,
@@ -144,15 +144,10 @@ def sheets_of(
 
 
 def _source(reference: Path, row: Result) -> Path:
-    """``test.en`` of ``test.de``; ``test.en.gz`` of ``test.de.gz``."""
-    source, target = row.direction.split("-")
-    name = reference.name
-    for end in (f".{target}", f".{target}.gz"):
-        if name.endswith(end):
-            path = reference.with_name(f"{name.removesuffix(end)}.{source}{end[len(target) + 1 :]}")
-            if path.is_file():
-                return path
-    raise UserError(f"{reference}: its sources are not beside it; give them by --sources")
+    found = sources_beside(reference, row)
+    if found is None:
+        raise UserError(f"{reference}: its sources are not beside it; give them by --sources")
+    return found
 
 
 def _text(source: Path, reference: Path) -> Text:

@@ -4,7 +4,15 @@
     diet-mt leaderboard results/tasks/*.jsonl                      the BERT tasks
     diet-mt leaderboard results/news.*.jsonl --direction en-de --system diet_rel shaw
     diet-mt leaderboard --format html --out leaderboard.html       one static page
+    ... --references data/multi30k.en-de/raw/test.de               with sentences side by side
+    diet-mt leaderboard results/multi30k.en-de.jsonl --format svg --out multi30k.en-de.svg
     diet-mt leaderboard --readme results/README.md                 rewrites a section of it
+
+The page has, beside the tables: pictures, speed from benchmark/*.jsonl, learning curves from
+curves/*.jsonl and */curves.jsonl, positional logits from figures/patterns.jsonl, each where it lies
+beside the rows. With --references (and sources beside them) it compares any two systems: what it
+needs of each sentence is kept in sentences/, so that later the page is made without them;
+references and sources of a few dozen sentences are kept, too.
 
 The section lies between the lines <!-- results:begin --> and <!-- results:end -->. With --check
 nothing is written, and the command fails where the file is not what it would write, or where kept
@@ -14,12 +22,19 @@ hypotheses have changed. p-values are shown where diet-mt compare has computed t
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..command_line import Parser
 from ..errors import UserError
 
-FORMATS = ("text", "markdown", "html")
+if TYPE_CHECKING:
+    from ..leaderboard.render import Block
+    from ..leaderboard.standings import Section
+
+FORMATS = ("text", "markdown", "html", "svg")
+PICTURES = ("intervals", "speed", "parameters", "lengths")
 USUAL_FOLDER = Path("results")
 
 
@@ -29,6 +44,11 @@ def arguments(parser: Parser) -> None:
     add("--direction", nargs="+", default=[], metavar="XX-YY", help="only these: en-de ...")
     add("--test-set", nargs="+", default=[], metavar="NAME", help="only these")
     add("--system", nargs="+", default=[], metavar="NAME", help="only these: diet_rel ...")
+    add("--references", type=Path, nargs="+", default=[], metavar="FILE",
+        help="raw references: sentences are counted for the page")  # fmt: skip
+    add("--sources", type=Path, nargs="+", default=[], metavar="FILE",
+        help="of the references, in their order (default: test.en beside test.de)")  # fmt: skip
+    add("--picture", choices=PICTURES, help="what --format svg draws (default intervals)")
     add("--brief", action="store_true", help="narrow tables of BLEU alone")
     add("--verbose", action="store_true", help="as text: with lengths, n-gram precisions and "
         "updates of every evaluation, which the other forms fold")  # fmt: skip
@@ -43,6 +63,12 @@ def run(args: argparse.Namespace) -> None:
         raise UserError("--readme takes Markdown and no --out; run the command twice")
     if args.check and not (args.readme or args.out):
         raise UserError("--check needs the file to check: --readme FILE or --out FILE")
+    if args.sources and not args.references:
+        raise UserError("--sources are those of --references; give these, too")
+    if args.references and args.format not in ("html", "svg"):
+        raise UserError("--references are for pictures: give --format html or svg")
+    if args.picture and args.format != "svg":
+        raise UserError("--picture is for --format svg")
     from ..leaderboard.readme import put_section, put_text
 
     shown = _shown(args)
@@ -57,11 +83,12 @@ def run(args: argparse.Namespace) -> None:
 def _shown(args: argparse.Namespace) -> str:
     """What was asked for, in its form. Raises UserError where there is no such thing."""
     from ..leaderboard.boards import board, brief_board
-    from ..leaderboard.page import page
     from ..leaderboard.render import markdown, text
     from ..leaderboard.selection import asked_for
 
     files = args.results or sorted(USUAL_FOLDER.glob("*.jsonl"))
+    if args.format == "html" and not args.results:
+        files += sorted(USUAL_FOLDER.glob("tasks/*.jsonl"))
     if not files:
         raise UserError(f"no {USUAL_FOLDER}/*.jsonl here; give the files of diet-mt evaluate")
     sections, tasks = asked_for(
@@ -71,9 +98,28 @@ def _shown(args: argparse.Namespace) -> str:
         systems=args.system,
         check=args.check,
     )
-    if args.format == "html":
-        return page(sections, tasks)
+    if args.format in ("html", "svg"):
+        return _drawn(args, files, sections, tasks)
     blocks = [*(brief_board if args.brief else board)(sections), *tasks]
     if args.readme or args.format == "markdown":
         return markdown(blocks)
     return text(blocks, verbose=args.verbose)
+
+
+def _drawn(
+    args: argparse.Namespace, files: Sequence[Path], sections: list[Section], tasks: list[Block]
+) -> str:
+    from ..evaluation.sentences import keep_sentences
+    from ..leaderboard.beside import read_beside
+    from ..leaderboard.heat import read_patterns
+    from ..leaderboard.page import page
+    from ..leaderboard.selection import of_tasks
+    from ..leaderboard.svg import svg
+
+    own = [file for file in files if not of_tasks(file)]
+    if args.references:
+        keep_sentences(own, args.references, args.sources, check=args.check)
+    beside = read_beside(own)
+    if args.format == "svg":
+        return svg(sections, beside, args.picture or PICTURES[0])
+    return page(sections, tasks, beside, read_patterns({file.parent for file in own}))

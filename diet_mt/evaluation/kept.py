@@ -27,3 +27,15 @@ def kept_hypotheses(folder: Path, result: Result) -> list[str]:
     with open(path, encoding="utf-8", newline="\n") as file:
         # Not read_lines: a model may well write nothing at all.
         return file.read().removesuffix("\n").split("\n")
+
+
+def sources_beside(references: Path, result: Result) -> Path | None:
+    """``test.en`` of ``test.de``, ``test.en.gz`` of ``test.de.gz``; None where there is none."""
+    source, _, target = result.direction.partition("-")
+    for end in (f".{target}", f".{target}.gz"):
+        if references.name.endswith(end):
+            stem = references.name.removesuffix(end)
+            path = references.with_name(f"{stem}.{source}{end[len(target) + 1 :]}")
+            if path.is_file():
+                return path
+    return None

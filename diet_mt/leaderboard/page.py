@@ -5,53 +5,130 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ..evaluation.groups import BASELINE
+from . import findings, heat, views
+from .beside import Beside
 from .boards import EVALUATIONS, FOLDED
 from .commands import commands
+from .families import FAMILIES
 from .notes import legend, remarks, signatures
-from .picture import picture
-from .render import Block
+from .pairs import pairs_of
+from .picture import axis, family_of_standing, grid, marks, scale_of
+from .render import Block, Commands
 from .standings import Section
-from .tables import evaluations_table, rows, standings_table
+from .tables import Cell, Column, Table, evaluations_table, rows, standings_table
 
 _BESIDE = Path(__file__).parent
+_STYLES = ("marks.css", "page.css")
+# In this order one script.
+_SCRIPTS = ("tables.js", "statistics.js", "two.js")
 
 
-def page(sections: Sequence[Section], tasks: Sequence[Block] = ()) -> str:
+@dataclass(frozen=True)
+class Shown:
+    """A section, with what was worked out for it. ``pairs``: None where no two can be compared."""
+
+    section: Section
+    families: Sequence[str]  # of its standings
+    table: Table
+    finding: str
+    views: Sequence[views.View]
+    pairs: dict[str, Any] | None
+
+
+def page(
+    sections: Sequence[Section],
+    tasks: Sequence[Block] = (),
+    beside: Beside | None = None,
+    patterns: Sequence[heat.Patterns] = (),
+) -> str:
     """The whole document. The same results give the same bytes: nothing in it is of today."""
-    style = (_BESIDE / "page.css").read_text(encoding="utf-8")
-    script = (_BESIDE / "page.js").read_text(encoding="utf-8")
-    parts = (commands, evaluations_table, legend, picture, remarks, rows, signatures)
+    beside = beside or Beside()
+    style = "".join((_BESIDE / name).read_text(encoding="utf-8") for name in _STYLES)
+    script = "".join((_BESIDE / name).read_text(encoding="utf-8") for name in _SCRIPTS)
+    parts = (
+        findings.of_scores,
+        axis,
+        commands,
+        evaluations_table,
+        grid,
+        legend,
+        marks,
+        remarks,
+        rows,
+        scale_of,
+    )
     environment = Environment(
         loader=FileSystemLoader(_BESIDE),
         autoescape=True,
         undefined=StrictUndefined,
         keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
+    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    found = [_shown(section, beside) for section in sections]
+    families = {family for each in found for family in each.families}
     return environment.get_template("page.html").render(
-        {part.__name__: part for part in (*parts, standings_table)},
+        {part.__name__: part for part in parts},
         title="Leaderboard of position encodings" if tasks else "BLEU leaderboard",
         baseline=BASELINE,
         count=sum(len(section.group.results) for section in sections),
         evaluations=EVALUATIONS,
+        families={name: said for name, said in FAMILIES.items() if name in families},
         folded=FOLDED,
-        policy=_policy(style, script),
+        found=found,
+        learning=[
+            view
+            for name, trainings in beside.learning.items()
+            if (view := views.of_learning(name, trainings))
+        ],
+        patterns=patterns,
+        patterns_say=heat.finding(patterns),
+        policy=_policy(style, script, images=bool(patterns)),
         script=script,
         sections=sections,
+        signatures=sorted({fact for section in sections for fact in signatures(section)}),
         style=style,
-        tasks=tasks,
+        task_commands=[block for block in tasks if isinstance(block, Commands)],
+        tasks=[block for block in tasks if not isinstance(block, Commands)],
     )
 
 
-def _policy(style: str, script: str) -> str:
-    """Nothing is loaded, and no style or script runs but the page's own two."""
+def _shown(section: Section, beside: Beside) -> Shown:
+    found = (
+        views.by_speed(section, beside.speeds.get(section.group.conditions.size)),
+        views.by_parameters(section),
+        views.by_length(section, beside.sentences),
+    )
+    families = [family_of_standing(each) for each in section.standings]
+    name, *others = standings_table(section)
+    words = [FAMILIES[family] for family in families]
+    family = Column("family", tuple(Cell(word, word) for word in words), False, False)
+    return Shown(
+        section,
+        families,
+        [name, family, *others],
+        findings.of_section(section),
+        [view for view in found if view],
+        pairs_of(section, beside),
+    )
+
+
+def _policy(style: str, script: str, *, images: bool) -> str:
+    """Nothing is loaded, and no style or script runs but the page's own two; ``images``: that are
+    in the page itself.
+    """
 
     def source(text: str) -> str:
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         return f"'sha256-{digest}'"
 
-    return f"default-src 'none'; style-src {source(style)}; script-src {source(script)}"
+    own = f"default-src 'none'; style-src {source(style)}; script-src {source(script)}"
+    return f"{own}; img-src data:" if images else own

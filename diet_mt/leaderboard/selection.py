@@ -38,16 +38,16 @@ def asked_for(
 
     ``check``: the kept hypotheses, too. Raises UserError where there is nothing to show.
     """
-    of_tasks = [path for path in files if _of_tasks(path)]
+    with_tasks = [path for path in files if of_tasks(path)]
     results: list[Result] = []
     comparisons: dict[Key, Comparison] = {}
     for path in files:
-        if path not in of_tasks:
+        if path not in with_tasks:
             results += (rows := read_results(path))
             comparisons.update(read_comparisons(file_beside(path)))
             for row in rows if check else ():
                 kept_hypotheses(path.parent, row)
-    tasks = [row for path in of_tasks for row in read_task_results(path)]
+    tasks = [row for path in with_tasks for row in read_task_results(path)]
     if not results and not tasks:
         raise UserError("the files hold no results; diet-mt evaluate and predict add them")
     groups = group(results)
@@ -59,7 +59,7 @@ def asked_for(
     return [section_of(each, comparisons, systems) for each in groups], blocks
 
 
-def _of_tasks(path: Path) -> bool:
+def of_tasks(path: Path) -> bool:
     """Whether the first row of a file is one of a task. What is no row is told by who reads it."""
     try:
         with open(path, encoding="utf-8") as file:

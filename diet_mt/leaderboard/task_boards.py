@@ -22,7 +22,7 @@ from .task_scores import (
     score,
 )
 
-_PAPER = "paper: "
+PAPER = "paper: "
 _HEADINGS = {GLUE: "GLUE, dev sets", XTREME: "Question answering and cross-lingual transfer"}
 _LEGEND = {
     GLUE: "CoLA: Matthews' correlation; STS-B: Spearman's correlation; others: accuracy, where the "
@@ -44,7 +44,7 @@ def task_board(results: Sequence[TaskResult]) -> list[Block]:
         *_table(XTREME, XTREME_COLUMNS, MORE_XTREME_COLUMNS, found, results),
     ]
     grids = [block for block in blocks if isinstance(block, Grid)]
-    if any(row[0].startswith(_PAPER) for grid in grids for row in grid.rows):
+    if any(row[0].startswith(PAPER) for grid in grids for row in grid.rows):
         blocks.append(Note(f"paper: {source_of_tasks()}."))
     return blocks
 
@@ -136,7 +136,7 @@ def _cell(found: Score | None) -> str:
 
 def _published_line(row: PublishedRow, titles: Sequence[str]) -> list[str]:
     values = [f"{row.scores[title]:.1f}" if title in row.scores else "" for title in titles]
-    return [f"{_PAPER}{row.name}", row.segments, *values]
+    return [f"{PAPER}{row.name}", row.segments, *values]
 
 
 def _details(entrant: Entrant, found: Sequence[tuple[Column, Score]]) -> list[str]:

@@ -16,7 +16,7 @@ from diet_mt.cli.main import COMMANDS, tree
     [
         ([], {name.split(" ")[0] for name in COMMANDS}),
         (["prepare"], {name.split(" ")[1] for name in COMMANDS if name.startswith("prepare ")}),
-        (["leaderboard", "--format"], {"text", "markdown", "html"}),
+        (["leaderboard", "--format"], {"text", "markdown", "html", "svg"}),
     ],
 )
 def test_bash_completes_commands_and_values(

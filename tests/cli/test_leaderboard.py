@@ -16,6 +16,7 @@ from diet_mt.evaluation.records import put_result, read_results
 from ..calling import called
 from ..evaluation.rows import seeds_of
 from ..leaderboard.made_up import comparisons
+from ..leaderboard.said import write_said
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OWN = sorted((ROOT / "results").glob("*.jsonl"))
@@ -97,6 +98,23 @@ def test_a_page_is_written_and_checked(folder: Path, capsys: pytest.CaptureFixtu
     assert called("leaderboard", *words, "--check") == 0
 
 
+def test_with_references_sentences_are_kept_and_the_page_is_made_again_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "results").mkdir()
+    write_said(tmp_path / "results")
+    monkeypatch.chdir(tmp_path)
+    words = ("--format", "html", "--out", "page.html")
+    assert called("leaderboard", *words) == 0
+    without = Path("page.html").read_text(encoding="utf-8")
+    assert called("leaderboard", *words, "--references", "results/test.de") == 0
+    whole = Path("page.html").read_text(encoding="utf-8")
+    assert "application/json" in whole
+    assert "application/json" not in without
+    assert called("leaderboard", *words, "--check") == 0
+    assert called("leaderboard", *words, "--check", "--references", "results/test.de") == 0
+
+
 @pytest.mark.parametrize(
     ("content", "what"), [("other\n", "changed since it was scored"), (None, "missing")]
 )
@@ -118,6 +136,11 @@ def test_the_check_looks_at_the_hypotheses(
         (["--check"], "--check needs the file to check"),
         (["--readme", "README.md", "--out", "x"], "--readme takes Markdown and no --out"),
         (["--readme", "README.md", "--format", "html"], "--readme takes Markdown"),
+        (["--references", "x.de"], "--references are for pictures: give --format html or svg"),
+        (["--format", "html", "--sources", "x.en"], "--sources are those of --references"),
+        (["--format", "html", "--picture", "speed"], "--picture is for --format svg"),
+        (["--format", "svg", "--picture", "speed"], "--picture speed: there is nothing to draw"),
+        (["--format", "html", "--references", "README.md"], "none of the --references are those"),
         (["gone.jsonl"], "gone.jsonl: cannot be read"),
         (["empty.jsonl"], "the files hold no results"),
         (["--readme", "gone.md"], "gone.md: cannot be read"),
@@ -138,10 +161,8 @@ def test_where_there_are_no_results_it_says_so(
     assert "no results/*.jsonl here" in complaint(capsys)
 
 
-SHOWN = (
-    "results/early/multi30k.en-de.jsonl --brief "
-    "--system shaw tupe_rel diet_rel diet_abs sinusoidal none"
-)
+EN_DE = "results/early/multi30k.en-de"
+SHOWN = f"{EN_DE}.jsonl --brief --system shaw tupe_rel diet_rel diet_abs sinusoidal none"
 
 
 @pytest.mark.parametrize(
@@ -152,6 +173,8 @@ SHOWN = (
         "results/early/multi30k.cs-en.jsonl results/early/multi30k.en-de.jsonl "
         "--readme results/early/README.md",
         "--format html --out results/leaderboard.html",
+        f"{EN_DE}.jsonl --format svg --out {EN_DE}.svg",
+        f"{EN_DE}.jsonl --format svg --picture lengths --out {EN_DE}.lengths.svg",
     ],
 )
 def test_the_projects_own_boards_are_those_of_its_results(

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from diet_mt.evaluation.groups import group
-from diet_mt.evaluation.records import Result
+from diet_mt.evaluation.records import Result, read_results
+from diet_mt.evaluation.sentences import keep_sentences
+from diet_mt.leaderboard.beside import read_beside
 from diet_mt.leaderboard.page import page
 from diet_mt.leaderboard.standings import Section, section_of
 
 from ..evaluation.rows import seeds_of
-from .browser import Browser, find_chromium
 from .made_up import comparisons, results
+from .said import write_said
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 
 
 def sections_of(rows: list[Result]) -> list[Section]:
@@ -45,11 +55,36 @@ def page_file(tmp_path_factory: pytest.TempPathFactory, full: list[Section]) -> 
     return file
 
 
+def page_of_said(folder: Path, systems: int = 0) -> str:
+    """The page of rows with hypotheses and references, written to ``folder``."""
+    file, references = write_said(folder, systems)
+    keep_sentences([file], [references])
+    return page(sections_of(read_results(file)), beside=read_beside([file]))
+
+
 @pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """Chromium without a window, one for all tests."""
-    program = find_chromium()
+def said(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with rows, their hypotheses and references, and ``page.html``."""
+    folder = tmp_path_factory.mktemp("said")
+    (folder / "page.html").write_text(page_of_said(folder), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def said_page(said: Path) -> str:
+    return (said / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium without a window, one for all tests; the variable CHROMIUM names another one."""
+    library = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install '.[browser]'"
+    )
+    program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM)), None)
     if program is None:
         pytest.skip("Chromium is not installed: apt-get install chromium, or set CHROMIUM")
-    with Browser(program, tmp_path_factory.mktemp("chromium")) as running:
+    with library.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield running
+        running.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from html.parser import HTMLParser
 
@@ -14,9 +15,10 @@ from diet_mt.leaderboard.standings import Section
 
 from ..evaluation.rows import row
 from .conftest import sections_of
+from .said import WILD as WILD_REFERENCE
 
 WILD = '<script>alert("1")</script>\'&amp;<!--'
-VOID = {"meta", "wbr", "path", "circle", "line"}
+VOID = {"meta", "wbr", "path", "circle", "line", "input", "rect", "img", "polyline"}
 
 
 class Reader(HTMLParser):
@@ -78,6 +80,24 @@ def test_everything_from_rows_is_escaped() -> None:
     assert any("<script>" in text for text in reader.texts["pre"])
 
 
+def test_what_models_wrote_is_text(said_page: str) -> None:
+    """Also inside the data of the page, which is no script that runs."""
+    reader = Reader(said_page)
+    assert not [found for tag, found in reader.tags if tag in ("img", "b")]
+    kinds = [found.get("type") for found in attributes(reader, "script")]
+    assert kinds == ["application/json", None]
+    data = json.loads(reader.texts["script"][0])
+    assert any(WILD_REFERENCE in line for line in data["shown"]["references"])
+    policy = next(found["content"] for found in attributes(reader, "meta") if "http-equiv" in found)
+    own = "".join(reader.texts["script"][1:])
+    assert base64.b64encode(hashlib.sha256(own.encode()).digest()).decode() in (policy or "")
+
+
+def test_without_references_the_page_says_what_it_lacks(plain: Section, said_page: str) -> None:
+    assert "where the page is made with the references" in page([plain])
+    assert "where the page is made with the references" not in said_page
+
+
 def test_nothing_is_loaded_from_anywhere(read: Reader) -> None:
     links = [
         value
@@ -123,8 +143,9 @@ def test_the_paper_s_and_ours_stand_side_by_side(full: list[Section]) -> None:
     shown = page(full[:1]).replace("<wbr>", "")
     line = next(line for line in shown.split("\n") if ">diet_rel_base</th>" in line)
     cells = re.findall(r">([^<]+)</t[dh]>", line)
-    assert cells[:7] == [
+    assert cells[:8] == [
         "diet_rel_base",
+        "in the logits",
         "39.41",
         "0.83",
         "0.975",

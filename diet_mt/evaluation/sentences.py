@@ -1,0 +1,204 @@
+"""What the page needs of every sentence, kept beside the results: ``sentences/CORPUS.jsonl``.
+
+BLEU of any part of a test set, and of any resample, follows from a few whole numbers of each
+sentence: the n-grams that a hypothesis shares with its reference, and both lengths. These are kept,
+references are not. Of the sentences on which systems differ most, a few dozen, source and reference
+are kept too, in ``sentences/CORPUS.texts.jsonl``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from sacrebleu.metrics import BLEU
+
+from ..corpora.parallel import read_lines
+from ..errors import UserError
+from ..files import sha256
+from .json_rows import Row, read_rows, write_rows
+from .kept import kept_hypotheses, sources_beside
+from .records import Result, read_results
+from .resampling import ORDERS, statistics
+
+SHOWN = 48  # sentences whose texts are kept
+
+
+@dataclass(frozen=True)
+class Counts(Row):
+    """Of one file of hypotheses, in the order of its sentences: tokens of BLEU (13a), and for each
+    order of n-grams the matches with the reference.
+    """
+
+    hypotheses_sha256: str
+    references_sha256: str
+    lengths: list[int]
+    matches: list[list[int]]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.hypotheses_sha256, self.references_sha256
+
+
+@dataclass(frozen=True)
+class Texts(Row):
+    """Of one test set. ``source_lengths``: what spaces separate; empty where there are no sources.
+
+    ``numbers``: of the sentences that are shown, from 0 on; ``sources`` and ``references``: these.
+    """
+
+    references_sha256: str
+    source_lengths: list[int]
+    reference_lengths: list[int]
+    numbers: list[int]
+    sources: list[str]
+    references: list[str]
+
+    @property
+    def key(self) -> str:
+        return self.references_sha256
+
+
+@dataclass(frozen=True)
+class Kept:
+    """All that is kept: by checksums of hypotheses and references; by that of references."""
+
+    counts: Mapping[tuple[str, str], Counts]
+    texts: Mapping[str, Texts]
+
+
+def files_beside(results: Path) -> tuple[Path, Path]:
+    """Where the counts and the texts of a file of results are kept."""
+    folder = results.parent / "sentences"
+    return folder / results.name, folder / f"{results.stem}.texts.jsonl"
+
+
+def read_sentences(files: Iterable[Path]) -> Kept:
+    """What is kept beside files of results. Raises UserError for a line that is none."""
+    counts: dict[tuple[str, str], Counts] = {}
+    texts: dict[str, Texts] = {}
+    for path in files:
+        of_counts, of_texts = files_beside(path)
+        if of_counts.exists() and of_texts.exists():
+            counts.update({row.key: row for row in read_rows(Counts, of_counts)})
+            texts.update({row.key: row for row in read_rows(Texts, of_texts)})
+    return Kept(counts, texts)
+
+
+def keep_sentences(
+    files: Sequence[Path],
+    references: Sequence[Path],
+    sources: Sequence[Path] = (),
+    *,
+    check: bool = False,
+) -> None:
+    """Counts every row whose references are given, and keeps that beside the files.
+
+    Rows of other references stay as they are; what is of no row any more goes.
+
+    Args:
+        sources: of ``references``, in their order; none: those beside them, where there are some.
+        check: write nothing.
+
+    Raises:
+        UserError: no row has these references; a source is missing, or has another number of
+            lines; hypotheses have changed; with ``check``, what is kept is something else.
+    """
+    if sources and len(sources) != len(references):
+        raise UserError(f"{len(sources)} --sources, but {len(references)} --references")
+    places = {sha256(path): number for number, path in enumerate(references)}
+    found = False
+    for path in files:
+        rows = read_results(path)
+        kept = read_sentences([path])
+        counts, texts = {}, {}
+        for digest in dict.fromkeys(row.references_sha256 for row in rows):
+            own = [row for row in rows if row.references_sha256 == digest]
+            if digest in places:
+                found = True
+                number = places[digest]
+                source = sources[number] if sources else sources_beside(references[number], own[0])
+                made, texts[digest] = _counted(path.parent, own, references[number], source)
+                counts.update({each.key: each for each in made})
+            elif digest in kept.texts:
+                texts[digest] = kept.texts[digest]
+                keys = {(row.hypotheses_sha256, digest) for row in own}
+                counts.update({key: kept.counts[key] for key in kept.counts if key in keys})
+        if texts and (counts, texts) != (kept.counts, kept.texts):
+            if check:
+                raise UserError(f"{files_beside(path)[0]}: not of these rows and references")
+            for file, what in zip(files_beside(path), (counts, texts), strict=True):
+                write_rows(file, cast("dict[Any, Row]", what).values())
+    if not found:
+        raise UserError("none of the --references are those of a row")
+
+
+def _counted(
+    folder: Path, rows: Sequence[Result], reference: Path, source: Path | None
+) -> tuple[list[Counts], Texts]:
+    references = list(read_lines(reference))
+    sources = list(read_lines(source)) if source else []
+    if sources and len(sources) != len(references):
+        raise UserError(f"{source}: {len(sources)} lines, but {reference} has {len(references)}")
+    found, lengths = [], [0] * len(references)
+    for row in rows:
+        hypotheses = kept_hypotheses(folder, row)
+        if len(hypotheses) != len(references):
+            raise UserError(f"{row.hypotheses}: not {len(references)} lines; evaluate again")
+        counts = statistics(hypotheses, references).astype(int)
+        own, lengths = counts[:, 0].tolist(), counts[:, 1].tolist()
+        matches = counts[:, 2 : 2 + ORDERS].T.tolist()
+        found.append(Counts(row.hypotheses_sha256, row.references_sha256, own, matches))
+    numbers = _differing(found, lengths)
+    texts = Texts(
+        rows[0].references_sha256,
+        [len(line.split()) for line in sources],
+        lengths,
+        numbers,
+        [sources[number] for number in numbers] if sources else [],
+        [references[number] for number in numbers],
+    )
+    return found, texts
+
+
+def _differing(found: Sequence[Counts], references: Sequence[int]) -> list[int]:
+    """Numbers of the sentences whose own BLEU varies most among the hypotheses, in their order."""
+    spread = np.array([sentence_bleu(each, references) for each in found]).std(axis=0)
+    most = np.argsort(-spread, kind="stable")[:SHOWN]
+    return sorted(int(number) for number in most if spread[number] > 0)
+
+
+def _totals(lengths: Sequence[int]) -> list[int]:
+    """N-grams of sentences of these lengths, for each order."""
+    return [sum(max(length - order, 0) for length in lengths) for order in range(ORDERS)]
+
+
+def bleu_of(counts: Counts, references: Sequence[int], members: Sequence[int]) -> float:
+    """BLEU of these sentences together. ``references``: lengths."""
+    own = [counts.lengths[number] for number in members]
+    score = BLEU.compute_bleu(
+        [sum(order[number] for number in members) for order in counts.matches],
+        _totals(own),
+        sum(own),
+        sum(references[number] for number in members),
+        smooth_method="exp",
+    )
+    return float(score.score)
+
+
+def sentence_bleu(counts: Counts, references: Sequence[int]) -> list[float]:
+    """BLEU of each sentence by itself, of the orders that it has n-grams of."""
+    return [
+        BLEU.compute_bleu(
+            [order[number] for order in counts.matches],
+            _totals([length]),
+            length,
+            references[number],
+            smooth_method="exp",
+            effective_order=True,
+        ).score
+        for number, length in enumerate(counts.lengths)
+    ]

@@ -1,0 +1,138 @@
+"""Points and lines as SVG that takes the width it is given; the style sheet brings colours.
+
+Heights are pixels, places along the width percentages. Numbers of the vertical axis stand on their
+lines, inside the picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from .scales import Scale
+
+HEIGHT = 260
+_TOP, _BOTTOM = 14, 24  # for letters above the highest line and below the lowest
+# Pixels of width, of a phone and of a file, at which names must not meet.
+_WIDTHS = {330: "always", 880: "roomy"}
+_LETTER, _LINE = 7.3, 13  # size of letters
+_TURN = 0.7  # from here on a name stands before its point
+
+
+@dataclass(frozen=True)
+class Point:
+    """One mark, with all that is said of it; ``important`` ones are named first."""
+
+    name: str
+    family: str
+    x: float
+    y: float
+    said: str
+    important: bool = False
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points from left to right."""
+
+    name: str
+    family: str
+    points: Sequence[tuple[float, float]]
+    said: str = ""
+    important: bool = False
+
+
+def _y(scale: Scale, value: float) -> float:
+    return round(_TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - scale.share(value)), 1)
+
+
+def _axes(x: Scale, y: Scale, names: Sequence[tuple[float, str]] = ()) -> Iterator[str]:
+    """``names``: of ticks along the width; none: its round numbers."""
+    for tick in y.ticks():
+        at = _y(y, tick)
+        yield f'<line class="grid" x1="0" x2="100%" y1="{at}" y2="{at}"/>'
+        yield f'<text class="tick left" x="0" y="{at - 3}">{y.text(tick)}</text>'
+    for tick, text in names or [(tick, x.text(tick)) for tick in x.ticks()]:
+        yield f'<text class="tick" x="{x.place(tick)}" y="{HEIGHT - 6}">{escape(text)}</text>'
+
+
+def points(found: Sequence[Point], x: Scale, y: Scale) -> str:
+    """A scatter plot."""
+    out = list(_axes(x, y))
+    places = [(x.share(each.x), _y(y, each.y)) for each in found]
+    names = _named([(*place, e.name, e.important) for place, e in zip(places, found, strict=True)])
+    order = sorted(range(len(found)), key=lambda number: found[number].important)
+    for number in order:
+        each, (left, top) = found[number], places[number]
+        place = f"{100 * left:.2f}%"
+        out.append(
+            f'<g class="point {each.family}" data-system="{escape(each.name)}">'
+            f"<title>{escape(each.said)}</title>"
+            f'<circle class="hit" cx="{place}" cy="{top}" r="10"/>'
+            f'<circle class="mean" cx="{place}" cy="{top}" r="4.5"/>'
+            f'<svg x="{place}" y="{top}" overflow="visible"><text class="label '
+            f'{names[number]}" y="4">{escape(each.name)}</text></svg></g>'
+        )
+    return "\n".join(out)
+
+
+def curves(
+    found: Sequence[Curve], x: Scale, y: Scale, ticks: Sequence[tuple[float, str]] = ()
+) -> str:
+    """A line for each curve, named at its end; ``ticks``: places along the width, with names."""
+    out = list(_axes(x, y, ticks))
+    ends = [(x.share(e.points[-1][0]), _y(y, e.points[-1][1])) for e in found]
+    wanted = [(*end, e.name, e.important) for end, e in zip(ends, found, strict=True)]
+    names = _named(wanted, sides=("after",))
+    for number in sorted(range(len(found)), key=lambda number: found[number].important):
+        each, (left, top) = found[number], ends[number]
+        path = " ".join(f"{1000 * x.share(a):.1f},{_y(y, b)}" for a, b in each.points)
+        strong = " strong" if each.important else ""
+        out.append(
+            f'<g class="curve {each.family}{strong}" data-system="{escape(each.name)}">'
+            f"<title>{escape(each.said or each.name)}</title>"
+            f'<svg width="100%" height="{HEIGHT}" viewBox="0 0 1000 {HEIGHT}" '
+            f'preserveAspectRatio="none"><polyline class="hit" points="{path}"/>'
+            f'<polyline points="{path}"/></svg>'
+            f'<svg x="{100 * left:.2f}%" y="{top}" overflow="visible"><text class="label '
+            f'{names[number]}" y="4">{escape(each.name)}</text></svg></g>'
+        )
+    return "\n".join(out)
+
+
+def _named(wanted: Sequence[Wanted], sides: Sequence[str] = ("after", "before")) -> list[str]:
+    """Classes of each name: its side of the point, and ``always`` or ``roomy`` where it meets no
+    other name or point at that width, the important ones first; others are read by pointing.
+    """
+    classes = [sides[-1] if left > _TURN else sides[0] for left, *_ in wanted]
+    named: set[int] = set()
+    for width, kind in _WIDTHS.items():
+        dots = [(w[0] * width - 5, w[1] - 5, w[0] * width + 5, w[1] + 5) for w in wanted]
+        taken = [_box(wanted[n], classes[n].split()[0], width) for n in named]
+        for number in sorted(range(len(wanted)), key=lambda n: (n in named, not wanted[n][3])):
+            others = taken + dots[:number] + dots[number + 1 :]
+            for side in sorted(sides, key=lambda side: side != classes[number]):
+                box = _box(wanted[number], side, width)
+                inside = box[0] >= 0 and (box[2] <= width or len(sides) == 1)
+                meets = any(_meet(box, other) for other in others)
+                if number not in named and inside and not meets:
+                    classes[number] = f"{side} {kind}"
+                    named.add(number)
+                    taken.append(box)
+    return classes
+
+
+Wanted = tuple[float, float, str, bool]  # share of the width, height, name, whether important
+Box = tuple[float, float, float, float]
+
+
+def _box(wanted: Wanted, side: str, width: int) -> Box:
+    left, top, text, _ = wanted
+    length = _LETTER * len(text)
+    start = left * width + (-9 - length if side == "before" else 9)
+    return start, top - _LINE / 2, start + length, top + _LINE / 2
+
+
+def _meet(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

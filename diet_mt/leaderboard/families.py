@@ -1,0 +1,37 @@
+"""Families of encodings: by where positions enter. What a page colours marks and lines by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..evaluation.groups import Line
+
+# Family -> what it is, in words. ``other``: of whatever the table below does not know.
+FAMILIES: Mapping[str, str] = {
+    "input": "at the input",
+    "logits": "in the logits",
+    "rotation": "rotation of q and k",
+    "projected": "projected keys",
+    "none": "no positions",
+    "other": "other",
+}
+# Encoding, as its description begins, -> family.
+_OF: Mapping[str, str] = {
+    **dict.fromkeys(("sinusoidal", "learned", "concat", "shape", "cape"), "input"),
+    **dict.fromkeys(("diet-rel", "diet-abs", "shaw", "t5", "tupe-abs", "tupe-rel"), "logits"),
+    **dict.fromkeys(("alibi", "kerple", "sandwich", "fire", "deberta"), "logits"),
+    "rotary": "rotation",
+    **dict.fromkeys(("linformer", "diet-abs-lin"), "projected"),
+    "none": "none",
+}
+
+
+def family_of(encoding: str) -> str:
+    """Key of FAMILIES, of a name (``diet_rel``) or a description (``diet-rel sharing=none``)."""
+    words = encoding.split()
+    return _OF.get(words[0].replace("_", "-") if words else "", "other")
+
+
+def family_of_line(line: Line | None, system: str = "") -> str:
+    """Of a line by its encoding; of a system without a line by its name."""
+    return family_of(line.results[0].positions if line else system)

@@ -1,0 +1,123 @@
+"""What the numbers of a section say, in a sentence or two."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ..evaluation.groups import BASELINE
+from .charts import Curve, Point
+from .render import Grid
+from .standings import LEVEL, Section, Standing
+from .task_boards import PAPER
+
+_MOST_NAMES = 4  # of a cluster
+
+
+def of_section(section: Section) -> str:
+    """The best system, and how many are told apart from the baseline. Empty where none is
+    measured.
+    """
+    measured = [standing for standing in section.standings if standing.line]
+    if not measured:
+        return ""
+    best = measured[0]
+    assert best.line is not None
+    found = f"{best.name} has the highest BLEU, {best.line.bleu:.2f}"
+    baseline = section.group.baseline
+    if len(measured) == 1 or baseline is None:
+        return f"{found} ± {best.half_width:.2f}."
+    if best.line.system != BASELINE and best.gain is not None:
+        found += f", {best.gain:.2f} above {baseline.name}{_p(best)}"
+    beside = [each.name for each in measured[1:] if each.cluster == 1]
+    if best.cluster and len(beside) <= _MOST_NAMES:
+        found += f", in a cluster with {_listed(beside)}" if beside else ", in a cluster of its own"
+    others = [each for each in measured if each.line and each.line.system != BASELINE]
+    tested = [(each.p_value, each.gain or 0) for each in others if each.p_value is not None]
+    if not tested:
+        return f"{found}."
+    better = sum(p <= LEVEL and gain > 0 for p, gain in tested)
+    worse = sum(p <= LEVEL and gain < 0 for p, gain in tested)
+    parts = [f"{better} of {len(others)} systems are above {baseline.name} with p ≤ {LEVEL}"]
+    for count, said in (
+        (worse, "below"),
+        (len(tested) - better - worse, "not told apart from it"),
+        (len(others) - len(tested), "not tested"),
+    ):
+        parts += [f"{count} {said}"] if count else []
+    return f"{found}. {_listed(parts)}."
+
+
+def _p(standing: Standing) -> str:
+    """In brackets, of the difference to the baseline; empty where it is not known."""
+    if standing.comparison is None or standing.p_value is None:
+        return ""
+    text = standing.comparison.p_text(standing.p_value)
+    return f" (p {text})" if text.startswith("≤") else f" (p = {text})"
+
+
+def of_trade(found: Sequence[Point], better: str, *, most: bool) -> str:
+    """Which points none surpasses in both. ``better``: what the horizontal axis means, such as
+    ``faster``; ``most``: whether that is to its right.
+    """
+    names = [each.name for each in front(found, most=most)]
+    if len(names) == len(found):
+        return f"The {better} a system, the lower its BLEU."
+    return f"No system is both better and {better} than {_listed(names, 'or')}."
+
+
+def front(found: Sequence[Point], *, most: bool) -> list[Point]:
+    """The points that none surpasses in both, highest first."""
+    kept: list[Point] = []
+    for each in sorted(found, key=lambda point: (-point.y, -point.x if most else point.x)):
+        if not kept or (each.x > kept[-1].x if most else each.x < kept[-1].x):
+            kept.append(each)
+    return kept
+
+
+def of_lengths(best: Curve, baseline: Curve, buckets: Sequence[str]) -> str:
+    """How a difference changes from the shortest to the longest sources."""
+    first, last = (best.points[place][1] - baseline.points[place][1] for place in (0, -1))
+    if first * last < 0:
+        verb = "turns into"
+    else:
+        verb = "grows to" if abs(last) > abs(first) else "shrinks to"
+    return (
+        f"{best.name} to {baseline.name}: {first:+.1f} BLEU on sources of {buckets[0]} words "
+        f"{verb} {last:+.1f} on those of {buckets[-1]}."
+    )
+
+
+def of_learning(found: Sequence[Curve]) -> str:
+    """Lowest and highest after the updates that all have reached."""
+    shared = set.intersection(*({update for update, _ in each.points} for each in found))
+    if not shared or len(found) < 2:
+        return ""
+    update = max(shared)
+    values = {each.name: dict(each.points)[update] for each in found}
+    low, high = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
+    return (
+        f"After {update:,.0f} updates the perplexity is lowest with {low} ({values[low]:.1f}) "
+        f"and highest with {high} ({values[high]:.1f})."
+    )
+
+
+def of_scores(grid: Grid) -> str:
+    """Which system of ours is best in how many columns of numbers."""
+    ours = [row for row in grid.rows if not row[0].startswith(PAPER)]
+    best: Counter[str] = Counter()
+    columns = [place for place, number in enumerate(grid.numbers) if number]
+    for place in columns:
+        scores = [(float(row[place].split()[0]), row[0]) for row in ours if row[place]]
+        best.update([name for value, name in scores if value == max(scores)[0]])
+    if len(ours) < 2 or len(columns) < 2 or not best:
+        return ""
+    (first, most), *others = best.most_common()
+    parts = [f"{name} of {count}" for name, count in others]
+    rest = f"; {_listed(parts)}" if parts else ""
+    return f"{first} has the highest score of {most} of {len(columns)} columns{rest}."
+
+
+def _listed(parts: Sequence[str], last: str = "and") -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return f" {last} ".join(filter(None, [", ".join(parts[:-1]), parts[-1]])) if parts else ""

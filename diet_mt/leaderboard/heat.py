@@ -1,0 +1,143 @@
+"""Positional logits of trained models as pictures: maps as PNG in the page, curves as lines.
+
+A map has one square for each head. Colours are orange above zero, blue below, and the stronger the
+larger: a head's own largest value is full colour. Zero lets the paper through.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .beside import rows_of
+from .charts import Curve, curves
+from .families import family_of
+from .scales import Scale
+from .views import View
+
+# Of diet-mt figures.
+FILE, HEADS = (Path("figures", name) for name in ("patterns.jsonl", "heads.jsonl"))
+_LEVELS = 7  # of a colour, each way; with 0 they are 15, in 4 bits
+_ABOVE, _BELOW = (0xD5, 0x5E, 0x00), (0x00, 0x72, 0xB2)
+_KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "cross-attention"}
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """``image``: a data URL, ``width`` × ``height`` positions."""
+
+    title: str
+    image: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """All of one system: maps where positions decide, views where distances do.
+
+    ``local``: how many of its ``heads`` look near by their positions alone; 0 of 0: not known.
+    """
+
+    system: str
+    local: int
+    heads: int
+    maps: Sequence[HeatMap]
+    views: Sequence[View]
+
+
+Matrix = Sequence[Sequence[float | None]]
+
+
+def read_patterns(folders: Iterable[Path]) -> list[Patterns]:
+    """Of ``FILE`` in these folders, as far as it is there. Raises UserError for another file."""
+    needed = ("system", "attention", "layers", "head", "first_distance", "by_distance", "values")
+    heads: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    looks: dict[str, list[str]] = {}
+    for folder in sorted(folders):
+        file = folder / HEADS
+        for row in rows_of(file, ("system", "positions_pattern")) if file.exists() else ():
+            if row["positions_pattern"]:
+                looks.setdefault(row["system"], []).append(row["positions_pattern"])
+        for row in rows_of(folder / FILE, needed) if (folder / FILE).exists() else ():
+            title = f"{_KINDS.get(row['attention'], row['attention'])}, {_layers(row['layers'])}"
+            heads.setdefault(row["system"], {}).setdefault(title, []).append(row)
+    return [_patterns(system, own, looks.get(system, ())) for system, own in heads.items()]
+
+
+def finding(found: Sequence[Patterns]) -> str:
+    """How many heads of each system look near."""
+    parts = [f"{each.local} of {each.heads} with {each.system}" for each in found if each.heads]
+    return f"Heads that look near by their positions alone: {', '.join(parts)}." if parts else ""
+
+
+def _layers(layers: Sequence[int]) -> str:
+    return f"layer {layers[0]}" if len(layers) == 1 else f"layers {layers[0]}–{layers[-1]}"
+
+
+def _patterns(
+    system: str, heads: Mapping[str, Sequence[Mapping[str, Any]]], looks: Sequence[str]
+) -> Patterns:
+    maps, views = [], []
+    for title, rows in heads.items():
+        if rows[0]["by_distance"]:
+            views.append(_by_distance(system, title, rows))
+        else:
+            maps.append(heat_map(title, [row["values"] for row in rows]))
+    return Patterns(system, looks.count("local"), len(looks), maps, views)
+
+
+def _by_distance(system: str, title: str, rows: Sequence[Mapping[str, Any]]) -> View:
+    family = family_of(system)
+    found = [
+        Curve(
+            f"head {row['head']}",
+            family,
+            list(enumerate(row["by_distance"], start=row["first_distance"])),
+        )
+        for row in rows
+    ]
+    x = Scale([place for each in found for place, _ in each.points], margin=(0.09, 0.14))
+    y = Scale([value for each in found for _, value in each.points])
+    return View(title, "", "Added to the logit, by distance i − j", curves(found, x, y))
+
+
+def heat_map(title: str, heads: Sequence[Matrix]) -> HeatMap:
+    """The heads side by side, with a gap between."""
+    height = max(len(head) for head in heads)
+    lines: list[list[int]] = [[] for _ in range(height)]
+    for number, head in enumerate(heads):
+        width = max(len(row) for row in head)
+        most = max((abs(v) for row in head for v in row if v is not None), default=0) or 1
+        for line, row in zip(lines, [*head, *[[]] * (height - len(head))], strict=True):
+            line.extend([_LEVELS] * (number > 0))
+            levels = [_LEVELS + round(_LEVELS * (value or 0) / most) for value in row]
+            line.extend(levels + [_LEVELS] * (width - len(levels)))
+    data = base64.b64encode(_png(lines)).decode()
+    return HeatMap(title, f"data:image/png;base64,{data}", len(lines[0]), height)
+
+
+def _png(lines: Sequence[Sequence[int]]) -> bytes:
+    """Levels 0 to 14 as an image with a palette. Not compressed: the same bytes everywhere.
+
+    Portable Network Graphics, third edition (W3C 2025), sections 5 and 11.
+    """
+    shares = [(level - _LEVELS) / _LEVELS for level in range(2 * _LEVELS + 1)]
+    colours = bytes(part for share in shares for part in (_ABOVE if share > 0 else _BELOW))
+    opaque = bytes(round(255 * abs(share)) for share in shares)
+    packed = b"".join(
+        b"\0" + bytes.fromhex("".join(f"{level:x}" for level in line) + "0" * (len(line) % 2))
+        for line in lines
+    )
+    head = struct.pack(">IIBBBBB", len(lines[0]), len(lines), 4, 3, 0, 0, 0)
+    parts = [(b"IHDR", head), (b"PLTE", colours), (b"tRNS", opaque)]
+    parts += [(b"IDAT", zlib.compress(packed, 0)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in parts
+    )

@@ -1,0 +1,60 @@
+"""What the page needs to compare any two systems of a section, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..evaluation.comparisons import mark_of
+from ..evaluation.groups import BASELINE, Line
+from .beside import Beside
+from .standings import Section
+from .views import is_counted, parts_in
+
+
+def pairs_of(section: Section, beside: Beside) -> dict[str, Any] | None:
+    """``counts``: of each sentence in turn the tokens and the matches of four orders. ``p``: of the
+    difference to each system before, as text. ``first``: the two that are shown before any is
+    chosen. None where fewer than two systems are counted.
+    """
+    kept = beside.sentences
+    digest = section.group.conditions.references_sha256
+    lines = [line for line in section.group.lines if is_counted(line, kept)]
+    if len(lines) < 2:
+        return None
+    texts = kept.texts[digest]
+    systems = []
+    for line in lines:
+        results = []
+        for result in line.results:
+            counts = kept.counts[result.hypotheses_sha256, digest]
+            rows = zip(counts.lengths, *counts.matches, strict=True)
+            said = beside.hypotheses[result.hypotheses_sha256, digest]
+            results.append(
+                {"seed": result.seed, "counts": [n for row in rows for n in row], "texts": said}
+            )
+        systems.append(
+            {"name": line.name, "results": results, "p": _p_values(section, lines, line)}
+        )
+    other = next((n for n, line in enumerate(lines) if line.system == BASELINE), 1)
+    return {
+        "systems": systems,
+        "first": [0, other or 1],
+        "references": texts.reference_lengths,
+        "parts": [{"name": part.name, "members": part.members} for part in parts_in(section, kept)],
+        "shown": {
+            "numbers": texts.numbers,
+            "sources": texts.sources,
+            "references": texts.references,
+        },
+    }
+
+
+def _p_values(section: Section, lines: Sequence[Line], line: Line) -> list[str]:
+    """Of one of ``lines`` against those before it; empty text where they were not compared."""
+    comparison = next((each.comparison for each in section.standings if each.line == line), None)
+    if comparison is None:
+        return []
+    marks = [mark_of(other.results) for other in lines[: lines.index(line)]]
+    values = [comparison.p_values.get(mark) for mark in marks]
+    return ["" if value is None else comparison.p_text(value) for value in values]

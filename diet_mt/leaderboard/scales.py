@@ -1,0 +1,65 @@
+"""Axes of pictures: places along them are percentages, so a picture takes the width it is given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+_STEPS = tuple(digit * 10.0**power for power in range(-3, 9) for digit in (1, 2, 5))
+_MOST_TICKS = 6
+
+
+class Scale:
+    """A range with round numbers in it. ``margin``: empty share of the width below and above."""
+
+    def __init__(
+        self, values: Sequence[float], *, margin: tuple[float, float] = (0.04, 0.04)
+    ) -> None:
+        low, high = min(values), max(values)
+        if low == high:
+            half = max(abs(high) * 0.005, 0.1)
+            low, high = low - half, high + half
+        width = high - low
+        below, above = (share * width / (1 - sum(margin)) for share in margin)
+        self.low, self.high = low - below, high + above
+        inside = self.high - self.low
+        self.step = next((step for step in _STEPS if inside / step <= _MOST_TICKS), _STEPS[-1])
+
+    def ticks(self) -> list[float]:
+        first, last = math.ceil(self.low / self.step), math.floor(self.high / self.step)
+        return [number * self.step for number in range(first, last + 1)]
+
+    def share(self, value: float) -> float:
+        """Where ``value`` is, from 0 to 1."""
+        return (value - self.low) / (self.high - self.low)
+
+    def place(self, value: float) -> str:
+        """``value`` as a percentage of the width."""
+        return f"{100 * self.share(value):.2f}%"
+
+    def text(self, tick: float) -> str:
+        if self.step >= 1e6 or (tick and self.step * 5 >= 1e5):
+            return f"{tick / 1e6:g} M"
+        digits = max(0, -math.floor(math.log10(self.step)))
+        return f"{tick:,.{digits}f}"
+
+
+class LogScale(Scale):
+    """Equal ratios are equal distances; for values above 0."""
+
+    def __init__(
+        self, values: Sequence[float], *, margin: tuple[float, float] = (0.04, 0.04)
+    ) -> None:
+        super().__init__([math.log10(value) for value in values], margin=margin)
+        self.step = 1.0
+
+    def ticks(self) -> list[float]:
+        powers = range(math.floor(self.low), math.ceil(self.high) + 1)
+        every = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+        return [value for value in every if self.low <= math.log10(value) <= self.high]
+
+    def share(self, value: float) -> float:
+        return super().share(math.log10(value))
+
+    def text(self, tick: float) -> str:
+        return f"{tick:,g}"

@@ -1,0 +1,97 @@
+"use strict";
+// Tables are sorted by the values of their cells, not by what is read there; without values by that.
+// A cell with nothing in it stays at the end in both orders. Pictures follow the table below them.
+function sort(table, heads, column) {
+  const head = heads[column];
+  const before = head.getAttribute("aria-sort");
+  const opposite = before === "ascending" ? "descending" : "ascending";
+  const order = before ? opposite : head.dataset.first;
+  for (const other of heads) other.removeAttribute("aria-sort");
+  head.setAttribute("aria-sort", order);
+  const sign = order === "ascending" ? 1 : -1;
+  const numbers = head.classList.contains("number");
+  const value = (row) => {
+    const cell = row.cells[column];
+    const text = cell.dataset.value ?? cell.textContent;
+    return numbers ? Number.parseFloat(text) : text;
+  };
+  const empty = (x) => x === "" || Number.isNaN(x);
+  const compare = ([x], [y]) => {
+    if (empty(x) || empty(y)) return empty(x) - empty(y);
+    return sign * (numbers ? x - y : x.localeCompare(y, "en", { numeric: true }));
+  };
+  const rows = [...table.tBodies[0].rows].map((row) => [value(row), row]).sort(compare);
+  table.tBodies[0].append(...rows.map(([, row]) => row));
+  const list = table.closest(".board")?.querySelector(".rows ol");
+  if (!list || !rows[0]?.[1].dataset.row) return;
+  list.append(...rows.map(([, row]) => row.picture));
+  const moved = rows.some(([, row], place) => Number(row.dataset.row) !== place);
+  list.classList.toggle("sorted", moved);
+}
+
+function makeSortable(table) {
+  const heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    button.addEventListener("click", () => sort(table, heads, column));
+    head.append(button);
+  });
+}
+
+// A system is shown where all words are in its name or its encoding, and its family is wanted.
+function filter(form, boards) {
+  const words = form.text.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const off = new Set(
+    [...form.querySelectorAll("[aria-pressed=false]")].map((button) => button.dataset.family),
+  );
+  let [shown, all] = [0, 0];
+  for (const board of boards) {
+    const wanted =
+      (!form.direction.value || board.element.dataset.direction === form.direction.value) &&
+      (!form.corpus.value || board.element.dataset.corpus === form.corpus.value);
+    board.element.hidden = !wanted;
+    const out = new Set();
+    for (const row of board.rows) {
+      const keep = !off.has(row.className) && words.every((word) => row.words.includes(word));
+      row.hidden = row.picture.hidden = !keep;
+      if (!keep) out.add(row.name);
+      shown += keep && wanted;
+      all += 1;
+    }
+    for (const mark of board.marks) mark.classList.toggle("out", out.has(mark.dataset.system));
+  }
+  form.querySelector("output").textContent = shown === all ? "" : `${shown} of ${all} rows`;
+}
+
+function makeFilter(form) {
+  const boards = [...document.querySelectorAll(".board")].map((element) => {
+    const pictures = element.querySelectorAll(".rows li");
+    const rows = [...element.querySelectorAll("[data-row]")];
+    for (const row of rows) {
+      row.picture = pictures[row.dataset.row];
+      row.name = row.cells[0].textContent;
+      row.words = `${row.name} ${row.cells[1].textContent}`.toLowerCase();
+    }
+    return { element, rows, marks: element.querySelectorAll("[data-system]") };
+  });
+  for (const name of ["direction", "corpus"]) {
+    const values = [...new Set(boards.map((board) => board.element.dataset[name]))];
+    form[name].append(...values.map((value) => new Option(value)));
+    form[name].hidden = values.length < 2;
+  }
+  for (const button of form.querySelectorAll("button")) {
+    button.addEventListener("click", () => {
+      button.setAttribute("aria-pressed", button.getAttribute("aria-pressed") === "false");
+      filter(form, boards);
+    });
+  }
+  form.addEventListener("input", () => filter(form, boards));
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.hidden = boards.length === 0;
+  filter(form, boards); // a browser may remember what was typed
+}
+
+document.querySelectorAll("table").forEach(makeSortable);
+makeFilter(document.getElementById("filter"));

@@ -1,0 +1,176 @@
+// Two systems of a section, chosen and compared. All that rows say is set as text.
+const SENTENCES = 10; // that are shown
+const SVG = "http://www.w3.org/2000/svg";
+
+function make(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
+function draw(name, attributes) {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  return element;
+}
+
+const signed = (value, digits = 2) =>
+  `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(digits)}`;
+
+// Rows like those of the systems: a difference and its interval for each bucket of lengths.
+function byLength(rows) {
+  const ends = rows.flatMap(({ low, high }) => [low, high, 0]);
+  const [least, most] = [Math.min(...ends), Math.max(...ends)];
+  const place = (value) => `${(2 + (96 * (value - least)) / (most - least || 1)).toFixed(2)}%`;
+  const zero = draw("svg", { width: "100%", height: 18, "aria-hidden": "true" });
+  zero.append(draw("text", { class: "tick", x: place(0), y: 14 }));
+  zero.firstChild.textContent = "0";
+  const list = make("ol");
+  for (const { name, difference, low, high } of rows) {
+    const marks = draw("svg", { "aria-hidden": "true" });
+    marks.append(
+      draw("line", { class: "baseline", x1: place(0), x2: place(0), y1: 0, y2: 24 }),
+      draw("line", { class: "bar", x1: place(low), x2: place(high), y1: 12, y2: 12 }),
+      draw("circle", { class: "mean", cx: place(difference), cy: 12, r: 4.5 }),
+    );
+    const cells = [make("span", { class: "name" }, name), marks];
+    list.append(make("li", {}, ...cells, make("span", { class: "number" }, signed(difference))));
+  }
+  const scale = make("div", { class: "scale" }, zero);
+  return make("figure", { class: "intervals" }, scale, make("div", { class: "rows" }, list));
+}
+
+// Which words of each are no part of a longest common subsequence.
+function differing(first, second) {
+  const [a, b] = [first.split(" "), second.split(" ")];
+  const best = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
+  for (let i = a.length - 1; i >= 0; i--) {
+    for (let j = b.length - 1; j >= 0; j--) {
+      best[i][j] = a[i] === b[j] ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
+    }
+  }
+  const [marksA, marksB] = [a.map((word) => [word, true]), b.map((word) => [word, true])];
+  for (let i = 0, j = 0; i < a.length && j < b.length; ) {
+    if (a[i] === b[j]) marksA[i++][1] = marksB[j++][1] = false;
+    else if (best[i + 1][j] >= best[i][j + 1]) i++;
+    else j++;
+  }
+  return [marksA, marksB];
+}
+
+// Words that differ, one after the other, in one mark.
+function marked(words) {
+  const runs = [];
+  for (const [word, differs] of words) {
+    const last = runs.at(-1);
+    if (last?.differs === differs) last.words.push(word);
+    else runs.push({ differs, words: [word] });
+  }
+  return runs.flatMap(({ differs, words: run }) => [
+    differs ? make("mark", {}, run.join(" ")) : run.join(" "),
+    " ",
+  ]);
+}
+
+function sentence(number, gap, texts, [first, second]) {
+  const [a, b] = differing(first.text, second.text);
+  const list = make("dl");
+  const put = (term, kind, ...words) =>
+    list.append(make("dt", { title: term }, term), make("dd", { class: kind }, ...words));
+  if (texts.source) put("source", "given", texts.source);
+  put("reference", "given", texts.reference);
+  put(first.name, "first", ...marked(a));
+  put(second.name, "second", ...marked(b));
+  const ahead = gap > 0 ? first.name : second.name;
+  const head = make("b", {}, `Sentence ${number + 1}: ${ahead} ${Math.abs(gap).toFixed(1)} ahead`);
+  return make("li", {}, head, list);
+}
+
+// That of diet-mt compare, of more resamples, where it is known.
+function pText(systems, first, second, p) {
+  const [early, late] = [first, second].map((system) => systems.indexOf(system)).sort((x, y) => x - y);
+  const known = systems[late].p[early];
+  if (known) return known.startsWith("≤") ? known : `= ${known}`;
+  return p <= 1 / RESAMPLES ? `≤ ${1 / RESAMPLES}` : `= ${p.toFixed(3)}`;
+}
+
+function compared(data, [first, second]) {
+  const all = data.references.map((_, number) => number);
+  const rowsOf = (system) =>
+    (system.rows ??= system.results.map(({ counts }) => statistics(counts, data.references)));
+  const [a, b] = [rowsOf(first), rowsOf(second)];
+  const { difference, low, high, p } = paired(a, b, all);
+  const seeds = a.length + b.length > 2 ? ` and seeds (${a.length} and ${b.length})` : "";
+  const verdict = make("p", { role: "status" }, make("b", {}, `${signed(difference)} BLEU`));
+  verdict.append(
+    ` for ${first.name} over ${second.name}, 95 % interval ${signed(low)} to ${signed(high)}, `,
+    `p ${pText(data.systems, first, second, p)}.`,
+  );
+  const drawn = `${RESAMPLES.toLocaleString("en")} resamples of the sentences${seeds}`;
+  const how = `Intervals: paired bootstrap, ${drawn}, seed ${SEED}. p: that of diet-mt compare where it is known.`;
+  const out = [verdict, make("p", { class: "notes" }, how)];
+  if (data.parts.length > 1) {
+    const rows = data.parts.map(({ name, members }) => ({ name, ...paired(a, b, members) }));
+    for (const row of rows) row.name += " words";
+    out.push(make("h4", {}, "By the length of the source"), byLength(rows));
+  }
+  const { numbers, sources, references } = data.shown;
+  const gaps = numbers.map((number, place) => {
+    const [x, y] = [a[0], b[0]].map((rows) => bleu(sums(rows, [number]), true));
+    return { number, place, gap: x - y };
+  });
+  const most = gaps.filter(({ gap }) => gap).sort((x, y) => Math.abs(y.gap) - Math.abs(x.gap));
+  const items = most.slice(0, SENTENCES).map(({ number, place, gap }) => {
+    const texts = { source: sources[place], reference: references[place] };
+    const said = [first, second].map(({ name, results }) => ({ name, text: results[0].texts[place] }));
+    return sentence(number, gap, texts, said);
+  });
+  if (items.length) {
+    const seed = seeds ? ", first seeds" : "";
+    const note = `Of the ${numbers.length} sentences on which all systems here differ most, by sentence BLEU${seed}.`;
+    out.push(make("h4", {}, "Where they differ most"), make("p", { class: "notes" }, note));
+    out.push(make("ol", { class: "sentences" }, ...items));
+  }
+  return out;
+}
+
+function makeTwo(place) {
+  const data = JSON.parse(place.querySelector("script").textContent);
+  const board = place.closest(".board");
+  const options = () => data.systems.map(({ name }, number) => new Option(name, number));
+  const selects = ["first", "second"].map((name, which) => {
+    const select = make("select", { name, "aria-label": `${name} system` }, ...options());
+    select.value = data.first[which];
+    return select;
+  });
+  const result = make("div");
+  const show = () => {
+    const chosen = selects.map((select) => data.systems[select.value]);
+    const same = chosen[0] === chosen[1];
+    result.replaceChildren(...(same ? ["Choose two different systems."] : compared(data, chosen)));
+    const names = chosen.map(({ name }) => name);
+    for (const mark of board.querySelectorAll("[data-system]")) {
+      mark.classList.toggle("chosen", names.includes(mark.dataset.system));
+    }
+  };
+  const form = make("form", {}, selects[0], "against", selects[1]);
+  form.addEventListener("change", show);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  place.append(form, result);
+  show();
+}
+
+// Nothing is worked out before it comes into sight.
+const seen = new IntersectionObserver((entries) => {
+  for (const { isIntersecting, target } of entries) {
+    if (isIntersecting) {
+      seen.unobserve(target);
+      makeTwo(target);
+    }
+  }
+}, { rootMargin: "300px" });
+for (const place of document.querySelectorAll(".two")) {
+  place.hidden = false;
+  seen.observe(place);
+}

@@ -1,0 +1,139 @@
+"""Pictures of a section beside its intervals: quality against cost, by length, while learning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from ..evaluation.groups import BASELINE, Line
+from ..evaluation.lengths import Part, parts_of
+from ..evaluation.sentences import Kept, bleu_of
+from . import findings
+from .beside import Learning, Speeds
+from .charts import Curve, Point, curves, points
+from .families import family_of, family_of_line
+from .scales import LogScale, Scale
+from .standings import Section
+
+_BUCKETS = 5  # of lengths
+LEAST = 3  # points or lines that make a picture
+_SIDES = (0.09, 0.06)  # for the numbers of the vertical axis
+_ENDS = (0.07, 0.26)  # also for the names at the ends of lines
+
+
+@dataclass(frozen=True)
+class View:
+    """``content``: SVG; ``axes``: what they are."""
+
+    title: str
+    finding: str
+    axes: str
+    content: str
+
+
+def by_speed(section: Section, speeds: Speeds | None) -> View | None:
+    """BLEU against the speed that the side-by-side benchmark measured, where there is one."""
+    measured = speeds.by_system if speeds else {}
+    found = [
+        _point(line, measured[line.system], f"{measured[line.system]:.0f} sentences/s")
+        for line in section.group.lines
+        if line.system in measured
+    ]
+    if speeds is None or len(found) < LEAST:
+        return None
+    axes = f"BLEU against sentences a second, decoded side by side on {speeds.where}"
+    return _trade("Quality and speed", axes, found, "faster", most=True)
+
+
+def by_parameters(section: Section) -> View | None:
+    found = []
+    for line in section.group.lines:
+        count = max(result.parameters for result in line.results)
+        found.append(_point(line, count, f"{count:,} parameters"))
+    if len(found) < LEAST or len({each.x for each in found}) < 2:
+        return None
+    return _trade("Quality and size", "BLEU against parameters", found, "smaller", most=False)
+
+
+def _point(line: Line, x: float, said: str) -> Point:
+    family = family_of_line(line)
+    return Point(line.name, family, x, line.bleu, f"{line.name}: {line.bleu:.2f} BLEU, {said}")
+
+
+def _trade(title: str, axes: str, found: Sequence[Point], better: str, *, most: bool) -> View:
+    best = findings.front(found, most=most)
+    shown = [replace(each, important=each in best) for each in found]
+    x = Scale([each.x for each in found], margin=_SIDES)
+    y = Scale([each.y for each in found])
+    return View(title, findings.of_trade(found, better, most=most), axes, points(shown, x, y))
+
+
+def parts_in(section: Section, kept: Kept) -> list[Part]:
+    """The test set by the lengths of its sources; nothing where these are not known."""
+    texts = kept.texts.get(section.group.conditions.references_sha256)
+    lengths = texts.source_lengths if texts else []
+    return parts_of(lengths, count=_BUCKETS) if lengths else []
+
+
+def by_length(section: Section, kept: Kept) -> View | None:
+    """BLEU by the length of the source, mean of the seeds."""
+    parts = parts_in(section, kept)
+    lines = [line for line in section.group.lines if is_counted(line, kept)]
+    if len(parts) < 2 or len(lines) < 2:
+        return None
+    digest = section.group.conditions.references_sha256
+    references = kept.texts[digest].reference_lengths
+    found = []
+    for line in lines:
+        counts = [kept.counts[result.hypotheses_sha256, digest] for result in line.results]
+        values = [
+            fmean(bleu_of(each, references, part.members) for each in counts) for part in parts
+        ]
+        curve = [(part.mean_length, value) for part, value in zip(parts, values, strict=True)]
+        said = ", ".join(f"{value:.1f}" for value in values)
+        strong = line in (lines[0], lines[-1]) or line.system == BASELINE
+        family = family_of_line(line)
+        found.append(Curve(line.name, family, curve, f"{line.name}: {said}", strong))
+    x = Scale([part.mean_length for part in parts], margin=_ENDS)
+    y = Scale([value for each in found for _, value in each.points])
+    names = [part.name for part in parts]
+    ticks = [(part.mean_length, part.name) for part in parts]
+    baselines = [f for f, line in zip(found, lines, strict=True) if line.system == BASELINE]
+    said = (
+        findings.of_lengths(found[0], baselines[0], names)
+        if baselines and baselines[0] is not found[0]
+        else ""
+    )
+    axes = "BLEU by words of the source, in buckets of about as many sentences"
+    return View("Short and long sentences", said, axes, curves(found, x, y, ticks))
+
+
+def is_counted(line: Line, kept: Kept) -> bool:
+    """Whether the sentences of all its seeds are."""
+    keys = [(result.hypotheses_sha256, result.references_sha256) for result in line.results]
+    return all(key in kept.counts for key in keys)
+
+
+def of_learning(name: str, trainings: Sequence[Learning]) -> View | None:
+    """Validation perplexity by updates, both in equal ratios."""
+    last = {each.points[-1][1] for each in trainings}
+    found = [
+        Curve(
+            each.name,
+            family_of(each.system),
+            each.points,
+            f"{each.name}: {each.points[-1][1]:.1f} in the end",
+            each.points[-1][1] in (min(last), max(last)),
+        )
+        for each in trainings
+    ]
+    every = [point for each in found for point in each.points]
+    if not all(value > 0 for point in every for value in point):
+        return None
+    x = LogScale([update for update, _ in every], margin=_ENDS)
+    y = LogScale([value for _, value in every])
+    axes = "Perplexity against updates, both in equal ratios"
+    return View(
+        f"Validation perplexity, {name}", findings.of_learning(found), axes, curves(found, x, y)
+    )

@@ -1,0 +1,88 @@
+"""Sentences say what the numbers do, for any numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from diet_mt.leaderboard.charts import Curve, Point
+from diet_mt.leaderboard.findings import (
+    front,
+    of_learning,
+    of_lengths,
+    of_scores,
+    of_section,
+    of_trade,
+)
+from diet_mt.leaderboard.render import Grid
+from diet_mt.leaderboard.standings import LEVEL, Section
+
+from ..evaluation.rows import seeds_of
+from .conftest import sections_of
+
+
+def test_the_best_and_how_many_are_told_apart(full: list[Section]) -> None:
+    for section in full:
+        said = of_section(section)
+        best = max((s for s in section.standings if s.line), key=lambda s: s.line and s.line.bleu)
+        assert best.line is not None
+        assert said.startswith(f"{best.name} has the highest BLEU, {best.line.bleu:.2f}, ")
+        others = [s for s in section.standings if s.line and s.line.system != "sinusoidal"]
+        above = [s for s in others if s.p_value is not None and s.p_value <= LEVEL]
+        above = [s for s in above if (s.gain or 0) > 0]
+        if any(s.p_value is not None for s in others):
+            assert f"{len(above)} of {len(others)} systems are above sinusoidal_base" in said
+        missing = sum(s.p_value is None for s in others)
+        assert (f"{missing} not tested" in said) == bool(0 < missing < len(others))
+
+
+def test_without_p_values_or_others_it_says_less(plain: Section) -> None:
+    assert of_section(plain) == (
+        "diet_rel_tiny has the highest BLEU, 34.75, 1.25 above sinusoidal_tiny."
+    )
+    (alone,) = sections_of(seeds_of("t5", {1: 30.0}))
+    assert of_section(alone) == "t5_tiny has the highest BLEU, 30.00 ± 1.50."
+
+
+def point(name: str, x: float, y: float) -> Point:
+    return Point(name, "input", x, y, name)
+
+
+def test_none_surpasses_the_front() -> None:
+    found = [point("a", 1, 9), point("b", 2, 8), point("c", 1.5, 7), point("d", 3, 8)]
+    assert [each.name for each in front(found, most=True)] == ["a", "d"]
+    assert [each.name for each in front(found, most=False)] == ["a"]
+    said = of_trade(found, "faster", most=True)
+    assert said == "No system is both better and faster than a or d."
+    assert of_trade(found[:2], "faster", most=True) == "The faster a system, the lower its BLEU."
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [(35.0, "grows to +5.0"), (31.0, "shrinks to +1.0"), (28.0, "turns into -2.0")],
+)
+def test_a_lead_by_length(last: float, said: str) -> None:
+    best, other = (
+        Curve(n, "input", [(5, a), (20, b)]) for n, a, b in (("x", 42, last), ("y", 40, 30))
+    )
+    found = of_lengths(best, other, ["1–10", "11–30"])
+    assert found == f"x to y: +2.0 BLEU on sources of 1–10 words {said} on those of 11–30."
+
+
+def test_learning_is_compared_where_all_have_come() -> None:
+    curves = [
+        Curve("a", "input", [(1, 90), (2, 50), (3, 10)]),
+        Curve("b", "input", [(1, 80), (2, 60)]),
+    ]
+    said = "After 2 updates the perplexity is lowest with a (50.0) and highest with b (60.0)."
+    assert of_learning(curves) == said
+    assert of_learning(curves[:1]) == ""
+
+
+def test_scores_of_tasks_count_columns() -> None:
+    rows = [
+        ["a", "81.2 (1)", "3.0 (2)"],
+        ["paper: P", "99.0", "99.0"],
+        ["b", "80.0 (1)", "4.0 (2)"],
+    ]
+    grid = Grid(["system", "x", "y"], [*rows, ["c", "", "1.0 (1)"]], [False, True, True])
+    assert of_scores(grid) == "a has the highest score of 1 of 2 columns; b of 1."

@@ -1,0 +1,70 @@
+"""Maps of positional logits, read back from the page's own images."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from diet_mt.errors import UserError
+from diet_mt.leaderboard.heat import FILE, HEADS, finding, heat_map, read_patterns
+from diet_mt.leaderboard.page import page
+
+
+def test_a_map_has_the_sign_and_the_size_of_every_value() -> None:
+    values: list[list[float | None]] = [[2.0, -1.0, None], [0.0, 1.0, -2.0]]
+    found = heat_map("x", [values, [[0.5, -0.5, 0.25], [0, 0, 0]]])
+    data = base64.b64decode(found.image.removeprefix("data:image/png;base64,"))
+    image = Image.open(io.BytesIO(data)).convert("RGBA")
+    assert image.size == (found.width, found.height) == (7, 2)
+    pixels = [[image.getpixel((x, y)) for x in range(7)] for y in range(2)]
+    orange, blue = (0xD5, 0x5E, 0x00), (0x00, 0x72, 0xB2)
+    assert pixels[0][0] == (*orange, 255)
+    assert pixels[1][2] == (*blue, 255)
+    assert [row[place][3] for row, place in ((pixels[0], 2), (pixels[1], 0), (pixels[0], 3))] == [
+        0
+    ] * 3
+    halves = [pixels[0][1], pixels[1][1]]
+    assert [pixel[:3] for pixel in halves] == [blue, orange]
+    assert all(pixel[3] == pytest.approx(127, abs=20) for pixel in halves)
+    assert pixels[0][4] == (*orange, 255)  # the second head by its own largest value
+
+
+def row(**changes: object) -> str:
+    usual = {"system": "diet_rel", "attention": "encoder", "layers": [1, 2], "head": 1}
+    values = {"first_distance": -1, "by_distance": [], "values": [[1.0, None], [0.5, -1.0]]}
+    return json.dumps({**usual, **values, **changes}) + "\n"
+
+
+def test_maps_and_curves_are_on_the_page(tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    file.parent.mkdir()
+    curves = "".join(row(system="t5", head=n, by_distance=[n, 2, 3], values=[]) for n in (1, 2))
+    file.write_text(row() + row(head=2) + curves, encoding="utf-8")
+    patterns = ["local", "global", "local", None]
+    rows = [json.dumps({"system": "t5", "positions_pattern": each}) for each in patterns]
+    (tmp_path / HEADS).write_text("\n".join(rows), encoding="utf-8")
+    maps, lines = read_patterns([tmp_path])
+    assert finding([maps, lines]).endswith(" by their positions alone: 2 of 3 with t5.")
+    assert (maps.system, [each.title for each in maps.maps]) == (
+        "diet_rel",
+        ["encoder, layers 1–2"],
+    )
+    assert (maps.maps[0].width, maps.maps[0].height) == (5, 2)
+    assert (lines.maps, [view.content.count("head 2</text>") for view in lines.views]) == ([], [1])
+    shown = page([], patterns=[maps, lines])
+    assert maps.maps[0].image in shown
+    assert "img-src data:" in shown
+    assert "img-src" not in page([])
+
+
+def test_another_file_is_told(tmp_path: Path) -> None:
+    assert read_patterns([tmp_path]) == []
+    (tmp_path / FILE).parent.mkdir()
+    (tmp_path / FILE).write_text("{}\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"patterns.jsonl, line 1: no system, attention"):
+        read_patterns([tmp_path])
