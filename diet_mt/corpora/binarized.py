@@ -30,7 +30,8 @@ _BLOCK = 1 << 24  # tokens looked at together
 
 def bin_folder(data: Path) -> Path:
     """``data`` or, of a prepared corpus, its ``bin``. Raises UserError if neither is binarized."""
-    for folder in (data, data / "bin"):
+    # A corpus may have a dictionary outside of its bin, too.
+    for folder in (data / "bin", data):
         if folder.is_dir() and any(folder.glob("dict*.txt")):
             return folder
     what = "no such folder" if not data.exists() else "holds no data made by fairseq-preprocess"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diet_mt.corpora.binarized import faults, need_source, need_whole
+from diet_mt.corpora.binarized import bin_folder, faults, need_source, need_whole
 from diet_mt.corpora.prepared import check_prepared
 from diet_mt.errors import UserError
 
@@ -145,3 +145,9 @@ def test_to_translate_one_side_is_enough(data: Path) -> None:
     with pytest.raises(UserError, match=r"test\.en-de\.en\.bin: [\d,]+ bytes, but"):
         need_source(data / "bin", "test", "en")
     assert len(list(faults(data / "bin"))) == 1
+
+
+def test_the_folder_of_a_corpus_is_its_bin(data: Path) -> None:
+    """Also where a dictionary lies beside it, as that of a masked language model does."""
+    (data / "dict.txt").write_text("a 1\n", encoding="utf-8")
+    assert bin_folder(data) == bin_folder(data / "bin") == data / "bin"

@@ -114,9 +114,11 @@ def left(folder: Path) -> dict[str, Any]:
     for path in sorted(folder.rglob("*.pt")):
         checkpoint = state(path.parent, path.name)
         # Beside these a checkpoint holds readings of the clock.
-        parts = ("model", "last_optimizer_state", "optimizer_history", "averaged")
+        parts = ("model", "last_optimizer_state", "averaged")
         found[str(path.relative_to(folder))] = {
             **{part: checkpoint.get(part) for part in parts},
+            # One for each time that the training was called.
+            "history": checkpoint["optimizer_history"][-1],
             "train_iterator": checkpoint["extra_state"]["train_iterator"],
         }
     return found
@@ -143,8 +145,9 @@ def test_killed_at_random_and_called_again(
     for _ in range(KILLS):
         process = start(words, killed)
         time.sleep(chance.uniform(0.1, 0.9) * seconds)
-        held += process.poll() is None
-        os.killpg(process.pid, signal.SIGKILL)
+        if process.poll() is None:
+            held += 1
+            os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
     record_property("hostile", held)
     done(words, killed)
