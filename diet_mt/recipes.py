@@ -51,14 +51,19 @@ def find(name: str) -> Path:
     """The file of a recipe. Raises UserError where there is none, with the nearest name."""
     if name.endswith(_SUFFIX):
         if not Path(name).is_file():
-            raise UserError(f"{name}: no such recipe; give a file, or one of {', '.join(names())}")
+            raise UserError(f"{name}: no such recipe; give a file, or one of {_main_names()}")
         return Path(name)
     for folder in _FOLDERS:
         path = folder / f"{name}{_SUFFIX}"
         if "/" not in name and path.is_file():
             return path
-    hint = f"; choose from {', '.join(names())}, or give a file"
+    hint = f"; choose from {_main_names()}, or give a file"
     raise UserError(unknown("recipe", name, names(), hint))
+
+
+def _main_names() -> str:
+    """Those that are no variants of others, such as glue-small and multi30k.where."""
+    return f"{', '.join(filter(str.isalnum, names()))} and their variants"
 
 
 def read(name: str) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class PositionalAttention(MultiheadAttention):
         Without ``words`` q k^T is left out, and what positions and segments add to it is left.
         """
         q, k, added = self._meeting(query, query if source is None else source, call)
-        return logits(q, k, scale=self.scaling if words else 0.0, **added)
+        return logits(q if words else q.new_zeros(q.shape), k, scale=self.scaling, **added)
 
     def _attend(
         self, query: Tensor, source: Optional[Tensor], call: AttentionCall

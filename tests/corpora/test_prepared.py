@@ -38,7 +38,7 @@ def test_what_is_whole_is_described(data: Path) -> None:
     wrong, summary = check_prepared(data)
     assert wrong == []
     assert summary.startswith("test 9, train 40, valid 9, dict.de.txt ")
-    assert summary.endswith("checksums of 21 files")
+    assert summary.endswith("checksums of 22 files")
     assert check_prepared(data / "bin") == (wrong, summary)
     need_whole(data / "bin")
     (data / "SHA256SUMS").unlink()

@@ -11,7 +11,8 @@ from diet_mt.cli.main import main
 from diet_mt.evaluation.records import read_results
 
 ROOT = Path(__file__).resolve().parents[2]
-# Pairs of lines: a command of ours, and what the shell scripts that did this before ran for it.
+# Pairs of lines: a command of ours, and what the shell scripts that did this before ran for it; but
+# Shaw's of table 4 are Tensor2Tensor's only since.
 LINES = Path(__file__).with_name("commands.txt").read_text(encoding="utf-8").split("\n")[:-1]
 
 
