@@ -28,7 +28,7 @@ demo: setup ## train, decode and score four tiny models (eight minutes on two co
 test: setup ## run the tests, without the slow ones and those for a GPU
 	@$(PYTEST) $(ARGS)
 
-test-slow: setup ## run the slow tests and all hostile ones: kills, full disks, damaged files
+test-slow: setup ## run the slow tests and all hostile ones: kills, full disks, ... (15 minutes)
 	@$(PYTEST) -m "(slow or hostile) and not gpu" $(ARGS)
 
 test-gpu: setup ## run the tests for a GPU

@@ -36,7 +36,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                 tried += count
                 held += count if report.passed else 0
     if tried:
-        terminalreporter.write_line(f"hostile: {tried} tried, {held} held, with nothing lost")
+        ending = ", with nothing lost" if held == tried else ""
+        terminalreporter.write_line(f"hostile: {tried} tried, {held} held{ending}")
 
 
 @pytest.fixture(autouse=True)

@@ -20,6 +20,8 @@ from typing import Any
 
 import pytest
 
+from diet_mt.files import sha256
+
 from ..commands.runner import ENVIRONMENT, ROOT
 from ..commands.test_resume import same, state
 from ..prepare.running import texts
@@ -27,7 +29,15 @@ from ..prepare.running import texts
 pytestmark = [pytest.mark.slow, pytest.mark.hostile, pytest.mark.timeout(900)]
 
 KILLS = 4
-TIMES = ("sentences_per_second", "tokens_per_second", "words_per_second", "date", "revision")
+# Of a row; a checkpoint's checksum, too, is that of a file with readings of the clock.
+TIMES = (
+    "checkpoint_sha256",
+    "sentences_per_second",
+    "tokens_per_second",
+    "words_per_second",
+    "date",
+    "revision",
+)
 TRAIN = "train data diet_rel_tiny --recipe demo --gpus 0 --save-dir run --max-update 24"
 TRAIN += " --save-interval-updates 6 --keep-interval-updates 2"
 DEMO = "--train-pairs 400 --valid-pairs 40 --test-pairs 30 --bpe-merges 200 --workers 2"
@@ -96,12 +106,16 @@ def place(base: Path, folder: Path) -> Path:
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
+    """All rows, which must be of checkpoints that are there."""
     found = [
-        {name: value for name, value in json.loads(line).items() if name not in TIMES}
+        json.loads(line)
         for path in sorted(folder.rglob("*.jsonl"))
         for line in path.read_text(encoding="utf-8").splitlines()
     ]
-    return sorted(found, key=lambda row: str(row["hypotheses"]))
+    there = {sha256(path) for path in folder.rglob("*.pt")} if found else set()
+    assert {row["checkpoint_sha256"] for row in found} <= there
+    kept = [{name: row[name] for name in row if name not in TIMES} for row in found]
+    return sorted(kept, key=lambda row: str(row["hypotheses"]))
 
 
 def left(folder: Path) -> dict[str, Any]:
