@@ -106,7 +106,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         ("leaderboard --format htm", "argument --format: unknown value htm; did you mean html?"),
         (
             "leaderboard --format x",
-            "argument --format: unknown value x; choose from text, markdown, html; "
+            "argument --format: unknown value x; choose from text, markdown, html, svg; "
             "see diet-mt leaderboard --help",
         ),
         (
