@@ -16,10 +16,11 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics import CHRF
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from .bootstrap import RESAMPLES, SEED
+from .resampling import bleu, counter
 
 LEAST = 100  # sentences in a bucket
 WIDTH = 5  # lengths in a bucket
@@ -110,20 +111,22 @@ def buckets(
         parts: of the sentences; none: the usual ones of ``parts_of``.
     """
     parts = parts or parts_of([len(line.split()) for line in sources])
-    metrics: list[Any] = [BLEU(), CHRF()]
-    bleu, chrf = (
-        [np.array(each._extract_corpus_statistics(seed, [references])) for seed in hypotheses]
-        for each in metrics
-    )
+    metric: Any = CHRF(references=[list(references)])
+    of_chrf = [np.array(metric._extract_corpus_statistics(seed, None)) for seed in hypotheses]
+    of_bleu = [*map(counter(references), hypotheses)]
+
+    def chrf(sums: Any) -> Any:
+        return np.array([metric._compute_score_from_stats(row).score for row in sums.tolist()])
+
     found = []
     for part in parts:
         rows = list(part.members)
-        own = [stats[rows] for stats in bleu]
+        own = [stats[rows] for stats in of_bleu]
         found.append(
             Bucket(
                 part,
-                bleu=_estimate(own, metrics[0]),
-                chrf=_estimate([stats[rows] for stats in chrf], metrics[1]),
+                bleu=_estimate(own, bleu),
+                chrf=_estimate([stats[rows] for stats in of_chrf], chrf),
                 ratio=_shares([stats[:, :1] for stats in own], [stats[:, 1:2] for stats in own])[0],
             )
         )
@@ -219,18 +222,11 @@ def _resamples(sentences: int) -> Any:
     return draw.multinomial(sentences, np.full(sentences, 1 / sentences), size=RESAMPLES)
 
 
-def _estimate(seeds: Sequence[Any], metric: Any) -> Estimate:
-    """Of a metric's statistics, (sentences, k) for each seed."""
+def _estimate(seeds: Sequence[Any], score: Callable[[Any], Any]) -> Estimate:
+    """Of a metric's statistics, (sentences, k) for each seed; ``score``: of sums of them (n, k)."""
     weights = _resamples(len(seeds[0]))
-
-    def mean(each: Callable[[Any], Any]) -> Any:
-        return np.mean([each(stats) for stats in seeds], axis=0)
-
-    def score(stats: Any) -> float:
-        return float(metric._compute_score_from_stats(stats.tolist()).score)
-
-    value = mean(lambda stats: score(stats.sum(axis=0)))
-    return _interval(value, mean(lambda stats: [score(row) for row in weights @ stats]))
+    value = np.mean([score(stats.sum(axis=0, keepdims=True)) for stats in seeds])
+    return _interval(value, np.mean([score(weights @ stats) for stats in seeds], axis=0))
 
 
 def _shares(parts: Sequence[Any], wholes: Sequence[Any]) -> list[Estimate]:

@@ -10,7 +10,7 @@ with one seed is that seed in every resample, and then only the sentences vary.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +26,13 @@ _SHARE = 0.95  # of an interval
 Floats = NDArray[np.float64]
 
 
-def statistics(hypotheses: Sequence[str], references: Sequence[str]) -> Floats:
-    """(N, 10) of N sentences: words, words of the reference, then matches and n-grams by order."""
+def counter(references: Sequence[str]) -> Callable[[Sequence[str]], Floats]:
+    """Of N hypotheses of these references the statistics (N, 10): words, words of the reference,
+    then matches and n-grams by order. The references are read once.
+    """
+    metric = BLEU(references=[list(references)])
     # SacreBLEU has no public way to what its own tests are made of.
-    found = BLEU(references=[list(references)])._extract_corpus_statistics(hypotheses, None)
-    return np.array(found, dtype=np.float64)
+    return lambda lines: np.array(metric._extract_corpus_statistics(lines, None), dtype=np.float64)
 
 
 def bleu(sums: Floats) -> Floats:

@@ -22,7 +22,7 @@ from ..files import sha256
 from .json_rows import Row, read_rows, write_rows
 from .kept import kept_hypotheses, sources_beside
 from .records import Result, read_results
-from .resampling import ORDERS, statistics
+from .resampling import ORDERS, counter
 
 SHOWN = 48  # sentences whose texts are kept
 
@@ -143,12 +143,13 @@ def _counted(
     sources = list(read_lines(source)) if source else []
     if sources and len(sources) != len(references):
         raise UserError(f"{source}: {len(sources)} lines, but {reference} has {len(references)}")
+    statistics = counter(references)
     found, lengths = [], [0] * len(references)
     for row in rows:
         hypotheses = kept_hypotheses(folder, row)
         if len(hypotheses) != len(references):
             raise UserError(f"{row.hypotheses}: not {len(references)} lines; evaluate again")
-        counts = statistics(hypotheses, references).astype(int)
+        counts = statistics(hypotheses).astype(int)
         own, lengths = counts[:, 0].tolist(), counts[:, 1].tolist()
         matches = counts[:, 2 : 2 + ORDERS].T.tolist()
         found.append(Counts(row.hypotheses_sha256, row.references_sha256, own, matches))

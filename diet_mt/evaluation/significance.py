@@ -19,7 +19,7 @@ from .groups import Group, Line, group
 from .json_rows import write_rows
 from .kept import kept_hypotheses
 from .records import Result, read_results
-from .resampling import RESAMPLES, Floats, bleu, half_width, p_value, resampled, statistics
+from .resampling import RESAMPLES, Floats, bleu, counter, half_width, p_value, resampled
 
 References = Mapping[str, Sequence[str]]  # checksum -> lines
 Pair = tuple[Line, Line]
@@ -77,7 +77,8 @@ def resample(
     Args:
         hypotheses: Of each line the sentences of each seed.
     """
-    systems = [[statistics(each, references) for each in seeds] for seeds in hypotheses]
+    statistics = counter(references)
+    systems = [[statistics(each) for each in seeds] for seeds in hypotheses]
     scores = [[float(bleu(each.sum(axis=0))) for each in seeds] for seeds in systems]
     signature = str(BLEU(references=[list(references)]).get_signature())
     return Resampled(

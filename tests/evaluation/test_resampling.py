@@ -9,10 +9,10 @@ from sacrebleu.metrics import BLEU
 from diet_mt.evaluation.resampling import (
     RESAMPLES,
     bleu,
+    counter,
     half_width,
     p_value,
     resampled,
-    statistics,
 )
 
 WORDS = ["a", "b", "c", "d", "e", "f", "g", "h"]
@@ -33,7 +33,7 @@ def corpus(right: float, seed: int, count: int = 60) -> tuple[list[str], list[st
 @pytest.mark.parametrize("right", [0.0, 0.3, 0.9, 1.0])
 def test_bleu_of_sums_is_that_of_sacrebleu(right: float) -> None:
     hypotheses, references = corpus(right, seed=3)
-    found = statistics(hypotheses, references)
+    found = counter(references)(hypotheses)
     draw = np.random.default_rng(0)
     for size in (1, 2, 5, 60):  # of a few sentences: orders without a match, or without n-grams
         for _ in range(20):
@@ -46,7 +46,7 @@ def test_bleu_of_sums_is_that_of_sacrebleu(right: float) -> None:
 
 def test_with_one_seed_it_is_the_usual_bootstrap_over_sentences() -> None:
     hypotheses, references = corpus(0.7, seed=3)
-    (samples,) = resampled([[statistics(hypotheses, references)]], [1])
+    (samples,) = resampled([[counter(references)(hypotheses)]], [1])
     expected = BLEU().corpus_score(hypotheses, [references], n_bootstrap=2000)
     assert samples.shape == (RESAMPLES,)
     assert samples.mean() == pytest.approx(expected._mean, abs=0.3)
@@ -57,7 +57,7 @@ def test_seeds_are_drawn_one_fewer_and_each_system_by_itself() -> None:
     """Sentences that are all alike leave only the seeds: BLEU 0, b or 100, two of them drawn."""
     line, half = "a b c d e f", "a b c d x y"
     references = [line] * 4
-    seeds = [statistics([each] * 4, references) for each in ("x", half, line)]
+    seeds = [counter(references)([each] * 4) for each in ("x", half, line)]
     b = BLEU().corpus_score([half] * 4, [references]).score
     first, again, other = resampled([seeds, seeds, seeds], [5, 5, 6])
     values, counts = np.unique(first.round(6), return_counts=True)
@@ -74,7 +74,7 @@ def test_seeds_are_drawn_one_fewer_and_each_system_by_itself() -> None:
 
 def test_the_sentences_of_a_resample_are_those_of_every_system() -> None:
     hypotheses, references = corpus(0.7, seed=3)
-    same = statistics(hypotheses, references)
+    same = counter(references)(hypotheses)
     first, second = resampled([[same], [same, same]], [1, 2])
     assert np.allclose(first, second)
 
