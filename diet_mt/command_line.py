@@ -27,6 +27,16 @@ def unknown(kind: str, word: str, known: Iterable[str], otherwise: str = "") -> 
     return f"unknown {kind} {word}" + (f"; did you mean {names[near[0]]}?" if near else otherwise)
 
 
+def need_known(kind: str, words: Iterable[str], known: Iterable[str]) -> None:
+    """Raises UserError for the first of ``words`` that is not ``known``, with the nearest that is,
+    or all.
+    """
+    names = sorted(set(known))
+    for word in words:
+        if word not in names:
+            raise UserError(unknown(kind, word, names, f"; there is {', '.join(names)}"))
+
+
 class Parser(argparse.ArgumentParser):
     """Arguments of ``diet-mt COMMAND``; ``description``: the docstring of its module.
 

@@ -9,7 +9,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from ..command_line import unknown
+from ..command_line import need_known
 from ..corpora.parallel import read_lines
 from ..drawing import pyplot, save
 from ..errors import UserError
@@ -104,10 +104,7 @@ def sheets_of(
             source is missing, or has another number of lines; hypotheses have changed.
     """
     rows = [(path.parent, row) for path in files for row in read_results(path)]
-    known = sorted({row.system for _, row in rows})
-    for name in systems:
-        if name not in known:
-            raise UserError(unknown("system", name, known, f"; there is {', '.join(known)}"))
+    need_known("system", systems, (row.system for _, row in rows))
     rows = [(folder, row) for folder, row in rows if not systems or row.system in systems]
     if not rows:
         raise UserError("the files hold no results; give those that diet-mt evaluate wrote")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sacrebleu.metrics import BLEU
 
-from ..command_line import unknown
+from ..command_line import need_known
 from ..errors import UserError
 from .bootstrap import SEED
 from .comparisons import DIGITS, Comparison, file_beside, key_of, mark_of, read_comparisons
@@ -109,7 +109,8 @@ def compare_files(
     count = 0
     for path in files:
         groups = group(read_results(path))
-        _check_known(systems or (), groups)
+        known_systems = (line.system for each in groups for line in each.lines)
+        need_known("system", systems or (), known_systems)
         known = read_comparisons(file_beside(path))
         rows: list[Comparison] = []
         asked = 0
@@ -137,13 +138,6 @@ def compare_files(
         if rows and not systems and not dry_run:
             write_rows(file_beside(path), rows)
     _tell(missing, is_all=not count)
-
-
-def _check_known(systems: Sequence[str], groups: Sequence[Group]) -> None:
-    known = sorted({line.system for each in groups for line in each.lines})
-    for name in systems:
-        if name not in known:
-            raise UserError(unknown("system", name, known, f"; there is {', '.join(known)}"))
 
 
 def _pairs(each: Group, systems: Sequence[str] | None) -> Iterator[Pair]:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ..command_line import unknown
+from ..command_line import need_known
 from ..errors import UserError
 from ..evaluation.comparisons import Comparison, Key, file_beside, read_comparisons
 from ..evaluation.groups import Group, group
@@ -71,10 +71,8 @@ def of_tasks(path: Path) -> bool:
 
 def _of_systems(results: Sequence[TaskResult], systems: Sequence[str]) -> list[TaskResult]:
     """The results of these systems; none named: of all. Raises UserError for an unknown one."""
-    known = {result.system for result in results}
-    for name in systems if results else ():
-        if name not in known:
-            raise _no_result("system", name, known)
+    if results:
+        need_known("system", systems, (result.system for result in results))
     return [each for each in results if not systems or each.system in systems]
 
 
@@ -92,10 +90,7 @@ def select(
     """
     wanted = {"direction": directions, "test set": test_sets, "system": systems}
     for what, values in wanted.items():
-        there_is = set().union(*(_HAS[what](group) for group in groups))
-        for value in values:
-            if value not in there_is:
-                raise _no_result(what, value, there_is)
+        need_known(what, values, set().union(*(_HAS[what](group) for group in groups)))
     left = [
         group
         for group in groups
@@ -111,10 +106,6 @@ def select(
 def _with(group: Group, systems: Sequence[str]) -> Group:
     lines = tuple(line for line in group.lines if not systems or line.system in systems)
     return dataclasses.replace(group, lines=lines)
-
-
-def _no_result(what: str, value: str, known: set[str]) -> UserError:
-    return UserError(unknown(what, value, known, f"; there is {_list(known)}"))
 
 
 def _list(values: set[str] | Sequence[str]) -> str:
