@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..command_line import need_known
-from ..corpora.parallel import read_lines
+from ..corpora.parallel import read_lines, read_sides
 from ..drawing import pyplot, save
 from ..errors import UserError
 from ..evaluation.groups import Conditions, Group, Line, group
@@ -121,7 +121,7 @@ def sheets_of(
     for digest, own in sets.items():
         number, first = places[digest], own[0][1]
         source = sources[number] if sources else _source(references[number], first)
-        text = _text(source, references[number])
+        text = Text(*read_sides(source, references[number]))
         lengths = [len(line.split()) for line in text.sources]
         if cut.by_test_set:
             parts = [part_of(range(len(lengths)), lengths, first.test_set)]
@@ -145,15 +145,6 @@ def _source(reference: Path, row: Result) -> Path:
     if found is None:
         raise UserError(f"{reference}: its sources are not beside it; give them by --sources")
     return found
-
-
-def _text(source: Path, reference: Path) -> Text:
-    text = Text(list(read_lines(source)), list(read_lines(reference)))
-    if len(text.sources) != len(text.references):
-        raise UserError(
-            f"{source}: {len(text.sources)} lines, but {reference} has {len(text.references)}"
-        )
-    return text
 
 
 def _lines(groups: Sequence[Group]) -> dict[str, Line]:

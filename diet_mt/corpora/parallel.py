@@ -59,6 +59,21 @@ def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
     return paired(source, target, read_lines)
 
 
+def read_sides(source: Path, target: Path) -> tuple[list[str], list[str]]:
+    """All sentences of both files, which are read strictly; for test sets, which are small.
+
+    Raises:
+        UserError: as ``read_lines``; also where the files differ in length, with both.
+    """
+    sources, targets = list(read_lines(source)), list(read_lines(target))
+    if len(sources) != len(targets):
+        raise UserError(
+            f"{source}: {len(sources)} lines, but {target} has {len(targets)}; give the "
+            "translation of each line on the same line"
+        )
+    return sources, targets
+
+
 def paired(
     source: Path, target: Path, read: Callable[[Path], Iterator[Line]]
 ) -> Iterator[tuple[Line, Line]]:

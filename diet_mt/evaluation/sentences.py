@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 from sacrebleu.metrics import BLEU
 
-from ..corpora.parallel import read_lines
+from ..corpora.parallel import read_lines, read_sides
 from ..errors import UserError
 from ..files import sha256
 from .json_rows import Row, read_rows, write_rows
@@ -139,10 +139,10 @@ def keep_sentences(
 def _counted(
     folder: Path, rows: Sequence[Result], reference: Path, source: Path | None
 ) -> tuple[list[Counts], Texts]:
-    references = list(read_lines(reference))
-    sources = list(read_lines(source)) if source else []
-    if sources and len(sources) != len(references):
-        raise UserError(f"{source}: {len(sources)} lines, but {reference} has {len(references)}")
+    if source:
+        sources, references = read_sides(source, reference)
+    else:
+        sources, references = [], list(read_lines(reference))
     statistics = counter(references)
     found, lengths = [], [0] * len(references)
     for row in rows:

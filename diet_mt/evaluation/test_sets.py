@@ -13,7 +13,7 @@ from pathlib import Path
 from ..corpora import bpe, pieces
 from ..corpora.binarized import language_pair
 from ..corpora.moses import tokenize
-from ..corpora.parallel import read_lines
+from ..corpora.parallel import read_lines, read_sides
 from ..corpora.preprocess import preprocess
 from ..corpora.subwords import MODELS, kind_of
 from ..errors import UserError
@@ -67,15 +67,10 @@ def of_text(data: Path, pair: Pair, source: Path, reference: Path, folder: Path)
 
     Raises UserError where a file is not UTF-8, has an empty line, or they differ in length.
     """
-    sides = [list(read_lines(path)) for path in (source, reference)]
-    if len(sides[0]) != len(sides[1]):
-        raise UserError(
-            f"{source}: {len(sides[0])} lines, but {reference} has {len(sides[1])}; give the "
-            "translation of each line on the same line"
-        )
-    mark = hashlib.sha256("\n".join(sides[0]).encode()).hexdigest()[:8]
+    sources, _ = read_sides(source, reference)
+    mark = hashlib.sha256("\n".join(sources).encode()).hexdigest()[:8]
     label = f"{re.sub(r'[^A-Za-z0-9_-]', '_', source.stem)}-{mark}"
-    made = _binarized(data, pair, sides[0], folder / f"{label}.{'-'.join(pair)}")
+    made = _binarized(data, pair, sources, folder / f"{label}.{'-'.join(pair)}")
     return TestSet(made, "test", reference, label, reference.name)
 
 
