@@ -52,5 +52,5 @@ def test_all_descendants_count() -> None:
     sampler.look()  # it has ended
     assert 64 < usage.peak_mib < 640
     assert usage.mains == {main.pid}
-    assert 0.5 <= usage.main_cpu <= usage.total_cpu
+    assert 0.4 <= usage.main_cpu <= usage.total_cpu  # 0.5 s, in the kernel's ticks
     assert process_tree.memory_mib(child) == 0.0
