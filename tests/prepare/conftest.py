@@ -6,24 +6,19 @@ With pytest-xdist all workers share them: each is made once, and only read after
 from __future__ import annotations
 
 import fcntl
-import gzip
-import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from diet_mt.bert.tokenizer import WORDPIECE, load, write_dictionary_of
-from diet_mt.corpora import word_order
 
 from ..bert.tokenizers_made import write_tokenizer
 from ..corpora import wmt18
 from ..corpora.server import serving
 from ..session_folder import session_folder
+from .originals import write_multi30k
 from .running import SMALL, prepare, sacrebleu_in
-
-SIZES = {"train": 300, "valid": 21, "test": 13}
-ORIGINAL = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 
 Once = Callable[[str, Callable[[Path], None]], Path]
 
@@ -55,18 +50,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
 @pytest.fixture(scope="session")
 def original(once: Once) -> Path:
     """A folder for ``prepare multi30k --from``, and the manifest of its files."""
-    return once("original", _write_original)
-
-
-def _write_original(folder: Path) -> None:
-    word_order.generate(folder / "made", SIZES, seed=5)
-    manifest = []
-    for split, name in ORIGINAL.items():
-        for lang in ("en", "de"):
-            text = (folder / "made" / f"{split}.{lang}").read_bytes()
-            (folder / f"{name}.{lang}.gz").write_bytes(gzip.compress(text))
-            manifest.append(f"{name}.{lang}\t{len(text)}\t{hashlib.sha256(text).hexdigest()}\n")
-    (folder / "manifest").write_text("".join(manifest))
+    return once("original", write_multi30k)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ..corpora.server import serving
-from .conftest import SIZES
+from .originals import SIZES
 from .running import SMALL, Outcome, killed, only_error, prepare, sentences_in, stages_of, state
 
 STAGES = ["raw", "tok", "bpe.codes", "bpe", "bin"]

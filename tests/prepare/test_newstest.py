@@ -5,20 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..corpora import wmt18
+from .originals import write_news
 from .running import SMALL, prepare, state
-
-
-def write_news(folder: Path) -> None:
-    """Files for ``prepare newstest en-cs --from``, with six lines that U+0085 would split."""
-    sentences = wmt18.sentences(300, seed=6)
-    for number, year in enumerate(range(2008, 2018)):
-        some = sentences[number * 30 : number * 30 + 30]
-        for lang in ("en", "cs"):
-            lines = [s[lang] for s in some]
-            if (year, lang) == (2009, "cs"):
-                lines[:6] = [line.replace(",", ",\u0085") for line in lines[:6]]
-            text = "".join(line + "\n" for line in lines)
-            (folder / f"newstest{year}.en-cs.{lang}").write_text(text, encoding="utf-8")
 
 
 def test_the_news(tmp_path: Path) -> None:

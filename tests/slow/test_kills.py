@@ -24,7 +24,8 @@ from diet_mt.files import sha256
 
 from ..commands.runner import ENVIRONMENT, ROOT
 from ..commands.test_resume import same, state
-from ..prepare.running import texts
+from ..prepare.originals import write_multi30k, write_news
+from ..prepare.running import SMALL, texts
 
 pytestmark = [pytest.mark.slow, pytest.mark.hostile, pytest.mark.timeout(900)]
 
@@ -47,8 +48,12 @@ MLM += " --save-interval-updates 4 --validate-interval-updates 4"
 SWEEP = "sweep demo --jobs 2 --set train_options=[--max-update,8,--gpus,0]"
 SWEEP += " --set system=[none,diet_rel] --set prepare_options=["
 SWEEP += ",".join(DEMO.split()) + "]"
+SMALL_BPE = " ".join(SMALL)
 COMMANDS = {
     "prepare": f"prepare demo --out made {DEMO}",
+    "multi30k": "prepare multi30k --out made --from multi30k --manifest multi30k/manifest "
+    + SMALL_BPE,
+    "newstest": f"prepare newstest en-cs --out made --from news {SMALL_BPE}",
     "train": TRAIN,
     "pretrain": MLM,
     "evaluate": "evaluate data trained --beam 4",
@@ -87,8 +92,11 @@ def done(words: str, cwd: Path) -> float:
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Data of translation and of a masked language model, and a training."""
+    """Original files, data of translation and of a masked language model, and a training."""
     folder = tmp_path_factory.mktemp("base")
+    for name, write in (("multi30k", write_multi30k), ("news", write_news)):
+        (folder / name).mkdir()
+        write(folder / name)
     done(f"prepare demo --out data {DEMO}", folder)
     done(TRAIN.replace("run", "trained"), folder)
     raw = folder / "data" / "raw"
@@ -99,7 +107,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def place(base: Path, folder: Path) -> Path:
     folder.mkdir()
-    for name in ("data", "mlm"):
+    for name in ("data", "mlm", "multi30k", "news"):
         (folder / name).symlink_to(base / name)
     shutil.copytree(base / "trained", folder / "trained")
     return folder
