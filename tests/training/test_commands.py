@@ -58,7 +58,8 @@ def test_the_commands_are_those_of_the_scripts(printed: Printed, ours: str, expe
 
 
 # What rows from before trainings ran to convergence have in the place of the recipe's.
-EARLY = ("--lr", "0.005", "--max-tokens", "4096", "--max-epoch", "15")
+EARLY = ("--lr", "0.005", "--max-tokens", "4096", "--max-epoch", "15", "--dropout", "0.3")
+EARLY += ("--warmup-updates", "1000")
 
 
 def test_the_recipe_of_multi30k_is_that_of_the_rows_kept(printed: Printed) -> None:
