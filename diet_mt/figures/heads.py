@@ -73,11 +73,7 @@ def head_rows(system: System, subset: str, tokens: int, count: int, near: int) -
             positional = own[head] if own else None
             real = look(weights[:, head], allowed, near)
             yield HeadRow(
-                system=system.name,
-                arch=system.arch,
-                attention=call.kind,
-                layer=call.layer + 1,
-                head=head + 1,
+                **call.place(system, head),
                 near_tokens=near,
                 tokens=tokens,
                 **_fields("positions", positional),

@@ -81,6 +81,11 @@ class Seen:
     source: Tensor | None
     call: AttentionCall
 
+    def place(self, system: System, head: int) -> dict[str, Any]:
+        """Of a row about ``head``, from 0 on: what it is of."""
+        place = {"system": system.name, "arch": system.arch, "attention": self.kind}
+        return {**place, "layer": self.layer + 1, "head": head + 1}
+
     def weights(self) -> Tensor:
         """Attention, masks included: (B, H, T, S)."""
         return self._logits(self.call).softmax(-1)

@@ -80,11 +80,7 @@ def _rows(system: System, call: Seen, what: str, found: Ranks, tokens: int) -> I
     for head in range(found.rank.size(1)):
         each = found.rank[:, head]
         yield RankRow(
-            system=system.name,
-            arch=system.arch,
-            attention=call.kind,
-            layer=call.layer + 1,
-            head=head + 1,
+            **call.place(system, head),
             what=what,
             tokens=tokens,
             matrices=len(each),

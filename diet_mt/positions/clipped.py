@@ -2,9 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from typing import Callable, Optional, TypeVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from .layer import LayerPositions
+
+Layer = TypeVar("Layer", bound="ClippedLayer")
+
+
+@dataclass(frozen=True)
+class ClippedLayer(LayerPositions):
+    """``of_keys`` (H|1, 2c+1, D): what each query meets, row j - i + c for clipped j - i.
+
+    Queries stand from ``query_start`` to ``query_start + query_len - 1``, or, where ``rows`` is
+    given, anywhere: it has for each of them the row of each key, (T, S).
+    """
+
+    of_keys: Optional[Tensor] = None
+    query_start: int = 0
+    query_len: int = 1
+    rows: Optional[Tensor] = None
+
+    def step(self: Layer, row: int, keys: int) -> Layer:
+        rows = None if self.rows is None else self.rows[row : row + 1, :keys]
+        return replace(self, query_start=self.query_start + row, query_len=1, rows=rows)
+
+    def query_bias(self, q: Tensor, keys: int, scale: float) -> Tensor:
+        assert self.of_keys is not None
+        products = (q * scale) @ self.of_keys.to(q.dtype).transpose(-1, -2)  # (B, H, T, 2c+1)
+        if self.rows is not None:
+            return pick(products, self.rows)
+        return self.by_position(spread, products, keys)
+
+    def by_position(self, move: Callable[..., Tensor], rows: Tensor, size: int) -> Tensor:
+        """:func:`spread` or :func:`collect` of ``rows``, from where the queries stand."""
+        if self.query_len > 1:
+            return move(rows, size, self.query_start)
+        # Rows at one position, such as a sentence's beams, are not one query after the other.
+        return move(rows.unsqueeze(-2), size, self.query_start).squeeze(-2)
 
 
 def spread(by_distance: Tensor, keys: int, start: int = 0) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, List, Optional, Tuple
 
 import torch
@@ -18,39 +18,17 @@ from .base import (
     at_least_float32,
     no_autocast,
 )
-from .clipped import pick, spread
+from .clipped import ClippedLayer, pick, spread
 from .layer import LayerPositions
 from .options import option
 from .projections import INIT_STD, Projections
 
 
 @dataclass(frozen=True)
-class DebertaLayer(LayerPositions):
-    """``of_keys`` K^r and ``of_queries`` Q^r, (H|1, 2c+1, D) each, row j - i + c for clipped j - i.
+class DebertaLayer(ClippedLayer):
+    """``of_keys`` K^r and ``of_queries`` Q^r, (H|1, 2c+1, D) each."""
 
-    Queries stand from ``query_start`` to ``query_start + query_len - 1``, or, where ``rows`` is
-    given, anywhere: it has for each of them the row of each key, (T, S).
-    """
-
-    of_keys: Optional[Tensor] = None
     of_queries: Optional[Tensor] = None
-    query_start: int = 0
-    query_len: int = 1
-    rows: Optional[Tensor] = None
-
-    def step(self, row: int, keys: int) -> DebertaLayer:
-        rows = None if self.rows is None else self.rows[row : row + 1, :keys]
-        return replace(self, query_start=self.query_start + row, query_len=1, rows=rows)
-
-    def query_bias(self, q: Tensor, keys: int, scale: float) -> Tensor:
-        assert self.of_keys is not None
-        products = (q * scale) @ self.of_keys.to(q.dtype).transpose(-1, -2)  # (B, H, T, 2c+1)
-        if self.rows is not None:
-            return pick(products, self.rows)
-        if self.query_len > 1:
-            return spread(products, keys, self.query_start)
-        # Rows at one position, such as a sentence's beams, are not one query after the other.
-        return spread(products.unsqueeze(-2), keys, self.query_start).squeeze(-2)
 
     @property
     def reads_keys(self) -> bool:

@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Callable, ClassVar, List, Optional
+from dataclasses import dataclass
+from typing import Any, ClassVar, List, Optional
 
 import torch
 from torch import Tensor, nn
 
 from .base import AttentionPositions, AttentionShape, PositionEncoding
-from .clipped import collect, pick, put, spread
+from .clipped import ClippedLayer, collect, put
 from .layer import LayerPositions
 from .options import option
 
 
 @dataclass(frozen=True)
-class ShawLayer(LayerPositions):
-    """``of_keys`` a^K and ``of_values`` a^V, (H|1, 2c+1, D) each; without a^V values stay.
+class ShawLayer(ClippedLayer):
+    """``of_keys`` a^K and ``of_values`` a^V, (H|1, 2c+1, D) each; without a^V values stay."""
 
-    Queries stand from ``query_start`` to ``query_start + query_len - 1``, or, where ``rows`` is
-    given, anywhere: it has for each of them the row of each key, (T, S).
-    """
-
-    of_keys: Optional[Tensor] = None
     of_values: Optional[Tensor] = None
-    query_start: int = 0
-    query_len: int = 1
-    rows: Optional[Tensor] = None
-
-    def step(self, row: int, keys: int) -> ShawLayer:
-        rows = None if self.rows is None else self.rows[row : row + 1, :keys]
-        return replace(self, query_start=self.query_start + row, query_len=1, rows=rows)
-
-    def query_bias(self, q: Tensor, keys: int, scale: float) -> Tensor:
-        assert self.of_keys is not None
-        products = (q * scale) @ self.of_keys.to(q.dtype).transpose(-1, -2)  # (B, H, T, 2c+1)
-        if self.rows is not None:
-            return pick(products, self.rows)
-        return self._by_position(spread, products, keys)
 
     @property
     def changes_output(self) -> bool:
@@ -49,14 +30,7 @@ class ShawLayer(LayerPositions):
         vectors = self.of_values.to(weights.dtype)
         if self.rows is not None:
             return put(weights, self.rows, vectors.size(-2)) @ vectors
-        return self._by_position(collect, weights, vectors.size(-2) // 2) @ vectors
-
-    def _by_position(self, move: Callable[..., Tensor], rows: Tensor, size: int) -> Tensor:
-        """:func:`spread` or :func:`collect` of ``rows``, from where the queries stand."""
-        if self.query_len > 1:
-            return move(rows, size, self.query_start)
-        # Rows at one position, such as a sentence's beams, are not one query after the other.
-        return move(rows.unsqueeze(-2), size, self.query_start).squeeze(-2)
+        return self.by_position(collect, weights, vectors.size(-2) // 2) @ vectors
 
 
 class DistanceVectors(nn.Module):

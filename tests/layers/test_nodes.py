@@ -146,7 +146,7 @@ def test_terms_that_need_keys_in_their_order() -> None:
     """Shaw's: what a query says of each distance, and the sum of weights at each distance."""
     length, group = 5, 3
     of_keys, of_values = torch.randn(2, H, 7, D, dtype=torch.float64).unbind(0)
-    shaw = ShawLayer(None, of_keys, of_values, query_start=length - 1)
+    shaw = ShawLayer(of_keys=of_keys, of_values=of_values, query_start=length - 1)
     places = torch.stack([torch.randperm(length) for _ in range(2)])  # (B', S)
     by_node = ByNode(None, shaw, places, length)
     q = torch.randn(2, H, group, D, dtype=torch.float64)
@@ -164,4 +164,4 @@ def test_terms_that_need_keys_in_their_order() -> None:
     total = by_node.output(torch.stack(out))
     assert total is not None
     close(total, expected)
-    assert not ByNode(None, ShawLayer(None, of_keys), places, length).changes_output
+    assert not ByNode(None, ShawLayer(of_keys=of_keys), places, length).changes_output

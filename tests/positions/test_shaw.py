@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape
-from diet_mt.positions.shaw import Shaw, ShawLayer, ShawPositions, collect, spread
+from diet_mt.positions.clipped import collect, spread
+from diet_mt.positions.shaw import Shaw, ShawLayer, ShawPositions
 
 from ..toy import sharing_modes
 from .one_layer import part_of
