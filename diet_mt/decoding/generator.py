@@ -11,6 +11,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 from .candidates import Limits, Vocabulary
+from .gnmt_generator import GnmtGenerator
 from .penalty import Penalty, fairseq_penalty, gnmt_penalty
 from .search import BeamSearch, Hypothesis, SearchOptions
 
@@ -96,11 +97,13 @@ class BeamSearchGenerator(SequenceGenerator):
         )
 
 
-class GnmtBeamSearchGenerator(BeamSearchGenerator):
-    """The same with the length penalty of Wu et al. 2016 (``--length-penalty gnmt``)."""
+class GnmtBeamSearchGenerator(BeamSearchGenerator, GnmtGenerator):
+    """The same with the length penalty of Wu et al. 2016 (``--length-penalty gnmt``), also where
+    fairseq's search takes over.
+    """
 
     def divisor(self) -> Optional[Penalty]:
-        return gnmt_penalty if self.normalize_scores else None
+        return gnmt_penalty if self.divides_scores else None
 
 
 def _as_fairseq(hypothesis: Hypothesis) -> Dict[str, Tensor]:

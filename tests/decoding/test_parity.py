@@ -10,7 +10,8 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 from diet_mt.decoding import generator as generators
-from diet_mt.decoding.generator import BeamSearchGenerator
+from diet_mt.decoding.generator import BeamSearchGenerator, GnmtBeamSearchGenerator
+from diet_mt.decoding.gnmt_generator import GnmtGenerator
 from diet_mt.errors import UserError
 from diet_mt.models.diet_transformer import DietTransformerModel
 
@@ -121,8 +122,17 @@ def test_prefixes(encoding: str, name: str) -> None:
         assert all(one["tokens"][: len(given)].tolist() == given for one in hypotheses)
 
 
-def test_a_prefix_that_ends_the_sentence() -> None:
-    assert_parity(talkative("diet-rel", None), prefix=torch.tensor([[7, 2]] * len(LENGTHS)))
+@pytest.mark.parametrize(
+    ("own", "other"),
+    [(BeamSearchGenerator, SequenceGenerator), (GnmtBeamSearchGenerator, GnmtGenerator)],
+)
+@pytest.mark.parametrize("prefix", [None, [[7, 2]] * len(LENGTHS)], ids=["free", "ended"])
+def test_a_prefix_that_ends_the_sentence(own: Any, other: Any, prefix: Any) -> None:
+    """fairseq's search takes over, and keeps the length penalty."""
+    model, source = talkative("diet-rel", None), collate(sources(LENGTHS), "left")
+    given = None if prefix is None else torch.tensor(prefix)
+    ours, theirs = (search(kind, model, source, given, len_penalty=2.0) for kind in (own, other))
+    assert_the_same(ours, theirs)
 
 
 @pytest.mark.parametrize("changes", [PRE_NORM, {"share_decoder_input_output_embed": True}, {}])
