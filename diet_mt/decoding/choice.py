@@ -41,7 +41,7 @@ def own_generator(
 ) -> Any:
     """The class of the own generator for ``args``, fairseq's options of generation, or None where
     fairseq's serves. ``penalty``: ``fairseq`` or ``gnmt``; ``extra``: further arguments that the
-    generator gets, such as a language model.
+    generator or the task's ``build_generator`` gets, such as a language model.
 
     Raises UserError for a value of ``DIET_MT_SEARCH`` that there is not, or where it forces a
     search that cannot serve.
@@ -68,6 +68,8 @@ def hindrances(models: Sequence[nn.Module], args: Any, extra: Mapping[str, Any])
             yield f"--{name.replace('_', '-')}"
     if extra.get("lm_model") is not None:
         yield "a language model"
+    if extra.get("prefix_allowed_tokens_fn") is not None:
+        yield "prefix_allowed_tokens_fn"
     if getattr(args, "temperature", 1.0) != 1.0:
         yield "--temperature"
     if getattr(args, "no_repeat_ngram_size", 0) == 1:

@@ -15,11 +15,15 @@ from diet_mt.decoding.gnmt_generator import GnmtGenerator
 from diet_mt.errors import UserError
 from diet_mt.tasks.diet_translation import DietTranslationConfig, DietTranslationTask
 
-from ..toy import build, dictionary
+from ..toy import EOS, build, collate, dictionary, sources
 
 
 def generator(
-    models: Any = None, penalty: str | None = None, extra: Any = None, **options: Any
+    models: Any = None,
+    penalty: str | None = None,
+    extra: Any = None,
+    allowed: Any = None,
+    **options: Any,
 ) -> Any:
     symbols = dictionary()
     if penalty is None:
@@ -29,7 +33,8 @@ def generator(
         task = DietTranslationTask(config, symbols, symbols)
     models = [build("diet-rel")] if models is None else models
     args = Namespace(**{"beam": 4} | options)
-    return task.build_generator(models, args, extra_gen_cls_kwargs=extra)
+    given = {} if allowed is None else {"prefix_allowed_tokens_fn": allowed}
+    return task.build_generator(models, args, extra_gen_cls_kwargs=extra, **given)
 
 
 PLAIN: list[dict[str, Any]] = [
@@ -83,6 +88,24 @@ def test_a_language_model_beside_is_fairseqs() -> None:
     assert type(generator(extra={"lm_model": None, "lm_weight": 0.3})) is BeamSearchGenerator
 
 
+@pytest.mark.parametrize(
+    ("penalty", "kind"),
+    [(None, SequenceGenerator), ("fairseq", SequenceGenerator), ("gnmt", GnmtGenerator)],
+)
+def test_allowed_words_are_fairseqs(
+    penalty: str | None, kind: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, source = build("diet-rel").eval(), collate(sources((5, 3)))
+    found = generator([model], penalty, allowed=lambda sentence, words: [EOS, 7, 9])
+    assert type(found) is kind
+    sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(1).sum(1)}}
+    for hypotheses in found.generate([model], sample):
+        assert {word for one in hypotheses for word in one["tokens"].tolist()} <= {EOS, 7, 9}
+    monkeypatch.setenv(VARIABLE, "own")
+    with pytest.raises(UserError, match="does not serve prefix_allowed_tokens_fn"):
+        generator(penalty=penalty, allowed=lambda sentence, words: [EOS])
+
+
 def test_either_is_forced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "fairseq")
     assert type(generator()) is SequenceGenerator
@@ -108,3 +131,5 @@ def test_alignments_get_their_attention_weights() -> None:
     model = build("diet-rel")
     generator([model], print_alignment="hard")
     assert model.decoder.need_attn
+    generator([model])
+    assert not model.decoder.need_attn
