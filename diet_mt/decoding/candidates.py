@@ -100,13 +100,13 @@ class Vocabulary:
         _apply(logs, limits, start, stop, beams)
         cells = logs.view(sentences, beams, self._depth, self._blocks)
         totals = scores[start:stop, :, None]  # (sentences, K, 1)
-        tops = cells.amax(2) + totals  # (sentences, K, blocks)
+        tops = _no_nan(cells.amax(2) + totals)  # (sentences, K, blocks)
         _, which = tops.flatten(1).topk(min(count, tops[0].numel()), sorted=False)
         parent = which.div(self._blocks, rounding_mode="floor")  # (sentences, picked)
         block = which.fmod(self._blocks)
         each = torch.arange(sentences, device=logs.device)[:, None]
         picked = cells[each, parent, :, block] + scores[start:stop].gather(1, parent)[..., None]
-        values, cell = picked.flatten(1).topk(count)
+        values, cell = _no_nan(picked.flatten(1)).topk(count)
         origin = cell.div(self._depth, rounding_mode="floor")
         entries = cell.fmod(self._depth) * self._blocks + block.gather(1, origin)
         # What fills the last block up is chosen only where nothing else is possible either.
@@ -135,6 +135,11 @@ class Vocabulary:
         if kind != logits.dtype:
             return torch.log_softmax(logits, -1, dtype=kind)
         return torch.log_softmax(logits, -1, out=logits)
+
+
+def _no_nan(totals: Tensor) -> Tensor:
+    """-inf in the place of NaN, which ``topk`` takes for the largest."""
+    return totals.nan_to_num_(-math.inf, math.inf, -math.inf)
 
 
 def _apply(logs: Tensor, limits: Limits, start: int, stop: int, beams: int) -> None:

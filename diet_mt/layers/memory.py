@@ -114,11 +114,16 @@ class TensorMemory(Memory):
         self, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: LayerPositions
     ) -> Found:
         nodes = self.nodes
-        keys, values = nodes.write(layer, k.unsqueeze(2), v.unsqueeze(2))
+        own = v.unsqueeze(2)  # (rows, H, 1, D)
+        finite = own if nodes.mask is None else own.nan_to_num()
+        keys, values = nodes.write(layer, k.unsqueeze(2), finite)
         q = positions.queries(_by_sentence(q, self.group))
         bias = nodes.bias(positions.bias)
-        out, _ = _attend(q, keys, values, nodes.by_node(positions), bias, self.scale[0])
-        return _by_row(out), None
+        of_nodes = nodes.by_node(positions)
+        out, _ = _attend(q, keys, values, of_nodes, bias, self.scale[0], nodes.mask)
+        found = _by_row(out)
+        # NaN to the hypothesis that has read NaN or infinity, and to no other.
+        return found if nodes.mask is None else found.add_(own, alpha=0), None
 
     def attend_source(
         self, layer: int, q: Tensor, positions: LayerPositions, need_weights: bool
@@ -260,10 +265,11 @@ def _attend(
     positions: LayerPositions,
     bias: Optional[Tensor],
     scale: float,
+    mask: Optional[Tensor] = None,
 ) -> Tuple[Tensor, Tensor]:
     """Attention of one decoding step: ``q`` (B, H, G, D), scaled, ``k`` and ``v`` (B*H, S, D),
-    ``bias`` (B|1, H|1, G|1, S), ``scale`` what q has already -> (B, H, G, D) and the weights (B, H,
-    G, S).
+    ``bias`` (B|1, H|1, 1, S), ``scale`` what q has already, ``mask`` (B, 1, G, S), True where a key
+    is closed -> (B, H, G, D) and the weights (B, H, G, S).
 
     :func:`diet_mt.attention.attend` for queries at one position, in as few calls as possible: over
     a few keys, what a call costs by itself is what counts.
@@ -277,6 +283,8 @@ def _attend(
         logits += more
     if positions.reads_keys:
         logits += positions.key_bias(k.unflatten(0, shape[:2]), scale)
+    if mask is not None:  # last, and filled in: -inf added to NaN would be NaN
+        logits.masked_fill_(mask, -math.inf)
     weights = softmax_(logits)
     out = torch.bmm(weights.flatten(0, 1), v).view(shape)
     added = positions.output(weights) if positions.changes_output else None

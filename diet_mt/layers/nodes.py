@@ -5,7 +5,9 @@ read is a node of its sentence, with its keys and values in every layer, and a h
 of nodes that it has read. To reorder hypotheses moves no keys and values. The next nodes take the
 places of those that no hypothesis has read any more, wherever these are, which is why a node's
 position stands beside it. All hypotheses of a sentence meet all of its nodes in one product, and a
-mask closes those that they have not read.
+mask closes those that they have not read. What a mask closes has the weight 0, and 0 times NaN is
+NaN; so values that are no finite numbers are kept as finite ones, and :class:`TensorMemory` tells
+the hypothesis whose they are.
 
 Where each sentence has one hypothesis, its nodes stand in the order of their positions, and no mask
 is needed.
@@ -13,7 +15,6 @@ is needed.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import List, Optional, Sequence, Tuple
 
@@ -70,7 +71,7 @@ class Nodes:
     """The nodes of ``sentences``, each with ``group`` hypotheses that have read nothing yet.
 
     ``width``: the first so many nodes of each sentence are all that its hypotheses have read.
-    ``mask``: (B', 1, G, width), -inf where a hypothesis has not read a node, else 0; or None.
+    ``mask``: (B', 1, G, width), True where a hypothesis has not read a node; or None.
     ``kept``: keys and values of each layer, (B', H, room, D), zeros where no node is.
     """
 
@@ -104,19 +105,13 @@ class Nodes:
         self._places = rows.div(self.group, rounding_mode="floor"), free.flatten()
         last = int(alive.scatter(1, free, True).any(0).nonzero()[-1])
         self.width = -(-(last + 1) // WIDTH) * WIDTH
-        read = self._read[:, None, :, : self.width]
-        self.mask = torch.zeros_like(read, dtype=torch.float32).masked_fill_(~read, -math.inf)
+        self.mask = ~self._read[:, None, :, : self.width]
 
     def bias(self, bias: Optional[Tensor]) -> Optional[Tensor]:
-        """``bias`` (H|1, 1, T) by position, or None -> what is added to the logits over all nodes,
-        (B'|1, H|1, G|1, width), or None.
-        """
-        if self._positions is None or self.mask is None:
+        """``bias`` (H|1, 1, T) by position, or None -> by node, (B'|1, H|1, 1, width), or None."""
+        if self._positions is None or bias is None:
             return bias
-        if bias is None:
-            return self.mask
-        places = self._positions[:, : self.width]
-        return bias[:, :, places].movedim(2, 0) + self.mask
+        return bias[:, :, self._positions[:, : self.width]].movedim(2, 0)
 
     def by_node(self, positions: LayerPositions) -> LayerPositions:
         """``positions`` over the nodes as they stand, but for their bias."""

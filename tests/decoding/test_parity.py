@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
+from diet_mt import kernels
 from diet_mt.decoding import generator as generators
 from diet_mt.decoding.generator import BeamSearchGenerator, GnmtBeamSearchGenerator
 from diet_mt.decoding.gnmt_generator import GnmtGenerator
@@ -160,6 +162,26 @@ def test_scores_that_are_no_numbers_are_told() -> None:
         model.decoder.layers[0].self_attn.v_proj.weight[0, 0] = float("nan")
     with pytest.raises(UserError, match="found no translation of a sentence"):
         search(BeamSearchGenerator, model, collate(sources(LENGTHS), "left"))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("broken", [math.nan, math.inf])
+@pytest.mark.parametrize("encoding", ["none", "diet-rel", "shaw", "deberta"])
+def test_a_word_without_finite_numbers_spoils_no_other_hypothesis(
+    encoding: str, broken: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, source = talkative(encoding, None, seed=3), collate(sources(LENGTHS), "left")
+    said = search(BeamSearchGenerator, model, source)
+    # A word that hypotheses have, but no best one.
+    best = {word for hypotheses in said for word in hypotheses[0]["tokens"].tolist()}
+    others = [word for all_of in said for one in all_of for word in one["tokens"].tolist()]
+    low = next(word for word in others if word not in best)
+    model.decoder.embed_tokens.weight[low] = broken
+    found = search(BeamSearchGenerator, model, source)
+    monkeypatch.setattr(kernels, "serve", lambda x: False)
+    assert_the_same(search(BeamSearchGenerator, model, source), found)
+    assert any(low in one["tokens"].tolist()[:-2] for all_of in said for one in all_of)
+    assert not any(low in one["tokens"].tolist()[:-2] for all_of in found for one in all_of)
 
 
 def test_a_beam_larger_than_what_can_be_said() -> None:
