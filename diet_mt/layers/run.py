@@ -56,6 +56,11 @@ def is_product(layer: Any) -> bool:
     return isinstance(layer, nn.Linear) and not changed and not hasattr(layer, "parametrizations")
 
 
+def is_method(method: Any, function: Any) -> bool:
+    """Whether a bound method is this function, neither overridden nor replaced."""
+    return getattr(method, "__func__", None) is function
+
+
 class Block:
     """What an encoding says about a block of positions, for the layers of one kind of attention."""
 

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from torch import Tensor
 
 from diet_mt.decoding.choice import VARIABLE
 from diet_mt.decoding.generator import BeamSearchGenerator, GnmtBeamSearchGenerator
 from diet_mt.decoding.gnmt_generator import GnmtGenerator
 from diet_mt.errors import UserError
+from diet_mt.layers.decoder import DietDecoder
 from diet_mt.tasks.diet_translation import DietTranslationConfig, DietTranslationTask
 
 from ..toy import EOS, build, collate, dictionary, sources
@@ -80,6 +82,26 @@ def test_ensembles_and_other_models_are_fairseqs() -> None:
     assert type(generator(pair)) is SequenceGenerator
     small = build("diet-rel", adaptive_softmax_cutoff="10,20")
     assert type(generator([small])) is SequenceGenerator
+
+
+@pytest.mark.parametrize(
+    "name", ["forward", "extract_features", "output_layer", "get_normalized_probs"]
+)
+def test_a_decoder_of_ones_own_is_fairseqs(name: str) -> None:
+    def scaled(self: Any, *given: Any, **more: Any) -> Any:
+        found = getattr(super(kind, self), name)(*given, **more)
+        return 2 * found if isinstance(found, Tensor) else found
+
+    model = build("diet-rel")
+    kind = type("Scaled", (DietDecoder,), {name: scaled})
+    model.decoder.__class__ = kind
+    assert type(generator([model])) is SequenceGenerator
+
+
+def test_a_decoder_with_hooks_is_fairseqs() -> None:
+    model = build("diet-rel")
+    model.decoder.register_forward_hook(lambda module, given, out: out)
+    assert type(generator([model])) is SequenceGenerator
 
 
 def test_a_language_model_beside_is_fairseqs() -> None:
