@@ -9,6 +9,7 @@ device), the next run starts from what is true then.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 
 from ..errors import UserError
 from ..positions import AttentionPositions, LayerPositions
+from ..positions.factors import product
 from ..positions.layer import NOTHING, too_long
 from ..products import linear
 from .beams import regroup
@@ -87,7 +89,7 @@ class Block:
         if not self._start <= query < self._stop or keys > self._keys:
             self._compute(self._positions, query, keys)
         row = query - self._start
-        steps = {id(layer): layer.step(row, keys) for layer in self._found}
+        steps = {id(layer): _with_factors(layer.step(row, keys)) for layer in self._found}
         return [steps[id(layer)] for layer in self._found]
 
     def _compute(self, positions: AttentionPositions, query: int, keys: int) -> None:
@@ -105,6 +107,17 @@ class Block:
         self._found = for_layers(
             positions, self._layers, start, stop - start, self._keys, self._places
         )
+
+
+def _with_factors(positions: LayerPositions) -> LayerPositions:
+    """``positions`` with the product of their factors in their bias, which is all that a memory
+    adds.
+    """
+    factors = positions.factors()
+    if factors is None:
+        return positions
+    more = product(*factors)  # (H|1, 1, S)
+    return replace(positions, bias=more if positions.bias is None else positions.bias + more)
 
 
 class DecodingRun:
