@@ -190,8 +190,7 @@ def _fused_pays(
 
     On a CPU it has no backward pass for a bias that learns and no dropout, and falls back to
     separate steps slower than ours; and over short sentences with a bias it loses to a batched
-    product (``diet-mt bench encoder`` measures it). With nothing but a mask a training step of it takes
-    half the time at any length.
+    product. With nothing but a mask a training step of it takes half the time at any length.
     """
     if q.is_cuda:
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
 from typing import Any, Dict, List, Optional
 
 import torch
@@ -142,9 +143,20 @@ def _in_threads(search: Any, parts: List[Tensor]) -> List[List[List[Hypothesis]]
     threads = min(torch.get_num_threads(), len(parts))
     if threads < 2 or parts[0].is_cuda or torch.is_autocast_enabled("cpu"):
         return [search(part) for part in parts]
-    before = torch.get_num_threads()
-    try:
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            return list(pool.map(search, parts))
-    finally:
-        torch.set_num_threads(before)
+    alone = {"initializer": _compute_alone, "initargs": (torch.get_num_threads(),)}
+    with ThreadPoolExecutor(threads, **alone) as pool:
+        return list(pool.map(search, parts))
+
+
+def _compute_alone(threads: int) -> None:
+    """Gives this thread one processor core, and threads that begin later ``threads`` as before.
+
+    torch keeps what :func:`torch.set_num_threads` says for the thread that calls it, and for all
+    threads that have not computed yet. So another thread says what holds for those, at once: one
+    that first computes in between, a few microseconds, is left with one core.
+    """
+    torch.get_num_threads()  # makes this one a thread that has computed
+    torch.set_num_threads(1)
+    other = Thread(target=torch.set_num_threads, args=(threads,))
+    other.start()
+    other.join()
