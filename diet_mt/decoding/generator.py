@@ -11,6 +11,7 @@ import torch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
+from ..errors import UserError
 from .candidates import Limits, Vocabulary
 from .gnmt_generator import GnmtGenerator
 from .penalty import Penalty, fairseq_penalty, gnmt_penalty
@@ -52,7 +53,7 @@ class BeamSearchGenerator(SequenceGenerator):
         options = self._search_options(tokens.size(1), bos_token)
         model = self.model.single_model
         vocabulary = Vocabulary(model.decoder.output_projection)
-        lengths = tokens.ne(self.pad).sum(1)
+        lengths = tokens.ne(self.pad).sum(1).clamp_(min=1)  # an empty source keeps a column
         # The longest first: what begins last then ends soon, and no thread waits for long.
         order = lengths.argsort(stable=True, descending=True)
 
@@ -75,12 +76,15 @@ class BeamSearchGenerator(SequenceGenerator):
         return found
 
     def _search_options(self, source_len: int, bos: Optional[int]) -> SearchOptions:
-        """fairseq's options, for a batch of sources of up to ``source_len`` tokens."""
+        """fairseq's options, for a batch of sources of up to ``source_len`` tokens.
+
+        Raises UserError for a shortest length beyond the longest.
+        """
         longest = min(int(self.max_len_a * source_len + self.max_len_b), self.max_len - 1)
         if self.min_len > longest:
-            raise AssertionError(
-                f"min_len {self.min_len} cannot be larger than max_len {longest}, please adjust "
-                "these!"
+            raise UserError(
+                f"--min-len {self.min_len} is longer than the longest translation, {longest} "
+                f"tokens for sources of {source_len}; change --min-len, --max-len-a or --max-len-b"
             )
         suppressed = self.token_indices_to_suppress
         blocker = self.repeat_ngram_blocker

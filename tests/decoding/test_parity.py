@@ -125,6 +125,21 @@ def test_other_threads_keep_their_processors() -> None:
         torch.set_num_threads(before)
 
 
+@pytest.mark.parametrize("rows", [slice(None), slice(3, 4)], ids=["beside others", "alone"])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_source_of_padding_alone(side: str, rows: slice, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generators, "ROWS", 4)  # a part for each sentence
+    model, source = talkative("diet-rel", None), collate(sources(LENGTHS), side)[rows]
+    source[3 if len(source) > 3 else 0] = 1
+    ours = search(BeamSearchGenerator, model, source)
+    assert_the_same(ours, search(SequenceGenerator, model, source))
+
+
+def test_lengths_that_exclude_each_other() -> None:
+    with pytest.raises(UserError, match="--min-len 9 is longer than the longest translation, 8"):
+        assert_parity(talkative("diet-rel", None), min_len=9)
+
+
 PREFIXES = {
     "two words": [[7, 11]] * len(LENGTHS),
     "some longer than others": [[7, 11, 12], [8, 1, 1], [9, 13, 1], [10, 11, 12]] * 2,
