@@ -1,8 +1,8 @@
 """The best continuations of every sentence's hypotheses, without sorting the vocabulary.
 
 The product with the vocabulary, its softmax and the search for the best run over a few sentences at
-a time, in memory that is used again, so that it stays in the processor's cache. The maximum of each
-block of the vocabulary says which blocks can hold one of the best; only those are searched, by
+a time, so that what they make stays in the processor's cache. The maximum of each block of the
+vocabulary says which blocks can hold one of the best; only those are searched, by
 ``diet_mt/kernels`` where they serve, else by torch's operators.
 """
 
@@ -113,16 +113,17 @@ class Vocabulary:
         return values, entries.clamp_(max=self.size - 1), parent.gather(1, origin)
 
     def _multiply(self, features: Tensor) -> Tensor:
-        """(rows, E) -> logits (rows, padded V), in memory that the next call uses."""
-        rows, width = features.size(0), self._weight.size(0)
-        if features.dtype != self._weight.dtype:
-            features = features.to(self._weight.dtype)
-        if self._logits.size(0) < rows:
-            self._logits = features.new_empty(rows, width)
-        logits = self._logits[:rows]
+        """(rows, E) -> logits (rows, padded V); where torch's own product makes them, in memory
+        that the next call uses.
+        """
+        features = features.to(self._weight.dtype)
         if one_dnn_is_faster():
-            logits = linear(features, self._weight, self._bias)
-        elif self._bias is None:
+            return linear(features, self._weight, self._bias)
+        rows = features.size(0)
+        if self._logits.size(0) < rows:
+            self._logits = features.new_empty(rows, self._weight.size(0))
+        logits = self._logits[:rows]
+        if self._bias is None:
             torch.mm(features, self._weight.t(), out=logits)
         else:
             torch.addmm(self._bias, features, self._weight.t(), out=logits)
