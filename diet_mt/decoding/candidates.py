@@ -132,9 +132,9 @@ class Vocabulary:
     def _normalize(self, logits: Tensor) -> Tensor:
         """Log-probabilities (rows, padded V) in float32 or better, maybe in the same memory."""
         logits[:, self.size :] = -math.inf  # what fills the last block up
-        kind = at_least_float32(logits.dtype)
-        if kind != logits.dtype:
-            return torch.log_softmax(logits, -1, dtype=kind)
+        dtype = at_least_float32(logits.dtype)
+        if dtype != logits.dtype:
+            return torch.log_softmax(logits, -1, dtype=dtype)
         return torch.log_softmax(logits, -1, out=logits)
 
 

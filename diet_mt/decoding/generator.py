@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Thread
 from typing import Any, Dict, List, Optional
 
@@ -20,7 +21,7 @@ from .search import BeamSearch, Hypothesis, SearchOptions
 # Hypotheses that one search has at a time on a CPU, about: enough for what a call costs by itself
 # to matter little, and few enough for a processor's cache. Several threads have a search each,
 # which takes less waiting than several threads on the small products of one.
-ROWS = 640
+HYPOTHESES = 640
 
 
 class BeamSearchGenerator(SequenceGenerator):
@@ -71,8 +72,8 @@ class BeamSearchGenerator(SequenceGenerator):
         found: List[List[Dict[str, Tensor]]] = [[] for _ in range(tokens.size(0))]
         parts = _parts(order, self.beam_size)
         for part, sentences in zip(parts, _in_threads(search, parts), strict=True):
-            for place, hypotheses in zip(part.tolist(), sentences, strict=True):
-                found[place] = [_as_fairseq(each) for each in hypotheses]
+            for number, hypotheses in zip(part.tolist(), sentences, strict=True):
+                found[number] = [_as_fairseq(each) for each in hypotheses]
         return found
 
     def _search_options(self, source_len: int, bos: Optional[int]) -> SearchOptions:
@@ -138,7 +139,7 @@ def _parts(order: Tensor, beam: int) -> List[Tensor]:
     if order.is_cuda:
         return [order]
     threads = torch.get_num_threads()
-    turns = max(round(order.numel() * beam / (ROWS * threads)), 1)
+    turns = max(round(order.numel() * beam / (HYPOTHESES * threads)), 1)
     return list(order.tensor_split(min(turns * threads, order.numel())))
 
 
@@ -147,8 +148,8 @@ def _in_threads(search: Any, parts: List[Tensor]) -> List[List[List[Hypothesis]]
     threads = min(torch.get_num_threads(), len(parts))
     if threads < 2 or parts[0].is_cuda or torch.is_autocast_enabled("cpu"):
         return [search(part) for part in parts]
-    alone = {"initializer": _compute_alone, "initargs": (torch.get_num_threads(),)}
-    with ThreadPoolExecutor(threads, **alone) as pool:
+    alone = partial(_compute_alone, torch.get_num_threads())
+    with ThreadPoolExecutor(threads, initializer=alone) as pool:
         return list(pool.map(search, parts))
 
 

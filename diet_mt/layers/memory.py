@@ -144,8 +144,8 @@ class TensorMemory(Memory):
 class KernelMemory(Memory):
     """With ``diet_mt/kernels``: each hypothesis meets the keys that it has read, in their order.
 
-    Every token that some hypothesis has read has a place, with its keys and values in every layer,
-    and a hypothesis is a row of places. New tokens take the places that no row has any more. The
+    Every token that some hypothesis has read has a slot, with its keys and values in every layer,
+    and a hypothesis is a row of slots. New tokens take the slots that no row has any more. The
     source's keys and values are (B', S, H * D), its mask is (B', S).
     """
 
@@ -154,7 +154,7 @@ class KernelMemory(Memory):
         self.length = 0
         self.capacity = 0
         self.kept: List[Tensor] = []  # keys and values of each layer, (capacity, H * D)
-        self._places = torch.empty(sentences * group, 0, dtype=torch.int32)  # (rows, room)
+        self._slots = torch.empty(sentences * group, 0, dtype=torch.int32)  # (rows, room)
 
     def add_source(self, k: Tensor, v: Tensor) -> None:
         self.sources += [each.transpose(1, 2).flatten(2).contiguous() for each in (k, v)]
@@ -163,17 +163,17 @@ class KernelMemory(Memory):
         self._closed = None if mask is None else mask.contiguous()
 
     def open(self, position: int) -> None:
-        rows, room = self._places.shape
+        rows, room = self._slots.shape
         if position == room:
             more = torch.empty(rows, max(room, 16), dtype=torch.int32)
-            self._places = torch.cat([self._places, more], dim=1)
-        new = kernels.free_places(self._places, position, self.capacity)
+            self._slots = torch.cat([self._slots, more], dim=1)
+        new = kernels.free_slots(self._slots, position, self.capacity)
         if new is None:
             self.capacity = max(2 * self.capacity, self.capacity + rows)
             self.kept = [_longer(each, self.capacity) for each in self.kept]
-            new = kernels.free_places(self._places, position, self.capacity)
+            new = kernels.free_slots(self._slots, position, self.capacity)
             assert new is not None
-        self._places[:, position] = new
+        self._slots[:, position] = new
         self.length = position + 1
 
     def attend(
@@ -182,10 +182,10 @@ class KernelMemory(Memory):
         while len(self.kept) <= 2 * layer:
             self.kept += [k.new_empty(self.capacity, k[0].numel()) for _ in range(2)]
         keys = self.kept[2 * layer], self.kept[2 * layer + 1], self.length
-        how = {"places": self._places, "new": (k, v)}
+        how = {"slots": self._slots, "new": (k, v)}
         if not positions.reads_keys:
             return self._attend(q, keys, positions, None, False, **how)
-        read = keys[0][self._places[:, : self.length - 1].long()].unflatten(2, k.shape[1:])
+        read = keys[0][self._slots[:, : self.length - 1].long()].unflatten(2, k.shape[1:])
         in_order = torch.cat([read, k.unsqueeze(1)], dim=1).transpose(1, 2)  # (rows, H, S, D)
         bias = positions.key_bias(in_order, self.scale[0])  # (rows, H, 1, S)
         return self._attend(q, keys, positions, bias, False, **how)
@@ -240,7 +240,7 @@ class KernelMemory(Memory):
         return out, weights.transpose(0, 1).unsqueeze(2) if need_weights else None
 
     def _move_target(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
-        self._places = self._places.index_select(0, order)
+        self._slots = self._slots.index_select(0, order)
 
 
 def _longer(x: Tensor, rows: int) -> Tensor:

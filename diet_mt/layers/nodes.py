@@ -3,7 +3,7 @@
 Hypotheses of one sentence have most of their tokens in common. So each token that one of them has
 read is a node of its sentence, with its keys and values in every layer, and a hypothesis is the set
 of nodes that it has read. To reorder hypotheses moves no keys and values. The next nodes take the
-places of those that no hypothesis has read any more, wherever these are, which is why a node's
+slots of those that no hypothesis has read any more, wherever these are, which is why a node's
 position stands beside it. All hypotheses of a sentence meet all of its nodes in one product, and a
 mask closes those that they have not read. What a mask closes has the weight 0, and 0 times NaN is
 NaN; so values that are no finite numbers are kept as finite ones, and :class:`TensorMemory` tells
@@ -32,26 +32,26 @@ WIDTH = 16
 
 @dataclass(frozen=True)
 class ByNode(LayerPositions):
-    """What ``of`` says, over keys whose positions are ``places`` (B', S), up to ``length - 1``."""
+    """What ``of`` says, over keys at ``key_positions`` (B', S), which are up to ``length - 1``."""
 
     of: LayerPositions = NOTHING
-    places: Optional[Tensor] = None
+    key_positions: Optional[Tensor] = None
     length: int = 0
 
     def query_bias(self, q: Tensor, keys: int, scale: float) -> Optional[Tensor]:
         found = self.of.query_bias(q, self.length, scale)  # (B', H, G, length)
         if found is None:
             return None
-        return found.gather(3, self._places((*found.shape[:3], keys)))
+        return found.gather(3, self._at((*found.shape[:3], keys)))
 
     @property
     def reads_keys(self) -> bool:
         return self.of.reads_keys
 
     def key_bias(
-        self, k: Tensor, scale: float, places: Optional[Tensor] = None
+        self, k: Tensor, scale: float, key_positions: Optional[Tensor] = None
     ) -> Optional[Tensor]:
-        return self.of.key_bias(k, scale, self.places)
+        return self.of.key_bias(k, scale, self.key_positions)
 
     @property
     def changes_output(self) -> bool:
@@ -60,11 +60,11 @@ class ByNode(LayerPositions):
     def output(self, weights: Tensor) -> Optional[Tensor]:
         # A query has weight on one key at most of each position: its own.
         ordered = weights.new_zeros(*weights.shape[:3], self.length)
-        return self.of.output(ordered.scatter_add_(3, self._places(weights.shape), weights))
+        return self.of.output(ordered.scatter_add_(3, self._at(weights.shape), weights))
 
-    def _places(self, shape: Sequence[int]) -> Tensor:
-        assert self.places is not None
-        return self.places[:, None, None].expand(shape)
+    def _at(self, shape: Sequence[int]) -> Tensor:
+        assert self.key_positions is not None
+        return self.key_positions[:, None, None].expand(shape)
 
 
 class Nodes:
@@ -86,7 +86,7 @@ class Nodes:
         self._room, self._length = 0, 0
         self._read: Optional[Tensor] = None  # (B', G, room) bool; None: one hypothesis, all nodes
         self._positions: Optional[Tensor] = None  # (B', room), beside ``_read``
-        self._places: Tuple[Tensor, Tensor] = (torch.empty(0), torch.empty(0))  # (rows,) each
+        self._new: Tuple[Tensor, Tensor] = (torch.empty(0), torch.empty(0))  # sentence, slot
 
     def open(self, position: int) -> None:
         """A node for the token at ``position`` of every hypothesis."""
@@ -102,7 +102,7 @@ class Nodes:
         self._read.scatter_(2, free[:, :, None], True)
         self._positions.scatter_(1, free, position)
         rows = torch.arange(free.numel(), device=free.device)
-        self._places = rows.div(self.group, rounding_mode="floor"), free.flatten()
+        self._new = rows.div(self.group, rounding_mode="floor"), free.flatten()
         last = int(alive.scatter(1, free, True).any(0).nonzero()[-1])
         self.width = -(-(last + 1) // WIDTH) * WIDTH
         self.mask = ~self._read[:, None, :, : self.width]
@@ -131,8 +131,8 @@ class Nodes:
             if self._read is None:
                 kept.narrow(2, self.width - 1, 1).copy_(new)
             else:
-                sentence, place = self._places
-                kept[sentence, :, place] = new[:, :, 0]
+                sentence, slot = self._new
+                kept[sentence, :, slot] = new[:, :, 0]
         k, v = (each.flatten(0, 1).narrow(1, 0, self.width) for each in found)
         return k, v
 
@@ -190,11 +190,11 @@ class Nodes:
         sentence = order.div(self.group, rounding_mode="floor")
         read = self._read.flatten(0, 1).index_select(0, order)  # (rows, room)
         positions = self._positions[sentence].masked_fill_(~read, self._room)
-        places = positions.argsort(dim=1)[:, : self._length]  # (rows, length)
+        slots = positions.argsort(dim=1)[:, : self._length]  # (rows, length)
         kept = []
         for each in self.kept:
             new = each.new_zeros(order.numel(), each.size(1), self._room, each.size(3))
-            new[:, :, : self._length] = each[sentence[:, None], :, places].transpose(1, 2)
+            new[:, :, : self._length] = each[sentence[:, None], :, slots].transpose(1, 2)
             kept.append(new)
         self.kept, self._read, self._positions, self.mask = kept, None, None, None
         self.width = self._length

@@ -194,14 +194,14 @@ class DecodingRun:
             calls.append(DecoderCall(AttentionCall(part, cache=self._self_caches[number]), source))
         return calls
 
-    def reorder(self, order: Tensor) -> None:
+    def move_rows(self, order: Tensor) -> None:
         """Hypothesis r becomes what ``order[r]`` was; there may be more or fewer of them then."""
         group, sentences = regroup(order, self.rows, self.memory.group)
         self.memory.move(order, sentences, group)
 
     def move(self, order: Tensor, sentences: Optional[Tensor]) -> None:
-        """As :meth:`reorder`, where it is known that sentence b becomes ``sentences[b]``, or where
-        None that all stay.
+        """As :meth:`move_rows`, where it is known that sentence b becomes ``sentences[b]``, or
+        where None that all stay.
         """
         count = self.memory.sentences if sentences is None else sentences.numel()
         self.memory.move(order, sentences, order.numel() // count)

@@ -98,7 +98,7 @@ def test_a_batch_in_parts_and_threads(
     rows: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However the sentences are divided, and with the number of threads as it was before."""
-    monkeypatch.setattr(generators, "ROWS", rows)
+    monkeypatch.setattr(generators, "HYPOTHESES", rows)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -128,7 +128,7 @@ def test_other_threads_keep_their_processors() -> None:
 @pytest.mark.parametrize("rows", [slice(None), slice(3, 4)], ids=["beside others", "alone"])
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_a_source_of_padding_alone(side: str, rows: slice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generators, "ROWS", 4)  # a part for each sentence
+    monkeypatch.setattr(generators, "HYPOTHESES", 4)  # a part for each sentence
     model, source = talkative("diet-rel", None), collate(sources(LENGTHS), side)[rows]
     source[3 if len(source) > 3 else 0] = 1
     ours = search(BeamSearchGenerator, model, source)
