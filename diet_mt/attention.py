@@ -95,14 +95,14 @@ def softmax_(logits: Tensor) -> Tensor:
     On a CPU torch's own kernel takes numbers of a row shorter than a vector one by one: at 13 keys
     five passes over the whole are six times as fast. In half precision the sum is taken in float32.
     """
-    kind = at_least_float32(logits.dtype)
-    if logits.device.type != "cpu" or logits.size(-1) >= _VECTOR or kind != logits.dtype:
-        return torch.softmax(logits, -1, dtype=kind).to(logits.dtype)
+    dtype = at_least_float32(logits.dtype)
+    if logits.device.type != "cpu" or logits.size(-1) >= _VECTOR or dtype != logits.dtype:
+        return torch.softmax(logits, -1, dtype=dtype).to(logits.dtype)
     logits.sub_(logits.amax(-1, keepdim=True)).exp_()
     return logits.div_(logits.sum(-1, keepdim=True))
 
 
-def causal_mask(length: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+def causal_bias(length: int, device: torch.device, dtype: torch.dtype) -> Tensor:
     """(T, T), -inf where the key comes after the query, 0 elsewhere."""
     return torch.full((length, length), float("-inf"), device=device, dtype=dtype).triu_(1)
 
@@ -114,8 +114,8 @@ def _with_causal(bias: Optional[Tensor], q: Tensor, causal: bool) -> Optional[Te
     bias = None if bias is None else bias.to(q.dtype)
     if not causal:
         return bias
-    mask = causal_mask(q.size(2), q.device, q.dtype)
-    return mask[None] if bias is None else bias + mask
+    closed = causal_bias(q.size(2), q.device, q.dtype)
+    return closed[None] if bias is None else bias + closed
 
 
 def logits(
@@ -190,8 +190,7 @@ def _fused_pays(
 
     On a CPU it has no backward pass for a bias that learns and no dropout, and falls back to
     separate steps slower than ours; and over short sentences with a bias it loses to a batched
-    product (``cli/benchmark.py`` measures it). With nothing but a mask a training step of it takes
-    half the time at any length.
+    product. With nothing but a mask a training step of it takes half the time at any length.
     """
     if q.is_cuda:
         return True
@@ -221,19 +220,19 @@ def _fused(
         factors = [*factors, (k.new_ones((1, 1, 1, 1)), closed)]
         padding = None
     alone = causal and bias is None and query_bias is None  # the kernel knows causality
-    mask = None if alone else _with_causal(bias, q, causal)
-    mask = None if mask is None else mask[None]
+    added = None if alone else _with_causal(bias, q, causal)
+    added = None if added is None else added[None]
     if query_bias is not None:
-        mask = query_bias.to(q.dtype) if mask is None else query_bias.to(q.dtype) + mask
+        added = query_bias.to(q.dtype) if added is None else query_bias.to(q.dtype) + added
     if padding is not None:
         closed = torch.zeros_like(padding, dtype=q.dtype).masked_fill_(padding, float("-inf"))
         closed = closed[:, None, None]
-        mask = closed if mask is None else mask + closed
+        added = closed if added is None else added + closed
     width = v.size(-1)
     if factors:
         q, k, scale = _appended(q, k, scale, factors)
         v = F.pad(v, (0, q.size(-1) - width))  # the kernels want all three alike
-    if mask is not None:
-        mask = mask.expand(*q.shape[:3], k.size(2))
-    out = kernel(q, k, v, attn_mask=mask, is_causal=alone, dropout_p=dropout_p, scale=scale)
+    if added is not None:
+        added = added.expand(*q.shape[:3], k.size(2))
+    out = kernel(q, k, v, attn_mask=added, is_causal=alone, dropout_p=dropout_p, scale=scale)
     return out[..., :width]

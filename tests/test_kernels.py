@@ -17,7 +17,7 @@ from diet_mt import kernels
 from .toy import build, collate, sources
 
 KINDS = {torch.float32: 2e-6, torch.float64: 1e-13}
-ROWS, PLACES, GROUP = 6, 100, 3
+ROWS, SLOTS, GROUP = 6, 100, 3
 
 
 @pytest.fixture(autouse=True, params=[0, 1, 2], ids=["plain", "AVX2", "AVX-512"])
@@ -32,44 +32,44 @@ def _instruction_set(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def by_operators(
-    q: Tensor, keys: Tensor, values: Tensor, places: Tensor, bias: Tensor
+    q: Tensor, keys: Tensor, values: Tensor, slots: Tensor, bias: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """``places`` (rows, S), ``bias`` (H, rows, S) -> (rows, H * D) and (H, rows, S)."""
-    k, v = (each[places].unflatten(2, q.shape[1:]) for each in (keys, values))  # (rows, S, H, D)
+    """``slots`` (rows, S), ``bias`` (H, rows, S) -> (rows, H * D) and (H, rows, S)."""
+    k, v = (each[slots].unflatten(2, q.shape[1:]) for each in (keys, values))  # (rows, S, H, D)
     weights = (torch.einsum("rhd,rshd->hrs", q, k) + bias).softmax(-1)
     return torch.einsum("hrs,rshd->rhd", weights, v).flatten(1), weights
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @torch.no_grad()
-def test_attention_over_places(kind: torch.dtype) -> None:
+def test_attention_over_slots(kind: torch.dtype) -> None:
     for dim, count in product((3, 8, 16, 20, 32, 64, 100), (1, 5, 16, 40)):
-        compare_over_places(kind, dim, count)
+        compare_over_slots(kind, dim, count)
 
 
-def compare_over_places(kind: torch.dtype, dim: int, count: int) -> None:
+def compare_over_slots(kind: torch.dtype, dim: int, count: int) -> None:
     heads = 3
     q, new_k, new_v = torch.randn(3, ROWS, heads, dim, dtype=kind)
-    keys, values = torch.randn(2, PLACES, heads * dim, dtype=kind)
-    places = torch.stack([torch.randperm(PLACES - ROWS)[: count + 2] for _ in range(ROWS)])
-    places[:, count - 1] = torch.arange(PLACES - ROWS, PLACES)  # the new ones differ
+    keys, values = torch.randn(2, SLOTS, heads * dim, dtype=kind)
+    slots = torch.stack([torch.randperm(SLOTS - ROWS)[: count + 2] for _ in range(ROWS)])
+    slots[:, count - 1] = torch.arange(SLOTS - ROWS, SLOTS)  # the new ones differ
     bias, query_bias = torch.randn(heads, 1, count, dtype=kind), torch.randn(1, heads, ROWS, count)
     found = kernels.attend(
         q,
         keys,
         values,
         count,
-        places=places.int(),
+        slots=slots.int(),
         new=(new_k, new_v),
         bias=bias,
         query_bias=query_bias,
         need_weights=True,
     )
-    own = places[:, count - 1]
+    own = slots[:, count - 1]
     assert torch.equal(keys[own], new_k.flatten(1))
     assert torch.equal(values[own], new_v.flatten(1))
     total = bias + query_bias[0].to(kind)
-    expected = by_operators(q, keys, values, places[:, :count], total)
+    expected = by_operators(q, keys, values, slots[:, :count], total)
     for one, other in zip(found, expected, strict=True):
         assert one is not None
         said = f"{count} keys of size {dim}: {(one - other).abs().max()} off"
@@ -87,9 +87,9 @@ def test_attention_over_the_source(kind: torch.dtype) -> None:
     found, weights = kernels.attend(q, keys, values, count, group=GROUP, closed=closed)
     assert weights is None
     sentence = torch.arange(ROWS) // GROUP
-    places = sentence[:, None] * count + torch.arange(count)
+    slots = sentence[:, None] * count + torch.arange(count)
     bias = torch.zeros(ROWS, count, dtype=kind).masked_fill_(closed[sentence], -math.inf)
-    expected, _ = by_operators(q, keys, values, places, bias[None])
+    expected, _ = by_operators(q, keys, values, slots, bias[None])
     torch.testing.assert_close(found, expected, rtol=0, atol=KINDS[kind] * dim)
 
 
@@ -135,12 +135,12 @@ def test_what_is_no_number_is_never_chosen() -> None:
     assert not (entries.eq(7) & parents.eq(0) & chosen).any()
 
 
-def test_places_that_no_row_has() -> None:
-    places = torch.tensor([[0, 2, 9], [0, 4, 9]], dtype=torch.int32)  # read: the first two
-    found = kernels.free_places(places, 2, 6)
+def test_slots_that_no_row_has() -> None:
+    slots = torch.tensor([[0, 2, 9], [0, 4, 9]], dtype=torch.int32)  # read: the first two
+    found = kernels.free_slots(slots, 2, 6)
     assert found is not None
     assert found.tolist() == [1, 3]
-    assert kernels.free_places(places.clamp(max=2), 2, 3) is None
+    assert kernels.free_slots(slots.clamp(max=2), 2, 3) is None
 
 
 @torch.no_grad()

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -22,6 +23,16 @@ from ..leaderboard.render import Grid, markdown_table
 from .machine import machine
 
 KEYS = ("encoding", "sentences", "hypotheses", "equal", "score_error", "differences", "command")
+
+TIE = "a tie earlier in the search, none in float64"
+NOTES = """\
+A tie: two candidates of one step have scores that float32 cannot tell apart, and each search goes
+on with another one. From there on they are on different ways, so the hypotheses that they end with
+may have scores far apart. In float64 both write the same.
+
+Scores of equal hypotheses differ by rounding. They come from sums of up to hundreds of nats in
+float32, whose last place is worth 3.1e-05 from 256 on and 6.1e-05 from 512 on; and the
+log-probability of a token is the difference of two such sums."""
 
 Hypotheses = list[dict[str, Any]]
 
@@ -67,10 +78,7 @@ class Searches:
         """Whether both write the same for a sentence, alone and in double precision."""
         with _in_float64(self.models):
             ours, theirs = self.decode(self.dataset.collater([self.dataset[sentence]]))
-        return all(
-            torch.equal(one["tokens"], two["tokens"])
-            for one, two in zip(ours[0], theirs[0], strict=True)
-        )
+        return all(_same(one, two) for one, two in zip_longest(ours[0], theirs[0]))
 
 
 @contextmanager
@@ -93,27 +101,32 @@ def _in_float64(models: list[Any]) -> Iterator[None]:
             model.float()
 
 
+def _same(one: dict[str, Any] | None, two: dict[str, Any] | None) -> bool:
+    """Whether there are both hypotheses, with the same tokens."""
+    return one is not None and two is not None and torch.equal(one["tokens"], two["tokens"])
+
+
 def compare(numbers: list[int], ours: list[Hypotheses], theirs: list[Hypotheses]) -> dict[str, Any]:
     """What is equal, the largest difference between scores of equal hypotheses, and a line for each
-    sentence whose hypotheses are not all the same.
+    sentence whose hypotheses are not all the same, or not as many.
     """
     equal, errors, differences = 0, [0.0], []
     for number, own, other in zip(numbers, ours, theirs, strict=True):
-        pairs = list(zip(own, other, strict=True))
-        same = [torch.equal(one["tokens"], two["tokens"]) for one, two in pairs]
+        same = [_same(*pair) for pair in zip_longest(own, other)]
         equal += sum(same)
-        for (one, two), fits in zip(pairs, same, strict=True):
-            gap = abs(float(one["score"]) - float(two["score"]))
+        pairs = list(zip(own, other, strict=False))
+        gaps = [abs(float(one["score"]) - float(two["score"])) for one, two in pairs]
+        for (one, two), gap, fits in zip(pairs, gaps, same, strict=False):
             if fits:
                 by_token = (one["positional_scores"] - two["positional_scores"]).abs().max()
                 errors += [gap, float(by_token)]
         if not all(same):
-            gaps = [abs(float(one["score"]) - float(two["score"])) for one, two in pairs]
             differences.append(
                 {
                     "sentence": number,
                     "ranks": [rank for rank, fits in enumerate(same, start=1) if not fits],
-                    "largest_gap": max(gaps),
+                    "largest_gap": max(gaps, default=0.0),
+                    "hypotheses": [len(own), len(other)],
                 }
             )
     return {
@@ -163,12 +176,14 @@ def table(records: list[dict[str, Any]]) -> str:
     out = [markdown_table(Grid(heads, rows)), "", "Differences:", ""]
     listed = [(record["encoding"], each) for record in records for each in record["differences"]]
     for encoding, each in listed:
+        own, other = each.get("hypotheses", (0, 0))
+        counts = "" if own == other else f"{own} hypotheses and {other}; "
         out.append(
-            f"- {encoding}, sentence {each['sentence']}, ranks {each['ranks']}: scores differ by "
-            f"{each['largest_gap']:.1e}, {'a tie: equal in float64' if each['tie'] else 'no tie'}"
+            f"- {encoding}, sentence {each['sentence']}, ranks {each['ranks']}: {counts}scores "
+            f"differ by {each['largest_gap']:.1e}; {TIE if each['tie'] else 'no tie'}"
         )
     first = records[0]
-    out += [] if listed else ["none."]
+    out += ["", NOTES] if listed else ["none.", "", NOTES]
     out += ["", f"{first['machine']}; torch {first['torch']}; {first['date']}; revision "]
     out[-1] += f"{first['revision'] or 'unknown'}; `{first['command']}`"
     return "\n".join([*out, ""])

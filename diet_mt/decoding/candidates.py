@@ -1,8 +1,8 @@
 """The best continuations of every sentence's hypotheses, without sorting the vocabulary.
 
 The product with the vocabulary, its softmax and the search for the best run over a few sentences at
-a time, in memory that is used again, so that it stays in the processor's cache. The maximum of each
-block of the vocabulary says which blocks can hold one of the best; only those are searched, by
+a time, so that what they make stays in the processor's cache. The maximum of each block of the
+vocabulary says which blocks can hold one of the best; only those are searched, by
 ``diet_mt/kernels`` where they serve, else by torch's operators.
 """
 
@@ -100,29 +100,30 @@ class Vocabulary:
         _apply(logs, limits, start, stop, beams)
         cells = logs.view(sentences, beams, self._depth, self._blocks)
         totals = scores[start:stop, :, None]  # (sentences, K, 1)
-        tops = cells.amax(2) + totals  # (sentences, K, blocks)
+        tops = _no_nan(cells.amax(2) + totals)  # (sentences, K, blocks)
         _, which = tops.flatten(1).topk(min(count, tops[0].numel()), sorted=False)
         parent = which.div(self._blocks, rounding_mode="floor")  # (sentences, picked)
         block = which.fmod(self._blocks)
         each = torch.arange(sentences, device=logs.device)[:, None]
         picked = cells[each, parent, :, block] + scores[start:stop].gather(1, parent)[..., None]
-        values, cell = picked.flatten(1).topk(count)
+        values, cell = _no_nan(picked.flatten(1)).topk(count)
         origin = cell.div(self._depth, rounding_mode="floor")
         entries = cell.fmod(self._depth) * self._blocks + block.gather(1, origin)
         # What fills the last block up is chosen only where nothing else is possible either.
         return values, entries.clamp_(max=self.size - 1), parent.gather(1, origin)
 
     def _multiply(self, features: Tensor) -> Tensor:
-        """(rows, E) -> logits (rows, padded V), in memory that the next call uses."""
-        rows, width = features.size(0), self._weight.size(0)
-        if features.dtype != self._weight.dtype:
-            features = features.to(self._weight.dtype)
-        if self._logits.size(0) < rows:
-            self._logits = features.new_empty(rows, width)
-        logits = self._logits[:rows]
+        """(rows, E) -> logits (rows, padded V); where torch's own product makes them, in memory
+        that the next call uses.
+        """
+        features = features.to(self._weight.dtype)
         if one_dnn_is_faster():
-            logits = linear(features, self._weight, self._bias)
-        elif self._bias is None:
+            return linear(features, self._weight, self._bias)
+        rows = features.size(0)
+        if self._logits.size(0) < rows:
+            self._logits = features.new_empty(rows, self._weight.size(0))
+        logits = self._logits[:rows]
+        if self._bias is None:
             torch.mm(features, self._weight.t(), out=logits)
         else:
             torch.addmm(self._bias, features, self._weight.t(), out=logits)
@@ -131,10 +132,15 @@ class Vocabulary:
     def _normalize(self, logits: Tensor) -> Tensor:
         """Log-probabilities (rows, padded V) in float32 or better, maybe in the same memory."""
         logits[:, self.size :] = -math.inf  # what fills the last block up
-        kind = at_least_float32(logits.dtype)
-        if kind != logits.dtype:
-            return torch.log_softmax(logits, -1, dtype=kind)
+        dtype = at_least_float32(logits.dtype)
+        if dtype != logits.dtype:
+            return torch.log_softmax(logits, -1, dtype=dtype)
         return torch.log_softmax(logits, -1, out=logits)
+
+
+def _no_nan(totals: Tensor) -> Tensor:
+    """-inf in the place of NaN, which ``topk`` takes for the largest."""
+    return totals.nan_to_num_(-math.inf, math.inf, -math.inf)
 
 
 def _apply(logs: Tensor, limits: Limits, start: int, stop: int, beams: int) -> None:

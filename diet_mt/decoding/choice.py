@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 from typing import Any, Iterator, Mapping, Sequence
 
+from fairseq.models.fairseq_decoder import FairseqDecoder
+from fairseq.models.transformer import TransformerDecoderBase
 from torch import nn
 
 from ..errors import UserError
 from ..layers.decoder import DietDecoder
-from ..layers.run import is_product
+from ..layers.run import is_method, is_product
 from ..layers.stack import Dropout
 from .generator import BeamSearchGenerator, GnmtBeamSearchGenerator
 
@@ -41,7 +43,7 @@ def own_generator(
 ) -> Any:
     """The class of the own generator for ``args``, fairseq's options of generation, or None where
     fairseq's serves. ``penalty``: ``fairseq`` or ``gnmt``; ``extra``: further arguments that the
-    generator gets, such as a language model.
+    generator or the task's ``build_generator`` gets, such as a language model.
 
     Raises UserError for a value of ``DIET_MT_SEARCH`` that there is not, or where it forces a
     search that cannot serve.
@@ -68,6 +70,8 @@ def hindrances(models: Sequence[nn.Module], args: Any, extra: Mapping[str, Any])
             yield f"--{name.replace('_', '-')}"
     if extra.get("lm_model") is not None:
         yield "a language model"
+    if extra.get("prefix_allowed_tokens_fn") is not None:
+        yield "prefix_allowed_tokens_fn"
     if getattr(args, "temperature", 1.0) != 1.0:
         yield "--temperature"
     if getattr(args, "no_repeat_ngram_size", 0) == 1:
@@ -76,9 +80,24 @@ def hindrances(models: Sequence[nn.Module], args: Any, extra: Mapping[str, Any])
     if not isinstance(decoder, DietDecoder):
         yield "a model of another kind"
         return
+    if not _goes_our_way(decoder):
+        yield "a decoder with another way to its scores, or with hooks"
     if decoder.adaptive_softmax is not None or not is_product(decoder.output_projection):
         yield "an output layer that is no plain product"
     elif decoder.output_projection.weight.size(0) <= 2 * getattr(args, "beam", 5) + 1:
         yield "a vocabulary with fewer entries than candidates"
     if any(isinstance(m, Dropout) and m.apply_during_inference for m in models[0].modules()):
         yield "--retain-dropout"
+
+
+def _goes_our_way(decoder: DietDecoder) -> bool:
+    """Whether what the search leaves out of a decoder's forward pass is as we know it."""
+    known = (
+        (decoder.forward, TransformerDecoderBase.forward),
+        (decoder.extract_features, TransformerDecoderBase.extract_features),
+        (decoder.extract_features_scriptable, DietDecoder.extract_features_scriptable),
+        (decoder.output_layer, TransformerDecoderBase.output_layer),
+        (decoder.get_normalized_probs, FairseqDecoder.get_normalized_probs),
+    )
+    hooks = decoder._forward_hooks or decoder._forward_pre_hooks
+    return not hooks and all(is_method(*pair) for pair in known)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import copy
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Thread
 from typing import Any, Dict, List, Optional
 
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
+from ..errors import UserError
 from .candidates import Limits, Vocabulary
+from .gnmt_generator import GnmtGenerator
 from .penalty import Penalty, fairseq_penalty, gnmt_penalty
 from .search import BeamSearch, Hypothesis, SearchOptions
 
 # Hypotheses that one search has at a time on a CPU, about: enough for what a call costs by itself
 # to matter little, and few enough for a processor's cache. Several threads have a search each,
 # which takes less waiting than several threads on the small products of one.
-ROWS = 640
+HYPOTHESES = 640
 
 
 class BeamSearchGenerator(SequenceGenerator):
@@ -50,7 +54,7 @@ class BeamSearchGenerator(SequenceGenerator):
         options = self._search_options(tokens.size(1), bos_token)
         model = self.model.single_model
         vocabulary = Vocabulary(model.decoder.output_projection)
-        lengths = tokens.ne(self.pad).sum(1)
+        lengths = tokens.ne(self.pad).sum(1).clamp_(min=1)  # an empty source keeps a column
         # The longest first: what begins last then ends soon, and no thread waits for long.
         order = lengths.argsort(stable=True, descending=True)
 
@@ -68,17 +72,20 @@ class BeamSearchGenerator(SequenceGenerator):
         found: List[List[Dict[str, Tensor]]] = [[] for _ in range(tokens.size(0))]
         parts = _parts(order, self.beam_size)
         for part, sentences in zip(parts, _in_threads(search, parts), strict=True):
-            for place, hypotheses in zip(part.tolist(), sentences, strict=True):
-                found[place] = [_as_fairseq(each) for each in hypotheses]
+            for number, hypotheses in zip(part.tolist(), sentences, strict=True):
+                found[number] = [_as_fairseq(each) for each in hypotheses]
         return found
 
     def _search_options(self, source_len: int, bos: Optional[int]) -> SearchOptions:
-        """fairseq's options, for a batch of sources of up to ``source_len`` tokens."""
+        """fairseq's options, for a batch of sources of up to ``source_len`` tokens.
+
+        Raises UserError for a shortest length beyond the longest.
+        """
         longest = min(int(self.max_len_a * source_len + self.max_len_b), self.max_len - 1)
         if self.min_len > longest:
-            raise AssertionError(
-                f"min_len {self.min_len} cannot be larger than max_len {longest}, please adjust "
-                "these!"
+            raise UserError(
+                f"--min-len {self.min_len} is longer than the longest translation, {longest} "
+                f"tokens for sources of {source_len}; change --min-len, --max-len-a or --max-len-b"
             )
         suppressed = self.token_indices_to_suppress
         blocker = self.repeat_ngram_blocker
@@ -96,11 +103,13 @@ class BeamSearchGenerator(SequenceGenerator):
         )
 
 
-class GnmtBeamSearchGenerator(BeamSearchGenerator):
-    """The same with the length penalty of Wu et al. 2016 (``--length-penalty gnmt``)."""
+class GnmtBeamSearchGenerator(BeamSearchGenerator, GnmtGenerator):
+    """The same with the length penalty of Wu et al. 2016 (``--length-penalty gnmt``), also where
+    fairseq's search takes over.
+    """
 
     def divisor(self) -> Optional[Penalty]:
-        return gnmt_penalty if self.normalize_scores else None
+        return gnmt_penalty if self.divides_scores else None
 
 
 def _as_fairseq(hypothesis: Hypothesis) -> Dict[str, Tensor]:
@@ -130,7 +139,7 @@ def _parts(order: Tensor, beam: int) -> List[Tensor]:
     if order.is_cuda:
         return [order]
     threads = torch.get_num_threads()
-    turns = max(round(order.numel() * beam / (ROWS * threads)), 1)
+    turns = max(round(order.numel() * beam / (HYPOTHESES * threads)), 1)
     return list(order.tensor_split(min(turns * threads, order.numel())))
 
 
@@ -139,9 +148,20 @@ def _in_threads(search: Any, parts: List[Tensor]) -> List[List[List[Hypothesis]]
     threads = min(torch.get_num_threads(), len(parts))
     if threads < 2 or parts[0].is_cuda or torch.is_autocast_enabled("cpu"):
         return [search(part) for part in parts]
-    before = torch.get_num_threads()
-    try:
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            return list(pool.map(search, parts))
-    finally:
-        torch.set_num_threads(before)
+    alone = partial(_compute_alone, torch.get_num_threads())
+    with ThreadPoolExecutor(threads, initializer=alone) as pool:
+        return list(pool.map(search, parts))
+
+
+def _compute_alone(threads: int) -> None:
+    """Gives this thread one processor core, and threads that begin later ``threads`` as before.
+
+    torch keeps what :func:`torch.set_num_threads` says for the thread that calls it, and for all
+    threads that have not computed yet. So another thread says what holds for those, at once: one
+    that first computes in between, a few microseconds, is left with one core.
+    """
+    torch.get_num_threads()  # makes this one a thread that has computed
+    torch.set_num_threads(1)
+    other = Thread(target=torch.set_num_threads, args=(threads,))
+    other.start()
+    other.join()

@@ -134,23 +134,23 @@ class BeamSearch:
     def _finish(self, step: int, values: Tensor, parents: Tensor, ends: Tensor) -> List[int]:
         """Keeps the hypotheses that end among the best ``beam`` candidates (B, 2 * beam).
 
-        Returns the places of the sentences that go on, in which the last ones fill the gaps.
+        Returns the numbers in the run of the sentences that go on; the last ones fill the gaps.
         """
         options = self._options
-        places, ranks = ends[:, : options.beam].nonzero(as_tuple=True)
+        sentences, ranks = ends[:, : options.beam].nonzero(as_tuple=True)
         width = self._tokens.size(0) // len(self._numbers)
-        rows = places * width + parents[places, ranks]
-        totals = values[places, ranks]
+        rows = sentences * width + parents[sentences, ranks]
+        totals = values[sentences, ranks]
         end = torch.full_like(rows[:, None], options.eos)
         tokens = torch.cat([self._tokens[rows, 1:], end], dim=1)  # (n, T)
         sums = torch.cat([self._scores[rows], totals[:, None]], dim=1)
         by_token = sums.diff(dim=1)  # (n, T)
         if options.divisor is not None:
             totals = totals / options.divisor(step + 1, options.alpha)
-        for place, *parts in zip(
-            places.tolist(), tokens.unbind(0), totals.unbind(0), by_token.unbind(0), strict=True
+        for sentence, *parts in zip(
+            sentences.tolist(), tokens.unbind(0), totals.unbind(0), by_token.unbind(0), strict=True
         ):
-            own = self._finished[self._numbers[place]]
+            own = self._finished[self._numbers[sentence]]
             if len(own) < options.beam:
                 own.append(Hypothesis(*parts))
         if step == options.max_len:
@@ -163,30 +163,30 @@ class BeamSearch:
     ) -> None:
         """Continues each sentence with its ``beam`` candidates (B, beam).
 
-        ``kept``: the places of the sentences that go on, or None where all do.
+        ``kept``: as :meth:`_finish` returns them, or None where all do.
         """
         width = self._tokens.size(0) // len(self._numbers)
-        sentences: Optional[Tensor] = None
-        places = torch.arange(values.size(0), device=values.device)
+        moved: Optional[Tensor] = None
+        sentences = torch.arange(values.size(0), device=values.device)
         if kept is not None and len(kept) < len(self._numbers):
-            places = sentences = torch.tensor(kept, device=values.device)
-            values, entries, parents = (each[places] for each in (values, entries, parents))
-            self._numbers = [self._numbers[place] for place in kept]
+            moved = sentences = torch.tensor(kept, device=values.device)
+            values, entries, parents = (each[sentences] for each in (values, entries, parents))
+            self._numbers = [self._numbers[number] for number in kept]
             if self._prefix is not None:
-                self._prefix = self._prefix[places]
-        order = (places[:, None] * width + parents).flatten()  # (B * beam,)
-        self._run.move(order, sentences)
+                self._prefix = self._prefix[sentences]
+        order = (sentences[:, None] * width + parents).flatten()  # (B * beam,)
+        self._run.move(order, moved)
         self._tokens = torch.cat([self._tokens[order], entries.reshape(-1, 1)], dim=1)
         self._scores = torch.cat([self._scores[order], values.reshape(-1, 1)], dim=1)
 
 
 def fill_gaps(going: List[bool]) -> List[int]:
-    """Which sentence takes each place, where those that are done leave and the last ones fill their
-    places: ``[True, False, True, True]`` -> ``[0, 3, 2]``.
+    """Which sentence stands where, when those that are done leave and the last ones fill the gaps:
+    ``[True, False, True, True]`` -> ``[0, 3, 2]``.
     """
     count = sum(going)
-    last = [place for place in range(count, len(going)) if going[place]]
-    return [place if going[place] else last.pop() for place in range(count)]
+    last = [number for number in range(count, len(going)) if going[number]]
+    return [number if going[number] else last.pop() for number in range(count)]
 
 
 def repeats(tokens: Tensor, size: int, entries: int) -> Tensor:
@@ -199,6 +199,6 @@ def repeats(tokens: Tensor, size: int, entries: int) -> Tensor:
         return banned
     grams = tokens.unfold(1, size, 1)  # (rows, T - size + 1, size)
     found = grams[..., :-1].eq(tokens[:, None, length - size + 1 :]).all(2)
-    row, place = found.nonzero(as_tuple=True)
-    banned[row, grams[row, place, -1]] = True
+    row, start = found.nonzero(as_tuple=True)
+    banned[row, grams[row, start, -1]] = True
     return banned

@@ -31,17 +31,14 @@ def with_own_search(build_generator: Callable[..., Any]) -> Callable[..., Any]:
         prefix_allowed_tokens_fn: Any = None,
     ) -> Any:
         extra = dict(extra_gen_cls_kwargs or {})
-        if seq_gen_cls is None and prefix_allowed_tokens_fn is None:
-            seq_gen_cls = own_generator(models, args, "fairseq", extra)
-        if getattr(args, "print_alignment", None):
-            for model in models:  # as prepare_for_inference_ does, where it was called
-                if isinstance(getattr(model, "decoder", None), DietDecoder):
-                    model.decoder.need_attn = True
-        given = (
-            {}
-            if prefix_allowed_tokens_fn is None
-            else {"prefix_allowed_tokens_fn": prefix_allowed_tokens_fn}
-        )
+        given = {}
+        if prefix_allowed_tokens_fn is not None:
+            given = {"prefix_allowed_tokens_fn": prefix_allowed_tokens_fn}
+        if seq_gen_cls is None:
+            seq_gen_cls = own_generator(models, args, "fairseq", {**extra, **given})
+        for model in models:  # as prepare_for_inference_ does, where it was called
+            if isinstance(getattr(model, "decoder", None), DietDecoder):
+                model.decoder.need_attn = bool(getattr(args, "print_alignment", None))
         return build_generator(
             task, models, args, seq_gen_cls=seq_gen_cls, extra_gen_cls_kwargs=extra, **given
         )

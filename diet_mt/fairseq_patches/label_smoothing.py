@@ -21,6 +21,7 @@ from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
 from ..cross_entropy import from_features, from_logits
+from ..layers.run import is_method
 from ..products import Linear
 from ._replace import replace
 
@@ -94,7 +95,7 @@ def _smoothes_alone(criterion: Any, model: Any, reduce: bool) -> bool:
         and criterion.ignore_prefix_size == 0
         and not criterion.report_accuracy
         and model.decoder.adaptive_softmax is None
-        and _is(model.decoder.get_normalized_probs, FairseqDecoder.get_normalized_probs)
+        and is_method(model.decoder.get_normalized_probs, FairseqDecoder.get_normalized_probs)
     )
 
 
@@ -107,16 +108,11 @@ def _output_is_a_product(model: nn.Module) -> bool:
         and last.bias is None
         and not (last._forward_hooks or last._forward_pre_hooks)
         and not (last._backward_hooks or last._backward_pre_hooks)
-        and _is(decoder.output_layer, TransformerDecoderBase.output_layer)
+        and is_method(decoder.output_layer, TransformerDecoderBase.output_layer)
         and last.weight.device.type == "cpu"
         and last.weight.dtype in _PRECISE
         and not torch.is_autocast_enabled("cpu")
     )
-
-
-def _is(method: Any, function: Any) -> bool:
-    """Whether a bound method is this function, neither overridden nor replaced."""
-    return getattr(method, "__func__", None) is function
 
 
 def install() -> None:

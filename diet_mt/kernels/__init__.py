@@ -27,12 +27,13 @@ _NAMES = {torch.float32: "float", torch.float64: "double"}
 
 
 class _Attention(ctypes.Structure):
+    # ``slots`` are the ``places`` of step.inc.
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("q", "new_keys", "new_values", "keys", "values")),
-        *((name, ctypes.c_void_p) for name in ("places", "bias", "query_bias", "closed")),
+        *((name, ctypes.c_void_p) for name in ("slots", "bias", "query_bias", "closed")),
         *((name, ctypes.c_void_p) for name in ("out", "weights")),
         *((name, ctypes.c_int64) for name in ("q_stride", "new_keys_stride", "new_values_stride")),
-        *((name, ctypes.c_int64) for name in ("places_stride", "bias_stride")),
+        *((name, ctypes.c_int64) for name in ("slots_stride", "bias_stride")),
         *((name, ctypes.c_int64) for name in ("rows", "group", "count", "heads", "dim")),
     ]
 
@@ -82,10 +83,10 @@ def _load() -> Optional[ctypes.CDLL]:
     return None
 
 
-def _call(name: str, kind: torch.dtype, *args: Any) -> None:
+def _call(name: str, dtype: torch.dtype, *args: Any) -> None:
     library = _library()
     assert library is not None
-    getattr(library, f"{name}_{_NAMES[kind]}")(*args)
+    getattr(library, f"{name}_{_NAMES[dtype]}")(*args)
 
 
 def _rows(x: Tensor) -> Tensor:
@@ -93,19 +94,19 @@ def _rows(x: Tensor) -> Tensor:
     return x if x.stride(2) == 1 and x.stride(1) == x.size(2) else x.contiguous()
 
 
-def free_places(places: Tensor, length: int, capacity: int) -> Optional[Tensor]:
-    """One place for each row that no row has in its first ``length``: (rows,) int32; None where
+def free_slots(slots: Tensor, length: int, capacity: int) -> Optional[Tensor]:
+    """One slot for each row that no row has in its first ``length``: (rows,) int32; None where
     ``capacity`` has not as many.
 
-    ``places``: (rows, N) int32, below ``capacity``.
+    ``slots``: (rows, N) int32, below ``capacity``.
     """
     library = _library()
     assert library is not None
-    rows = places.size(0)
+    rows = slots.size(0)
     found = torch.empty(rows, dtype=torch.int32)
     count = library.free_places(
-        ctypes.c_void_p(places.data_ptr()),
-        *(ctypes.c_int64(n) for n in (rows, places.stride(0), length, capacity)),
+        ctypes.c_void_p(slots.data_ptr()),
+        *(ctypes.c_int64(n) for n in (rows, slots.stride(0), length, capacity)),
         ctypes.c_void_p(found.data_ptr()),
     )
     return found if count == rows else None
@@ -117,7 +118,7 @@ def attend(
     values: Tensor,
     count: int,
     *,
-    places: Optional[Tensor] = None,
+    slots: Optional[Tensor] = None,
     new: Optional[Tuple[Tensor, Tensor]] = None,
     group: int = 1,
     bias: Optional[Tensor] = None,
@@ -129,11 +130,11 @@ def attend(
 
     Args:
         q: (rows, H, D), scaled.
-        keys, values: (places, H * D).
+        keys, values: (slots, H * D).
         count: keys of each row, S.
-        places: (rows, N) int32 with N >= S, where each row's keys are, in the order of their
+        slots: (rows, N) int32 with N >= S, where each row's keys are, in the order of their
             positions; None: row r has the S from ``(r // group) * S`` on.
-        new: keys and values (rows, H, D) that are written to each row's last place first.
+        new: keys and values (rows, H, D) that are written to each row's last slot first.
         bias: (H|1, 1, S).
         query_bias: (1, H, rows, S).
         closed: (rows / group, S) bool, keys that nobody may look at.
@@ -163,8 +164,8 @@ def attend(
         heads=heads,
         dim=dim,
     )
-    if places is not None:
-        call.places, call.places_stride = places.data_ptr(), places.stride(0)
+    if slots is not None:
+        call.slots, call.slots_stride = slots.data_ptr(), slots.stride(0)
     if new is not None:
         k, v = (_rows(each) for each in new)
         call.new_keys, call.new_keys_stride = k.data_ptr(), k.stride(0)

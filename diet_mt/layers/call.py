@@ -82,11 +82,11 @@ def for_layers(
     return found
 
 
-def need_call(call: Any, kind: type, layer: object) -> None:
+def need_call(call: Any, wanted: type, layer: object) -> None:
     """Raises TypeError where ``layer`` is called without the object that holds its positions."""
-    if not isinstance(call, kind):
+    if not isinstance(call, wanted):
         raise TypeError(
-            f"{type(layer).__name__} takes {kind.__name__} from its stack, not "
+            f"{type(layer).__name__} takes {wanted.__name__} from its stack, not "
             f"{type(call).__name__}: called in fairseq's signature, it would compute without "
             "positions; call the encoder or decoder"
         )

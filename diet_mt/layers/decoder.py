@@ -306,7 +306,7 @@ class DietDecoder(TransformerDecoderBase):
     ) -> None:
         """Moves what the run keeps to ``new_order`` (rows,)."""
         if _RUN in incremental_state:
-            incremental_state[_RUN]["run"].reorder(new_order)
+            incremental_state[_RUN]["run"].move_rows(new_order)
 
 
 def _source(encoder_out: Optional[EncoderOut]) -> Tuple[Optional[Tensor], Optional[Tensor]]:

@@ -41,8 +41,8 @@ class DietEncoderLayer(TransformerEncoderLayerBase):
         self.can_use_fastpath = False
         self.load_to_BT = False
         for name in _FUSED_WEIGHTS:
-            for kind in ("weight", "bias"):
-                self._parameters.pop(f"{name}_{kind}", None)
+            for parameter in ("weight", "bias"):
+                self._parameters.pop(f"{name}_{parameter}", None)
 
     def build_self_attention(self, embed_dim: int, cfg: Any) -> PositionalAttention:
         return PositionalAttention(
@@ -86,8 +86,8 @@ class DietEncoderLayer(TransformerEncoderLayerBase):
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
         super().upgrade_state_dict_named(state_dict, name)
         for part in _FUSED_WEIGHTS:
-            for kind in ("weight", "bias"):
-                state_dict.pop(f"{name}.{part}_{kind}", None)
+            for parameter in ("weight", "bias"):
+                state_dict.pop(f"{name}.{part}_{parameter}", None)
 
 
 class DietEncoder(TransformerEncoderBase):

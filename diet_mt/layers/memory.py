@@ -114,11 +114,16 @@ class TensorMemory(Memory):
         self, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: LayerPositions
     ) -> Found:
         nodes = self.nodes
-        keys, values = nodes.write(layer, k.unsqueeze(2), v.unsqueeze(2))
+        own = v.unsqueeze(2)  # (rows, H, 1, D)
+        finite = own if nodes.mask is None else own.nan_to_num()
+        keys, values = nodes.write(layer, k.unsqueeze(2), finite)
         q = positions.queries(_by_sentence(q, self.group))
         bias = nodes.bias(positions.bias)
-        out, _ = _attend(q, keys, values, nodes.by_node(positions), bias, self.scale[0])
-        return _by_row(out), None
+        of_nodes = nodes.by_node(positions)
+        out, _ = _attend(q, keys, values, of_nodes, bias, self.scale[0], nodes.mask)
+        found = _by_row(out)
+        # NaN to the hypothesis that has read NaN or infinity, and to no other.
+        return found if nodes.mask is None else found.add_(own, alpha=0), None
 
     def attend_source(
         self, layer: int, q: Tensor, positions: LayerPositions, need_weights: bool
@@ -139,8 +144,8 @@ class TensorMemory(Memory):
 class KernelMemory(Memory):
     """With ``diet_mt/kernels``: each hypothesis meets the keys that it has read, in their order.
 
-    Every token that some hypothesis has read has a place, with its keys and values in every layer,
-    and a hypothesis is a row of places. New tokens take the places that no row has any more. The
+    Every token that some hypothesis has read has a slot, with its keys and values in every layer,
+    and a hypothesis is a row of slots. New tokens take the slots that no row has any more. The
     source's keys and values are (B', S, H * D), its mask is (B', S).
     """
 
@@ -149,7 +154,7 @@ class KernelMemory(Memory):
         self.length = 0
         self.capacity = 0
         self.kept: List[Tensor] = []  # keys and values of each layer, (capacity, H * D)
-        self._places = torch.empty(sentences * group, 0, dtype=torch.int32)  # (rows, room)
+        self._slots = torch.empty(sentences * group, 0, dtype=torch.int32)  # (rows, room)
 
     def add_source(self, k: Tensor, v: Tensor) -> None:
         self.sources += [each.transpose(1, 2).flatten(2).contiguous() for each in (k, v)]
@@ -158,17 +163,17 @@ class KernelMemory(Memory):
         self._closed = None if mask is None else mask.contiguous()
 
     def open(self, position: int) -> None:
-        rows, room = self._places.shape
+        rows, room = self._slots.shape
         if position == room:
             more = torch.empty(rows, max(room, 16), dtype=torch.int32)
-            self._places = torch.cat([self._places, more], dim=1)
-        new = kernels.free_places(self._places, position, self.capacity)
+            self._slots = torch.cat([self._slots, more], dim=1)
+        new = kernels.free_slots(self._slots, position, self.capacity)
         if new is None:
             self.capacity = max(2 * self.capacity, self.capacity + rows)
             self.kept = [_longer(each, self.capacity) for each in self.kept]
-            new = kernels.free_places(self._places, position, self.capacity)
+            new = kernels.free_slots(self._slots, position, self.capacity)
             assert new is not None
-        self._places[:, position] = new
+        self._slots[:, position] = new
         self.length = position + 1
 
     def attend(
@@ -177,10 +182,10 @@ class KernelMemory(Memory):
         while len(self.kept) <= 2 * layer:
             self.kept += [k.new_empty(self.capacity, k[0].numel()) for _ in range(2)]
         keys = self.kept[2 * layer], self.kept[2 * layer + 1], self.length
-        how = {"places": self._places, "new": (k, v)}
+        how = {"slots": self._slots, "new": (k, v)}
         if not positions.reads_keys:
             return self._attend(q, keys, positions, None, False, **how)
-        read = keys[0][self._places[:, : self.length - 1].long()].unflatten(2, k.shape[1:])
+        read = keys[0][self._slots[:, : self.length - 1].long()].unflatten(2, k.shape[1:])
         in_order = torch.cat([read, k.unsqueeze(1)], dim=1).transpose(1, 2)  # (rows, H, S, D)
         bias = positions.key_bias(in_order, self.scale[0])  # (rows, H, 1, S)
         return self._attend(q, keys, positions, bias, False, **how)
@@ -235,7 +240,7 @@ class KernelMemory(Memory):
         return out, weights.transpose(0, 1).unsqueeze(2) if need_weights else None
 
     def _move_target(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
-        self._places = self._places.index_select(0, order)
+        self._slots = self._slots.index_select(0, order)
 
 
 def _longer(x: Tensor, rows: int) -> Tensor:
@@ -260,10 +265,11 @@ def _attend(
     positions: LayerPositions,
     bias: Optional[Tensor],
     scale: float,
+    mask: Optional[Tensor] = None,
 ) -> Tuple[Tensor, Tensor]:
     """Attention of one decoding step: ``q`` (B, H, G, D), scaled, ``k`` and ``v`` (B*H, S, D),
-    ``bias`` (B|1, H|1, G|1, S), ``scale`` what q has already -> (B, H, G, D) and the weights (B, H,
-    G, S).
+    ``bias`` (B|1, H|1, 1, S), ``scale`` what q has already, ``mask`` (B, 1, G, S), True where a key
+    is closed -> (B, H, G, D) and the weights (B, H, G, S).
 
     :func:`diet_mt.attention.attend` for queries at one position, in as few calls as possible: over
     a few keys, what a call costs by itself is what counts.
@@ -277,6 +283,8 @@ def _attend(
         logits += more
     if positions.reads_keys:
         logits += positions.key_bias(k.unflatten(0, shape[:2]), scale)
+    if mask is not None:  # last, and filled in: -inf added to NaN would be NaN
+        logits.masked_fill_(mask, -math.inf)
     weights = softmax_(logits)
     out = torch.bmm(weights.flatten(0, 1), v).view(shape)
     added = positions.output(weights) if positions.changes_output else None

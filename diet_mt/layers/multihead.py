@@ -23,10 +23,10 @@ def word_bias(positions: LayerPositions, q: Tensor, k: Tensor, scale: float) -> 
 
 
 class PositionalAttention(MultiheadAttention):
-    """Projections and one call of :func:`diet_mt.attention.attend`.
+    """Projections around :func:`diet_mt.attention.attend`.
 
-    Parameters, initial values and state-dict keys are fairseq's. One path serves training,
-    validation and every decoding step, so no kernel can leave the positions out in one of them.
+    Parameters, initial values and state-dict keys are fairseq's. A step of a decoding run goes to
+    the run's memory (``memory.py``) instead, which computes the same of the same positions.
 
     Args:
         scale: factor of q k^T, ``D ** -0.5`` or ``E ** -0.5``. The rest as in fairseq's

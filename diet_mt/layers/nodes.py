@@ -3,9 +3,11 @@
 Hypotheses of one sentence have most of their tokens in common. So each token that one of them has
 read is a node of its sentence, with its keys and values in every layer, and a hypothesis is the set
 of nodes that it has read. To reorder hypotheses moves no keys and values. The next nodes take the
-places of those that no hypothesis has read any more, wherever these are, which is why a node's
+slots of those that no hypothesis has read any more, wherever these are, which is why a node's
 position stands beside it. All hypotheses of a sentence meet all of its nodes in one product, and a
-mask closes those that they have not read.
+mask closes those that they have not read. What a mask closes has the weight 0, and 0 times NaN is
+NaN; so values that are no finite numbers are kept as finite ones, and :class:`TensorMemory` tells
+the hypothesis whose they are.
 
 Where each sentence has one hypothesis, its nodes stand in the order of their positions, and no mask
 is needed.
@@ -13,7 +15,6 @@ is needed.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import List, Optional, Sequence, Tuple
 
@@ -31,26 +32,26 @@ WIDTH = 16
 
 @dataclass(frozen=True)
 class ByNode(LayerPositions):
-    """What ``of`` says, over keys whose positions are ``places`` (B', S), up to ``length - 1``."""
+    """What ``of`` says, over keys at ``key_positions`` (B', S), which are up to ``length - 1``."""
 
     of: LayerPositions = NOTHING
-    places: Optional[Tensor] = None
+    key_positions: Optional[Tensor] = None
     length: int = 0
 
     def query_bias(self, q: Tensor, keys: int, scale: float) -> Optional[Tensor]:
         found = self.of.query_bias(q, self.length, scale)  # (B', H, G, length)
         if found is None:
             return None
-        return found.gather(3, self._places((*found.shape[:3], keys)))
+        return found.gather(3, self._at((*found.shape[:3], keys)))
 
     @property
     def reads_keys(self) -> bool:
         return self.of.reads_keys
 
     def key_bias(
-        self, k: Tensor, scale: float, places: Optional[Tensor] = None
+        self, k: Tensor, scale: float, key_positions: Optional[Tensor] = None
     ) -> Optional[Tensor]:
-        return self.of.key_bias(k, scale, self.places)
+        return self.of.key_bias(k, scale, self.key_positions)
 
     @property
     def changes_output(self) -> bool:
@@ -59,18 +60,18 @@ class ByNode(LayerPositions):
     def output(self, weights: Tensor) -> Optional[Tensor]:
         # A query has weight on one key at most of each position: its own.
         ordered = weights.new_zeros(*weights.shape[:3], self.length)
-        return self.of.output(ordered.scatter_add_(3, self._places(weights.shape), weights))
+        return self.of.output(ordered.scatter_add_(3, self._at(weights.shape), weights))
 
-    def _places(self, shape: Sequence[int]) -> Tensor:
-        assert self.places is not None
-        return self.places[:, None, None].expand(shape)
+    def _at(self, shape: Sequence[int]) -> Tensor:
+        assert self.key_positions is not None
+        return self.key_positions[:, None, None].expand(shape)
 
 
 class Nodes:
     """The nodes of ``sentences``, each with ``group`` hypotheses that have read nothing yet.
 
     ``width``: the first so many nodes of each sentence are all that its hypotheses have read.
-    ``mask``: (B', 1, G, width), -inf where a hypothesis has not read a node, else 0; or None.
+    ``mask``: (B', 1, G, width), True where a hypothesis has not read a node; or None.
     ``kept``: keys and values of each layer, (B', H, room, D), zeros where no node is.
     """
 
@@ -85,7 +86,7 @@ class Nodes:
         self._room, self._length = 0, 0
         self._read: Optional[Tensor] = None  # (B', G, room) bool; None: one hypothesis, all nodes
         self._positions: Optional[Tensor] = None  # (B', room), beside ``_read``
-        self._places: Tuple[Tensor, Tensor] = (torch.empty(0), torch.empty(0))  # (rows,) each
+        self._new: Tuple[Tensor, Tensor] = (torch.empty(0), torch.empty(0))  # sentence, slot
 
     def open(self, position: int) -> None:
         """A node for the token at ``position`` of every hypothesis."""
@@ -101,22 +102,16 @@ class Nodes:
         self._read.scatter_(2, free[:, :, None], True)
         self._positions.scatter_(1, free, position)
         rows = torch.arange(free.numel(), device=free.device)
-        self._places = rows.div(self.group, rounding_mode="floor"), free.flatten()
+        self._new = rows.div(self.group, rounding_mode="floor"), free.flatten()
         last = int(alive.scatter(1, free, True).any(0).nonzero()[-1])
         self.width = -(-(last + 1) // WIDTH) * WIDTH
-        read = self._read[:, None, :, : self.width]
-        self.mask = torch.zeros_like(read, dtype=torch.float32).masked_fill_(~read, -math.inf)
+        self.mask = ~self._read[:, None, :, : self.width]
 
     def bias(self, bias: Optional[Tensor]) -> Optional[Tensor]:
-        """``bias`` (H|1, 1, T) by position, or None -> what is added to the logits over all nodes,
-        (B'|1, H|1, G|1, width), or None.
-        """
-        if self._positions is None or self.mask is None:
+        """``bias`` (H|1, 1, T) by position, or None -> by node, (B'|1, H|1, 1, width), or None."""
+        if self._positions is None or bias is None:
             return bias
-        if bias is None:
-            return self.mask
-        places = self._positions[:, : self.width]
-        return bias[:, :, places].movedim(2, 0) + self.mask
+        return bias[:, :, self._positions[:, : self.width]].movedim(2, 0)
 
     def by_node(self, positions: LayerPositions) -> LayerPositions:
         """``positions`` over the nodes as they stand, but for their bias."""
@@ -136,8 +131,8 @@ class Nodes:
             if self._read is None:
                 kept.narrow(2, self.width - 1, 1).copy_(new)
             else:
-                sentence, place = self._places
-                kept[sentence, :, place] = new[:, :, 0]
+                sentence, slot = self._new
+                kept[sentence, :, slot] = new[:, :, 0]
         k, v = (each.flatten(0, 1).narrow(1, 0, self.width) for each in found)
         return k, v
 
@@ -195,11 +190,11 @@ class Nodes:
         sentence = order.div(self.group, rounding_mode="floor")
         read = self._read.flatten(0, 1).index_select(0, order)  # (rows, room)
         positions = self._positions[sentence].masked_fill_(~read, self._room)
-        places = positions.argsort(dim=1)[:, : self._length]  # (rows, length)
+        slots = positions.argsort(dim=1)[:, : self._length]  # (rows, length)
         kept = []
         for each in self.kept:
             new = each.new_zeros(order.numel(), each.size(1), self._room, each.size(3))
-            new[:, :, : self._length] = each[sentence[:, None], :, places].transpose(1, 2)
+            new[:, :, : self._length] = each[sentence[:, None], :, slots].transpose(1, 2)
             kept.append(new)
         self.kept, self._read, self._positions, self.mask = kept, None, None, None
         self.width = self._length

@@ -9,6 +9,7 @@ device), the next run starts from what is true then.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 
 from ..errors import UserError
 from ..positions import AttentionPositions, LayerPositions
+from ..positions.factors import product
 from ..positions.layer import NOTHING, too_long
 from ..products import linear
 from .beams import regroup
@@ -56,6 +58,11 @@ def is_product(layer: Any) -> bool:
     return isinstance(layer, nn.Linear) and not changed and not hasattr(layer, "parametrizations")
 
 
+def is_method(method: Any, function: Any) -> bool:
+    """Whether a bound method is this function, neither overridden nor replaced."""
+    return getattr(method, "__func__", None) is function
+
+
 class Block:
     """What an encoding says about a block of positions, for the layers of one kind of attention."""
 
@@ -82,7 +89,7 @@ class Block:
         if not self._start <= query < self._stop or keys > self._keys:
             self._compute(self._positions, query, keys)
         row = query - self._start
-        steps = {id(layer): layer.step(row, keys) for layer in self._found}
+        steps = {id(layer): _with_factors(layer.step(row, keys)) for layer in self._found}
         return [steps[id(layer)] for layer in self._found]
 
     def _compute(self, positions: AttentionPositions, query: int, keys: int) -> None:
@@ -100,6 +107,17 @@ class Block:
         self._found = for_layers(
             positions, self._layers, start, stop - start, self._keys, self._places
         )
+
+
+def _with_factors(positions: LayerPositions) -> LayerPositions:
+    """``positions`` with the product of their factors in their bias, which is all that a memory
+    adds.
+    """
+    factors = positions.factors()
+    if factors is None:
+        return positions
+    more = product(*factors)  # (H|1, 1, S)
+    return replace(positions, bias=more if positions.bias is None else positions.bias + more)
 
 
 class DecodingRun:
@@ -176,14 +194,14 @@ class DecodingRun:
             calls.append(DecoderCall(AttentionCall(part, cache=self._self_caches[number]), source))
         return calls
 
-    def reorder(self, order: Tensor) -> None:
+    def move_rows(self, order: Tensor) -> None:
         """Hypothesis r becomes what ``order[r]`` was; there may be more or fewer of them then."""
         group, sentences = regroup(order, self.rows, self.memory.group)
         self.memory.move(order, sentences, group)
 
     def move(self, order: Tensor, sentences: Optional[Tensor]) -> None:
-        """As :meth:`reorder`, where it is known that sentence b becomes ``sentences[b]``, or where
-        None that all stay.
+        """As :meth:`move_rows`, where it is known that sentence b becomes ``sentences[b]``, or
+        where None that all stay.
         """
         count = self.memory.sentences if sentences is None else sentences.numel()
         self.memory.move(order, sentences, order.numel() // count)

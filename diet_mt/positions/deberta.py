@@ -34,13 +34,13 @@ class DebertaLayer(ClippedLayer):
     def reads_keys(self) -> bool:
         return True
 
-    def key_bias(self, k: Tensor, scale: float, places: Optional[Tensor] = None) -> Tensor:
+    def key_bias(self, k: Tensor, scale: float, key_positions: Optional[Tensor] = None) -> Tensor:
         assert self.of_queries is not None
         products = (k * scale) @ self.of_queries.to(k.dtype).transpose(-1, -2)  # (B, H, S, 2c+1)
-        if places is not None:
+        if key_positions is not None:
             clip = products.size(-1) // 2
-            row = (places - self.query_start).clamp(-clip, clip) + clip  # (B, S)
-            row = row if self.rows is None else self.rows[0][places]
+            row = (key_positions - self.query_start).clamp(-clip, clip) + clip  # (B, S)
+            row = row if self.rows is None else self.rows[0][key_positions]
             row = row[:, None, :, None].expand(*products.shape[:-1], 1)
             return products.gather(3, row).transpose(-1, -2)  # (B, H, 1, S)
         if self.rows is not None:

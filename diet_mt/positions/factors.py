@@ -11,7 +11,7 @@ from .base import no_autocast
 from .layer import LayerPositions
 
 # Queries and keys from which on the factors are appended to queries and keys. Below, the product is
-# cheaper than the wider attention (``cli/long_sequences.py`` measures both).
+# cheaper than the wider attention (``diet-mt bench memory``: the memory of both).
 APPEND_FROM = 2048
 
 

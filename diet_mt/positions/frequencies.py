@@ -18,7 +18,7 @@ FAST, SLOW = 32.0, 1.0
 
 @dataclass(frozen=True)
 class Scaling:
-    """``kind`` None: pair c turns by w_c = 10000^(-2c/D) a position. Slower by ``factor`` s:
+    """``scaling`` None: pair c turns by w_c = 10000^(-2c/D) a position. Slower by ``factor`` s:
 
     - ``linear``: w_c / s, position interpolation (Chen et al. 2023, arXiv:2306.15595, equation 4);
     - ``ntk``: (10000 s^(D/(D-2)))^(-2c/D), the first pair as ever, the last s times slower ("NTK
@@ -32,21 +32,21 @@ class Scaling:
     numbers.
     """
 
-    kind: Optional[str] = None
+    scaling: Optional[str] = None
     factor: float = 1.0
     trained_length: int = 1
 
     def speeds(self, head_dim: int) -> Tensor:
         """Angle of a position for each of the D/2 pairs, (D/2,) in float64."""
         pair = torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim
-        if self.kind == "ntk":
+        if self.scaling == "ntk":
             # A single pair is the fastest, which stays.
             stretch: float = self.factor ** (head_dim / max(head_dim - 2, 1))
             return torch.pow(BASE * stretch, -pair)
         speed = torch.pow(BASE, -pair)
-        if self.kind == "linear":
+        if self.scaling == "linear":
             return speed / self.factor
-        if self.kind == "yarn":
+        if self.scaling == "yarn":
             slowed = self.ramp(head_dim)
             return speed * (1 - slowed) + speed / self.factor * slowed
         return speed
@@ -67,4 +67,4 @@ class Scaling:
 
     def attention_factor(self) -> float:
         """By how much queries and keys become longer."""
-        return 0.1 * math.log(self.factor) + 1 if self.kind == "yarn" else 1.0
+        return 0.1 * math.log(self.factor) + 1 if self.scaling == "yarn" else 1.0

@@ -73,12 +73,12 @@ class LayerPositions:
         return False
 
     def key_bias(
-        self, k: Tensor, scale: float, places: Optional[Tensor] = None
+        self, k: Tensor, scale: float, key_positions: Optional[Tensor] = None
     ) -> Optional[Tensor]:
         """A bias that depends on the keys (B, H, S, D) as they are cached: (B, H, T, S), or None.
 
-        ``scale``: the factor of q k^T. ``places`` (B, S): positions of the keys, where they are not
-        0 to S - 1 (T is 1 then).
+        ``scale``: the factor of q k^T. ``key_positions`` (B, S): where they are not 0 to S - 1 (T
+        is 1 then).
         """
         return None
 

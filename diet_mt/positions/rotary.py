@@ -28,10 +28,10 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
     In float32 or better, returned in the precision of ``x``.
     """
-    kind = at_least_float32(x.dtype)
+    dtype = at_least_float32(x.dtype)
     # A pair of columns as one complex number: turning it is one multiplication.
-    pairs = torch.view_as_complex(x.to(kind).unflatten(-1, (-1, 2)))  # (B, H, T, D/2)
-    turned = pairs * torch.complex(cos.to(kind), sin.to(kind))
+    pairs = torch.view_as_complex(x.to(dtype).unflatten(-1, (-1, 2)))  # (B, H, T, D/2)
+    turned = pairs * torch.complex(cos.to(dtype), sin.to(dtype))
     return torch.view_as_real(turned).flatten(-2).to(x.dtype)
 
 

@@ -39,9 +39,9 @@ class NormedPositions(nn.Module):
             rows = read(self.weight, positions.start, positions.stop, beyond)
         else:
             rows = self.weight[positions]
-        kind = torch.promote_types(rows.dtype, torch.float32)
-        scale, shift = self.norm.weight.to(kind), self.norm.bias.to(kind)
-        return F.layer_norm(rows.to(kind), rows.shape[-1:], scale, shift, self.norm.eps)
+        dtype = torch.promote_types(rows.dtype, torch.float32)
+        scale, shift = self.norm.weight.to(dtype), self.norm.bias.to(dtype)
+        return F.layer_norm(rows.to(dtype), rows.shape[-1:], scale, shift, self.norm.eps)
 
 
 class TupeBias(AttentionBias):

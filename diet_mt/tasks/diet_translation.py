@@ -61,7 +61,7 @@ class DietTranslationTask(TranslationTask):
                 raise UserError(
                     "--score-reference takes no length penalty; leave --length-penalty gnmt out"
                 )
-            seq_gen_cls = own_generator(models, args, "gnmt", extra) or GnmtGenerator
+            seq_gen_cls = own_generator(models, args, "gnmt", {**extra, **more}) or GnmtGenerator
             if getattr(args, "print_alignment", None):
                 seq_gen_cls = GnmtGeneratorWithAlignment
                 extra["print_alignment"] = args.print_alignment

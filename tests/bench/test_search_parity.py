@@ -53,6 +53,15 @@ def test_a_difference_of_tokens_is_listed() -> None:
     assert difference["largest_gap"] == pytest.approx(0.001, rel=0.01)
 
 
+def test_another_number_of_hypotheses_is_listed() -> None:
+    for ours, theirs in (([A, B], [A]), ([A], [A, B])):
+        found = compare([4], [ours], [theirs])
+        assert found["equal"] == 1
+        (difference,) = found["differences"]
+        assert (difference["ranks"], difference["largest_gap"]) == ([2], 0.0)
+        assert difference["hypotheses"] == [len(ours), len(theirs)]
+
+
 def test_models_compute_in_float64_for_a_while() -> None:
     model = torch.nn.Linear(3, 2)
     before = model.weight.clone()
@@ -74,10 +83,7 @@ def test_the_table_lists_differences(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert called("parity", "--table", file) == 0
     text = re.sub(" +", " ", capsys.readouterr().out)
     assert "| scheme0 | 1 | 2 | 0 | 0.0e+00 |" in text
-    assert (
-        "- scheme0, sentence 4, ranks [1, 2]: scores differ by 0.0e+00, a tie: equal in float64"
-        in text
-    )
+    assert "- scheme0, sentence 4, ranks [1, 2]: scores differ by 0.0e+00; a tie earlier" in text
     assert "scheme1, sentence" not in text
 
 

@@ -8,18 +8,24 @@ from typing import Any
 import pytest
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from torch import Tensor
 
 from diet_mt.decoding.choice import VARIABLE
 from diet_mt.decoding.generator import BeamSearchGenerator, GnmtBeamSearchGenerator
 from diet_mt.decoding.gnmt_generator import GnmtGenerator
 from diet_mt.errors import UserError
+from diet_mt.layers.decoder import DietDecoder
 from diet_mt.tasks.diet_translation import DietTranslationConfig, DietTranslationTask
 
-from ..toy import build, dictionary
+from ..toy import EOS, build, collate, dictionary, sources
 
 
 def generator(
-    models: Any = None, penalty: str | None = None, extra: Any = None, **options: Any
+    models: Any = None,
+    penalty: str | None = None,
+    extra: Any = None,
+    allowed: Any = None,
+    **options: Any,
 ) -> Any:
     symbols = dictionary()
     if penalty is None:
@@ -29,7 +35,8 @@ def generator(
         task = DietTranslationTask(config, symbols, symbols)
     models = [build("diet-rel")] if models is None else models
     args = Namespace(**{"beam": 4} | options)
-    return task.build_generator(models, args, extra_gen_cls_kwargs=extra)
+    given = {} if allowed is None else {"prefix_allowed_tokens_fn": allowed}
+    return task.build_generator(models, args, extra_gen_cls_kwargs=extra, **given)
 
 
 PLAIN: list[dict[str, Any]] = [
@@ -77,10 +84,48 @@ def test_ensembles_and_other_models_are_fairseqs() -> None:
     assert type(generator([small])) is SequenceGenerator
 
 
+@pytest.mark.parametrize(
+    "name", ["forward", "extract_features", "output_layer", "get_normalized_probs"]
+)
+def test_a_decoder_of_ones_own_is_fairseqs(name: str) -> None:
+    def scaled(self: Any, *given: Any, **more: Any) -> Any:
+        found = getattr(super(kind, self), name)(*given, **more)
+        return 2 * found if isinstance(found, Tensor) else found
+
+    model = build("diet-rel")
+    kind = type("Scaled", (DietDecoder,), {name: scaled})
+    model.decoder.__class__ = kind
+    assert type(generator([model])) is SequenceGenerator
+
+
+def test_a_decoder_with_hooks_is_fairseqs() -> None:
+    model = build("diet-rel")
+    model.decoder.register_forward_hook(lambda module, given, out: out)
+    assert type(generator([model])) is SequenceGenerator
+
+
 def test_a_language_model_beside_is_fairseqs() -> None:
     other = build("none")
     assert type(generator(extra={"lm_model": other})) is SequenceGenerator
     assert type(generator(extra={"lm_model": None, "lm_weight": 0.3})) is BeamSearchGenerator
+
+
+@pytest.mark.parametrize(
+    ("penalty", "kind"),
+    [(None, SequenceGenerator), ("fairseq", SequenceGenerator), ("gnmt", GnmtGenerator)],
+)
+def test_allowed_words_are_fairseqs(
+    penalty: str | None, kind: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, source = build("diet-rel").eval(), collate(sources((5, 3)))
+    found = generator([model], penalty, allowed=lambda sentence, words: [EOS, 7, 9])
+    assert type(found) is kind
+    sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(1).sum(1)}}
+    for hypotheses in found.generate([model], sample):
+        assert {word for one in hypotheses for word in one["tokens"].tolist()} <= {EOS, 7, 9}
+    monkeypatch.setenv(VARIABLE, "own")
+    with pytest.raises(UserError, match="does not serve prefix_allowed_tokens_fn"):
+        generator(penalty=penalty, allowed=lambda sentence, words: [EOS])
 
 
 def test_either_is_forced(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,3 +153,5 @@ def test_alignments_get_their_attention_weights() -> None:
     model = build("diet-rel")
     generator([model], print_alignment="hard")
     assert model.decoder.need_attn
+    generator([model])
+    assert not model.decoder.need_attn

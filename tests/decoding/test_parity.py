@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -9,8 +11,10 @@ import torch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
+from diet_mt import kernels
 from diet_mt.decoding import generator as generators
-from diet_mt.decoding.generator import BeamSearchGenerator
+from diet_mt.decoding.generator import BeamSearchGenerator, GnmtBeamSearchGenerator
+from diet_mt.decoding.gnmt_generator import GnmtGenerator
 from diet_mt.errors import UserError
 from diet_mt.models.diet_transformer import DietTransformerModel
 
@@ -94,7 +98,7 @@ def test_a_batch_in_parts_and_threads(
     rows: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However the sentences are divided, and with the number of threads as it was before."""
-    monkeypatch.setattr(generators, "ROWS", rows)
+    monkeypatch.setattr(generators, "HYPOTHESES", rows)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -102,6 +106,38 @@ def test_a_batch_in_parts_and_threads(
         assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)
+
+
+def test_other_threads_keep_their_processors() -> None:
+    """Those that search have one each; one that begins meanwhile has as many as before."""
+
+    def search(part: Tensor) -> Any:
+        with ThreadPoolExecutor(1) as outside:
+            return torch.get_num_threads(), outside.submit(torch.get_num_threads).result()
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        found = generators._in_threads(search, list(torch.arange(6).tensor_split(3)))
+        assert found == [(1, 3)] * 3
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("rows", [slice(None), slice(3, 4)], ids=["beside others", "alone"])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_source_of_padding_alone(side: str, rows: slice, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generators, "HYPOTHESES", 4)  # a part for each sentence
+    model, source = talkative("diet-rel", None), collate(sources(LENGTHS), side)[rows]
+    source[3 if len(source) > 3 else 0] = 1
+    ours = search(BeamSearchGenerator, model, source)
+    assert_the_same(ours, search(SequenceGenerator, model, source))
+
+
+def test_lengths_that_exclude_each_other() -> None:
+    with pytest.raises(UserError, match="--min-len 9 is longer than the longest translation, 8"):
+        assert_parity(talkative("diet-rel", None), min_len=9)
 
 
 PREFIXES = {
@@ -121,8 +157,17 @@ def test_prefixes(encoding: str, name: str) -> None:
         assert all(one["tokens"][: len(given)].tolist() == given for one in hypotheses)
 
 
-def test_a_prefix_that_ends_the_sentence() -> None:
-    assert_parity(talkative("diet-rel", None), prefix=torch.tensor([[7, 2]] * len(LENGTHS)))
+@pytest.mark.parametrize(
+    ("own", "other"),
+    [(BeamSearchGenerator, SequenceGenerator), (GnmtBeamSearchGenerator, GnmtGenerator)],
+)
+@pytest.mark.parametrize("prefix", [None, [[7, 2]] * len(LENGTHS)], ids=["free", "ended"])
+def test_a_prefix_that_ends_the_sentence(own: Any, other: Any, prefix: Any) -> None:
+    """fairseq's search takes over, and keeps the length penalty."""
+    model, source = talkative("diet-rel", None), collate(sources(LENGTHS), "left")
+    given = None if prefix is None else torch.tensor(prefix)
+    ours, theirs = (search(kind, model, source, given, len_penalty=2.0) for kind in (own, other))
+    assert_the_same(ours, theirs)
 
 
 @pytest.mark.parametrize("changes", [PRE_NORM, {"share_decoder_input_output_embed": True}, {}])
@@ -150,6 +195,26 @@ def test_scores_that_are_no_numbers_are_told() -> None:
         model.decoder.layers[0].self_attn.v_proj.weight[0, 0] = float("nan")
     with pytest.raises(UserError, match="found no translation of a sentence"):
         search(BeamSearchGenerator, model, collate(sources(LENGTHS), "left"))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("broken", [math.nan, math.inf])
+@pytest.mark.parametrize("encoding", ["none", "diet-rel", "shaw", "deberta"])
+def test_a_word_without_finite_numbers_spoils_no_other_hypothesis(
+    encoding: str, broken: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, source = talkative(encoding, None, seed=3), collate(sources(LENGTHS), "left")
+    said = search(BeamSearchGenerator, model, source)
+    # A word that hypotheses have, but no best one.
+    best = {word for hypotheses in said for word in hypotheses[0]["tokens"].tolist()}
+    others = [word for all_of in said for one in all_of for word in one["tokens"].tolist()]
+    low = next(word for word in others if word not in best)
+    model.decoder.embed_tokens.weight[low] = broken
+    found = search(BeamSearchGenerator, model, source)
+    monkeypatch.setattr(kernels, "serve", lambda x: False)
+    assert_the_same(search(BeamSearchGenerator, model, source), found)
+    assert any(low in one["tokens"].tolist()[:-2] for all_of in said for one in all_of)
+    assert not any(low in one["tokens"].tolist()[:-2] for all_of in found for one in all_of)
 
 
 def test_a_beam_larger_than_what_can_be_said() -> None:

@@ -1,9 +1,11 @@
 """Factors appended to queries and keys, as over long sentences, equal the table of their product.
 
-Lengths are small here and the limit is lowered; ``cli/long_sequences.py`` measures real ones.
+Lengths are small here and the limit is lowered; ``diet-mt bench memory`` measures real ones.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 import torch
@@ -147,6 +149,21 @@ def test_what_is_no_product_keeps_its_table(monkeypatch: pytest.MonkeyPatch) -> 
             assert part.bias is not None, encoding
 
 
-def test_decoding_never_appends() -> None:
-    """A block of positions is too short for it to pay."""
+@torch.no_grad()
+@pytest.mark.usefixtures("either_memory")
+@pytest.mark.parametrize("encoding", FACTORED)
+def test_decoding_adds_the_product(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = build(encoding).eval()
+    source, previous = collate(sources()), torch.randint(4, 44, (5, 6))
+    expected, _ = model(source, None, previous)
+    monkeypatch.setattr(factors, "APPEND_FROM", 1)
+    encoded = model.encoder(source, None)
+    state: dict[str, dict[str, Any]] = {}
+    for step in range(6):
+        found, _ = model.decoder(previous[:, : step + 1], encoded, incremental_state=state)
+        close(found[:, 0], expected[:, step])
+
+
+def test_decoding_has_the_table() -> None:
+    """A block of positions is too short for factors to pay."""
     assert BLOCK < factors.APPEND_FROM

@@ -46,8 +46,10 @@ class Hypotheses:
         k = k.unflatten(0, (nodes.sentences, H))
         assert torch.equal(k, k[:, :1, :, :1].expand_as(k))
         by_position = torch.arange(self.length)[None, None].double()
-        bias = nodes.bias(by_position)  # a node's position, or -inf
+        bias = nodes.bias(by_position)
         assert bias is not None
+        if nodes.mask is not None:
+            bias = bias.masked_fill(nodes.mask, -1.0)  # a node's position, or -1
         bias = bias.expand(nodes.sentences, 1, nodes.group, nodes.width)
         rows = []
         for row in range(nodes.sentences * nodes.group):

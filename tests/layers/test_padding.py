@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from diet_mt.attention import causal_mask
+from diet_mt.attention import causal_bias
 from diet_mt.layers.padding import gather_columns, mask_of, right_pad
 
 from ..toy import PAD, collate, real, sources
@@ -67,6 +67,6 @@ def test_padding_is_closed_and_a_row_of_padding_alone_stays_open() -> None:
 
 
 def test_the_future_is_closed() -> None:
-    mask = causal_mask(3, torch.device("cpu"), torch.float64)
+    mask = causal_bias(3, torch.device("cpu"), torch.float64)
     assert mask.tolist() == [[0.0, -INF, -INF], [0.0, 0.0, -INF], [0.0, 0.0, 0.0]]
     assert mask.dtype == torch.float64

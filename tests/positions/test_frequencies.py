@@ -122,4 +122,4 @@ def test_a_model_trained_without_goes_on_with_it(places: str | None) -> None:
 def test_settings_show_when_printed() -> None:
     shape = AttentionShape(1, 2, 8, 9, 9)
     positions = Rotary(scaling="ntk", scaling_factor=2.0).attention_positions(shape)
-    assert "kind='ntk', factor=2.0" in repr(positions)
+    assert "scaling='ntk', factor=2.0" in repr(positions)
