@@ -67,7 +67,7 @@ def _names(config: Any) -> Iterator[Tuple[str, str]]:
             # Without a name, fairseq takes the only key for one; others are found among options.
             unnamed = () if section.keys() & {"arch", part} else section
             yield from ((part, str(each)) for each in ([name] if name else unnamed))
-        elif part in ALLOWED and value not in (None, ""):
+        elif part in ALLOWED and value not in (None, "", {}):
             yield part, str(value)
         yield from _names(section)
 
