@@ -108,10 +108,14 @@ def refusal(part: str, name: str) -> Optional[str]:
 
 
 def look_first(upgrade: Callable[[Dict[str, Any]], Dict[str, Any]]) -> Callable[..., Any]:
-    """``upgrade(state)`` for states that name nothing but what is allowed; else UserError."""
+    """``upgrade(state)`` for states that name nothing but what is allowed; else UserError, as for
+    one that names nothing at all.
+    """
 
     @functools.wraps(upgrade)
     def wrapped(state: Dict[str, Any], *args: Any, **kwargs: Any) -> Dict[str, Any]:
+        if not (isinstance(state, dict) and (state.get("cfg") or state.get("args"))):
+            raise UserError("not a checkpoint of fairseq-train, for it has no configuration")
         for part, name in names_in(state):
             fault = refusal(part, name)
             if fault:

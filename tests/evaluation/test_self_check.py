@@ -76,6 +76,12 @@ DAMAGED = {
     "text": (lambda path: path.write_text("no checkpoint\n"), "not a checkpoint"),
     "a bit": (flipped, "damaged, in "),
     "another file of torch": (lambda path: torch.save({"x": 1}, path), "not a checkpoint of fairs"),
+    "a list": (lambda path: torch.save([], path), "not a checkpoint of fairseq-train, for it has"),
+    "nothing": (lambda path: torch.save({}, path), "not a checkpoint of fairseq-train, for it has"),
+    "no configuration": (
+        changed(lambda state: state.update(cfg=None)),
+        "not a checkpoint of fairseq-train, for it has no configuration",
+    ),
     "missing tensor": (
         changed(lambda state: state["model"].pop(KEY)),
         "Missing key(s) in state_d",
