@@ -9,12 +9,15 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from .errors import UserError
 
 # What argparse takes for an option: no number, and no text with spaces in it.
 _OPTION = re.compile(r"--?[A-Za-z]\S*")
+
+LARGEST_SEED = 2**31 - 1  # numpy's is twice as large, but fairseq adds epochs to it
 
 
 def unknown(kind: str, word: str, known: Iterable[str], otherwise: str = "") -> str:
@@ -109,6 +112,19 @@ def positive(text: str) -> int:
 def count(text: str) -> int:
     """Type of an option: a whole number of at least 0."""
     return int(_number(text, int, lambda number: number >= 0, "a whole number of at least 0"))
+
+
+def seed(text: str) -> int:
+    """Type of an option: what torch, numpy and Python take for one."""
+    what = f"a whole number from 0 to {LARGEST_SEED}"
+    return int(_number(text, int, lambda number: 0 <= number <= LARGEST_SEED, what))
+
+
+def place(text: str) -> Path:
+    """Type of an option: a path, for which no text at all would be the folder that one is in."""
+    if not text:
+        raise argparse.ArgumentTypeError("empty; give a path, . for this folder")
+    return Path(text)
 
 
 def share(text: str) -> float:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..command_line import Parser, count, positive
+from ..command_line import Parser, count, place, positive, seed
 
 if TYPE_CHECKING:
     from ..training.build import Request, Training
@@ -21,8 +20,8 @@ def add_arguments(parser: Parser) -> None:
     parser.passes_on = True
     add = parser.add_argument
     add("--recipe", required=True, metavar="NAME", help="config/NAME.yaml, or a file FILE.yaml")
-    add("--seed", type=count, default=1, help="default 1")
-    add("--save-dir", type=Path, required=True, metavar="DIR", help="folder of checkpoints")
+    add("--seed", type=seed, default=1, help="default 1")
+    add("--save-dir", type=place, required=True, metavar="DIR", help="folder of checkpoints")
     add(
         "--precision",
         choices=("auto", "fp32", "fp16", "bf16"),
@@ -81,11 +80,12 @@ def request_of(args: argparse.Namespace) -> Request:
 def carry_out(training: Training, args: argparse.Namespace, parser_options: list[str]) -> None:
     """Trains, or prints what would be run."""
     from ..corpora.binarized import need_whole
-    from ..training.check import check
+    from ..training.check import check, need_splits
     from ..training.run import refuse_another, train
 
     def look() -> None:
         check(training, parser_options)
+        need_splits(training)
         need_whole(training.data, besides="test")
 
     if args.dry_run:

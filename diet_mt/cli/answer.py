@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..command_line import Parser, finite, positive
+from ..command_line import Parser, finite, place, positive
 
 SCORINGS = ("squad", "mlqa")
 
@@ -39,7 +39,7 @@ def arguments(parser: Parser) -> None:
         help="where questions can be impossible: odds of no answer above which there is none; "
         "diet-mt verify --null-odds finds the best ones (default 0)",
     )
-    add("--results", type=Path, metavar="FOLDER", help="for the record, such as results/tasks")
+    add("--results", type=place, metavar="FOLDER", help="for the record, such as results/tasks")
     add("--task", metavar="NAME", help="in the record (default: by the split)")
     add("--system", metavar="NAME", help="in the record (default: the encoding's)")
     add("--pretrained", type=Path, metavar="FILE", help="what was fine-tuned, for the record")

@@ -22,7 +22,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ..command_line import Parser, finite, positive
+from ..command_line import Parser, finite, place, positive
 from ..errors import UserError
 
 _BEST = "checkpoint_best.pt"
@@ -53,7 +53,7 @@ def arguments(parser: Parser) -> None:
         help="length^LENPEN, or the paper's ((5 + length) / 6)^LENPEN (default fairseq)",
     )
     add("--max-tokens", type=positive, default=4096, help="source tokens of a batch (default 4096)")
-    add("--results", type=Path, default=Path("results"), help="folder (default results)")
+    add("--results", type=place, default=Path("results"), help="folder (default results)")
     add("--test-set-name", default="", metavar="TEXT", help="in the record (default: its own)")
     add("--system", default="", metavar="NAME", help="in the record (default: the encoding)")
     add("--dry-run", action="store_true", help="print the command, do nothing")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..command_line import Parser, positive
+from ..command_line import Parser, place, positive
 
 
 def arguments(parser: Parser) -> None:
@@ -29,7 +29,7 @@ def arguments(parser: Parser) -> None:
     )
     add("--task", help="CoLA, MNLI, XNLI, ... (default: the data folder's name)")
     add("--predictions", type=Path, metavar="FOLDER", help="folder to write them to")
-    add("--results", type=Path, metavar="FOLDER", help="for the record, such as results/tasks")
+    add("--results", type=place, metavar="FOLDER", help="for the record, such as results/tasks")
     add("--system", metavar="NAME", help="in the record (default: the encoding's)")
     add("--pretrained", type=Path, metavar="FILE", help="what was fine-tuned, for the record")
     add("--batch-size", type=positive, default=64, help="examples at a time (default 64)")

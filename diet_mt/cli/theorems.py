@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..command_line import Parser, count, positive
+from ..command_line import Parser, positive, seed
 from ..errors import UserError
 
 
@@ -24,7 +24,7 @@ def arguments(parser: Parser) -> None:
     add("--data", type=Path, metavar="BIN", help="their binarized data")
     add("--subset", default="valid", help="of the data, for sentences (default valid)")
     add("--tokens", type=positive, default=96, help="of joined sentences, for rank (default 96)")
-    add("--seed", type=count, default=1, help="of the draws (default 1)")
+    add("--seed", type=seed, default=1, help="of the draws (default 1)")
 
 
 def run(args: argparse.Namespace) -> None:

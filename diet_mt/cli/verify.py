@@ -8,8 +8,8 @@
 
 Prepared data: checksums, the number of sentences beside the text that they were made of, both sides
 of each split, every token beside its dictionary. Checkpoints: checksums within the file, all
-tensors that the model has, in their shapes and finite; what it is, and what trained it. For each a
-line with OK, or a line for each thing that is wrong.
+tensors that the model has, in their shapes and finite, the optimizer's state; what it is, and what
+trained it. For each a line with OK, or a line for each thing that is wrong.
 
 Rows (.jsonl): sentences, BLEU, its bootstrap interval, length ratio and precisions, chrF and the
 signatures are those of the kept hypotheses; a row finds its references among the given ones by

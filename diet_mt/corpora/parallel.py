@@ -63,9 +63,12 @@ def read_sides(source: Path, target: Path) -> tuple[list[str], list[str]]:
     """All sentences of both files, which are read strictly; for test sets, which are small.
 
     Raises:
-        UserError: as ``read_lines``; also where the files differ in length, with both.
+        UserError: as ``read_lines``; also where the files differ in length, with both, or hold
+            nothing.
     """
     sources, targets = list(read_lines(source)), list(read_lines(target))
+    if not (sources or targets):
+        raise UserError(f"{source}: holds no sentences")
     if len(sources) != len(targets):
         raise UserError(
             f"{source}: {len(sources)} lines, but {target} has {len(targets)}; give the "

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..files import raw_lines, sha256
-from ..stages.engine import RAW, SETTINGS, SUMS, lines_in
+from ..stages.engine import RAW, SETTINGS, SUMS, lines_in, missing_stages, with_checksums
 from .binarized import dictionary_size, faults, indices, sentences_in
 
 _SUM = re.compile(r"([0-9a-f]{64})  (\S.*)")
@@ -31,8 +31,9 @@ def whole_of(folder: Path) -> Path:
 def check_prepared(folder: Path) -> tuple[list[str], str]:
     """What is wrong, a line each; and what the folder is, in words.
 
-    Looked at are the files' checksums, the number of sentences beside the text that they were made
-    of, both sides of every split, and every token beside its dictionary.
+    Looked at are the results of all stages, the files' checksums, the number of sentences beside
+    the text that they were made of, both sides of every split, and every token beside its
+    dictionary.
     """
     folder = whole_of(folder)
     wrong = list(faults(folder, tokens=True))
@@ -47,6 +48,9 @@ def check_prepared(folder: Path) -> tuple[list[str], str]:
         text = _text_of(folder, index)
         if text and lines_in(text) != count:
             wrong.append(f"{index}: {count:,} sentences, but {text} has {lines_in(text):,} lines")
+    wrong += [
+        f"{folder / name}: missing; prepare the data again" for name in missing_stages(folder)
+    ]
     sums = 0
     for name, fault in _sums(folder):
         sums += 1
@@ -74,13 +78,20 @@ def _sums(folder: Path) -> Iterator[tuple[str, str]]:
     """Name of each file that has a checksum, and what is wrong with it."""
     if not (folder / SUMS).is_file():
         return
+    named = set()
     for number, line in enumerate(raw_lines(folder / SUMS), start=1):
         match = _SUM.fullmatch(line.decode("utf-8", errors="replace").removesuffix("\n"))
         if not match or ".." in Path(match[2]).parts or Path(match[2]).is_absolute():
             yield SUMS, f"line {number} is no checksum of a file in this folder"
-        elif not (folder / match[2]).is_file():
+            continue
+        named.add(match[2])
+        if not (folder / match[2]).is_file():
             yield match[2], "missing; prepare the data again"
         elif sha256(folder / match[2]) != match[1]:
             yield match[2], f"changed since it was made, by {SUMS}; prepare the data again"
         else:
             yield match[2], ""
+    parts = {folder / RAW, *(index.parent for index in indices(folder))}
+    for name in with_checksums(folder, parts):
+        if name not in named:
+            yield name, f"without a checksum in {SUMS}, which is cut; prepare the data again"

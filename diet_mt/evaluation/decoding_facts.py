@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from ..errors import UserError
-from ..files import writing
+from ..files import sha256, writing
 from .checkpoint import device, fairseq_version, revision, today
 from .generation_options import as_text
 
@@ -53,19 +53,27 @@ class Identity:
     source_sha256: str  # of the binarized source sentences
 
 
-def write_facts(path: Path, identity: Identity, facts: Facts) -> None:
-    """The inverse of :func:`read_facts`."""
-    both = {"identity": dataclasses.asdict(identity), "facts": dataclasses.asdict(facts)}
+def write_facts(path: Path, identity: Identity, facts: Facts, made: Sequence[Path]) -> None:
+    """The inverse of :func:`read_facts`; ``made``: what decoding wrote, the output and the log."""
+    kept = {"identity": dataclasses.asdict(identity), "facts": dataclasses.asdict(facts)}
     with writing(path) as file:
-        file.write(json.dumps(both, indent=1) + "\n")
+        file.write(json.dumps(kept | {"made_sha256": _sums(made)}, indent=1) + "\n")
 
 
-def read_facts(path: Path) -> tuple[Identity, Facts]:
-    """Raises UserError if the file is not one that :func:`write_facts` wrote."""
+def read_facts(path: Path, made: Sequence[Path]) -> tuple[Identity, Facts, bool]:
+    """The third: whether these files still are what decoding wrote.
+
+    Raises UserError if ``path`` is not one that :func:`write_facts` wrote.
+    """
     try:
-        both = json.loads(path.read_text(encoding="utf-8"))
-        return Identity(**both["identity"]), Facts(**both["facts"])
-    except (OSError, KeyError, TypeError, ValueError) as error:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        is_same = kept.get("made_sha256") == _sums(made)
+        return Identity(**kept["identity"]), Facts(**kept["facts"]), is_same
+    except (OSError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"{path}: does not say what was decoded where ({error}); delete it and evaluate again"
         ) from None
+
+
+def _sums(files: Sequence[Path]) -> list[str]:
+    return [sha256(file) for file in files if file.is_file()]

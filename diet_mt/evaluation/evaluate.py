@@ -1,8 +1,8 @@
 """One checkpoint, one test set, one row: decodes by fairseq-generate, scores, keeps the result.
 
-What was decoded is known by its content: decoding is skipped where its output is there, made by the
-same command from the same checkpoint and the same sentences; and a row is written only where the
-checkpoint is still the one that was decoded.
+What was decoded is known by its content: decoding is skipped where its output is there, as it was
+made by the same command from the same checkpoint and the same sentences; and a row is written only
+where the checkpoint is still the one that was decoded.
 """
 
 from __future__ import annotations
@@ -203,10 +203,12 @@ def _decode(
     identity = Identity(shlex.join(words), sha256(checkpoint), source_sha256(test, pair))
     facts_file, log, part = (Path(f"{out}.{end}") for end in ("json", "log", "part"))
     if out.is_file() and facts_file.is_file():
-        found, facts = read_facts(facts_file)
-        if found == identity:
+        found, facts, is_same = read_facts(facts_file, (out, log))
+        if found == identity and is_same:
             say(f"{out} is there already")
             return identity, facts
+        if found == identity:
+            say(f"{out} is not what was decoded")
     facts = facts_of(search.options)
     say(f"decoding {test.name} with {checkpoint}")
     out.unlink(missing_ok=True)
@@ -222,6 +224,6 @@ def _decode(
     if status:
         raise UserError(f"fairseq-generate failed: {why(status, log)}")
     # The row is about this decoding, whenever it is scored: first what it was, then the output.
-    write_facts(facts_file, identity, facts)
+    write_facts(facts_file, identity, facts, (part, log))
     part.replace(out)
     return identity, facts

@@ -20,7 +20,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from filelock import FileLock
 
 from ..errors import UserError
-from ..files import make_folder, write_text
+from ..files import make_folder, raw_lines, write_text
 
 LOCK = ".lock"  # a file of a folder with rows
 # A record is shown line by line, in UTF-8.
@@ -113,19 +113,15 @@ def parse_row(kind: type[Kind], line: str) -> Kind:
 
 def read_rows(kind: type[Kind], path: Path) -> list[Kind]:
     """All rows of a file, in order. Raises UserError naming the file and the line."""
-    try:
-        with open(path, encoding="utf-8", newline="\n") as file:
-            lines = file.read().split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{path}: cannot be read ({reason})") from None
     rows = []
-    for number, line in enumerate(lines, start=1):
-        if line:
-            try:
+    for number, raw in enumerate(raw_lines(path), start=1):
+        try:
+            if line := raw.decode("utf-8").removesuffix("\n"):
                 rows.append(parse_row(kind, line))
-            except UserError as error:
-                raise UserError(f"{path}, line {number}: {error}") from None
+        except UnicodeDecodeError:
+            raise UserError(f"{path}, line {number}: not valid UTF-8") from None
+        except UserError as error:
+            raise UserError(f"{path}, line {number}: {error}") from None
     return rows
 
 

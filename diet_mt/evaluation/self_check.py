@@ -18,6 +18,8 @@ from ..files import write_lines
 from .checkpoint import load_state, portable, reading
 
 _FINISHED = "done"
+# Optimizers that keep nothing, or of a vector something else than of a matrix.
+_UNEVEN = ("sgd", "adafactor")
 
 
 def self_check(paths: Sequence[Path]) -> None:
@@ -64,8 +66,8 @@ def check_checkpoint(path: Path) -> str:
     """What a checkpoint is, in words.
 
     Looked at are the checksums within the file, and whether its tensors are all that its model has,
-    of the right shapes, and finite. No data are needed: the model is built for as many words as the
-    checkpoint has embeddings.
+    of the right shapes and kinds, and finite, those of the optimizer, too. No data are needed: the
+    model is built for as many words as the checkpoint has embeddings.
 
     Raises:
         UserError: it is not whole, no checkpoint of a training, or not harmless.
@@ -82,16 +84,51 @@ def check_checkpoint(path: Path) -> str:
 
 def _described(path: Path, state: dict[str, Any], data: Path) -> str:
     """``data``: the folder that the state says its data are in, still empty."""
-    for name, tensor in state["model"].items():
+    for name, tensor in (*state["model"].items(), *_of_optimizer(path, state)):
         if tensor.is_floating_point() and not torch.isfinite(tensor).all():
             raise UserError(f"{path}: {name} is not finite; the training has diverged")
+    # fairseq puts a 0 where it is missing; the first epoch is 1.
+    if not state["extra_state"]["train_iterator"]["epoch"]:
+        raise UserError(f"{path}: incomplete, it does not say how far the training is")
     task = state["cfg"]["task"]
     languages = [task.get("source_lang"), task.get("target_lang")]
     _write_dictionaries(data, state)
     # It speaks of the words, of which there are only as many.
     state["model"].pop("dictionary_signature", None)
     models, _ = checkpoint_utils.load_model_ensemble([str(path)], state=state)
+    # Loading turns one into the other.
+    own = models[0].state_dict()
+    for name, tensor in state["model"].items():
+        if name in own and own[name].is_floating_point() != tensor.is_floating_point():
+            raise UserError(
+                f"{path}: {name} is {tensor.dtype}, but the model's is {own[name].dtype}"
+            )
     return ", ".join(_words(path, state, models[0], languages))
+
+
+def _of_optimizer(path: Path, state: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
+    """Name and value of each tensor in the optimizer's state.
+
+    Raises UserError where a parameter has less of it than the others.
+    """
+    saved = state.get("last_optimizer_state") or {}
+    entries = saved.get("state", {})
+    for number, entry in entries.items():
+        for name, value in entry.items():
+            if torch.is_tensor(value):
+                yield f"{name} of the optimizer, parameter {number}", value
+    if getattr(state["cfg"].get("optimizer"), "_name", None) in _UNEVEN:
+        return
+    expected = list(entries)
+    if "source_lang" in state["cfg"]["task"]:  # fine-tuning leaves some parameters as they are
+        expected = [number for group in saved.get("param_groups", ()) for number in group["params"]]
+    usual = max((set(entry) for entry in entries.values()), key=len, default={"any"})
+    for number in expected:
+        if set(entries.get(number, ())) != usual:
+            raise UserError(
+                f"{path}: incomplete, the optimizer's state lacks some of parameter {number}; use "
+                "another checkpoint of the run"
+            )
 
 
 def _words(

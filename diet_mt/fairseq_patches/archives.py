@@ -1,7 +1,7 @@
 """What ``from_pretrained`` is given: a folder, a checkpoint, or an archive unpacked with care.
 
-fairseq unpacks any file that is no folder with ``extractall``, which writes wherever the archive
-says, and puts the unpacked folder in the place of the archive. Replaced:
+fairseq unpacks any file that is no folder, downloaded or not, with ``extractall``, which writes
+wherever the archive says, and puts the unpacked folder in the place of the archive. Replaced:
 ``hub_utils.from_pretrained``, by a function that calls it, and ``file_utils.load_archive_file``.
 """
 
@@ -36,13 +36,20 @@ def take_a_checkpoint(load: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def unpack_with_care(load: Callable[..., Optional[str]]) -> Callable[..., Optional[str]]:
-    """``load(path)`` where the path is no file; of an archive, a folder that lives until the end
-    of the program. The archive stays as it is.
+    """``load(path)`` of a folder; of an archive, a folder that lives until the end of the program.
+    The archive stays as it is. Raises UserError for all else: an address, or a name for one.
     """
 
     @functools.wraps(load)
     def wrapped(path: str, *args: Any, **kwargs: Any) -> Optional[str]:
-        return unpacked(path) if os.path.isfile(path) else load(path, *args, **kwargs)
+        if os.path.isfile(path):
+            return unpacked(path)
+        if not os.path.isdir(path):
+            raise UserError(
+                f"{path}: no such folder or file; what is at an address, download it yourself, and "
+                "give the file"
+            )
+        return load(path, *args, **kwargs)
 
     return wrapped
 

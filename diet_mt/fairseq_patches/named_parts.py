@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import functools
 import os
+from argparse import Namespace
 from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
 
 from fairseq import checkpoint_utils
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_REGISTRY
+from omegaconf import OmegaConf
 
 from ..errors import UserError
 from ._replace import replace
@@ -45,26 +47,38 @@ ALLOWED: Mapping[str, Tuple[str, ...]] = {
 }
 
 
+# Options that name a part, beside those that are called as it is.
+_OPTIONS = {"arch": "model", "eval_bleu_detok": "tokenizer"}
+
+
 def names_in(state: Mapping[str, Any]) -> Iterator[Tuple[str, str]]:
     """(part, name) of all that a checkpoint's configuration names; in its old form or the new."""
-    args, cfg = state.get("args"), state.get("cfg")
-    for part in ALLOWED:
-        found = {_entry(args, "arch" if part == "model" else part)}
-        if part == "dataset_impl":
-            found |= {_entry(_entry(cfg, section), part) for section in ("task", "dataset")}
-        else:
-            section = _entry(cfg, part)
-            is_name = section is None or isinstance(section, str)
-            found.add(section if is_name else _entry(section, "_name") or _entry(section, "arch"))
-        yield from ((part, name) for name in sorted(map(str, found - {None, ""})))
+    for config in (state.get("args"), state.get("cfg")):
+        yield from _names(config)
 
 
-def _entry(section: Any, name: str) -> Any:
-    """Of a Namespace, a dictionary or omegaconf's; None where there is none."""
-    if callable(getattr(section, "get", None)):
-        # omegaconf 2.0 raises for what a structured section does not have.
-        return section.get(name) if name in section else None
-    return getattr(section, name, None)
+def _names(config: Any) -> Iterator[Tuple[str, str]]:
+    """Of a configuration and all that are nested in it, whichever of its names fairseq takes."""
+    for key, value in _entries(config).items():
+        part = _OPTIONS.get(key, key)
+        section = _entries(value)
+        if part in ALLOWED and section:
+            name = section.pop("_name", None)
+            # Without a name, fairseq takes the only key for one; others are found among options.
+            unnamed = () if section.keys() & {"arch", part} else section
+            yield from ((part, str(each)) for each in ([name] if name else unnamed))
+        elif part in ALLOWED and value not in (None, "", {}):
+            yield part, str(value)
+        yield from _names(section)
+
+
+def _entries(config: Any) -> Dict[str, Any]:
+    """Of a Namespace, a dictionary or omegaconf's, where nothing is looked up; else none."""
+    if OmegaConf.is_config(config):
+        config = OmegaConf.to_container(config, resolve=False)
+    if isinstance(config, Namespace):
+        config = vars(config)
+    return dict(config) if isinstance(config, Mapping) else {}
 
 
 def _registry(part: str) -> Mapping[str, Any]:
@@ -94,10 +108,14 @@ def refusal(part: str, name: str) -> Optional[str]:
 
 
 def look_first(upgrade: Callable[[Dict[str, Any]], Dict[str, Any]]) -> Callable[..., Any]:
-    """``upgrade(state)`` for states that name nothing but what is allowed; else UserError."""
+    """``upgrade(state)`` for states that name nothing but what is allowed; else UserError, as for
+    one that names nothing at all.
+    """
 
     @functools.wraps(upgrade)
     def wrapped(state: Dict[str, Any], *args: Any, **kwargs: Any) -> Dict[str, Any]:
+        if not (isinstance(state, dict) and (state.get("cfg") or state.get("args"))):
+            raise UserError("not a checkpoint of fairseq-train, for it has no configuration")
         for part, name in names_in(state):
             fault = refusal(part, name)
             if fault:

@@ -125,14 +125,23 @@ def lines_in(path: Path) -> int:
 
 
 def _sums(what: Preparation) -> Iterator[str]:
-    """A line for each file that is not a log or one of the books."""
-    parts = {what.out / RAW, what.out / what.result}
+    for name in with_checksums(what.out, {what.out / RAW, what.out / what.result}):
+        yield f"{sha256(what.out / name)}  {name}"
+
+
+def with_checksums(out: Path, parts: Iterable[Path]) -> list[str]:
+    """Names of the files below these folders that are not a log or one of the books."""
     found = {path for part in parts for path in part.rglob("*") if path.is_file()}
-    for path in sorted(found):
-        name = path.relative_to(what.out)
-        own = (SETTINGS, _TABLE, SUMS, *OWN_FILES)
-        if path.suffix not in (".log", ".settings") and str(name) not in own:
-            yield f"{sha256(path)}  {name}"
+    names = (str(path.relative_to(out)) for path in sorted(found))
+    own = (SETTINGS, _TABLE, SUMS, *OWN_FILES)
+    return [name for name in names if not name.endswith((".log", ".settings")) and name not in own]
+
+
+def missing_stages(out: Path) -> list[str]:
+    """Names of those that have ended, and whose result is gone."""
+    table = out / _TABLE
+    lines = table.read_text(encoding="utf-8").splitlines() if table.is_file() else []
+    return [name for name in (line.split("\t")[0] for line in lines) if not (out / name).exists()]
 
 
 def _run(stage: Stage, what: Preparation) -> bool:

@@ -104,11 +104,19 @@ def _check_numbers(options: Options) -> None:
     for name in _SHARES:
         if name in options:
             number(options, name, 0, 1)
-    if "warmup-updates" in options:
-        number(options, "warmup-updates", 0, float("inf"))
+    for name in ("warmup-updates", "weight-decay"):
+        if name in options:
+            number(options, name, 0, float("inf"))
     # One for each epoch, if there are several.
-    for rate in one(options, "lr").strip("[]").split(",") if "lr" in options else ():
-        number({"lr": [rate.strip()]}, "lr", 0, float("inf"))
+    for rate in _each(options, "lr"):
+        number({"lr": [rate]}, "lr", 0, float("inf"))
+    for freq in _each(options, "update-freq"):
+        whole({"update-freq": [freq]}, "update-freq")
+
+
+def _each(options: Options, name: str) -> list[str]:
+    values = one(options, name).strip("[]").split(",") if name in options else []
+    return [value.strip() for value in values]
 
 
 def warm_up(options: Options, updates: int) -> None:

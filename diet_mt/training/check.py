@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import ast
 from collections.abc import Iterable
+from pathlib import Path
 
 from ..command_line import unknown
+from ..corpora.binarized import indices
 from ..errors import UserError
 from ..evaluation.fairseq_options import import_fairseq, read_options
 from .build import Training
@@ -35,6 +37,25 @@ def check(training: Training, own: Iterable[str] = ()) -> None:
     for name in training.options:
         if name.endswith("-betas"):
             _check_betas(name, one(training.options, name))
+    for name in ("restore-file", "finetune-from-model"):
+        file = one(training.options, name)
+        if name in training.options and not Path(file).is_file():
+            raise UserError(f"--{name} {file}: no such checkpoint")
+
+
+def need_splits(training: Training) -> None:
+    """Raises UserError where the data have no such part to train or to validate on."""
+    held = {path.name.split(".")[0] for path in indices(training.data)}
+    held |= {path.name for path in training.data.iterdir() if path.is_dir()}  # of questions
+    for name in ("train", "valid"):
+        if name == "valid" and "disable-validation" in training.options:
+            continue
+        for split in one(training.options, f"{name}-subset", name).split(","):
+            if split not in held:
+                raise UserError(
+                    f"--{name}-subset {split}: no such part of {training.data}, which has "
+                    f"{', '.join(sorted(held))}"
+                )
 
 
 def _check_model(args: argparse.Namespace) -> None:

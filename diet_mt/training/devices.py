@@ -90,6 +90,12 @@ class Machines:
     node_rank: int = 0  # of this one
     master: str = ""  # HOST:PORT of machine 0; empty: found, under Slurm
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.node_rank < self.nodes:
+            raise UserError(
+                f"--node-rank {self.node_rank} of {self.nodes} machines: they count from 0"
+            )
+
 
 @dataclass(frozen=True)
 class Place:
@@ -113,8 +119,6 @@ def place(machines: Machines) -> Place:
             raise UserError(
                 f"--gpus {machines.gpus}: on several machines, choose by CUDA_VISIBLE_DEVICES"
             )
-        if not 0 <= machines.node_rank < machines.nodes:
-            raise UserError(f"--node-rank {machines.node_rank}: expected 0 to {machines.nodes - 1}")
         launch += ["--distributed-init-method", f"tcp://{machines.master or _slurm_master()}"]
         launch += ["--distributed-rank", str(machines.node_rank * each)]
         if not gpus:

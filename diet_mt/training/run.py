@@ -25,6 +25,10 @@ from .options import Options, parse, whole
 # Options that say where a training is, not what it is. The project itself may have moved.
 _PLACES = ("save-dir", "user-dir", "tensorboard-logdir")
 _TIME_IS_UP = "due to cumulative_training_time"
+# What fairseq says when a checkpoint has all of its names, checkpoint_last.pt the last of them.
+_SAVED = b"Saved checkpoint "
+# With one of these options a training does not go on from checkpoint_last.pt.
+_NO_LAST = {"no-last-checkpoints", "no-save", "restore-file"}
 
 
 def train(training: Training, check: Callable[[], None]) -> None:
@@ -34,8 +38,8 @@ def train(training: Training, check: Callable[[], None]) -> None:
         check: called before anything is written, unless the training is finished.
 
     Raises:
-        UserError: another command began in this folder, another process is at work on it, or
-            fairseq-train fails.
+        UserError: another command began in this folder, or one that is not known; another process
+            is at work on it; the checkpoint to go on from is gone; or fairseq-train fails.
     """
     save = training.save
     refuse_another(training)
@@ -56,8 +60,9 @@ def train(training: Training, check: Callable[[], None]) -> None:
             (save / "done").touch()
             say(f"{save} has reached its end")
             return
-        _open_books(training)
         log = save / "train.log"
+        _need_last(training, log)
+        _open_books(training)
         written = log.stat().st_size if log.exists() else 0
         _run(training, log)
         with open(log, "rb") as file:
@@ -112,10 +117,17 @@ def _is_finished(save: Path) -> bool:
 
 
 def refuse_another(training: Training) -> None:
-    """Raises UserError if the folder was begun with another command, naming what differs."""
+    """Raises UserError if the folder was begun with another command, naming what differs, or with
+    one that is not known.
+    """
     file = training.save / "command"
-    if not file.is_file() or not has_begun(training.save):
+    if not has_begun(training.save):
         return
+    if not file.is_file():
+        raise UserError(
+            f"{file}: missing, so what was trained in this folder is not known and cannot go on; "
+            "choose another folder"
+        )
     here = _comparable(training.words())
     try:
         there = _comparable(shlex.split(file.read_text(encoding="utf-8")))
@@ -132,6 +144,25 @@ def refuse_another(training: Training) -> None:
                 f"{training.save}: begun with another command ({what}: {was} there, {now} here); "
                 "remove it or choose another folder"
             )
+
+
+def _need_last(training: Training, log: Path) -> None:
+    """Raises UserError if the checkpoint to go on from is gone: fairseq would begin again at 0, and
+    replace the best one.
+
+    A training that was killed while it saved its first checkpoint never had it.
+    """
+    save = training.save
+    begun = has_begun(save) and not (log.is_file() and _SAVED not in log.read_bytes())
+    if (
+        begun
+        and not any(save.glob("checkpoint_last*.pt"))
+        and not training.options.keys() & _NO_LAST
+    ):
+        raise UserError(
+            f"{save / 'checkpoint_last.pt'}: missing, so the training cannot go on; put it back (a "
+            "copy of the latest checkpoint will do), or choose another folder"
+        )
 
 
 def _comparable(words: list[str]) -> Options:

@@ -35,6 +35,8 @@ def translation(data: Path, arch: str, request: Request, *, planned: bool = Fals
     target = "" if missing else language_pair(folder)[1]
     fixed = {"arch": [arch], "log-format": ["simple"]}
     options = merged(request, system_of(arch), fixed)
+    if not missing:
+        _need_pair(folder, options)
     if "eval-bleu" in options:
         target = one(options, "target-lang", target)
         if not target:
@@ -48,6 +50,19 @@ def translation(data: Path, arch: str, request: Request, *, planned: bool = Fals
         most = whole(options, "max-tokens-per-device") or whole(options, "max-tokens", 4096)
         share = ("tokens", "max-tokens", most)
     return placed(folder, options, request, share)
+
+
+def _need_pair(folder: Path, options: Options) -> None:
+    """Raises UserError for languages that the data do not have. fairseq looks at both or none."""
+    own = language_pair(folder)
+    names = ("source-lang", "target-lang")
+    pair = [one(options, name, lang) for name, lang in zip(names, own, strict=True)]
+    held = {path.name.split(".")[1] for path in folder.glob("*.*.*.*")}
+    if not held & {"-".join(pair), "-".join(reversed(pair))}:
+        raise UserError(
+            f"--source-lang {pair[0]} --target-lang {pair[1]}: {folder} holds {'-'.join(own)}; "
+            "give both of these, in either order"
+        )
 
 
 def _detokenization(subwords: str, target: str) -> Options:

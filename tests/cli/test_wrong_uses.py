@@ -55,6 +55,7 @@ CASES: list[tuple[str, str, str]] = [
     (ROW, "average gone.pt --out x.pt", "gone.pt: no such checkpoint"),
     (ROW, "average folder --out x.pt", "folder: no such checkpoint"),
     (ROW, "average r.jsonl --out x.pt", "r.jsonl: not a checkpoint of fairseq-train"),
+    (ROW, "leaderboard latin", "latin, line 2: not valid UTF-8"),
     (ROW, "parity", "name the checkpoints to decode with, or --table FILE"),
     (ROW, "parity --beam 0 x.pt", "argument --beam: 0: expected a whole number of at least 1"),
     (ROW, "bench speed --device gpu", "argument --device: unknown value gpu; did you mean cpu?"),
@@ -133,6 +134,7 @@ def test_a_wrong_use_is_one_line(
     (tmp_path / "folder").mkdir()
     (tmp_path / "r.jsonl").write_text(f"{rows}\n", encoding="utf-8")
     (tmp_path / "r.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "latin").write_bytes(f"{ROW}\nM\xe4nner\n".encode("latin-1"))
     (tmp_path / "refs.de").write_text("eins\nzwei\n", encoding="utf-8")
     before = sorted(tmp_path.rglob("*"))
     assert called(*words.split()) == 2

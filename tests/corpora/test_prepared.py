@@ -125,6 +125,16 @@ SLOW = {
     "shorter text": (replaced("raw/train.en", b"x\n" * 9), "40 sentences, but "),
     "no subword model": (without("bin/bpe.codes"), "bin/bpe.codes: missing"),
     "no checksums": (replaced("SHA256SUMS", b"../../x\n"), "line 1 is no checksum"),
+    "empty checksums": (replaced("SHA256SUMS", b""), "bin/dict.de.txt: without a checksum in SHA"),
+    "a checksum less": (
+        lambda folder: (folder / "SHA256SUMS").write_bytes(
+            b"".join((folder / "SHA256SUMS").read_bytes().splitlines(True)[:-1])
+        ),
+        "raw/valid.en: without a checksum in SHA256SUMS, which is cut",
+    ),
+    "no codes": (without("bpe.codes"), "/bpe.codes: missing; prepare the data again"),
+    "no tokens": (lambda folder: shutil.rmtree(folder / "tok"), "/tok: missing"),
+    "no subwords": (lambda folder: shutil.rmtree(folder / "bpe"), "/bpe: missing"),
 }
 
 

@@ -21,10 +21,13 @@ def test_facts_are_those_of_here_and_now() -> None:
 
 def test_facts_are_read_as_they_were_written(tmp_path: Path) -> None:
     facts, identity = facts_of(["--nbest", "2"]), Identity("fairseq-generate x", "c" * 64, "d" * 64)
-    file = tmp_path / "facts"
-    write_facts(file, identity, facts)
-    assert read_facts(file) == (identity, facts)
+    file, output = tmp_path / "facts", tmp_path / "output"
+    output.write_text("H-0\t-0.1\tein Hund", encoding="utf-8")
+    write_facts(file, identity, facts, [output])
+    assert read_facts(file, [output]) == (identity, facts, True)
+    output.write_text("H-0\t-0.1\tein Kind", encoding="utf-8")
+    assert read_facts(file, [output]) == (identity, facts, False)
     for content in ("{", "[1]", '{"date": ""}', '{"identity": {}, "facts": {}}'):
         file.write_text(content, encoding="utf-8")
         with pytest.raises(UserError, match="facts: does not say what was decoded where"):
-            read_facts(file)
+            read_facts(file, [output])

@@ -196,6 +196,22 @@ def test_what_was_decoded_is_known_by_content(stand_in: Path, capsys: Captured) 
     assert calls() == 3
 
 
+def test_an_output_that_was_altered_is_not_scored(stand_in: Path, capsys: Captured) -> None:
+    """Nor one whose log was, which may hold the hypotheses."""
+    command = ["evaluate", DATA, "run"]
+    assert main(command) == 0
+    (before,) = rows()
+    for count, name in enumerate(("", ".log"), start=2):
+        path = Path(f"run/decoded/checkpoint_best.pt.test.beam10.lenpen0.6{name}")
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("H-0\t-0.5\tdie Katze\n")
+        assert main(command) == 0
+        assert "is not what was decoded" in capsys.readouterr().err
+        assert calls() == count
+        (row,) = rows()
+        assert row.hypotheses_sha256 == before.hypotheses_sha256
+
+
 def replace_checkpoint() -> None:
     """The same training one update later."""
     state = torch.load("run/checkpoint_best.pt", weights_only=False)
@@ -240,6 +256,7 @@ def test_one_evaluation_of_a_checkpoint_at_a_time(stand_in: Path, capsys: Captur
         ([DATA, "run", "--subset", "test9"], "no 'test9' data made by fairseq-preprocess"),
         (["data/plain.en-de", "run"], "translates en-de, but data/plain.en-de/bin holds cs-en"),
         ([DATA, "run", "--source", "two", "--reference", "one"], "two: 2 lines, but one has 1"),
+        ([DATA, "run", "--source", "none", "--reference", "none"], "none: holds no sentences"),
         ([DATA, "run", "--source", "gone", "--reference", "one"], "gone: cannot be read"),
         ([DATA, "run", "--source", "latin", "--reference", "one"], "latin, line 1: not valid UTF"),
     ],
@@ -247,7 +264,7 @@ def test_one_evaluation_of_a_checkpoint_at_a_time(stand_in: Path, capsys: Captur
 def test_it_says_what_is_missing(
     stand_in: Path, capsys: Captured, arguments: list[str], complaint: str
 ) -> None:
-    for name, text in {"one": b"a\n", "two": b"a\nb\n", "latin": b"\xe4\n"}.items():
+    for name, text in {"none": b"", "one": b"a\n", "two": b"a\nb\n", "latin": b"\xe4\n"}.items():
         Path(name).write_bytes(text)
     assert main(["evaluate", *arguments]) == 2
     said = capsys.readouterr().err

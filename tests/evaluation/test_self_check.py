@@ -54,6 +54,17 @@ def flipped(path: Path) -> None:
     torch.load(path, weights_only=False)
 
 
+def with_optimizer(state: dict[str, Any]) -> dict[int, dict[str, Any]]:
+    """Puts Adam's state of three parameters into a checkpoint."""
+    entries = {
+        number: {"step": 7, "exp_avg": torch.ones(2), "exp_avg_sq": torch.ones(2)}
+        for number in range(3)
+    }
+    groups = [{"params": list(entries), "lr": 0.1}]
+    state["last_optimizer_state"] = {"state": entries, "param_groups": groups}
+    return entries
+
+
 KEY = "encoder.layers.0.fc1.weight"
 DAMAGED = {
     "cut": (lambda path: path.write_bytes(path.read_bytes()[:-99]), "cut short or not a check"),
@@ -65,6 +76,12 @@ DAMAGED = {
     "text": (lambda path: path.write_text("no checkpoint\n"), "not a checkpoint"),
     "a bit": (flipped, "damaged, in "),
     "another file of torch": (lambda path: torch.save({"x": 1}, path), "not a checkpoint of fairs"),
+    "a list": (lambda path: torch.save([], path), "not a checkpoint of fairseq-train, for it has"),
+    "nothing": (lambda path: torch.save({}, path), "not a checkpoint of fairseq-train, for it has"),
+    "no configuration": (
+        changed(lambda state: state.update(cfg=None)),
+        "not a checkpoint of fairseq-train, for it has no configuration",
+    ),
     "missing tensor": (
         changed(lambda state: state["model"].pop(KEY)),
         "Missing key(s) in state_d",
@@ -84,6 +101,30 @@ DAMAGED = {
     "not finite": (
         changed(lambda state: state["model"][KEY].fill_(float("nan"))),
         f"{KEY} is not finite; the training has diverged",
+    ),
+    "integers": (
+        changed(lambda state: state["model"].update({KEY: state["model"][KEY].long()})),
+        f"{KEY} is torch.int64, but the model's is torch.float32",
+    ),
+    "no place in the data": (
+        changed(lambda state: state["extra_state"].clear()),
+        "incomplete, it does not say how far the training is",
+    ),
+    "optimizer not finite": (
+        changed(lambda state: with_optimizer(state)[1]["exp_avg"].fill_(float("inf"))),
+        "exp_avg of the optimizer, parameter 1 is not finite",
+    ),
+    "optimizer without a parameter": (
+        changed(lambda state: with_optimizer(state).pop(2)),
+        "incomplete, the optimizer's state lacks some of parameter 2",
+    ),
+    "optimizer without a part": (
+        changed(lambda state: with_optimizer(state)[0].pop("exp_avg_sq")),
+        "incomplete, the optimizer's state lacks some of parameter 0",
+    ),
+    "optimizer without all": (
+        changed(lambda state: with_optimizer(state).clear()),
+        "incomplete, the optimizer's state lacks some of parameter 0",
     ),
     "a model that could run code": (
         changed(lambda state: state["cfg"]["model"].update(_name="lstm")),
@@ -105,6 +146,12 @@ def test_a_damaged_checkpoint(run: Path, capsys: Captured, kind: str) -> None:
     assert said.out.count("\n") == 1
     assert said.err == "error: 1 of 1 are not as they should be\n"
     assert sorted(Path().rglob("*")) == before
+
+
+def test_a_whole_optimizer_is_taken(run: Path, capsys: Captured) -> None:
+    changed(with_optimizer)(run / "checkpoint_best.pt")
+    assert called("verify", run) == 0
+    assert "without the optimizer's state" not in capsys.readouterr().out
 
 
 def test_a_checkpoint_names_no_file_to_write(run: Path, capsys: Captured) -> None:

@@ -13,6 +13,8 @@ from fairseq import file_utils, hub_utils
 from diet_mt.errors import UserError
 from diet_mt.fairseq_patches.archives import take_a_checkpoint
 
+from ..corpora.server import serving
+
 pytestmark = pytest.mark.hostile
 
 
@@ -53,6 +55,17 @@ def test_an_archive_that_would_write_elsewhere_is_refused(
     with pytest.raises(UserError, match=r"model\.tar\.gz: refused"):
         file_utils.load_archive_file(str(archive))
     assert [path.name for path in tmp_path.rglob("*")] == ["inside", "model.tar.gz"]
+
+
+def test_nothing_is_downloaded(tmp_path: Path) -> None:
+    """fairseq would unpack it as it unpacks a file; as model, and as data."""
+    body = packed(tmp_path / "bad.tar.gz", "../outside").read_bytes()
+    with serving({"bad.tar.gz": body}) as server:
+        address = f"{server.url}/bad.tar.gz"
+        for given in ((address,), (str(tmp_path), "x.pt", address), (f"{tmp_path}/gone",)):
+            with pytest.raises(UserError, match=r"no such folder or file; .* download it yourself"):
+                hub_utils.from_pretrained(*given)
+        assert server.addresses == []
 
 
 def test_what_is_no_archive_is_one_line(tmp_path: Path) -> None:

@@ -73,6 +73,49 @@ def test_all_else_is_refused(
     assert checkpoint_utils.load_checkpoint_to_cpu(file)
 
 
+@pytest.mark.parametrize(
+    ("section", "content", "what"),
+    [
+        # fairseq takes what a task calls its task before its name.
+        ("task", {"_name": "translation", "task": "speech_to_text"}, "task is speech_to_text"),
+        ("model", {"wav2vec_ctc": {"w2v_path": "x.pt"}}, "model is wav2vec_ctc"),
+        ("model", {"_name": None, "fconv": {}}, "model is fconv"),
+        ("model", {"_name": "diet_rel_tiny", "arch": "lstm"}, "model is lstm"),
+        ("model", Namespace(arch="lstm", task="translation"), "model is lstm"),
+        ("model", {"dropout": 0.1, "layers": 2}, "model is dropout"),
+        ("model", {"_name": "${common.user_dir}"}, "model is "),
+        ("criterion", Namespace(_name="cross_entropy", criterion="ctc"), "criterion is ctc"),
+        ("optimizer", {"composite": {}}, "optimizer is composite"),
+        ("lr_scheduler", {"_name": "fixed", "lr_scheduler": "manual"}, "lr_scheduler is manual"),
+        ("bpe", {"gpt2": {"gpt2_encoder_json": "x"}}, "bpe is gpt2"),
+        ("tokenizer", "nltk", "tokenizer is nltk"),
+        ("task", {"_name": "translation", "eval_bleu_detok": "nltk"}, "tokenizer is nltk"),
+        (
+            "model",
+            {"_name": "diet_rel_tiny", "w2v_args": {"model": {"_name": "wav2vec2"}}},
+            "model is wav2vec2",
+        ),
+        (
+            "model",
+            {"_name": "diet_rel_tiny", "w2v_args": Namespace(task="audio_pretraining")},
+            "task is audio_pretraining",
+        ),
+    ],
+)
+def test_every_name_that_fairseq_would_take_is_looked_at(
+    section: str, content: Any, what: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=rf"d\.pt: refused, for its {what}"):
+        checkpoint_utils.load_checkpoint_to_cpu(saved(tmp_path / "d.pt", **{section: content}))
+
+
+def test_a_section_of_fairseqs_old_form_is_taken(tmp_path: Path) -> None:
+    """It holds all options of the training."""
+    old = Namespace(arch="transformer", task="translation", criterion="cross_entropy", bpe=None)
+    whole = {"model": old, "task": old, "criterion": old, "bpe": {"_name": None}}
+    assert checkpoint_utils.load_checkpoint_to_cpu(saved(tmp_path / "e.pt", **whole))
+
+
 def test_a_data_set_that_runs_a_shell_is_refused(tmp_path: Path) -> None:
     for section in ("task", "dataset"):
         changes = {section: {"_name": "translation", "dataset_impl": "fasta"}}

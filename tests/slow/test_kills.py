@@ -49,11 +49,14 @@ SWEEP = "sweep demo --jobs 2 --set train_options=[--max-update,8,--gpus,0]"
 SWEEP += " --set system=[none,diet_rel] --set prepare_options=["
 SWEEP += ",".join(DEMO.split()) + "]"
 SMALL_BPE = " ".join(SMALL)
+MLM_DATA = "prepare mlm --train data/raw/train.en --valid data/raw/valid.en --vocab-size 120"
+MLM_DATA += " --max-length 24 --workers 1 --out "
 COMMANDS = {
     "prepare": f"prepare demo --out made {DEMO}",
     "multi30k": "prepare multi30k --out made --from multi30k --manifest multi30k/manifest "
     + SMALL_BPE,
     "newstest": f"prepare newstest en-cs --out made --from news {SMALL_BPE}",
+    "prepare mlm": f"{MLM_DATA}made",
     "train": TRAIN,
     "pretrain": MLM,
     "evaluate": "evaluate data trained --beam 4",
@@ -99,9 +102,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write(folder / name)
     done(f"prepare demo --out data {DEMO}", folder)
     done(TRAIN.replace("run", "trained"), folder)
-    raw = folder / "data" / "raw"
-    words = f"--train {raw}/train.en --valid {raw}/valid.en --vocab-size 120 --max-length 24"
-    done(f"prepare mlm --out mlm {words} --workers 1", folder)
+    done(f"{MLM_DATA}mlm", folder)
     return folder
 
 
@@ -178,7 +179,7 @@ def test_killed_at_random_and_called_again(
     assert_same(whole, killed)
 
 
-@pytest.mark.parametrize("name", ["prepare", "train", "evaluate"])
+@pytest.mark.parametrize("name", ["prepare", "train", "pretrain", "evaluate"])
 def test_two_at_once(name: str, base: Path, tmp_path: Path, record_property: Any) -> None:
     """One works, and the other waits or says who does; both together leave what one leaves."""
     words = COMMANDS[name]

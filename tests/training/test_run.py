@@ -27,6 +27,13 @@ def nothing() -> None:
     """No option is checked here."""
 
 
+def save_last(folder: Path, **where: int) -> bytes:
+    """``save/checkpoint_last.pt``; returns what is in it."""
+    file = folder / "save" / "checkpoint_last.pt"
+    torch.save(state_of(None, **where) | {"cfg": {"model": {}}}, file)
+    return file.read_bytes()
+
+
 class Program:
     """What runs in the place of fairseq-train: a shell script, which counts its calls."""
 
@@ -86,7 +93,7 @@ def test_what_is_kept_says_what_was_trained_not_where(tmp_path: Path, program: P
 def test_folders_of_before_go_on(tmp_path: Path, program: Program) -> None:
     """Their command is the same in another order, of a checkout that has moved."""
     (tmp_path / "save").mkdir()
-    (tmp_path / "save" / "checkpoint1.pt").touch()
+    save_last(tmp_path, updates=20, epoch=2)
     text = rf"fairseq-train {tmp_path}/bin --user-dir /gone --lr 0.1 --save-dir x --arch none_tiny "
     (tmp_path / "save" / "command").write_text(text, encoding="utf-8")
     train(tmp_path, "--lr 0.1")
@@ -156,13 +163,62 @@ def test_a_training_at_its_end_is_left_alone(
     """As a kill between the last checkpoint and ``done`` leaves it: fairseq would train more."""
     save = tmp_path / "save"
     save.mkdir()
-    state = state_of(None, updates=updates, epoch=epoch, begun=begun, passed=passed)
-    torch.save(state | {"cfg": {"model": {}}}, save / "checkpoint_last.pt")
-    before = (save / "checkpoint_last.pt").read_bytes()
+    (save / "command").write_text(shlex.join(training(tmp_path, words).words()), encoding="utf-8")
+    before = save_last(tmp_path, updates=updates, epoch=epoch, begun=begun, passed=passed)
     train(tmp_path, words)
     assert (save / "done").exists()
     assert program.called() == [] if ended else len(program.called()) == 1
     assert (save / "checkpoint_last.pt").read_bytes() == before
+
+
+def test_a_folder_whose_training_is_not_known_is_refused(tmp_path: Path, program: Program) -> None:
+    """``command`` is lost, or plain fairseq-train was here."""
+    save = tmp_path / "save"
+    save.mkdir()
+    for name in ("checkpoint1.pt", "done"):
+        (save / name).touch()
+        with pytest.raises(UserError, match="save/command: missing, so what was trained in this"):
+            train(tmp_path)
+        assert [path.name for path in save.iterdir()] == [name]
+        (save / name).unlink()
+    train(tmp_path)
+
+
+def test_a_training_whose_last_checkpoint_is_gone_does_not_begin_again(
+    tmp_path: Path, program: Program
+) -> None:
+    save = tmp_path / "save"
+    # Killed before its first checkpoint, and while that was saved.
+    for killed in ("kill -9 $$", f"touch {save}/checkpoint_best.pt; kill -9 $$"):
+        program.does(killed)
+        with pytest.raises(UserError, match="killed by signal 9"):
+            train(tmp_path)
+    saves = f"echo best >{save}/checkpoint_best.pt; echo Saved checkpoint x; kill -9 $$"
+    program.does(saves)
+    with pytest.raises(UserError, match="killed by signal 9"):
+        train(tmp_path)
+    missing = r"save/checkpoint_last\.pt: missing, so the training cannot go on"
+    with pytest.raises(UserError, match=missing):
+        train(tmp_path)
+    (save / "train.log").unlink()
+    with pytest.raises(UserError, match=missing):
+        train(tmp_path)
+    assert (save / "checkpoint_best.pt").read_text(encoding="utf-8") == "best\n"
+    assert len(program.called()) == 3
+    save_last(tmp_path, updates=20, epoch=2)
+    program.does("")
+    train(tmp_path)
+    assert (save / "done").exists()
+
+
+@pytest.mark.parametrize("option", ["--no-last-checkpoints", "--no-save", "--restore-file x.pt"])
+def test_a_training_that_needs_no_last_checkpoint_goes_on(
+    tmp_path: Path, program: Program, option: str
+) -> None:
+    program.does(f"touch {tmp_path}/save/checkpoint_best.pt; echo Saved checkpoint x; kill -9 $$")
+    for _ in range(2):
+        with pytest.raises(UserError, match="killed by signal 9"):
+            train(tmp_path, option)
 
 
 def test_one_training_for_one_folder(tmp_path: Path, program: Program) -> None:

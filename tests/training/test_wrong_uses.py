@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -42,8 +43,8 @@ WRONG = [
     (f"{TRAIN} --adam-betas 0.9", "--adam-betas '0.9': expected two numbers below 1"),
     (f"{TRAIN} --share-all-embeddings yes", "unexpected argument 'yes'"),
     (f"{TRAIN} --dropout", "--dropout: expected a number"),
-    (f"{TRAIN} --seed one", "argument --seed: one: expected a whole number of at least 0"),
-    (f"{TRAIN} --seed -1", "argument --seed: -1: expected a whole number of at least 0"),
+    (f"{TRAIN} --seed one", "argument --seed: one: expected a whole number from 0 to"),
+    (f"{TRAIN} --seed -1", "argument --seed: -1: expected a whole number from 0 to"),
     (f"{TRAIN} --max-tokens-per-device 9", "the recipe shares no update; give --max-tokens"),
     (TRAIN.replace(" diet_rel", " roberta_diet_rel"), "an encoder alone; see diet-mt pretrain"),
     (f"{TRAIN} --bf16", "--bf16: give --precision"),
@@ -57,7 +58,19 @@ WRONG = [
     (f"{TRAIN} --nodes 2", "--nodes: give --master HOST:PORT of machine 0, too"),
     (f"{WMT18} --max-tokens 9", "--max-tokens: give --tokens-per-update and --max-tokens-per-"),
     (f"{WMT18} --tokens-per-update 0", "--tokens-per-update: 0: expected a whole number"),
-    (f"{WMT18} --nodes 2 --node-rank 2 --master a:1", "--node-rank 2: expected 0 to 1"),
+    (f"{WMT18} --nodes 2 --node-rank 2 --master a:1", "--node-rank 2 of 2 machines: they"),
+    (f"{TRAIN} --node-rank 5", "--node-rank 5 of 1 machines: they count from 0"),
+    (f"{TRAIN} --update-freq 0", "--update-freq 0: expected a whole number of at least 1"),
+    (f"{TRAIN} --update-freq 2,0", "--update-freq 0: expected a whole number of at least 1"),
+    (f"{TRAIN} --weight-decay -1", "--weight-decay -1: expected 0 or more"),
+    (f"{TRAIN} --source-lang fr", "fr --target-lang de: data/multi30k.en-de/bin holds en-de"),
+    (f"{TRAIN} --source-lang de", "give both of these, in either order"),
+    (f"{TRAIN} --source-lang en --target-lang en", "--source-lang en --target-lang en: data/"),
+    (f"{TRAIN} --train-subset nope", "--train-subset nope: no such part of data/multi30k.en-de/"),
+    (f"{TRAIN} --valid-subset nope", "--valid-subset nope: no such part of data/multi30k.en-de/"),
+    (f"{TRAIN} --restore-file gone.pt", "--restore-file gone.pt: no such checkpoint"),
+    (TRAIN.replace("new", "''"), "argument --save-dir: empty; give a path"),
+    (f"{TRAIN} --seed 99999999999999999999", "expected a whole number from 0 to 2147483647"),
     (MLM.replace("diet_rel", "diet_rell"), "unknown encoding diet_rell; did you mean diet_rel?"),
     (f"{MLM} --size huge", "unknown size huge; choose from tiny, small, base"),
     (f"{MLM} --tokens-per-sample 64", "data/mlm/bin has sentences of up to 128 pieces"),
@@ -75,6 +88,7 @@ WRONG = [
     (f"{EVALUATE} --lenpen nan", "--lenpen: nan: expected a number"),
     ("evaluate data/multi30k.en-de pre.pt --checkpoint x", "pre.pt is one already"),
     (f"{EVALUATE} --length-penalty google", "unknown value google; choose from fairseq, gnmt"),
+    (f"{EVALUATE} --results ''", "argument --results: empty; give a path"),
     (f"{EVALUATE} --source text", "--source and --reference: give both"),
     (f"{EVALUATE} --subset valid --test-set wmt18", "--subset, --source and --test-set: give one"),
     ("evaluate data/multi30k.en-de pre.pt --gen-subset test", "--gen-subset: give --subset"),
@@ -100,7 +114,7 @@ def test_it_is_one_line(
     before = sorted(place.rglob("*"))
     capsys.readouterr()
     try:
-        status = main(command.split())
+        status = main(shlex.split(command))
     except SystemExit as end:
         status = int(end.code or 0)
     said = capsys.readouterr()

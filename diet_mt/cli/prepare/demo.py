@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 
-from ...command_line import Parser, count, positive
+from ...command_line import Parser, positive, seed
 from .options import add_common, add_text, carry_out, out_of, text_of
 
 SIZES = {"train": 20000, "valid": 500, "test": 500}
@@ -21,7 +21,7 @@ def arguments(parser: Parser) -> None:
     add_common(parser, "data/demo.en-de")
     for split, pairs in SIZES.items():
         add(f"--{split}-pairs", type=positive, default=pairs, metavar="N", help=f"default {pairs}")
-    add("--seed", type=count, default=1, metavar="N", help="of the sentences (default 1)")
+    add("--seed", type=seed, default=1, metavar="N", help="of the sentences (default 1)")
     add_text(parser, size=1500)
 
 

@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...command_line import Parser, not_negative, positive, share
+from ...command_line import Parser, not_negative, place, positive, share
 from ...corpora.settings import Limits, TextSettings
 from ...errors import UserError
 from ...stages.pool import cores
@@ -34,7 +34,7 @@ def setting(
 def add_common(parser: Parser, out: str) -> None:
     """--out, --workers and --dry-run. ``out``: its default, as the help says it."""
     add = parser.add_argument
-    add("--out", type=Path, metavar="FOLDER", help=f"folder to make (default {out})")
+    add("--out", type=place, metavar="FOLDER", help=f"folder to make (default {out})")
     what = "processes; the result is the same for any number (default one for each core)"
     add("--workers", type=positive, default=cores(), metavar="N", help=what)
     add("--dry-run", action="store_true", help="list the stages, and do nothing")
