@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from threading import Thread
 from typing import Any, Dict, List, Optional
 
 import torch
@@ -144,24 +142,18 @@ def _parts(order: Tensor, beam: int) -> List[Tensor]:
 
 
 def _in_threads(search: Any, parts: List[Tensor]) -> List[List[List[Hypothesis]]]:
-    """``search`` of every part, in as many threads as torch has, of one processor core each."""
+    """``search`` of every part, in as many threads as torch has, of one processor core each.
+
+    Python threads that first compute while this runs are left with one core, too: torch has one
+    number for all that begin, and giving it back at once would give MKL's products of these threads
+    more than their core.
+    """
     threads = min(torch.get_num_threads(), len(parts))
     if threads < 2 or parts[0].is_cuda or torch.is_autocast_enabled("cpu"):
         return [search(part) for part in parts]
-    alone = partial(_compute_alone, torch.get_num_threads())
-    with ThreadPoolExecutor(threads, initializer=alone) as pool:
-        return list(pool.map(search, parts))
-
-
-def _compute_alone(threads: int) -> None:
-    """Gives this thread one processor core, and threads that begin later ``threads`` as before.
-
-    torch keeps what :func:`torch.set_num_threads` says for the thread that calls it, and for all
-    threads that have not computed yet. So another thread says what holds for those, at once: one
-    that first computes in between, a few microseconds, is left with one core.
-    """
-    torch.get_num_threads()  # makes this one a thread that has computed
-    torch.set_num_threads(1)
-    other = Thread(target=torch.set_num_threads, args=(threads,))
-    other.start()
-    other.join()
+    before = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            return list(pool.map(search, parts))
+    finally:
+        torch.set_num_threads(before)

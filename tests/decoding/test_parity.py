@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -104,23 +103,6 @@ def test_a_batch_in_parts_and_threads(
     try:
         assert_parity(talkative("diet-abs", None))
         assert torch.get_num_threads() == threads
-    finally:
-        torch.set_num_threads(before)
-
-
-def test_other_threads_keep_their_processors() -> None:
-    """Those that search have one each; one that begins meanwhile has as many as before."""
-
-    def search(part: Tensor) -> Any:
-        with ThreadPoolExecutor(1) as outside:
-            return torch.get_num_threads(), outside.submit(torch.get_num_threads).result()
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    try:
-        found = generators._in_threads(search, list(torch.arange(6).tensor_split(3)))
-        assert found == [(1, 3)] * 3
-        assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
 
