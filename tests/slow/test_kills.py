@@ -22,6 +22,7 @@ import pytest
 
 from diet_mt.files import sha256
 
+from ..bert.made_glue import write_glue
 from ..commands.runner import ENVIRONMENT, ROOT
 from ..commands.test_resume import same, state
 from ..prepare.originals import write_multi30k, write_news
@@ -48,6 +49,10 @@ MLM += " --save-interval-updates 4 --validate-interval-updates 4"
 SWEEP = "sweep demo --jobs 2 --set train_options=[--max-update,8,--gpus,0]"
 SWEEP += " --set system=[none,diet_rel] --set prepare_options=["
 SWEEP += ",".join(DEMO.split()) + "]"
+GLUE_SIZES = {"train": 120, "dev": 60, "test": 12}
+GLUE = "prepare glue CoLA --from glue --vocab mlm --max-length 24 --workers 1 --out "
+TUNE = "finetune CoLA pretrained/checkpoint_best.pt --recipe glue --gpus 0 --lr 0.003"
+TUNE += " --max-epoch 3 --batch-size 16 --save-dir run"
 SMALL_BPE = " ".join(SMALL)
 MLM_DATA = "prepare mlm --train data/raw/train.en --valid data/raw/valid.en --vocab-size 120"
 MLM_DATA += " --max-length 24 --workers 1 --out "
@@ -57,9 +62,12 @@ COMMANDS = {
     + SMALL_BPE,
     "newstest": f"prepare newstest en-cs --out made --from news {SMALL_BPE}",
     "prepare mlm": f"{MLM_DATA}made",
+    "prepare glue": f"{GLUE}made",
     "train": TRAIN,
     "pretrain": MLM,
+    "finetune": TUNE,
     "evaluate": "evaluate data trained --beam 4",
+    "predict": "predict CoLA tuned/checkpoint_best.pt --predictions predicted --results rows",
     "average": "average --last 2 --dir trained --out mean.pt",
     "sweep": SWEEP,
 }
@@ -95,22 +103,27 @@ def done(words: str, cwd: Path) -> float:
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Original files, data of translation and of a masked language model, and a training."""
+    """Original files, data of every kind, and a training of every kind."""
     folder = tmp_path_factory.mktemp("base")
     for name, write in (("multi30k", write_multi30k), ("news", write_news)):
         (folder / name).mkdir()
         write(folder / name)
+    write_glue(folder / "glue", GLUE_SIZES)
     done(f"prepare demo --out data {DEMO}", folder)
     done(TRAIN.replace("run", "trained"), folder)
     done(f"{MLM_DATA}mlm", folder)
+    done(MLM.replace("--save-dir run", "--save-dir pretrained"), folder)
+    done(f"{GLUE}CoLA", folder)
+    done(TUNE.replace("--save-dir run", "--save-dir tuned"), folder)
     return folder
 
 
 def place(base: Path, folder: Path) -> Path:
     folder.mkdir()
-    for name in ("data", "mlm", "multi30k", "news"):
+    for name in ("data", "mlm", "multi30k", "news", "glue", "CoLA", "pretrained"):
         (folder / name).symlink_to(base / name)
-    shutil.copytree(base / "trained", folder / "trained")
+    for name in ("trained", "tuned"):
+        shutil.copytree(base / name, folder / name)
     return folder
 
 
@@ -122,9 +135,9 @@ def rows(folder: Path) -> list[dict[str, Any]]:
         for line in path.read_text(encoding="utf-8").splitlines()
     ]
     there = {sha256(path) for path in folder.rglob("*.pt")} if found else set()
-    assert {row["checkpoint_sha256"] for row in found} <= there
+    assert {row.get("checkpoint_sha256") or row["checkpoint"] for row in found} <= there
     kept = [{name: row[name] for name in row if name not in TIMES} for row in found]
-    return sorted(kept, key=lambda row: str(row["hypotheses"]))
+    return sorted(kept, key=lambda row: json.dumps(row, sort_keys=True))
 
 
 def left(folder: Path) -> dict[str, Any]:
@@ -132,7 +145,7 @@ def left(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"rows": rows(folder)}
     if (folder / "made").is_dir():
         found["data"] = texts(folder / "made")
-    for path in sorted(folder.rglob("*.hyp.txt")):
+    for path in sorted([*folder.rglob("*.hyp.txt"), *folder.glob("predicted/*")]):
         found[str(path.relative_to(folder))] = path.read_bytes()
     for path in sorted(folder.rglob("*.pt")):
         checkpoint = state(path.parent, path.name)
@@ -179,7 +192,9 @@ def test_killed_at_random_and_called_again(
     assert_same(whole, killed)
 
 
-@pytest.mark.parametrize("name", ["prepare", "train", "pretrain", "evaluate"])
+@pytest.mark.parametrize(
+    "name", ["prepare", "train", "pretrain", "finetune", "evaluate", "average", "predict"]
+)
 def test_two_at_once(name: str, base: Path, tmp_path: Path, record_property: Any) -> None:
     """One works, and the other waits or says who does; both together leave what one leaves."""
     words = COMMANDS[name]
