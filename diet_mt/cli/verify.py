@@ -3,6 +3,7 @@
     diet-mt verify data/multi30k.en-de                  prepared data: the folder, or its bin
     diet-mt verify checkpoints/diet_rel.1 CHECKPOINT.pt
     diet-mt verify results/*.jsonl --references data/multi30k.en-de/raw/test.de
+    diet-mt verify results/README.md results/leaderboard.html results/*.svg
     diet-mt verify predictions.json --references dev-v1.1.json
     diet-mt verify predictions.json --references mlqa.de.json --scoring mlqa --language de
 
@@ -14,6 +15,9 @@ trained it. For each a line with OK, or a line for each thing that is wrong.
 Rows (.jsonl): sentences, BLEU, its bootstrap interval, length ratio and precisions, chrF and the
 signatures are those of the kept hypotheses; a row finds its references among the given ones by
 checksum. With --complete, rows from before these were recorded get length ratio and precisions.
+
+Tables, pages and pictures (.md, .html, .svg): what diet-mt leaderboard would write now, of the rows
+beside them.
 
 Answers (.json), anyone's, in SQuAD's format: F1 and exact match, equal to the official evaluations,
 as one JSON object. SQuAD's scoring serves XQuAD and TyDiQA-GoldP too; that of version 2.0 is used
@@ -27,13 +31,15 @@ from pathlib import Path
 
 from ..command_line import Parser
 from ..errors import UserError
+from . import leaderboard
 
 SCORINGS = ("squad", "mlqa")
+WRITTEN = (".md", ".html", ".svg")
 
 
 def arguments(parser: Parser) -> None:
     add = parser.add_argument
-    what = "prepared data, checkpoints, rows (.jsonl), or answers (.json)"
+    what = "prepared data, checkpoints, rows, pages and pictures of them, or answers"
     add("kept", type=Path, nargs="+", metavar="PATH", help=what)
     what = "of rows and answers: raw references; gold answers"
     add("--references", type=Path, nargs="+", default=[], metavar="FILE", help=what)
@@ -44,6 +50,16 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    written = [path for path in args.kept if path.suffix in WRITTEN]
+    if written:
+        if len(written) < len(args.kept) or args.references:
+            raise UserError(f"{written[0]}: verified without references, apart from data and rows")
+        parser = Parser("leaderboard", None)
+        leaderboard.arguments(parser)
+        for path in written:
+            leaderboard.run(parser.parse_args([*_writing(path), "--check"]))
+            print(f"{path}: OK, what the rows beside it say")
+        return
     scored = [path for path in args.kept if path.suffix in (".jsonl", ".json")]
     if not (scored or args.references):
         from ..evaluation.fairseq_options import import_fairseq
@@ -78,3 +94,26 @@ def run(args: argparse.Namespace) -> None:
     from ..evaluation.rescore import rescore
 
     rescore(args.kept, read_references(args.references), complete=args.complete)
+
+
+def _writing(path: Path) -> list[str]:
+    """Arguments of diet-mt leaderboard that write ``path``, from the rows beside it.
+
+    Raises UserError where there are none.
+    """
+    rows = sorted(path.parent.glob("*.jsonl"))
+    how = ["--readme", str(path)]
+    if path.suffix == ".html":
+        rows += sorted(path.parent.glob("tasks/*.jsonl"))
+        how = ["--format", "html", "--out", str(path)]
+    if path.suffix == ".svg":
+        pictures = {
+            f"{row.stem}.{kind}.svg": (row, kind) for row in rows for kind in leaderboard.PICTURES
+        }
+        pictures |= {f"{row.stem}.svg": (row, leaderboard.PICTURES[0]) for row in rows}
+        row, kind = pictures.get(path.name, (None, ""))
+        rows = [row] if row else []
+        how = ["--format", "svg", "--picture", kind, "--out", str(path)]
+    if not rows:
+        raise UserError(f"{path}: no rows beside it that it could have been made of")
+    return [*map(str, rows), *how]

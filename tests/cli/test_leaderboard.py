@@ -98,6 +98,25 @@ def test_a_page_is_written_and_checked(folder: Path, capsys: pytest.CaptureFixtu
     assert called("leaderboard", *words, "--check") == 0
 
 
+def test_what_was_written_is_verified(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (row,) = Path("results").glob("*.jsonl")
+    made = ["results/README.md", "results/leaderboard.html", f"results/{row.stem}.svg"]
+    Path("README.md").rename(made[0])
+    assert called("leaderboard", "--readme", made[0]) == 0
+    assert called("leaderboard", "--format", "html", "--out", made[1]) == 0
+    assert called("leaderboard", str(row), "--format", "svg", "--out", made[2]) == 0
+    capsys.readouterr()
+    assert called("verify", *made) == 0
+    assert capsys.readouterr().out.count(": OK") == 3
+    lines = row.read_text(encoding="utf-8").split("\n")
+    row.write_text("\n".join(lines[1:]), encoding="utf-8")
+    for path in made:
+        assert called("verify", path) == 2
+        assert f"{path}: " in capsys.readouterr().err
+    assert called("verify", "alone.svg") == 2
+    assert "alone.svg: no rows beside it" in capsys.readouterr().err
+
+
 def test_with_references_sentences_are_kept_and_the_page_is_made_again_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
