@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Union
 
 from ..evaluation.task_records import TaskResult
-from .published_tasks import AVERAGE, GLUE, XTREME, PublishedRow, published_row, source_of_tasks
+from .published import AVERAGE, GLUE, TASKS, XTREME, PublishedRow, published_row, source
 from .render import Block, Commands, Grid, Heading, Items, Note
 from .task_scores import (
     GLUE_COLUMNS,
@@ -45,7 +45,7 @@ def task_board(results: Sequence[TaskResult]) -> list[Block]:
     ]
     grids = [block for block in blocks if isinstance(block, Grid)]
     if any(row[0].startswith(PAPER) for grid in grids for row in grid.rows):
-        blocks.append(Note(f"paper: {source_of_tasks()}."))
+        blocks.append(Note(f"paper: {source(TASKS)}."))
     return blocks
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diet_mt.leaderboard.commands import commands, general
+from diet_mt.leaderboard.boards import commands, general
 from diet_mt.leaderboard.standings import Section
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from diet_mt.evaluation.groups import group
-from diet_mt.leaderboard.notes import HOW_TO_TEST, legend, remarks, signatures
+from diet_mt.leaderboard.boards import HOW_TO_TEST, legend, remarks, signatures
 from diet_mt.leaderboard.standings import Section, section_of
 
 from ..evaluation.rows import row, seeds_of
