@@ -22,7 +22,6 @@ from ..corpora.binarized import language_pair
 from ..errors import UserError
 from ..fairseq_patches.one_line_errors import one_line
 from ..fairseq_patches.patience import KEY as PATIENCE
-from ..models._architectures import SIZES
 from ..models._options import DietTransformerConfig
 from .records import described, model_text
 
@@ -54,9 +53,8 @@ class Training:
 def read_training(checkpoint: Path, data: Path) -> Training:
     """Loads a checkpoint as fairseq does; ``data``: its binarized folder, for the dictionaries.
 
-    Raises:
-        UserError: the file is missing, is no checkpoint of a training, or holds more than
-            fairseq stores.
+    Raises UserError where the file is missing, is no checkpoint of a training, or holds more than
+    fairseq stores.
     """
     with reading(checkpoint):
         # Beside a state that is given, the function that builds the model takes no overrides.
@@ -94,8 +92,8 @@ def _beyond_the_architecture(options: Mapping[str, Any]) -> dict[str, object]:
 def direction_of(checkpoint: Path, data: Path, subset: str) -> tuple[str, str]:
     """Source and target language that ``checkpoint`` was trained for.
 
-    Raises:
-        UserError: as ``read_training`` and ``language_pair``, or ``data`` is of other languages.
+    Raises UserError as ``read_training`` and ``language_pair``, and where ``data`` is of other
+    languages.
     """
     own = language_pair(data, subset)
     with reading(checkpoint):
@@ -157,12 +155,6 @@ def _tokens(extra_state: dict[str, Any], updates: int) -> int:
         if name == "wpb" and state["count"]:
             return round(float(state["sum"]) / float(state["count"]) * updates)
     return 0
-
-
-def system_of(arch: str) -> str:
-    """``diet_rel_tiny`` -> ``diet_rel``; an architecture without one of our sizes as it is."""
-    name, _, size = arch.rpartition("_")
-    return name if name and size in SIZES else arch
 
 
 def portable(command: str) -> str:

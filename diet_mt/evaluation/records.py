@@ -34,6 +34,8 @@ MODEL_OPTIONS = frozenset(
     tie-adaptive-proj tie-adaptive-weights
     """.split()  # noqa: SIM905  (a list would take a line for each)
 )
+# Of our translation models.
+SIZES = ("tiny", "base", "big")
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,12 @@ def _completed(result: Result) -> Result:
     given = {name[2:]: value for name, value in _training(result.train_command).items()}
     positions = described(result.positions, given.get("position-rank"))
     return dataclasses.replace(result, positions=positions, model=model_text(given))
+
+
+def system_of(arch: str) -> str:
+    """``diet_rel_tiny`` -> ``diet_rel``; an architecture without one of our sizes as it is."""
+    name, _, size = arch.rpartition("_")
+    return name if name and size in SIZES else arch
 
 
 def described(signature: str, rank: str | int | None) -> str:

@@ -18,11 +18,11 @@ from ..corpora.parallel import read_lines
 from ..corpora.subwords import kind_of
 from ..files import sha256
 from .bleu import interval, score
-from .checkpoint import Training, portable, system_of
+from .checkpoint import Training, portable
 from .decoded import Decoded
 from .decoding_facts import Facts, Identity
 from .generation_options import mark_of
-from .records import Result
+from .records import Result, system_of
 from .roles import roles_of
 from .test_sets import TestSet
 

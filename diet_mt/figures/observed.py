@@ -13,7 +13,8 @@ from fairseq.models import FairseqEncoderDecoderModel
 from torch import Tensor
 
 from ..errors import UserError
-from ..evaluation.checkpoint import load_with_task, system_of
+from ..evaluation.checkpoint import load_with_task
+from ..evaluation.records import system_of
 from ..layers.call import AttentionCall
 from ..layers.decoder import DietDecoder
 from ..layers.encoder import DietEncoder
