@@ -168,8 +168,7 @@ def draw(logs: Sequence[Path], out: Path, kind: str, measure: str) -> None:
 def check_comparable(curves: Sequence[Curve]) -> str:
     """What a reader must know about the curves; empty if nothing.
 
-    Raises:
-        UserError: not all were validated on the same sequences, masked as often.
+    Raises UserError where not all were validated on the same sequences, masked as often.
     """
     first = curves[0]
     for curve in curves[1:]:

@@ -31,8 +31,7 @@ State = dict[str, Any]
 def last_checkpoints(folder: Path, count: int) -> list[Path]:
     """The latest ``count`` checkpoints of intervals, or of epochs where a folder has no others.
 
-    Raises:
-        UserError: there are fewer, or ``count`` is below 1.
+    Raises UserError where there are fewer, or ``count`` is below 1.
     """
     if count < 1:
         raise UserError(f"--last {count}: must be at least 1")
@@ -58,8 +57,8 @@ def _torch_load(path: str) -> Any:
 def load(path: Path) -> State:
     """A checkpoint of fairseq-train, its tensors read from disk when they are used.
 
-    Raises:
-        UserError: there is no such file, it is damaged or not harmless, or no training wrote it.
+    Raises UserError where there is no such file, it is damaged or not harmless, or no training
+    wrote it.
     """
     if not path.is_file():
         raise UserError(f"{path}: no such checkpoint")
@@ -75,10 +74,8 @@ def load(path: Path) -> State:
 def average(paths: list[Path]) -> State:
     """The last checkpoint, its weights the mean of all; integers, such as signatures, are its own.
 
-    Weights that several names share are averaged once and stay shared.
-
-    Raises:
-        UserError: as ``load``; none are given, or one is of another model than the first.
+    Weights that several names share are averaged once and stay shared. Raises UserError as
+    ``load``, where none are given, and where one is of another model than the first.
     """
     if not paths:
         raise UserError("no checkpoints to average")

@@ -29,9 +29,7 @@ def read_decoded(output: Path, log: Path) -> Decoded:
 
     ``output``: its standard output; ``log``: its standard error. Which of them gets the log differs
     between distributions. One file for both would not do: a log line could split a hypothesis.
-
-    Raises:
-        UserError: a file is missing, was cut off, or leaves out a sentence.
+    Raises UserError where a file is missing, was cut off, or leaves out a sentence.
     """
     best: dict[int, str] = {}
     speed = None

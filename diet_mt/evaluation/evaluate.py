@@ -92,13 +92,9 @@ def evaluate(
 ) -> str:
     """The line that says what came out; of a dry run, the command.
 
-    Args:
-        data: made by fairseq-preprocess, or the corpus folder with it.
-        own: options of the command that the user called, for the nearest name.
-
-    Raises:
-        UserError: an argument is wrong, another process is at work here, decoding fails, or the
-            checkpoint changes meanwhile.
+    ``data``: made by fairseq-preprocess, or the corpus folder with it; ``own``: options of the
+    command that the user called, for the nearest name. Raises UserError where an argument is wrong,
+    another process is at work here, decoding fails, or the checkpoint changes meanwhile.
     """
     data = bin_folder(data)
     if not checkpoint.is_file():

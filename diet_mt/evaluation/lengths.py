@@ -106,9 +106,7 @@ def buckets(
 ) -> list[Bucket]:
     """Scores by the length of the source, in what spaces separate.
 
-    Args:
-        hypotheses: of each seed.
-        parts: of the sentences; none: the usual ones of ``parts_of``.
+    ``hypotheses``: of each seed; ``parts``: of the sentences; none: the usual ones of ``parts_of``.
     """
     parts = parts or parts_of([len(line.split()) for line in sources])
     metric: Any = CHRF(references=[list(references)])

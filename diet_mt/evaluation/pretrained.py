@@ -48,9 +48,8 @@ def model_options(checkpoint: Path, system: str = "") -> list[str]:
     """The options of fairseq-train that build the model of a checkpoint: its architecture, and what
     it was pretrained with beyond that. Segments are left to the fine-tuning.
 
-    Raises:
-        UserError: it is no checkpoint of ``diet_roberta``, is not of ``system``, the name of an
-            encoding (empty: any), or was made with an option that no command line can repeat.
+    Raises UserError where it is no checkpoint of ``diet_roberta``, is not of ``system``, the name
+    of an encoding (empty: any), or was made with an option that no command line can repeat.
     """
     with reading(checkpoint):
         saved = load_state(checkpoint)["cfg"]["model"]

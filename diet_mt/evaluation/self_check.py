@@ -67,10 +67,8 @@ def check_checkpoint(path: Path) -> str:
 
     Looked at are the checksums within the file, and whether its tensors are all that its model has,
     of the right shapes and kinds, and finite, those of the optimizer, too. No data are needed: the
-    model is built for as many words as the checkpoint has embeddings.
-
-    Raises:
-        UserError: it is not whole, no checkpoint of a training, or not harmless.
+    model is built for as many words as the checkpoint has embeddings. Raises UserError where it is
+    not whole, no checkpoint of a training, or not harmless.
     """
     with reading(path):
         if zipfile.is_zipfile(path):

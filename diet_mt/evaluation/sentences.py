@@ -97,15 +97,10 @@ def keep_sentences(
 ) -> None:
     """Counts every row whose references are given, and keeps that beside the files.
 
-    Rows of other references stay as they are; what is of no row any more goes.
-
-    Args:
-        sources: of ``references``, in their order; none: those beside them, where there are some.
-        check: write nothing.
-
-    Raises:
-        UserError: no row has these references; a source is missing, or has another number of
-            lines; hypotheses have changed; with ``check``, what is kept is something else.
+    Rows of other references stay as they are; what is of no row any more goes. ``sources``: of
+    ``references``, in their order; none: those beside them, where there are some; ``check``: write
+    nothing. Raises UserError where no row has these references; a source is missing, or has another
+    number of lines; hypotheses have changed; with ``check``, what is kept is something else.
     """
     if sources and len(sources) != len(references):
         raise UserError(f"{len(sources)} --sources, but {len(references)} --references")

@@ -74,8 +74,7 @@ def resample(
 ) -> Resampled:
     """Resamples systems.
 
-    Args:
-        hypotheses: Of each line the sentences of each seed.
+    ``hypotheses``: of each line the sentences of each seed.
     """
     statistics = counter(references)
     systems = [[statistics(each) for each in seeds] for seeds in hypotheses]
@@ -99,11 +98,9 @@ def compare_files(
 ) -> None:
     """Prints a line for each pair of systems, the better one first; keeps all beside the files.
 
-    Args:
-        systems: A and B, for A against B alone; then nothing is kept.
-
     Raises UserError where the references of no pair are given, for a system that there are no
-    results of, and for hypotheses that are not those that were scored.
+    results of, and for hypotheses that are not those that were scored. ``systems``: A and B, for A
+    against B alone; then nothing is kept.
     """
     missing: Counter[str] = Counter()
     count = 0
