@@ -19,9 +19,9 @@ from typing import Any
 import torch
 
 from ..errors import UserError
+from ..leaderboard.render import Grid, markdown_table
 from ..models._architectures import SIZES
-from .benchmark_table import MEASURES
-from .machine import chosen, machine, need_device
+from .machine import Rows, chosen, grouped, machine, need_device, revised
 from .process.timing import interleaved, numbers, ratio, rounds_on_stderr, spread
 from .systems import (
     STOCK,
@@ -35,6 +35,14 @@ from .systems import (
 )
 from .workers import Worker, workers
 
+# What the table reads of a record.
+KEYS = ("size", "system", "measure", "median", "command")
+# Measure -> its unit, and what ours should be beside stock fairseq.
+MEASURES = {
+    "train": ("ms", "at most 1.00"),
+    "forward": ("ms", "at most 1.00"),
+    "decode": ("sentences/s", "at least 1.00"),
+}
 # Arguments that are fields of bench.workload.Job under the same names.
 _COMMON = (
     *("threads", "vocabulary", "train_tokens", "decode_tokens", "batches", "decode_length"),
@@ -187,3 +195,60 @@ def _available(names: list[str], device: str) -> list[str]:
     if not found:
         raise UserError("none of these systems can be measured here")
     return found
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    """Markdown: one table for each device, precision and size."""
+    out = []
+    for (title, circumstances, command), rows in grouped(records, "system", _where).items():
+        kinds = [kind for kind in MEASURES if any(kind in row for row in rows.values())]
+        out += [f"**{title}**", ""]
+        heads = ["system"]
+        for kind in kinds:
+            heads += [f"{kind}, {MEASURES[kind][0]}", f"to {STOCK}"]
+        lines = [
+            [label(name), *(cell for kind in kinds for cell in _cells(row.get(kind)))]
+            for name, row in rows.items()
+        ]
+        out.append(markdown_table(Grid(heads, lines)))
+        wanted = ", ".join(f"{kind} {MEASURES[kind][1]}" for kind in kinds)
+        out += ["", f"Median (quartiles). To {STOCK}: median of the rounds' ratios; {wanted}."]
+        out += ["", *_remarks(rows)]
+        out += [f"{circumstances}; `{command}`", ""]
+    return "\n".join(out)
+
+
+def _where(record: dict[str, Any]) -> tuple[str, str]:
+    return f"{record['size']}, {record['machine']}, {record['precision']}", (
+        f"threads: {record['threads']}; torch {record['torch']}; {record['fairseq']}; "
+        f"{revised(record)}; rounds: {record['rounds']}"
+    )
+
+
+def _remarks(rows: Rows) -> list[str]:
+    """A list of what systems chose for themselves and how many of their outputs are another's."""
+    found = []
+    for name, row in rows.items():
+        for record in row.values():
+            said = [record["setting"]] if record.get("setting") else []
+            if "equal" in record:
+                equal = f"{record['equal']:,} of {record['compared']:,} translations are those of"
+                said.append(f"{equal} {label(record['equal_to'])}")
+            if said:
+                found.append(f"- {label(name)}: {'; '.join(said)}.")
+    return [*found, ""] if found else []
+
+
+def _cells(record: dict[str, Any] | None) -> list[str]:
+    """The value and the ratio, each with its quartiles."""
+    if record is None:
+        return ["", ""]
+    digits = 1 if record["median"] >= 10 else 3
+
+    def show(prefix: str, places: int) -> str:
+        if f"{prefix}median" not in record:
+            return ""
+        middle, low, high = (record[f"{prefix}{key}"] for key in ("median", "low", "high"))
+        return f"{middle:.{places}f} ({low:.{places}f}-{high:.{places}f})"
+
+    return [show("", digits), show("ratio_", 2)]

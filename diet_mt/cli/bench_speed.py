@@ -72,8 +72,7 @@ def _checkpoint(text: str) -> tuple[str, Path]:
 
 
 def run(args: argparse.Namespace) -> None:
-    from ..bench.benchmark import Settings, measure_all
-    from ..bench.benchmark_table import KEYS, table
+    from ..bench.benchmark import KEYS, Settings, measure_all, table
     from ..bench.machine import command_of, read_records
 
     if args.table:
