@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,6 @@ def last_checkpoints(folder: Path, count: int) -> list[Path]:
     return [path for _, path in sorted(found)[-count:]]
 
 
-def _torch_load(path: str) -> Any:
-    return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-
-
 def load(path: Path) -> State:
     """A checkpoint of fairseq-train, its tensors read from disk when they are used.
 
@@ -63,7 +60,8 @@ def load(path: Path) -> State:
     if not path.is_file():
         raise UserError(f"{path}: no such checkpoint")
     try:
-        state = load_safely(_torch_load)(str(path))
+        read = partial(torch.load, map_location="cpu", weights_only=True, mmap=True)
+        state = load_safely(read)(str(path))
     except RuntimeError:  # torch's word on a file that is not of its making
         state = None
     if not isinstance(state, dict) or not {"cfg", "model", "optimizer_history"} <= state.keys():

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sacrebleu.metrics import BLEU, CHRF
 
 from ..errors import UserError
-from .bootstrap import RESAMPLES, fixed_seed
+
+RESAMPLES = 1000  # of the test set
+SEED = "12345"  # SacreBLEU's default
+_VARIABLE = "SACREBLEU_SEED"
 
 
 @dataclass(frozen=True)
@@ -54,3 +60,17 @@ def interval(hypotheses: list[str], references: list[str]) -> tuple[float, float
     with fixed_seed():
         found = BLEU().corpus_score(hypotheses, [references], n_bootstrap=RESAMPLES)
     return round(found._mean, 4), round(found._ci, 4)
+
+
+@contextmanager
+def fixed_seed() -> Iterator[None]:
+    """Within, SacreBLEU draws from SEED. It takes its seed from the environment alone."""
+    before = os.environ.get(_VARIABLE)
+    os.environ[_VARIABLE] = SEED
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_VARIABLE]
+        else:
+            os.environ[_VARIABLE] = before

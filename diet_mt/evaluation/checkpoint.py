@@ -79,14 +79,19 @@ def read_training(checkpoint: Path, data: Path) -> Training:
 
 def _beyond_the_architecture(options: Mapping[str, Any]) -> dict[str, object]:
     """Options of a model, with dashes, whose value is not the one that its architecture has."""
-    preset = Namespace()
-    ARCH_CONFIG_REGISTRY[options["_name"]](preset)
-    usual = {**vars(DietTransformerConfig()), **vars(preset)}
+    usual = {**vars(DietTransformerConfig()), **vars(preset_of(options["_name"]))}
     return {
         name.replace("_", "-"): value
         for name, value in options.items()
         if name in usual and value != usual[name]
     }
+
+
+def preset_of(arch: str) -> Namespace:
+    """The options that a registered architecture sets."""
+    preset = Namespace()
+    ARCH_CONFIG_REGISTRY[arch](preset)
+    return preset
 
 
 def direction_of(checkpoint: Path, data: Path, subset: str) -> tuple[str, str]:

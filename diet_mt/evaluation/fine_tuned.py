@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import logging
 import warnings
-from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -15,7 +14,6 @@ from typing import Any
 
 import torch
 from fairseq import utils
-from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from ..errors import UserError
 from ..files import sha256
@@ -25,6 +23,7 @@ from .checkpoint import (
     load_state,
     load_with_task,
     portable,
+    preset_of,
     reading,
     revision,
     today,
@@ -77,9 +76,7 @@ def each_split(
             return
     quiet()
     loaded = load()
-    own: dict[str, Any] = {}
-    if results:
-        own = facts(asked, content, loaded.model, libraries)
+    own = facts(asked, content, loaded.model, libraries) if results else {}
     for split in tasks:
         print(one(loaded, own, split), flush=True)
 
@@ -101,10 +98,9 @@ def encoding_of(signature: str) -> tuple[str, dict[str, Option]]:
 
 def _own_rank(options: Mapping[str, Any]) -> int | None:
     """The rank of a model, which its signature leaves out, where it is not its architecture's."""
-    preset = Namespace()
-    ARCH_CONFIG_REGISTRY[options["_name"]](preset)
     rank: int | None = options["position_rank"]
-    return None if rank == getattr(preset, "position_rank", None) else rank
+    usual = getattr(preset_of(options["_name"]), "position_rank", None)
+    return None if rank == usual else rank
 
 
 def quiet() -> None:
@@ -137,6 +133,9 @@ def facts(asked: Request, content: str, model: Any, libraries: Sequence[str]) ->
     with reading(asked.checkpoint):
         state = load_state(asked.checkpoint)
     cfg = state["cfg"]
+    # Examples in one update of all processes.
+    batch = int(cfg["dataset"]["batch_size"] or 0) * int(cfg["optimization"]["update_freq"][0])
+    batch *= max(1, int(cfg["distributed_training"]["distributed_world_size"]))
     encoding, options = encoding_of(described(model.signature, _own_rank(cfg["model"])))
     before = read_pretrained(asked.pretrained) if asked.pretrained else _NOTHING
     versions = {name: metadata.version(name) for name in ("torch", *libraries)}
@@ -151,7 +150,7 @@ def facts(asked: Request, content: str, model: Any, libraries: Sequence[str]) ->
         "seed": int(cfg["common"]["seed"]),
         "lr": float(cfg["optimization"]["lr"][0]),
         "epochs": int(cfg["optimization"]["max_epoch"]),
-        "batch": batch_of(cfg),
+        "batch": batch,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "date": today(),
         "revision": revision(Path(__file__).parent),
@@ -160,12 +159,6 @@ def facts(asked: Request, content: str, model: Any, libraries: Sequence[str]) ->
         "chosen_by": f"{str(cfg['dataset']['valid_subset']).split(',')[0]} "
         f"{cfg['checkpoint']['best_checkpoint_metric']}",
     }
-
-
-def batch_of(cfg: Any) -> int:
-    """Examples in one update of all processes."""
-    each = int(cfg["dataset"]["batch_size"] or 0) * int(cfg["optimization"]["update_freq"][0])
-    return each * max(1, int(cfg["distributed_training"]["distributed_world_size"]))
 
 
 def train_command(checkpoint: Path) -> list[str]:

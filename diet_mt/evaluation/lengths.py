@@ -19,7 +19,7 @@ import numpy as np
 from sacrebleu.metrics import CHRF
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from .bootstrap import RESAMPLES, SEED
+from .bleu import RESAMPLES, SEED
 from .resampling import bleu, counter
 
 LEAST = 100  # sentences in a bucket

@@ -131,15 +131,14 @@ def read_results(path: Path) -> list[Result]:
 
     Of rows written before ``model`` was a field, the command of the training says what it is.
     """
-    return [_completed(result) for result in read_rows(Result, path)]
-
-
-def _completed(result: Result) -> Result:
-    if result.model is not None:
-        return result
-    given = {name[2:]: value for name, value in _training(result.train_command).items()}
-    positions = described(result.positions, given.get("position-rank"))
-    return dataclasses.replace(result, positions=positions, model=model_text(given))
+    results = read_rows(Result, path)
+    for place, result in enumerate(results):
+        if result.model is None:
+            given = {name[2:]: value for name, value in _training(result.train_command).items()}
+            positions = described(result.positions, given.get("position-rank"))
+            model = model_text(given)
+            results[place] = dataclasses.replace(result, positions=positions, model=model)
+    return results
 
 
 def system_of(arch: str) -> str:
@@ -173,17 +172,13 @@ def put_result(folder: Path, result: Result, hypotheses: str) -> Path:
     rows = folder / f"{result.corpus}.jsonl"
     with locked(folder):
         results = read_results(rows) if rows.exists() else []
-        if _is_kept(folder, results, result):
+        text = folder / result.hypotheses
+        if result in results and text.is_file() and sha256(text) == result.hypotheses_sha256:
             return rows
         _refuse_another_training(results, result)
-        write_text(folder / result.hypotheses, hypotheses)
+        write_text(text, hypotheses)
         put_row(rows, result)
     return rows
-
-
-def _is_kept(folder: Path, results: list[Result], result: Result) -> bool:
-    path = folder / result.hypotheses
-    return result in results and path.is_file() and sha256(path) == result.hypotheses_sha256
 
 
 # What tells a row from another of the same name: of its evaluation; and of its training, where that

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.metrics import BLEU
 
-from .bootstrap import SEED
+from .bleu import SEED
 
 RESAMPLES = 10_000
 ORDERS = 4  # n-grams up to this

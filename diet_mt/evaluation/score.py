@@ -19,8 +19,7 @@ from ..corpora.subwords import kind_of
 from ..files import sha256
 from .bleu import interval, score
 from .checkpoint import Training, portable
-from .decoded import Decoded
-from .decoding_facts import Facts, Identity
+from .decoded import Decoded, Facts, Identity
 from .generation_options import mark_of
 from .records import Result, system_of
 from .roles import roles_of
@@ -43,10 +42,9 @@ USUAL = {
 
 @dataclass(frozen=True)
 class Scored:
-    """A decoding, as the record is to describe it; ``pair``: from, into."""
+    """A decoding, as the record is to describe it."""
 
     test: TestSet
-    pair: tuple[str, str]
     search: Search
     identity: Identity
     facts: Facts
@@ -56,7 +54,7 @@ class Scored:
 def sentences_of(data: Path, scored: Scored) -> list[str]:
     """What was decoded, as text; ``data``: what the model was trained on, for its subwords."""
     subwords = kind_of(data)
-    return [to_text(line, scored.pair[1], subwords) for line in scored.decoded.hypotheses]
+    return [to_text(line, scored.test.pair[1], subwords) for line in scored.decoded.hypotheses]
 
 
 def words_per_second(sentences: list[str], decoded: Decoded) -> float:
@@ -77,7 +75,8 @@ def make_result(
     data: Path, checkpoint: Path, training: Training, scored: Scored, names: Names
 ) -> tuple[Result, str]:
     """The record of one evaluation and the text of its hypotheses file."""
-    test, pair, search, facts = scored.test, scored.pair, scored.search, scored.facts
+    test, search, facts = scored.test, scored.search, scored.facts
+    pair = test.pair
     subwords = kind_of(data)
     sentences = sentences_of(data, scored)
     expected = list(read_lines(test.references))

@@ -13,12 +13,12 @@ from sacrebleu.metrics import BLEU
 
 from ..command_line import need_known
 from ..errors import UserError
-from .bootstrap import SEED
+from .bleu import SEED
 from .comparisons import DIGITS, Comparison, file_beside, key_of, mark_of, read_comparisons
 from .groups import Group, Line, group
 from .json_rows import write_rows
 from .kept import kept_hypotheses
-from .records import Result, read_results
+from .records import read_results
 from .resampling import RESAMPLES, Floats, bleu, counter, half_width, p_value, resampled
 
 References = Mapping[str, Sequence[str]]  # checksum -> lines
@@ -148,16 +148,12 @@ def _pairs(each: Group, systems: Sequence[str] | None) -> Iterator[Pair]:
 
 def _resampled(folder: Path, each: Group, references: Sequence[str]) -> Resampled:
     for result in each.results:
-        _check_length(result, references)
+        if result.sentences != len(references):
+            raise UserError(f"{result.hypotheses}: not {len(references)} lines; evaluate again")
     hypotheses = [
         [kept_hypotheses(folder, result) for result in line.results] for line in each.lines
     ]
     return resample(each.lines, hypotheses, references)
-
-
-def _check_length(result: Result, references: Sequence[str]) -> None:
-    if result.sentences != len(references):
-        raise UserError(f"{result.hypotheses}: not {len(references)} lines; evaluate again")
 
 
 def _show(path: Path, found: Resampled, pairs: Sequence[Pair]) -> None:

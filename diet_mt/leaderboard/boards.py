@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ..evaluation.groups import BASELINE, Group, Line
+from ..evaluation.groups import BASELINE, Group
 from .published import source
 from .render import Block, Commands, Folded, Grid, Heading, Items, Note
 from .standings import LEVEL, Section
@@ -108,8 +108,12 @@ def legend(sections: Iterable[Section]) -> list[str]:
 
 
 def remarks(section: Section) -> list[str]:
-    """What is particular about one group."""
-    different = [line.name for line in section.group.lines if trained_differently(line)]
+    """What is particular about one group: lines whose seeds differ in more than the seed."""
+    different = [
+        line.name
+        for line in section.group.lines
+        if len({general(result.train_command) for result in line.results}) > 1
+    ]
     return [f"Seeds trained by different commands: {', '.join(different)}."] if different else []
 
 
@@ -128,11 +132,6 @@ def commands(group: Group) -> list[str]:
     train = {general(result.train_command, ARCH): None for result in group.results}
     generate = {general(result.generate_command): None for result in group.results}
     return [command for command in [*train, *generate] if command]
-
-
-def trained_differently(line: Line) -> bool:
-    """Whether the seeds of a line differ in more than the seed."""
-    return len({general(result.train_command) for result in line.results}) > 1
 
 
 def general(command: str, arch: str = "") -> str:

@@ -36,10 +36,9 @@ class Column:
     def holds(self, result: TaskResult) -> bool:
         if result.task != self.task or self.metric not in ("", *result.metrics):
             return False
-        return result.split.startswith(self.split) if self.all_languages else self.on_split(result)
-
-    def on_split(self, result: TaskResult) -> bool:
-        return result.split == self.split
+        return result.split == self.split or (
+            self.all_languages and result.split.startswith(self.split)
+        )
 
     def value(self, result: TaskResult) -> float:
         return result.metrics[self.metric] if self.metric else result.score

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from diet_mt.evaluation.bootstrap import SEED, fixed_seed
+from diet_mt.evaluation.bleu import SEED, fixed_seed
 
 
 @pytest.mark.parametrize("before", [None, "7", "none"])

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from diet_mt.errors import UserError
-from diet_mt.evaluation.decoding_facts import Identity, facts_of, read_facts, write_facts
+from diet_mt.evaluation.decoded import Identity, facts_of, read_facts, write_facts
 
 
 def test_facts_are_those_of_here_and_now() -> None:
