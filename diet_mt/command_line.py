@@ -47,7 +47,7 @@ class Parser(argparse.ArgumentParser):
 
     A mistake is one line on stderr and status 2. Options are written in full. With ``passes_on``
     set, options that the command does not know are those of another program: they come to
-    ``passed``, as words, each with what follows it up to the next option.
+    ``passed``, as words, each with what follows it up to the next option; its own are ``known``.
     """
 
     passes_on = False
@@ -75,7 +75,7 @@ class Parser(argparse.ArgumentParser):
             if _OPTION.fullmatch(name) and name not in self._option_string_actions:
                 self.error(unknown("option", name, self._option_string_actions))
         found: argparse.Namespace = super().parse_args(words, namespace)
-        found.passed = self._passed
+        found.passed, found.known = self._passed, list(self._option_string_actions)
         return found
 
     def _divided(self, words: list[str]) -> tuple[list[str], list[str]]:

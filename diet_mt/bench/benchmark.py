@@ -22,7 +22,7 @@ from ..errors import UserError
 from ..leaderboard.render import Grid, markdown_table
 from ..models._architectures import SIZES
 from .machine import Rows, chosen, grouped, machine, need_device, revised
-from .process.timing import interleaved, numbers, ratio, rounds_on_stderr, spread
+from .process.timing import interleaved, numbers, ratios, rounds_on_stderr
 from .systems import (
     STOCK,
     SYSTEMS,
@@ -162,10 +162,10 @@ def _summary(
         values = [facts["sentences"] / value for value in ours]
     else:
         values = [1000 * value / facts["batches"] for value in ours]
-    record: dict[str, Any] = {"unit": MEASURES[kind][0], **numbers("", spread(values))}
+    record: dict[str, Any] = {"unit": MEASURES[kind][0], **numbers("", values)}
     if stock:
         # Of times for times, of throughputs for throughputs.
-        record |= numbers("ratio_", ratio(stock, ours) if decoding else ratio(ours, stock))
+        record |= numbers("ratio_", ratios(stock, ours) if decoding else ratios(ours, stock))
     turn = {key: facts[key] for key in ("batches", "sentences", "setting") if facts[key]}
     return {**record, **turn, "rounds": len(ours), "seconds": [round(value, 6) for value in ours]}
 

@@ -26,7 +26,7 @@ from ..positions import NAMES
 from .encoders import SHAW
 from .encoders import make_bert as make_roberta
 from .machine import chosen, grouped, machine, need_device, revised, take_turns
-from .process.timing import numbers, ratio, spread
+from .process.timing import numbers, ratios
 
 BASELINE = "learned"
 MEASURES = ("train", "forward")
@@ -143,8 +143,8 @@ def measure(shape: str, how: Settings) -> Iterator[dict[str, Any]]:
                 "batch": size[0],
                 "tokens": size[1],
                 "rounds": how.rounds,
-                **numbers("ms_", spread([1000 * value for value in seconds["own"]])),
-                **numbers("ratio_", ratio(seconds["own"], seconds["baseline"])),
+                **numbers("ms_", [1000 * value for value in seconds["own"]]),
+                **numbers("ratio_", ratios(seconds["own"], seconds["baseline"])),
             }
 
 

@@ -7,7 +7,7 @@ import os
 import shlex
 import subprocess
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
@@ -221,8 +221,8 @@ def fairseq_version() -> str:
     return ""
 
 
-def device(command: str) -> str:
-    """Where fairseq ran ``command``: ``cpu``, or the name of the GPU."""
-    if "--cpu" in shlex.split(command) or not torch.cuda.is_available():
+def device(words: Sequence[str]) -> str:
+    """Where fairseq runs with these options: ``cpu``, or the name of the GPU."""
+    if "--cpu" in words or not torch.cuda.is_available():
         return "cpu"
     return str(torch.cuda.get_device_name(0))

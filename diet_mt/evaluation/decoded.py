@@ -7,7 +7,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -93,7 +92,7 @@ def facts_of(words: Sequence[str]) -> Facts:
     return Facts(
         options=as_text(words),
         threads=torch.get_num_threads(),
-        device=device(shlex.join(words)),
+        device=device(words),
         date=today(),
         revision=revision(Path(__file__).parent),
         fairseq=fairseq_version(),

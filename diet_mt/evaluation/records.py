@@ -217,8 +217,8 @@ _PLACES = ("--seed", "--save-dir", "--user-dir", "--tensorboard-logdir", "--cpu"
 _UPDATE = ("--max-tokens", "--update-freq", "--distributed-world-size")
 
 
-def _training(command: str) -> dict[str, str]:
-    """Option of a training -> its value, the last one given; "" -> program and data."""
+def options_of(command: str) -> dict[str, list[str]]:
+    """Option of a command -> the words of its value, the last one given; "" -> what comes first."""
     found: dict[str, list[str]] = {}
     option = ""
     for word in shlex.split(command):
@@ -227,6 +227,12 @@ def _training(command: str) -> dict[str, str]:
             found[option] = [value] if equals else []
         else:
             found.setdefault(option, []).append(word)
+    return found
+
+
+def _training(command: str) -> dict[str, str]:
+    """Option of a training -> its value; "" -> program and data."""
+    found = options_of(command)
     options = {name: shlex.join(words) for name, words in found.items() if name not in _PLACES}
     size = [options.get(name, "1") for name in _UPDATE]
     if _UPDATE[0] in options and all(value.isdecimal() for value in size):
