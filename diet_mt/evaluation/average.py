@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from fairseq import checkpoint_utils
 from torch import Tensor
 
 from .. import plugin as plugin
@@ -22,10 +22,7 @@ from ..fairseq_patches.safe_checkpoints import load_safely
 from ..stages.child import is_full
 
 # What fairseq calls checkpoints of an interval of updates, and of an epoch.
-_NUMBERED = (
-    re.compile(r"checkpoint_(\d+)_(\d+)\.pt"),
-    re.compile(r"checkpoint(\d+)\.pt"),
-)
+_NUMBERED = (r"checkpoint_\d+_(\d+)\.pt", r"checkpoint(\d+)\.pt")
 State = dict[str, Any]
 
 
@@ -36,19 +33,15 @@ def last_checkpoints(folder: Path, count: int) -> list[Path]:
     """
     if count < 1:
         raise UserError(f"--last {count}: must be at least 1")
-    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    found: list[tuple[list[int], Path]] = []
-    for pattern in _NUMBERED:
-        matches = (pattern.fullmatch(name) for name in names)
-        found = [([int(n) for n in m.groups()], folder / m[0]) for m in matches if m]
-        if found:
-            break
+    found: list[str] = []
+    for pattern in _NUMBERED if folder.is_dir() else ():
+        found = found or checkpoint_utils.checkpoint_paths(str(folder), pattern)
     if len(found) < count:
         raise UserError(
             f"{folder}: {len(found)} numbered checkpoints, {count} to be averaged; train with "
             "--save-interval-updates and --keep-interval-updates"
         )
-    return [path for _, path in sorted(found)[-count:]]
+    return [Path(name) for name in reversed(found[:count])]  # the latest come first
 
 
 def load(path: Path) -> State:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from unittest.mock import patch
 
 from sacrebleu.metrics import BLEU, CHRF
 
@@ -13,7 +12,6 @@ from ..errors import UserError
 
 RESAMPLES = 1000  # of the test set
 SEED = "12345"  # SacreBLEU's default
-_VARIABLE = "SACREBLEU_SEED"
 
 
 @dataclass(frozen=True)
@@ -57,20 +55,7 @@ def interval(hypotheses: list[str], references: list[str]) -> tuple[float, float
 
     The resamples are always the same, so the same sentences give the same numbers.
     """
-    with fixed_seed():
+    # SacreBLEU takes its seed from the environment alone.
+    with patch.dict(os.environ, SACREBLEU_SEED=SEED):
         found = BLEU().corpus_score(hypotheses, [references], n_bootstrap=RESAMPLES)
     return round(found._mean, 4), round(found._ci, 4)
-
-
-@contextmanager
-def fixed_seed() -> Iterator[None]:
-    """Within, SacreBLEU draws from SEED. It takes its seed from the environment alone."""
-    before = os.environ.get(_VARIABLE)
-    os.environ[_VARIABLE] = SEED
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_VARIABLE]
-        else:
-            os.environ[_VARIABLE] = before
