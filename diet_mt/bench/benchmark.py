@@ -11,7 +11,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -54,26 +54,26 @@ _COMMON = (
 class Settings:
     """What is measured, and with what."""
 
-    size: Sequence[str] = ("tiny",)
-    systems: Sequence[str] = ()  # none: all
-    measures: Sequence[str] = tuple(MEASURES)
-    device: str = "auto"
-    fp16: bool = False  # on the GPU, as well
-    threads: int | None = None  # None: torch's own choice
-    rounds: int = 9  # timed turns
-    warmup: int = 2  # untimed turns before
-    together: int = 0  # systems that take turns with stock at a time; 0: all
-    data: Path | None = None  # None: made-up sentences
-    vocabulary: int = 6000
-    train_tokens: int = 4096
-    decode_tokens: int = 1024
-    batches: int = 2  # in a turn; 0: the whole data set
-    decode_length: int = 20  # tokens of every hypothesis; 0: the model decides
-    beam: int = 10
-    lenpen: float = 0.6
-    dropout: float = 0.3
-    options: str = ""  # further ones of fairseq-train
-    checkpoint: Mapping[str, Path] = field(default_factory=dict)  # weights of a system
+    size: Sequence[str]
+    systems: Sequence[str]  # none: all
+    measures: Sequence[str]
+    device: str
+    fp16: bool  # on the GPU, as well
+    threads: int | None  # None: torch's own choice
+    rounds: int  # timed turns
+    warmup: int  # untimed turns before
+    together: int  # systems that take turns with stock at a time; 0: all
+    data: Path | None  # None: made-up sentences
+    vocabulary: int
+    train_tokens: int
+    decode_tokens: int
+    batches: int  # in a turn; 0: the whole data set
+    decode_length: int  # tokens of every hypothesis; 0: the model decides
+    beam: int
+    lenpen: float
+    dropout: float
+    options: str  # further ones of fairseq-train
+    checkpoint: Mapping[str, Path]  # weights of a system
 
 
 def measure_all(how: Settings, command: str) -> None:
