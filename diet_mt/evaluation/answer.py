@@ -24,7 +24,7 @@ from ..errors import UserError
 from ..tasks._question_sets import QuestionSet
 from . import fine_tuned
 from .checkpoint import portable_file
-from .fine_tuned import batches_of, each_split, load_fine_tuned, train_command
+from .fine_tuned import batches_of, commands_of, each_split, load_fine_tuned
 from .task_records import TaskResult, put_task_result
 
 SQUAD = "SQuAD"
@@ -93,7 +93,7 @@ def _answer_set(asked: Request, answerer: Answerer, own: dict[str, Any], split: 
             language=group.about.language,
             metrics=metrics,
             main_metric="f1",
-            commands=[*train_command(asked.checkpoint), asked.command(split, group.about.name)],
+            commands=commands_of(asked.checkpoint, asked.command(split, group.about.name)),
             examples=group.about.questions,
             train_examples=train.questions,
             predictions=portable_file(asked.out / split / "predictions.json"),

@@ -162,6 +162,14 @@ def _tokens(extra_state: dict[str, Any], updates: int) -> int:
     return 0
 
 
+def beside(checkpoint: Path, name: str) -> str:
+    """``command`` or ``revision``, which a training by ``diet-mt`` leaves beside its checkpoints;
+    empty if another command trained.
+    """
+    file = checkpoint.parent / name
+    return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
+
+
 def portable(command: str) -> str:
     """A shell command without the folders of the machine it ran on.
 

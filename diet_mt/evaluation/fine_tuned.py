@@ -19,6 +19,7 @@ from ..errors import UserError
 from ..files import sha256
 from ..stages.progress import say
 from .checkpoint import (
+    beside,
     fairseq_version,
     load_state,
     load_with_task,
@@ -161,7 +162,7 @@ def facts(asked: Request, content: str, model: Any, libraries: Sequence[str]) ->
     }
 
 
-def train_command(checkpoint: Path) -> list[str]:
-    """What ``diet-mt finetune`` left beside the checkpoint; nothing if another one trained."""
-    file = checkpoint.parent / "command"
-    return [portable(file.read_text(encoding="utf-8").strip())] if file.is_file() else []
+def commands_of(checkpoint: Path, evaluation: str) -> list[str]:
+    """The fine-tuning, where ``diet-mt finetune`` did it, and the ``evaluation``."""
+    training = beside(checkpoint, "command")
+    return [portable(training), evaluation] if training else [evaluation]

@@ -20,7 +20,7 @@ from ..errors import UserError
 from ..files import make_folder, raw_lines, write_lines
 from . import fine_tuned
 from .checkpoint import portable_file
-from .fine_tuned import batches_of, each_split, load_fine_tuned, train_command
+from .fine_tuned import batches_of, commands_of, each_split, load_fine_tuned
 from .task_records import TaskResult, put_task_result
 
 # A set is called a part of the official one where it has less than this of its rows.
@@ -207,7 +207,7 @@ def _predict_split(asked: Request, classifier: Classifier, own: dict[str, Any], 
             language=language_of(split),
             metrics=metrics,
             main_metric=task.main_metric,
-            commands=[*train_command(asked.checkpoint), asked.command(split)],
+            commands=commands_of(asked.checkpoint, asked.command(split)),
             examples=examples,
             train_examples=train,
             predictions=portable_file(file) if file else "",

@@ -18,7 +18,7 @@ from ..corpora.parallel import read_lines
 from ..corpora.subwords import kind_of
 from ..files import sha256
 from .bleu import interval, score
-from .checkpoint import Training, portable
+from .checkpoint import Training, beside, portable
 from .decoded import Decoded, Facts, Identity
 from .generation_options import mark_of
 from .records import Result, system_of
@@ -113,8 +113,8 @@ def make_result(
         sentences_per_second=scored.decoded.sentences_per_second,
         tokens_per_second=scored.decoded.tokens_per_second,
         sacrebleu=metadata.version("sacrebleu"),
-        train_command=portable(_beside(checkpoint, "command")),
-        train_revision=_beside(checkpoint, "revision"),
+        train_command=portable(beside(checkpoint, "command")),
+        train_revision=beside(checkpoint, "revision"),
         generate_command=portable(scored.identity.command),
         hypotheses=hypotheses_name(corpus, names.system or training.arch, training.seed, **how),
         hypotheses_sha256=hashlib.sha256(text.encode()).hexdigest(),
@@ -132,9 +132,3 @@ def make_result(
         **vars(facts),
     )
     return result, text
-
-
-def _beside(checkpoint: Path, name: str) -> str:
-    """What ``diet-mt train`` wrote beside the checkpoint; empty if another command trained."""
-    file = checkpoint.parent / name
-    return file.read_text(encoding="utf-8").strip() if file.exists() else ""
