@@ -54,18 +54,8 @@ def in_own_process(case: str, measure: str, length: int) -> dict[str, Any]:
     common = {
         "constants": {_APPEND_FROM: _PATHS[path]} if path else {},
         "threads": torch.get_num_threads(),
-        "device": "cpu",
-        "half": False,
-        "data": None,
         "vocabulary": VOCABULARY,
         "length": length,
-        # Of many sentences and of decoding, of which there are none here.
-        "train_tokens": length,
-        "decode_tokens": 0,
-        "batches": 0,
-        "decode_length": 0,
-        "beam": 1,
-        "lenpen": 1.0,
     }
     jobs = {case: (job(system, common, words), environment(system))}
     with workers(jobs) as crew:
