@@ -17,9 +17,8 @@ from diet_mt.evaluation.checkpoint import (
     portable,
     portable_file,
     read_training,
-    system_of,
 )
-from diet_mt.evaluation.records import MODEL_OPTIONS
+from diet_mt.evaluation.records import MODEL_OPTIONS, system_of
 from diet_mt.models._options import DietTransformerConfig, PositionOptions
 from diet_mt.positions import NAMES
 
