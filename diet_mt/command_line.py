@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import difflib
 import math
 import os
@@ -10,13 +11,14 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from .errors import UserError
 
 # What argparse takes for an option: no number, and no text with spaces in it.
 _OPTION = re.compile(r"--?[A-Za-z]\S*")
 
+Fields = TypeVar("Fields")
 LARGEST_SEED = 2**31 - 1  # numpy's is twice as large, but fairseq adds epochs to it
 
 
@@ -45,7 +47,7 @@ class Parser(argparse.ArgumentParser):
 
     A mistake is one line on stderr and status 2. Options are written in full. With ``passes_on``
     set, options that the command does not know are those of another program: they come to
-    ``passed``, as words, each with what follows it up to the next option.
+    ``passed``, as words, each with what follows it up to the next option; its own are ``known``.
     """
 
     passes_on = False
@@ -73,7 +75,7 @@ class Parser(argparse.ArgumentParser):
             if _OPTION.fullmatch(name) and name not in self._option_string_actions:
                 self.error(unknown("option", name, self._option_string_actions))
         found: argparse.Namespace = super().parse_args(words, namespace)
-        found.passed = self._passed
+        found.passed, found.known = self._passed, list(self._option_string_actions)
         return found
 
     def _divided(self, words: list[str]) -> tuple[list[str], list[str]]:
@@ -152,6 +154,12 @@ def _number(
     if not fits(number):
         raise argparse.ArgumentTypeError(f"{text}: expected {what}")
     return number
+
+
+def filled(kind: type[Fields], args: argparse.Namespace) -> Fields:
+    """A dataclass made of the arguments that have the names of its fields."""
+    names = (field.name for field in dataclasses.fields(kind))  # type: ignore[arg-type]
+    return kind(**{name: getattr(args, name) for name in names})
 
 
 def run(main: Callable[[], int | None]) -> int:

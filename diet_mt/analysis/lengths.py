@@ -14,7 +14,7 @@ from ..corpora.parallel import read_lines, read_sides
 from ..drawing import pyplot, save
 from ..errors import UserError
 from ..evaluation.groups import Conditions, Group, Line, group
-from ..evaluation.kept import kept_hypotheses, sources_beside
+from ..evaluation.kept import by_checksum, kept_hypotheses, sources_beside
 from ..evaluation.lengths import (
     LEAST,
     TENTHS,
@@ -29,7 +29,6 @@ from ..evaluation.lengths import (
     tenths,
 )
 from ..evaluation.records import Result, read_results
-from ..files import sha256
 from ..leaderboard.render import Block, Grid, Heading, Note
 
 READING = (
@@ -108,20 +107,20 @@ def sheets_of(
     rows = [(folder, row) for folder, row in rows if not systems or row.system in systems]
     if not rows:
         raise UserError("the files hold no results; give those that diet-mt evaluate wrote")
-    if sources and len(sources) != len(references):
-        raise UserError(f"{len(sources)} --sources, but {len(references)} --references")
-    places = {sha256(path): number for number, path in enumerate(references)}
+    given = by_checksum(references, sources)
     sets: dict[str, list[tuple[Path, Result]]] = {}
     for folder, row in rows:
-        if row.references_sha256 not in places:
+        if row.references_sha256 not in given:
             raise UserError(f"none of the references are those of {row.test_set}")
         sets.setdefault(row.references_sha256, []).append((folder, row))
     words = list(read_lines(training)) if training else []
     sheets: list[Sheet] = []
     for digest, own in sets.items():
-        number, first = places[digest], own[0][1]
-        source = sources[number] if sources else _source(references[number], first)
-        text = Text(*read_sides(source, references[number]))
+        (reference, source), first = given[digest], own[0][1]
+        source = source or sources_beside(reference, first)
+        if source is None:
+            raise UserError(f"{reference}: its sources are not beside it; give them by --sources")
+        text = Text(*read_sides(source, reference))
         lengths = [len(line.split()) for line in text.sources]
         if cut.by_test_set:
             parts = [part_of(range(len(lengths)), lengths, first.test_set)]
@@ -138,13 +137,6 @@ def sheets_of(
     for sheet in sheets:
         sheet.parts.sort(key=lambda part: part.mean_length)
     return sheets
-
-
-def _source(reference: Path, row: Result) -> Path:
-    found = sources_beside(reference, row)
-    if found is None:
-        raise UserError(f"{reference}: its sources are not beside it; give them by --sources")
-    return found
 
 
 def _lines(groups: Sequence[Group]) -> dict[str, Line]:

@@ -11,7 +11,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,10 @@ from typing import Any
 import torch
 
 from ..errors import UserError
+from ..leaderboard.render import Grid, markdown_table
 from ..models._architectures import SIZES
-from .benchmark_table import MEASURES
-from .machine import chosen, machine, need_device
-from .process.timing import interleaved, numbers, ratio, rounds_on_stderr, spread
+from .machine import Rows, chosen, grouped, machine, need_device, revised
+from .process.timing import interleaved, numbers, ratios, rounds_on_stderr
 from .systems import (
     STOCK,
     SYSTEMS,
@@ -35,6 +35,14 @@ from .systems import (
 )
 from .workers import Worker, workers
 
+# What the table reads of a record.
+KEYS = ("size", "system", "measure", "median", "command")
+# Measure -> its unit, and what ours should be beside stock fairseq.
+MEASURES = {
+    "train": ("ms", "at most 1.00"),
+    "forward": ("ms", "at most 1.00"),
+    "decode": ("sentences/s", "at least 1.00"),
+}
 # Arguments that are fields of bench.workload.Job under the same names.
 _COMMON = (
     *("threads", "vocabulary", "train_tokens", "decode_tokens", "batches", "decode_length"),
@@ -46,26 +54,26 @@ _COMMON = (
 class Settings:
     """What is measured, and with what."""
 
-    size: Sequence[str] = ("tiny",)
-    systems: Sequence[str] = ()  # none: all
-    measures: Sequence[str] = tuple(MEASURES)
-    device: str = "auto"
-    fp16: bool = False  # on the GPU, as well
-    threads: int | None = None  # None: torch's own choice
-    rounds: int = 9  # timed turns
-    warmup: int = 2  # untimed turns before
-    together: int = 0  # systems that take turns with stock at a time; 0: all
-    data: Path | None = None  # None: made-up sentences
-    vocabulary: int = 6000
-    train_tokens: int = 4096
-    decode_tokens: int = 1024
-    batches: int = 2  # in a turn; 0: the whole data set
-    decode_length: int = 20  # tokens of every hypothesis; 0: the model decides
-    beam: int = 10
-    lenpen: float = 0.6
-    dropout: float = 0.3
-    options: str = ""  # further ones of fairseq-train
-    checkpoint: Mapping[str, Path] = field(default_factory=dict)  # weights of a system
+    size: Sequence[str]
+    systems: Sequence[str]  # none: all
+    measures: Sequence[str]
+    device: str
+    fp16: bool  # on the GPU, as well
+    threads: int | None  # None: torch's own choice
+    rounds: int  # timed turns
+    warmup: int  # untimed turns before
+    together: int  # systems that take turns with stock at a time; 0: all
+    data: Path | None  # None: made-up sentences
+    vocabulary: int
+    train_tokens: int
+    decode_tokens: int
+    batches: int  # in a turn; 0: the whole data set
+    decode_length: int  # tokens of every hypothesis; 0: the model decides
+    beam: int
+    lenpen: float
+    dropout: float
+    options: str  # further ones of fairseq-train
+    checkpoint: Mapping[str, Path]  # weights of a system
 
 
 def measure_all(how: Settings, command: str) -> None:
@@ -154,10 +162,10 @@ def _summary(
         values = [facts["sentences"] / value for value in ours]
     else:
         values = [1000 * value / facts["batches"] for value in ours]
-    record: dict[str, Any] = {"unit": MEASURES[kind][0], **numbers("", spread(values))}
+    record: dict[str, Any] = {"unit": MEASURES[kind][0], **numbers("", values)}
     if stock:
         # Of times for times, of throughputs for throughputs.
-        record |= numbers("ratio_", ratio(stock, ours) if decoding else ratio(ours, stock))
+        record |= numbers("ratio_", ratios(stock, ours) if decoding else ratios(ours, stock))
     turn = {key: facts[key] for key in ("batches", "sentences", "setting") if facts[key]}
     return {**record, **turn, "rounds": len(ours), "seconds": [round(value, 6) for value in ours]}
 
@@ -187,3 +195,60 @@ def _available(names: list[str], device: str) -> list[str]:
     if not found:
         raise UserError("none of these systems can be measured here")
     return found
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    """Markdown: one table for each device, precision and size."""
+    out = []
+    for (title, circumstances, command), rows in grouped(records, "system", _where).items():
+        kinds = [kind for kind in MEASURES if any(kind in row for row in rows.values())]
+        out += [f"**{title}**", ""]
+        heads = ["system"]
+        for kind in kinds:
+            heads += [f"{kind}, {MEASURES[kind][0]}", f"to {STOCK}"]
+        lines = [
+            [label(name), *(cell for kind in kinds for cell in _cells(row.get(kind)))]
+            for name, row in rows.items()
+        ]
+        out.append(markdown_table(Grid(heads, lines)))
+        wanted = ", ".join(f"{kind} {MEASURES[kind][1]}" for kind in kinds)
+        out += ["", f"Median (quartiles). To {STOCK}: median of the rounds' ratios; {wanted}."]
+        out += ["", *_remarks(rows)]
+        out += [f"{circumstances}; `{command}`", ""]
+    return "\n".join(out)
+
+
+def _where(record: dict[str, Any]) -> tuple[str, str]:
+    return f"{record['size']}, {record['machine']}, {record['precision']}", (
+        f"threads: {record['threads']}; torch {record['torch']}; {record['fairseq']}; "
+        f"{revised(record)}; rounds: {record['rounds']}"
+    )
+
+
+def _remarks(rows: Rows) -> list[str]:
+    """A list of what systems chose for themselves and how many of their outputs are another's."""
+    found = []
+    for name, row in rows.items():
+        for record in row.values():
+            said = [record["setting"]] if record.get("setting") else []
+            if "equal" in record:
+                equal = f"{record['equal']:,} of {record['compared']:,} translations are those of"
+                said.append(f"{equal} {label(record['equal_to'])}")
+            if said:
+                found.append(f"- {label(name)}: {'; '.join(said)}.")
+    return [*found, ""] if found else []
+
+
+def _cells(record: dict[str, Any] | None) -> list[str]:
+    """The value and the ratio, each with its quartiles."""
+    if record is None:
+        return ["", ""]
+    digits = 1 if record["median"] >= 10 else 3
+
+    def show(prefix: str, places: int) -> str:
+        if f"{prefix}median" not in record:
+            return ""
+        middle, low, high = (record[f"{prefix}{key}"] for key in ("median", "low", "high"))
+        return f"{middle:.{places}f} ({low:.{places}f}-{high:.{places}f})"
+
+    return [show("", digits), show("ratio_", 2)]

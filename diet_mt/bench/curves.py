@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from ..drawing import pyplot, save
 from ..errors import UserError
 from ..evaluation.checkpoint import portable
 from ..evaluation.json_rows import Row, read_rows, write_rows
+from ..evaluation.records import options_of
 
 # What decides which sequences are validated, how they are masked, and what the loss is.
 _SAME = (
@@ -113,7 +113,9 @@ def read_training(folder: Path) -> Curve:
     points = read_log(log)
     if not points:
         raise UserError(f"{folder / 'train.log'}: no validation in it; train on")
-    options = options_of(command)
+    given = options_of(command)
+    options = {name: " ".join(words) for name, words in given.items()}
+    options["data"] = "/".join(Path(*given.get("", [])[1:2]).parts[-2:])  # its folder's name
     revision = folder / "revision"
     parameters = _PARAMETERS.search(log)
     arch = options.get("--arch", "")
@@ -132,17 +134,6 @@ def read_training(folder: Path) -> Curve:
         revision=revision.read_text(encoding="utf-8").strip() if revision.is_file() else "",
         command=portable(command),
     )
-
-
-def options_of(command: str) -> dict[str, str]:
-    """The options of a fairseq-train command with their values, and ``data``: its folder's name."""
-    words = shlex.split(command)
-    found = {"data": "/".join(Path(words[1]).parts[-2:])} if len(words) > 1 else {}
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        if word.startswith("--"):
-            name, equals, value = word.partition("=")
-            found[name] = value if equals else following
-    return found
 
 
 def draw(logs: Sequence[Path], out: Path, kind: str, measure: str) -> None:
@@ -168,8 +159,7 @@ def draw(logs: Sequence[Path], out: Path, kind: str, measure: str) -> None:
 def check_comparable(curves: Sequence[Curve]) -> str:
     """What a reader must know about the curves; empty if nothing.
 
-    Raises:
-        UserError: not all were validated on the same sequences, masked as often.
+    Raises UserError where not all were validated on the same sequences, masked as often.
     """
     first = curves[0]
     for curve in curves[1:]:

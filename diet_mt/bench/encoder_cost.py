@@ -25,8 +25,8 @@ from ..models.diet_roberta import DietRobertaModel
 from ..positions import NAMES
 from .encoders import SHAW
 from .encoders import make_bert as make_roberta
-from .machine import chosen, machine, need_device, take_turns
-from .process.timing import numbers, ratio, spread
+from .machine import chosen, grouped, machine, need_device, revised, take_turns
+from .process.timing import numbers, ratios
 
 BASELINE = "learned"
 MEASURES = ("train", "forward")
@@ -143,26 +143,15 @@ def measure(shape: str, how: Settings) -> Iterator[dict[str, Any]]:
                 "batch": size[0],
                 "tokens": size[1],
                 "rounds": how.rounds,
-                **numbers("ms_", spread([1000 * value for value in seconds["own"]])),
-                **numbers("ratio_", ratio(seconds["own"], seconds["baseline"])),
+                **numbers("ms_", [1000 * value for value in seconds["own"]]),
+                **numbers("ratio_", ratios(seconds["own"], seconds["baseline"])),
             }
 
 
 def table(records: list[dict[str, Any]]) -> str:
     """Markdown: a table for each shape and machine, in percent over the baseline."""
-    groups: dict[tuple[str, ...], dict[str, dict[str, dict[str, Any]]]] = {}
-    for record in records:
-        where = (
-            f"BERT_{record['shape'].upper()}",
-            f"{record['batch']} x {record['tokens']} tokens; {record['machine']}, "
-            f"{record['precision']}, threads: {record['threads']}; torch {record['torch']}; "
-            f"revision {record['revision'] or 'unknown'}; {record['date']}; "
-            f"rounds: {record['rounds']}",
-            record["command"],
-        )
-        rows = groups.setdefault(where, {})
-        rows.setdefault(record["encoding"], {})[record["measure"]] = record
     out = []
+    groups = grouped(records, "encoding", _where)
     for (shape, circumstances, command), rows in groups.items():
         out += [f"**{shape}**", ""]
         heads = ["encoding"]
@@ -180,6 +169,14 @@ def table(records: list[dict[str, Any]]) -> str:
         out += [f"The row `{BASELINE}` compares two copies of the same encoder: the error.", ""]
         out += [f"{circumstances}; `{command}`", ""]
     return "\n".join(out)
+
+
+def _where(record: dict[str, Any]) -> tuple[str, str]:
+    return f"BERT_{record['shape'].upper()}", (
+        f"{record['batch']} x {record['tokens']} tokens; {record['machine']}, "
+        f"{record['precision']}, threads: {record['threads']}; torch {record['torch']}; "
+        f"{revised(record)}; rounds: {record['rounds']}"
+    )
 
 
 def _cells(record: dict[str, Any] | None) -> list[str]:

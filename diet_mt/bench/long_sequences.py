@@ -17,7 +17,7 @@ import torch
 
 from ..drawing import pyplot, save
 from ..leaderboard.render import Grid, markdown_table
-from .machine import chosen, machine
+from .machine import chosen, machine, revised
 from .systems import STOCK, environment, job, model_words, training_words
 from .workers import workers
 
@@ -54,18 +54,8 @@ def in_own_process(case: str, measure: str, length: int) -> dict[str, Any]:
     common = {
         "constants": {_APPEND_FROM: _PATHS[path]} if path else {},
         "threads": torch.get_num_threads(),
-        "device": "cpu",
-        "half": False,
-        "data": None,
         "vocabulary": VOCABULARY,
         "length": length,
-        # Of many sentences and of decoding, of which there are none here.
-        "train_tokens": length,
-        "decode_tokens": 0,
-        "batches": 0,
-        "decode_length": 0,
-        "beam": 1,
-        "lenpen": 1.0,
     }
     jobs = {case: (job(system, common, words), environment(system))}
     with workers(jobs) as crew:
@@ -75,62 +65,52 @@ def in_own_process(case: str, measure: str, length: int) -> dict[str, Any]:
 def table(records: list[dict[str, Any]]) -> str:
     """Markdown: peak memory by length, and by how much it grows when the length doubles."""
     first = records[0]
-    lengths = _lengths(records)
+    lengths = sorted({record["length"] for record in records})
     rows = []
     for measure in MEASURES:
         for case in CASES:
-            row = _row(records, measure, case)
-            cells = []
-            for length in lengths:
-                here, half = row.get(length), row.get(length // 2)
-                cell = ""
-                if here:
-                    cell = f"{here['peak_bytes'] / 2**20:,.0f} MiB"
-                    cell += f" (x {here['peak_bytes'] / half['peak_bytes']:.1f})" if half else ""
-                cells.append(cell)
+            row = _peaks(records, measure, case)
+            cells = [f"{row[n]:,.0f} MiB" if n in row else "" for n in lengths]
+            for place, n in enumerate(lengths):
+                if n in row and n // 2 in row:
+                    cells[place] += f" (x {row[n] / row[n // 2]:.1f})"
             if row:
                 rows.append([measure, case, *cells])
     heads = ["pass", "model", *(f"n = {n}" for n in lengths)]
-    out = [markdown_table(Grid(heads, rows, [False, False, *[True] * len(lengths)]))]
-    out += [
+    out = [
+        markdown_table(Grid(heads, rows, [False, False, *[True] * len(lengths)])),
         "",
         "Peak memory of one pass beyond the model and the optimizer's state; in parentheses, over "
         "half the length.",
         "",
-    ]
-    out += [
         f"Encoder and decoder of {first['layers']} layers each, width {first['embed_dim']}, "
         f"{first['attention_heads']} heads, {first['vocabulary']:,} words, one pair of n source "
         f"and n target tokens; {first['machine']}; threads: {first['threads']}; "
-        f"torch {first['torch']}; revision {first['revision'] or 'unknown'}; {first['date']}; "
-        f"`{first['command']}`",
+        f"torch {first['torch']}; {revised(first)}; `{first['command']}`",
         "",
     ]
     return "\n".join(out)
 
 
-def _row(records: list[dict[str, Any]], measure: str, case: str) -> dict[int, dict[str, Any]]:
-    wanted = (measure, case)
-    return {r["length"]: r for r in records if (r["measure"], r["case"]) == wanted}
-
-
-def _lengths(records: list[dict[str, Any]]) -> list[int]:
-    return sorted({record["length"] for record in records})
+def _peaks(records: list[dict[str, Any]], measure: str, case: str) -> dict[int, float]:
+    """Length -> MiB."""
+    own = [r for r in records if (r["measure"], r["case"]) == (measure, case)]
+    return {r["length"]: r["peak_bytes"] / 2**20 for r in own}
 
 
 def plot(records: list[dict[str, Any]], file: Path) -> None:
     """All cases over the length, double logarithmic: slope 2 is quadratic, slope 1 linear."""
     plt = pyplot()
+    lengths = sorted({record["length"] for record in records})
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.8), sharey=True, layout="constrained")
     for panel, measure in zip(panels, MEASURES, strict=True):
         for case, marker in zip(CASES, "os^x", strict=True):
-            row = sorted(_row(records, measure, case).items())
+            row = sorted(_peaks(records, measure, case).items())
             if row:
-                peaks = [record["peak_bytes"] / 2**20 for _, record in row]
-                panel.loglog([n for n, _ in row], peaks, marker=marker, label=case, base=2)
+                panel.loglog(*zip(*row, strict=True), marker=marker, label=case, base=2)
         panel.set_title("training step" if measure == "train" else "forward pass")
         panel.set_xlabel("tokens on either side")
-        panel.set_xticks(_lengths(records), [f"{n:,}" for n in _lengths(records)])
+        panel.set_xticks(lengths, [f"{n:,}" for n in lengths])
         panel.grid(alpha=0.3)
     panels[0].set_ylabel("peak memory, MiB")
     panels[0].yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")

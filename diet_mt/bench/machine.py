@@ -73,26 +73,46 @@ def read_records(files: Sequence[Path], keys: Sequence[str]) -> list[dict[str, A
 
     Raises UserError where they cannot be read, are none, or lack one of ``keys``.
     """
-    return [record for path in files for record in _records(path, keys)]
+    found = []
+    for path in files:
+        try:
+            lines = path.read_text(encoding="utf-8").split("\n")
+            records = [json.loads(line) for line in lines if line]
+        except (OSError, ValueError, RecursionError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise UserError(f"{path}: cannot be read ({reason})") from None
+        if not records:
+            raise UserError(f"{path}: holds no measurements; run the command without --table first")
+        for number, record in enumerate(records, start=1):
+            missing = [key for key in keys if not isinstance(record, dict) or key not in record]
+            if missing:
+                raise UserError(
+                    f"{path}: record {number} has no {', '.join(missing)}; it was not written by "
+                    "this command"
+                )
+        found += records
+    return found
 
 
-def _records(path: Path, keys: Sequence[str]) -> list[dict[str, Any]]:
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-        records = [json.loads(line) for line in lines if line]
-    except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{path}: cannot be read ({reason})") from None
-    if not records:
-        raise UserError(f"{path}: holds no measurements; run the command without --table first")
-    for number, record in enumerate(records, start=1):
-        missing = [key for key in keys if not isinstance(record, dict) or key not in record]
-        if missing:
-            raise UserError(
-                f"{path}: record {number} has no {', '.join(missing)}; it was not written by this "
-                "command"
-            )
-    return records
+def revised(record: Mapping[str, Any]) -> str:
+    """Revision and date, as tables say them."""
+    return f"revision {record['revision'] or 'unknown'}; {record['date']}"
+
+
+Rows = dict[str, dict[str, dict[str, Any]]]  # by what is measured, then by measure
+
+
+def grouped(
+    records: Sequence[dict[str, Any]], what: str, where: Callable[[dict[str, Any]], tuple[str, str]]
+) -> dict[tuple[str, str, str], Rows]:
+    """Records by title, circumstances and command; ``what``: their entry that is a row's name;
+    ``where``: title and circumstances.
+    """
+    groups: dict[tuple[str, str, str], Rows] = {}
+    for record in records:
+        rows = groups.setdefault((*where(record), record["command"]), {})
+        rows.setdefault(record[what], {})[record["measure"]] = record
+    return groups
 
 
 def chosen(kind: str, words: Sequence[str], known: Sequence[str]) -> list[str]:

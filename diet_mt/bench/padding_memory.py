@@ -15,7 +15,7 @@ from torch.profiler import ProfilerActivity, profile
 from ..leaderboard.render import Grid, markdown_table
 from ..positions import NAMES
 from .encoders import make_encoder
-from .machine import chosen, machine
+from .machine import chosen, machine, revised
 
 ENCODINGS = ("none", "diet-rel", "diet-abs", "t5")
 SIZES = {"layers": 6, "embed_dim": 256, "ffn_embed_dim": 1024, "attention_heads": 8}
@@ -93,8 +93,7 @@ def table(records: list[dict[str, Any]]) -> str:
         "",
         f"Encoder of {first['layers']} layers, width {first['embed_dim']}, "
         f"{first['attention_heads']} heads, {first['sentences']} x {first['tokens']} tokens; "
-        f"torch {first['torch']}; revision {first['revision'] or 'unknown'}; {first['date']}; "
-        f"`{first['command']}`",
+        f"torch {first['torch']}; {revised(first)}; `{first['command']}`",
         "",
     ]
     return "\n".join(out)

@@ -23,32 +23,18 @@ class Row:
 
     label: str
     encoding: str
-    printed: Mapping[str, float]
+    printed: tuple[float, float]  # by vocabulary
     segments: str = "per-head"
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _printed(english: float, multilingual: float) -> dict[str, float]:
-    return dict(zip(VOCABULARIES, (english, multilingual), strict=True))
-
-
 ROWS = (
-    Row("Devlin et al. (2018)", "learned", _printed(110.1, 178.9), "input"),
-    Row("Shaw et al. (2018)", "shaw", _printed(112.9, 181.7), "input", SHAW),
-    Row("DIET-REL", "diet_rel", _printed(109.9, 178.7)),
-    Row(
-        "DIET-REL (share)",
-        "diet_rel",
-        _printed(109.7, 178.5),
-        options={"position_sharing": "layer-wise"},
-    ),
-    Row(
-        "DIET-ABS (rank 128)",
-        "diet_abs",
-        _printed(128.6, 197.4),
-        options={"position_sharing": "none"},
-    ),
-    Row("DIET-ABS (rank 128, share)", "diet_abs", _printed(111.3, 180.1)),
+    Row("Devlin et al. (2018)", "learned", (110.1, 178.9), "input"),
+    Row("Shaw et al. (2018)", "shaw", (112.9, 181.7), "input", SHAW),
+    Row("DIET-REL", "diet_rel", (109.9, 178.7)),
+    Row("DIET-REL (share)", "diet_rel", (109.7, 178.5), options={"position_sharing": "layer-wise"}),
+    Row("DIET-ABS (rank 128)", "diet_abs", (128.6, 197.4), options={"position_sharing": "none"}),
+    Row("DIET-ABS (rank 128, share)", "diet_abs", (111.3, 180.1)),
 )
 
 
@@ -75,8 +61,8 @@ def table() -> str:
     found = []
     for row in ROWS:
         cells: list[str] = []
-        for name, vocabulary in VOCABULARIES.items():
-            cells += [f"{parameters(row, vocabulary) / 1e6:.2f}M", f"{row.printed[name]}M"]
+        for vocabulary, printed in zip(VOCABULARIES.values(), row.printed, strict=True):
+            cells += [f"{parameters(row, vocabulary) / 1e6:.2f}M", f"{printed}M"]
         found.append([row.label, *cells])
     headers = ["encoder"]
     for name in VOCABULARIES:

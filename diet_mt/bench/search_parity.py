@@ -41,10 +41,10 @@ Hypotheses = list[dict[str, Any]]
 class Settings:
     """What is decoded, and how."""
 
-    subset: str = "test"
-    beam: int = 10
-    lenpen: float = 0.6
-    max_tokens: int = 4096  # of a source batch
+    subset: str
+    beam: int
+    lenpen: float
+    max_tokens: int  # of a source batch
 
 
 class Searches:

@@ -73,11 +73,9 @@ def job(system: str, common: dict[str, Any], words: Sequence[str]) -> dict[str, 
     """
     stock = WEIGHTS_OF.get(system, system) == STOCK
     return {
-        "words": [common["data"] or "made-up", *words],
+        "words": [common.get("data") or "made-up", *words],
         "user_dir": None if stock else str(_PLUGIN),
         "engine": CTRANSLATE2 if system == CTRANSLATE2 else "fairseq",
-        "checkpoint": None,
-        "constants": {},
         **common,
     }
 

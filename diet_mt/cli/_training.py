@@ -77,20 +77,20 @@ def request_of(args: argparse.Namespace) -> Request:
     return Request(load(args.recipe), args.save_dir, args.seed, given, machines)
 
 
-def carry_out(training: Training, args: argparse.Namespace, parser_options: list[str]) -> None:
+def carry_out(training: Training, args: argparse.Namespace) -> None:
     """Trains, or prints what would be run."""
     from ..corpora.binarized import need_whole
     from ..training.check import check, need_splits
     from ..training.run import refuse_another, train
 
     def look() -> None:
-        check(training, parser_options)
+        check(training, args.known)
         need_splits(training)
         need_whole(training.data, besides="test")
 
     if args.dry_run:
         refuse_another(training)
-        check(training, parser_options)
+        check(training, args.known)
         print(training.command())
     else:
         train(training, look)

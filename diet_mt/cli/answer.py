@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..command_line import Parser, finite, place, positive
+from ..command_line import Parser, filled, finite, place, positive
 
 SCORINGS = ("squad", "mlqa")
 
@@ -54,20 +54,4 @@ def run(args: argparse.Namespace) -> None:
         return
     from ..evaluation.answer import Request, answer_sets
 
-    asked = Request(
-        args.data,
-        args.checkpoint,
-        args.out,
-        file=args.file,
-        language=args.language,
-        scoring=args.scoring,
-        max_answer=args.max_answer or 0,
-        count=args.n_best,
-        threshold=args.threshold,
-        results=args.results,
-        task=args.task,
-        system=args.system,
-        pretrained=args.pretrained,
-        batch_size=args.batch_size,
-    )
-    answer_sets(asked, args.split or [])
+    answer_sets(filled(Request, args), args.split or [])

@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..command_line import Parser, positive
+from ..command_line import Parser, filled, positive
 
 SHAPES = ("base", "small")
 MEASURES = ("train", "forward")
@@ -44,6 +44,5 @@ def run(args: argparse.Namespace) -> None:
     if args.table:
         print(encoder_cost.table(read_records(args.table, encoder_cost.KEYS)), end="")
         return
-    names = ("encodings", "measures", "device", "tokens", "batch", "rounds", "warmup")
-    settings = encoder_cost.Settings(**{name: getattr(args, name) for name in names})
+    settings = filled(encoder_cost.Settings, args)
     encoder_cost.measure_all(args.shapes, settings, command_of("bench encoder", args.words))

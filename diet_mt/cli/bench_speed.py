@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..command_line import Parser, count, finite, positive, share
+from ..command_line import Parser, count, filled, finite, positive, share
 
 MEASURES = ("train", "forward", "decode")
 
@@ -72,13 +72,11 @@ def _checkpoint(text: str) -> tuple[str, Path]:
 
 
 def run(args: argparse.Namespace) -> None:
-    from ..bench.benchmark import Settings, measure_all
-    from ..bench.benchmark_table import KEYS, table
+    from ..bench.benchmark import KEYS, Settings, measure_all, table
     from ..bench.machine import command_of, read_records
 
     if args.table:
         print(table(read_records(args.table, KEYS)), end="")
         return
-    given = {name: getattr(args, name) for name in Settings.__dataclass_fields__}
-    given["checkpoint"] = dict(args.checkpoint)
-    measure_all(Settings(**given), command_of("bench speed", args.words))
+    args.checkpoint = dict(args.checkpoint)
+    measure_all(filled(Settings, args), command_of("bench speed", args.words))

@@ -57,7 +57,6 @@ def arguments(parser: Parser) -> None:
     add("--test-set-name", default="", metavar="TEXT", help="in the record (default: its own)")
     add("--system", default="", metavar="NAME", help="in the record (default: the encoding)")
     add("--dry-run", action="store_true", help="print the command, do nothing")
-    parser.set_defaults(known=list(parser._option_string_actions))
 
 
 def run(args: argparse.Namespace) -> None:

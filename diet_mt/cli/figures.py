@@ -23,7 +23,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..command_line import Parser, count, positive
+from ..command_line import Parser, count, filled, positive
 
 FIGURES = ("rank", "patterns", "similarity", "segments", "heads")
 
@@ -49,5 +49,4 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     from ..figures.draw import Asked, draw_all
 
-    asked = Asked(args.subset, args.sentences, args.rank_tokens, args.positions, args.near)
-    draw_all(args.checkpoints, args.data, args.out, args.only, asked)
+    draw_all(args.checkpoints, args.data, args.out, args.only, filled(Asked, args))

@@ -29,7 +29,6 @@ def arguments(parser: Parser) -> None:
     add("--system", default="", help="encoding that the checkpoint must have (default: any)")
     add("--gpus", default="auto", choices=("auto", "0", "1"), help="0: the CPU (default auto)")
     add_arguments(parser)
-    parser.set_defaults(known=list(parser._option_string_actions))
 
 
 def run(args: argparse.Namespace) -> None:
@@ -40,4 +39,4 @@ def run(args: argparse.Namespace) -> None:
     from ..training.task_heads import finetuning
 
     training = finetuning(args.data, args.checkpoint, request, task=args.task, system=args.system)
-    carry_out(training, args, args.known)
+    carry_out(training, args)

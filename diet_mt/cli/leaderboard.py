@@ -91,13 +91,8 @@ def _shown(args: argparse.Namespace) -> str:
         files += sorted(USUAL_FOLDER.glob("tasks/*.jsonl"))
     if not files:
         raise UserError(f"no {USUAL_FOLDER}/*.jsonl here; give the files of diet-mt evaluate")
-    sections, tasks = asked_for(
-        files,
-        directions=args.direction,
-        test_sets=args.test_set,
-        systems=args.system,
-        check=args.check,
-    )
+    wanted = {"direction": args.direction, "test set": args.test_set, "system": args.system}
+    sections, tasks = asked_for(files, wanted, check=args.check)
     if args.format in ("html", "svg"):
         return _drawn(args, files, sections, tasks)
     blocks = [*(brief_board if args.brief else board)(sections), *tasks]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..command_line import Parser, finite, positive
+from ..command_line import Parser, filled, finite, positive
 from ..errors import UserError
 
 
@@ -42,8 +42,6 @@ def run(args: argparse.Namespace) -> None:
     if args.table:
         print(search_parity.table(read_records([args.table], search_parity.KEYS)), end="")
         return
-    names = ("subset", "beam", "lenpen", "max_tokens")
-    settings = search_parity.Settings(**{name: getattr(args, name) for name in names})
-    search_parity.measure_all(
-        args.checkpoints, args.data, settings, command_of("parity", args.words)
-    )
+    settings = filled(search_parity.Settings, args)
+    command = command_of("parity", args.words)
+    search_parity.measure_all(args.checkpoints, args.data, settings, command)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..command_line import Parser, place, positive
+from ..command_line import Parser, filled, place, positive
 
 
 def arguments(parser: Parser) -> None:
@@ -39,19 +39,10 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     from ..evaluation.predict import Request, predict_splits, specification
 
-    task = args.task or args.data.absolute().name
+    args.task = task = args.task or args.data.absolute().name
     found = specification(task)
     splits = [s for word in args.split for s in (found.dev_splits if word == "dev" else [word])]
-    asked = Request(
-        args.data,
-        args.checkpoint,
-        task,
-        predictions=args.predictions,
-        results=args.results,
-        system=args.system,
-        pretrained=args.pretrained,
-        batch_size=args.batch_size,
-    )
+    asked = filled(Request, args)
     if args.dry_run:
         rows = [args.results / f"{task}.jsonl"] if args.results else []
         for split in splits:

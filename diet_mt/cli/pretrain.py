@@ -31,7 +31,6 @@ def arguments(parser: Parser) -> None:
     )
     add_arguments(parser)
     add_devices(parser, "sequences")
-    parser.set_defaults(known=list(parser._option_string_actions))
 
 
 def run(args: argparse.Namespace) -> None:
@@ -49,4 +48,4 @@ def run(args: argparse.Namespace) -> None:
     ):
         if value not in known:
             raise UserError(unknown(kind, value, known, f"; choose from {', '.join(known)}"))
-    carry_out(masked_lm(args.data, args.system, args.size, request), args, args.known)
+    carry_out(masked_lm(args.data, args.system, args.size, request), args)

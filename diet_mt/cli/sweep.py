@@ -118,7 +118,7 @@ def runner_of(args: argparse.Namespace) -> Runner:
     if args.slurm is None and not args.executor:
         if args.no_wait:
             raise UserError("--no-wait is for jobs of a cluster; add --slurm")
-        from ..sweeps.machine import side_by_side, usual_jobs
+        from ..sweeps.work import side_by_side, usual_jobs
 
         return partial(side_by_side, jobs=args.jobs or usual_jobs(), every=args.status_every)
     if args.jobs:

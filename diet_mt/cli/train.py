@@ -29,7 +29,6 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("arch", help="architecture: diet_rel_tiny, sinusoidal_base, ...")
     add_arguments(parser)
     add_devices(parser, "tokens")
-    parser.set_defaults(known=list(parser._option_string_actions))
 
 
 def run(args: argparse.Namespace) -> None:
@@ -37,4 +36,4 @@ def run(args: argparse.Namespace) -> None:
 
     request = request_of(args)
     training = translation(args.data, args.arch, request, planned=args.dry_run)
-    carry_out(training, args, args.known)
+    carry_out(training, args)

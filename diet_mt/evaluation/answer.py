@@ -7,23 +7,24 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from fairseq import utils
 
 from ..bert.answer_scores import score, scoring_of
 from ..bert.questions.collections import NAMES
-from ..bert.questions.decoding import N_BEST, Candidate, candidates_of, no_answer
+from ..bert.questions.decoding import Candidate, candidates_of, no_answer
 from ..bert.questions.features import read_about
 from ..bert.questions.predictions import Predictions
 from ..bert.questions.prepare import prepare
 from ..errors import UserError
 from ..tasks._question_sets import QuestionSet
+from . import fine_tuned
 from .checkpoint import portable_file
-from .fine_tuned import content_of, facts, load_fine_tuned, missing_rows, quiet, train_command
+from .fine_tuned import batches_of, commands_of, each_split, load_fine_tuned
 from .task_records import TaskResult, put_task_result
 
 SQUAD = "SQuAD"
@@ -39,89 +40,16 @@ class Answerer:
 
 
 @dataclass(frozen=True)
-class Decoding:
-    """How answers are made of logits."""
+class Request(fine_tuned.Request):
+    """With how answers are made, and where they go. No ``task``: by the split."""
 
-    max_answer: int  # pieces
-    count: int = N_BEST  # answers to list for each question
-    threshold: float = 0.0  # of the odds of no answer, where questions can be impossible
-
-
-def load_answerer(checkpoint: Path, data: Path) -> Answerer:
-    """``data``: the folder made by diet-mt prepare qa, for its dictionary.
-
-    Raises:
-        UserError: the checkpoint cannot be read, is of another task, or of another dictionary.
-    """
-    model, _, task = load_fine_tuned(checkpoint, data, TASK)
-    return Answerer(model, task)
-
-
-def answer(
-    answerer: Answerer, group: QuestionSet, dataset: Any, how: Decoding, batch_size: int
-) -> Predictions:
-    """Predictions for all questions of a set; ``dataset``: its windows.
-
-    Raises:
-        UserError: the model gives numbers that are not finite.
-    """
-    found: dict[int, list[Candidate]] = {n: [] for n in range(len(group.questions))}
-    nothing: dict[int, Candidate] = {}
-    batches = answerer.task.get_batch_iterator(
-        dataset=dataset, max_sentences=batch_size, required_batch_size_multiple=1
-    ).next_epoch_itr(shuffle=False)
-    for batch in batches:
-        sample = utils.move_to_cuda(batch) if torch.cuda.is_available() else batch
-        with torch.no_grad():
-            logits = answerer.model(**sample["net_input"], use_span_head=True)[0].float()
-        rows = logits.cpu().numpy()
-        for row, number in zip(rows, sample["window"].tolist(), strict=True):
-            window = number - group.first
-            start, end = _logits(row, group, window)
-            extents = np.asarray(group.features.extents[group.features.slice_of(window)])
-            context = int(group.features.column("context")[window])
-            question = group.question_of(window)
-            found[question] += candidates_of(
-                start, end, extents, context, how.max_answer, how.count
-            )
-            none = no_answer(start, end)
-            # Of all windows the one that is least sure that there is no answer.
-            nothing[question] = min(none, nothing.get(question, none), key=lambda each: each.score)
-    predictions = Predictions()
-    for number, asked in enumerate(group.questions):
-        none_here = nothing[number] if group.is_version_2 else None
-        predictions.add(asked, found[number], none_here, how.threshold, how.count)
-    return predictions
-
-
-def _logits(row: np.ndarray, group: QuestionSet, window: int) -> tuple[np.ndarray, np.ndarray]:
-    """(S, 2), padded -> logits of the begin and of the end, (S',) each, of a window's tokens."""
-    length = int(group.features.column("tokens")[window])
-    start, end = np.ascontiguousarray(row[:length].T)
-    if not (np.isfinite(start).all() and np.isfinite(end).all()):
-        name = group.questions[group.question_of(window)].id
-        raise UserError(f"question {name}: logits are not finite; the training has diverged")
-    return start, end
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is to be answered, and where the answers go."""
-
-    data: Path  # made by diet-mt prepare qa
-    checkpoint: Path
     out: Path  # folder for the answers
-    file: Path | None = None  # questions in SQuAD's JSON; None: splits of ``data``
-    language: str = ""  # of the file
-    scoring: str = "squad"  # of the file
-    max_answer: int = 0  # pieces; 0: as in training
-    count: int = N_BEST  # answers to list
-    threshold: float = 0.0  # of the odds of no answer
-    results: Path | None = None  # folder for the record
-    task: str | None = None  # its name there; None: by the split
-    system: str | None = None  # the same; None: the encoding's
-    pretrained: Path | None = None  # the checkpoint that was fine-tuned
-    batch_size: int = 32  # windows
+    file: Path | None  # questions in SQuAD's JSON; None: splits of ``data``
+    language: str  # of the file
+    scoring: str  # of the file
+    max_answer: int | None  # pieces; None: as in training
+    n_best: int  # answers to list for each question
+    threshold: float  # of the odds of no answer, where questions can be impossible
 
     def command(self, split: str, name: str) -> str:
         """For the record, with folders by their last names; ``name``: of the file's questions."""
@@ -135,42 +63,91 @@ def answer_sets(asked: Request, splits: list[str]) -> None:
 
     Answers of the same checkpoint that are there already, with their row, stay.
     """
-    content = content_of(asked.checkpoint) if asked.results else ""
-    if asked.results and not asked.file and all((asked.out / each).is_dir() for each in splits):
-        tasks = {each: asked.task or task_of(each) for each in splits}
-        splits = missing_rows(asked.results, asked.checkpoint, content, tasks)
-        if not splits:
-            return
-    quiet()
-    answerer = load_answerer(asked.checkpoint, asked.data)
-    asked = replace(asked, max_answer=asked.max_answer or answerer.task.cfg.max_answer)
-    own: dict[str, Any] = {}
-    if asked.results:
-        own = facts(asked.checkpoint, content, answerer.model, asked.pretrained, ())
-        own["system"] = asked.system or own["system"]
-    for split in [""] if asked.file else splits:
-        print(_answer_set(asked, answerer, own, split), flush=True)
+    tasks = {each: asked.task or task_of(each) for each in ([""] if asked.file else splits)}
+    each_split(
+        asked,
+        tasks,
+        lambda: Answerer(*load_fine_tuned(asked.checkpoint, asked.data, TASK)),
+        partial(_answer_set, asked),
+        again=bool(asked.file) or not all((asked.out / each).is_dir() for each in splits),
+    )
 
 
 def _answer_set(asked: Request, answerer: Answerer, own: dict[str, Any], split: str) -> str:
-    """``split``: empty for the file."""
-    how = Decoding(asked.max_answer, asked.count, asked.threshold)
-    out = asked.out / split
+    """``own``: the facts about the checkpoint; ``split``: empty for the file."""
+    asked = replace(asked, max_answer=asked.max_answer or answerer.task.cfg.max_answer)
     with _folder_of(asked, split) as folder:
         group = answerer.task.question_set(split or "file", folder)
-        windows = answerer.task.windows_of(group)
-        predictions = answer(answerer, group, windows, how, asked.batch_size)
+        predictions = answer(asked, answerer, group)
         metrics = metrics_of(group, predictions)
     if asked.results and not metrics:
         raise UserError(f"{group.about.name}: no gold answers; leave --results out")
-    predictions.write(out)
+    predictions.write(asked.out / split)
     words = [" ".join(f"{name} {value:.4f}" for name, value in metrics.items())] if metrics else []
+    task, name = asked.task or task_of(split), split or group.about.name
     if asked.results:
-        result = _result(asked, split, own, group, metrics)
+        train = read_about(asked.data / "train")
+        result = TaskResult(
+            task=task,
+            split=name,
+            language=group.about.language,
+            metrics=metrics,
+            main_metric="f1",
+            commands=commands_of(asked.checkpoint, asked.command(split, group.about.name)),
+            examples=group.about.questions,
+            train_examples=train.questions,
+            predictions=portable_file(asked.out / split / "predictions.json"),
+            notes=[
+                f"trained on {train.name}",
+                f"tested on {group.about.name}",
+                f"scored as {group.about.scoring}",
+            ],
+            **own,
+        )
         words.append(f"-> {put_task_result(asked.results, result)}")
-    name = split or group.about.name
-    task = asked.task or task_of(split)
     return "\t".join([task, name, f"{len(predictions.texts)} questions", *words])
+
+
+def answer(asked: Request, answerer: Answerer, group: QuestionSet) -> Predictions:
+    """Predictions for all questions of a set.
+
+    Raises UserError where the model gives numbers that are not finite.
+    """
+    assert asked.max_answer is not None
+    found: dict[int, list[Candidate]] = {n: [] for n in range(len(group.questions))}
+    nothing: dict[int, Candidate] = {}
+    windows = answerer.task.windows_of(group)
+    for sample in batches_of(answerer.task, windows, asked.batch_size):
+        with torch.no_grad():
+            logits = answerer.model(**sample["net_input"], use_span_head=True)[0].float()
+        rows = logits.cpu().numpy()
+        for row, number in zip(rows, sample["window"].tolist(), strict=True):
+            window = number - group.first
+            start, end = _logits(row, group, window)
+            extents = np.asarray(group.features.extents[group.features.slice_of(window)])
+            context = int(group.features.column("context")[window])
+            question = group.question_of(window)
+            found[question] += candidates_of(
+                start, end, extents, context, asked.max_answer, asked.n_best
+            )
+            none = no_answer(start, end)
+            # Of all windows the one that is least sure that there is no answer.
+            nothing[question] = min(none, nothing.get(question, none), key=lambda each: each.score)
+    predictions = Predictions()
+    for number, each in enumerate(group.questions):
+        none_here = nothing[number] if group.is_version_2 else None
+        predictions.add(each, found[number], none_here, asked.threshold, asked.n_best)
+    return predictions
+
+
+def _logits(row: np.ndarray, group: QuestionSet, window: int) -> tuple[np.ndarray, np.ndarray]:
+    """(S, 2), padded -> logits of the begin and of the end, (S',) each, of a window's tokens."""
+    length = int(group.features.column("tokens")[window])
+    start, end = np.ascontiguousarray(row[:length].T)
+    if not (np.isfinite(start).all() and np.isfinite(end).all()):
+        name = group.questions[group.question_of(window)].id
+        raise UserError(f"question {name}: logits are not finite; the training has diverged")
+    return start, end
 
 
 @contextmanager
@@ -199,32 +176,3 @@ def metrics_of(group: QuestionSet, predictions: Predictions) -> dict[str, float]
         return {}
     scoring = scoring_of(group.about.scoring, group.about.language, group.questions)
     return score(group.questions, predictions.texts, scoring).summary()
-
-
-def _result(
-    asked: Request,
-    split: str,
-    own: dict[str, Any],
-    group: QuestionSet,
-    metrics: dict[str, float],
-) -> TaskResult:
-    """The record of one evaluation; ``own``: the facts about the checkpoint."""
-    train = read_about(asked.data / "train")
-    command = asked.command(split, group.about.name)
-    return TaskResult(
-        task=asked.task or task_of(split),
-        split=split or group.about.name,
-        language=group.about.language,
-        metrics=metrics,
-        main_metric="f1",
-        commands=[*train_command(asked.checkpoint), command],
-        examples=group.about.questions,
-        train_examples=train.questions,
-        predictions=portable_file(asked.out / split / "predictions.json"),
-        notes=[
-            f"trained on {train.name}",
-            f"tested on {group.about.name}",
-            f"scored as {group.about.scoring}",
-        ],
-        **own,
-    )

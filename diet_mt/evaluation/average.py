@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from fairseq import checkpoint_utils
 from torch import Tensor
 
 from .. import plugin as plugin
@@ -21,50 +22,39 @@ from ..fairseq_patches.safe_checkpoints import load_safely
 from ..stages.child import is_full
 
 # What fairseq calls checkpoints of an interval of updates, and of an epoch.
-_NUMBERED = (
-    re.compile(r"checkpoint_(\d+)_(\d+)\.pt"),
-    re.compile(r"checkpoint(\d+)\.pt"),
-)
+_NUMBERED = (r"checkpoint_\d+_(\d+)\.pt", r"checkpoint(\d+)\.pt")
 State = dict[str, Any]
 
 
 def last_checkpoints(folder: Path, count: int) -> list[Path]:
     """The latest ``count`` checkpoints of intervals, or of epochs where a folder has no others.
 
-    Raises:
-        UserError: there are fewer, or ``count`` is below 1.
+    Raises UserError where there are fewer, or ``count`` is below 1.
     """
     if count < 1:
         raise UserError(f"--last {count}: must be at least 1")
-    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    found: list[tuple[list[int], Path]] = []
-    for pattern in _NUMBERED:
-        matches = (pattern.fullmatch(name) for name in names)
-        found = [([int(n) for n in m.groups()], folder / m[0]) for m in matches if m]
-        if found:
-            break
+    found: list[str] = []
+    for pattern in _NUMBERED if folder.is_dir() else ():
+        found = found or checkpoint_utils.checkpoint_paths(str(folder), pattern)
     if len(found) < count:
         raise UserError(
             f"{folder}: {len(found)} numbered checkpoints, {count} to be averaged; train with "
             "--save-interval-updates and --keep-interval-updates"
         )
-    return [path for _, path in sorted(found)[-count:]]
-
-
-def _torch_load(path: str) -> Any:
-    return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    return [Path(name) for name in reversed(found[:count])]  # the latest come first
 
 
 def load(path: Path) -> State:
     """A checkpoint of fairseq-train, its tensors read from disk when they are used.
 
-    Raises:
-        UserError: there is no such file, it is damaged or not harmless, or no training wrote it.
+    Raises UserError where there is no such file, it is damaged or not harmless, or no training
+    wrote it.
     """
     if not path.is_file():
         raise UserError(f"{path}: no such checkpoint")
     try:
-        state = load_safely(_torch_load)(str(path))
+        read = partial(torch.load, map_location="cpu", weights_only=True, mmap=True)
+        state = load_safely(read)(str(path))
     except RuntimeError:  # torch's word on a file that is not of its making
         state = None
     if not isinstance(state, dict) or not {"cfg", "model", "optimizer_history"} <= state.keys():
@@ -75,10 +65,8 @@ def load(path: Path) -> State:
 def average(paths: list[Path]) -> State:
     """The last checkpoint, its weights the mean of all; integers, such as signatures, are its own.
 
-    Weights that several names share are averaged once and stay shared.
-
-    Raises:
-        UserError: as ``load``; none are given, or one is of another model than the first.
+    Weights that several names share are averaged once and stay shared. Raises UserError as
+    ``load``, where none are given, and where one is of another model than the first.
     """
     if not paths:
         raise UserError("no checkpoints to average")

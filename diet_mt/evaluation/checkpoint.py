@@ -7,7 +7,7 @@ import os
 import shlex
 import subprocess
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
@@ -22,7 +22,6 @@ from ..corpora.binarized import language_pair
 from ..errors import UserError
 from ..fairseq_patches.one_line_errors import one_line
 from ..fairseq_patches.patience import KEY as PATIENCE
-from ..models._architectures import SIZES
 from ..models._options import DietTransformerConfig
 from .records import described, model_text
 
@@ -54,9 +53,8 @@ class Training:
 def read_training(checkpoint: Path, data: Path) -> Training:
     """Loads a checkpoint as fairseq does; ``data``: its binarized folder, for the dictionaries.
 
-    Raises:
-        UserError: the file is missing, is no checkpoint of a training, or holds more than
-            fairseq stores.
+    Raises UserError where the file is missing, is no checkpoint of a training, or holds more than
+    fairseq stores.
     """
     with reading(checkpoint):
         # Beside a state that is given, the function that builds the model takes no overrides.
@@ -81,9 +79,7 @@ def read_training(checkpoint: Path, data: Path) -> Training:
 
 def _beyond_the_architecture(options: Mapping[str, Any]) -> dict[str, object]:
     """Options of a model, with dashes, whose value is not the one that its architecture has."""
-    preset = Namespace()
-    ARCH_CONFIG_REGISTRY[options["_name"]](preset)
-    usual = {**vars(DietTransformerConfig()), **vars(preset)}
+    usual = {**vars(DietTransformerConfig()), **vars(preset_of(options["_name"]))}
     return {
         name.replace("_", "-"): value
         for name, value in options.items()
@@ -91,11 +87,18 @@ def _beyond_the_architecture(options: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
+def preset_of(arch: str) -> Namespace:
+    """The options that a registered architecture sets."""
+    preset = Namespace()
+    ARCH_CONFIG_REGISTRY[arch](preset)
+    return preset
+
+
 def direction_of(checkpoint: Path, data: Path, subset: str) -> tuple[str, str]:
     """Source and target language that ``checkpoint`` was trained for.
 
-    Raises:
-        UserError: as ``read_training`` and ``language_pair``, or ``data`` is of other languages.
+    Raises UserError as ``read_training`` and ``language_pair``, and where ``data`` is of other
+    languages.
     """
     own = language_pair(data, subset)
     with reading(checkpoint):
@@ -159,10 +162,12 @@ def _tokens(extra_state: dict[str, Any], updates: int) -> int:
     return 0
 
 
-def system_of(arch: str) -> str:
-    """``diet_rel_tiny`` -> ``diet_rel``; an architecture without one of our sizes as it is."""
-    name, _, size = arch.rpartition("_")
-    return name if name and size in SIZES else arch
+def beside(checkpoint: Path, name: str) -> str:
+    """``command`` or ``revision``, which a training by ``diet-mt`` leaves beside its checkpoints;
+    empty if another command trained.
+    """
+    file = checkpoint.parent / name
+    return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
 
 
 def portable(command: str) -> str:
@@ -224,8 +229,8 @@ def fairseq_version() -> str:
     return ""
 
 
-def device(command: str) -> str:
-    """Where fairseq ran ``command``: ``cpu``, or the name of the GPU."""
-    if "--cpu" in shlex.split(command) or not torch.cuda.is_available():
+def device(words: Sequence[str]) -> str:
+    """Where fairseq runs with these options: ``cpu``, or the name of the GPU."""
+    if "--cpu" in words or not torch.cuda.is_available():
         return "cpu"
     return str(torch.cuda.get_device_name(0))

@@ -23,8 +23,7 @@ from ..stages.lock import alone
 from ..stages.progress import say
 from .bleu import score
 from .checkpoint import direction_of, read_training
-from .decoded import read_decoded
-from .decoding_facts import Facts, Identity, facts_of, read_facts, write_facts
+from .decoded import Facts, Identity, facts_of, read_decoded, read_facts, write_facts
 from .generation_options import check_options, mark_of
 from .records import put_result
 from .score import Scored, make_result, sentences_of
@@ -92,13 +91,9 @@ def evaluate(
 ) -> str:
     """The line that says what came out; of a dry run, the command.
 
-    Args:
-        data: made by fairseq-preprocess, or the corpus folder with it.
-        own: options of the command that the user called, for the nearest name.
-
-    Raises:
-        UserError: an argument is wrong, another process is at work here, decoding fails, or the
-            checkpoint changes meanwhile.
+    ``data``: made by fairseq-preprocess, or the corpus folder with it; ``own``: options of the
+    command that the user called, for the nearest name. Raises UserError where an argument is wrong,
+    another process is at work here, decoding fails, or the checkpoint changes meanwhile.
     """
     data = bin_folder(data)
     if not checkpoint.is_file():
@@ -109,19 +104,24 @@ def evaluate(
     if dry_run and (wanted.source or wanted.test_set):
         return f"# binarizes the text, then decodes it as with --subset, in {folder}"
     if dry_run:
-        command = shlex.join(_command(of_data(data, pair, wanted.subset), pair, checkpoint, search))
-        first = f"# first {_VALID} with each of {' '.join(map(_plain, search.lenpens))}, then\n"
+        command = shlex.join(_command(of_data(data, pair, wanted.subset), checkpoint, search))
+        each = " ".join(f"{lenpen:g}" for lenpen in search.lenpens)
+        first = f"# first {_VALID} with each of {each}, then\n"
         return (first if search.lenpens else "") + command
     make_folder(folder)
     with alone(folder):
-        test = _test_set(data, pair, wanted, folder)
+        if wanted.test_set:
+            test = of_sacrebleu(data, pair, wanted.test_set, folder)
+        elif wanted.source and wanted.reference:
+            test = of_text(data, pair, wanted.source, wanted.reference, folder)
+        else:
+            test = of_data(data, pair, wanted.subset)
         need_source(test.data, test.subset, pair[0])
         if search.lenpens:
             search = _tuned(data, pair, checkpoint, search, folder)
-        scored = _scored(test, pair, checkpoint, search, folder)
-        identity = scored.identity
+        scored = _scored(test, checkpoint, search, folder)
         training = read_training(checkpoint, data)
-        if sha256(checkpoint) != identity.checkpoint_sha256:
+        if sha256(checkpoint) != scored.identity.checkpoint_sha256:
             raise UserError(f"{checkpoint}: replaced while it was decoded; evaluate again")
         result, text = make_result(data, checkpoint, training, scored, names)
         rows = put_result(results, result, text)
@@ -142,44 +142,27 @@ def _tuned(
     valid = of_data(data, pair, _VALID)
     references = list(read_lines(valid.references))
     for lenpen in search.lenpens:
-        scored = _scored(valid, pair, checkpoint, replace(search, lenpen=lenpen), folder)
+        scored = _scored(valid, checkpoint, replace(search, lenpen=lenpen), folder)
         found[lenpen] = score(sentences_of(data, scored), references).bleu
     best = max(found, key=found.__getitem__)
-    tried = " ".join(f"{_plain(lenpen)}:{bleu:.2f}" for lenpen, bleu in found.items())
-    say(f"length penalty {_plain(best)} of {tried}")
+    tried = " ".join(f"{lenpen:g}:{bleu:.2f}" for lenpen, bleu in found.items())
+    say(f"length penalty {best:g} of {tried}")
     return replace(search, lenpen=best, tried=tried)
 
 
-def _plain(number: float) -> str:
-    return f"{number:g}"
-
-
-def _scored(
-    test: TestSet, pair: tuple[str, str], checkpoint: Path, search: Search, folder: Path
-) -> Scored:
+def _scored(test: TestSet, checkpoint: Path, search: Search, folder: Path) -> Scored:
     """What a test set becomes, decoded unless that is there."""
-    out = folder / _file_name(checkpoint, test, search)
-    identity, facts = _decode(test, pair, checkpoint, search, out)
-    decoded = read_decoded(out, out.with_name(f"{out.name}.log"))
-    return Scored(test, pair, search, identity, facts, decoded)
-
-
-def _test_set(data: Path, pair: tuple[str, str], wanted: Wanted, folder: Path) -> TestSet:
-    if wanted.test_set:
-        return of_sacrebleu(data, pair, wanted.test_set, folder)
-    if wanted.source and wanted.reference:
-        return of_text(data, pair, wanted.source, wanted.reference, folder)
-    return of_data(data, pair, wanted.subset)
-
-
-def _file_name(checkpoint: Path, test: TestSet, search: Search) -> str:
     mark = mark_of(facts_of(search.options).options)
     penalty = f".{search.length_penalty}" if search.length_penalty != "fairseq" else ""
     how = f"beam{search.beam}.lenpen{search.lenpen:g}{penalty}"
-    return f"{checkpoint.name}.{test.label}.{how}" + (f".options-{mark}" if mark else "")
+    options = f".options-{mark}" if mark else ""
+    out = folder / f"{checkpoint.name}.{test.label}.{how}{options}"
+    identity, facts = _decode(test, checkpoint, search, out)
+    decoded = read_decoded(out, out.with_name(f"{out.name}.log"))
+    return Scored(test, search, identity, facts, decoded)
 
 
-def _command(test: TestSet, pair: tuple[str, str], checkpoint: Path, search: Search) -> list[str]:
+def _command(test: TestSet, checkpoint: Path, search: Search) -> list[str]:
     """fairseq-generate and its words. Multiple 1: one distribution of fairseq drops the last
     sentences otherwise.
     """
@@ -188,19 +171,17 @@ def _command(test: TestSet, pair: tuple[str, str], checkpoint: Path, search: Sea
     words += ["--lenpen", f"{search.lenpen:g}", "--gen-subset", test.subset]
     words += ["--max-tokens", str(search.max_tokens), "--required-batch-size-multiple", "1"]
     words += ["--log-format", "simple", "--log-interval", "5"]
-    if pair != language_pair(test.data, test.subset):
-        words += ["-s", pair[0], "-t", pair[1]]
+    if test.pair != language_pair(test.data, test.subset):
+        words += ["-s", test.pair[0], "-t", test.pair[1]]
     if search.length_penalty != "fairseq":
         words += ["--task", "diet_translation", "--length-penalty", search.length_penalty]
     return words + search.options
 
 
-def _decode(
-    test: TestSet, pair: tuple[str, str], checkpoint: Path, search: Search, out: Path
-) -> tuple[Identity, Facts]:
+def _decode(test: TestSet, checkpoint: Path, search: Search, out: Path) -> tuple[Identity, Facts]:
     """Makes ``out``, ``out.log`` and ``out.json``, unless they are there and of the same."""
-    words = _command(test, pair, checkpoint, search)
-    identity = Identity(shlex.join(words), sha256(checkpoint), source_sha256(test, pair))
+    words = _command(test, checkpoint, search)
+    identity = Identity(shlex.join(words), sha256(checkpoint), source_sha256(test))
     facts_file, log, part = (Path(f"{out}.{end}") for end in ("json", "log", "part"))
     if out.is_file() and facts_file.is_file():
         found, facts, is_same = read_facts(facts_file, (out, log))

@@ -1,26 +1,30 @@
-"""What a fine-tuned checkpoint says about itself, for the records of ``task_records``."""
+"""Fine-tuned checkpoints: what they say about themselves, and what evaluating one on the splits of
+its task leaves in the records of ``task_records``.
+"""
 
 from __future__ import annotations
 
 import logging
 import warnings
-from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq.models import ARCH_CONFIG_REGISTRY
+from fairseq import utils
 
 from ..errors import UserError
 from ..files import sha256
 from ..stages.progress import say
 from .checkpoint import (
+    beside,
     fairseq_version,
     load_state,
     load_with_task,
     portable,
+    preset_of,
     reading,
     revision,
     today,
@@ -32,23 +36,72 @@ from .task_records import Option, splits_of
 _NOTHING = Pretrained("", 0, 0.0)
 
 
+@dataclass(frozen=True)
+class Request:
+    """What is to be evaluated, and where its record goes."""
+
+    data: Path  # made by diet-mt prepare glue, xnli or qa
+    checkpoint: Path
+    task: str | None  # its name in the record
+    results: Path | None  # folder for the record
+    system: str | None  # its name there; None: the encoding's
+    pretrained: Path | None  # the checkpoint that was fine-tuned
+    batch_size: int
+
+
+def each_split(
+    asked: Request,
+    tasks: Mapping[str, str],
+    load: Callable[[], Any],
+    one: Callable[[Any, dict[str, Any], str], str],
+    *,
+    again: bool,
+    libraries: Sequence[str] = (),
+) -> None:
+    """Evaluates splits and prints the line of each.
+
+    ``tasks``: of each split; ``load``: what has the ``model``; ``one``: evaluates it, with the
+    facts about the checkpoint, on a split; ``again``: also where a split has its row already;
+    ``libraries``: packages whose versions matter to the metrics.
+    """
+    results, checkpoint = asked.results, asked.checkpoint
+    # Before the model is loaded; where there is no checkpoint, loading it will say so.
+    content = sha256(checkpoint) if results and checkpoint.is_file() else ""
+    if results and not again:
+        known = {task: splits_of(results, task, content) for task in set(tasks.values())}
+        there = [name for name, task in tasks.items() if name in known[task]]
+        for name in there:
+            say(f"{tasks[name]} {name}: {checkpoint} has its row in {results} already")
+        tasks = {name: task for name, task in tasks.items() if name not in there}
+        if not tasks:
+            return
+    quiet()
+    loaded = load()
+    own = facts(asked, content, loaded.model, libraries) if results else {}
+    for split in tasks:
+        print(one(loaded, own, split), flush=True)
+
+
+def batches_of(task: Any, dataset: Any, size: int) -> Any:
+    """Batches of so many examples, in their order, on the GPU where there is one."""
+    batches = task.get_batch_iterator(
+        dataset=dataset, max_sentences=size, required_batch_size_multiple=1
+    ).next_epoch_itr(shuffle=False)
+    return map(utils.move_to_cuda, batches) if torch.cuda.is_available() else batches
+
+
 def encoding_of(signature: str) -> tuple[str, dict[str, Option]]:
     """``diet-rel sharing=none scale=head`` -> its name and its options."""
     name, *words = signature.split()
-    options: dict[str, Option] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if equals:
-            options[key] = value
-    return name, options
+    pairs = (word.partition("=") for word in words)
+    return name, {key: value for key, equals, value in pairs if equals}
 
 
 def _own_rank(options: Mapping[str, Any]) -> int | None:
     """The rank of a model, which its signature leaves out, where it is not its architecture's."""
-    preset = Namespace()
-    ARCH_CONFIG_REGISTRY[options["_name"]](preset)
     rank: int | None = options["position_rank"]
-    return None if rank == getattr(preset, "position_rank", None) else rank
+    usual = getattr(preset_of(options["_name"]), "position_rank", None)
+    return None if rank == usual else rank
 
 
 def quiet() -> None:
@@ -59,9 +112,8 @@ def quiet() -> None:
     warnings.filterwarnings("ignore", message="'pin_memory'")
 
 
-def load_fine_tuned(checkpoint: Path, data: Path, task: str) -> tuple[Any, Any, Any]:
-    """Model, on the GPU where there is one, the configuration of its training, and fairseq's task
-    over the folder ``data``.
+def load_fine_tuned(checkpoint: Path, data: Path, task: str) -> tuple[Any, Any]:
+    """Model, on the GPU where there is one, and fairseq's task over the folder ``data``.
 
     Raises UserError where the checkpoint cannot be read, or is of another task.
     """
@@ -69,36 +121,27 @@ def load_fine_tuned(checkpoint: Path, data: Path, task: str) -> tuple[Any, Any, 
         name = str(load_state(checkpoint)["cfg"]["task"]["_name"])
     if name != task:
         raise UserError(f"{checkpoint}: a model of the task {name}; fine-tune first, on {task}")
-    model, cfg, made = load_with_task(checkpoint, data)
-    return model.cuda() if torch.cuda.is_available() else model, cfg, made
+    model, _, made = load_with_task(checkpoint, data)
+    return model.cuda() if torch.cuda.is_available() else model, made
 
 
-def facts(
-    checkpoint: Path,
-    content: str,
-    model: Any,
-    pretrained: Path | None,
-    libraries: tuple[str, ...],
-) -> dict[str, Any]:
+def facts(asked: Request, content: str, model: Any, libraries: Sequence[str]) -> dict[str, Any]:
     """Fields of :class:`TaskResult` that do not depend on the task.
 
-    Args:
-        content: SHA-256 of the checkpoint, before the model was loaded.
-        model: built from the checkpoint.
-        pretrained: the checkpoint that it was fine-tuned from, if it is known.
-        libraries: packages whose versions matter to the metrics.
-
-    Raises:
-        UserError: a file is no checkpoint.
+    ``content``: SHA-256 of the checkpoint, before the ``model`` was loaded from it. Raises
+    UserError where a file is no checkpoint.
     """
-    with reading(checkpoint):
-        state = load_state(checkpoint)
+    with reading(asked.checkpoint):
+        state = load_state(asked.checkpoint)
     cfg = state["cfg"]
-    system, options = encoding_of(described(model.signature, _own_rank(cfg["model"])))
-    before = read_pretrained(pretrained) if pretrained else _NOTHING
+    # Examples in one update of all processes.
+    batch = int(cfg["dataset"]["batch_size"] or 0) * int(cfg["optimization"]["update_freq"][0])
+    batch *= max(1, int(cfg["distributed_training"]["distributed_world_size"]))
+    encoding, options = encoding_of(described(model.signature, _own_rank(cfg["model"])))
+    before = read_pretrained(asked.pretrained) if asked.pretrained else _NOTHING
     versions = {name: metadata.version(name) for name in ("torch", *libraries)}
     return {
-        "system": system,
+        "system": asked.system or encoding,
         "options": {"arch": str(cfg["model"]["_name"]), **options},
         "segments": str(cfg["model"]["segment_encoding"]),
         "pretrained": before.sha256,
@@ -108,7 +151,7 @@ def facts(
         "seed": int(cfg["common"]["seed"]),
         "lr": float(cfg["optimization"]["lr"][0]),
         "epochs": int(cfg["optimization"]["max_epoch"]),
-        "batch": batch_of(cfg),
+        "batch": batch,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "date": today(),
         "revision": revision(Path(__file__).parent),
@@ -119,29 +162,7 @@ def facts(
     }
 
 
-def batch_of(cfg: Any) -> int:
-    """Examples in one update of all processes."""
-    each = int(cfg["dataset"]["batch_size"] or 0) * int(cfg["optimization"]["update_freq"][0])
-    return each * max(1, int(cfg["distributed_training"]["distributed_world_size"]))
-
-
-def train_command(checkpoint: Path) -> list[str]:
-    """What ``diet-mt finetune`` left beside the checkpoint; nothing if another one trained."""
-    file = checkpoint.parent / "command"
-    return [portable(file.read_text(encoding="utf-8").strip())] if file.is_file() else []
-
-
-def content_of(checkpoint: Path) -> str:
-    """SHA-256 of a checkpoint; empty where there is none, which loading it will say."""
-    return sha256(checkpoint) if checkpoint.is_file() else ""
-
-
-def missing_rows(
-    results: Path, checkpoint: Path, content: str, tasks: Mapping[str, str]
-) -> list[str]:
-    """Of the splits in ``tasks`` (split: task), those that have no row of this checkpoint yet."""
-    known = {task: splits_of(results, task, content) for task in set(tasks.values())}
-    there = [name for name, task in tasks.items() if name in known[task]]
-    for name in there:
-        say(f"{tasks[name]} {name}: {checkpoint} has its row in {results} already")
-    return [name for name in tasks if name not in there]
+def commands_of(checkpoint: Path, evaluation: str) -> list[str]:
+    """The fine-tuning, where ``diet-mt finetune`` did it, and the ``evaluation``."""
+    training = beside(checkpoint, "command")
+    return [portable(training), evaluation] if training else [evaluation]

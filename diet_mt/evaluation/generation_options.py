@@ -40,8 +40,7 @@ REFUSED = {
 def check_options(words: Sequence[str], own: Iterable[str] = ()) -> None:
     """Raises UserError for an option that is not the user's to set, or that does not exist.
 
-    Args:
-        own: options of the command that the user gave them to, for the nearest name.
+    ``own``: options of the command that the user gave them to, for the nearest name.
     """
     for word in words:
         given = word.partition("=")[0]

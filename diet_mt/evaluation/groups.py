@@ -61,7 +61,7 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Line:
-    """One system with all its seeds, in their order."""
+    """One system with all its seeds, in their order; its numbers are means of the seeds."""
 
     name: str
     system: str
@@ -69,7 +69,6 @@ class Line:
 
     @property
     def bleu(self) -> float:
-        """Mean of the seeds."""
         return fmean(result.bleu for result in self.results)
 
     @property
@@ -78,7 +77,6 @@ class Line:
 
     @property
     def chrf(self) -> float:
-        """Mean of the seeds."""
         return fmean(result.chrf for result in self.results)
 
     @property

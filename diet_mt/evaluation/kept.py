@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 from ..corpora.parallel import read_lines
@@ -27,6 +28,18 @@ def kept_hypotheses(folder: Path, result: Result) -> list[str]:
     with open(path, encoding="utf-8", newline="\n") as file:
         # Not read_lines: a model may well write nothing at all.
         return file.read().removesuffix("\n").split("\n")
+
+
+def by_checksum(
+    references: Sequence[Path], sources: Sequence[Path]
+) -> dict[str, tuple[Path, Path | None]]:
+    """Checksum of references -> their file, and that of their sources where these are given, in the
+    same order. Raises UserError where they are not as many.
+    """
+    if sources and len(sources) != len(references):
+        raise UserError(f"{len(sources)} --sources, but {len(references)} --references")
+    pairs = zip_longest(references, sources)
+    return {sha256(path): (path, source) for path, source in pairs}
 
 
 def sources_beside(references: Path, result: Result) -> Path | None:

@@ -19,7 +19,7 @@ import numpy as np
 from sacrebleu.metrics import CHRF
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from .bootstrap import RESAMPLES, SEED
+from .bleu import RESAMPLES, SEED
 from .resampling import bleu, counter
 
 LEAST = 100  # sentences in a bucket
@@ -106,9 +106,7 @@ def buckets(
 ) -> list[Bucket]:
     """Scores by the length of the source, in what spaces separate.
 
-    Args:
-        hypotheses: of each seed.
-        parts: of the sentences; none: the usual ones of ``parts_of``.
+    ``hypotheses``: of each seed; ``parts``: of the sentences; none: the usual ones of ``parts_of``.
     """
     parts = parts or parts_of([len(line.split()) for line in sources])
     metric: Any = CHRF(references=[list(references)])

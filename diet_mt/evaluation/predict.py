@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from fairseq import utils
 
 from ..bert.glue import Task, task_named
 from ..bert.metrics import measure
@@ -18,8 +18,9 @@ from ..bert.xnli import SOURCE, language_of
 from ..criterions.diet_sentence_prediction import predictions_of
 from ..errors import UserError
 from ..files import make_folder, raw_lines, write_lines
+from . import fine_tuned
 from .checkpoint import portable_file
-from .fine_tuned import content_of, facts, load_fine_tuned, missing_rows, quiet, train_command
+from .fine_tuned import batches_of, commands_of, each_split, load_fine_tuned
 from .task_records import TaskResult, put_task_result
 
 # A set is called a part of the official one where it has less than this of its rows.
@@ -31,11 +32,10 @@ TASK = "diet_sentence_prediction"
 
 @dataclass(frozen=True)
 class Classifier:
-    """A fine-tuned model with fairseq's task and the configuration of its training."""
+    """A fine-tuned model with fairseq's task."""
 
     model: Any
     task: Any
-    cfg: Any
 
     @property
     def regression(self) -> bool:
@@ -63,8 +63,7 @@ def load_classifier(checkpoint: Path, data: Path) -> Classifier:
     """Raises UserError where the checkpoint cannot be read, or is of another task."""
     if not (data / "input0" / "dict.txt").is_file():
         raise UserError(f"{data}: no input0/dict.txt; give a folder made by diet-mt prepare glue")
-    model, cfg, task = load_fine_tuned(checkpoint, data, TASK)
-    return Classifier(model, task, cfg)
+    return Classifier(*load_fine_tuned(checkpoint, data, TASK))
 
 
 def predict(classifier: Classifier, split: str, batch_size: int) -> Predictions:
@@ -75,12 +74,8 @@ def predict(classifier: Classifier, split: str, batch_size: int) -> Predictions:
     if not (Path(task.cfg.data) / "input0" / f"{split}.idx").is_file():
         raise UserError(f"{task.cfg.data}: no split '{split}'")
     dataset = task.load_dataset(split)
-    batches = task.get_batch_iterator(
-        dataset=dataset, max_sentences=batch_size, required_batch_size_multiple=1
-    ).next_epoch_itr(shuffle=False)
     places, predicted, gold = [], [], []
-    for batch in batches:
-        sample = utils.move_to_cuda(batch) if torch.cuda.is_available() else batch
+    for sample in batches_of(task, dataset, batch_size):
         with torch.no_grad():
             logits, _ = classifier.model(
                 **sample["net_input"],
@@ -155,17 +150,11 @@ def notes_of(task: Task, train: int, split: str, examples: int) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Request:
-    """What is to be predicted, and where it goes."""
+class Request(fine_tuned.Request):
+    """``task``: CoLA, MNLI, XNLI, ...; ``predictions``: a folder for them."""
 
-    data: Path  # made by diet-mt prepare glue or xnli
-    checkpoint: Path
-    task: str  # CoLA, MNLI, XNLI, ...
-    predictions: Path | None = None  # folder for them
-    results: Path | None = None  # folder for the record
-    system: str | None = None  # its name there; None: the encoding's
-    pretrained: Path | None = None  # the checkpoint that was fine-tuned
-    batch_size: int = 64  # examples
+    task: str
+    predictions: Path | None
 
     def file(self, split: str) -> Path | None:
         """Of the predictions: as GLUE's server asks for it, else the split's."""
@@ -184,60 +173,46 @@ def predict_splits(asked: Request, splits: list[str]) -> None:
 
     Where only rows are asked for, those of the same checkpoint that are there already stay.
     """
-    content = content_of(asked.checkpoint) if asked.results else ""
-    if asked.results and not asked.predictions:
-        tasks = dict.fromkeys(splits, asked.task)
-        splits = missing_rows(asked.results, asked.checkpoint, content, tasks)
-        if not splits:
-            return
-    quiet()
-    classifier = load_classifier(asked.checkpoint, asked.data)
-    own: dict[str, Any] = {}
-    if asked.results:
-        own = facts(asked.checkpoint, content, classifier.model, asked.pretrained, _LIBRARIES)
-        own["system"] = asked.system or own["system"]
-    for split in splits:
-        print(_predict_split(asked, classifier, own, split), flush=True)
+    each_split(
+        asked,
+        dict.fromkeys(splits, asked.task),
+        lambda: load_classifier(asked.checkpoint, asked.data),
+        partial(_predict_split, asked),
+        again=bool(asked.predictions),
+        libraries=_LIBRARIES,
+    )
 
 
 def _predict_split(asked: Request, classifier: Classifier, own: dict[str, Any], split: str) -> str:
+    """``own``: the facts about the checkpoint."""
     task = specification(asked.task)
     found = predict(classifier, split, asked.batch_size)
-    metrics = scores(task, found)
+    examples, metrics = len(found.predicted), scores(task, found)
     if asked.results and not metrics:
         raise UserError(f"{split} of {asked.task} has no labels; leave --results out")
     words = [f"{name} {value:.4f}" for name, value in metrics.items()]
     file = asked.file(split)
     if file:
-        ids = read_ids(asked.data, split, len(found.predicted))
+        ids = read_ids(asked.data, split, examples)
         if found.gold is None:
             found = for_server(task, found)
         write_predictions(file, classifier, found, ids)
         words.append(f"-> {file}")
     if asked.results:
-        result = _result(asked, split, own, len(found.predicted), metrics)
+        train_ids = asked.data / "raw" / "train.id"
+        train = sum(1 for _ in raw_lines(train_ids)) if train_ids.is_file() else 0
+        result = TaskResult(
+            task=asked.task,
+            split=split,
+            language=language_of(split),
+            metrics=metrics,
+            main_metric=task.main_metric,
+            commands=commands_of(asked.checkpoint, asked.command(split)),
+            examples=examples,
+            train_examples=train,
+            predictions=portable_file(file) if file else "",
+            notes=notes_of(task, train, split, examples),
+            **own,
+        )
         words.append(f"-> {put_task_result(asked.results, result)}")
-    return "\t".join([asked.task, split, f"{len(found.predicted)} examples", *words])
-
-
-def _result(
-    asked: Request, split: str, own: dict[str, Any], examples: int, metrics: dict[str, float]
-) -> TaskResult:
-    """The record of one evaluation; ``own``: the facts about the checkpoint."""
-    task = specification(asked.task)
-    train_ids = asked.data / "raw" / "train.id"
-    train = sum(1 for _ in raw_lines(train_ids)) if train_ids.is_file() else 0
-    file = asked.file(split)
-    return TaskResult(
-        task=asked.task,
-        split=split,
-        language=language_of(split),
-        metrics=metrics,
-        main_metric=task.main_metric,
-        commands=[*train_command(asked.checkpoint), asked.command(split)],
-        examples=examples,
-        train_examples=train,
-        predictions=portable_file(file) if file else "",
-        notes=notes_of(task, train, split, examples),
-        **own,
-    )
+    return "\t".join([asked.task, split, f"{examples} examples", *words])

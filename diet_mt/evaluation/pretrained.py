@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 from ..errors import UserError
 from ..files import sha256
 from ..models._roberta_options import DietRobertaConfig, plain_options
-from .checkpoint import load_state, reading
+from .checkpoint import load_state, preset_of, reading
 
 # Options that do not shape the model, or that fine-tuning has its own values for.
 _NOT_ITS_SHAPE = ("_name", "segment_encoding", "max_positions", "load_checkpoint_heads")
@@ -48,9 +47,8 @@ def model_options(checkpoint: Path, system: str = "") -> list[str]:
     """The options of fairseq-train that build the model of a checkpoint: its architecture, and what
     it was pretrained with beyond that. Segments are left to the fine-tuning.
 
-    Raises:
-        UserError: it is no checkpoint of ``diet_roberta``, is not of ``system``, the name of an
-            encoding (empty: any), or was made with an option that no command line can repeat.
+    Raises UserError where it is no checkpoint of ``diet_roberta``, is not of ``system``, the name
+    of an encoding (empty: any), or was made with an option that no command line can repeat.
     """
     with reading(checkpoint):
         saved = load_state(checkpoint)["cfg"]["model"]
@@ -63,9 +61,7 @@ def model_options(checkpoint: Path, system: str = "") -> list[str]:
             f"{checkpoint}: pretrained with {values['position_encoding']}, not {system}; give the "
             "checkpoint of this system"
         )
-    usual = Namespace()
-    ARCH_CONFIG_REGISTRY[arch](usual)
-    usual = plain_options(usual)
+    usual = plain_options(preset_of(arch))
     found = ["--arch", arch]
     for field in dataclasses.fields(DietRobertaConfig):
         name, value = field.name, values.get(field.name)

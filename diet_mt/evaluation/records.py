@@ -34,6 +34,8 @@ MODEL_OPTIONS = frozenset(
     tie-adaptive-proj tie-adaptive-weights
     """.split()  # noqa: SIM905  (a list would take a line for each)
 )
+# Of our translation models.
+SIZES = ("tiny", "base", "big")
 
 
 @dataclass(frozen=True)
@@ -129,15 +131,20 @@ def read_results(path: Path) -> list[Result]:
 
     Of rows written before ``model`` was a field, the command of the training says what it is.
     """
-    return [_completed(result) for result in read_rows(Result, path)]
+    results = read_rows(Result, path)
+    for place, result in enumerate(results):
+        if result.model is None:
+            given = {name[2:]: value for name, value in _training(result.train_command).items()}
+            positions = described(result.positions, given.get("position-rank"))
+            model = model_text(given)
+            results[place] = dataclasses.replace(result, positions=positions, model=model)
+    return results
 
 
-def _completed(result: Result) -> Result:
-    if result.model is not None:
-        return result
-    given = {name[2:]: value for name, value in _training(result.train_command).items()}
-    positions = described(result.positions, given.get("position-rank"))
-    return dataclasses.replace(result, positions=positions, model=model_text(given))
+def system_of(arch: str) -> str:
+    """``diet_rel_tiny`` -> ``diet_rel``; an architecture without one of our sizes as it is."""
+    name, _, size = arch.rpartition("_")
+    return name if name and size in SIZES else arch
 
 
 def described(signature: str, rank: str | int | None) -> str:
@@ -165,17 +172,13 @@ def put_result(folder: Path, result: Result, hypotheses: str) -> Path:
     rows = folder / f"{result.corpus}.jsonl"
     with locked(folder):
         results = read_results(rows) if rows.exists() else []
-        if _is_kept(folder, results, result):
+        text = folder / result.hypotheses
+        if result in results and text.is_file() and sha256(text) == result.hypotheses_sha256:
             return rows
         _refuse_another_training(results, result)
-        write_text(folder / result.hypotheses, hypotheses)
+        write_text(text, hypotheses)
         put_row(rows, result)
     return rows
-
-
-def _is_kept(folder: Path, results: list[Result], result: Result) -> bool:
-    path = folder / result.hypotheses
-    return result in results and path.is_file() and sha256(path) == result.hypotheses_sha256
 
 
 # What tells a row from another of the same name: of its evaluation; and of its training, where that
@@ -214,8 +217,8 @@ _PLACES = ("--seed", "--save-dir", "--user-dir", "--tensorboard-logdir", "--cpu"
 _UPDATE = ("--max-tokens", "--update-freq", "--distributed-world-size")
 
 
-def _training(command: str) -> dict[str, str]:
-    """Option of a training -> its value, the last one given; "" -> program and data."""
+def options_of(command: str) -> dict[str, list[str]]:
+    """Option of a command -> the words of its value, the last one given; "" -> what comes first."""
     found: dict[str, list[str]] = {}
     option = ""
     for word in shlex.split(command):
@@ -224,6 +227,12 @@ def _training(command: str) -> dict[str, str]:
             found[option] = [value] if equals else []
         else:
             found.setdefault(option, []).append(word)
+    return found
+
+
+def _training(command: str) -> dict[str, str]:
+    """Option of a training -> its value; "" -> program and data."""
+    found = options_of(command)
     options = {name: shlex.join(words) for name, words in found.items() if name not in _PLACES}
     size = [options.get(name, "1") for name in _UPDATE]
     if _UPDATE[0] in options and all(value.isdecimal() for value in size):

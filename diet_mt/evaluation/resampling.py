@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.metrics import BLEU
 
-from .bootstrap import SEED
+from .bleu import SEED
 
 RESAMPLES = 10_000
 ORDERS = 4  # n-grams up to this
@@ -53,9 +53,8 @@ def bleu(sums: Floats) -> Floats:
 def resampled(systems: Sequence[Sequence[Floats]], streams: Sequence[int]) -> Floats:
     """(systems, RESAMPLES): mean BLEU over the seeds of each system, resample by resample.
 
-    Args:
-        systems: Statistics of each seed of each system, all of the same N sentences.
-        streams: For each system a number that its seeds are drawn by, whatever others there are.
+    ``systems``: statistics of each seed of each system, all of the same N sentences; ``streams``:
+    for each system a number that its seeds are drawn by, whatever others there are.
     """
     every = np.concatenate([each for seeds in systems for each in seeds], axis=1)  # (N, R * 10)
     count = len(every)

@@ -23,11 +23,8 @@ def rescore(
 ) -> None:
     """Prints a line for each row.
 
-    Args:
-        references: checksum -> lines.
-        complete: Rows that score as they did get what they were written without.
-
-    Raises UserError where a row is not what its hypotheses give, or there are none.
+    Raises UserError where a row is not what its hypotheses give, or there are none. ``references``:
+    checksum -> lines; ``complete``: rows that score as they did get what they were written without.
     """
     count = wrong = 0
     for path in files:

@@ -18,10 +18,8 @@ def role_accuracy(
     twin's; None where there is no twin.
 
     Near is what shares words in the same order (the ratio of Python's difflib). A translation that
-    is as near to both counts half, so that who knows nothing of roles has 50.
-
-    Args:
-        twins: the references of the twins; empty where a sentence has none.
+    is as near to both counts half, so that who knows nothing of roles has 50. ``twins``: the
+    references of the twins; empty where a sentence has none.
     """
     points = [
         _point(hypothesis, reference, twin)
@@ -42,11 +40,8 @@ def _point(hypothesis: str, reference: str, twin: str) -> float:
 def roles_of(hypotheses: Sequence[str], lines: Sequence[str], references: Path) -> float | None:
     """The role accuracy for a test set whose preparation has written twins; otherwise None.
 
-    Args:
-        lines: of the file ``references``.
-
-    Raises:
-        UserError: the file of twins cannot be read, or has another number of lines.
+    ``lines``: of the file ``references``. Raises UserError where the file of twins cannot be read,
+    or has another number of lines.
     """
     file = twins_beside(references)
     if not file.is_file():

@@ -18,11 +18,10 @@ from ..corpora.parallel import read_lines
 from ..corpora.subwords import kind_of
 from ..files import sha256
 from .bleu import interval, score
-from .checkpoint import Training, portable, system_of
-from .decoded import Decoded
-from .decoding_facts import Facts, Identity
+from .checkpoint import Training, beside, portable
+from .decoded import Decoded, Facts, Identity
 from .generation_options import mark_of
-from .records import Result
+from .records import Result, system_of
 from .roles import roles_of
 from .test_sets import TestSet
 
@@ -43,10 +42,9 @@ USUAL = {
 
 @dataclass(frozen=True)
 class Scored:
-    """A decoding, as the record is to describe it; ``pair``: from, into."""
+    """A decoding, as the record is to describe it."""
 
     test: TestSet
-    pair: tuple[str, str]
     search: Search
     identity: Identity
     facts: Facts
@@ -56,7 +54,7 @@ class Scored:
 def sentences_of(data: Path, scored: Scored) -> list[str]:
     """What was decoded, as text; ``data``: what the model was trained on, for its subwords."""
     subwords = kind_of(data)
-    return [to_text(line, scored.pair[1], subwords) for line in scored.decoded.hypotheses]
+    return [to_text(line, scored.test.pair[1], subwords) for line in scored.decoded.hypotheses]
 
 
 def words_per_second(sentences: list[str], decoded: Decoded) -> float:
@@ -77,7 +75,8 @@ def make_result(
     data: Path, checkpoint: Path, training: Training, scored: Scored, names: Names
 ) -> tuple[Result, str]:
     """The record of one evaluation and the text of its hypotheses file."""
-    test, pair, search, facts = scored.test, scored.pair, scored.search, scored.facts
+    test, search, facts = scored.test, scored.search, scored.facts
+    pair = test.pair
     subwords = kind_of(data)
     sentences = sentences_of(data, scored)
     expected = list(read_lines(test.references))
@@ -114,8 +113,8 @@ def make_result(
         sentences_per_second=scored.decoded.sentences_per_second,
         tokens_per_second=scored.decoded.tokens_per_second,
         sacrebleu=metadata.version("sacrebleu"),
-        train_command=portable(_beside(checkpoint, "command")),
-        train_revision=_beside(checkpoint, "revision"),
+        train_command=portable(beside(checkpoint, "command")),
+        train_revision=beside(checkpoint, "revision"),
         generate_command=portable(scored.identity.command),
         hypotheses=hypotheses_name(corpus, names.system or training.arch, training.seed, **how),
         hypotheses_sha256=hashlib.sha256(text.encode()).hexdigest(),
@@ -133,9 +132,3 @@ def make_result(
         **vars(facts),
     )
     return result, text
-
-
-def _beside(checkpoint: Path, name: str) -> str:
-    """What ``diet-mt train`` wrote beside the checkpoint; empty if another command trained."""
-    file = checkpoint.parent / name
-    return file.read_text(encoding="utf-8").strip() if file.exists() else ""

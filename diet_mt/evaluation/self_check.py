@@ -15,7 +15,7 @@ from ..corpora.dictionary import FIRST
 from ..corpora.prepared import check_prepared, is_prepared
 from ..errors import UserError
 from ..files import write_lines
-from .checkpoint import load_state, portable, reading
+from .checkpoint import beside, load_state, portable, reading
 
 _FINISHED = "done"
 # Optimizers that keep nothing, or of a vector something else than of a matrix.
@@ -67,10 +67,8 @@ def check_checkpoint(path: Path) -> str:
 
     Looked at are the checksums within the file, and whether its tensors are all that its model has,
     of the right shapes and kinds, and finite, those of the optimizer, too. No data are needed: the
-    model is built for as many words as the checkpoint has embeddings.
-
-    Raises:
-        UserError: it is not whole, no checkpoint of a training, or not harmless.
+    model is built for as many words as the checkpoint has embeddings. Raises UserError where it is
+    not whole, no checkpoint of a training, or not harmless.
     """
     with reading(path):
         if zipfile.is_zipfile(path):
@@ -147,19 +145,14 @@ def _words(
         yield f"the mean of {len(made_of)}"
     if not state.get("last_optimizer_state"):
         yield "without the optimizer's state, so no training continues from it"
-    command, revision = (path.parent / name for name in ("command", "revision"))
-    if not command.is_file():
-        yield "trained by a command that is not beside it"
-        return
-    at = revision.read_text(encoding="utf-8").strip() if revision.is_file() else ""
-    yield f"trained{f' at revision {at}' if at else ''} by {_portable(command)}"
-
-
-def _portable(file: Path) -> str:
     try:
-        return portable(file.read_text(encoding="utf-8").strip())
+        command = portable(beside(path, "command"))
     except ValueError as error:
+        file = path.parent / "command"
         raise UserError(f"{file}: damaged, it is no command ({error})") from None
+    revision = beside(path, "revision") if command else ""
+    at = f" at revision {revision}" if revision else ""
+    yield f"trained{at} by {command or 'a command that is not beside it'}"
 
 
 def _write_dictionaries(folder: Path, state: Mapping[str, Any]) -> None:

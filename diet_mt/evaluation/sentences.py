@@ -18,9 +18,8 @@ from sacrebleu.metrics import BLEU
 
 from ..corpora.parallel import read_lines, read_sides
 from ..errors import UserError
-from ..files import sha256
 from .json_rows import Row, read_rows, write_rows
-from .kept import kept_hypotheses, sources_beside
+from .kept import by_checksum, kept_hypotheses, sources_beside
 from .records import Result, read_results
 from .resampling import ORDERS, counter
 
@@ -97,19 +96,12 @@ def keep_sentences(
 ) -> None:
     """Counts every row whose references are given, and keeps that beside the files.
 
-    Rows of other references stay as they are; what is of no row any more goes.
-
-    Args:
-        sources: of ``references``, in their order; none: those beside them, where there are some.
-        check: write nothing.
-
-    Raises:
-        UserError: no row has these references; a source is missing, or has another number of
-            lines; hypotheses have changed; with ``check``, what is kept is something else.
+    Rows of other references stay as they are; what is of no row any more goes. ``sources``: of
+    ``references``, in their order; none: those beside them, where there are some; ``check``: write
+    nothing. Raises UserError where no row has these references; a source is missing, or has another
+    number of lines; hypotheses have changed; with ``check``, what is kept is something else.
     """
-    if sources and len(sources) != len(references):
-        raise UserError(f"{len(sources)} --sources, but {len(references)} --references")
-    places = {sha256(path): number for number, path in enumerate(references)}
+    given = by_checksum(references, sources)
     found = False
     for path in files:
         rows = read_results(path)
@@ -117,11 +109,11 @@ def keep_sentences(
         counts, texts = {}, {}
         for digest in dict.fromkeys(row.references_sha256 for row in rows):
             own = [row for row in rows if row.references_sha256 == digest]
-            if digest in places:
+            if digest in given:
                 found = True
-                number = places[digest]
-                source = sources[number] if sources else sources_beside(references[number], own[0])
-                made, texts[digest] = _counted(path.parent, own, references[number], source)
+                reference, source = given[digest]
+                source = source or sources_beside(reference, own[0])
+                made, texts[digest] = _counted(path.parent, own, reference, source)
                 counts.update({each.key: each for each in made})
             elif digest in kept.texts:
                 texts[digest] = kept.texts[digest]
@@ -153,7 +145,10 @@ def _counted(
         own, lengths = counts[:, 0].tolist(), counts[:, 1].tolist()
         matches = counts[:, 2 : 2 + ORDERS].T.tolist()
         found.append(Counts(row.hypotheses_sha256, row.references_sha256, own, matches))
-    numbers = _differing(found, lengths)
+    # Of the sentences whose own BLEU varies most among the hypotheses, in their order.
+    spread = np.array([sentence_bleu(each, lengths) for each in found]).std(axis=0)
+    most = np.argsort(-spread, kind="stable")[:SHOWN]
+    numbers = sorted(int(number) for number in most if spread[number] > 0)
     texts = Texts(
         rows[0].references_sha256,
         [len(line.split()) for line in sources],
@@ -163,13 +158,6 @@ def _counted(
         [references[number] for number in numbers],
     )
     return found, texts
-
-
-def _differing(found: Sequence[Counts], references: Sequence[int]) -> list[int]:
-    """Numbers of the sentences whose own BLEU varies most among the hypotheses, in their order."""
-    spread = np.array([sentence_bleu(each, references) for each in found]).std(axis=0)
-    most = np.argsort(-spread, kind="stable")[:SHOWN]
-    return sorted(int(number) for number in most if spread[number] > 0)
 
 
 def _totals(lengths: Sequence[int]) -> list[int]:

@@ -13,12 +13,12 @@ from sacrebleu.metrics import BLEU
 
 from ..command_line import need_known
 from ..errors import UserError
-from .bootstrap import SEED
+from .bleu import SEED
 from .comparisons import DIGITS, Comparison, file_beside, key_of, mark_of, read_comparisons
 from .groups import Group, Line, group
 from .json_rows import write_rows
 from .kept import kept_hypotheses
-from .records import Result, read_results
+from .records import read_results
 from .resampling import RESAMPLES, Floats, bleu, counter, half_width, p_value, resampled
 
 References = Mapping[str, Sequence[str]]  # checksum -> lines
@@ -74,8 +74,7 @@ def resample(
 ) -> Resampled:
     """Resamples systems.
 
-    Args:
-        hypotheses: Of each line the sentences of each seed.
+    ``hypotheses``: of each line the sentences of each seed.
     """
     statistics = counter(references)
     systems = [[statistics(each) for each in seeds] for seeds in hypotheses]
@@ -99,11 +98,9 @@ def compare_files(
 ) -> None:
     """Prints a line for each pair of systems, the better one first; keeps all beside the files.
 
-    Args:
-        systems: A and B, for A against B alone; then nothing is kept.
-
     Raises UserError where the references of no pair are given, for a system that there are no
-    results of, and for hypotheses that are not those that were scored.
+    results of, and for hypotheses that are not those that were scored. ``systems``: A and B, for A
+    against B alone; then nothing is kept.
     """
     missing: Counter[str] = Counter()
     count = 0
@@ -151,16 +148,12 @@ def _pairs(each: Group, systems: Sequence[str] | None) -> Iterator[Pair]:
 
 def _resampled(folder: Path, each: Group, references: Sequence[str]) -> Resampled:
     for result in each.results:
-        _check_length(result, references)
+        if result.sentences != len(references):
+            raise UserError(f"{result.hypotheses}: not {len(references)} lines; evaluate again")
     hypotheses = [
         [kept_hypotheses(folder, result) for result in line.results] for line in each.lines
     ]
     return resample(each.lines, hypotheses, references)
-
-
-def _check_length(result: Result, references: Sequence[str]) -> None:
-    if result.sentences != len(references):
-        raise UserError(f"{result.hypotheses}: not {len(references)} lines; evaluate again")
 
 
 def _show(path: Path, found: Resampled, pairs: Sequence[Pair]) -> None:

@@ -29,6 +29,7 @@ class TestSet:
     __test__ = False  # pytest's business it is not
 
     data: Path
+    pair: Pair
     subset: str
     references: Path
     label: str  # in names of files
@@ -48,7 +49,7 @@ def of_data(data: Path, pair: Pair, subset: str) -> TestSet:
         raise UserError(
             f"{references}: missing, and scores are against untouched text; prepare the data again"
         )
-    return TestSet(data, subset, references, subset, f"{folder.name} {subset}")
+    return TestSet(data, pair, subset, references, subset, f"{folder.name} {subset}")
 
 
 def subset_of(data: Path, pair: Pair) -> str:
@@ -71,7 +72,7 @@ def of_text(data: Path, pair: Pair, source: Path, reference: Path, folder: Path)
     mark = hashlib.sha256("\n".join(sources).encode()).hexdigest()[:8]
     label = f"{re.sub(r'[^A-Za-z0-9_-]', '_', source.stem)}-{mark}"
     made = _binarized(data, pair, sources, folder / f"{label}.{'-'.join(pair)}")
-    return TestSet(made, "test", reference, label, reference.name)
+    return TestSet(made, pair, "test", reference, label, reference.name)
 
 
 def of_sacrebleu(data: Path, pair: Pair, name: str, folder: Path) -> TestSet:
@@ -87,7 +88,7 @@ def of_sacrebleu(data: Path, pair: Pair, name: str, folder: Path) -> TestSet:
     made = _binarized(data, pair, source, place)
     references = place / f"reference.{pair[1]}"
     write_lines(references, reference)
-    return TestSet(made, "test", references, label, name)
+    return TestSet(made, pair, "test", references, label, name)
 
 
 def _binarized(data: Path, pair: Pair, lines: Sequence[str], place: Path) -> Path:
@@ -120,10 +121,10 @@ def _subwords(data: Path, lang: str, lines: Sequence[str]) -> list[str]:
     return bpe.split([tokenize(line, lang) for line in lines], model=model)
 
 
-def source_sha256(test: TestSet, pair: Pair) -> str:
+def source_sha256(test: TestSet) -> str:
     """Of the binarized source sentences, whichever way round the folder has the pair."""
     own = "-".join(language_pair(test.data, test.subset))
-    stem = test.data / f"{test.subset}.{own}.{pair[0]}"
+    stem = test.data / f"{test.subset}.{own}.{test.pair[0]}"
     files = [Path(f"{stem}.{suffix}") for suffix in ("bin", "idx")]
     return hashlib.sha256(
         "".join(sha256(file) for file in files if file.is_file()).encode()

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any, Optional
 
 import torch
@@ -120,19 +121,8 @@ def draw(rows: Sequence[HeadRow], out: Path) -> Grid:
     for kind, system in sorted(groups, key=lambda group: KINDS.index(group[0])):
         own = [row for row in rows if (row.attention, row.system) == (kind, system)]
         termed = [row for row in own if row.positions_pattern is not None]
-        lines.append(
-            [
-                kind,
-                system,
-                str(len(own)),
-                _counts([str(row.positions_pattern) for row in termed]),
-                _peaks([row.positions_peak for row in termed if row.positions_peak is not None]),
-                _middle([row.positions_near for row in termed if row.positions_near is not None]),
-                _counts([row.attention_pattern for row in own]),
-                _peaks([row.attention_peak for row in own]),
-                _middle([row.attention_near for row in own]),
-            ]
-        )
+        cells = [*_cells("positions", termed), *_cells("attention", own)]
+        lines.append([kind, system, str(len(own)), *cells])
     heads = ["attention", "system", "heads", "by positions", "peaks", "near", "over sentences"]
     numbers = [False, False, True, False, False, True, False, False, True]
     return Grid([*heads, "peaks", "near"], lines, numbers)
@@ -148,18 +138,14 @@ def explained(near: int) -> str:
     )
 
 
-def _counts(found: Sequence[str]) -> str:
-    """``3 local, 1 global``."""
-    counts = Counter(found)
-    return ", ".join(f"{counts[name]} {name}" for name in PATTERNS if counts[name])
-
-
-def _peaks(found: Sequence[int]) -> str:
-    """``0 (9), 1 (4), 2 (3)``: the three most frequent."""
-    return ", ".join(f"{distance} ({count})" for distance, count in Counter(found).most_common(3))
-
-
-def _middle(values: Sequence[float]) -> str:
-    if not values:
-        return ""
-    return f"{float(torch.tensor(values, dtype=torch.float64).quantile(0.5)):.2f}"
+def _cells(of: str, rows: Sequence[HeadRow]) -> list[str]:
+    """``3 local, 1 global``; the three most frequent peaks, ``0 (9), 1 (4), 2 (3)``; the median
+    share that is near. ``of``: what the fields begin with.
+    """
+    looks = Counter(getattr(row, f"{of}_pattern") for row in rows)
+    peaks = Counter(getattr(row, f"{of}_peak") for row in rows).most_common(3)
+    return [
+        ", ".join(f"{looks[name]} {name}" for name in PATTERNS if looks[name]),
+        ", ".join(f"{distance} ({count})" for distance, count in peaks),
+        f"{median(getattr(row, f'{of}_near') for row in rows):.2f}" if rows else "",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from fairseq.models import FairseqEncoderDecoderModel
 from torch import Tensor
 
 from ..errors import UserError
-from ..evaluation.checkpoint import load_with_task, system_of
+from ..evaluation.checkpoint import load_with_task
+from ..evaluation.records import system_of
 from ..layers.call import AttentionCall
 from ..layers.decoder import DietDecoder
 from ..layers.encoder import DietEncoder
@@ -142,18 +144,14 @@ def observe(system: System, given: dict[str, Tensor]) -> list[Seen]:
     order encoder, decoder, cross-attention, layer by layer.
     """
     calls: dict[tuple[str, int], Seen] = {}
-    hooks = []
-    for place, module in system.modules().items():
+    with ExitStack() as hooks:
+        for place, module in system.modules().items():
 
-        def keep(module: Any, words: Any, place: tuple[str, int] = place) -> None:
-            calls[place] = Seen(*place, module, *words)
+            def keep(module: Any, words: Any, place: tuple[str, int] = place) -> None:
+                calls[place] = Seen(*place, module, *words)
 
-        hooks.append(module.register_forward_pre_hook(keep))
-    try:
+            hooks.enter_context(module.register_forward_pre_hook(keep))
         system.model(**given)
-    finally:
-        for hook in hooks:
-            hook.remove()
     return [calls[place] for place in system.modules()]
 
 

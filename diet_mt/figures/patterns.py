@@ -17,7 +17,7 @@ from ..evaluation.json_rows import Row, write_rows
 from ..positions import DECODER, KINDS
 from .looks import AXES, COLORS, TITLES, heat_maps, keep
 from .measures import by_distance
-from .observed import Seen, System, joined, observe
+from .observed import System, joined, observe
 
 # Figure 6: sentences of 32 tokens, the second segment from position 16 on.
 SEGMENT_TOKENS, BORDER = 32, 16
@@ -99,25 +99,19 @@ def patterns(
         given["segment_ids"] = border.long().expand_as(given["src_tokens"])
     found: list[Pattern] = []
     for call in observe(system, given):
-        one = _pattern(call, segments)
-        if one is None:
+        logits = call.positional(segments=segments)  # (B, H, T, S)
+        if not logits.any() or (segments and call.call.segments is None):
             continue
+        same = bool((logits == logits[:1]).all())
+        mean = logits[0] if same else logits.mean(0)
+        sentences = 1 if same else len(logits)
+        one = Pattern(call.kind, [call.layer + 1], mean, sentences, call.mixes_keys)
         last = found[-1] if found and found[-1].kind == one.kind else None
         if last is not None and torch.equal(last.logits, one.logits):
             last.layers.extend(one.layers)
         else:
             found.append(one)
     return found
-
-
-def _pattern(call: Seen, segments: bool) -> Pattern | None:
-    logits = call.positional(segments=segments)  # (B, H, T, S)
-    if not logits.any() or (segments and call.call.segments is None):
-        return None
-    same = bool((logits == logits[:1]).all())
-    mean = logits[0] if same else logits.mean(0)
-    sentences = 1 if same else len(logits)
-    return Pattern(call.kind, [call.layer + 1], mean, sentences, call.mixes_keys)
 
 
 def pattern_rows(system: System, found: Sequence[Pattern], segments: bool) -> Iterator[PatternRow]:
@@ -159,7 +153,9 @@ def draw(systems: Sequence[System], subset: str, tokens: int, count: int, out: P
             without.append(system.name)
         for kind in dict.fromkeys(pattern.kind for pattern in found):
             own = [pattern for pattern in found if pattern.kind == kind]
-            title = f"{system.name}: positional logits of {TITLES[kind]}{_mean_of(own)}"
+            title = f"{system.name}: positional logits of {TITLES[kind]}"
+            if (sentences := max(pattern.sentences for pattern in own)) > 1:
+                title += f", mean over {sentences} sentences"
             keep(_maps(own, title), out, f"patterns.{system.name}.{kind}")
         if any(pattern.curves is not None for pattern in found):
             keep(_curves(system.name, found), out, f"distance.{system.name}")
@@ -185,11 +181,6 @@ def draw_segments(systems: Sequence[System], subset: str, count: int, out: Path)
     if rows:
         write_rows(out / "segments.jsonl", rows)
     return ", ".join(without)
-
-
-def _mean_of(found: Sequence[Pattern]) -> str:
-    sentences = max(pattern.sentences for pattern in found)
-    return f", mean over {sentences} sentences" if sentences > 1 else ""
 
 
 def _maps(found: Sequence[Pattern], title: str, border: int | None = None) -> Any:

@@ -70,10 +70,8 @@ def theorem_1(sizes: Sizes, generator: torch.Generator) -> Iterator[Block]:
             found.setdefault(name, []).append(int(ranks(matrix).rank))
     found["the paper's own choice of X, P^, W_Q, W_K"] = [int(ranks(chosen(sizes)).rank)]
     bounds = [d_h, min(n, d_h + d_p), min(n, d_h + d_p), n, min(n, d_h + d_p)]
-    rows = [
-        [name, str(bound), _range(values)]
-        for (name, values), bound in zip(found.items(), bounds, strict=True)
-    ]
+    pairs = zip(found.items(), bounds, strict=True)
+    rows = [[name, str(bound), _range(values)] for (name, values), bound in pairs]
     yield Heading("Theorem 1: rank of the logits of one head")
     yield Note(
         f"n = {n}, d = {d}, d_h = {d_h}, d_p = {d_p}; {sizes.draws} normal draws; singular values "
@@ -124,15 +122,9 @@ def _checkpoint_ranks(systems: Sequence[System], subset: str, tokens: int) -> It
             whole = torch.cat([ranks(call.logits()).rank.flatten() for call in calls])
             term = torch.cat([ranks(call.positional()).rank.flatten() for call in calls])
             head = calls[0].module.head_dim
-            bound = min(size, head + int(term.max()))
-            cells = [
-                str(size),
-                str(head),
-                _range(term.tolist()),
-                str(bound),
-                _range(whole.tolist()),
-            ]
-            rows.append([system.name, kind, *cells])
+            sizes = [str(size), str(head), _range(term.tolist())]
+            bound = str(min(size, head + int(term.max())))
+            rows.append([system.name, kind, *sizes, bound, _range(whole.tolist())])
     if rows:
         yield Note(
             "Over text, all layers and heads; at most: head size and the rank of the term. (A term "
@@ -159,16 +151,11 @@ def theorem_2(sizes: Sizes, generator: torch.Generator) -> Iterator[Block]:
         (of_heads,) = torch.autograd.grad(loss, p_q)
         alike += _cosines(of_heads.flatten(1))
     yield Heading("Theorem 2: gradients of words and positions")
-    yield Note(
-        f"One layer of attention, {heads} heads, a squared error; {sizes.draws} normal draws."
-    )
-    yield Items(
-        [
-            "added at the input: the gradients of X and P differ by at most "
-            f"{apart:.1g} of the largest",
-            f"in each head: cosine of the gradients of P_Q of two heads, {_spread(alike)}",
-        ]
-    )
+    said = f"One layer of attention, {heads} heads, a squared error; {sizes.draws} normal draws."
+    yield Note(said)
+    added = f"the gradients of X and P differ by at most {apart:.1g} of the largest"
+    own = f"cosine of the gradients of P_Q of two heads, {_spread(alike)}"
+    yield Items([f"added at the input: {added}", f"in each head: {own}"])
 
 
 def _loss(
@@ -234,15 +221,11 @@ def input_gradients(system: System, stack: str, subset: str) -> tuple[Tensor, Te
         kept.extend([*last, out.detach().requires_grad_()])
         return kept[1]
 
-    hooks = [
+    with (
         module.embed_tokens.register_forward_hook(words),
         module.embed_positions.register_forward_hook(positions),
-    ]
-    try:
+    ):
         loss = _model_loss(system, subset)
-    finally:
-        for hook in hooks:
-            hook.remove()
     of_words, of_positions = torch.autograd.grad(loss, kept)
     # fairseq scales the words by a number before the sum.
     return of_words.sum(0) / module.embed_scale, of_positions.sum(0)
@@ -301,26 +284,20 @@ def sum_and_concatenation(generator: torch.Generator) -> Iterator[Block]:
     narrow[:, d - d_p :] = 0
     own = torch.zeros(n, d).double()
     own[:, d - d_p :] = factors
-    pairs = torch.stack([torch.randint(0, size, (4000,), generator=generator)
-                         for size in (words, n, words, n)])  # fmt: skip
+    pairs = [torch.randint(0, k, (4000,), generator=generator) for k in (words, n, words, n)]
     cases = {
         f"sum, words in all {d} columns": (x, p, d),
         f"sum, words in {d - d_p}, positions in the other {d_p}": (narrow, own, d - d_p),
-        f"concatenation, {d - d_p} and {d_p} columns": (None, None, d - d_p),
+        # The same numbers: a concatenation is the sum of [x ; 0] and [0 ; p].
+        f"concatenation, {d - d_p} and {d_p} columns": (narrow, own, d - d_p),
+        "words alone, positions in attention": (0 * x, own, d),
     }
     rows = []
     for name, (of_words, of_positions, width) in cases.items():
-        if of_words is None or of_positions is None:
-            both = torch.cat([x[:, : d - d_p][pairs[0]], factors[pairs[1]]], 1)
-            other = torch.cat([x[:, : d - d_p][pairs[2]], factors[pairs[3]]], 1)
-        else:
-            both = of_words[pairs[0]] + of_positions[pairs[1]]
-            other = of_words[pairs[2]] + of_positions[pairs[3]]
+        both = of_words[pairs[0]] + of_positions[pairs[1]]
+        other = of_words[pairs[2]] + of_positions[pairs[3]]
         error = bilinear_error(both, other, wanted[pairs[1], pairs[3]])
-        lost = _lost(x, width)
-        rows.append([name, f"{error:.1%}", f"{lost:.1%}"])
-    error = bilinear_error(factors[pairs[1]], factors[pairs[3]], wanted[pairs[1], pairs[3]])
-    rows.append(["words alone, positions in attention", f"{error:.1%}", f"{_lost(x, d):.1%}"])
+        rows.append([name, f"{error:.1%}", f"{_lost(x, width):.1%}"])
     yield Heading("Sum and concatenation at the input")
     yield Note(
         f"{words} words and {n} positions in d = {d} columns, normal draws. Logits that positions "
@@ -369,17 +346,15 @@ def _checkpoint_columns(systems: Sequence[System]) -> Iterator[Block]:
             positions = stack.embed_positions.rows(0, 32)[0].detach().double()
             shared, columns = shared_columns(_words(stack), positions)
             width = positions.size(1)
-            cells = [f"{columns} of {width}", f"{shared:.1%}", f"{columns / width:.1%}"]
-            rows.append([system.name, name, *cells])
+            shares = [f"{shared:.1%}", f"{columns / width:.1%}"]
+            rows.append([system.name, name, f"{columns} of {width}", *shares])
     if rows:
         yield Note(
             "In checkpoints: directions that hold 99 % of the first 32 positions, and the share of "
             "the words' variance there; 0 where words leave room, the last column by chance."
         )
-        yield Grid(
-            ["system", "input of", "directions", "words there", "by chance"], rows,
-            [False, False, True, True, True],
-        )  # fmt: skip
+        heads = ["system", "input of", "directions", "words there", "by chance"]
+        yield Grid(heads, rows, [False, False, True, True, True])
 
 
 def shared_columns(words: Tensor, positions: Tensor) -> tuple[float, int]:

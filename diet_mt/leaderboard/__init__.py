@@ -2,8 +2,8 @@
 
 From rows to what is shown: ``groups`` (what may be compared), ``comparisons`` (p-values) and
 ``published`` (the paper's figures) meet in ``standings``; ``tables`` makes columns of them,
-``findings`` sentences, ``picture`` and ``charts`` marks and lines. ``text``, ``markdown``, ``page``
-and ``svg`` show these. What lies beside the rows (speeds, curves, counts of sentences) is read by
+``findings`` sentences, ``picture`` and ``charts`` marks and lines. ``boards``, ``page`` and ``svg``
+show these. What lies beside the rows (speeds, curves, counts of sentences) is read by
 ``beside`` and ``heat``, drawn by ``views``, and handed to the page's scripts by ``pairs``.
 Knows neither torch nor fairseq.
 """

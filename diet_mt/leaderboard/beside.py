@@ -82,7 +82,10 @@ def _learning(folders: Sequence[Path]) -> dict[str, list[Learning]]:
     for folder in folders:
         for path in sorted([*folder.glob("curves/*.jsonl"), *folder.glob("*/curves.jsonl")]):
             rows = list(rows_of(path, ("system", "points")))
-            names = [_trained(row) for row in rows]
+            names = []
+            for row in rows:
+                name, segments = str(row.get("name") or row["system"]), row.get("segments", "none")
+                names.append(name if segments == "none" else f"{name}, segments {segments}")
             for name, row in zip(names, rows, strict=True):
                 name += f" {row.get('seed')}" if names.count(name) > 1 else ""
                 try:
@@ -93,12 +96,6 @@ def _learning(folders: Sequence[Path]) -> dict[str, list[Learning]]:
                     what = path.parent.name if path.stem == "curves" else path.stem
                     found.setdefault(what, []).append(Learning(name, row["system"], points))
     return found
-
-
-def _trained(row: Mapping[str, Any]) -> str:
-    segments = row.get("segments", "none")
-    name = str(row.get("name") or row["system"])
-    return name if segments == "none" else f"{name}, segments {segments}"
 
 
 def rows_of(path: Path, needed: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -1,19 +1,25 @@
-"""What the leaderboard of translation shows, as blocks."""
+"""What the leaderboard of translation shows, as blocks: tables, how to read them, with what scores
+were computed, and the commands behind them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-from .commands import commands
-from .notes import legend, remarks, signatures
+from ..evaluation.groups import BASELINE, Group
+from .published import source
 from .render import Block, Commands, Folded, Grid, Heading, Items, Note
-from .standings import Section
+from .standings import LEVEL, Section
 from .tables import Table, evaluations_table, rows, standings_table
 
 EVALUATIONS = "Every evaluation: length, n-gram precisions, updates"
 FOLDED = "The commands, ARCH for the system"
 # What a reader in a hurry wants to see.
 BRIEF = ("system", "BLEU", "±", "cluster", "length", "to sinusoidal", "p")
+HOW_TO_TEST = "diet-mt compare RESULTS.jsonl --references FILE"
+ARCH = "ARCH"  # in a command, for any system of the table
 
 
 def board(sections: Sequence[Section]) -> list[Block]:
@@ -43,3 +49,105 @@ def grid(table: Table) -> Grid:
         [[cell.text for cell in row] for row in rows(table)],
         [column.number for column in table],
     )
+
+
+def legend(sections: Iterable[Section]) -> list[str]:
+    """One sentence for each thing that a reader of these tables needs to know."""
+    sections = list(sections)
+    standings = [standing for section in sections for standing in section.standings]
+    lines = [standing.line for standing in standings if standing.line]
+    found = []
+    if any(len(line.results) > 1 for line in lines):
+        found.append("BLEU and chrF are means over the seeds.")
+    if any(standing.gain for standing in standings):
+        found.append(
+            f"to {BASELINE}: BLEU of the table minus that of {BASELINE}, both before they are "
+            "rounded: the difference of the means over the seeds."
+        )
+    compared = [standing for standing in standings if standing.comparison]
+    if lines:
+        found.append("±: half of the 95 % interval of BLEU, by the bootstrap.")
+    if compared:
+        found.append(
+            "Bootstrap: each of 10,000 resamples has as many sentences of the test set, drawn with "
+            "replacement and the same for all systems, and of the n seeds of a system n - 1, drawn "
+            "with replacement for each system by itself. A system with one seed has that one in "
+            "every resample: its interval and p-values cover the sentences alone, not the choice "
+            "of the seed."
+        )
+    elif lines:
+        found.append("SacreBLEU's, over the sentences of the test set; mean of the seeds.")
+    if any(line.roles is not None for line in lines):
+        found.append(
+            "roles: of the sentences whose subject and object could change places, in %, "
+            "translations nearer to the reference than to that of the swapped sentence; 50 is "
+            "chance."
+        )
+    if any(standing.p_value is not None for standing in standings):
+        found.append(
+            f"p: of the difference to {BASELINE}, by the same resamples, two-sided: how often "
+            "equal systems would differ as much. ≤: the smallest that its resamples can give."
+        )
+    if any(standing.cluster for standing in standings):
+        found.append(
+            f"cluster: a new one begins where every system above is better than every system below "
+            f"with p ≤ {LEVEL}; it is not corrected for the number of pairs."
+        )
+    if any(line.length_ratio for line in lines):
+        found.append(
+            "length: words of the translations over those of the references, as BLEU counts them; "
+            "mean of the seeds. Below 1 BLEU is multiplied by exp(1 - 1 / length)."
+        )
+    if len(compared) < len(lines):
+        found.append(f"Unknown p-values are computed by `{HOW_TO_TEST}`.")
+    if any(standing.published for standing in standings):
+        found.append(f"paper: {source()}.")
+    if lines:
+        found.append("Speed is measured side by side, in results/benchmark.md.")
+    return found
+
+
+def remarks(section: Section) -> list[str]:
+    """What is particular about one group: lines whose seeds differ in more than the seed."""
+    different = [
+        line.name
+        for line in section.group.lines
+        if len({general(result.train_command) for result in line.results}) > 1
+    ]
+    return [f"Seeds trained by different commands: {', '.join(different)}."] if different else []
+
+
+def signatures(section: Section) -> list[str]:
+    """SacreBLEU's signatures and the versions of the rest."""
+    results = section.group.results
+    return [
+        *sorted({f"BLEU {result.bleu_signature}" for result in results}),
+        *sorted({f"chrF {result.chrf_signature}" for result in results}),
+        *sorted({f"{result.fairseq}, torch {result.torch}" for result in results}),
+    ]
+
+
+def commands(group: Group) -> list[str]:
+    """Trainings, then evaluations, with SEED, CHECKPOINTS and ARCH for what differs in a group."""
+    train = {general(result.train_command, ARCH): None for result in group.results}
+    generate = {general(result.generate_command): None for result in group.results}
+    return [command for command in [*train, *generate] if command]
+
+
+def general(command: str, arch: str = "") -> str:
+    """``command`` whatever the seed; with ``arch`` in the place of the architecture, if given."""
+    words = shlex.split(command)
+    saved = words[words.index("--save-dir") + 1] if "--save-dir" in words[:-1] else None
+    for place in range(1, len(words)):
+        option, value = words[place - 1], words[place]
+        if option == "--seed":
+            words[place] = "SEED"
+        elif option == "--save-dir":
+            words[place] = "CHECKPOINTS"
+        elif option == "--path":
+            words[place] = f"CHECKPOINTS/{Path(value).name}"
+        elif option == "--arch" and arch:
+            words[place] = arch
+        elif saved and value.startswith(f"{saved}/"):  # logs beside the checkpoints
+            words[place] = "CHECKPOINTS" + value[len(saved) :]
+    return shlex.join(words)

@@ -62,8 +62,7 @@ def points(found: Sequence[Point], x: Scale, y: Scale) -> str:
     out = list(_axes(x, y))
     places = [(x.share(each.x), _y(y, each.y)) for each in found]
     names = _named([(*place, e.name, e.important) for place, e in zip(places, found, strict=True)])
-    order = sorted(range(len(found)), key=lambda number: found[number].important)
-    for number in order:
+    for number in sorted(range(len(found)), key=lambda number: found[number].important):
         each, (left, top) = found[number], places[number]
         place = f"{100 * left:.2f}%"
         out.append(
@@ -71,8 +70,7 @@ def points(found: Sequence[Point], x: Scale, y: Scale) -> str:
             f"<title>{escape(each.said)}</title>"
             f'<circle class="hit" cx="{place}" cy="{top}" r="10"/>'
             f'<circle class="mean" cx="{place}" cy="{top}" r="4.5"/>'
-            f'<svg x="{place}" y="{top}" overflow="visible"><text class="label '
-            f'{names[number]}" y="4">{escape(each.name)}</text></svg></g>'
+            f"{_label(each.name, place, top, names[number])}</g>"
         )
     return "\n".join(out)
 
@@ -95,10 +93,14 @@ def curves(
             f'<svg width="100%" height="{HEIGHT}" viewBox="0 0 1000 {HEIGHT}" '
             f'preserveAspectRatio="none"><polyline class="hit" points="{path}"/>'
             f'<polyline points="{path}"/></svg>'
-            f'<svg x="{100 * left:.2f}%" y="{top}" overflow="visible"><text class="label '
-            f'{names[number]}" y="4">{escape(each.name)}</text></svg></g>'
+            f"{_label(each.name, f'{100 * left:.2f}%', top, names[number])}</g>"
         )
     return "\n".join(out)
+
+
+def _label(name: str, x: str, y: float, kind: str) -> str:
+    text = f'<text class="label {kind}" y="4">{escape(name)}</text>'
+    return f'<svg x="{x}" y="{y}" overflow="visible">{text}</svg>'
 
 
 def _named(wanted: Sequence[Wanted], sides: Sequence[str] = ("after", "before")) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..evaluation.groups import Line
+from .standings import Standing
 
 # Family -> what it is, in words. ``other``: of whatever the table below does not know.
 FAMILIES: Mapping[str, str] = {
@@ -32,6 +32,6 @@ def family_of(encoding: str) -> str:
     return _OF.get(words[0].replace("_", "-") if words else "", "other")
 
 
-def family_of_line(line: Line | None, system: str = "") -> str:
-    """Of a line by its encoding; of a system without a line by its name."""
-    return family_of(line.results[0].positions if line else system)
+def family_of_standing(standing: Standing) -> str:
+    """By its encoding; of one without a line by its name."""
+    return family_of(standing.line.results[0].positions if standing.line else standing.name)

@@ -14,12 +14,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from ..evaluation.groups import BASELINE
 from . import findings, heat, views
 from .beside import Beside
-from .boards import EVALUATIONS, FOLDED
-from .commands import commands
-from .families import FAMILIES
-from .notes import legend, remarks, signatures
+from .boards import EVALUATIONS, FOLDED, commands, legend, remarks, signatures
+from .families import FAMILIES, family_of_standing
 from .pairs import pairs_of
-from .picture import axis, family_of_standing, grid, marks, scale_of
+from .picture import axis, grid, marks, scale_of
 from .render import Block, Commands
 from .standings import Section
 from .tables import Cell, Column, Table, evaluations_table, rows, standings_table
@@ -102,11 +100,6 @@ def page(
 
 
 def _shown(section: Section, beside: Beside) -> Shown:
-    found = (
-        views.by_speed(section, beside.speeds.get(section.group.conditions.size)),
-        views.by_parameters(section),
-        views.by_length(section, beside.sentences),
-    )
     families = [family_of_standing(each) for each in section.standings]
     name, *others = standings_table(section)
     words = [FAMILIES[family] for family in families]
@@ -116,7 +109,7 @@ def _shown(section: Section, beside: Beside) -> Shown:
         families,
         [name, family, *others],
         findings.of_section(section),
-        [view for view in found if view],
+        [view for make in views.VIEWS.values() if (view := make(section, beside))],
         pairs_of(section, beside),
     )
 

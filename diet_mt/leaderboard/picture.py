@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .families import family_of_line
 from .scales import Scale
 from .standings import Section, Standing
 
@@ -27,10 +26,6 @@ def _values(standing: Standing) -> Iterator[float]:
         yield from (result.bleu for result in standing.line.results)
         half = standing.half_width or 0.0
         yield from (standing.line.bleu - half, standing.line.bleu + half)
-
-
-def family_of_standing(standing: Standing) -> str:
-    return family_of_line(standing.line, standing.name.split()[0] if standing.name else "")
 
 
 def marks(standing: Standing, scale: Scale) -> str:

@@ -1,4 +1,7 @@
-"""The paper's BLEU, from ``published.json``: which of our systems a figure belongs to is data."""
+"""The paper's figures, from JSON: which of our systems a figure belongs to is data.
+
+BLEU of table 4, and scores of encoders: GLUE (tables 2, 8 and 9) and XTREME (3 and 5).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from typing import Any
 
 from ..evaluation.groups import BASELINE, Conditions
 
-FILE = Path(__file__).with_name("published.json")
+BLEU = Path(__file__).with_name("published.json")
+TASKS = Path(__file__).with_name("published_tasks.json")
+GLUE, XTREME = "glue", "xtreme"
+AVERAGE = "average"
 
 
 @dataclass(frozen=True)
@@ -24,13 +30,13 @@ class Figure:
 
 
 @cache
-def _read() -> Any:
-    return json.loads(FILE.read_text(encoding="utf-8"))
+def _read(file: Path) -> Any:
+    return json.loads(file.read_text(encoding="utf-8"))
 
 
-def source() -> str:
+def source(file: Path = BLEU) -> str:
     """Where the figures are from, and what was measured, in one sentence."""
-    table = _read()
+    table = _read(file)
     return f"{table['source']} ({table['url']}): {table['setting']}"
 
 
@@ -39,7 +45,7 @@ def figures(conditions: Conditions) -> Mapping[str, Figure]:
 
     A test set is known by a word of its name: "newstest2018", "WMT18 newstest2018".
     """
-    table, direction = _read(), conditions.direction
+    table, direction = _read(BLEU), conditions.direction
     if table["test_set"] not in conditions.test_set.split():
         return {}
     rows = {row["system"]: row for row in table["rows"] if direction in row["bleu"]}
@@ -50,3 +56,35 @@ def figures(conditions: Conditions) -> Mapping[str, Figure]:
         system: Figure(row["name"], row["bleu"][direction], row["bleu"][direction] - baseline)
         for system, row in rows.items()
     }
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """One row of the paper: ``scores`` by the title of the column, 0 to 100."""
+
+    name: str  # as the paper calls the system
+    system: str
+    segments: str
+    tables: list[int]  # that it stands in
+    options: dict[str, str]  # sharing, and the rank where it is not that of the architecture, 128
+    scores: dict[str, float]
+
+    def is_of(self, system: str, options: Mapping[str, object]) -> bool:
+        """Whether its model is that of a result with these options."""
+        own = {"rank": None, **self.options}
+        return system == self.system and all(options.get(key) == own[key] for key in own)
+
+
+def published_rows(table: str) -> list[PublishedRow]:
+    """The rows of GLUE or XTREME, in the paper's order."""
+    return [PublishedRow(**row) for row in _read(TASKS)[table]]
+
+
+def published_row(
+    table: str, system: str, segments: str, options: Mapping[str, object]
+) -> PublishedRow | None:
+    """The paper's row of a system with these options, with segments of this kind if there is one,
+    else the first that it has with others; None where it has none.
+    """
+    rows = [row for row in published_rows(table) if row.is_of(system, options)]
+    return next((row for row in rows if row.segments == segments), rows[0] if rows else None)

@@ -13,7 +13,7 @@ from ..evaluation.comparisons import Comparison, Key, file_beside, read_comparis
 from ..evaluation.groups import Group, group
 from ..evaluation.kept import kept_hypotheses
 from ..evaluation.records import Result, read_results
-from ..evaluation.task_records import TaskResult, read_task_results
+from ..evaluation.task_records import read_task_results
 from .render import Block
 from .standings import Section, section_of
 from .task_boards import task_board
@@ -24,20 +24,18 @@ _HAS: Mapping[str, Callable[[Group], set[str]]] = {
     "test set": lambda group: {group.conditions.test_set},
     "system": lambda group: {line.system for line in group.lines},
 }
+# What is asked for -> its values; none: all.
+Wanted = Mapping[str, Sequence[str]]
 
 
 def asked_for(
-    files: Sequence[Path],
-    *,
-    directions: Sequence[str] = (),
-    test_sets: Sequence[str] = (),
-    systems: Sequence[str] = (),
-    check: bool = False,
+    files: Sequence[Path], wanted: Wanted, *, check: bool
 ) -> tuple[list[Section], list[Block]]:
     """Sections of the rows of translation, and a board of those of tasks.
 
     ``check``: the kept hypotheses, too. Raises UserError where there is nothing to show.
     """
+    systems = wanted.get("system", ())
     with_tasks = [path for path in files if of_tasks(path)]
     results: list[Result] = []
     comparisons: dict[Key, Comparison] = {}
@@ -52,8 +50,10 @@ def asked_for(
         raise UserError("the files hold no results; diet-mt evaluate and predict add them")
     groups = group(results)
     if groups:
-        groups = select(groups, directions=directions, test_sets=test_sets, systems=systems)
-    blocks = task_board(_of_systems(tasks, systems))
+        groups = select(groups, wanted)
+    if tasks:
+        need_known("system", systems, (result.system for result in tasks))
+    blocks = task_board([each for each in tasks if not systems or each.system in systems])
     if tasks and not blocks:
         raise UserError("the results are of no split that a table shows (dev sets, test_LANG)")
     return [section_of(each, comparisons, systems) for each in groups], blocks
@@ -69,26 +69,12 @@ def of_tasks(path: Path) -> bool:
     return isinstance(first, dict) and "task" in first
 
 
-def _of_systems(results: Sequence[TaskResult], systems: Sequence[str]) -> list[TaskResult]:
-    """The results of these systems; none named: of all. Raises UserError for an unknown one."""
-    if results:
-        need_known("system", systems, (result.system for result in results))
-    return [each for each in results if not systems or each.system in systems]
-
-
-def select(
-    groups: Sequence[Group],
-    *,
-    directions: Sequence[str] = (),
-    test_sets: Sequence[str] = (),
-    systems: Sequence[str] = (),
-) -> list[Group]:
+def select(groups: Sequence[Group], wanted: Wanted) -> list[Group]:
     """Groups of these directions and test sets, with the lines of these systems; empty: all.
 
     Differences to the baseline stay what they are, also where the baseline is left out. Raises
     UserError, naming what there is, for a value that no result has and where nothing is left.
     """
-    wanted = {"direction": directions, "test set": test_sets, "system": systems}
     for what, values in wanted.items():
         need_known(what, values, set().union(*(_HAS[what](group) for group in groups)))
     left = [
@@ -100,12 +86,13 @@ def select(
         asked = ", ".join(f"{what} {_list(values)}" for what, values in wanted.items() if values)
         there_are = "; ".join(f"{g.conditions.heading}: {_list(_HAS['system'](g))}" for g in groups)
         raise UserError(f"no result with {asked} at once; there is {there_are}")
-    return [_with(group, systems) for group in left]
-
-
-def _with(group: Group, systems: Sequence[str]) -> Group:
-    lines = tuple(line for line in group.lines if not systems or line.system in systems)
-    return dataclasses.replace(group, lines=lines)
+    systems = wanted.get("system", ())
+    return [
+        dataclasses.replace(
+            group, lines=tuple(x for x in group.lines if not systems or x.system in systems)
+        )
+        for group in left
+    ]
 
 
 def _list(values: set[str] | Sequence[str]) -> str:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
 from ..errors import UserError
 from ..evaluation.groups import BASELINE
-from . import views
 from .beside import Beside
 from .charts import HEIGHT
-from .families import FAMILIES
-from .picture import ROW, axis, family_of_standing, grid, marks, scale_of
+from .families import FAMILIES, family_of_standing
+from .picture import ROW, axis, grid, marks, scale_of
 from .standings import Section
+from .views import VIEWS
 
 # In pixels: names and BLEU beside the marks, heights of a title, of an axis and of a line of text.
 _WIDTH, _NAMES, _VALUES, _TITLE, _AXIS, _LINE, _EDGE = 880, 190, 60, 30, 22, 20, 16
@@ -22,18 +22,11 @@ _STYLES = ("marks.css", "file.css")
 
 Drawn = tuple[str, int]  # SVG, and its height
 
-PICTURES: Mapping[str, Callable[[Section, Beside], views.View | None]] = {
-    "speed": lambda section, beside: views.by_speed(
-        section, beside.speeds.get(section.group.conditions.size)
-    ),
-    "parameters": lambda section, beside: views.by_parameters(section),
-    "lengths": lambda section, beside: views.by_length(section, beside.sentences),
-}
 INTERVALS = "intervals"
 
 
 def svg(sections: Sequence[Section], beside: Beside, picture: str = INTERVALS) -> str:
-    """``picture``: intervals, or one of PICTURES, of every section that has it.
+    """``picture``: intervals, or one of VIEWS, of every section that has it.
 
     Raises UserError where none has.
     """
@@ -91,7 +84,7 @@ def intervals(section: Section) -> Drawn:
 
 def _view(section: Section, beside: Beside, picture: str) -> Drawn | None:
     """With its finding above, and what its axes are below."""
-    view = PICTURES[picture](section, beside)
+    view = VIEWS[picture](section, beside)
     if view is None:
         return None
     content = f'<svg y="{_LINE}" height="{HEIGHT}" overflow="visible">{view.content}</svg>'

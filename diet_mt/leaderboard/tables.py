@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
+from typing import TypeVar
 
 from ..evaluation.groups import BASELINE, Group
 from ..evaluation.records import Result
@@ -35,6 +36,9 @@ class Column:
 
 
 Table = list[Column]
+Shown = TypeVar("Shown")  # what a row is of
+# Title, how a cell is made, and the rest of a Column.
+Wanted = tuple[str, Callable[[Shown], Cell], bool, bool]
 
 
 def rows(table: Table) -> list[tuple[Cell, ...]]:
@@ -45,17 +49,15 @@ def _number(value: float | None, form: str) -> Cell:
     return Cell() if value is None else Cell(format(value, form), value)
 
 
-def standings_table(section: Section) -> Table:
-    """One row for each standing. Columns that nothing is known for are left out."""
-    columns = [
-        Column(title, tuple(make(standing) for standing in section.standings), *how)
-        for title, make, *how in _COLUMNS
-    ]
+def _columns(of: Sequence[Shown], wanted: Iterable[Wanted[Shown]]) -> Table:
+    """A row for each of ``of``. Columns that nothing is known for are left out."""
+    columns = [Column(title, tuple(map(make, of)), *how) for title, make, *how in wanted]
     return [column for column in columns if any(cell.text for cell in column.cells)]
 
 
-def _gain(standing: Standing) -> Cell:
-    return _difference(standing.gain)
+def standings_table(section: Section) -> Table:
+    """One row for each standing."""
+    return _columns(section.standings, _STANDING)
 
 
 def _difference(value: float | None) -> Cell:
@@ -76,10 +78,6 @@ def _lenpen(standing: Standing) -> Cell:
     return Cell(text, fmean(each.lenpen for each in results)) if text else Cell()
 
 
-def _published_gain(standing: Standing) -> Cell:
-    return _difference(standing.published.gain if standing.published else None)
-
-
 def _seeds(standing: Standing) -> Cell:
     results = standing.line.results if standing.line else ()
     text = ", ".join(f"{result.seed}: {result.bleu:.2f}" for result in results)
@@ -93,16 +91,20 @@ def _parameters(standing: Standing) -> Cell:
     return Cell(", ".join(f"{count:,}" for count in counts), float(counts[-1]))
 
 
-_COLUMNS: list[tuple[str, Callable[[Standing], Cell], bool, bool]] = [
+_STANDING: list[Wanted[Standing]] = [
     ("system", lambda s: Cell(s.name, s.name), False, False),
     ("BLEU", lambda s: _number(s.line.bleu if s.line else None, ".2f"), True, True),
     ("±", lambda s: _number(s.half_width, ".2f"), True, True),
     ("cluster", lambda s: _number(s.cluster, "d"), True, False),
     ("length", lambda s: _number(s.line.length_ratio if s.line else None, ".3f"), True, True),
-    (f"to {BASELINE}", _gain, True, True),
+    (f"to {BASELINE}", lambda s: _difference(s.gain), True, True),
     ("p", _p, True, False),
     ("paper", lambda s: _number(s.published.bleu if s.published else None, ".2f"), True, True),
-    (f"paper, to {BASELINE}", _published_gain, True, True),
+    (
+        f"paper, to {BASELINE}",
+        lambda s: _difference(s.published.gain if s.published else None),
+        *(True, True),
+    ),
     ("chrF", lambda s: _number(s.line.chrf if s.line else None, ".2f"), True, True),
     ("roles", lambda s: _number(s.line.roles if s.line else None, ".1f"), True, True),
     ("BLEU of each seed", _seeds, False, True),
@@ -113,17 +115,9 @@ _COLUMNS: list[tuple[str, Callable[[Standing], Cell], bool, bool]] = [
 
 def evaluations_table(group: Group) -> Table:
     """One row for each result: what it was trained with and when it was measured."""
-    columns = [
-        Column(title, tuple(make(result) for result in group.results), *how)
-        for title, make, *how in _EVALUATION
-    ]
-    names = [line.name for line in group.lines for _ in line.results]
-    first = Column("system", _texts(names), False, False)
-    return [first, *(column for column in columns if any(cell.text for cell in column.cells))]
-
-
-def _texts(values: Iterable[str]) -> tuple[Cell, ...]:
-    return tuple(Cell(value, value) for value in values)
+    names = (_word(line.name) for line in group.lines for _ in line.results)
+    first = Column("system", tuple(names), False, False)
+    return [first, *_columns(group.results, _EVALUATION)]
 
 
 def _word(value: str) -> Cell:
@@ -145,7 +139,7 @@ def _precision(result: Result, order: int) -> Cell:
     return Cell(known[order - 1], float(known[order - 1])) if known else Cell()
 
 
-_EVALUATION: list[tuple[str, Callable[[Result], Cell], bool, bool]] = [
+_EVALUATION: list[Wanted[Result]] = [
     ("seed", lambda r: Cell(str(r.seed), float(r.seed)), True, False),
     ("BLEU", lambda r: _number(r.bleu, ".2f"), True, True),
     ("bootstrap", _interval, True, True),

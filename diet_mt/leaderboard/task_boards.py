@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Union
 
 from ..evaluation.task_records import TaskResult
-from .published_tasks import AVERAGE, GLUE, XTREME, PublishedRow, published_row, source_of_tasks
+from .published import AVERAGE, GLUE, TASKS, XTREME, published_row, source
 from .render import Block, Commands, Grid, Heading, Items, Note
 from .task_scores import (
     GLUE_COLUMNS,
@@ -45,7 +45,7 @@ def task_board(results: Sequence[TaskResult]) -> list[Block]:
     ]
     grids = [block for block in blocks if isinstance(block, Grid)]
     if any(row[0].startswith(PAPER) for grid in grids for row in grid.rows):
-        blocks.append(Note(f"paper: {source_of_tasks()}."))
+        blocks.append(Note(f"paper: {source(TASKS)}."))
     return blocks
 
 
@@ -78,13 +78,15 @@ def _table(
     for entrant in ours:
         mine = [(column, each) for column in used if (each := cells[entrant, column])]
         details += _details(entrant, mine)
+    runs = [each.results[0] for each in cells.values() if each]  # one of each score
+    commands = dict.fromkeys(command for run in runs for command in run.commands)
     return [
         Heading(_HEADINGS[name]),
         _grid(name, columns, used, ours, cells),
         Note(f"{_LEGEND[name]}{_tested(languages)} In brackets: seeds."),
         Items(details),
         *(_by_language(used, ours, cells) if name == XTREME else []),
-        _commands(cells.values()),
+        Commands("The commands, of one seed each", list(commands)),
     ]
 
 
@@ -109,7 +111,9 @@ def _grid(
         rows.append([_name(entrant), entrant.segments, *values])
         published = published_row(name, entrant.name, entrant.segments, entrant.options)
         if published and any(title in published.scores for title in titles):
-            rows.append(_published_line(published, titles))
+            scores = published.scores
+            theirs = [f"{scores[title]:.1f}" if title in scores else "" for title in titles]
+            rows.append([f"{PAPER}{published.name}", published.segments, *theirs])
     return _flush_right(["system", "segments", *titles], rows)
 
 
@@ -132,11 +136,6 @@ def _name(entrant: Entrant) -> str:
 
 def _cell(found: Score | None) -> str:
     return f"{found.value:.1f} ({len(found.by_seed)})" if found else ""
-
-
-def _published_line(row: PublishedRow, titles: Sequence[str]) -> list[str]:
-    values = [f"{row.scores[title]:.1f}" if title in row.scores else "" for title in titles]
-    return [f"{PAPER}{row.name}", row.segments, *values]
 
 
 def _details(entrant: Entrant, found: Sequence[tuple[Column, Score]]) -> list[str]:
@@ -167,12 +166,3 @@ def _by_language(used: Sequence[Column], ours: Sequence[Entrant], cells: Cells) 
             rows.append([_name(entrant), entrant.segments, *values])
         yield Note(f"{column.title} by language:")
         yield _flush_right(["system", "segments", *languages], rows)
-
-
-def _commands(found: Iterable[Score | None]) -> Commands:
-    """The commands of one run of each score, each of them once."""
-    commands: dict[str, None] = {}
-    for each in found:
-        if each:
-            commands.update(dict.fromkeys(each.results[0].commands))
-    return Commands("The commands, of one seed each", list(commands))

@@ -36,10 +36,9 @@ class Column:
     def holds(self, result: TaskResult) -> bool:
         if result.task != self.task or self.metric not in ("", *result.metrics):
             return False
-        return result.split.startswith(self.split) if self.all_languages else self.on_split(result)
-
-    def on_split(self, result: TaskResult) -> bool:
-        return result.split == self.split
+        return result.split == self.split or (
+            self.all_languages and result.split.startswith(self.split)
+        )
 
     def value(self, result: TaskResult) -> float:
         return result.metrics[self.metric] if self.metric else result.score
@@ -187,8 +186,7 @@ def _apart(rows: list[TaskResult], found: Iterable[list[TaskResult]]) -> str:
 def languages_of(column: Column, results: Iterable[TaskResult]) -> tuple[str, ...]:
     """Languages in which every run of a task was tested: means over others do not compare.
 
-    Raises:
-        UserError: there are runs, but no language that all have.
+    Raises UserError where there are runs, but no language that all have.
     """
     found: dict[tuple[object, ...], set[str]] = {}
     for result in results:
@@ -208,11 +206,8 @@ def languages_of(column: Column, results: Iterable[TaskResult]) -> tuple[str, ..
 def score(column: Column, entrant: Entrant, languages: Sequence[str] = ()) -> Score | None:
     """The score of one cell; None where nothing was measured.
 
-    Args:
-        languages: Those to average over; none: as many as there are.
-
-    Raises:
-        UserError: several settings were tried, and nothing says which to choose.
+    ``languages``: those to average over; none: as many as there are. Raises UserError where several
+    settings were tried, and nothing says which to choose.
     """
     mine = [each for each in entrant.results if column.holds(each)]
     if languages:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -10,9 +10,9 @@ from ..evaluation.groups import BASELINE, Line
 from ..evaluation.lengths import Part, parts_of
 from ..evaluation.sentences import Kept, bleu_of
 from . import findings
-from .beside import Learning, Speeds
+from .beside import Beside, Learning
 from .charts import Curve, Point, curves, points
-from .families import family_of, family_of_line
+from .families import family_of
 from .scales import LogScale, Scale
 from .standings import Section
 
@@ -32,8 +32,9 @@ class View:
     content: str
 
 
-def by_speed(section: Section, speeds: Speeds | None) -> View | None:
+def by_speed(section: Section, beside: Beside) -> View | None:
     """BLEU against the speed that the side-by-side benchmark measured, where there is one."""
+    speeds = beside.speeds.get(section.group.conditions.size)
     measured = speeds.by_system if speeds else {}
     found = [
         _point(line, measured[line.system], f"{measured[line.system]:.0f} sentences/s")
@@ -46,7 +47,7 @@ def by_speed(section: Section, speeds: Speeds | None) -> View | None:
     return _trade("Quality and speed", axes, found, "faster", most=True)
 
 
-def by_parameters(section: Section) -> View | None:
+def by_parameters(section: Section, beside: Beside) -> View | None:
     found = []
     for line in section.group.lines:
         count = max(result.parameters for result in line.results)
@@ -57,7 +58,7 @@ def by_parameters(section: Section) -> View | None:
 
 
 def _point(line: Line, x: float, said: str) -> Point:
-    family = family_of_line(line)
+    family = family_of(line.results[0].positions)
     return Point(line.name, family, x, line.bleu, f"{line.name}: {line.bleu:.2f} BLEU, {said}")
 
 
@@ -76,8 +77,9 @@ def parts_in(section: Section, kept: Kept) -> list[Part]:
     return parts_of(lengths, count=_BUCKETS) if lengths else []
 
 
-def by_length(section: Section, kept: Kept) -> View | None:
+def by_length(section: Section, beside: Beside) -> View | None:
     """BLEU by the length of the source, mean of the seeds."""
+    kept = beside.sentences
     parts = parts_in(section, kept)
     lines = [line for line in section.group.lines if is_counted(line, kept)]
     if len(parts) < 2 or len(lines) < 2:
@@ -93,7 +95,7 @@ def by_length(section: Section, kept: Kept) -> View | None:
         curve = [(part.mean_length, value) for part, value in zip(parts, values, strict=True)]
         said = ", ".join(f"{value:.1f}" for value in values)
         strong = line in (lines[0], lines[-1]) or line.system == BASELINE
-        family = family_of_line(line)
+        family = family_of(line.results[0].positions)
         found.append(Curve(line.name, family, curve, f"{line.name}: {said}", strong))
     x = Scale([part.mean_length for part in parts], margin=_ENDS)
     y = Scale([value for each in found for _, value in each.points])
@@ -107,6 +109,14 @@ def by_length(section: Section, kept: Kept) -> View | None:
     )
     axes = "BLEU by words of the source, in buckets of about as many sentences"
     return View("Short and long sentences", said, axes, curves(found, x, y, ticks))
+
+
+# By the names that ``--picture`` takes.
+VIEWS: Mapping[str, Callable[[Section, Beside], View | None]] = {
+    "speed": by_speed,
+    "parameters": by_parameters,
+    "lengths": by_length,
+}
 
 
 def is_counted(line: Line, kept: Kept) -> bool:

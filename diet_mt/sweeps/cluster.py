@@ -14,10 +14,10 @@ from submitit.slurm.slurm import SlurmExecutor
 
 from ..command_line import unknown
 from ..errors import UserError
+from ..stages.child import environment
 from .progress import Progress
 from .sweep import Run
-from .variables import Command
-from .work import LOG, PROGRAM, Work, end, environment, training
+from .work import LOG, PROGRAM, Work, end, training
 
 MINUTES = 1440  # of a job, unless said otherwise; then it is queued again, and goes on
 REQUEUES = 100
@@ -37,8 +37,10 @@ class Job:
         rank = submitit.JobEnvironment().global_rank
         run, log = self.run, LOG
         if rank:
-            run, log = Run(run.name, run.folder, _shared(run.commands)), f"sweep.{rank}.log"
-        work = Work(run, environment(one_thread=False), log)
+            shared = (each for each in run.commands if each[0] == PROGRAM and each[1:2])
+            commands = tuple(each for each in shared if each[1] in _SHARED)
+            run, log = Run(run.name, run.folder, commands), f"sweep.{rank}.log"
+        work = Work(run, environment(), log)
         try:
             while not work.poll():
                 time.sleep(_PAUSE)
@@ -51,20 +53,11 @@ class Job:
         return submitit.helpers.DelayedSubmission(self)
 
 
-def _shared(commands: Sequence[Command]) -> tuple[Command, ...]:
-    return tuple(
-        each for each in commands if each[0] == PROGRAM and each[1:2] and each[1] in _SHARED
-    )
-
-
 def parameters(given: Mapping[str, str]) -> dict[str, Any]:
     """Arguments for ``submitit.AutoExecutor.update_parameters``.
 
-    Args:
-        given: As Slurm calls them (``time`` in minutes, ``mem`` in GB), or as submitit does.
-
-    Raises:
-        UserError: one is unknown, or should be a number.
+    ``given``: as Slurm calls them (``time`` in minutes, ``mem`` in GB), or as submitit does. Raises
+    UserError where one is unknown, or should be a number.
     """
     types = submitit.AutoExecutor._typed_parameters()
     known = {*_OWN_NAMES, *types, *SlurmExecutor._valid_parameters()}
@@ -85,19 +78,13 @@ def as_jobs(
     runs: Sequence[Run], cluster: str, options: Mapping[str, Any], every: float | None
 ) -> list[str] | None:
     """Submits each run as a job, but for those that are in the queue already, and waits for them.
+    Returns a line for each run that failed; None without waiting.
 
-    Args:
-        cluster: ``slurm``, or ``local``: processes of this machine.
-        options: As ``parameters`` returns them.
-        every: Seconds from one word on each run to the next; None: does not wait.
-
-    Returns:
-        A line for each run that failed; None without waiting.
-
-    Raises:
-        UserError: there is no Slurm here, or it refuses the job.
+    ``cluster``: ``slurm``, or ``local``: processes of this machine; ``options``: as ``parameters``
+    returns them; ``every``: seconds from one word on each run to the next, None: does not wait.
+    Raises UserError where there is no Slurm here, or it refuses the job.
     """
-    os.environ.update(environment(one_thread=False))  # for submitit to find this package
+    os.environ.update(environment())  # for submitit to find this package
     jobs = [_in_queue(run, cluster) or _submit(run, cluster, options) for run in runs]
     return None if every is None else _wait(runs, jobs, every)
 

@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from ..errors import UserError
+from ..stages.child import environment
 from ..stages.orphans import end_with_parent
 from .progress import clock
 from .sweep import Run, Sweep
 from .variables import Command, shown
-from .work import argv_of, end, environment
+from .work import argv_of, end
 
 # Does all runs, and returns a line for each that failed; nothing: the runs go on without us.
 Runner = Callable[[Sequence[Run]], list[str] | None]
@@ -24,8 +25,7 @@ Runner = Callable[[Sequence[Run]], list[str] | None]
 def go(sweep: Sweep, runner: Runner) -> int:
     """Does what is not done yet, and returns the status: 0 only where nothing failed.
 
-    Raises:
-        UserError: a run failed. Then there is no report.
+    Raises UserError where a run failed. Then there is no report.
     """
     began = time.monotonic()
     with _ended_by_sigterm():
@@ -46,10 +46,8 @@ def go(sweep: Sweep, runner: Runner) -> int:
 
 
 def dry_run(sweep: Sweep, ask: Callable[[Command], list[str]]) -> Iterator[str]:
-    """The commands of a sweep, and below each as comments what it would start.
-
-    Args:
-        ask: What a command would start, line by line.
+    """The commands of a sweep, and below each as comments what it would start; ``ask``: what a
+    command would start, line by line.
     """
     for title, commands in (
         ("prepare", sweep.prepare),
@@ -74,7 +72,7 @@ def _one_by_one(commands: Sequence[Command], to: TextIO) -> int:
         process = subprocess.Popen(
             argv_of(words),
             stdout=to.fileno(),
-            env=environment(one_thread=False),
+            env=environment(),
             preexec_fn=end_with_parent,
         )
         try:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..command_line import unknown
 from ..errors import UserError
-from .variables import Command, Value, command, command_of_all, one_text, value_of
+from .variables import Command, Value, command, one_text, value_of
 
 Variables = Mapping[str, Value]
 Choice = Mapping[str, str]
@@ -56,13 +56,9 @@ def sweep_of(
 ) -> Sweep:
     """The sweep of a file's content.
 
-    Args:
-        where: Name of the file, for messages.
-        changes: Values in the place of those of settings, or of runs.
-        choices: Only runs that have all values of one of these.
-
-    Raises:
-        UserError: something is missing, unknown, or of a wrong kind.
+    ``where``: the file's name, for messages; ``changes``: values in the place of those of settings,
+    or of runs; ``choices``: only runs that have all values of one of these. Raises UserError where
+    something is missing, unknown, or of a wrong kind.
     """
     for name in ("runs", "run", "folder"):
         if not content.get(name):
@@ -82,7 +78,7 @@ def sweep_of(
     complete = [{**each, "folder": folder} for each, folder in zip(chosen, folders, strict=True)]
 
     def filled(section: str, variables: Variables) -> tuple[Command, ...]:
-        return tuple(command(text, variables, f"{where}, {section}") for text in texts[section])
+        return tuple(command(text, [variables], f"{where}, {section}") for text in texts[section])
 
     runs = (
         Run(name, Path(folder), filled("run", variables))
@@ -92,7 +88,7 @@ def sweep_of(
     return Sweep(
         tuple(dict.fromkeys(itertools.chain(*zip(*prepare, strict=True)))),
         tuple(runs),
-        tuple(command_of_all(text, complete, f"{where}, report") for text in texts["report"]),
+        tuple(command(text, complete, f"{where}, report") for text in texts["report"]),
     )
 
 

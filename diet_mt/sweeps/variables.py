@@ -21,8 +21,7 @@ MISSING = "???"  # a value that only the user can know, as in hydra's files
 def value_of(given: object, where: str) -> Value:
     """A value of a YAML file as text or texts; null is no text at all.
 
-    Raises:
-        UserError: it is a mapping, or what YAML takes for true or false.
+    Raises UserError where it is a mapping, or what YAML takes for true or false.
     """
     if given is None:
         return []
@@ -38,8 +37,7 @@ def value_of(given: object, where: str) -> Value:
 def value_in(text: str, where: str) -> Value:
     """A value given on the command line: text as it is, or YAML's ``[a, 'b, c']``; nothing: none.
 
-    Raises:
-        UserError: the brackets are wrong.
+    Raises UserError where the brackets are wrong.
     """
     if text[:1] != "[":
         return text or []
@@ -61,10 +59,8 @@ def names_in(text: str, where: str) -> list[str]:
 def filled(text: str, variables: Mapping[str, Value], where: str) -> list[str]:
     """The text with its variables filled, for each combination of values that are lists.
 
-    Values may name other variables.
-
-    Raises:
-        UserError: a variable is unknown, or named by its own value.
+    Values may name other variables. Raises UserError where a variable is unknown, or named by its
+    own value.
     """
     names = names_in(text, where)
     values = []
@@ -90,17 +86,12 @@ def one_text(text: str, variables: Mapping[str, Value], where: str) -> str:
     return texts[0]
 
 
-def command(text: str, variables: Mapping[str, Value], where: str) -> Command:
-    """The words of a command, split as a shell does, and then filled.
+def command(text: str, runs: Sequence[Mapping[str, Value]], where: str) -> Command:
+    """The words of a command, split as a shell does, and then filled with the variables of runs:
+    each is there once for each different filling that it has.
 
-    Raises:
-        UserError: as ``filled``; the quotes are not closed; there is no word.
+    Raises UserError as ``filled``, and where the quotes are not closed, or there is no word.
     """
-    return command_of_all(text, [variables], where)
-
-
-def command_of_all(text: str, runs: Sequence[Mapping[str, Value]], where: str) -> Command:
-    """As ``command``, with each word once for each different filling that it has in these runs."""
     try:
         words = shlex.split(text)
     except ValueError as error:

@@ -1,4 +1,6 @@
-"""One run: its commands one after the other, and what they say in ``FOLDER/sweep.log``."""
+"""Runs on this machine, side by side: the commands of each one after the other, and what they say
+in ``FOLDER/sweep.log``.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,10 @@ from pathlib import Path
 import psutil
 
 from ..errors import UserError
-from ..stages import child
-from ..stages.child import tail_of
+from ..stages.child import environment, module, tail_of
 from ..stages.orphans import end_with_parent
 from ..stages.train_log import status
+from .progress import Progress
 from .sweep import Run
 from .variables import Command, shown
 
@@ -26,6 +28,7 @@ PROGRAM = "diet-mt"
 LOG = "sweep.log"
 PATIENCE = 5.0  # seconds that a process has to end by itself
 _WIDTH = 100  # characters of a status
+_PAUSE = 0.1  # seconds between looks at the processes
 
 
 def program(word: str) -> str | None:
@@ -40,16 +43,8 @@ def argv_of(words: Command) -> list[str]:
         file for word in words for file in (sorted(glob(word)) if "*" in word else ()) or [word]
     ]
     if words[0] == PROGRAM:
-        return [sys.executable, "-m", "diet_mt", *files[1:]]
+        return module("diet_mt", files[1:])
     return [program(words[0]) or words[0], *files[1:]]
-
-
-def environment(*, one_thread: bool) -> dict[str, str]:
-    """The environment of a command; runs side by side would only wait for each other's threads."""
-    found = child.environment()
-    if one_thread:
-        found.setdefault("OMP_NUM_THREADS", "1")
-    return found
 
 
 def end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
@@ -151,3 +146,37 @@ def check_programs(commands: Sequence[Command]) -> None:
     for name in dict.fromkeys(words[0] for words in commands):
         if name != PROGRAM and not program(name):
             raise UserError(f"{name}: no such program; commands begin with {PROGRAM}, for example")
+
+
+def usual_jobs() -> int:
+    """Runs at a time: one for each core; where there are GPUs one, on all of them."""
+    import torch
+
+    return 1 if torch.cuda.is_available() else len(os.sched_getaffinity(0))
+
+
+def side_by_side(runs: Sequence[Run], jobs: int, every: float) -> list[str]:
+    """Runs all of them, so many at a time, and returns a line for each that failed.
+
+    All that was started has ended afterwards, also where this is interrupted. ``every``: seconds
+    from one word on each run to the next.
+    """
+    waiting, failures = list(runs), []
+    under_way: list[Work] = []
+    progress, surroundings = Progress(len(runs), every), environment()
+    if jobs > 1:  # they would only wait for each other's threads
+        surroundings.setdefault("OMP_NUM_THREADS", "1")
+    try:
+        while waiting or under_way:
+            while waiting and len(under_way) < jobs:
+                under_way.append(Work(waiting.pop(0), surroundings))
+            for work in [work for work in under_way if work.poll()]:
+                under_way.remove(work)
+                progress.ended(work.run.name, work.failure)
+                failures += [work.failure] if work.failure else []
+            progress.tell((work.run.name, work.status()) for work in under_way)
+            time.sleep(_PAUSE)
+    finally:
+        end([work.process for work in under_way if work.process])
+        progress.close()
+    return failures

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -76,10 +75,8 @@ def merged(request: Request, system: str, fixed: Options) -> Options:
     """The recipe's options, over them what is given, and over these ``fixed``.
 
     A training ends by updates or by epochs: where one of them is given, the recipe's other is not
-    meant.
-
-    Raises:
-        UserError: an option is not the user's to set, or has a value that makes no sense.
+    meant. Raises UserError where an option is not the user's to set, or has a value that makes no
+    sense.
     """
     options = of_values(request.recipe.values_of(system))
     for end, other in (("max-update", "max-epoch"), ("max-epoch", "max-update")):
@@ -134,13 +131,9 @@ def placed(
 ) -> Training:
     """The training on the devices that are here.
 
-    Args:
-        options: are changed.
-        share: what an update is shared by: its unit ("tokens"), fairseq's option of how many make a
-            batch ("max-tokens"), and how many fit on a device at a time; None: as the options say.
-
-    Raises:
-        UserError: there are no such devices.
+    ``options`` are changed; ``share``: what an update is shared by: its unit ("tokens"), fairseq's
+    option of how many make a batch ("max-tokens"), and how many fit on a device at a time; None: as
+    the options say. Raises UserError where there are no such devices.
     """
     machines = request.machines
     precision = machines.precision or one(options, "precision", "auto")
@@ -151,11 +144,13 @@ def placed(
     note = ""
     if share is None and "max-tokens-per-device" in request.given:
         raise UserError("--max-tokens-per-device: the recipe shares no update; give --max-tokens")
-    asked = Machines(machines.gpus, precision, machines.nodes, machines.node_rank, machines.master)
+    asked = replace(machines, precision=precision)
     if share is not None:
         unit, option, most = share
-        _refuse((option, "update-freq"), request.given, f"{unit}-per-update")
-        here = devices.place(asked)
+        for name in (option, "update-freq"):
+            if name in request.given:
+                raise UserError(f"--{name}: give --{unit}-per-update and --max-tokens-per-device")
+        here = devices.look(asked)
         batches = devices.split_update(total[unit], most, here.processes)
         options |= {option: [str(batches.tokens)], "update-freq": [str(batches.per_update)]}
         note = (
@@ -163,7 +158,7 @@ def placed(
             f"{unit}, {batches.per_update} on each of them for an update: {batches.total} {unit}"
         )
     elif (machines.gpus, machines.nodes) != ("auto", 1) or precision == "auto":
-        here = devices.place(asked)
+        here = devices.look(asked)
     else:
         # All GPUs that fairseq finds.
         options |= _flags(precision)
@@ -177,9 +172,3 @@ def _flags(precision: str) -> Options:
     if precision not in devices.PRECISIONS:
         raise UserError(f"--precision {precision}: choose auto, {', '.join(devices.PRECISIONS)}")
     return {} if precision == "fp32" else {precision: []}
-
-
-def _refuse(names: Iterable[str], given: Options, instead: str) -> None:
-    for name in names:
-        if name in given:
-            raise UserError(f"--{name}: give --{instead} and --max-tokens-per-device")

@@ -18,11 +18,8 @@ from .options import as_words, one
 def check(training: Training, own: Iterable[str] = ()) -> None:
     """Reads the options as fairseq-train does, and as the model does those of its encoding.
 
-    Args:
-        own: options of the command that the user gave them to, for the nearest name.
-
-    Raises:
-        UserError: there is no such option, architecture or value.
+    ``own``: options of the command that the user gave them to, for the nearest name. Raises
+    UserError where there is no such option, architecture or value.
     """
     import_fairseq()
     from fairseq.models import ARCH_MODEL_REGISTRY

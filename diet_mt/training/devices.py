@@ -28,9 +28,7 @@ def split_update(tokens: int, ceiling: int, devices: int) -> Batches:
 
     As few batches as possible, all of the same size, so that the sum is the same for any number of
     devices but for rounding: ``total`` differs from ``tokens`` by less than the number of batches.
-
-    Raises:
-        UserError: a number is below 1, or there are more devices than tokens.
+    Raises UserError where a number is below 1, or there are more devices than tokens.
     """
     numbers = {"of an update": tokens, "of a device": ceiling, "devices": devices}
     for name, number in numbers.items():
@@ -61,9 +59,8 @@ def visible_gpus() -> list[tuple[int, int]]:
 def choose(gpus: str, precision: str, seen: list[tuple[int, int]]) -> tuple[int, str]:
     """The number of GPUs and the precision; both ``auto`` or what the user wants.
 
-    Raises:
-        UserError: ``gpus`` is no number, there is no such precision, or it is left open for GPUs
-            that are not here.
+    Raises UserError where ``gpus`` is no number, there is no such precision, or it is left open for
+    GPUs that are not here.
     """
     if gpus != "auto" and not gpus.isdecimal():
         raise UserError(f"--gpus {gpus}: give a number or auto")
@@ -107,7 +104,7 @@ class Place:
     launch: list[str]  # options that say where to run, not what
 
 
-def place(machines: Machines) -> Place:
+def look(machines: Machines) -> Place:
     """Looks at what is here. Raises UserError where that is not what was asked for."""
     is_open = "auto" in (machines.gpus, machines.precision)
     seen = visible_gpus() if is_open else []

@@ -34,12 +34,9 @@ _NO_LAST = {"no-last-checkpoints", "no-save", "restore-file"}
 def train(training: Training, check: Callable[[], None]) -> None:
     """Trains to the end, or says that this was done before.
 
-    Args:
-        check: called before anything is written, unless the training is finished.
-
-    Raises:
-        UserError: another command began in this folder, or one that is not known; another process
-            is at work on it; the checkpoint to go on from is gone; or fairseq-train fails.
+    ``check`` is called before anything is written, unless the training is finished. Raises
+    UserError where another command began in this folder, or one that is not known; another process
+    is at work on it; the checkpoint to go on from is gone; or fairseq-train fails.
     """
     save = training.save
     refuse_another(training)
@@ -99,14 +96,8 @@ def has_ended(save: Path, options: Options) -> bool:
         # fairseq stores the epoch that comes next.
         position = state["extra_state"]["train_iterator"]
         epoch, begun = int(position["epoch"]) - 1, int(position["iterations_in_epoch"])
-    most = whole(options, "max-update")
-    if most and updates >= most:
-        return True
-    most = whole(options, "patience")
-    if most and passed >= most:
-        return True
-    most = whole(options, "max-epoch")
-    return bool(most) and not begun and epoch >= most
+    reached = {"max-update": updates, "patience": passed, "max-epoch": 0 if begun else epoch}
+    return any(0 < whole(options, name) <= count for name, count in reached.items())
 
 
 def _is_finished(save: Path) -> bool:

@@ -20,12 +20,9 @@ def finetuning(
 ) -> Training:
     """The fairseq-train of a checkpoint over the folder of a task.
 
-    Args:
-        task: CoLA, XNLI, SQuAD, ...; empty: the name of ``data``.
-        system: encoding that the checkpoint must have; empty: any.
-
-    Raises:
-        UserError: the data, the checkpoint or the options are not what they should be.
+    ``task``: CoLA, XNLI, SQuAD, ...; empty: the name of ``data``. ``system``: encoding that the
+    checkpoint must have; empty: any. Raises UserError where the data, the checkpoint or the options
+    are not what they should be.
     """
     from ..evaluation.predict import specification
     from ..evaluation.pretrained import model_options

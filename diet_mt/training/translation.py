@@ -8,24 +8,15 @@ from pathlib import Path
 from ..corpora.binarized import bin_folder, language_pair
 from ..corpora.subwords import kind_of
 from ..errors import UserError
+from ..evaluation.records import system_of
 from .build import Request, Training, merged, placed
 from .options import Options, one, whole
-
-_SIZES = ("tiny", "base", "big")
-
-
-def system_of(arch: str) -> str:
-    """``diet_rel_tiny`` -> ``diet_rel``; an architecture without one of our sizes as it is."""
-    name, _, size = arch.rpartition("_")
-    return name if name and size in _SIZES else arch
 
 
 def translation(data: Path, arch: str, request: Request, *, planned: bool = False) -> Training:
     """The fairseq-train of ``arch`` over the folder ``data``, or over ``data/bin``.
 
-    Args:
-        planned: The data may still be missing; the name of their folder then tells their subwords.
-
+    ``planned``: the data may still be missing; the name of their folder then tells their subwords.
     Raises UserError where the data, the options or the devices are not what they should be.
     """
     if arch.startswith("roberta_"):

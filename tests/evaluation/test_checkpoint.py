@@ -17,9 +17,8 @@ from diet_mt.evaluation.checkpoint import (
     portable,
     portable_file,
     read_training,
-    system_of,
 )
-from diet_mt.evaluation.records import MODEL_OPTIONS
+from diet_mt.evaluation.records import MODEL_OPTIONS, system_of
 from diet_mt.models._options import DietTransformerConfig, PositionOptions
 from diet_mt.positions import NAMES
 
@@ -167,8 +166,8 @@ def test_the_direction_is_that_of_the_checkpoint(place: Path, tmp_path: Path) ->
 def test_the_device_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda number: f"GPU {number}")
-    assert device("fairseq-generate data/bin --beam 2") == "GPU 0"
-    assert device("fairseq-generate data/bin --cpu") == "cpu"
+    assert device(["--beam", "2"]) == "GPU 0"
+    assert device(["--cpu"]) == "cpu"
 
 
 def test_a_file_has_no_folders_of_the_machine(

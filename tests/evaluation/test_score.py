@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import pytest
@@ -38,6 +39,7 @@ def test_the_interval_is_the_same_in_any_environment(monkeypatch: pytest.MonkeyP
     for seed in ("7", "none"):
         monkeypatch.setenv("SACREBLEU_SEED", seed)
         assert interval(mixed, right) == usual
+        assert os.environ["SACREBLEU_SEED"] == seed
 
 
 def test_words_per_second_by_hand() -> None:

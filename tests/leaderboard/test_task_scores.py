@@ -8,7 +8,7 @@ from diet_mt.bert.glue import TASKS
 from diet_mt.bert.questions.collections import NAMES
 from diet_mt.errors import UserError
 from diet_mt.evaluation.answer import SQUAD
-from diet_mt.leaderboard.published_tasks import AVERAGE, GLUE, XTREME, published_row, published_rows
+from diet_mt.leaderboard.published import AVERAGE, GLUE, XTREME, published_row, published_rows
 from diet_mt.leaderboard.task_scores import (
     GLUE_COLUMNS,
     MORE_GLUE_COLUMNS,

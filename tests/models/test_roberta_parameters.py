@@ -1,4 +1,4 @@
-"""Sizes of encoder-only models: the paper's table 6, and every architecture."""
+"""Sizes of encoder-only models. The paper's table 6 is counted in ``tests/bench``."""
 
 from __future__ import annotations
 
@@ -17,62 +17,14 @@ from fairseq.models.roberta import RobertaModel
 from diet_mt.models.diet_roberta import DietRobertaModel
 from diet_mt.positions import NAMES
 
-from ..toy import ToyTask, dictionary, each_encoding, position_parameters
+from ..toy import ToyTask, each_encoding, position_parameters
 from ..toy_sentences import build, each_sentence_encoder, options, segment_parameters
-
-# BERT's uncased vocabulary, of which fairseq's four marks are a part, and <mask>.
-VOCABULARY = 30522
-L, H, E, N_MAX, RANK = 12, 12, 768, 512, 128
-TABLES_AT_THE_INPUT = (N_MAX + 2) * E  # positions and segments
 
 
 def filled(arch: str, **given: Any) -> Namespace:
     args = Namespace(**given)
     ARCH_CONFIG_REGISTRY[arch](args)
     return args
-
-
-@pytest.fixture
-def _no_random_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """fairseq draws initial weights on the CPU, wherever the model is."""
-    for place in ("fairseq.models.roberta.model", "diet_mt.models.diet_roberta"):
-        monkeypatch.setattr(f"{place}.init_bert_params", lambda module: None)
-
-
-def base_size(encoding: str, segments: str, **given: Any) -> int:
-    """Parameters of ``roberta_<encoding>_base`` with BERT's pooler, without its numbers.
-
-    The pooler is the dense layer of a classification head.
-    """
-    task = ToyTask()
-    task.source_dictionary = dictionary(VOCABULARY - 4)
-    with torch.device("meta"):
-        args = filled(f"roberta_{encoding}_base", segment_encoding=segments, **given)
-        model = DietRobertaModel.build_model(args, task)
-        model.register_classification_head("pooled", num_classes=2)
-    unpooled = model.classification_heads["pooled"].out_proj.parameters()
-    return sum(p.numel() for p in model.parameters()) - sum(p.numel() for p in unpooled)
-
-
-@pytest.mark.usefixtures("_no_random_numbers")
-def test_the_papers_table_6() -> None:
-    """Chen et al. 2021, appendix: millions of parameters, to the last decimal that it prints; and
-    what each has more than the baseline, exactly.
-    """
-    baseline = base_size("learned", "input")
-    table = {
-        # encoding, options: millions, tables of positions, tables of segments
-        ("diet_rel", None): (109.9, L * H * (2 * N_MAX - 1), L * H * 4),
-        ("diet_rel", "layer-wise"): (109.7, H * (2 * N_MAX - 1), H * 4),
-        ("diet_abs", "none"): (128.6, 2 * L * H * N_MAX * RANK, L * H * 4),
-        ("diet_abs", None): (111.3, 2 * H * N_MAX * RANK, H * 4),
-    }
-    assert baseline == 110_104_890  # as docs/encoders.md has it; printed as 110.1
-    for (encoding, sharing), (millions, positions, segments) in table.items():
-        given = {} if sharing is None else {"position_sharing": sharing}
-        found = base_size(encoding, "per-head", **given)
-        assert found - baseline == positions + segments - TABLES_AT_THE_INPUT, encoding
-        assert round(found / 1e6, 1) == millions
 
 
 SIZES = {"tiny": (4, 128, 512, 4), "small": (4, 512, 2048, 8), "base": (12, 768, 3072, 12)}

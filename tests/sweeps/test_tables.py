@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from diet_mt import recipes
-from diet_mt.leaderboard.published_tasks import GLUE, XTREME, published_rows
+from diet_mt.leaderboard.published import GLUE, XTREME, published_rows
 from diet_mt.positions import build_position
 from diet_mt.sweeps.sweep import Sweep
 from diet_mt.sweeps.variables import Command

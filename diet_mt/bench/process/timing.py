@@ -9,25 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from statistics import quantiles
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Median and quartiles."""
-
-    median: float
-    low: float  # a quarter of the values lies below
-    high: float  # a quarter of the values lies above
-
-
-def spread(values: list[float]) -> Spread:
-    """Median and quartiles of at least one value."""
-    if len(values) == 1:
-        return Spread(values[0], values[0], values[0])
-    low, median, high = quantiles(values, n=4, method="inclusive")
-    return Spread(median, low, high)
 
 
 def clocked(
@@ -73,18 +55,16 @@ def interleaved(
     return seconds
 
 
-def ratio(ours: list[float], theirs: list[float]) -> Spread:
+def ratios(ours: list[float], theirs: list[float]) -> list[float]:
     """Time of ours over theirs, round by round: below 1 is faster."""
-    return spread([one / other for one, other in zip(ours, theirs, strict=True)])
+    return [one / other for one, other in zip(ours, theirs, strict=True)]
 
 
-def numbers(prefix: str, values: Spread) -> dict[str, float]:
-    """A spread as entries of a record."""
-    return {
-        f"{prefix}median": round(values.median, 4),
-        f"{prefix}low": round(values.low, 4),
-        f"{prefix}high": round(values.high, 4),
-    }
+def numbers(prefix: str, values: list[float]) -> dict[str, float]:
+    """Median and quartiles of at least one value, as entries of a record."""
+    found = quantiles(values, n=4, method="inclusive") if len(values) > 1 else 3 * values
+    low, median, high = (round(value, 4) for value in found)
+    return {f"{prefix}median": median, f"{prefix}low": low, f"{prefix}high": high}
 
 
 def rounds_on_stderr(label: str, rounds: int) -> Callable[[int], None]:

@@ -35,20 +35,21 @@ class Job:
     words: list[str]  # options of fairseq-train that make the system's model
     user_dir: str | None  # None: fairseq without plugins
     engine: str  # what decodes: fairseq or ctranslate2
-    checkpoint: str | None  # None: random weights, the same for the same words
-    constants: dict[str, int]  # module:name -> the value that it is given
     threads: int
-    device: str
-    half: bool
-    data: str | None  # folder made by fairseq-preprocess; None for made-up sentences
     vocabulary: int  # entries, of made-up sentences
-    train_tokens: int  # at most, in a batch of a training step and of the forward pass
-    decode_tokens: int  # at most, of the source, in a batch of decoding
-    batches: int  # in one turn; 0: the whole data set
-    decode_length: int  # tokens of every hypothesis; 0: the model decides
-    beam: int
-    lenpen: float
-    length: int = field(default=0)  # tokens on either side, of one made-up pair; 0: many sentences
+    checkpoint: str | None = None  # None: random weights, the same for the same words
+    constants: dict[str, int] = field(default_factory=dict)  # module:name -> its value here
+    device: str = "cpu"
+    half: bool = False
+    data: str | None = None  # folder made by fairseq-preprocess; None for made-up sentences
+    length: int = 0  # tokens on either side, of one made-up pair; 0: many sentences
+    # Of many sentences, and of decoding.
+    train_tokens: int = 0  # at most, in a batch of a training step and of the forward pass
+    decode_tokens: int = 0  # at most, of the source, in a batch of decoding
+    batches: int = 0  # in one turn; 0: the whole data set
+    decode_length: int = 0  # tokens of every hypothesis; 0: the model decides
+    beam: int = 1
+    lenpen: float = 1.0
 
 
 def configuration(words: list[str]) -> Any:

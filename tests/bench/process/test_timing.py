@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from diet_mt.bench.process.timing import Spread, clocked, interleaved, ratio, spread
+from diet_mt.bench.process.timing import clocked, interleaved, numbers, ratios
 
 
 def test_quartiles() -> None:
-    assert spread([4.0, 1.0, 3.0, 2.0, 5.0]) == Spread(3.0, 2.0, 4.0)
-    assert spread([7.0]) == Spread(7.0, 7.0, 7.0)
+    found = numbers("ms_", [4.0, 1.0, 3.0, 2.0, 5.0])
+    assert found == {"ms_median": 3.0, "ms_low": 2.0, "ms_high": 4.0}
+    assert numbers("", [7.0]) == {"median": 7.0, "low": 7.0, "high": 7.0}
 
 
 def test_ratios_are_taken_round_by_round() -> None:
     # The machine is three times as slow in the second round; ours takes half the time in each.
-    assert ratio([1.0, 3.0, 1.0], [2.0, 6.0, 2.0]) == Spread(0.5, 0.5, 0.5)
+    assert ratios([1.0, 3.0, 1.0], [2.0, 6.0, 2.0]) == [0.5, 0.5, 0.5]
 
 
 def test_systems_take_turns_and_the_warmup_is_not_counted() -> None:

@@ -1,9 +1,16 @@
-"""Under a table stands what a reader needs, and nothing about what is not there."""
+"""Under a table stands what a reader needs, every command once, nothing about what is not there."""
 
 from __future__ import annotations
 
 from diet_mt.evaluation.groups import group
-from diet_mt.leaderboard.notes import HOW_TO_TEST, legend, remarks, signatures
+from diet_mt.leaderboard.boards import (
+    HOW_TO_TEST,
+    commands,
+    general,
+    legend,
+    remarks,
+    signatures,
+)
 from diet_mt.leaderboard.standings import Section, section_of
 
 from ..evaluation.rows import row, seeds_of
@@ -64,3 +71,18 @@ def test_scores_come_with_their_signatures(plain: Section) -> None:
         "chrF nrefs:1|nc:6|version:2.6.0",
         "fairseq-fixed 0.12.3.1, torch 2.13.0",
     ]
+
+
+def test_commands_stand_once_whatever_seed_and_system(plain: Section) -> None:
+    assert commands(plain.group) == [
+        "fairseq-train data/bin --arch ARCH --seed SEED --save-dir CHECKPOINTS",
+        "fairseq-generate data/bin --path CHECKPOINTS/checkpoint_best.pt",
+    ]
+
+
+def test_what_is_kept_beside_the_checkpoints_is_the_same_whatever_the_run() -> None:
+    def command(run: str) -> str:
+        return f"fairseq-train bin --save-dir ck/{run} --tensorboard-logdir ck/{run}/tb --keep ck/x"
+
+    assert general(command("shaw.1")) == general(command("shaw.2"))
+    assert general(command("shaw.1")).endswith("--tensorboard-logdir CHECKPOINTS/tb --keep ck/x")
