@@ -6,7 +6,7 @@ cat sees the dog", "shows the boy the dog", "that sees the cat" against "that th
 
 from __future__ import annotations
 
-from .lexicon import BE, Verb
+from .lexicon import BE
 from .plan import (
     Both,
     Clause,
@@ -56,40 +56,35 @@ def _clause(clause: Clause) -> list[str]:
 def _question(clause: Clause) -> list[str]:
     """Verb, or a form of "do", before the subject."""
     _, back = _adverbials(clause)
-    helper, lexical = _verbs(clause)
-    if clause.tense == "want":
-        helper, lexical = [_do(clause)], ["want", "to", clause.verb.en_base]
-    elif not helper and clause.verb is BE:
-        helper, lexical = lexical, []
-    elif not helper:
-        helper, lexical = [_do(clause)], [clause.verb.en_base]
-    subject = _phrase(clause.subject)
+    helper, lexical = _verbs(clause, asked=True)
     verbs = [clause.frequency, *lexical]
-    return [*helper, *subject, *_with_objects(verbs, clause), *back, *_complement(clause)]
+    objects = _with_objects(verbs, clause)
+    return [*helper, *_phrase(clause.subject), *objects, *back, *_complement(clause)]
 
 
-def _verbs(clause: Clause) -> tuple[list[str], list[str]]:
-    """(modal or "do not"-like helper, the verb itself); the frequency stands between them."""
+def _verbs(clause: Clause, asked: bool = False) -> tuple[list[str], list[str]]:
+    """(what stands before the subject of a question: modal, "do" or "be", the verb itself); the
+    frequency stands between them.
+    """
     verb, tense, plural = clause.verb, clause.tense, clause.subject.plural
+    with_do = asked or clause.frequency == "not"
     if tense == "infinitive":
         return [], [verb.en_base]
     if tense == "want":
-        if clause.frequency == "not":
-            return [_do(clause)], ["want", "to", verb.en_base]
-        return [], ["want" if plural else "wants", "to", verb.en_base]
+        wanted = ["to", verb.en_base]
+        if with_do:
+            return [_do(clause)], ["want", *wanted]
+        return [], ["want" if plural else "wants", *wanted]
     if tense not in ("present", "past"):
         return [tense], [verb.en_base]
-    if clause.frequency == "not" and verb is not BE:
-        return [_do(clause)], [verb.en_base]
-    return [], [_finite(verb, tense, plural)]
-
-
-def _finite(verb: Verb, tense: str, plural: bool) -> str:
     if verb is BE:
-        return {"present": ("is", "are"), "past": ("was", "were")}[tense][plural]
+        finite = [{"present": ("is", "are"), "past": ("was", "were")}[tense][plural]]
+        return (finite, []) if asked else ([], finite)
+    if with_do:
+        return [_do(clause)], [verb.en_base]
     if tense == "past":
-        return verb.en_past
-    return verb.en_base if plural else verb.en
+        return [], [verb.en_past]
+    return [], [verb.en_base if plural else verb.en]
 
 
 def _do(clause: Clause) -> str:

@@ -13,17 +13,7 @@ joins the right bracket, where a separated prefix is attached again ("ruft ... a
 
 from __future__ import annotations
 
-from .lexicon import (
-    BE,
-    CONJUNCTIONS,
-    COORDINATORS,
-    FREQUENCIES,
-    MANNERS,
-    MODALS,
-    PREPOSITIONS,
-    QUESTION_WORDS,
-    TIMES,
-)
+from . import lexicon
 from .plan import (
     Both,
     Clause,
@@ -56,13 +46,13 @@ def german(sentence: Sentence) -> str:
     if isinstance(sentence, Statement):
         words = _main(sentence.clause)
     elif isinstance(sentence, Question):
-        words = _main(sentence.clause, front=[QUESTION_WORDS.get(sentence.word, "")])
+        words = _main(sentence.clause, front=[lexicon.QUESTION_WORDS.get(sentence.word, "")])
     elif isinstance(sentence, Coordinated):
         comma = "," if sentence.word == "but" else ""
-        words = [*_main(sentence.first), comma, COORDINATORS[sentence.word]]
+        words = [*_main(sentence.first), comma, lexicon.COORDINATORS[sentence.word]]
         words += _main(sentence.second)
     else:
-        sub = [CONJUNCTIONS[sentence.word], *_subordinate(sentence.sub)]
+        sub = [lexicon.CONJUNCTIONS[sentence.word], *_subordinate(sentence.sub)]
         if sentence.sub_first:
             words = _main(sentence.main, front=[*sub, ","])
         else:
@@ -113,9 +103,9 @@ def _infinitive(clause: Clause) -> list[str]:
 def _verbs(clause: Clause) -> tuple[str, list[str]]:
     """(finite verb, right bracket)."""
     verb, tense, plural = clause.verb, clause.tense, clause.subject.plural
-    if tense in MODALS:
-        return MODALS[tense][plural], [verb.prefix + verb.infinitive]
-    if verb is BE:
+    if tense in lexicon.MODALS:
+        return lexicon.MODALS[tense][plural], [verb.prefix + verb.infinitive]
+    if verb is lexicon.BE:
         return {"present": ("ist", "sind"), "past": ("war", "waren")}[tense][plural], []
     if tense == "past":
         auxiliary = {"haben": ("hat", "haben"), "sein": ("ist", "sind")}[verb.auxiliary]
@@ -125,7 +115,7 @@ def _verbs(clause: Clause) -> tuple[str, list[str]]:
 
 def _front(clause: Clause) -> list[str]:
     if clause.front == "time":
-        return [TIMES[clause.time][0]]
+        return [lexicon.TIMES[clause.time][0]]
     if clause.front == "place":
         return _place(clause)
     if clause.front == "direct":
@@ -147,11 +137,11 @@ def _middle(clause: Clause, *, without: str, bracketed: bool) -> tuple[list[str]
     is_pronoun = isinstance(direct, Pronoun)
     words = [] if without == "subject" else _phrase(clause.subject, "nom")
     words += object_ if is_pronoun else []
-    words += [] if without == "time" or not clause.time else [TIMES[clause.time][0]]
+    words += [] if without == "time" or not clause.time else [lexicon.TIMES[clause.time][0]]
     words += _phrase(clause.indirect, "dat")
     words += object_ if early and not is_pronoun else []
-    words += [FREQUENCIES[clause.frequency]] if clause.frequency else []
-    words += [MANNERS[clause.manner]] if clause.manner else []
+    words += [lexicon.FREQUENCIES[clause.frequency]] if clause.frequency else []
+    words += [lexicon.MANNERS[clause.manner]] if clause.manner else []
     words += object_ if not early else []
     words += ["mit", *_phrase(clause.companion, "dat")] if clause.companion else []
     words += [] if without == "place" else _place(clause)
@@ -162,7 +152,7 @@ def _middle(clause: Clause, *, without: str, bracketed: bool) -> tuple[list[str]
 def _place(clause: Clause) -> list[str]:
     if clause.place is None:
         return []
-    preposition, phrase = PREPOSITIONS[clause.place[0]], clause.place[1]
+    preposition, phrase = lexicon.PREPOSITIONS[clause.place[0]], clause.place[1]
     words = _noun_phrase(phrase, "dat")
     if preposition == "in" and words[0] == "dem":
         return ["im", *words[1:]]
@@ -174,7 +164,7 @@ def _complement(clause: Clause) -> list[str]:
         return []
     if clause.complement.word == "to":
         return [",", *_infinitive(clause.complement.clause), ","]
-    word = CONJUNCTIONS[clause.complement.word]
+    word = lexicon.CONJUNCTIONS[clause.complement.word]
     return [",", word, *_subordinate(clause.complement.clause), ","]
 
 

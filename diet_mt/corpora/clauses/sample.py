@@ -14,20 +14,7 @@ from dataclasses import replace
 from random import Random
 from typing import TypeVar
 
-from .lexicon import (
-    ADJECTIVES,
-    BE,
-    CLAUSE_VERBS,
-    FREQUENCIES,
-    MANNERS,
-    NOUNS,
-    PLACES,
-    QUESTION_WORDS,
-    TIMES,
-    VERBS,
-    Adjective,
-    Verb,
-)
+from . import lexicon
 from .plan import (
     Both,
     Clause,
@@ -102,11 +89,11 @@ class Sampler:
         return self._front(clause)
 
     def _with_complement(self) -> Clause:
-        word, verb = self._pick(CLAUSE_VERBS)
-        subject = self._subject(verb.subject_kinds)
+        word, verb = self._pick(lexicon.CLAUSE_VERBS)
+        subject = self._one_or_both(verb.subject_kinds)
         tense = self._pick(("present", "past"))
         if word == "to":
-            inner = self._clause(subject=subject, verbs=VERBS)
+            inner = self._clause(subject=subject, verbs=lexicon.VERBS)
             inner = replace(inner, subject=Gap(), tense="infinitive")
         else:
             inner = self._clause(adverbials=0.5)
@@ -116,7 +103,7 @@ class Sampler:
         clause = self._clause(adverbials=0.7)
         if clause.frequency == "not":
             clause = replace(clause, frequency="")
-        word = self._pick(("", *QUESTION_WORDS))
+        word = self._pick(("", *lexicon.QUESTION_WORDS))
         if word == "where":
             clause = replace(clause, place=None)
         if word == "when":
@@ -164,11 +151,11 @@ class Sampler:
         self,
         *,
         subject: Phrase | None = None,
-        verbs: Sequence[Verb] = (*VERBS, BE),
+        verbs: Sequence[lexicon.Verb] = (*lexicon.VERBS, lexicon.BE),
         adverbials: float = 0.0,
     ) -> Clause:
         """A clause without relative clauses or complement; ``adverbials`` scales their number."""
-        subject = subject or self._subject("pa")
+        subject = subject or self._one_or_both("pa")
         kinds = _kinds(subject)
         fitting = [verb for verb in verbs if all(kind in verb.subject_kinds for kind in kinds)]
         verb = self._verb(fitting)
@@ -176,33 +163,33 @@ class Sampler:
             subject,
             verb,
             self._pick(_TENSES),
-            predicate=self._predicate(kinds) if verb is BE else None,
-            direct=self._object(verb.object_kinds) if verb.case else None,
+            predicate=self._predicate(kinds) if verb is lexicon.BE else None,
+            direct=self._one_or_both(verb.object_kinds, 0.05) if verb.case else None,
             indirect=self._noun_phrase(verb.indirect_kinds) if verb.indirect_kinds else None,
         )
         return self._adverbials(clause, adverbials) if adverbials else clause
 
-    def _verb(self, verbs: list[Verb]) -> Verb:
+    def _verb(self, verbs: list[lexicon.Verb]) -> lexicon.Verb:
         """First how many objects, then which verb: the few with two objects are not to be rare."""
         wanted = self._pick((0, 1, 1, 1, 2, 2, 3))
-        groups: dict[int, list[Verb]] = {0: [], 1: [], 2: [], 3: []}
+        groups: dict[int, list[lexicon.Verb]] = {0: [], 1: [], 2: [], 3: []}
         for verb in verbs:
-            group = 3 if verb is BE else bool(verb.case) + bool(verb.indirect_kinds)
+            group = 3 if verb is lexicon.BE else bool(verb.case) + bool(verb.indirect_kinds)
             groups[group].append(verb)
         return self._pick(groups[wanted] or verbs)
 
     def _adverbials(self, clause: Clause, scale: float) -> Clause:
         tense = clause.tense
         group = tense if tense in ("present", "past", "will") else "modal"
-        times = [time for time, (_, tenses) in TIMES.items() if group in tenses]
+        times = [time for time, (_, tenses) in lexicon.TIMES.items() if group in tenses]
         if self._chance(0.45 * scale):
             clause = replace(clause, time=self._pick(times))
         elif self._chance(0.2):
             clause = replace(clause, frequency=self._frequency(clause))
-        if clause.verb is BE:
+        if clause.verb is lexicon.BE:
             return clause
         if self._chance(0.3 * scale):
-            clause = replace(clause, manner=self._pick(tuple(MANNERS)))
+            clause = replace(clause, manner=self._pick(tuple(lexicon.MANNERS)))
         if self._chance(0.12 * scale):
             clause = replace(clause, companion=self._noun_phrase("pa"))
         if self._chance(0.35 * scale):
@@ -210,7 +197,7 @@ class Sampler:
         return clause
 
     def _frequency(self, clause: Clause) -> str:
-        word = self._pick((*FREQUENCIES, "not"))
+        word = self._pick((*lexicon.FREQUENCIES, "not"))
         phrases = [clause.subject, clause.direct, clause.indirect]
         if word in ("not", "never") and clause.tense == "must":
             return "often"  # "must not" would be "darf nicht"
@@ -222,13 +209,9 @@ class Sampler:
 
     # Phrases
 
-    def _subject(self, kinds: str) -> NounPhrase | Both:
-        return self._both(kinds) if self._chance(0.08) else self._noun_phrase(kinds)
-
-    def _object(self, kinds: str) -> NounPhrase | Both:
-        return self._both(kinds) if self._chance(0.05) else self._noun_phrase(kinds)
-
-    def _both(self, kinds: str) -> Both:
+    def _one_or_both(self, kinds: str, both: float = 0.08) -> NounPhrase | Both:
+        if not self._chance(both):
+            return self._noun_phrase(kinds)
         determiners = ("the", "my", "our")
         left, right = (
             replace(self._noun_phrase(kinds), plural=False, determiner=self._pick(determiners))
@@ -238,13 +221,13 @@ class Sampler:
 
     def _noun_phrase(self, kinds: str) -> NounPhrase:
         kind = self._pick(kinds)
-        noun = self._pick([noun for noun in NOUNS if noun.kind == kind])
+        noun = self._pick([noun for noun in lexicon.NOUNS if noun.kind == kind])
         plural = self._chance(0.3)
         determiner = self._pick(_PLURAL if plural else _SINGULAR)
         return NounPhrase(noun, determiner, self._adjectives(kind), plural)
 
-    def _adjectives(self, kind: str) -> tuple[Adjective, ...]:
-        fitting = [adjective for adjective in ADJECTIVES if kind in adjective.kinds]
+    def _adjectives(self, kind: str) -> tuple[lexicon.Adjective, ...]:
+        fitting = [adjective for adjective in lexicon.ADJECTIVES if kind in adjective.kinds]
         count = self._pick((0, 0, 0, 0, 1, 1, 1, 1, 1, 2))
         if count == 0:
             return ()
@@ -254,28 +237,30 @@ class Sampler:
             return (first,)
         return tuple(sorted((first, self._pick(others)), key=lambda adjective: adjective.rank))
 
-    def _predicate(self, kinds: str) -> Adjective:
-        return self._pick([a for a in ADJECTIVES if all(kind in a.kinds for kind in kinds)])
+    def _predicate(self, kinds: str) -> lexicon.Adjective:
+        return self._pick([a for a in lexicon.ADJECTIVES if all(kind in a.kinds for kind in kinds)])
 
     def _place(self) -> tuple[str, NounPhrase]:
-        noun, prepositions = self._pick(PLACES)
+        noun, prepositions = self._pick(lexicon.PLACES)
         adjectives = self._adjectives("l")[:1]
         phrase = NounPhrase(noun, self._pick(("the", "the", "a", "this", "our")), adjectives)
         return self._pick(prepositions), phrase
 
     def _with_relative(self, phrase: NounPhrase) -> NounPhrase:
-        gap = Gap(phrase.noun.gender, phrase.plural)
+        gap = Gap(phrase.plural)
         kind = phrase.noun.kind
-        fitting = [v for v in VERBS if v.case and not v.indirect_kinds and kind in v.object_kinds]
+        fitting = [
+            v for v in lexicon.VERBS if v.case and not v.indirect_kinds and kind in v.object_kinds
+        ]
         if fitting and self._chance(0.5):
             inner = self._clause(verbs=fitting)
             inner = replace(inner, direct=gap)
         elif kind in "pa":
-            verbs = [verb for verb in (*VERBS, BE) if not verb.indirect_kinds]
+            verbs = [verb for verb in (*lexicon.VERBS, lexicon.BE) if not verb.indirect_kinds]
             inner = replace(self._clause(subject=phrase, verbs=verbs), subject=gap)
         else:
             inner = Clause(
-                gap, BE, self._pick(("present", "past")), predicate=self._predicate(kind)
+                gap, lexicon.BE, self._pick(("present", "past")), predicate=self._predicate(kind)
             )
         return replace(phrase, relative=inner)
 
