@@ -41,6 +41,11 @@ def opened(path: Path) -> IO[bytes]:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
 
 
+def plain_or_gz(folder: Path, name: str) -> Path | None:
+    """The file ``name`` or ``name.gz`` in ``folder``, if there is one."""
+    return next((p for p in (folder / name, folder / f"{name}.gz") if p.is_file()), None)
+
+
 def blocks(file: IO[bytes]) -> Iterator[bytes]:
     """All that is in an open file, a megabyte at a time."""
     while block := file.read(BLOCK):
@@ -49,7 +54,12 @@ def blocks(file: IO[bytes]) -> Iterator[bytes]:
 
 def sha256(path: Path) -> str:
     """Hexadecimal digest of a file."""
-    digest = hashlib.sha256()
+    return checksum(path, "sha256")
+
+
+def checksum(path: Path, method: str) -> str:
+    """The same by a method that ``hashlib`` names."""
+    digest = hashlib.new(method, usedforsecurity=False)
     with open(path, "rb") as file:
         for block in blocks(file):
             digest.update(block)

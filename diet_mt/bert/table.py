@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import UserError
-from ..files import raw_lines
+from ..files import plain_or_gz, raw_lines
 
 _BYTE_ORDER_MARK = "\ufeff"
 
@@ -34,9 +34,8 @@ class Row:
 
 def find_table(folder: Path, name: str) -> Path:
     """The file ``name`` or ``name.gz`` in ``folder``. Raises UserError if there is none."""
-    for path in (folder / name, folder / f"{name}.gz"):
-        if path.is_file():
-            return path
+    if path := plain_or_gz(folder, name):
+        return path
     raise UserError(f"{folder}: holds neither {name} nor {name}.gz; put the official file there")
 
 

@@ -16,7 +16,6 @@ import sentencepiece
 from ..errors import UserError
 from ..files import writing_bytes
 from ..stages.progress import ticking
-from . import dictionary
 from .parallel import read_lines
 from .settings import SPM_COVERAGE, SPM_SAMPLE
 
@@ -97,8 +96,3 @@ def symbols(model: Path) -> list[str]:
     special = {processor.unk_id(), processor.bos_id(), processor.eos_id(), processor.pad_id()}
     numbers = (number for number in range(processor.get_piece_size()) if number not in special)
     return [processor.id_to_piece(number) for number in numbers]
-
-
-def write_dictionary(model: Path, out: Path) -> None:
-    """Writes the pieces of a model as a dictionary for ``fairseq-preprocess --srcdict``."""
-    dictionary.write_dictionary(symbols(model), out)

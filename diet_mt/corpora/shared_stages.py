@@ -15,6 +15,7 @@ from ..stages.engine import Count, Preparation, Stage, lines_in, room_for
 from ..stages.watch import apart
 from . import bpe, clean, language, moses, pieces
 from .binarized import sentences_in
+from .dictionary import write_dictionary
 from .parallel import convert, splits_in
 from .preprocess import need_fairseq, preprocess, shares, shown
 from .settings import TextSettings
@@ -135,7 +136,7 @@ def _options(out: Path, text: TextSettings) -> list[object]:
 def _binarize(out: Path, text: TextSettings, to: Path) -> None:
     model = out / MODELS[text.subwords]
     if text.subwords == "spm":
-        pieces.write_dictionary(model, out / "spm.dict")
+        write_dictionary(pieces.symbols(model), out / "spm.dict")
     to.mkdir()
     preprocess(_options(out, text), to, out / "preprocess.log")
     # Beside the data, to say how output becomes text again.

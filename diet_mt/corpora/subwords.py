@@ -14,7 +14,7 @@ from ..errors import UserError
 from ..files import write_lines
 from ..stages.pool import flat, in_order
 from ..stages.progress import ticking
-from . import bpe, pieces
+from . import bpe, moses, pieces
 from .parallel import read_lines
 
 MODELS = {"bpe": "bpe.codes", "spm": "spm.model"}
@@ -41,6 +41,12 @@ def kind_of(bin_folder: Path) -> str:
 def join(tokens: str, kind: str) -> str:
     """Undoes the splitting of a line."""
     return _JOIN[kind](tokens)
+
+
+def to_text(tokens: str, lang: str, kind: str) -> str:
+    """The sentence for one line of a model's output; for an empty one nothing."""
+    joined = join(tokens, kind)
+    return moses.detokenize(joined, lang) if kind == "bpe" else joined
 
 
 def split_file(kind: str, model: Path, source: Path, out: Path, workers: int = 1) -> int:
