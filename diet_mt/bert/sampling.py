@@ -12,8 +12,6 @@ from collections.abc import Mapping
 
 from ..errors import UserError
 
-ALPHA = 0.5
-
 
 def shares(counts: Mapping[str, int], alpha: float) -> dict[str, float]:
     """The share of each language, 0 to 1, from how many sentences there are of each.
