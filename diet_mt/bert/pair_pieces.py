@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from ..errors import UserError
 from ..files import make_folder, raw_lines, writing
-from ..stages.pool import flat, in_order
+from ..stages.pool import in_order
 from ..stages.progress import say, ticking
 from .labelled import splits_of
 from .tokenizer import UNKNOWN, load
@@ -80,7 +81,7 @@ def split_folder(raw: Path, out: Path, tokenizer: Path, max_length: int, workers
             say(f"{split}: done before")
             continue
         lines = zip(*(map(_plain, raw_lines(path)) for path in inputs), strict=True)
-        examples = ticking(flat(in_order(function, lines, workers)), split)
+        examples = ticking(chain.from_iterable(in_order(function, lines, workers)), split)
         cut = subwords = unknown = 0
         with ExitStack() as stack:
             files = [stack.enter_context(writing(out / path.name)) for path in inputs]

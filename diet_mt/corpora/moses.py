@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
 from ..errors import UserError
 from ..files import write_lines
-from ..stages.pool import flat, in_order
+from ..stages.pool import in_order
 from ..stages.progress import ticking
 from .parallel import read_lines
 
@@ -60,7 +61,9 @@ def tokenize_file(source: Path, out: Path, lang: str, workers: int) -> int:
         UserError: as ``read_lines``; also for a line of which no token remains.
     """
     _tools(lang)  # built once: forked workers have them from here
-    tokens = flat(in_order(partial(_tokenize_all, lang=lang), read_lines(source), workers))
+    tokens = chain.from_iterable(
+        in_order(partial(_tokenize_all, lang=lang), read_lines(source), workers)
+    )
     return write_lines(out, ticking(_nonempty(tokens, source), out.name))
 
 

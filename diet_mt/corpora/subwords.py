@@ -8,11 +8,12 @@ of its kind: so it says how a model's output becomes text again.
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from ..errors import UserError
 from ..files import write_lines
-from ..stages.pool import flat, in_order
+from ..stages.pool import in_order
 from ..stages.progress import ticking
 from . import bpe, moses, pieces
 from .parallel import read_lines
@@ -52,5 +53,5 @@ def to_text(tokens: str, lang: str, kind: str) -> str:
 def split_file(kind: str, model: Path, source: Path, out: Path, workers: int = 1) -> int:
     """Splits the words of a file; returns the number of lines."""
     split = partial(_SPLIT[kind], model=model)
-    lines = flat(in_order(split, read_lines(source), workers))
+    lines = chain.from_iterable(in_order(split, read_lines(source), workers))
     return write_lines(out, ticking(lines, out.name))

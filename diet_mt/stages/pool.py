@@ -68,12 +68,6 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def flat(chunks: Iterable[list[R]]) -> Iterator[R]:
-    """The items of all chunks, one after the other."""
-    for piece in chunks:
-        yield from piece
-
-
 def _chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
     iterator = iter(items)
     while piece := list(islice(iterator, size)):
