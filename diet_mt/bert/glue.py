@@ -170,10 +170,8 @@ def read_file(folder: Path, task: Task, split: str, *, bad_rows: str = REFUSE) -
     """Yields the examples of ``folder/TASK/FILE``; those without an id of their own are numbered.
 
     ``bad_rows`` as :func:`labelled.examples` has it; rows of a file without labels are never left
-    out, because each of them wants a prediction.
-
-    Raises:
-        UserError: the file cannot be read, lacks a column, or has a bad row.
+    out, because each of them wants a prediction. Raises UserError where the file cannot be read,
+    lacks a column, or has a bad row.
     """
     file = task.file(split)
     needed = [*task.sentences, *filter(None, (file.label, file.id))]

@@ -70,14 +70,12 @@ def examples(
     *,
     bad_rows: str = REFUSE,
 ) -> Iterator[Example]:
-    """Yields ``make(row, number)`` for each row, numbered from 0.
+    """Yields ``make(row, number)`` for each row, numbered from 0. Raises UserError for a bad row,
+    unless they are skipped, and where no other row is left.
 
     Args:
         bad_rows: "refuse", or "skip" to leave out rows that are no rows or that ``make`` refuses,
             and say how many those were.
-
-    Raises:
-        UserError: of a bad row, unless they are skipped; or there is no row that is not bad.
     """
     skipped, first, number = 0, "", 0
     for row in rows:

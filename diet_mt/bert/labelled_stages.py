@@ -36,10 +36,8 @@ class LabelledSettings:
 def preparation_of_glue(
     out: Path, task: glue.Task, folder: Path, given: LabelledSettings
 ) -> Preparation:
-    """``folder/TASK/*.tsv`` -> ``out``.
-
-    Raises:
-        UserError: an official file is not there; or as ``_preparation``.
+    """``folder/TASK/*.tsv`` -> ``out``. Raises UserError where an official file is not there; or as
+    ``_preparation``.
     """
     if not (out / "raw").exists():
         for file in task.files:
@@ -56,10 +54,8 @@ def preparation_of_glue(
 def preparation_of_xnli(
     out: Path, folder: Path, mnli: Path, given: LabelledSettings
 ) -> Preparation:
-    """XNLI's dev and test files, MNLI's training file -> ``out``.
-
-    Raises:
-        UserError: an official file is not there; or as ``_preparation``.
+    """XNLI's dev and test files, MNLI's training file -> ``out``. Raises UserError where an
+    official file is not there; or as ``_preparation``.
     """
     if not (out / "raw").exists():
         for kind in xnli.SPLITS.values():
@@ -76,10 +72,8 @@ def preparation_of_xnli(
 def _preparation(
     out: Path, name: str, raw: Stage, parts: list[str], scores: bool, given: LabelledSettings
 ) -> Preparation:
-    """``parts``: the sentences of an example; ``scores``: its label is a number.
-
-    Raises:
-        UserError: the vocabulary is not there; or the examples are to be too short.
+    """``parts``: the sentences of an example; ``scores``: its label is a number. Raises UserError
+    where the vocabulary is not there; or the examples are to be too short.
     """
     need_fairseq(out)
     if given.max_length < SHORTEST:

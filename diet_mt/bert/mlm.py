@@ -29,10 +29,8 @@ from .tokenizer import SENTENCEPIECE, WORDPIECE, load_file, write_dictionary_of
 def preparation(
     out: Path, train: Sequence[str], valid: Sequence[str], given: MlmSettings
 ) -> Preparation:
-    """``train``, ``valid``: [LANGUAGE:]FILE, patterns too.
-
-    Raises:
-        UserError: a file is not there, or both to train and to validate on; a setting is too small.
+    """``train``, ``valid``: [LANGUAGE:]FILE, patterns too. Raises UserError where a file is not
+    there, or both to train and to validate on; a setting is too small.
     """
     need_fairseq(out)
     if given.max_length < SHORTEST:

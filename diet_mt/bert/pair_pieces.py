@@ -51,9 +51,7 @@ def split_examples(
     lines: list[tuple[str, ...]], tokenizer: Path, max_length: int
 ) -> list[tuple[bool, tuple[str, ...]]]:
     """Examples -> for each, whether it was cut, and the subwords of its sentences, by spaces.
-
-    Raises:
-        UserError: a subword holds white space, at which fairseq would split it.
+    Raises UserError where a subword holds white space, at which fairseq would split it.
     """
     split = load(tokenizer).pieces
     found = []

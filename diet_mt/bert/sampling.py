@@ -14,13 +14,11 @@ from ..errors import UserError
 
 
 def shares(counts: Mapping[str, int], alpha: float) -> dict[str, float]:
-    """The share of each language, 0 to 1, from how many sentences there are of each.
+    """The share of each language, 0 to 1, from how many sentences there are of each. Raises
+    UserError where ``alpha`` is not within [0, 1].
 
     Args:
         alpha: 1: as they are; 0: all the same.
-
-    Raises:
-        UserError: ``alpha`` is not within [0, 1].
     """
     if not 0 <= alpha <= 1:
         raise UserError(f"alpha {alpha:g}: must be from 0 (all languages the same) to 1 (as is)")

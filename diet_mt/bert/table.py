@@ -44,14 +44,12 @@ def read_table(
 ) -> Iterator[Row | UserError]:
     """Yields the rows of a file, plain or gzipped; for a row that cannot be one, its error.
 
-    A byte order mark at the beginning is left out, as MRPC's official files have it.
+    A byte order mark at the beginning is left out, as MRPC's official files have it. Raises
+    UserError where the file is missing, not UTF-8 in its first line, empty, or lacks a column.
 
     Args:
         needed: Names of columns that must be there.
         columns: Names of all columns, for a file without a header; None: its first line says them.
-
-    Raises:
-        UserError: the file is missing, not UTF-8 in its first line, empty, or lacks a column.
     """
     lines = enumerate(raw_lines(path), start=1)
     if columns is None:

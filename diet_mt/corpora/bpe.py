@@ -37,14 +37,12 @@ def learn(
 ) -> None:
     """Learns ``merges`` merge operations from all files together and writes them to ``out``.
 
-    Memory grows with the number of different words, not with the text: about 2 KiB for each.
+    Memory grows with the number of different words, not with the text: about 2 KiB for each. Raises
+    UserError where ``merges`` is below 1, or as ``read_lines``.
 
     Args:
         max_words: Words that learning looks at, the most frequent first. Rarer ones hardly change
             the merges, but web text has millions of them.
-
-    Raises:
-        UserError: ``merges`` is below 1, or as ``read_lines``.
     """
     if merges < 1:
         raise UserError(f"number of BPE merges must be at least 1, got {merges}")

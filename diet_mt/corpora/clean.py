@@ -106,13 +106,11 @@ class Unseen:
 
 
 def clean_corpus(source: Path, out: Path, limits: Limits, counts: Path, workers: int = 1) -> None:
-    """Writes a corpus whose training pairs keep to the limits.
+    """Writes a corpus whose training pairs keep to the limits. Raises UserError as ``clean_files``;
+    or where a language is not known to who tells them.
 
     Args:
         counts: File for lines ``KIND<TAB>WHAT<TAB>COUNT``.
-
-    Raises:
-        UserError: as ``clean_files``; or a language is not known to who tells them.
     """
     if limits.certainty <= 1:
         for lang in limits.langs:
@@ -132,9 +130,7 @@ def clean_corpus(source: Path, out: Path, limits: Limits, counts: Path, workers:
 
 def clean_files(source: Path, out: Path, limits: Limits, workers: int) -> Cleaned:
     """Writes ``out/train.LANG`` from ``source/train.LANG``; returns the counts, without the pairs.
-
-    Raises:
-        UserError: as ``paired``; or no pair is left.
+    Raises UserError as ``paired``; or where no pair is left.
     """
     total, unseen, progress = Cleaned(0, [], Counter(), Counter()), Unseen(), Progress("pairs")
     files = [f"train.{lang}" for lang in limits.langs]

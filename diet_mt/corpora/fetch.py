@@ -34,10 +34,8 @@ class Origin:
     patience: Patience = field(default_factory=Patience)
 
     def items(self, names: Sequence[str]) -> list[Item]:
-        """The files of these names.
-
-        Raises:
-            UserError: the manifest does not list one; the folder is not there, or lacks one.
+        """The files of these names. Raises UserError where the manifest does not list one; the
+        folder is not there, or lacks one.
         """
         listed = read_manifest(self.manifest)
         for name in names:
@@ -50,10 +48,8 @@ class Origin:
 
 
 def fetch(origin: Origin, names: Sequence[str], out: Path) -> dict[str, Path]:
-    """Where each file is, once it is there and checked; texts and downloads are in ``out``.
-
-    Raises:
-        UserError: as ``Origin.items``, ``text_from_web`` and ``archive_from_web``.
+    """Where each file is, once it is there and checked; texts and downloads are in ``out``. Raises
+    UserError as ``Origin.items``, ``text_from_web`` and ``archive_from_web``.
     """
     items = origin.items(names)
     make_folder(out)
@@ -76,10 +72,8 @@ def fetch(origin: Origin, names: Sequence[str], out: Path) -> dict[str, Path]:
 
 
 def text_from_folder(folder: Path, item: Item, out: Path) -> None:
-    """Copies ``folder/NAME`` or ``folder/NAME.gz``, unpacked, to ``out/NAME``.
-
-    Raises:
-        UserError: there is neither, or its text is not the one in the manifest.
+    """Copies ``folder/NAME`` or ``folder/NAME.gz``, unpacked, to ``out/NAME``. Raises UserError
+    where there is neither, or its text is not the one in the manifest.
     """
     source = plain_or_gz(folder, item.name)
     if source is None:
@@ -88,10 +82,8 @@ def text_from_folder(folder: Path, item: Item, out: Path) -> None:
 
 
 def text_from_web(base: str, item: Item, out: Path, patience: Patience) -> None:
-    """Downloads ``base/NAME.gz`` and unpacks it to ``out/NAME``.
-
-    Raises:
-        UserError: as ``download``; or the text is not the one in the manifest.
+    """Downloads ``base/NAME.gz`` and unpacks it to ``out/NAME``. Raises UserError as ``download``;
+    or where the text is not the one in the manifest.
     """
     url = f"{base.rstrip('/')}/{item.name}.gz"
     part = out / f"{item.name}.gz.part"
@@ -132,10 +124,8 @@ def all_are_there(folder: Path, items: Sequence[Item]) -> None:
 
 
 def archive_in_folder(folder: Path, item: Item, stamps: Path) -> Path:
-    """The archive of the user's, once it is checked.
-
-    Raises:
-        UserError: it is not the one in the manifest.
+    """The archive of the user's, once it is checked. Raises UserError where it is not the one in
+    the manifest.
     """
     path = folder / item.name
     if fault := _fault_of_archive(path, item, stamps):
@@ -144,10 +134,8 @@ def archive_in_folder(folder: Path, item: Item, stamps: Path) -> Path:
 
 
 def archive_from_web(item: Item, out: Path, patience: Patience) -> None:
-    """Downloads the archive to ``out``, unless it is there.
-
-    Raises:
-        UserError: as ``download``; or what came is not the archive in the manifest.
+    """Downloads the archive to ``out``, unless it is there. Raises UserError as ``download``; or
+    where what came is not the archive in the manifest.
     """
     path, part = out / item.name, out / f"{item.name}.part"
     with alone(out, math.inf):

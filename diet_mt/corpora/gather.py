@@ -24,9 +24,7 @@ _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
 def gather(stems: list[Path], langs: tuple[str, str], out: Path) -> int:
     """Writes ``out/train.LANG`` from ``STEM.LANG`` of every stem; returns the number of pairs.
-
-    Raises:
-        UserError: a file is missing or empty, or the two sides of a stem differ in length.
+    Raises UserError where a file is missing or empty, or the two sides of a stem differ in length.
     """
     make_folder(out)
     total = 0
@@ -60,10 +58,8 @@ def _side(stem: Path, lang: str) -> Path:
 
 
 def development(files: list[Path], langs: tuple[str, str], out: Path) -> int:
-    """Writes ``out/valid.LANG`` from two SGML files; returns the number of pairs.
-
-    Raises:
-        UserError: as ``read_segments``; or they differ in length.
+    """Writes ``out/valid.LANG`` from two SGML files; returns the number of pairs. Raises UserError
+    as ``read_segments``; or where they differ in length.
     """
     sides = [read_segments(file) for file in files]
     if len(sides[0]) != len(sides[1]):
@@ -75,11 +71,9 @@ def development(files: list[Path], langs: tuple[str, str], out: Path) -> int:
 
 
 def read_segments(path: Path) -> list[str]:
-    """The sentences of a file, entities replaced, each run of white space as one space.
-
-    Raises:
-        UserError: the file cannot be read, is not UTF-8, holds no segment, one that does not end,
-            or an empty one.
+    """The sentences of a file, entities replaced, each run of white space as one space. Raises
+    UserError where the file cannot be read, is not UTF-8, holds no segment, one that does not end,
+    or an empty one.
     """
     try:
         with opened(path) as file:

@@ -39,10 +39,8 @@ class Item:
 
 
 def read_manifest(path: Path) -> dict[str, Item]:
-    """The files that a manifest lists, by name.
-
-    Raises:
-        UserError: it cannot be read, or a line has not the fields.
+    """The files that a manifest lists, by name. Raises UserError where it cannot be read, or a line
+    has not the fields.
     """
     try:
         lines = path.read_text(encoding="utf-8").split("\n")

@@ -55,10 +55,8 @@ def _tokenize_all(lines: list[str], lang: str) -> list[str]:
 
 
 def tokenize_file(source: Path, out: Path, lang: str, workers: int) -> int:
-    """Tokenises a file, in order; returns the number of lines.
-
-    Raises:
-        UserError: as ``read_lines``; also for a line of which no token remains.
+    """Tokenises a file, in order; returns the number of lines. Raises UserError as ``read_lines``;
+    also for a line of which no token remains.
     """
     _tools(lang)  # built once: forked workers have them from here
     tokens = chain.from_iterable(

@@ -27,15 +27,12 @@ _ORIGINAL = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 def preparation(
     out: Path, text: TextSettings, origin: Origin, joined: int = 1, *, in_training: bool = False
 ) -> Preparation:
-    """The six files of a pair -> ``out/bin``.
+    """The six files of a pair -> ``out/bin``. Raises UserError where the folder lacks a file.
 
     Args:
         joined: captions in the longest lines of the further test sets.
         in_training: train and valid have lines of 1 to ``joined`` captions in turn, too, each
             caption once.
-
-    Raises:
-        UserError: the folder lacks a file.
     """
     from .shared_stages import prepared
 

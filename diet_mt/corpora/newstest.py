@@ -26,10 +26,8 @@ _OF_SACREBLEU = {2014: "wmt14/full"}
 def preparation(
     out: Path, text: TextSettings, folder: Path | None, years: dict[str, str]
 ) -> Preparation:
-    """``years`` of each split, as 2008-2015,2017.
-
-    Raises:
-        UserError: a year is asked for twice, or written otherwise; the folder lacks one.
+    """``years`` of each split, as 2008-2015,2017. Raises UserError where a year is asked for twice,
+    or written otherwise; the folder lacks one.
     """
     wanted = {split: years_in(given) for split, given in years.items()}
     asked = [*chain.from_iterable(wanted.values())]
@@ -64,10 +62,8 @@ def files_of(folder: Path, year: int, langs: tuple[str, str]) -> list[Path]:
 def write(
     out: Path, folder: Path | None, splits: dict[str, list[int]], langs: tuple[str, str]
 ) -> None:
-    """Writes ``out/SPLIT.LANG`` from the years of each split.
-
-    Raises:
-        UserError: as ``files_of`` and ``read_parallel``, or as ``testset.sentences``.
+    """Writes ``out/SPLIT.LANG`` from the years of each split. Raises UserError as ``files_of`` and
+    ``read_parallel``, or as ``testset.sentences``.
     """
     make_folder(out)
     for split, wanted in splits.items():

@@ -33,14 +33,12 @@ def learn(
     sample: int = SPM_SAMPLE,
     coverage: float = SPM_COVERAGE,
 ) -> None:
-    """Learns a model of ``size`` pieces from all files together and writes it to ``out``.
+    """Learns a model of ``size`` pieces from all files together and writes it to ``out``. Raises
+    UserError where the text is too small for ``size``, or as ``read_lines``.
 
     Args:
         sample: Sentences that are looked at, drawn from all.
         coverage: Share of the text's characters that the model knows, 0 to 1.
-
-    Raises:
-        UserError: the text is too small for ``size``, or as ``read_lines``.
     """
     sentencepiece.set_random_generator_seed(_SEED)
     with writing_bytes(out) as model:

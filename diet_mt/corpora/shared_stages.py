@@ -23,10 +23,8 @@ from .subwords import MODELS, split_file
 
 
 def prepared(out: Path, first: list[Stage], text: TextSettings, more: str = "") -> Preparation:
-    """A corpus of which the stages ``first`` make ``raw``; ``more``: settings of theirs.
-
-    Raises:
-        UserError: what the stages need is not installed.
+    """A corpus of which the stages ``first`` make ``raw``; ``more``: settings of theirs. Raises
+    UserError where what the stages need is not installed.
     """
     need_fairseq(out)
     limits, langs, workers = text.clean, text.pair, text.workers

@@ -24,10 +24,8 @@ _JOIN = {"bpe": bpe.join, "spm": pieces.join}
 
 
 def kind_of(bin_folder: Path) -> str:
-    """Which subwords the data of a folder are made of: "bpe" or "spm".
-
-    Raises:
-        UserError: the folder holds the model of neither, or of both.
+    """Which subwords the data of a folder are made of: "bpe" or "spm". Raises UserError where the
+    folder holds the model of neither, or of both.
     """
     found = [kind for kind, name in MODELS.items() if (bin_folder / name).exists()]
     if len(found) == 1:

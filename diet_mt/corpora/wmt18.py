@@ -32,10 +32,8 @@ _DEV = "dev.tgz"
 
 
 def preparation(out: Path, text: TextSettings, origin: Origin, downloads: Path) -> Preparation:
-    """Archives -> ``out/bin``; what is downloaded is in ``downloads``, for both pairs.
-
-    Raises:
-        UserError: the user's folder lacks an archive.
+    """Archives -> ``out/bin``; what is downloaded is in ``downloads``, for both pairs. Raises
+    UserError where the user's folder lacks an archive.
     """
     names = [*_TRAINING, _DEV]
     if not testset.cached(TEST_SET, "-".join(text.pair)):

@@ -169,10 +169,8 @@ def read_about(folder: Path) -> About:
 
 
 def read_features(folder: Path) -> Features:
-    """The arrays of a split, mapped into memory, not read.
-
-    Raises:
-        UserError: one is missing, or they do not fit each other.
+    """The arrays of a split, mapped into memory, not read. Raises UserError where one is missing,
+    or they do not fit each other.
     """
     load = partial(np.load, mmap_mode="r", allow_pickle=False)
     try:

@@ -40,10 +40,8 @@ def _is_punctuation(character: str) -> bool:
 
 
 def words(text: str, language: str) -> list[str]:
-    """What is left of an answer, as a list of words.
-
-    Raises:
-        UserError: MLQA has no rules for the language.
+    """What is left of an answer, as a list of words. Raises UserError where MLQA has no rules for
+    the language.
     """
     if language not in _ARTICLES:
         raise UserError(

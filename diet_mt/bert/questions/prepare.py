@@ -32,14 +32,12 @@ def prepare(
     scoring: str = "squad",
     need_answers: bool = False,
 ) -> About:
-    """Makes the folder ``out`` of a file of questions.
+    """Makes the folder ``out`` of a file of questions. Raises UserError as ``read_squad``,
+    ``tokenizer.load`` and ``read_numbers``, and where the language has no scoring of this kind, or
+    a question to train on has no answer.
 
     Args:
         vocab: Folder with ``dict.txt`` and the tokenizer that the model was pretrained with.
-
-    Raises:
-        UserError: as ``read_squad``, ``tokenizer.load`` and ``read_numbers``; the language has no
-            scoring of this kind; a question to train on has no answer.
     """
     if scoring == "mlqa" and language not in LANGUAGES:
         raise UserError(
@@ -91,10 +89,8 @@ def preparation(
     language: str,
     sizes: WindowSizes,
 ) -> Preparation:
-    """``collections``: folders of test sets, by the names in ``collections.py``.
-
-    Raises:
-        UserError: a file is not there, or both to train and to validate on; as ``test_sets``.
+    """``collections``: folders of test sets, by the names in ``collections.py``. Raises UserError
+    where a file is not there, or both to train and to validate on; as ``test_sets``.
     """
     for file in (train, valid):
         if not file.is_file():
