@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -55,9 +56,7 @@ def prepare(
         sha256=hashlib.sha256(squad).hexdigest(),
         language=language,
         scoring=scoring,
-        max_tokens=sizes.max_tokens,
-        stride=sizes.stride,
-        max_question=sizes.max_question,
+        **asdict(sizes),
         questions=len(questions),
         windows=len(features),
         with_answer=int((features.column("end") > 0).sum()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Union
+from typing import Any, Union
 
 from .lexicon import BE, Adjective, Noun, Verb
 
@@ -168,4 +168,5 @@ def swapped(sentence: Sentence) -> Sentence | None:
         return None
     if clause.front == "direct" and not subject.definite:
         return None
-    return replace(sentence, **{place: replace(clause, subject=direct, direct=subject)})
+    changed: dict[str, Any] = {place: replace(clause, subject=direct, direct=subject)}
+    return replace(sentence, **changed)
