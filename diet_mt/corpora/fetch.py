@@ -73,11 +73,9 @@ def fetch(origin: Origin, names: Sequence[str], out: Path) -> dict[str, Path]:
 
 def text_from_folder(folder: Path, item: Item, out: Path) -> None:
     """Copies ``folder/NAME`` or ``folder/NAME.gz``, unpacked, to ``out/NAME``. Raises UserError
-    where there is neither, or its text is not the one in the manifest.
+    where its text is not the one in the manifest.
     """
-    source = plain_or_gz(folder, item.name)
-    if source is None:
-        raise UserError(f"{folder}: holds neither {item.name} nor {item.name}.gz")
+    source = plain_or_gz(folder, item.name) or folder / item.name
     _unpack(source, item, out / item.name, hint="replace it by the original file")
 
 

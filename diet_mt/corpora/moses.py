@@ -30,12 +30,8 @@ _ALPHA = frozenset(MosesTokenizer.IsAlpha)
 def _tools(lang: str) -> tuple[MosesPunctNormalizer, MosesTokenizer, MosesDetokenizer]:
     tokenizer = MosesTokenizer(lang)
     tokenizer.islower = _LOWER.issuperset
-    tokenizer.isanyalpha = _any_letter
+    tokenizer.isanyalpha = lambda text: not _ALPHA.isdisjoint(text)
     return MosesPunctNormalizer(lang), tokenizer, MosesDetokenizer(lang)
-
-
-def _any_letter(text: str) -> bool:
-    return not _ALPHA.isdisjoint(text)
 
 
 def tokenize(text: str, lang: str) -> str:

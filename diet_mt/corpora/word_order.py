@@ -21,7 +21,7 @@ from ..files import writing
 from ..stages.engine import Preparation, Stage
 from .clauses.english import english
 from .clauses.german import german
-from .clauses.plan import Sentence, swapped
+from .clauses.plan import swapped
 from .clauses.sample import Sampler
 from .parallel import SPLITS
 from .settings import TextSettings
@@ -55,7 +55,11 @@ def stream(seed: int) -> Iterator[tuple[str, str, str]]:
     sampler = Sampler(rng)
     seen: set[str] = set()
     while True:
-        for sentence in _with_twin(sampler.sentence(), rng):
+        drawn = [sampler.sentence()]
+        twin = swapped(drawn[0])
+        if twin is not None and rng.random() < _TWINS:
+            drawn.append(twin)
+        for sentence in drawn:
             source, target = english(sentence), german(sentence)
             lengths = len(source.split()), len(target.split())
             if min(lengths) < SHORTEST or max(lengths) > LONGEST:
@@ -65,13 +69,6 @@ def stream(seed: int) -> Iterator[tuple[str, str, str]]:
             seen.update((source, target))
             twin = swapped(sentence)
             yield source, target, "" if twin is None else german(twin)
-
-
-def _with_twin(sentence: Sentence, rng: Random) -> Iterator[Sentence]:
-    yield sentence
-    twin = swapped(sentence)
-    if twin is not None and rng.random() < _TWINS:
-        yield twin
 
 
 def generate(out: Path, sizes: dict[str, int], seed: int) -> None:

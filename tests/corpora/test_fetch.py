@@ -91,7 +91,7 @@ def test_a_folder_serves_plain_or_packed_texts(tmp_path: Path, name: str, conten
 def test_a_folder_without_the_text_or_with_another_one(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     with pytest.raises(UserError, match=r"holds neither train\.de nor train\.de\.gz"):
-        fetch.text_from_folder(tmp_path, ITEM, tmp_path / "out")
+        fetch.all_are_there(tmp_path, [ITEM])
     (tmp_path / "train.de").write_bytes(TEXT[:-1])
     with pytest.raises(UserError) as caught:
         fetch.text_from_folder(tmp_path, ITEM, tmp_path / "out")
