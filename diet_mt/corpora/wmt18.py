@@ -47,8 +47,9 @@ def preparation(out: Path, text: TextSettings, origin: Origin, downloads: Path) 
 
     def paths() -> dict[str, Path]:
         """Name -> where it is."""
-        rows = archives.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-        return {name: Path(path) for name, path in (row.split("\t") for row in rows)}
+        rows = archives.read_text(encoding="utf-8").split("\n")
+        found = (row.partition("\t") for row in rows)
+        return {name: Path(path) for name, tab, path in found if tab}  # it may be cut
 
     def make_archives(to: Path) -> None:
         found = fetch(origin, names, downloads)
