@@ -41,6 +41,11 @@ def opened(path: Path) -> IO[bytes]:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
 
 
+def plain_or_gz(folder: Path, name: str) -> Path | None:
+    """The file ``name`` or ``name.gz`` in ``folder``, if there is one."""
+    return next((p for p in (folder / name, folder / f"{name}.gz") if p.is_file()), None)
+
+
 def blocks(file: IO[bytes]) -> Iterator[bytes]:
     """All that is in an open file, a megabyte at a time."""
     while block := file.read(BLOCK):
@@ -49,7 +54,12 @@ def blocks(file: IO[bytes]) -> Iterator[bytes]:
 
 def sha256(path: Path) -> str:
     """Hexadecimal digest of a file."""
-    digest = hashlib.sha256()
+    return checksum(path, "sha256")
+
+
+def checksum(path: Path, method: str) -> str:
+    """The same by a method that ``hashlib`` names."""
+    digest = hashlib.new(method, usedforsecurity=False)
     with open(path, "rb") as file:
         for block in blocks(file):
             digest.update(block)
@@ -78,13 +88,7 @@ def text_lines(path: Path) -> Iterator[tuple[str, str]]:
     """
     for number, raw in enumerate(raw_lines(path), start=1):
         where = f"{path}, line {number}"
-        try:
-            line = raw.decode("utf-8").removesuffix("\n")
-        except UnicodeDecodeError as error:
-            raise UserError(
-                f"{where}: not valid UTF-8 (byte 0x{raw[error.start]:02x} at column "
-                f"{error.start + 1}); convert the file to UTF-8"
-            ) from None
+        line = decoded(raw, where)
         if "\0" in line:
             raise UserError(f"{where}: a NUL byte; this is no text, or not in UTF-8")
         longest = max(map(len, line.split()), default=0) if len(line) > LONGEST_WORD else 0
@@ -94,6 +98,17 @@ def text_lines(path: Path) -> Iterator[tuple[str, str]]:
                 "divide it, or remove the line"
             )
         yield where, line
+
+
+def decoded(raw: bytes, where: str) -> str:
+    """A line without its ``\\n``. Raises UserError, which names the place: it is not UTF-8."""
+    try:
+        return raw.decode("utf-8").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{where}: not valid UTF-8 (byte 0x{raw[error.start]:02x} at column "
+            f"{error.start + 1}); convert the file to UTF-8"
+        ) from None
 
 
 @contextmanager

@@ -117,10 +117,8 @@ class AnswerScores:
 def score(
     questions: Sequence[Question], predictions: Mapping[str, str], scoring: Scoring
 ) -> AnswerScores:
-    """Compares predictions, by the ids of questions, with the gold answers.
-
-    Raises:
-        UserError: a question has no gold answers, or a prediction is of another question.
+    """Compares predictions, by the ids of questions, with the gold answers. Raises UserError where
+    a question has no gold answers, or a prediction is of another question.
     """
     without = [each.id for each in questions if not each.has_gold]
     if without:
@@ -142,10 +140,8 @@ def best_thresholds(
 ) -> dict[str, float]:
     """The scores that the best threshold on the odds of no answer would give, and that threshold:
     ``best_f1``, ``best_f1_thresh``, ``best_exact``, ``best_exact_thresh``. Questions whose odds are
-    above it are left unanswered. As the evaluation script of SQuAD 2.0 finds it.
-
-    Raises:
-        UserError: a question has no odds.
+    above it are left unanswered. As the evaluation script of SQuAD 2.0 finds it. Raises UserError
+    where a question has no odds.
     """
     missing = [each.id for each in scores.questions if each.id not in null_odds]
     if missing:

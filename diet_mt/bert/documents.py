@@ -29,14 +29,12 @@ _LANGUAGE = re.compile(r"([a-z]{2,3}(?:-[a-z0-9]+)*):(.+)")
 
 
 def inputs(words: Iterable[str], language: str) -> dict[str, list[Path]]:
-    """``LANGUAGE:FILE`` or ``FILE`` -> the files of each language, in the order given.
+    """``LANGUAGE:FILE`` or ``FILE`` -> the files of each language, in the order given. Raises
+    UserError where there is no file, or none that fits a pattern.
 
     Args:
         words: A file may be a pattern (``mono/cs/*.gz``).
         language: Of files that are given without one.
-
-    Raises:
-        UserError: there is no file, or none that fits a pattern.
     """
     found: dict[str, list[Path]] = {}
     for word in words:

@@ -70,10 +70,19 @@ class Task:
         raise UserError(f"{self.name} has no split '{split}'; choose from {known}")
 
 
-def _usual(task: str, label: str = "label", index: str = "index") -> tuple[File, ...]:
+def _usual(
+    task: str,
+    label: str = "label",
+    index: str = "index",
+    *,
+    numbered: bool = True,
+    columns: tuple[str, ...] | None = None,
+) -> tuple[File, ...]:
+    """``numbered``, ``columns``: train and dev have ``index``, too; what their columns are."""
+    own = index if numbered else ""
     return (
-        File("train", "train.tsv", label, index),
-        File("valid", "dev.tsv", label, index),
+        File("train", "train.tsv", label, own, columns),
+        File("valid", "dev.tsv", label, own, columns),
         File("test", "test.tsv", id=index, submission=f"{task}.tsv"),
     )
 
@@ -88,11 +97,7 @@ _ALL = (
         YES_NO,
         ("matthews", "accuracy"),
         (8551, 1043),
-        (
-            File("train", "train.tsv", "label", columns=_COLA),
-            File("valid", "dev.tsv", "label", columns=_COLA),
-            File("test", "test.tsv", id="index", submission="CoLA.tsv"),
-        ),
+        _usual("CoLA", numbered=False, columns=_COLA),
     ),
     Task(
         "SST-2",
@@ -100,11 +105,7 @@ _ALL = (
         YES_NO,
         ("accuracy",),
         (67349, 872),
-        (
-            File("train", "train.tsv", "label"),
-            File("valid", "dev.tsv", "label"),
-            File("test", "test.tsv", id="index", submission="SST-2.tsv"),
-        ),
+        _usual("SST-2", numbered=False),
     ),
     Task(
         "MRPC",
@@ -112,11 +113,7 @@ _ALL = (
         YES_NO,
         ("accuracy", "f1"),
         (3668, 408),
-        (
-            File("train", "train.tsv", "Quality"),
-            File("valid", "dev.tsv", "Quality"),
-            File("test", "test.tsv", id="index", submission="MRPC.tsv"),
-        ),
+        _usual("MRPC", "Quality", numbered=False),
     ),
     Task(
         "STS-B",
@@ -173,17 +170,11 @@ def read_file(folder: Path, task: Task, split: str, *, bad_rows: str = REFUSE) -
     """Yields the examples of ``folder/TASK/FILE``; those without an id of their own are numbered.
 
     ``bad_rows`` as :func:`labelled.examples` has it; rows of a file without labels are never left
-    out, because each of them wants a prediction.
-
-    Raises:
-        UserError: the file cannot be read, lacks a column, or has a bad row.
+    out, because each of them wants a prediction. Raises UserError where the file cannot be read,
+    lacks a column, or has a bad row.
     """
     file = task.file(split)
-    needed = [
-        *task.sentences,
-        *([file.label] if file.label else []),
-        *([file.id] if file.id else []),
-    ]
+    needed = [*task.sentences, *filter(None, (file.label, file.id))]
     path = find_table(folder / task.name, file.name)
 
     def make(row: Row, number: int) -> Example:

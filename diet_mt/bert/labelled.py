@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import UserError
-from ..files import make_folder, writing
+from ..files import make_folder, write_lines, writing
 from ..stages.progress import say
 from .table import Row
 
@@ -70,14 +70,12 @@ def examples(
     *,
     bad_rows: str = REFUSE,
 ) -> Iterator[Example]:
-    """Yields ``make(row, number)`` for each row, numbered from 0.
+    """Yields ``make(row, number)`` for each row, numbered from 0. Raises UserError for a bad row,
+    unless they are skipped, and where no other row is left.
 
     Args:
         bad_rows: "refuse", or "skip" to leave out rows that are no rows or that ``make`` refuses,
             and say how many those were.
-
-    Raises:
-        UserError: of a bad row, unless they are skipped; or there is no row that is not bad.
     """
     skipped, first, number = 0, "", 0
     for row in rows:
@@ -106,7 +104,10 @@ def write_split(folder: Path, split: str, found: Iterable[Example]) -> int:
     with ExitStack() as stack:
         files = {}
         for example in found:
-            parts = {"id": example.id, **_parts(example)}
+            parts = {f"input{number}": text for number, text in enumerate(example.sentences)}
+            parts["id"] = example.id
+            if example.label is not None:
+                parts["label"] = example.label
             for name, text in parts.items():
                 if name not in files:
                     files[name] = stack.enter_context(writing(folder / f"{split}.{name}"))
@@ -114,11 +115,6 @@ def write_split(folder: Path, split: str, found: Iterable[Example]) -> int:
             count += 1
     say(f"{split}: {count:,} examples")
     return count
-
-
-def _parts(example: Example) -> dict[str, str]:
-    parts = {f"input{number}": text for number, text in enumerate(example.sentences)}
-    return parts if example.label is None else {**parts, "label": example.label}
 
 
 def splits_of(folder: Path) -> list[str]:
@@ -131,6 +127,4 @@ def splits_of(folder: Path) -> list[str]:
 
 def write_label_dictionary(path: Path, labels: Labels) -> None:
     """fairseq's dictionary of the classes, in their order. Nothing counts the counts."""
-    with writing(path) as file:
-        for name in labels.names:
-            file.write(f"{name} 1\n")
+    write_lines(path, (f"{name} 1" for name in labels.names))

@@ -36,15 +36,16 @@ class LabelledSettings:
 def preparation_of_glue(
     out: Path, task: glue.Task, folder: Path, given: LabelledSettings
 ) -> Preparation:
-    """``folder/TASK/*.tsv`` -> ``out``.
-
-    Raises:
-        UserError: an official file is not there; or as ``_preparation``.
+    """``folder/TASK/*.tsv`` -> ``out``. Raises UserError where an official file is not there; or as
+    ``_preparation``.
     """
     if not (out / "raw").exists():
         for file in task.files:
             find_table(folder / task.name, file.name)
-    make_raw = partial(_write_glue, folder, task, given.bad_rows)
+
+    def make_raw(to: Path) -> None:
+        glue.write(folder, task, to, given.bad_rows)
+
     stage = Stage("raw", f"{task.name} from {folder}", make_raw)
     parts = [f"input{number}" for number in range(len(task.sentences))]
     return _preparation(out, task.name, stage, parts, task.labels.is_score, given)
@@ -53,10 +54,8 @@ def preparation_of_glue(
 def preparation_of_xnli(
     out: Path, folder: Path, mnli: Path, given: LabelledSettings
 ) -> Preparation:
-    """XNLI's dev and test files, MNLI's training file -> ``out``.
-
-    Raises:
-        UserError: an official file is not there; or as ``_preparation``.
+    """XNLI's dev and test files, MNLI's training file -> ``out``. Raises UserError where an
+    official file is not there; or as ``_preparation``.
     """
     if not (out / "raw").exists():
         for kind in xnli.SPLITS.values():
@@ -70,89 +69,66 @@ def preparation_of_xnli(
     return _preparation(out, xnli.NAME, stage, ["input0", "input1"], False, given)
 
 
-def _write_glue(folder: Path, task: glue.Task, bad_rows: str, to: Path) -> None:
-    glue.write(folder, task, to, bad_rows)
-
-
 def _preparation(
     out: Path, name: str, raw: Stage, parts: list[str], scores: bool, given: LabelledSettings
 ) -> Preparation:
-    """``parts``: the sentences of an example; ``scores``: its label is a number.
-
-    Raises:
-        UserError: the vocabulary is not there; or the examples are to be too short.
+    """``parts``: the sentences of an example; ``scores``: its label is a number. Raises UserError
+    where the vocabulary is not there; or the examples are to be too short.
     """
     need_fairseq(out)
     if given.max_length < SHORTEST:
         raise UserError(f"--max-length {given.max_length}: must be at least {SHORTEST}")
     tokenizer, checksum = file_of(given.vocab), checksum_of(given.vocab)
-    text, dictionary = out / "pieces", given.vocab / "dict.txt"
-    binarize = partial(_Binarizer, out, given.workers)
-    stages = [
-        raw,
-        Stage(
-            "pieces",
-            f"in subwords, cut to {given.max_length}",
-            partial(_split, out / "raw", given),
-            partial(room_for, 130, out / "raw"),
-        ),
-        *(binarize(part, text, dictionary).stage() for part in parts),
-    ]
+    raw_text, pieces, dictionary = out / "raw", out / "pieces", given.vocab / "dict.txt"
+
+    def split(to: Path) -> None:
+        split_folder(raw_text, to, given.vocab, given.max_length, given.workers)
+
+    def copy_scores(to: Path) -> None:
+        make_folder(to)
+        for file in sorted(raw_text.glob("*.label")):
+            copy(file, to / file.name)
+
+    does = f"in subwords, cut to {given.max_length}"
+    stages = [raw, Stage("pieces", does, split, partial(room_for, 130, raw_text))]
+    stages += [_binarized(out, part, pieces, dictionary, given.workers) for part in parts]
     if scores:  # fairseq reads them as text
-        stages.append(Stage("label", "the scores", partial(_copy_labels, out / "raw")))
+        stages.append(Stage("label", "the scores", copy_scores))
     else:
-        stages.append(binarize("label", out / "raw", out / "raw" / "labels.txt").stage())
+        labels = raw_text / "labels.txt"
+        stages.append(_binarized(out, "label", raw_text, labels, given.workers))
     # Says what the pieces are, for who reads only this folder.
     stages.append(Stage(tokenizer.name, "the tokenizer", partial(copy, tokenizer)))
     words = f"{name} MAX_LENGTH={given.max_length} BAD_ROWS={given.bad_rows} vocabulary={checksum}"
     return Preparation(out, words, stages, partial(_counts, out), text="train.input0")
 
 
-def _split(raw: Path, given: LabelledSettings, to: Path) -> None:
-    split_folder(raw, to, given.vocab, given.max_length, given.workers)
+def _binarized(out: Path, part: str, text: Path, dictionary: Path, workers: int) -> Stage:
+    """Makes the folder of one part from ``text/SPLIT.PART``: its splits, as fairseq has them."""
 
+    def files() -> list[Path]:
+        return sorted(text.glob(f"*.{part}"))
 
-def _copy_labels(raw: Path, to: Path) -> None:
-    make_folder(to)
-    for file in sorted(raw.glob("*.label")):
-        copy(file, to / file.name)
+    def options() -> list[object]:
+        some = ",".join(map(str, files())) or text / f"SPLIT.{part}"
+        own = ["--only-source", "--srcdict", dictionary]
+        return [*own, "--workers", shares(workers), "--testpref", some]
 
-
-@dataclass(frozen=True)
-class _Binarizer:
-    """Makes the folder of one part: its splits, as fairseq has them."""
-
-    out: Path
-    workers: int
-    part: str
-    text: Path  # folder with SPLIT.PART
-    dictionary: Path
-
-    def stage(self) -> Stage:
-        does = shown([*self._options(), "--destdir", self.out / self.part])
-        return Stage(self.part, does, self._make, restarts=True)  # fairseq cannot continue
-
-    def _files(self) -> list[Path]:
-        return sorted(self.text.glob(f"*.{self.part}"))
-
-    def _options(self) -> list[object]:
-        files = ",".join(map(str, self._files())) or self.text / f"SPLIT.{self.part}"
-        options = ["--only-source", "--srcdict", self.dictionary]
-        return [*options, "--workers", shares(self.workers), "--testpref", files]
-
-    def _make(self, to: Path) -> None:
+    def make(to: Path) -> None:
         to.mkdir()
-        log = self.out / f"preprocess.{self.part}.log"
-        preprocess(self._options(), to, log, f"fairseq-preprocess {self.part}")
+        preprocess(options(), to, out / f"preprocess.{part}.log", f"fairseq-preprocess {part}")
         # The sets of the list are now test, test1, test2, ...: each gets its own name.
         named = to / "named"
         named.mkdir()
-        for number, file in enumerate(self._files()):
+        for number, file in enumerate(files()):
             for end in ("bin", "idx"):
                 (to / f"test{number or ''}.{end}").rename(named / f"{file.stem}.{end}")
         for file in named.iterdir():
             file.rename(to / file.name)
         named.rmdir()
+
+    # fairseq cannot continue.
+    return Stage(part, shown([*options(), "--destdir", out / part]), make, restarts=True)
 
 
 def _counts(out: Path) -> Iterator[Count]:

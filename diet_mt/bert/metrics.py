@@ -11,6 +11,7 @@ import logging
 import math
 import warnings
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import numpy as np
 from scipy.stats import pearsonr, spearmanr
@@ -23,30 +24,18 @@ logger = logging.getLogger(__name__)
 DECIMALS = 4
 
 
-def _f1(predicted: np.ndarray, gold: np.ndarray) -> float:
-    """Of class 1, as GLUE has it for MRPC and QQP."""
-    return float(f1_score(gold, predicted, pos_label=1, average="binary", zero_division=0.0))
-
-
-def _matthews(predicted: np.ndarray, gold: np.ndarray) -> float:
-    return float(matthews_corrcoef(gold, predicted))
-
-
-def _pearson(predicted: np.ndarray, gold: np.ndarray) -> float:
-    return float(pearsonr(predicted, gold)[0])
-
-
-def _spearman(predicted: np.ndarray, gold: np.ndarray) -> float:
-    return float(spearmanr(predicted, gold)[0])
-
-
-# Of classes, numbered from 0, and of scores.
-_OF_CLASSES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
-    "accuracy": lambda predicted, gold: float(accuracy_score(gold, predicted)),
-    "f1": _f1,
-    "matthews": _matthews,
+# True values, predictions -> a metric. Of classes, numbered from 0, and of scores.
+_Metric = Callable[[np.ndarray, np.ndarray], float]
+_OF_CLASSES: dict[str, _Metric] = {
+    "accuracy": accuracy_score,
+    # Of class 1, as GLUE has it for MRPC and QQP.
+    "f1": partial(f1_score, pos_label=1, average="binary", zero_division=0.0),
+    "matthews": matthews_corrcoef,
 }
-_OF_SCORES = {"pearson": _pearson, "spearman": _spearman}
+_OF_SCORES: dict[str, _Metric] = {
+    "pearson": lambda gold, predicted: pearsonr(predicted, gold)[0],
+    "spearman": lambda gold, predicted: spearmanr(predicted, gold)[0],
+}
 NAMES = (*_OF_CLASSES, *_OF_SCORES)
 # Not defined, or 0 by convention, where the predictions or the truth are all the same.
 _NEED_VARIETY = ("matthews", *_OF_SCORES)
@@ -81,7 +70,7 @@ def measure(name: str, predicted: np.ndarray, gold: np.ndarray) -> float:
     if not problem:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what is checked above and below
-            value = function(predicted, gold)
+            value = float(function(gold, predicted))
         if not math.isfinite(value):
             value, problem = 0.0, "it came out as no number"
     if problem:

@@ -2,6 +2,12 @@
 
 Documents stay apart: ``pieces`` has an empty line behind each, which fairseq's
 ``--sample-break-mode complete_doc`` takes for its end.
+
+How much there is of each language is less unequal than the text itself. Lample and Conneau (2019),
+arXiv:1901.07291, section 3.1: with a share p of all sentences, a language is drawn with a
+probability proportional to p ** alpha, alpha = 0.5, for the vocabulary as for training. Here
+nothing is drawn: what is wanted n times of c is taken evenly, again and again where n is more than
+c, so that the same text always gives the same corpus.
 """
 
 from __future__ import annotations
@@ -14,7 +20,6 @@ from ..errors import UserError
 from ..files import make_folder, write_lines, writing
 from ..stages.pool import in_order
 from ..stages.progress import Progress, say
-from . import sampling
 from .documents import read_documents, write_sentences
 from .tokenizer import load_file
 from .vocabulary import say_unknown
@@ -23,6 +28,32 @@ SPLITS = ("train", "valid")
 _RUN = 50  # sentences: so finely is text divided where a part of it is to be repeated
 _MARKS = 2  # <s> and </s> of a sentence that has a sequence for itself
 SHORTEST = _MARKS + 1  # sequence
+
+
+def shares(counts: Mapping[str, int], alpha: float) -> dict[str, float]:
+    """The share of each language, 0 to 1, from how many sentences there are of each. Raises
+    UserError where ``alpha`` is not within [0, 1].
+
+    Args:
+        alpha: 1: as they are; 0: all the same.
+    """
+    if not 0 <= alpha <= 1:
+        raise UserError(f"alpha {alpha:g}: must be from 0 (all languages the same) to 1 (as is)")
+    total = sum(counts.values())
+    weights = {lang: (count / total) ** alpha for lang, count in counts.items()}
+    return {lang: weight / sum(weights.values()) for lang, weight in weights.items()}
+
+
+def times(counts: Mapping[str, int], alpha: float) -> dict[str, float]:
+    """How often each language is to be repeated for these shares: the least so once."""
+    wanted = shares(counts, alpha)
+    factors = {lang: wanted[lang] / count for lang, count in counts.items()}
+    return {lang: factor / min(factors.values()) for lang, factor in factors.items()}
+
+
+def copies(number: int, count: int, wanted: int) -> int:
+    """How often item ``number``, from 0, of ``count`` is taken so that ``wanted`` come out."""
+    return (number + 1) * wanted // count - number * wanted // count
 
 
 def files_of(folder: Path, split: str) -> dict[str, Path]:
@@ -63,11 +94,11 @@ def write_sample(folder: Path, out: Path, size: int, alpha: float) -> int:
     size = min(size, sum(counts.values()))
 
     def chosen() -> Iterator[str]:
-        for lang, share in sampling.shares(counts, alpha).items():
+        for lang, share in shares(counts, alpha).items():
             wanted = round(share * size)
             say(f"sample: {wanted:,} sentences of {lang}, from {counts[lang]:,}")
             for number, sentence in enumerate(sentences_in(files[lang])):
-                for _ in range(sampling.copies(number, counts[lang], wanted)):
+                for _ in range(copies(number, counts[lang], wanted)):
                     yield sentence
 
     return write_lines(out, chosen())
@@ -136,7 +167,7 @@ def repeated(file: Path, factor: float) -> Iterator[str]:
     for turn in range(-(-wanted // count)):
         open_document = False
         for number, some in enumerate(runs(file)):
-            if sampling.copies(number, count, wanted) > turn:
+            if copies(number, count, wanted) > turn:
                 yield from some
                 open_document = bool(some[-1])
             elif open_document:
@@ -151,7 +182,7 @@ def write_pieces(
 
     Args:
         max_length: Pieces of a sequence, with its two marks.
-        alpha: As ``sampling.shares`` has it.
+        alpha: As ``shares`` has it.
     """
     make_folder(folder)
     limit = max_length - _MARKS
@@ -164,7 +195,7 @@ def write_pieces(
         factors = dict.fromkeys(files, 1.0)
         if split == "train" and len(files) > 1:
             counts = {lang: sum(1 for _ in sentences_in(file)) for lang, file in files.items()}
-            factors = sampling.times(counts, alpha)
+            factors = times(counts, alpha)
         progress, long, total, unknown = Progress(split), 0, 0, 0
         split_some = partial(split_lines, tokenizer=tokenizer, limit=limit)
         with writing(out) as text:

@@ -7,15 +7,15 @@ sentences keep their marks and their border, which cutting the finished sequence
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from ..errors import UserError
 from ..files import make_folder, raw_lines, writing
-from ..stages.pool import flat, in_order
+from ..stages.pool import in_order
 from ..stages.progress import say, ticking
 from .labelled import splits_of
 from .tokenizer import UNKNOWN, load
@@ -51,9 +51,7 @@ def split_examples(
     lines: list[tuple[str, ...]], tokenizer: Path, max_length: int
 ) -> list[tuple[bool, tuple[str, ...]]]:
     """Examples -> for each, whether it was cut, and the subwords of its sentences, by spaces.
-
-    Raises:
-        UserError: a subword holds white space, at which fairseq would split it.
+    Raises UserError where a subword holds white space, at which fairseq would split it.
     """
     split = load(tokenizer).pieces
     found = []
@@ -81,35 +79,20 @@ def split_folder(raw: Path, out: Path, tokenizer: Path, max_length: int, workers
             say(f"{split}: done before")
             continue
         lines = zip(*(map(_plain, raw_lines(path)) for path in inputs), strict=True)
-        chunks = in_order(function, lines, workers)
-        found = _write([out / path.name for path in inputs], ticking(flat(chunks), split))
-        say(f"{split}: {found.cut:,} examples were longer than {max_length} subwords and cut")
-        say_unknown(split, found.unknown, found.subwords)
+        examples = ticking(chain.from_iterable(in_order(function, lines, workers)), split)
+        cut = subwords = unknown = 0
+        with ExitStack() as stack:
+            files = [stack.enter_context(writing(out / path.name)) for path in inputs]
+            for was_cut, texts in examples:
+                cut += was_cut
+                for file, text in zip(files, texts, strict=True):
+                    words = text.split(" ")
+                    subwords += len(words)
+                    unknown += words.count(UNKNOWN)
+                    file.write(text + "\n")
+        say(f"{split}: {cut:,} examples were longer than {max_length} subwords and cut")
+        say_unknown(split, unknown, subwords)
 
 
 def _plain(line: bytes) -> str:
     return line.decode("utf-8").removesuffix("\n")
-
-
-@dataclass
-class _Written:
-    """What was written: examples that were cut; subwords, and those that the vocabulary lacks."""
-
-    cut: int = 0
-    subwords: int = 0
-    unknown: int = 0
-
-
-def _write(paths: list[Path], found: Iterator[tuple[bool, tuple[str, ...]]]) -> _Written:
-    """Writes the sentences of the examples side by side."""
-    written = _Written()
-    with ExitStack() as stack:
-        files = [stack.enter_context(writing(path)) for path in paths]
-        for was_cut, texts in found:
-            written.cut += was_cut
-            for file, text in zip(files, texts, strict=True):
-                words = text.split(" ")
-                written.subwords += len(words)
-                written.unknown += words.count(UNKNOWN)
-                file.write(text + "\n")
-    return written

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import UserError
-from ..files import raw_lines
+from ..files import decoded, plain_or_gz, raw_lines
 
 _BYTE_ORDER_MARK = "\ufeff"
 
@@ -34,9 +34,8 @@ class Row:
 
 def find_table(folder: Path, name: str) -> Path:
     """The file ``name`` or ``name.gz`` in ``folder``. Raises UserError if there is none."""
-    for path in (folder / name, folder / f"{name}.gz"):
-        if path.is_file():
-            return path
+    if path := plain_or_gz(folder, name):
+        return path
     raise UserError(f"{folder}: holds neither {name} nor {name}.gz; put the official file there")
 
 
@@ -45,21 +44,16 @@ def read_table(
 ) -> Iterator[Row | UserError]:
     """Yields the rows of a file, plain or gzipped; for a row that cannot be one, its error.
 
-    A byte order mark at the beginning is left out, as MRPC's official files have it.
+    A byte order mark at the beginning is left out, as MRPC's official files have it. Raises
+    UserError where the file is missing, not UTF-8 in its first line, empty, or lacks a column.
 
     Args:
         needed: Names of columns that must be there.
         columns: Names of all columns, for a file without a header; None: its first line says them.
-
-    Raises:
-        UserError: the file is missing, not UTF-8 in its first line, empty, or lacks a column.
     """
     lines = enumerate(raw_lines(path), start=1)
     if columns is None:
-        header = _text(path, 1, next(lines, (1, b""))[1])
-        if isinstance(header, UserError):
-            raise header
-        columns = header.split("\t")
+        columns = _text(path, *next(lines, (1, b""))).split("\t")
         missing = [name for name in needed if name not in columns]
         if missing:
             raise UserError(
@@ -69,34 +63,29 @@ def read_table(
     empty = True
     for number, raw in lines:
         empty = False
-        yield _row(path, number, raw, columns)
+        try:
+            row: Row | UserError = _row(path, number, raw, columns)
+        except UserError as error:
+            row = error
+        yield row
     if empty:
         raise UserError(f"{path}: no rows; replace it with the official file")
 
 
-def _row(path: Path, number: int, raw: bytes, columns: Sequence[str]) -> Row | UserError:
-    line = _text(path, number, raw)
-    if isinstance(line, UserError):
-        return line
-    cells = line.split("\t")
+def _row(path: Path, number: int, raw: bytes, columns: Sequence[str]) -> Row:
+    cells = _text(path, number, raw).split("\t")
     if len(cells) != len(columns):
         kind = "few" if len(cells) < len(columns) else "many"
-        return UserError(
+        raise UserError(
             f"{path}, line {number}: too {kind} columns, {len(cells)} and not {len(columns)} "
             f"({', '.join(columns)})"
         )
     return Row(dict(zip(columns, cells, strict=True)), path, number)
 
 
-def _text(path: Path, number: int, raw: bytes) -> str | UserError:
+def _text(path: Path, number: int, raw: bytes) -> str:
     """A line without its end and, at the beginning of a file, without its byte order mark."""
-    try:
-        line = raw.decode("utf-8").removesuffix("\n")
-    except UnicodeDecodeError as error:
-        return UserError(
-            f"{path}, line {number}: not valid UTF-8 (byte 0x{raw[error.start]:02x} at column "
-            f"{error.start + 1}); convert the file to UTF-8"
-        )
+    line = decoded(raw, f"{path}, line {number}")
     if line.endswith("\r"):
-        return UserError(f"{path}, line {number}: Windows line end (CR LF); convert to plain LF")
+        raise UserError(f"{path}, line {number}: Windows line end (CR LF); convert to plain LF")
     return line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line

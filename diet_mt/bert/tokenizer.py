@@ -154,10 +154,8 @@ _KINDS = {WORDPIECE: WordPiece, SENTENCEPIECE: SentencePiece}
 
 
 def file_of(folder: Path) -> Path:
-    """The file of the tokenizer that ``folder`` holds.
-
-    Raises:
-        UserError: it holds none, or more than one.
+    """The file of the tokenizer that ``folder`` holds. Raises UserError where it holds none, or
+    more than one.
     """
     found = [name for name in _KINDS if (folder / name).is_file()]
     if len(found) == 1:

@@ -17,10 +17,8 @@ _STRANGE = 0.05
 
 
 def read_numbers(dictionary: Path) -> dict[str, int]:
-    """Number of each entry of a ``dict.txt``: fairseq's own first, then one for each line.
-
-    Raises:
-        UserError: the file is missing, or a line is not an entry and its count.
+    """Number of each entry of a ``dict.txt``: fairseq's own first, then one for each line. Raises
+    UserError where the file is missing, or a line is not an entry and its count.
     """
     numbers = {symbol: number for number, symbol in enumerate(FIRST)}
     for row, raw in enumerate(raw_lines(dictionary), start=1):
@@ -44,10 +42,7 @@ def say_unknown(name: str, unknown: int, pieces: int) -> None:
 def checksum_of(folder: Path) -> str:
     """Of the dictionary and the tokenizer, as ``cat ... | cksum`` has it: CRC-SIZE.
 
-    A folder of the same name may hold others.
-
-    Raises:
-        UserError: the folder does not hold both.
+    A folder of the same name may hold others. Raises UserError where the folder does not hold both.
     """
     dictionary = folder / "dict.txt"
     if not dictionary.is_file():

@@ -30,12 +30,10 @@ _ALPHABET = 1000
 
 def learn(files: Iterable[Path], out: Path, size: int, *, cased: bool = False) -> None:
     """Learns WordPiece from all lines of the files together and writes the tokenizer to ``out``.
+    Raises UserError where the text is too small for ``size``, or as ``read_lines``.
 
     Args:
         size: Entries of the whole vocabulary, fairseq's five marks among them.
-
-    Raises:
-        UserError: the text is too small for ``size``, or as ``read_lines``.
     """
     files = list(files)
     own = len(FIRST)  # fairseq has four more: <mask> and FIRST without <unk>, which is here, too

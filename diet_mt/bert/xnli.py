@@ -36,10 +36,8 @@ def language_of(split: str) -> str:
 
 
 def read_languages(paths: Iterable[Path], bad_rows: str = REFUSE) -> Mapping[str, list[Example]]:
-    """Language -> its examples, of all files together.
-
-    Raises:
-        UserError: a file cannot be read, has a bad row, or has a language of another one.
+    """Language -> its examples, of all files together. Raises UserError where a file cannot be
+    read, has a bad row, or has a language of another one.
     """
     found: dict[str, list[Example]] = {}
     came_from: dict[str, Path] = {}

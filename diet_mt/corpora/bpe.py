@@ -37,22 +37,22 @@ def learn(
 ) -> None:
     """Learns ``merges`` merge operations from all files together and writes them to ``out``.
 
-    Memory grows with the number of different words, not with the text: about 2 KiB for each.
+    Memory grows with the number of different words, not with the text: about 2 KiB for each. Raises
+    UserError where ``merges`` is below 1, or as ``read_lines``.
 
     Args:
         max_words: Words that learning looks at, the most frequent first. Rarer ones hardly change
             the merges, but web text has millions of them.
-
-    Raises:
-        UserError: ``merges`` is below 1, or as ``read_lines``.
     """
     if merges < 1:
         raise UserError(f"number of BPE merges must be at least 1, got {merges}")
-    words = _most_frequent(count_words(files, workers), max_words)
+    counts = count_words(files, workers)
+    words = sorted(counts, key=lambda word: (-counts[word], word))[:max_words]
+    listed = [f"{word} {counts[word]}" for word in sorted(words)]
     # Its own bar would write into logs, too.
     bar = patch.object(learner, "tqdm", partial(ticking, what="codes", unit="merges"))
     with writing(out) as codes, bar:
-        learner.learn_bpe(words, codes, merges, is_dict=True)
+        learner.learn_bpe(listed, codes, merges, is_dict=True)
 
 
 def count_words(files: Iterable[Path], workers: int = 1) -> Counter[str]:
@@ -72,16 +72,6 @@ def _count(lines: list[str]) -> tuple[int, Counter[str]]:
     for line in lines:
         counts.update(line.split())
     return len(lines), counts
-
-
-def _most_frequent(counts: Counter[str], limit: int) -> list[str]:
-    """Words with their counts, as ``learn_bpe`` reads them, in alphabetical order."""
-    words = counts.keys() if len(counts) <= limit else _first(counts, limit)
-    return [f"{word} {counts[word]}" for word in sorted(words)]
-
-
-def _first(counts: Counter[str], limit: int) -> list[str]:
-    return sorted(counts, key=lambda word: (-counts[word], word))[:limit]
 
 
 @cache

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -45,15 +45,15 @@ _SLACK = 15
 class Cleaned:
     """What became of some pairs."""
 
-    read: int
-    kept: list[tuple[str, str]]
-    dropped: Counter[str]  # pairs, by the names in DROPPED
-    mended: Counter[str]  # sides, by the names in MENDED
+    read: int = 0
+    kept: list[tuple[str, str]] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)  # pairs, by the names in DROPPED
+    mended: Counter[str] = field(default_factory=Counter)  # sides, by the names in MENDED
 
 
 def clean(pairs: list[tuple[bytes, bytes]], limits: Limits) -> Cleaned:
     """All but the look for duplicates, which needs to see every pair."""
-    result = Cleaned(len(pairs), [], Counter(), Counter())
+    result = Cleaned(len(pairs))
     for raw in pairs:
         try:
             source, target = (side.removesuffix(b"\n").decode("utf-8") for side in raw)
@@ -106,13 +106,11 @@ class Unseen:
 
 
 def clean_corpus(source: Path, out: Path, limits: Limits, counts: Path, workers: int = 1) -> None:
-    """Writes a corpus whose training pairs keep to the limits.
+    """Writes a corpus whose training pairs keep to the limits. Raises UserError as ``clean_files``;
+    or where a language is not known to who tells them.
 
     Args:
         counts: File for lines ``KIND<TAB>WHAT<TAB>COUNT``.
-
-    Raises:
-        UserError: as ``clean_files``; or a language is not known to who tells them.
     """
     if limits.certainty <= 1:
         for lang in limits.langs:
@@ -123,20 +121,24 @@ def clean_corpus(source: Path, out: Path, limits: Limits, counts: Path, workers:
         for split in splits_in(source, lang):
             if split != "train":
                 copy(source / f"{split}.{lang}", out / f"{split}.{lang}")
-    lines = report(clean_files(source, out, limits, workers))
+    total = clean_files(source, out, limits, workers)
+    found = [
+        ("pairs", "read", total.read),
+        *(("dropped", name, total.dropped[name]) for name in DROPPED),
+        ("pairs", "kept", total.read - sum(total.dropped.values())),
+        *(("mended", name, total.mended[name]) for name in MENDED),
+    ]
     with writing(counts) as file:
-        for kind, what, count in lines:
+        for kind, what, count in found:
             file.write(f"{kind}\t{what}\t{count}\n")
             say(f"{kind}, {what}: {count:,}")
 
 
 def clean_files(source: Path, out: Path, limits: Limits, workers: int) -> Cleaned:
     """Writes ``out/train.LANG`` from ``source/train.LANG``; returns the counts, without the pairs.
-
-    Raises:
-        UserError: as ``paired``; or no pair is left.
+    Raises UserError as ``paired``; or where no pair is left.
     """
-    total, unseen, progress = Cleaned(0, [], Counter(), Counter()), Unseen(), Progress("pairs")
+    total, unseen, progress = Cleaned(), Unseen(), Progress("pairs")
     files = [f"train.{lang}" for lang in limits.langs]
     pairs = paired(source / files[0], source / files[1], raw_lines)
     left = 0
@@ -159,14 +161,3 @@ def clean_files(source: Path, out: Path, limits: Limits, workers: int) -> Cleane
             )
     progress.done()
     return total
-
-
-def report(total: Cleaned) -> list[tuple[str, str, int]]:
-    """(kind, what, count), every filter named even if it found nothing."""
-    kept = total.read - sum(total.dropped.values())
-    return [
-        ("pairs", "read", total.read),
-        *(("dropped", name, total.dropped[name]) for name in DROPPED),
-        ("pairs", "kept", kept),
-        *(("mended", name, total.mended[name]) for name in MENDED),
-    ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..files import writing
+from ..files import write_lines
 
 # What fairseq puts before the entries of a dictionary, and, for masked words, after them.
 FIRST = ("<s>", "<pad>", "</s>", "<unk>")
@@ -26,8 +26,5 @@ def write_dictionary(symbols: Iterable[str], out: Path, later: int = 0) -> None:
     """
     entries = list(symbols)
     missing = -(len(FIRST) + len(entries) + later) % MULTIPLE
-    with writing(out) as file:
-        for symbol in entries:
-            file.write(f"{symbol} 1\n")
-        for number in range(missing):
-            file.write(f"madeupword{number:04d} 0\n")
+    lines = [f"{symbol} 1" for symbol in entries]
+    write_lines(out, lines + [f"madeupword{number:04d} 0" for number in range(missing)])

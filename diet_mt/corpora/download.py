@@ -40,14 +40,12 @@ class _WrongFile(Exception):
 
 
 def download(url: str, part: Path, *, size: int | None, patience: Patience) -> None:
-    """Appends to ``part`` what it still lacks of ``url``.
+    """Appends to ``part`` what it still lacks of ``url``. Raises UserError where the server cannot
+    be reached or refuses, sends another file or a web page, or the transfer breaks off for the last
+    time; what came is kept and continued next time.
 
     Args:
         size: Bytes that the whole file must have; None: as many as the server says.
-
-    Raises:
-        UserError: the server cannot be reached or refuses, sends another file or a web page, or the
-            transfer breaks off for the last time; what came is kept and continued next time.
     """
     for attempt in range(patience.tries):
         last = attempt == patience.tries - 1

@@ -16,9 +16,7 @@ from ..stages.progress import Progress, say
 
 def extract(archive: Path, out: Path, members: Iterable[str]) -> None:
     """Writes ``out/<last part of the name>`` for each member of a .tgz that is not there yet.
-
-    Raises:
-        UserError: the archive cannot be read or unpacked, or lacks a member.
+    Raises UserError where the archive cannot be read or unpacked, or lacks a member.
     """
     wanted = {name: out / Path(name).name for name in members}
     missing = {name: path for name, path in wanted.items() if not path.exists()}

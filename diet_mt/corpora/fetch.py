@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import UserError
-from ..files import blocks, make_folder, opened, writing, writing_bytes
+from ..files import BLOCK, make_folder, opened, plain_or_gz, write_text, writing_bytes
 from ..stages.lock import alone
-from ..stages.progress import Progress, say
+from ..stages.progress import say
 from .download import Patience, download
-from .manifest import Checked, Item, read_manifest
+from .manifest import Item, read_manifest
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,8 @@ class Origin:
     patience: Patience = field(default_factory=Patience)
 
     def items(self, names: Sequence[str]) -> list[Item]:
-        """The files of these names.
-
-        Raises:
-            UserError: the manifest does not list one; the folder is not there, or lacks one.
+        """The files of these names. Raises UserError where the manifest does not list one; the
+        folder is not there, or lacks one.
         """
         listed = read_manifest(self.manifest)
         for name in names:
@@ -50,52 +48,40 @@ class Origin:
 
 
 def fetch(origin: Origin, names: Sequence[str], out: Path) -> dict[str, Path]:
-    """Where each file is, once it is there and checked; texts and downloads are in ``out``.
-
-    Raises:
-        UserError: as ``Origin.items``, ``text_from_web`` and ``archive_from_web``.
+    """Where each file is, once it is there and checked; texts and downloads are in ``out``. Raises
+    UserError as ``Origin.items``, ``text_from_web`` and ``archive_from_web``.
     """
     items = origin.items(names)
     make_folder(out)
     found = {}
     for item in items:
-        found[item.name] = _bring(origin, item, out)
-        say(f"{item.name}: {found[item.name].stat().st_size:,} bytes, checked")
-    return found
-
-
-def _bring(origin: Origin, item: Item, out: Path) -> Path:
-    if item.url:
-        if origin.folder is not None:
-            return archive_in_folder(origin.folder, item, out)
-        return archive_from_web(item, out, origin.patience)
-    path = out / item.name
-    if not _text_is_there(path, item):
-        if origin.folder is not None:
+        path = out / item.name
+        if item.url and origin.folder is not None:
+            path = archive_in_folder(origin.folder, item, out)
+        elif item.url:
+            archive_from_web(item, out, origin.patience)
+        elif path.exists() and not item.fault_of(path):
+            pass
+        elif origin.folder is not None:
             text_from_folder(origin.folder, item, out)
         else:
             text_from_web(origin.url, item, out, origin.patience)
-    return path
+        say(f"{item.name}: {path.stat().st_size:,} bytes, checked")
+        found[item.name] = path
+    return found
 
 
 def text_from_folder(folder: Path, item: Item, out: Path) -> None:
-    """Copies ``folder/NAME`` or ``folder/NAME.gz``, unpacked, to ``out/NAME``.
-
-    Raises:
-        UserError: there is neither, or its text is not the one in the manifest.
+    """Copies ``folder/NAME`` or ``folder/NAME.gz``, unpacked, to ``out/NAME``. Raises UserError
+    where its text is not the one in the manifest.
     """
-    for source in (folder / item.name, folder / f"{item.name}.gz"):
-        if source.is_file():
-            _unpack(source, item, out / item.name, hint="replace it by the original file")
-            return
-    raise UserError(f"{folder}: holds neither {item.name} nor {item.name}.gz")
+    source = plain_or_gz(folder, item.name) or folder / item.name
+    _unpack(source, item, out / item.name, hint="replace it by the original file")
 
 
 def text_from_web(base: str, item: Item, out: Path, patience: Patience) -> None:
-    """Downloads ``base/NAME.gz`` and unpacks it to ``out/NAME``.
-
-    Raises:
-        UserError: as ``download``; or the text is not the one in the manifest.
+    """Downloads ``base/NAME.gz`` and unpacks it to ``out/NAME``. Raises UserError as ``download``;
+    or where the text is not the one in the manifest.
     """
     url = f"{base.rstrip('/')}/{item.name}.gz"
     part = out / f"{item.name}.gz.part"
@@ -107,19 +93,17 @@ def text_from_web(base: str, item: Item, out: Path, patience: Patience) -> None:
 
 
 def _unpack(source: Path, item: Item, out: Path, *, hint: str) -> None:
-    checked = Checked(item.method)
     with writing_bytes(out) as file:
         try:
             with opened(source) as packed:
-                for block in checked.over(blocks(packed)):
-                    file.write(block)
+                shutil.copyfileobj(packed, file, BLOCK)
         except (EOFError, zlib.error, OSError) as error:
             if getattr(error, "errno", None):  # from writing: it says so itself
                 raise
             raise UserError(f"{source}: cannot be unpacked ({error}); {hint}") from None
-        wrong = item.differs(checked.size, checked.digest)
-        if wrong:
-            raise UserError(f"{source}: not the expected text: {wrong}; {hint}")
+        file.flush()
+        if fault := item.fault_of(Path(file.name)):
+            raise UserError(f"{source}: not the expected text: {fault}; {hint}")
 
 
 def all_are_there(folder: Path, items: Sequence[Item]) -> None:
@@ -130,63 +114,50 @@ def all_are_there(folder: Path, items: Sequence[Item]) -> None:
     if absent:
         raise UserError(
             f"{folder}: holds no {', '.join(item.name for item in absent)}; fetch from "
-            + ", ".join(str(item.url) for item in absent)
+            + ", ".join(item.url for item in absent)
         )
     for item in items:
-        if not any((folder / f"{item.name}{end}").is_file() for end in ("", ".gz")):
+        if plain_or_gz(folder, item.name) is None:
             raise UserError(f"{folder}: holds neither {item.name} nor {item.name}.gz")
 
 
 def archive_in_folder(folder: Path, item: Item, stamps: Path) -> Path:
-    """The archive of the user's, once it is checked.
-
-    Raises:
-        UserError: it is not there, or not the one in the manifest.
+    """The archive of the user's, once it is checked. Raises UserError where it is not the one in
+    the manifest.
     """
     path = folder / item.name
-    all_are_there(folder, [item])
-    wrong = _wrong_archive(path, item, stamps)
-    if wrong:
-        raise UserError(f"{path}: not the expected archive: {wrong}; fetch it from {item.url}")
+    if fault := _fault_of_archive(path, item, stamps):
+        raise UserError(f"{path}: not the expected archive: {fault}; fetch it from {item.url}")
     return path
 
 
-def archive_from_web(item: Item, out: Path, patience: Patience) -> Path:
-    """The archive in ``out``, downloaded unless it is there.
-
-    Raises:
-        UserError: as ``download``; or what came is not the archive in the manifest.
+def archive_from_web(item: Item, out: Path, patience: Patience) -> None:
+    """Downloads the archive to ``out``, unless it is there. Raises UserError as ``download``; or
+    where what came is not the archive in the manifest.
     """
     path, part = out / item.name, out / f"{item.name}.part"
     with alone(out, math.inf):
         if path.is_file():
-            wrong = _wrong_archive(path, item, out)
-            if not wrong:
-                return path
-            raise UserError(f"{path}: not the expected archive: {wrong}; remove it to fetch anew")
-        _make_sure_of_room(item, part)
-        download(item.url, part, size=item.size, patience=patience)
-        wrong = _wrong_archive(part, item, out)
-        if wrong:
-            part.unlink()
+            if fault := _fault_of_archive(path, item, out):
+                what = f"not the expected archive: {fault}; remove it to fetch anew"
+                raise UserError(f"{path}: {what}")
+            return
+        have = part.stat().st_size if part.exists() else 0
+        rest, free = (item.size or 0) - have, shutil.disk_usage(out).free
+        if rest > free:
             raise UserError(
-                f"{item.url}: not the expected archive: {wrong}; run again to fetch anew"
+                f"{out}: {item.name} needs {rest >> 20} MiB more, but only {free >> 20} are "
+                "free; make room or choose another folder"
             )
+        download(item.url, part, size=item.size, patience=patience)
+        if fault := _fault_of_archive(part, item, out):
+            part.unlink()
+            what = f"not the expected archive: {fault}; run again to fetch anew"
+            raise UserError(f"{item.url}: {what}")
         part.rename(path)
-    return path
 
 
-def _make_sure_of_room(item: Item, part: Path) -> None:
-    have = part.stat().st_size if part.exists() else 0
-    rest, free = (item.size or 0) - have, shutil.disk_usage(part.parent).free
-    if rest > free:
-        raise UserError(
-            f"{part.parent}: {item.name} needs {rest >> 20} MiB more, but only {free >> 20} are "
-            "free; make room or choose another folder"
-        )
-
-
-def _wrong_archive(path: Path, item: Item, stamps: Path) -> str:
+def _fault_of_archive(path: Path, item: Item, stamps: Path) -> str:
     """What is wrong with an archive; empty if it is right, which is then remembered."""
     stamp = stamps / f"{item.name}.verified"
     state = path.stat()
@@ -196,22 +167,7 @@ def _wrong_archive(path: Path, item: Item, stamps: Path) -> str:
         return ""
     if item.size not in (None, state.st_size):
         return f"{state.st_size} bytes, expected {item.size}"
-    checked, progress = Checked(item.method), Progress(f"{item.name}, checking", "MB")
-    with open(path, "rb") as file:
-        for block in checked.over(blocks(file)):
-            progress.add(len(block) / 1e6)
-    wrong = item.differs(checked.size, checked.digest)
-    if not wrong:
-        with writing(stamp) as out:
-            out.write(seen)
-    return wrong
-
-
-def _text_is_there(path: Path, item: Item) -> bool:
-    if not path.exists():
-        return False
-    checked = Checked(item.method)
-    with open(path, "rb") as file:
-        for _ in checked.over(blocks(file)):
-            pass
-    return not item.differs(checked.size, checked.digest)
+    fault = item.fault_of(path)
+    if not fault:
+        write_text(stamp, seen)
+    return fault

@@ -46,10 +46,8 @@ def _identifier() -> LanguageIdentifier:
 
 
 def known(lang: str) -> bool:
-    """Whether the model knows a language by this code, such as "de".
-
-    Raises:
-        UserError: py3langid is not installed, or cannot load its model.
+    """Whether the model knows a language by this code, such as "de". Raises UserError where
+    py3langid is not installed, or cannot load its model.
     """
     return lang in _identifier().nb_classes
 

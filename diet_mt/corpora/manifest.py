@@ -8,15 +8,14 @@ known, and ``md5:...`` stands where a publisher gives nothing better.
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import UserError
+from ..files import checksum
 
-_LENGTHS = {"sha256": 64, "md5": 32}  # of a checksum in hexadecimal
+_LINE = re.compile(r"([^\t]+)\t(\d+|-)\t(?:([0-9a-f]{64})|md5:([0-9a-f]{32}))(?:\t([^\t]*))?")
 
 
 @dataclass(frozen=True)
@@ -29,23 +28,19 @@ class Item:
     url: str = ""  # of an archive
     method: str = "sha256"
 
-    def differs(self, size: int, digest: str) -> str:
-        """What is wrong with a file of this size and checksum; empty if it is the right one."""
+    def fault_of(self, path: Path) -> str:
+        """What is wrong with a file; empty if it is the right one."""
+        size, digest = path.stat().st_size, checksum(path, self.method)
         if digest == self.checksum and self.size in (None, size):
             return ""
+        called = {"sha256": "SHA-256", "md5": "MD5"}[self.method]
         expected = "" if self.size is None else f"{self.size} with "
-        return f"{size} bytes with {self._called} {digest}, expected {expected}{self.checksum}"
-
-    @property
-    def _called(self) -> str:
-        return {"sha256": "SHA-256", "md5": "MD5"}[self.method]
+        return f"{size} bytes with {called} {digest}, expected {expected}{self.checksum}"
 
 
 def read_manifest(path: Path) -> dict[str, Item]:
-    """The files that a manifest lists, by name.
-
-    Raises:
-        UserError: it cannot be read, or a line has not the fields.
+    """The files that a manifest lists, by name. Raises UserError where it cannot be read, or a line
+    has not the fields.
     """
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
@@ -54,39 +49,12 @@ def read_manifest(path: Path) -> dict[str, Item]:
     items = {}
     for number, line in enumerate(lines, start=1):
         if line and not line.startswith("#"):
-            item = _parse(line)
-            if item is None:
+            found = _LINE.fullmatch(line)
+            if not found:
                 raise UserError(
                     f"{path}, line {number}: expected name, bytes and sha256, separated by tabs"
                 )
-            items[item.name] = item
+            name, size, sha256, md5, url = found.groups(default="")
+            known, method = None if size == "-" else int(size), "md5" if md5 else "sha256"
+            items[name] = Item(name, known, sha256 or md5, url, method)
     return items
-
-
-def _parse(line: str) -> Item | None:
-    fields = line.split("\t")
-    if len(fields) not in (3, 4):
-        return None
-    name, size, checksum = fields[:3]
-    method, _, digits = checksum.rpartition(":")
-    method = method or "sha256"
-    if not re.fullmatch(r"\d+|-", size) or len(digits) != _LENGTHS.get(method):
-        return None
-    return Item(name, None if size == "-" else int(size), digits, "".join(fields[3:]), method)
-
-
-class Checked:
-    """Passes on blocks of bytes and keeps their size and checksum."""
-
-    def __init__(self, method: str) -> None:
-        self.size, self._digest = 0, hashlib.new(method, usedforsecurity=False)
-
-    def over(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        for block in blocks:
-            self.size += len(block)
-            self._digest.update(block)
-            yield block
-
-    @property
-    def digest(self) -> str:
-        return self._digest.hexdigest()

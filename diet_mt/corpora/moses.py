@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
 from ..errors import UserError
 from ..files import write_lines
-from ..stages.pool import flat, in_order
+from ..stages.pool import in_order
 from ..stages.progress import ticking
 from .parallel import read_lines
 
@@ -29,12 +30,8 @@ _ALPHA = frozenset(MosesTokenizer.IsAlpha)
 def _tools(lang: str) -> tuple[MosesPunctNormalizer, MosesTokenizer, MosesDetokenizer]:
     tokenizer = MosesTokenizer(lang)
     tokenizer.islower = _LOWER.issuperset
-    tokenizer.isanyalpha = _any_letter
+    tokenizer.isanyalpha = lambda text: not _ALPHA.isdisjoint(text)
     return MosesPunctNormalizer(lang), tokenizer, MosesDetokenizer(lang)
-
-
-def _any_letter(text: str) -> bool:
-    return not _ALPHA.isdisjoint(text)
 
 
 def tokenize(text: str, lang: str) -> str:
@@ -54,13 +51,13 @@ def _tokenize_all(lines: list[str], lang: str) -> list[str]:
 
 
 def tokenize_file(source: Path, out: Path, lang: str, workers: int) -> int:
-    """Tokenises a file, in order; returns the number of lines.
-
-    Raises:
-        UserError: as ``read_lines``; also for a line of which no token remains.
+    """Tokenises a file, in order; returns the number of lines. Raises UserError as ``read_lines``;
+    also for a line of which no token remains.
     """
     _tools(lang)  # built once: forked workers have them from here
-    tokens = flat(in_order(partial(_tokenize_all, lang=lang), read_lines(source), workers))
+    tokens = chain.from_iterable(
+        in_order(partial(_tokenize_all, lang=lang), read_lines(source), workers)
+    )
     return write_lines(out, ticking(_nonempty(tokens, source), out.name))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator
-from itertools import cycle, islice, permutations, repeat
+from itertools import cycle, islice, repeat
 from pathlib import Path
 
 from ..files import copy, make_folder, write_lines
@@ -19,7 +19,6 @@ from .fetch import Origin, fetch
 from .parallel import check, read_lines
 from .settings import TextSettings
 
-PAIRS = tuple("-".join(pair) for pair in permutations(("en", "de", "cs"), 2))
 MANIFEST = Path(__file__).with_suffix(".manifest")
 URL = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
 _ORIGINAL = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
@@ -28,15 +27,12 @@ _ORIGINAL = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 def preparation(
     out: Path, text: TextSettings, origin: Origin, joined: int = 1, *, in_training: bool = False
 ) -> Preparation:
-    """The six files of a pair -> ``out/bin``.
+    """The six files of a pair -> ``out/bin``. Raises UserError where the folder lacks a file.
 
     Args:
         joined: captions in the longest lines of the further test sets.
         in_training: train and valid have lines of 1 to ``joined`` captions in turn, too, each
             caption once.
-
-    Raises:
-        UserError: the folder lacks a file.
     """
     from .shared_stages import prepared
 
@@ -54,18 +50,15 @@ def preparation(
         check(to, *text.pair)
         for lang in text.pair:
             for count in range(2, joined + 1):
-                _join(to / f"test.{lang}", to / f"test{count}.{lang}", repeat(count))
+                lines = joined_lines(read_lines(to / f"test.{lang}"), repeat(count))
+                write_lines(to / f"test{count}.{lang}", lines)
             for split in ("train", "valid") if in_training else ():
                 file = to / f"{split}.{lang}"
-                _join(file, file, cycle(range(1, joined + 1)))
+                write_lines(file, joined_lines(read_lines(file), cycle(range(1, joined + 1))))
         shutil.rmtree(out / "fetched")
 
     more = f"joined={joined}{'+training' if in_training else ''}" if joined > 1 else ""
     return prepared(out, [Stage("raw", does, make_raw)], text, more)
-
-
-def _join(file: Path, to: Path, counts: Iterable[int]) -> None:
-    write_lines(to, list(joined_lines(read_lines(file), counts)))
 
 
 def joined_lines(lines: Iterable[str], counts: Iterable[int]) -> Iterator[str]:

@@ -7,14 +7,14 @@ SacreBLEU.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
 from ..errors import UserError
-from ..files import make_folder, write_lines
+from ..files import make_folder, plain_or_gz, write_lines
 from ..stages.engine import Preparation, Stage
 from ..stages.progress import say
+from . import testset
 from .parallel import check, read_parallel
 from .settings import TextSettings
 from .shared_stages import prepared
@@ -26,10 +26,8 @@ _OF_SACREBLEU = {2014: "wmt14/full"}
 def preparation(
     out: Path, text: TextSettings, folder: Path | None, years: dict[str, str]
 ) -> Preparation:
-    """``years`` of each split, as 2008-2015,2017.
-
-    Raises:
-        UserError: a year is asked for twice, or written otherwise; the folder lacks one.
+    """``years`` of each split, as 2008-2015,2017. Raises UserError where a year is asked for twice,
+    or written otherwise; the folder lacks one.
     """
     wanted = {split: years_in(given) for split, given in years.items()}
     asked = [*chain.from_iterable(wanted.values())]
@@ -51,40 +49,31 @@ def preparation(
 
 def files_of(folder: Path, year: int, langs: tuple[str, str]) -> list[Path]:
     """The two sides of a year. Raises UserError where the folder lacks one."""
-    files = []
-    for lang in langs:
-        name = f"newstest{year}.{'-'.join(langs)}.{lang}"
-        found = [path for path in (folder / name, folder / f"{name}.gz") if path.is_file()]
-        if not found:
+    names = [f"newstest{year}.{'-'.join(langs)}.{lang}" for lang in langs]
+    files = {name: plain_or_gz(folder, name) for name in names}
+    for name, file in files.items():
+        if file is None:
             raise UserError(
                 f"{folder}: holds neither {name} nor {name}.gz; add it, or ask for other years"
             )
-        files.append(found[0])
-    return files
-
-
-def from_folder(folder: Path, year: int, langs: tuple[str, str]) -> Iterator[tuple[str, str]]:
-    """Yields the pairs of a year. Raises UserError as ``files_of`` and ``read_parallel``."""
-    return read_parallel(*files_of(folder, year, langs))
-
-
-def from_sacrebleu(year: int, langs: tuple[str, str]) -> Iterator[tuple[str, str]]:
-    """Yields the pairs of a year. Raises UserError as ``testset.sentences``."""
-    from .testset import sentences  # SacreBLEU is not needed where there is a folder
-
-    name = _OF_SACREBLEU.get(year, f"wmt{year % 100:02d}")
-    return zip(*sentences(name, "-".join(langs)), strict=True)
+    return [file for file in files.values() if file]
 
 
 def write(
     out: Path, folder: Path | None, splits: dict[str, list[int]], langs: tuple[str, str]
 ) -> None:
-    """Writes ``out/SPLIT.LANG`` from the years of each split. Raises UserError as the readers."""
+    """Writes ``out/SPLIT.LANG`` from the years of each split. Raises UserError as ``files_of`` and
+    ``read_parallel``, or as ``testset.sentences``.
+    """
     make_folder(out)
     for split, wanted in splits.items():
         pairs: list[tuple[str, str]] = []
         for year in wanted:
-            pairs += from_folder(folder, year, langs) if folder else from_sacrebleu(year, langs)
+            if folder is not None:
+                pairs += read_parallel(*files_of(folder, year, langs))
+            else:
+                name = _OF_SACREBLEU.get(year, f"wmt{year % 100:02d}")
+                pairs += zip(*testset.sentences(name, "-".join(langs)), strict=True)
         for lang, side in zip(langs, zip(*pairs, strict=True), strict=True):
             write_lines(out / f"{split}.{lang}", side)
         say(f"{split}: {len(pairs):,} pairs of {', '.join(map(str, wanted))}")

@@ -31,11 +31,9 @@ def splits_in(folder: Path, lang: str) -> tuple[str, ...]:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Yields the sentences of a file, plain or gzipped, without their line ends.
-
-    Raises:
-        UserError: the file is missing, is not UTF-8, starts with a byte order mark, has Windows
-            line ends, or has a line with nothing to read in it.
+    """Yields the sentences of a file, plain or gzipped, without their line ends. Raises UserError
+    where the file is missing, is not UTF-8, starts with a byte order mark, has Windows line ends,
+    or has a line with nothing to read in it.
     """
     for number, (where, line) in enumerate(text_lines(path), start=1):
         if number == 1 and line.startswith(_BYTE_ORDER_MARK):
@@ -51,20 +49,15 @@ Line = TypeVar("Line", str, bytes)
 
 
 def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
-    """Yields (source sentence, target sentence); both files are read strictly.
-
-    Raises:
-        UserError: as ``read_lines`` and ``paired``.
+    """Yields (source sentence, target sentence); both files are read strictly. Raises UserError as
+    ``read_lines`` and ``paired``.
     """
     return paired(source, target, read_lines)
 
 
 def read_sides(source: Path, target: Path) -> tuple[list[str], list[str]]:
-    """All sentences of both files, which are read strictly; for test sets, which are small.
-
-    Raises:
-        UserError: as ``read_lines``; also where the files differ in length, with both, or hold
-            nothing.
+    """All sentences of both files, which are read strictly; for test sets, which are small. Raises
+    UserError as ``read_lines``; also where the files differ in length, with both, or hold nothing.
     """
     sources, targets = list(read_lines(source)), list(read_lines(target))
     if not (sources or targets):
@@ -80,10 +73,8 @@ def read_sides(source: Path, target: Path) -> tuple[list[str], list[str]]:
 def paired(
     source: Path, target: Path, read: Callable[[Path], Iterator[Line]]
 ) -> Iterator[tuple[Line, Line]]:
-    """Yields the lines of two files side by side, as ``read`` gives them.
-
-    Raises:
-        UserError: as ``read``; also when one file has more lines than the other, or none.
+    """Yields the lines of two files side by side, as ``read`` gives them. Raises UserError as
+    ``read``; also when one file has more lines than the other, or none.
     """
     pairs = 0
     for src, tgt in zip_longest(read(source), read(target)):

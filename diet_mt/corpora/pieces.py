@@ -16,7 +16,6 @@ import sentencepiece
 from ..errors import UserError
 from ..files import writing_bytes
 from ..stages.progress import ticking
-from . import dictionary
 from .parallel import read_lines
 from .settings import SPM_COVERAGE, SPM_SAMPLE
 
@@ -34,14 +33,12 @@ def learn(
     sample: int = SPM_SAMPLE,
     coverage: float = SPM_COVERAGE,
 ) -> None:
-    """Learns a model of ``size`` pieces from all files together and writes it to ``out``.
+    """Learns a model of ``size`` pieces from all files together and writes it to ``out``. Raises
+    UserError where the text is too small for ``size``, or as ``read_lines``.
 
     Args:
         sample: Sentences that are looked at, drawn from all.
         coverage: Share of the text's characters that the model knows, 0 to 1.
-
-    Raises:
-        UserError: the text is too small for ``size``, or as ``read_lines``.
     """
     sentencepiece.set_random_generator_seed(_SEED)
     with writing_bytes(out) as model:
@@ -97,8 +94,3 @@ def symbols(model: Path) -> list[str]:
     special = {processor.unk_id(), processor.bos_id(), processor.eos_id(), processor.pad_id()}
     numbers = (number for number in range(processor.get_piece_size()) if number not in special)
     return [processor.id_to_piece(number) for number in numbers]
-
-
-def write_dictionary(model: Path, out: Path) -> None:
-    """Writes the pieces of a model as a dictionary for ``fairseq-preprocess --srcdict``."""
-    dictionary.write_dictionary(symbols(model), out)

@@ -26,10 +26,8 @@ def shown(options: Sequence[object]) -> str:
 
 
 def preprocess(options: Sequence[object], to: Path, log: Path, name: str = "") -> None:
-    """Writes the folder ``to``; what fairseq says goes to ``log``.
-
-    Raises:
-        UserError: fairseq fails.
+    """Writes the folder ``to``; what fairseq says goes to ``log``. Raises UserError where fairseq
+    fails.
     """
     words = [*map(str, options), "--destdir", str(to)]
     watch(name or "fairseq-preprocess", python_module("fairseq_cli.preprocess", *words), log, to)

@@ -15,6 +15,7 @@ from ..stages.engine import Count, Preparation, Stage, lines_in, room_for
 from ..stages.watch import apart
 from . import bpe, clean, language, moses, pieces
 from .binarized import sentences_in
+from .dictionary import write_dictionary
 from .parallel import convert, splits_in
 from .preprocess import need_fairseq, preprocess, shares, shown
 from .settings import TextSettings
@@ -22,99 +23,71 @@ from .subwords import MODELS, split_file
 
 
 def prepared(out: Path, first: list[Stage], text: TextSettings, more: str = "") -> Preparation:
-    """A corpus of which the stages ``first`` make ``raw``; ``more``: settings of theirs.
-
-    Raises:
-        UserError: what the stages need is not installed.
+    """A corpus of which the stages ``first`` make ``raw``; ``more``: settings of theirs. Raises
+    UserError where what the stages need is not installed.
     """
     need_fairseq(out)
-    if text.clean is not None and text.clean.certainty <= 1:
-        language.need_identifier()
-    return Preparation(
-        out,
-        f"{text.words()} {more}".strip(),
-        [*first, *shared_stages(out, text)],
-        partial(counts, out, text),
-        text=f"train.{text.pair[0]}",
-        result="bin",
-    )
-
-
-def shared_stages(out: Path, text: TextSettings) -> list[Stage]:
-    """All stages after ``raw``."""
-    raw, plain = out / "raw", _plain(out, text)
-    found = []
-    if text.clean is not None:
+    limits, langs, workers = text.clean, text.pair, text.workers
+    stages, plain = list(first), out / "raw"
+    if limits is not None:
+        if limits.certainty <= 1:
+            language.need_identifier()
         does = f"training pairs of raw that keep to the limits; counts in {out}/clean.tsv"
-        room = partial(room_for, 105, raw)
-        found.append(Stage("clean", does, partial(_clean, out, text), room))
-    if text.subwords == "bpe":
-        tok, codes = out / "tok", out / "bpe.codes"
-        split = partial(moses.tokenize_file, workers=text.workers)
-        make = partial(convert, plain, langs=text.pair, one=split)
-        found += [
-            Stage("tok", f"Moses tokens of {plain.name}", make, partial(room_for, 120, plain)),
-            Stage("bpe.codes", f"{text.bpe_merges} merges", partial(_learn_bpe, tok, text)),
-        ]
-        source, model = tok, codes
-    else:
-        found.append(
-            Stage("spm.model", f"{text.spm_size} pieces", partial(_learn_spm, plain, text))
+        tidied = partial(
+            clean.clean_corpus, plain, limits=limits, counts=out / "clean.tsv", workers=workers
         )
-        source, model = plain, out / "spm.model"
-    made = out / text.subwords
-    return [
-        *found,
-        Stage(
-            made.name,
-            f"{source.name} in subwords",
-            partial(_split, source, model, text),
-            partial(room_for, 130, source),
-        ),
+        stages.append(Stage("clean", does, tidied, partial(room_for, 105, plain)))
+        plain = out / "clean"
+    model, made = out / MODELS[text.subwords], out / text.subwords
+    if text.subwords == "bpe":
+        source = out / "tok"
+        one = partial(moses.tokenize_file, workers=workers)
+        make = partial(convert, plain, langs=langs, one=one)
+        stages.append(
+            Stage("tok", f"Moses tokens of {plain.name}", make, partial(room_for, 120, plain))
+        )
+        what = f"{text.bpe_merges} merges"
+    else:
+        source, what = plain, f"{text.spm_size} pieces"
+
+    def learn(to: Path) -> None:
+        files = [source / f"train.{lang}" for lang in langs]
+        if text.subwords == "bpe":
+            bpe.learn(files, to, text.bpe_merges, workers=workers, max_words=text.bpe_words)
+        else:
+            some = partial(pieces.learn, sample=text.spm_sample, coverage=text.spm_coverage)
+            apart("SentencePiece", some, files, to, text.spm_size, grows=to)
+
+    def split(to: Path) -> None:
+        def one(file: Path, new: Path, lang: str) -> None:
+            split_file(text.subwords, model, file, new, workers)
+
+        convert(source, to, langs, one)
+
+    def counts() -> Iterator[Count]:
+        """Sentences of every file of ``bin``, beside the lines that it was made of."""
+        for part in splits_in(plain, langs[0]):
+            for lang in langs:
+                index = out / "bin" / f"{part}.{'-'.join(langs)}.{lang}.idx"
+                name = f"{part}.{lang}"
+                yield name, sentences_in(index), lines_in(plain / name)
+
+    does = f"{source.name} in subwords"
+    command = shown([*_options(out, text), "--destdir", out / "bin"])
+    stages += [
+        Stage(model.name, what, learn),
+        Stage(made.name, does, split, partial(room_for, 130, source)),
+        # fairseq cannot continue.
         Stage(
             "bin",
-            shown([*_options(out, text), "--destdir", out / "bin"]),
+            command,
             partial(_binarize, out, text),
             partial(room_for, 100, made),
-            restarts=True,  # fairseq cannot continue
+            restarts=True,
         ),
     ]
-
-
-def counts(out: Path, text: TextSettings) -> Iterator[Count]:
-    """Sentences of every file of ``bin``, beside the lines that it was made of."""
-    plain, pair = _plain(out, text), "-".join(text.pair)
-    for split in splits_in(plain, text.pair[0]):
-        for lang in text.pair:
-            found = sentences_in(out / "bin" / f"{split}.{pair}.{lang}.idx")
-            yield f"{split}.{lang}", found, lines_in(plain / f"{split}.{lang}")
-
-
-def _plain(out: Path, text: TextSettings) -> Path:
-    return out / ("raw" if text.clean is None else "clean")
-
-
-def _clean(out: Path, text: TextSettings, to: Path) -> None:
-    assert text.clean is not None
-    clean.clean_corpus(out / "raw", to, text.clean, out / "clean.tsv", text.workers)
-
-
-def _learn_bpe(tok: Path, text: TextSettings, to: Path) -> None:
-    files = [tok / f"train.{lang}" for lang in text.pair]
-    bpe.learn(files, to, text.bpe_merges, workers=text.workers, max_words=text.bpe_words)
-
-
-def _learn_spm(plain: Path, text: TextSettings, to: Path) -> None:
-    files = [plain / f"train.{lang}" for lang in text.pair]
-    learn = partial(pieces.learn, sample=text.spm_sample, coverage=text.spm_coverage)
-    apart("SentencePiece", learn, files, to, text.spm_size, grows=to)
-
-
-def _split(source: Path, model: Path, text: TextSettings, to: Path) -> None:
-    def one(file: Path, new: Path, lang: str) -> None:
-        split_file(text.subwords, model, file, new, text.workers)
-
-    convert(source, to, text.pair, one)
+    settings = f"{text.words()} {more}".strip()
+    return Preparation(out, settings, stages, counts, text=f"train.{langs[0]}", result="bin")
 
 
 def _options(out: Path, text: TextSettings) -> list[object]:
@@ -135,7 +108,7 @@ def _options(out: Path, text: TextSettings) -> list[object]:
 def _binarize(out: Path, text: TextSettings, to: Path) -> None:
     model = out / MODELS[text.subwords]
     if text.subwords == "spm":
-        pieces.write_dictionary(model, out / "spm.dict")
+        write_dictionary(pieces.symbols(model), out / "spm.dict")
     to.mkdir()
     preprocess(_options(out, text), to, out / "preprocess.log")
     # Beside the data, to say how output becomes text again.

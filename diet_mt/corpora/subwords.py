@@ -8,13 +8,14 @@ of its kind: so it says how a model's output becomes text again.
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from ..errors import UserError
 from ..files import write_lines
-from ..stages.pool import flat, in_order
+from ..stages.pool import in_order
 from ..stages.progress import ticking
-from . import bpe, pieces
+from . import bpe, moses, pieces
 from .parallel import read_lines
 
 MODELS = {"bpe": "bpe.codes", "spm": "spm.model"}
@@ -23,10 +24,8 @@ _JOIN = {"bpe": bpe.join, "spm": pieces.join}
 
 
 def kind_of(bin_folder: Path) -> str:
-    """Which subwords the data of a folder are made of: "bpe" or "spm".
-
-    Raises:
-        UserError: the folder holds the model of neither, or of both.
+    """Which subwords the data of a folder are made of: "bpe" or "spm". Raises UserError where the
+    folder holds the model of neither, or of both.
     """
     found = [kind for kind, name in MODELS.items() if (bin_folder / name).exists()]
     if len(found) == 1:
@@ -43,8 +42,14 @@ def join(tokens: str, kind: str) -> str:
     return _JOIN[kind](tokens)
 
 
+def to_text(tokens: str, lang: str, kind: str) -> str:
+    """The sentence for one line of a model's output; for an empty one nothing."""
+    joined = join(tokens, kind)
+    return moses.detokenize(joined, lang) if kind == "bpe" else joined
+
+
 def split_file(kind: str, model: Path, source: Path, out: Path, workers: int = 1) -> int:
     """Splits the words of a file; returns the number of lines."""
     split = partial(_SPLIT[kind], model=model)
-    lines = flat(in_order(split, read_lines(source), workers))
+    lines = chain.from_iterable(in_order(split, read_lines(source), workers))
     return write_lines(out, ticking(lines, out.name))

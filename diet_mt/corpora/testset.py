@@ -43,16 +43,13 @@ def _dataset(name: str, pair: str) -> Dataset:
 def sentences(
     name: str, pair: str, archive: Path | None = None, md5: str | None = None
 ) -> tuple[list[str], list[str]]:
-    """Sources and references of a test set.
+    """Sources and references of a test set. Raises UserError where SacreBLEU does not know the set,
+    cannot fetch it, or finds it damaged; or the two sides differ in length.
 
     Args:
         pair: "de-en" is German to English.
         archive: What SacreBLEU would fetch; used if it has not unpacked that yet.
         md5: Its checksum; None: the one that SacreBLEU knows.
-
-    Raises:
-        UserError: SacreBLEU does not know the set, cannot fetch it, or finds it damaged; or the two
-            sides differ in length.
     """
     dataset = _dataset(name, pair)
     usual = dataset.data or [], dataset.md5

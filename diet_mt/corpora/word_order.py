@@ -17,17 +17,29 @@ from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 
-from ..errors import UserError
 from ..files import writing
+from ..stages.engine import Preparation, Stage
 from .clauses.english import english
 from .clauses.german import german
-from .clauses.plan import Sentence
+from .clauses.plan import swapped
 from .clauses.sample import Sampler
-from .clauses.swap import swapped
 from .parallel import SPLITS
+from .settings import TextSettings
 
 SHORTEST, LONGEST = 5, 20  # words in a sentence, on either side
 _TWINS = 0.35  # how often a sentence is followed by the one with its roles swapped
+
+
+def preparation(out: Path, text: TextSettings, sizes: dict[str, int], seed: int) -> Preparation:
+    """From no text at all to fairseq's binaries; ``sizes``: pairs of train, valid and test."""
+    from .shared_stages import prepared
+
+    def make_raw(to: Path) -> None:
+        generate(to, sizes, seed)
+
+    pairs = "+".join(str(sizes[split]) for split in SPLITS)
+    does = f"{pairs} generated pairs, seed {seed}"
+    return prepared(out, [Stage("raw", does, make_raw)], text, f"pairs={pairs} seed={seed}")
 
 
 def twins_beside(file: Path) -> Path:
@@ -35,7 +47,7 @@ def twins_beside(file: Path) -> Path:
     return file.with_name(f"{file.stem}.twins{file.suffix}")
 
 
-def pairs(seed: int) -> Iterator[tuple[str, str, str]]:
+def stream(seed: int) -> Iterator[tuple[str, str, str]]:
     """Yields (English, German, German with the roles swapped or nothing) without end; neither side
     ever comes twice.
     """
@@ -43,7 +55,11 @@ def pairs(seed: int) -> Iterator[tuple[str, str, str]]:
     sampler = Sampler(rng)
     seen: set[str] = set()
     while True:
-        for sentence in _with_twin(sampler.sentence(), rng):
+        drawn = [sampler.sentence()]
+        twin = swapped(drawn[0])
+        if twin is not None and rng.random() < _TWINS:
+            drawn.append(twin)
+        for sentence in drawn:
             source, target = english(sentence), german(sentence)
             lengths = len(source.split()), len(target.split())
             if min(lengths) < SHORTEST or max(lengths) > LONGEST:
@@ -55,24 +71,10 @@ def pairs(seed: int) -> Iterator[tuple[str, str, str]]:
             yield source, target, "" if twin is None else german(twin)
 
 
-def _with_twin(sentence: Sentence, rng: Random) -> Iterator[Sentence]:
-    yield sentence
-    twin = swapped(sentence)
-    if twin is not None and rng.random() < _TWINS:
-        yield twin
-
-
 def generate(out: Path, sizes: dict[str, int], seed: int) -> None:
-    """Writes ``sizes[split]`` pairs of each split to ``out``; no sentence is in two of them.
-
-    Raises:
-        UserError: a size is below 1.
-    """
-    for split, size in sizes.items():
-        if size < 1:
-            raise UserError(f"{split}: must be at least 1 pair, got {size}")
+    """Writes ``sizes[split]`` pairs of each split to ``out``; no sentence is in two of them."""
     out.mkdir(parents=True, exist_ok=True)
-    stream = pairs(seed)
+    pairs = stream(seed)
     # The small splits first: the test set stays the same when the training set grows.
     for split in sorted(sizes, key=SPLITS.index, reverse=True):
         with ExitStack() as stack:
@@ -80,5 +82,5 @@ def generate(out: Path, sizes: dict[str, int], seed: int) -> None:
             paths += [twins_beside(paths[1])] if split == "test" else []
             files = [stack.enter_context(writing(path)) for path in paths]
             for _ in range(sizes[split]):
-                for file, text in zip(files, next(stream), strict=False):  # twins of test alone
+                for file, text in zip(files, next(pairs), strict=False):  # twins of test alone
                     file.write(text + "\n")

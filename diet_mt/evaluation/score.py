@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..corpora.binarized import language_pair
-from ..corpora.detokenize import to_text
 from ..corpora.parallel import read_lines
-from ..corpora.subwords import kind_of
+from ..corpora.subwords import kind_of, to_text
 from ..files import sha256
 from .bleu import interval, score
 from .checkpoint import Training, beside, portable

@@ -40,15 +40,13 @@ def run_child(
     err: IO[bytes] | None = None,
     tell: Callable[[], None] = lambda: None,
 ) -> int:
-    """Runs a program to its end; its status, negative where a signal ended it.
+    """Runs a program to its end; its status, negative where a signal ended it. Raises UserError
+    where it cannot be run.
 
     Args:
         out: takes what it prints.
         err: takes its messages; None: with the rest.
         tell: called every progress.EVERY_S.
-
-    Raises:
-        UserError: it cannot be run.
     """
     process = start(command, out, err)
     try:

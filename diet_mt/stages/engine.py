@@ -70,11 +70,9 @@ class Preparation:
 
 
 def prepare(what: Preparation) -> None:
-    """Makes all that is not there yet.
-
-    Raises:
-        UserError: another process is at work on the folder; it was made with other settings; the
-            disk is too small; the counts are not as expected; or as the stages.
+    """Makes all that is not there yet. Raises UserError where another process is at work on the
+    folder; it was made with other settings; the disk is too small; the counts are not as expected;
+    or as the stages.
     """
     make_folder(what.out)
     with alone(what.out, _LEFTOVERS_S):
@@ -95,10 +93,8 @@ def prepare(what: Preparation) -> None:
 
 
 def plan(what: Preparation) -> Iterator[str]:
-    """A line for the folder and for each stage: whether it is done, and what it does.
-
-    Raises:
-        UserError: the folder was made with other settings.
+    """A line for the folder and for each stage: whether it is done, and what it does. Raises
+    UserError where the folder was made with other settings.
     """
     _refuse_other_settings(what)
     yield f"{what.out}: {what.settings}"

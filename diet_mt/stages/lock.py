@@ -26,13 +26,11 @@ OWN_FILES = (_LOCK, _HOLDER)
 
 @contextmanager
 def alone(folder: Path, wait_s: float = 0) -> Iterator[None]:
-    """While it lasts, no other process is in here with this folder, which must be there.
+    """While it lasts, no other process is in here with this folder, which must be there. Raises
+    UserError where another process does not leave in time; or the folder cannot be written.
 
     Args:
         wait_s: Seconds to wait for another process to leave; ``math.inf``: as long as it takes.
-
-    Raises:
-        UserError: another process does not leave in time; or the folder cannot be written.
     """
     holder = folder / _HOLDER
     lock = FileLock(folder / _LOCK)

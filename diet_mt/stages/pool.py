@@ -32,13 +32,11 @@ _AHEAD = 3  # chunks under way for each worker
 def in_order(
     function: Callable[[list[T]], R], items: Iterable[T], workers: int, chunk: int = CHUNK
 ) -> Iterator[R]:
-    """Yields ``function(some items)`` for successive chunks of the items, in their order.
+    """Yields ``function(some items)`` for successive chunks of the items, in their order. Raises
+    UserError where a worker was killed; also what ``function`` or the items raise.
 
     Args:
         function: Must be known to other processes by its name, unless ``workers`` is 1.
-
-    Raises:
-        UserError: a worker was killed; also what ``function`` or the items raise.
     """
     chunks = _chunks(items, chunk)
     if workers == 1:
@@ -66,12 +64,6 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def flat(chunks: Iterable[list[R]]) -> Iterator[R]:
-    """The items of all chunks, one after the other."""
-    for piece in chunks:
-        yield from piece
 
 
 def _chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:

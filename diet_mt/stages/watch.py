@@ -31,13 +31,11 @@ def python_module(module: str, *arguments: str) -> list[str]:
 
 
 def watch(name: str, command: Sequence[str], log: Path, grows: Path) -> None:
-    """Runs ``command`` to its end; what it says goes to the file ``log``.
+    """Runs ``command`` to its end; what it says goes to the file ``log``. Raises UserError where it
+    cannot be run, or fails.
 
     Args:
         grows: File or folder that it writes, whose size is shown.
-
-    Raises:
-        UserError: it cannot be run, or fails.
     """
     started = time.monotonic()
     with open(log, "wb") as output:
@@ -48,9 +46,7 @@ def watch(name: str, command: Sequence[str], log: Path, grows: Path) -> None:
 
 def apart(name: str, function: Callable[..., object], *arguments: object, grows: Path) -> None:
     """Calls a function in a process of its own, for libraries that let nothing else run meanwhile.
-
-    Raises:
-        UserError: the process was killed; also what ``function`` raises.
+    Raises UserError where the process was killed; also what ``function`` raises.
     """
     started = time.monotonic()
     with ProcessPoolExecutor(1, initializer=begin_worker) as executor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diet_mt.bert.sampling import copies, shares, times
+from diet_mt.bert.mlm_text import copies, shares, times
 from diet_mt.errors import UserError
 
 

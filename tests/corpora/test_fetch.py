@@ -91,7 +91,7 @@ def test_a_folder_serves_plain_or_packed_texts(tmp_path: Path, name: str, conten
 def test_a_folder_without_the_text_or_with_another_one(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     with pytest.raises(UserError, match=r"holds neither train\.de nor train\.de\.gz"):
-        fetch.text_from_folder(tmp_path, ITEM, tmp_path / "out")
+        fetch.all_are_there(tmp_path, [ITEM])
     (tmp_path / "train.de").write_bytes(TEXT[:-1])
     with pytest.raises(UserError) as caught:
         fetch.text_from_folder(tmp_path, ITEM, tmp_path / "out")
@@ -103,8 +103,8 @@ def test_a_folder_without_the_text_or_with_another_one(tmp_path: Path) -> None:
 
 def test_an_archive_stays_packed_and_comes_once(server: Server, tmp_path: Path) -> None:
     for _ in range(2):
-        path = fetch.archive_from_web(_archive(server), tmp_path, ONCE)
-        assert path.read_bytes() == PACKED
+        fetch.archive_from_web(_archive(server), tmp_path, ONCE)
+        assert (tmp_path / "a.tgz").read_bytes() == PACKED
     assert len(server.requests) == 1
     assert _names(tmp_path) == ["a.tgz", "a.tgz.verified"]
 
@@ -114,8 +114,10 @@ def test_an_archive_is_checked_again_only_when_it_has_changed(
 ) -> None:
     (tmp_path / "a.tgz").write_bytes(PACKED)
     checks = []
-    real = fetch.Checked
-    monkeypatch.setattr(fetch, "Checked", lambda method: checks.append(method) or real(method))
+    real = manifest.checksum
+    monkeypatch.setattr(
+        manifest, "checksum", lambda path, method: checks.append(method) or real(path, method)
+    )
     stamps = tmp_path / "stamps"
     stamps.mkdir()
     for _ in range(3):
@@ -132,7 +134,7 @@ def test_an_archive_is_checked_again_only_when_it_has_changed(
 
 def test_a_missing_or_short_archive_of_the_users_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"holds no a\.tgz; fetch from http"):
-        fetch.archive_in_folder(tmp_path, _archive(), tmp_path)
+        fetch.all_are_there(tmp_path, [_archive()])
     (tmp_path / "a.tgz").write_bytes(PACKED[:50])
     with pytest.raises(UserError, match=f"50 bytes, expected {len(PACKED)}"):
         fetch.archive_in_folder(tmp_path, _archive(), tmp_path)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from diet_mt.corpora import multi30k, wmt18
-from diet_mt.corpora.manifest import Checked, read_manifest
+from diet_mt.corpora.manifest import read_manifest
 from diet_mt.errors import UserError
 
 SHA = "ab" * 32
@@ -20,9 +21,11 @@ def test_what_a_line_may_be(tmp_path: Path) -> None:
     assert [found["a"].size, found["a"].checksum, found["a"].url] == [12, SHA, ""]
     archive = found["b.tgz"]
     assert [archive.size, archive.method, archive.url] == [None, "md5", "http://x/b.tgz"]
-    assert archive.differs(99, "c" * 32) == ""
-    assert archive.differs(99, "d" * 32) == f"99 bytes with MD5 {'d' * 32}, expected {'c' * 32}"
-    assert found["a"].differs(13, SHA).endswith(f"expected 12 with {SHA}")
+    text, md5 = tmp_path / "text", "900150983cd24fb0d6963f7d28e17f72"  # of RFC 1321, A.5
+    text.write_text("abc")
+    assert replace(archive, checksum=md5).fault_of(text) == ""
+    assert archive.fault_of(text) == f"3 bytes with MD5 {md5}, expected {'c' * 32}"
+    assert found["a"].fault_of(text).endswith(f"expected 12 with {SHA}")
 
 
 @pytest.mark.parametrize(
@@ -63,9 +66,3 @@ def test_the_test_set_is_the_one_that_sacrebleu_knows() -> None:
 
     item, theirs = read_manifest(wmt18.MANIFEST)["test.tgz"], DATASETS["wmt18"]
     assert [theirs.data, theirs.md5] == [[item.url], [item.checksum]]
-
-
-def test_a_checksum_of_blocks() -> None:
-    checked = Checked("md5")
-    assert list(checked.over([b"ab", b"c"])) == [b"ab", b"c"]
-    assert (checked.size, checked.digest) == (3, "900150983cd24fb0d6963f7d28e17f72")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from diet_mt.corpora import pieces
+from diet_mt.corpora.dictionary import write_dictionary
 from diet_mt.corpora.settings import SPM_SAMPLE
 
 from .wmt18 import sentences
@@ -57,7 +58,7 @@ def test_the_model_depends_on_the_text_alone(tmp_path: Path, sample: int) -> Non
 def test_the_dictionary_is_the_models(model: Path, tmp_path: Path) -> None:
     from fairseq.data import Dictionary
 
-    pieces.write_dictionary(model, tmp_path / "dict.txt")
+    write_dictionary(pieces.symbols(model), tmp_path / "dict.txt")
     dictionary = Dictionary.load(str(tmp_path / "dict.txt"))
     assert len(dictionary) % 8 == 0
     processor = pieces.load(model)

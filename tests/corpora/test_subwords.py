@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.corpora import bpe, pieces, subwords
+from diet_mt.corpora import bpe, moses, pieces, subwords
 from diet_mt.corpora.parallel import SPLITS
 from diet_mt.errors import UserError
 
@@ -63,3 +63,34 @@ def test_a_text_too_small_for_the_vocabulary_is_one_line(corpus: Path, tmp_path:
     with pytest.raises(UserError, match=r"^SentencePiece: .*Vocabulary size (is )?too high"):
         pieces.learn([corpus / "valid.en"], tmp_path / "m", 9999)
     assert not (tmp_path / "m").exists()
+
+
+def test_pieces_are_joined_and_tokens_attached() -> None:
+    line = "Der grün @-@ wei@@ ße Hu@@ nd bel@@ lt , &quot; laut &quot; ."
+    assert subwords.to_text(line, "de", "bpe") == 'Der grün-weiße Hund bellt, "laut".'
+    assert (
+        subwords.to_text("It is the dog &apos;s b@@ one .", "en", "bpe") == "It is the dog's bone."
+    )
+
+
+def test_every_stage_back_and_forth(tmp_path: Path) -> None:
+    text = 'Die wohl-bekannte Frau ruft ihn an, weil sie "ihn" braucht!'
+    tokens = moses.tokenize(text, "de")
+    (tmp_path / "train").write_text(tokens + "\n" + tokens + "\n", encoding="utf-8")
+    bpe.learn([tmp_path / "train"], tmp_path / "codes", 10)
+    (split,) = bpe.split([tokens], tmp_path / "codes")
+    assert "@@ " in split
+    assert subwords.to_text(split, "de", "bpe") == text
+
+
+def test_every_line_has_a_text(tmp_path: Path) -> None:
+    lines = ("ei@@ ns .", "", "z\u2028wei", "<unk> drei")
+    found = [subwords.to_text(line, "de", "bpe") for line in lines]
+    assert found == ["eins.", "", "z wei", "<unk> drei"]
+
+
+def test_sentencepiece_leaves_nothing_to_detokenize() -> None:
+    """Spaces and signs are those of the text itself, and @@ is two characters of it."""
+    line = '\u2581Er \u2581sag t : \u2581" Ja !" \u2581@@ \u2581&apos;'
+    assert subwords.to_text(line, "de", "spm") == 'Er sagt: "Ja!" @@ &apos;'
+    assert subwords.to_text("", "de", "spm") == ""

@@ -7,13 +7,14 @@ import signal
 import time
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import psutil
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.stages.pool import flat, in_order
+from diet_mt.stages.pool import in_order
 
 
 def _slow_at_first(numbers: list[int]) -> list[int]:
@@ -32,7 +33,7 @@ def _fails(numbers: list[int]) -> list[int]:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_order_is_kept(workers: int) -> None:
-    found = list(flat(in_order(_slow_at_first, range(95), workers, chunk=10)))
+    found = list(chain.from_iterable(in_order(_slow_at_first, range(95), workers, chunk=10)))
     assert found == list(range(0, 190, 2))
 
 

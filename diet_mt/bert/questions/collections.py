@@ -38,10 +38,8 @@ _CODES = {
 
 
 def test_sets(collection: str, folder: Path) -> list[TestSet]:
-    """The test sets of one collection that are in a folder, by language.
-
-    Raises:
-        UserError: there is none, two are of one language, or a language has no code.
+    """The test sets of one collection that are in a folder, by language. Raises UserError where
+    there is none, two are of one language, or a language has no code.
     """
     pattern = re.compile(rf"{_FILES[collection]}(?:\.gz)?")
     found: dict[str, TestSet] = {}

@@ -15,8 +15,9 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ import numpy.typing as npt
 from ...errors import UserError
 from ...files import writing, writing_bytes
 from ..tokenizer import Span, Tokenizer
-from .spans import Extent, columns_in, extents_of, pieces_at
+from .spans import columns_in, extents_of, pieces_at
 from .squad import Question
 from .windows import SPECIAL, WindowSizes, windows
 
@@ -84,53 +85,6 @@ class Features:
         return slice(int(first), int(first) + int(tokens))
 
 
-@dataclass
-class _Builder:
-    """Collects windows, question by question."""
-
-    tokenizer: Tokenizer
-    numbers: Mapping[str, int]  # of pieces
-    sizes: WindowSizes
-    tokens: list[Ints] = field(default_factory=list)
-    extents: list[Ints] = field(default_factory=list)
-    rows: list[tuple[int, ...]] = field(default_factory=list)
-    length: int = 0  # of all tokens so far
-    lost: int = 0
-    _context: str | None = None
-    _context_ids: list[int] = field(default_factory=list)
-    _context_extents: list[Extent] = field(default_factory=list)
-
-    def add(self, number: int, question: Question) -> None:
-        self._read(question.context)
-        asked = self._ids(self.tokenizer.spans(question.text))[: self.sizes.max_question]
-        begin = [BEGIN, *asked, END, END]
-        gold = question.answers[0] if question.answers else None
-        span = pieces_at(self._context_extents, gold.start, gold.end) if gold else None
-        found = False
-        room = self.sizes.room(len(asked))
-        for window in windows(len(self._context_ids), room, self.sizes.stride):
-            inside = slice(*window)
-            columns = columns_in(span, window, len(begin))
-            tokens = [*begin, *self._context_ids[inside], END]
-            extents = [NOWHERE] * len(begin) + self._context_extents[inside] + [NOWHERE]
-            self.rows.append((self.length, len(tokens), number, len(begin), *columns))
-            self.tokens.append(np.asarray(tokens, dtype=np.int32))
-            self.extents.append(np.asarray(extents, dtype=np.int32))
-            self.length += len(tokens)
-            found = found or columns != (0, 0)
-        self.lost += gold is not None and not found
-
-    def _read(self, context: str) -> None:
-        # The questions of a paragraph stand together.
-        if context != self._context:
-            spans = self.tokenizer.spans(context)
-            self._context_ids, self._context_extents = self._ids(spans), extents_of(context, spans)
-            self._context = context
-
-    def _ids(self, spans: Sequence[Span]) -> list[int]:
-        return [self.numbers.get(piece, UNKNOWN) for piece, _, _ in spans]
-
-
 def make_features(
     questions: Sequence[Question],
     tokenizer: Tokenizer,
@@ -140,17 +94,46 @@ def make_features(
     """Windows of all questions, in order, and how many answers no window holds as a whole.
 
     There is at least one question. The first one of several gold answers is that to learn.
+
+    Args:
+        numbers: of pieces.
     """
-    builder = _Builder(tokenizer, numbers, sizes)
-    for number, question in enumerate(questions):
-        builder.add(number, question)
-    assert all(row[1] <= sizes.max_tokens and row[3] >= SPECIAL - 1 for row in builder.rows)
+
+    def ids_of(spans: Sequence[Span]) -> list[int]:
+        return [numbers.get(piece, UNKNOWN) for piece, _, _ in spans]
+
+    tokens: list[Ints] = []
+    extents: list[Ints] = []
+    rows: list[tuple[int, ...]] = []
+    length = lost = 0
+    # The questions of a paragraph stand together.
+    for context, asked in groupby(enumerate(questions), key=lambda each: each[1].context):
+        spans = tokenizer.spans(context)
+        ids, places = ids_of(spans), extents_of(context, spans)
+        for number, question in asked:
+            words = ids_of(tokenizer.spans(question.text))[: sizes.max_question]
+            begin = [BEGIN, *words, END, END]
+            gold = question.answers[0] if question.answers else None
+            span = pieces_at(places, gold.start, gold.end) if gold else None
+            found = False
+            for window in windows(len(ids), sizes.room(len(words)), sizes.stride):
+                inside = slice(*window)
+                columns = columns_in(span, window, len(begin))
+                read = [*begin, *ids[inside], END]
+                their = [NOWHERE] * len(begin) + places[inside] + [NOWHERE]
+                rows.append((length, len(read), number, len(begin), *columns))
+                tokens.append(np.asarray(read, dtype=np.int32))
+                extents.append(np.asarray(their, dtype=np.int32))
+                length += len(read)
+                found = found or columns != (0, 0)
+            lost += gold is not None and not found
+    assert all(row[1] <= sizes.max_tokens and row[3] >= SPECIAL - 1 for row in rows)
     features = Features(
-        np.concatenate(builder.tokens),
-        np.concatenate(builder.extents),
-        np.asarray(builder.rows, dtype=np.int64),
+        np.concatenate(tokens),
+        np.concatenate(extents),
+        np.asarray(rows, dtype=np.int64),
     )
-    return features, builder.lost
+    return features, lost
 
 
 def write_features(folder: Path, features: Features, squad: bytes, about: About) -> None:
@@ -186,10 +169,8 @@ def read_about(folder: Path) -> About:
 
 
 def read_features(folder: Path) -> Features:
-    """The arrays of a split, mapped into memory, not read.
-
-    Raises:
-        UserError: one is missing, or they do not fit each other.
+    """The arrays of a split, mapped into memory, not read. Raises UserError where one is missing,
+    or they do not fit each other.
     """
     load = partial(np.load, mmap_mode="r", allow_pickle=False)
     try:

@@ -30,7 +30,6 @@ _ARTICLES: dict[str, str | None] = {
     "zh": None,
 }
 LANGUAGES = tuple(_ARTICLES)
-_SPLIT_CHARACTERS = {"zh": re.compile("([\u4e00-\u9fa5])")}
 
 
 @cache
@@ -40,10 +39,8 @@ def _is_punctuation(character: str) -> bool:
 
 
 def words(text: str, language: str) -> list[str]:
-    """What is left of an answer, as a list of words.
-
-    Raises:
-        UserError: MLQA has no rules for the language.
+    """What is left of an answer, as a list of words. Raises UserError where MLQA has no rules for
+    the language.
     """
     if language not in _ARTICLES:
         raise UserError(
@@ -51,9 +48,8 @@ def words(text: str, language: str) -> list[str]:
             "use SQuAD's for others"
         )
     plain = "".join(each for each in text.lower() if not _is_punctuation(each))
-    articles, split = _ARTICLES[language], _SPLIT_CHARACTERS.get(language)
-    if articles is not None:
+    if articles := _ARTICLES[language]:
         plain = re.sub(articles, " ", plain)
-    if split is not None:
-        plain = split.sub(r" \1 ", plain)
+    if language == "zh":
+        plain = re.sub("([\u4e00-\u9fa5])", r" \1 ", plain)
     return plain.split()

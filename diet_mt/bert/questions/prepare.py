@@ -1,20 +1,26 @@
-"""Cuts questions into windows for the model: a file of questions -> a folder (``features.py``)."""
+"""Cuts questions into windows for the model: a file of questions -> a folder (``features.py``), and
+a stage for each such file, with two for the vocabulary.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from ...errors import UserError
-from ...files import make_folder
+from ...files import copy, make_folder
+from ...stages.engine import Preparation, Stage
+from ...stages.progress import say
 from .. import tokenizer as tokenizers
-from ..vocabulary import read_numbers, say_unknown
+from ..vocabulary import checksum_of, read_numbers, say_unknown
+from .collections import TestSet, test_sets
 from .features import UNKNOWN, About, make_features, read_about, write_features
 from .normalise import LANGUAGES
 from .squad import raw_bytes, read_squad
 from .windows import WindowSizes
-
-SCORINGS = ("squad", "mlqa")
 
 
 def prepare(
@@ -27,14 +33,12 @@ def prepare(
     scoring: str = "squad",
     need_answers: bool = False,
 ) -> About:
-    """Makes the folder ``out`` of a file of questions.
+    """Makes the folder ``out`` of a file of questions. Raises UserError as ``read_squad``,
+    ``tokenizer.load`` and ``read_numbers``, and where the language has no scoring of this kind, or
+    a question to train on has no answer.
 
     Args:
         vocab: Folder with ``dict.txt`` and the tokenizer that the model was pretrained with.
-
-    Raises:
-        UserError: as ``read_squad``, ``tokenizer.load`` and ``read_numbers``; the language has no
-            scoring of this kind; a question to train on has no answer.
     """
     if scoring == "mlqa" and language not in LANGUAGES:
         raise UserError(
@@ -52,9 +56,7 @@ def prepare(
         sha256=hashlib.sha256(squad).hexdigest(),
         language=language,
         scoring=scoring,
-        max_tokens=sizes.max_tokens,
-        stride=sizes.stride,
-        max_question=sizes.max_question,
+        **asdict(sizes),
         questions=len(questions),
         windows=len(features),
         with_answer=int((features.column("end") > 0).sum()),
@@ -67,10 +69,67 @@ def prepare(
     return about
 
 
-def check_source(out: Path, file: Path) -> None:
+def check_source(file: Path, out: Path) -> None:
     """Raises UserError where the folder ``out`` was made of something else than is in ``file``."""
     if read_about(out).sha256 != hashlib.sha256(raw_bytes(file)).hexdigest():
         raise UserError(
             f"{out}: was not made of what is in {file}; remove it to make it anew, or give "
             "another --out"
         )
+
+
+def preparation(
+    out: Path,
+    train: Path,
+    valid: Path,
+    collections: Mapping[str, Path],
+    vocab: Path,
+    *,
+    language: str,
+    sizes: WindowSizes,
+) -> Preparation:
+    """``collections``: folders of test sets, by the names in ``collections.py``. Raises UserError
+    where a file is not there, or both to train and to validate on; as ``test_sets``.
+    """
+    for file in (train, valid):
+        if not file.is_file():
+            raise UserError(f"{file}: no such file; give SQuAD's JSON, plain or gzipped")
+    if train.resolve() == valid.resolve():
+        raise UserError(f"{valid}: in --train and in --valid; give another")
+    checksum, tokenizer = checksum_of(vocab), tokenizers.file_of(vocab)
+    files = [
+        TestSet("train", language, "squad", train),
+        TestSet("valid", language, "squad", valid),
+        *(each for name, folder in collections.items() for each in test_sets(name, folder)),
+    ]
+
+    def stages() -> Iterator[Stage]:
+        for file in (vocab / "dict.txt", tokenizer):
+            yield Stage(file.name, f"from {vocab}", partial(copy, file))
+        for each in files:
+            make = partial(_make, each, vocab, sizes)
+            check = partial(check_source, each.file)
+            yield Stage(each.split, f"{each.file} in windows", make, check=check, restarts=True)
+
+    words = (
+        f"TRAIN={train} VALID={valid} LANGUAGE={language} MAX_TOKENS={sizes.max_tokens} "
+        f"STRIDE={sizes.stride} MAX_QUESTION={sizes.max_question} vocabulary={checksum}"
+    )
+    return Preparation(out, words, list(stages()))
+
+
+def _make(each: TestSet, vocab: Path, sizes: WindowSizes, to: Path) -> None:
+    about = prepare(
+        each.file,
+        vocab,
+        to,
+        sizes,
+        language=each.language,
+        scoring=each.scoring,
+        need_answers=each.split == "train",
+    )
+    lost = f", {about.lost} answers longer than what windows share" if about.lost else ""
+    say(
+        f"{about.name}: {about.questions} questions, {about.windows} windows, "
+        f"{about.with_answer} with the answer{lost}"
+    )

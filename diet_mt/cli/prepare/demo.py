@@ -26,8 +26,8 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from ...corpora import demo
+    from ...corpora import word_order
 
     sizes = {split: getattr(args, f"{split}_pairs") for split in SIZES}
-    text = text_of(args, "en-de")
-    carry_out(demo.preparation(out_of(args, "demo.en-de"), text, sizes, args.seed), args.dry_run)
+    out, text = out_of(args, "demo.en-de"), text_of(args, "en-de")
+    carry_out(word_order.preparation(out, text, sizes, args.seed), args.dry_run)

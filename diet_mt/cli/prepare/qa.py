@@ -45,7 +45,7 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from ...bert.questions.stages import preparation
+    from ...bert.questions.prepare import preparation
     from ...bert.questions.windows import WindowSizes
 
     folders = {name: getattr(args, name) for name in COLLECTIONS}

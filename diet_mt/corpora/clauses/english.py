@@ -6,40 +6,29 @@ cat sees the dog", "shows the boy the dog", "that sees the cat" against "that th
 
 from __future__ import annotations
 
-from .lexicon import BE, Verb
-from .plan import (
-    Both,
-    Clause,
-    Coordinated,
-    Gap,
-    NounPhrase,
-    Phrase,
-    Pronoun,
-    Question,
-    Sentence,
-    Statement,
-)
+from . import plan
+from .lexicon import BE
 
 _PARTICLES = ("up", "away", "along")  # a pronoun goes before them: "throws it away"
 _OBJECT_FORMS = {"he": "him", "she": "her", "it": "it", "they": "them"}
 
 
-def english(sentence: Sentence) -> str:
-    if isinstance(sentence, Statement):
+def english(sentence: plan.Sentence) -> str:
+    if isinstance(sentence, plan.Statement):
         words = _clause(sentence.clause)
-    elif isinstance(sentence, Question):
+    elif isinstance(sentence, plan.Question):
         words = [sentence.word, *_question(sentence.clause)]
-    elif isinstance(sentence, Coordinated):
+    elif isinstance(sentence, plan.Coordinated):
         words = [*_clause(sentence.first), ",", sentence.word, *_clause(sentence.second)]
     elif sentence.sub_first:
         words = [sentence.word, *_clause(sentence.sub), ",", *_clause(sentence.main)]
     else:
         words = [*_clause(sentence.main), sentence.word, *_clause(sentence.sub)]
     text = " ".join(word for word in words if word).replace(" ,", ",").replace("can not", "cannot")
-    return text[0].upper() + text[1:] + ("?" if isinstance(sentence, Question) else ".")
+    return text[0].upper() + text[1:] + ("?" if isinstance(sentence, plan.Question) else ".")
 
 
-def _clause(clause: Clause) -> list[str]:
+def _clause(clause: plan.Clause) -> list[str]:
     front, back = _adverbials(clause)
     helper, lexical = _verbs(clause)
     subject = _phrase(clause.subject)
@@ -53,60 +42,55 @@ def _clause(clause: Clause) -> list[str]:
     return [*front, *subject, *_with_objects(verbs, clause), *back, *_complement(clause)]
 
 
-def _question(clause: Clause) -> list[str]:
+def _question(clause: plan.Clause) -> list[str]:
     """Verb, or a form of "do", before the subject."""
     _, back = _adverbials(clause)
-    helper, lexical = _verbs(clause)
-    if clause.tense == "want":
-        helper, lexical = [_do(clause)], ["want", "to", clause.verb.en_base]
-    elif not helper and clause.verb is BE:
-        helper, lexical = lexical, []
-    elif not helper:
-        helper, lexical = [_do(clause)], [clause.verb.en_base]
-    subject = _phrase(clause.subject)
+    helper, lexical = _verbs(clause, asked=True)
     verbs = [clause.frequency, *lexical]
-    return [*helper, *subject, *_with_objects(verbs, clause), *back, *_complement(clause)]
+    objects = _with_objects(verbs, clause)
+    return [*helper, *_phrase(clause.subject), *objects, *back, *_complement(clause)]
 
 
-def _verbs(clause: Clause) -> tuple[list[str], list[str]]:
-    """(modal or "do not"-like helper, the verb itself); the frequency stands between them."""
+def _verbs(clause: plan.Clause, asked: bool = False) -> tuple[list[str], list[str]]:
+    """(what stands before the subject of a question: modal, "do" or "be", the verb itself); the
+    frequency stands between them.
+    """
     verb, tense, plural = clause.verb, clause.tense, clause.subject.plural
+    with_do = asked or clause.frequency == "not"
     if tense == "infinitive":
         return [], [verb.en_base]
     if tense == "want":
-        if clause.frequency == "not":
-            return [_do(clause)], ["want", "to", verb.en_base]
-        return [], ["want" if plural else "wants", "to", verb.en_base]
+        wanted = ["to", verb.en_base]
+        if with_do:
+            return [_do(clause)], ["want", *wanted]
+        return [], ["want" if plural else "wants", *wanted]
     if tense not in ("present", "past"):
         return [tense], [verb.en_base]
-    if clause.frequency == "not" and verb is not BE:
-        return [_do(clause)], [verb.en_base]
-    return [], [_finite(verb, tense, plural)]
-
-
-def _finite(verb: Verb, tense: str, plural: bool) -> str:
     if verb is BE:
-        return {"present": ("is", "are"), "past": ("was", "were")}[tense][plural]
+        finite = [{"present": ("is", "are"), "past": ("was", "were")}[tense][plural]]
+        return (finite, []) if asked else ([], finite)
+    if with_do:
+        return [_do(clause)], [verb.en_base]
     if tense == "past":
-        return verb.en_past
-    return verb.en_base if plural else verb.en
+        return [], [verb.en_past]
+    return [], [verb.en_base if plural else verb.en]
 
 
-def _do(clause: Clause) -> str:
+def _do(clause: plan.Clause) -> str:
     if clause.tense == "past":
         return "did"
     return "do" if clause.subject.plural else "does"
 
 
-def _with_objects(verbs: list[str], clause: Clause) -> list[str]:
+def _with_objects(verbs: list[str], clause: plan.Clause) -> list[str]:
     objects = _objects(clause)
     stem, _, particle = verbs[-1].rpartition(" ")
-    if particle in _PARTICLES and isinstance(clause.direct, Pronoun):
+    if particle in _PARTICLES and isinstance(clause.direct, plan.Pronoun):
         return [*verbs[:-1], stem, *objects, particle]
     return [*verbs, *objects]
 
 
-def _objects(clause: Clause) -> list[str]:
+def _objects(clause: plan.Clause) -> list[str]:
     direct = [] if clause.front == "direct" else _phrase(clause.direct, objective=True)
     indirect = _phrase(clause.indirect, objective=True)
     if clause.verb.preposition:
@@ -116,7 +100,7 @@ def _objects(clause: Clause) -> list[str]:
     return words + ([clause.predicate.en] if clause.predicate else [])
 
 
-def _adverbials(clause: Clause) -> tuple[list[str], list[str]]:
+def _adverbials(clause: plan.Clause) -> tuple[list[str], list[str]]:
     """(before the subject, after the objects)."""
     place = [clause.place[0], *_phrase(clause.place[1])] if clause.place else []
     companion = ["with", *_phrase(clause.companion)] if clause.companion else []
@@ -127,24 +111,24 @@ def _adverbials(clause: Clause) -> tuple[list[str], list[str]]:
     return [], [clause.manner, *companion, *place, clause.time]
 
 
-def _complement(clause: Clause) -> list[str]:
+def _complement(clause: plan.Clause) -> list[str]:
     if clause.complement is None:
         return []
     return [clause.complement.word, *_clause(clause.complement.clause)]
 
 
-def _phrase(phrase: Phrase | None, objective: bool = False) -> list[str]:
-    if phrase is None or isinstance(phrase, Gap):
+def _phrase(phrase: plan.Phrase | None, objective: bool = False) -> list[str]:
+    if phrase is None or isinstance(phrase, plan.Gap):
         return []
-    if isinstance(phrase, Pronoun):
+    if isinstance(phrase, plan.Pronoun):
         word = phrase.english
         return [_OBJECT_FORMS[word] if objective else word]
-    if isinstance(phrase, Both):
+    if isinstance(phrase, plan.Both):
         return [*_phrase(phrase.left), "and", *_phrase(phrase.right)]
     return _noun_phrase(phrase)
 
 
-def _noun_phrase(phrase: NounPhrase) -> list[str]:
+def _noun_phrase(phrase: plan.NounPhrase) -> list[str]:
     noun = phrase.noun.en_plural if phrase.plural else phrase.noun.en
     words = [*(adjective.en for adjective in phrase.adjectives), noun]
     determiner = phrase.determiner

@@ -13,29 +13,7 @@ joins the right bracket, where a separated prefix is attached again ("ruft ... a
 
 from __future__ import annotations
 
-from .lexicon import (
-    BE,
-    CONJUNCTIONS,
-    COORDINATORS,
-    FREQUENCIES,
-    MANNERS,
-    MODALS,
-    PREPOSITIONS,
-    QUESTION_WORDS,
-    TIMES,
-)
-from .plan import (
-    Both,
-    Clause,
-    Coordinated,
-    Gap,
-    NounPhrase,
-    Phrase,
-    Pronoun,
-    Question,
-    Sentence,
-    Statement,
-)
+from . import lexicon, plan
 
 # Endings by case, for masculine, feminine, neuter, plural.
 _DER = {"nom": "der die das die", "acc": "den die das die", "dat": "dem der dem den"}
@@ -52,22 +30,22 @@ _DIES_WORDS = {"this": "dies", "these": "dies", "every": "jed"}
 _BARE_WORDS = {"": "", "two": "zwei", "three": "drei"}
 
 
-def german(sentence: Sentence) -> str:
-    if isinstance(sentence, Statement):
+def german(sentence: plan.Sentence) -> str:
+    if isinstance(sentence, plan.Statement):
         words = _main(sentence.clause)
-    elif isinstance(sentence, Question):
-        words = _main(sentence.clause, front=[QUESTION_WORDS.get(sentence.word, "")])
-    elif isinstance(sentence, Coordinated):
+    elif isinstance(sentence, plan.Question):
+        words = _main(sentence.clause, front=[lexicon.QUESTION_WORDS.get(sentence.word, "")])
+    elif isinstance(sentence, plan.Coordinated):
         comma = "," if sentence.word == "but" else ""
-        words = [*_main(sentence.first), comma, COORDINATORS[sentence.word]]
+        words = [*_main(sentence.first), comma, lexicon.COORDINATORS[sentence.word]]
         words += _main(sentence.second)
     else:
-        sub = [CONJUNCTIONS[sentence.word], *_subordinate(sentence.sub)]
+        sub = [lexicon.CONJUNCTIONS[sentence.word], *_subordinate(sentence.sub)]
         if sentence.sub_first:
             words = _main(sentence.main, front=[*sub, ","])
         else:
             words = [*_main(sentence.main), ",", *sub]
-    return _punctuate(words) + ("?" if isinstance(sentence, Question) else ".")
+    return _punctuate(words) + ("?" if isinstance(sentence, plan.Question) else ".")
 
 
 def _punctuate(words: list[str]) -> str:
@@ -82,7 +60,7 @@ def _punctuate(words: list[str]) -> str:
     return text[0].upper() + text[1:]
 
 
-def _main(clause: Clause, front: list[str] | None = None) -> list[str]:
+def _main(clause: plan.Clause, front: list[str] | None = None) -> list[str]:
     """Verb second, or first where ``front`` is given and empty."""
     fronted = clause.front if front is None else ""
     finite, bracket = _verbs(clause)
@@ -92,7 +70,7 @@ def _main(clause: Clause, front: list[str] | None = None) -> list[str]:
     return [*front, finite, *middle, *bracket, *after]
 
 
-def _subordinate(clause: Clause) -> list[str]:
+def _subordinate(clause: plan.Clause) -> list[str]:
     """Verb last."""
     middle, after = _middle(clause, without="", bracketed=True)
     finite, bracket = _verbs(clause)
@@ -101,7 +79,7 @@ def _subordinate(clause: Clause) -> list[str]:
     return [*middle, *bracket, finite, *after]
 
 
-def _infinitive(clause: Clause) -> list[str]:
+def _infinitive(clause: plan.Clause) -> list[str]:
     """Verb last, with "zu": before it, or between its prefix and its stem."""
     middle, after = _middle(clause, without="", bracketed=True)
     verb = clause.verb
@@ -110,12 +88,12 @@ def _infinitive(clause: Clause) -> list[str]:
     return [*middle, "zu", verb.infinitive, *after]
 
 
-def _verbs(clause: Clause) -> tuple[str, list[str]]:
+def _verbs(clause: plan.Clause) -> tuple[str, list[str]]:
     """(finite verb, right bracket)."""
     verb, tense, plural = clause.verb, clause.tense, clause.subject.plural
-    if tense in MODALS:
-        return MODALS[tense][plural], [verb.prefix + verb.infinitive]
-    if verb is BE:
+    if tense in lexicon.MODALS:
+        return lexicon.MODALS[tense][plural], [verb.prefix + verb.infinitive]
+    if verb is lexicon.BE:
         return {"present": ("ist", "sind"), "past": ("war", "waren")}[tense][plural], []
     if tense == "past":
         auxiliary = {"haben": ("hat", "haben"), "sein": ("ist", "sind")}[verb.auxiliary]
@@ -123,9 +101,9 @@ def _verbs(clause: Clause) -> tuple[str, list[str]]:
     return verb.infinitive if plural else verb.de, [verb.prefix] if verb.prefix else []
 
 
-def _front(clause: Clause) -> list[str]:
+def _front(clause: plan.Clause) -> list[str]:
     if clause.front == "time":
-        return [TIMES[clause.time][0]]
+        return [lexicon.TIMES[clause.time][0]]
     if clause.front == "place":
         return _place(clause)
     if clause.front == "direct":
@@ -133,7 +111,7 @@ def _front(clause: Clause) -> list[str]:
     return _phrase(clause.subject, "nom")
 
 
-def _middle(clause: Clause, *, without: str, bracketed: bool) -> tuple[list[str], list[str]]:
+def _middle(clause: plan.Clause, *, without: str, bracketed: bool) -> tuple[list[str], list[str]]:
     """(the middle less what stands in front, what comes after the right bracket).
 
     A relative clause that would end the middle follows the bracket instead, if there is one.
@@ -141,17 +119,17 @@ def _middle(clause: Clause, *, without: str, bracketed: bool) -> tuple[list[str]
     after = _complement(clause)
     direct, early = clause.direct, clause.direct is None or clause.direct.definite
     object_ = [] if without == "direct" else _phrase(direct, clause.verb.case or "acc")
-    if isinstance(direct, NounPhrase) and direct.relative and bracketed:
+    if isinstance(direct, plan.NounPhrase) and direct.relative and bracketed:
         object_ = _noun_phrase(direct, clause.verb.case)
         after = [*_relative(direct), *after]
-    is_pronoun = isinstance(direct, Pronoun)
+    is_pronoun = isinstance(direct, plan.Pronoun)
     words = [] if without == "subject" else _phrase(clause.subject, "nom")
     words += object_ if is_pronoun else []
-    words += [] if without == "time" or not clause.time else [TIMES[clause.time][0]]
+    words += [] if without == "time" or not clause.time else [lexicon.TIMES[clause.time][0]]
     words += _phrase(clause.indirect, "dat")
     words += object_ if early and not is_pronoun else []
-    words += [FREQUENCIES[clause.frequency]] if clause.frequency else []
-    words += [MANNERS[clause.manner]] if clause.manner else []
+    words += [lexicon.FREQUENCIES[clause.frequency]] if clause.frequency else []
+    words += [lexicon.MANNERS[clause.manner]] if clause.manner else []
     words += object_ if not early else []
     words += ["mit", *_phrase(clause.companion, "dat")] if clause.companion else []
     words += [] if without == "place" else _place(clause)
@@ -159,22 +137,22 @@ def _middle(clause: Clause, *, without: str, bracketed: bool) -> tuple[list[str]
     return words, after
 
 
-def _place(clause: Clause) -> list[str]:
+def _place(clause: plan.Clause) -> list[str]:
     if clause.place is None:
         return []
-    preposition, phrase = PREPOSITIONS[clause.place[0]], clause.place[1]
+    preposition, phrase = lexicon.PREPOSITIONS[clause.place[0]], clause.place[1]
     words = _noun_phrase(phrase, "dat")
     if preposition == "in" and words[0] == "dem":
         return ["im", *words[1:]]
     return [preposition, *words]
 
 
-def _complement(clause: Clause) -> list[str]:
+def _complement(clause: plan.Clause) -> list[str]:
     if clause.complement is None:
         return []
     if clause.complement.word == "to":
         return [",", *_infinitive(clause.complement.clause), ","]
-    word = CONJUNCTIONS[clause.complement.word]
+    word = lexicon.CONJUNCTIONS[clause.complement.word]
     return [",", word, *_subordinate(clause.complement.clause), ","]
 
 
@@ -182,19 +160,19 @@ def _form(table: dict[str, str], case: str, gender: str, plural: bool) -> str:
     return table[case].split()[3 if plural else "mfn".index(gender)].strip("-")
 
 
-def _phrase(phrase: Phrase | None, case: str) -> list[str]:
-    if phrase is None or isinstance(phrase, Gap):
+def _phrase(phrase: plan.Phrase | None, case: str) -> list[str]:
+    if phrase is None or isinstance(phrase, plan.Gap):
         return []
-    if isinstance(phrase, Pronoun):
+    if isinstance(phrase, plan.Pronoun):
         one = phrase.antecedent
-        gender = "" if isinstance(one, Both) else one.noun.gender
+        gender = "" if isinstance(one, plan.Both) else one.noun.gender
         return [_form(_PRONOUN, case, gender, phrase.plural)]
-    if isinstance(phrase, Both):
+    if isinstance(phrase, plan.Both):
         return [*_noun_phrase(phrase.left, case), "und", *_noun_phrase(phrase.right, case)]
     return [*_noun_phrase(phrase, case), *_relative(phrase)]
 
 
-def _noun_phrase(phrase: NounPhrase, case: str) -> list[str]:
+def _noun_phrase(phrase: plan.NounPhrase, case: str) -> list[str]:
     """Determiner, adjectives, noun; without the relative clause."""
     noun, word = phrase.noun, phrase.determiner
     slot = (case, noun.gender, phrase.plural)
@@ -216,10 +194,10 @@ def _noun_phrase(phrase: NounPhrase, case: str) -> list[str]:
     return [determiner, *(adjective.stem + ending for adjective in phrase.adjectives), form]
 
 
-def _relative(phrase: NounPhrase) -> list[str]:
+def _relative(phrase: plan.NounPhrase) -> list[str]:
     if phrase.relative is None:
         return []
     clause = phrase.relative
-    case = "nom" if isinstance(clause.subject, Gap) else clause.verb.case
+    case = "nom" if isinstance(clause.subject, plan.Gap) else clause.verb.case
     pronoun = _form(_RELATIVE, case, phrase.noun.gender, phrase.plural)
     return [",", pronoun, *_subordinate(clause), ","]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Union
+from dataclasses import dataclass, replace
+from typing import Any, Union
 
 from .lexicon import BE, Adjective, Noun, Verb
 
@@ -58,7 +58,6 @@ class Pronoun:
 class Gap:
     """The place in a relative clause that its noun fills, or the subject of a "to" clause."""
 
-    gender: str = ""
     plural: bool = False
 
     definite = True
@@ -147,3 +146,27 @@ def noun_phrases(clause: Clause) -> Iterator[NounPhrase | Both]:
             yield from noun_phrases(phrase.relative)
     if clause.complement:
         yield from noun_phrases(clause.complement.clause)
+
+
+def swapped(sentence: Sentence) -> Sentence | None:
+    """The sentence with subject and direct object of its first clause in each other's place: "the
+    dog sees the cat", "the cat sees the dog".
+
+    Its words are the same up to agreement. None where the verb does not take them that way round.
+    """
+    if isinstance(sentence, Subordinated):
+        place = "sub" if sentence.sub_first else "main"
+    else:
+        place = "first" if isinstance(sentence, Coordinated) else "clause"
+    clause: Clause = getattr(sentence, place)
+    subject, direct, verb = clause.subject, clause.direct, clause.verb
+    if not isinstance(subject, NounPhrase) or not isinstance(direct, NounPhrase):
+        return None
+    if subject.relative or direct.relative or clause.frequency == "not":
+        return None
+    if subject.noun.kind not in verb.object_kinds or direct.noun.kind not in verb.subject_kinds:
+        return None
+    if clause.front == "direct" and not subject.definite:
+        return None
+    changed: dict[str, Any] = {place: replace(clause, subject=direct, direct=subject)}
+    return replace(sentence, **changed)

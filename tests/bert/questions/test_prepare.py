@@ -81,10 +81,10 @@ def test_what_a_folder_says_of_itself(
     assert (about.name, about.language, about.scoring) == ("q.json", "de", "mlqa")
     assert (about.sizes, about.questions, about.unknown) == (SIZES, 4, 0)
     assert "warning" not in capsys.readouterr().err
-    prepare.check_source(out, file)
+    prepare.check_source(file, out)
     coloured(file, 2, seed=6)
     with pytest.raises(UserError, match=rf"{out}: was not made of what is in {file}; remove it"):
-        prepare.check_source(out, file)
+        prepare.check_source(file, out)
 
 
 def test_a_vocabulary_of_another_language_is_noticed(

@@ -30,7 +30,7 @@ def np(text: str, relative: Clause | None = None) -> NounPhrase:
 def gap(text: str) -> Gap:
     """The gap that a noun phrase leaves in its own relative clause."""
     phrase = np(text)
-    return Gap(phrase.noun.gender, phrase.plural)
+    return Gap(phrase.plural)
 
 
 def clause(

@@ -33,9 +33,9 @@ from diet_mt.corpora.clauses.plan import (
     Subordinated,
     noun_phrases,
     pronoun_for,
+    swapped,
 )
 from diet_mt.corpora.clauses.sample import Sampler
-from diet_mt.corpora.clauses.swap import swapped
 
 ALL_VERBS = (*VERBS, *(verb for _, verb in CLAUSE_VERBS), BE)
 
