@@ -55,13 +55,18 @@ def _user_dir_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairseq.utils.import_user_module", lambda args: None)
 
 
-def build_from(*flags: str, arch: str = ARCH) -> DietTransformerModel:
-    """By the model's own options alone: all of fairseq's take most of a second to parse."""
-    short = "--max-source-positions", "20", "--max-target-positions", "15"
+def parse_own(model: Any, *flags: str, arch: str) -> argparse.Namespace:
+    """The model's own options alone: all of fairseq's take most of a second."""
     parser = argparse.ArgumentParser(allow_abbrev=False, argument_default=argparse.SUPPRESS)
-    DietTransformerModel.add_args(parser)
-    args = parser.parse_args([*short, *flags])
+    model.add_args(parser)
+    args = parser.parse_args(flags)
     ARCH_CONFIG_REGISTRY[arch](args)
+    return args
+
+
+def build_from(*flags: str, arch: str = ARCH) -> DietTransformerModel:
+    short = "--max-source-positions", "20", "--max-target-positions", "15"
+    args = parse_own(DietTransformerModel, *short, *flags, arch=arch)
     return DietTransformerModel.build_model(args, ToyTask())
 
 
