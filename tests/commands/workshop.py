@@ -30,15 +30,11 @@ RECIPE = (
     "--log-format", "json", "--log-interval", "1",
 )  # fmt: skip
 ONE_CHECKPOINT = ("--no-epoch-checkpoints", "--save-interval", "999", "--validate-interval", "999")
-# The encodings that go through every command. Each does something else to a model: columns of the
-# input, a table, mixed keys, or vectors on the keys. All encodings are run within one process, by
-# tests/layers and tests/models.
-TRAINED = ("concat", "diet-rel", "linformer", "shaw")
+# The encodings that go through every command: a table in the logits, and mixed keys with positions
+# at the input. All encodings are run within one process, by tests/layers and tests/models.
+TRAINED = ("diet-rel", "linformer")
 # Options of an encoding with which more of it is used.
-OWN_OPTIONS = {
-    "shaw": ("--position-values", "--position-clip", "4"),
-    "linformer": ("--linformer-k", "6"),
-}
+OWN_OPTIONS = {"linformer": ("--linformer-k", "6")}
 UPDATES = 100  # enough for diet-rel to learn the order of words in part, few enough to leave doubts
 SEARCH = ("--beam", "10", "--lenpen", "0.6", "--max-len-b", "30")
 
