@@ -22,7 +22,7 @@ def test_a_pretraining_that_stops_goes_on_as_if_it_had_not(
 ) -> None:
     """Bit for bit: losses, weights and the optimizer's state. Segments: the fine-tuning below."""
     encoding = "linformer"
-    options = ("--segment-encoding", "input")
+    options = ("--segment-encoding", "input", "--num-workers", 1)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     at_once = encoders.pretrain(encoding, whole, *options, "--max-epoch", 2).ok()
     encoders.pretrain(encoding, parts, *options, "--max-epoch", 1).ok()
@@ -71,7 +71,7 @@ def test_a_fine_tuning_that_stops_goes_on_as_if_it_had_not(
     whose segments must all be there.
     """
     start = ("--finetune-from-model", encoders.pretrained("diet-rel") / "checkpoint_last.pt")
-    options = (*start, "--segment-encoding", "per-head")
+    options = (*start, "--segment-encoding", "per-head", "--num-workers", 1)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     at_once = encoders.finetune("diet-rel", whole, *options, "--max-epoch", 2).ok()
     encoders.finetune("diet-rel", parts, *options, "--max-epoch", 1).ok()

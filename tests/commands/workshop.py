@@ -24,9 +24,11 @@ MODEL = (
 )  # fmt: skip
 # fairseq-fixed drops a last batch that is no multiple of eight, unless it is told otherwise.
 BATCHES = ("--required-batch-size-multiple", "1")
+# Another process for the batches of each epoch would take longer than the epoch.
+IN_ONE = ("--num-workers", 0)
 RECIPE = (
     "--optimizer", "adam", "--lr", "0.01", "--lr-scheduler", "inverse_sqrt",
-    "--warmup-updates", "40", "--max-tokens", "400", "--seed", "1", *BATCHES,
+    "--warmup-updates", "40", "--max-tokens", "400", "--seed", "1", *BATCHES, *IN_ONE,
     "--log-format", "json", "--log-interval", "1",
 )  # fmt: skip
 ONE_CHECKPOINT = ("--no-epoch-checkpoints", "--save-interval", "999", "--validate-interval", "999")
@@ -119,5 +121,5 @@ class Workshop:
 
     def generate(self, encoding: str, *more: Any, **options: Any) -> Done:
         """fairseq-generate of the test set with the trained model; ``more`` comes last."""
-        path = ("--path", self.checkpoint(encoding), *USER_DIR, *BATCHES, *SEARCH)
+        path = ("--path", self.checkpoint(encoding), *USER_DIR, *BATCHES, *IN_ONE, *SEARCH)
         return self.run("generate", self.bin, *path, *more, **options)
