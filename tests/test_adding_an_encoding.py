@@ -19,7 +19,7 @@ from torch import Tensor
 from diet_mt.layers.call import AttentionCall
 from diet_mt.positions import NAMES, SHARING, AttentionShape, LayerPositions, PositionEncoding
 
-from .commands.runner import run_python
+from .commands.runner import Runner
 from .toy import (
     KINDS,
     AttentionProbe,
@@ -167,18 +167,19 @@ def patched(text: str, diff: str) -> str:
     return text
 
 
-def test_the_page_adds_architectures(tmp_path: Path) -> None:
+def test_the_page_adds_architectures(runner: Runner, tmp_path: Path) -> None:
     """In a copy of the package, changed as the page says, and a process of its own."""
     package = tmp_path / "diet_mt"
     shutil.copytree(ROOT / "diet_mt", package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "positions" / "tisa.py").write_text(block("python"), encoding="utf-8")
     registry = package / "positions" / "__init__.py"
     registry.write_text(patched(registry.read_text("utf-8"), block("diff")), encoding="utf-8")
-    program = (
-        "import diet_mt; diet_mt.register(); "
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import diet_mt; diet_mt.register(); "
         "from fairseq.models import ARCH_MODEL_REGISTRY as known; "
         "print(diet_mt.__file__, *sorted(name for name in known if name.startswith('tisa')))"
     )
-    path, *names = run_python(program, cwd=tmp_path, PYTHONPATH=tmp_path).split()
+    path, *names = runner(str(program)).ok().stdout.split()
     assert Path(path) == package / "__init__.py"
     assert names == ["tisa_base", "tisa_big", "tisa_tiny"]

@@ -9,7 +9,7 @@ import pytest
 
 import diet_mt
 
-from .commands.runner import PLUGIN, ROOT, run_python
+from .commands.runner import PLUGIN, ROOT, Runner, run_python
 
 HEAVY = ("torch", "fairseq")
 
@@ -61,10 +61,12 @@ def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_whatever_comes_first_brings_all_of_the_plugin(tmp_path: Path) -> None:
+def test_whatever_comes_first_brings_all_of_the_plugin(runner: Runner, tmp_path: Path) -> None:
     place = str(PLUGIN / "fairseq_patches" / "safe_checkpoints.py")
     code = FIRST.format(statements=STATEMENTS, place=place)
-    printed = run_python(code, cwd=tmp_path, PYTHONPATH=ROOT).strip().split("\n")
+    program = tmp_path / "program.py"
+    program.write_text(f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n{code}", encoding="utf-8")
+    printed = runner(str(program)).ok().stdout.strip().split("\n")
     assert printed == [f"True True True True True True {statement}" for statement in STATEMENTS]
 
 

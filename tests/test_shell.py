@@ -51,30 +51,26 @@ def test_the_scripts_are_found() -> None:
 
 
 @pytest.mark.skipif(_shellcheck() is None, reason="shellcheck is not installed")
-@pytest.mark.parametrize("path", SCRIPTS, ids=_name)
-def test_shellcheck_has_nothing_to_say(path: Path) -> None:
+def test_shellcheck_has_nothing_to_say() -> None:
     # -x: follow what a script sources, named as seen from the project's folder.
-    command = [str(_shellcheck()), "-x", _name(path)]
+    command = [str(_shellcheck()), "-x", *map(_name, SCRIPTS)]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("path", RUN, ids=_name)
-def test_a_script_says_what_it_is_and_stops_at_the_first_fault(path: Path) -> None:
-    lines = path.read_text(encoding="utf-8").split("\n")
-    assert lines[0] == "#!/usr/bin/env bash"
-    assert lines[1].startswith("# ")
-    code = next(line for line in lines if line and not line.startswith("#"))
-    assert code == "set -euo pipefail", "the first command is: set -euo pipefail"
+def test_a_script_says_what_it_is_and_stops_at_the_first_fault() -> None:
+    for path in RUN:
+        lines = path.read_text(encoding="utf-8").split("\n")
+        assert lines[0] == "#!/usr/bin/env bash", path
+        assert lines[1].startswith("# "), path
+        code = next(line for line in lines if line and not line.startswith("#"))
+        assert code == "set -euo pipefail", f"the first command of {path}: set -euo pipefail"
 
 
-@pytest.mark.parametrize(
-    "path", [each for each in RUN if each.parent.name in ("data-prep", "scripts")], ids=_name
-)
-def test_help_is_the_first_thing_a_script_looks_at(path: Path) -> None:
+def test_help_is_the_first_thing_a_script_looks_at() -> None:
     """It is not run here: one that did not would install, download or train."""
-    lines = path.read_text(encoding="utf-8").split("\n")
-    code = [line for line in lines if line and not line.startswith("#")]
-    after = code[1]
-    assert after.startswith("case ${1:-} in -h | --help) sed ")
-    assert after.endswith("exit ;; esac")
+    for path in [each for each in RUN if each.parent.name in ("data-prep", "scripts")]:
+        lines = path.read_text(encoding="utf-8").split("\n")
+        code = [line for line in lines if line and not line.startswith("#")]
+        assert code[1].startswith("case ${1:-} in -h | --help) sed "), path
+        assert code[1].endswith("exit ;; esac"), path

@@ -116,9 +116,10 @@ def _cases(chosen: list[tuple[str, str | None]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("encoding", "sharing"), params)
 
 
-# Both give a test the arguments ``encoding`` and ``sharing``: where it matters which table a layer
-# and a head read, and where it does not.
+# They give a test the arguments ``encoding`` and ``sharing``: where it matters which table a layer
+# and a head read, where it does not, and where one of each kind would fail as well.
 every_encoding, each_encoding = _cases(CASES), _cases(ONE_EACH)
+each_kind = _cases([case for case in ONE_EACH if case[0] in KINDS_OF_ENCODING])
 
 
 def dictionary(words: int = WORDS) -> Dictionary:

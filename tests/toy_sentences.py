@@ -21,6 +21,7 @@ from diet_mt.positions import SegmentInput, SegmentPositions
 from .toy import (
     BOS,
     CASES,
+    KINDS_OF_ENCODING,
     ONE_EACH,
     OPTIONS,
     SIZES,
@@ -102,9 +103,10 @@ def _cases(chosen: list[tuple[str, str | None]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("encoding", "sharing", "segments"), params)
 
 
-# Both give a test the arguments ``encoding``, ``sharing`` and ``segments``: where it matters which
-# table a layer and a head read, and where it does not.
+# They give a test the arguments ``encoding``, ``sharing`` and ``segments``: where it matters which
+# table a layer and a head read, where it does not, and where one of each kind would fail as well.
 every_sentence_encoder, each_sentence_encoder = _cases(CASES), _cases(ONE_EACH)
+each_kind = _cases([case for case in ONE_EACH if case[0] in KINDS_OF_ENCODING])
 
 
 def rows() -> list[list[int]]:

@@ -17,6 +17,7 @@ from diet_mt.bert.tokenizer import WORDPIECE, load, write_dictionary_of
 
 from ..bert.made_glue import THINGS, WORDS, sentence, write_glue
 from .runner import PLUGIN, Done, Runner
+from .workshop import IN_ONE
 
 USER_DIR = ("--user-dir", PLUGIN)
 SIZES = {"train": 160, "dev": 37, "test": 11}
@@ -25,7 +26,7 @@ MODEL = (
     "--encoder-layers", "2", "--encoder-embed-dim", "32", "--encoder-ffn-embed-dim", "48",
     "--encoder-attention-heads", "2", "--max-source-positions", MAX_LENGTH,
 )  # fmt: skip
-BATCHES = ("--required-batch-size-multiple", "1")
+BATCHES = ("--required-batch-size-multiple", "1", *IN_ONE)
 
 
 class EncoderPlace:

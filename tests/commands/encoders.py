@@ -9,7 +9,7 @@ from diet_mt.bert import tokenizer, wordpiece
 
 from ..corpora.wmt18 import sentences
 from .runner import Done
-from .workshop import BATCHES, ONE_CHECKPOINT, USER_DIR, Workshop
+from .workshop import BATCHES, IN_ONE, ONE_CHECKPOINT, USER_DIR, Workshop
 
 LONGEST = 64
 SIZE = (
@@ -19,7 +19,8 @@ SIZE = (
 ENCODER = (*SIZE, "--max-source-positions", LONGEST)
 RECIPE = (
     "--optimizer", "adam", "--lr", 0.003, "--lr-scheduler", "polynomial_decay",
-    "--total-num-update", 200, "--seed", 1, *BATCHES, "--log-format", "json", "--log-interval", 1,
+    "--total-num-update", 200, "--seed", 1, *BATCHES, *IN_ONE,
+    "--log-format", "json", "--log-interval", 1,
 )  # fmt: skip
 MASKED_LM = (
     "--task", "masked_lm", "--criterion", "masked_lm", "--batch-size", 16,

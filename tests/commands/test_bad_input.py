@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,28 +53,10 @@ def refused_training(workshop: Workshop, arch: str, saved: Path, *options: Any) 
     return done
 
 
-@dataclass(frozen=True)
-class Case:
-    """A training with ``options``, and what its one line must hold."""
-
-    encoding: str
-    options: tuple[object, ...]
-    fragments: tuple[str, ...]
-
-
-# All of them, within one process: tests/models/test_refused_options.py.
-OPTIONS = {
-    "unknown encoding": Case("diet-rel", ("--position-encoding", "diet"), ("unknown", "learned")),
-    "rank 0": Case("diet-abs", ("--position-rank", 0), ("--position-rank 0: must be at least 1",)),
-    "widths that differ": Case("none", ("--encoder-embed-dim", 16), ("--share-all-embeddings",)),
-}
-
-
-@pytest.mark.parametrize("case", OPTIONS)
-def test_options_that_cannot_be(workshop: Workshop, tmp_path: Path, case: str) -> None:
-    one = OPTIONS[case]
-    done = refused_training(workshop, one.encoding, tmp_path / "saved", *one.options)
-    assert_one_line(done, *one.fragments)
+def test_options_that_cannot_be(workshop: Workshop, tmp_path: Path) -> None:
+    """All of them, within one process: ``tests/models/test_refused_options.py``."""
+    done = refused_training(workshop, "none", tmp_path / "saved", "--encoder-embed-dim", 16)
+    assert_one_line(done, "--share-all-embeddings")
 
 
 def test_an_unknown_architecture_lists_the_known_ones(workshop: Workshop, tmp_path: Path) -> None:
@@ -88,26 +69,25 @@ def test_an_unknown_architecture_lists_the_known_ones(workshop: Workshop, tmp_pa
     assert "Traceback" not in done.stderr
 
 
-# Trainings that would go on from the checkpoint of another model. All of what the signature tells:
-# tests/models/test_signature.py.
-RESTORED = {
-    "same shapes": ("none", Case("rotary", (), ("'none", "'rotary"))),
-    "other positions": (
-        "diet-rel",
-        Case("diet-rel", ("--max-source-positions", 50), ("--max-source-positions",)),
-    ),
-    "fewer layers": ("diet-rel", Case("diet-rel", ("--encoder-layers", 1), ("does not fit",))),
-}
-
-
-@pytest.mark.parametrize("case", RESTORED)
+@pytest.mark.parametrize(
+    ("trained", "encoding", "options", "fragments"),
+    [
+        ("none", "rotary", (), ("'none", "'rotary")),  # the same shapes
+        ("diet-rel", "diet-rel", ("--max-source-positions", 50), ("--max-source-positions",)),
+    ],
+)
 def test_a_checkpoint_of_another_model_is_not_trained_further(
-    workshop: Workshop, tmp_path: Path, case: str
+    workshop: Workshop,
+    tmp_path: Path,
+    trained: str,
+    encoding: str,
+    options: tuple[object, ...],
+    fragments: tuple[str, ...],
 ) -> None:
-    other, one = RESTORED[case]
-    restored = ("--restore-file", workshop.checkpoint(other), *one.options)
-    done = refused_training(workshop, one.encoding, tmp_path / "saved", *restored)
-    assert_one_line(done, "checkpoint", *one.fragments)
+    """All of what the signature tells: ``tests/models/test_signature.py``."""
+    restored = ("--restore-file", workshop.checkpoint(trained), *options)
+    done = refused_training(workshop, encoding, tmp_path / "saved", *restored)
+    assert_one_line(done, "checkpoint", *fragments)
 
 
 def test_a_checkpoint_does_not_decode_as_another_model(workshop: Workshop) -> None:

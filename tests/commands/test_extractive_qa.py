@@ -21,7 +21,7 @@ from ..bert.questions.made_up import coloured
 from ..calling import called
 from .encoders import ENCODER, LONGEST, Encoders
 from .runner import Done
-from .workshop import BATCHES, USER_DIR
+from .workshop import BATCHES, IN_ONE, USER_DIR
 
 SIZES = WindowSizes(max_tokens=48, stride=16, max_question=20)
 COUNTS = {"train": 160, "valid": 30, "test_xquad_en": 9, "test_mlqa_de": 7, "test_tydiqa_fi": 5}
@@ -29,7 +29,7 @@ RECIPE = (
     "--task", "extractive_qa", "--criterion", "extractive_qa", "--arch", "roberta_diet_rel_tiny",
     "--segment-encoding", "per-head", "--max-positions", LONGEST, "--optimizer", "adam",
     "--lr", 0.01, "--batch-size", 32, "--seed", 1, "--dropout", 0, "--attention-dropout", 0,
-    "--best-checkpoint-metric", "f1", "--maximize-best-checkpoint-metric", *BATCHES,
+    "--best-checkpoint-metric", "f1", "--maximize-best-checkpoint-metric", *BATCHES, *IN_ONE,
     "--log-format", "json", "--no-epoch-checkpoints",
 )  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,9 @@ ONE, OTHER = "The old woman reads the long letter.", "Our neighbour buys bread."
 BOS, EOS = 0, 2
 
 
+@cache
 def pretrained(encoders: Encoders, **given: Any) -> DietRobertaHub:
+    """Read only, as the next."""
     folder = encoders.pretrained("diet-rel")
     data = given.pop("data_name_or_path", str(encoders.vocabulary))
     return DietRobertaModel.from_pretrained(
@@ -33,6 +36,7 @@ def pretrained(encoders: Encoders, **given: Any) -> DietRobertaHub:
     )
 
 
+@cache
 def finetuned(encoders: Encoders, **given: Any) -> DietRobertaHub:
     """A model with segments and a head; its data folder holds no tokenizer."""
     folder = encoders.finetuned("diet-rel")

@@ -12,7 +12,7 @@ from .encoders import HEAD, PAIRS, RECIPE, RESET, SIZE, Encoders
 from .test_bad_input import assert_one_line
 from .test_resume import assert_same_ending, same, state
 from .transcript import losses, measured_loss, valid_losses
-from .workshop import BATCHES, ONE_CHECKPOINT, USER_DIR
+from .workshop import BATCHES, USER_DIR
 
 SEGMENTS = "encoder.sentence_encoder.segment_positions."
 
@@ -22,7 +22,7 @@ def test_a_pretraining_that_stops_goes_on_as_if_it_had_not(
 ) -> None:
     """Bit for bit: losses, weights and the optimizer's state. Segments: the fine-tuning below."""
     encoding = "linformer"
-    options = ("--segment-encoding", "input")
+    options = ("--segment-encoding", "input", "--num-workers", 1)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     at_once = encoders.pretrain(encoding, whole, *options, "--max-epoch", 2).ok()
     encoders.pretrain(encoding, parts, *options, "--max-epoch", 1).ok()
@@ -64,32 +64,6 @@ def test_fine_tuning_adds_segments_to_a_pretrained_checkpoint(encoders: Encoders
     assert float(found[30]) < float(found[1])
 
 
-def test_encoders_for_long_inputs_are_fine_tuned(encoders: Encoders, tmp_path: Path) -> None:
-    """With segments at the input, which start at zero, too."""
-    encoding = "diet-abs-lin"
-    start = ("--restore-file", encoders.pretrained(encoding) / "checkpoint_last.pt", *RESET)
-    options = ("--segment-encoding", "input", "--max-update", 30, *ONE_CHECKPOINT)
-    done = encoders.finetune(encoding, tmp_path, *start, *options).ok()
-    assert "--segment-encoding input starts at zero" in done.stdout + done.stderr
-    assert state(tmp_path)["model"]["encoder.sentence_encoder.segment_input.weight"].any()
-    found = losses(done.stdout)
-    assert float(found[30]) < float(found[1])
-
-
-def test_the_first_loss_is_that_of_the_model_without_segments(
-    encoders: Encoders, tmp_path: Path
-) -> None:
-    """At zero, the segments of a pair change nothing."""
-    start = ("--restore-file", encoders.pretrained("diet-rel") / "checkpoint_last.pt", *RESET)
-    found = {}
-    for segments in ("none", "per-head"):
-        options = ("--segment-encoding", segments, "--dropout", 0, "--attention-dropout", 0)
-        once = ("--max-update", 1, "--no-save", "--disable-validation")
-        done = encoders.finetune("diet-rel", tmp_path, *start, *options, *once).ok()
-        found[segments] = losses(done.stdout)[1]
-    assert len(set(found.values())) == 1, found
-
-
 def test_a_fine_tuning_that_stops_goes_on_as_if_it_had_not(
     encoders: Encoders, tmp_path: Path
 ) -> None:
@@ -97,7 +71,7 @@ def test_a_fine_tuning_that_stops_goes_on_as_if_it_had_not(
     whose segments must all be there.
     """
     start = ("--finetune-from-model", encoders.pretrained("diet-rel") / "checkpoint_last.pt")
-    options = (*start, "--segment-encoding", "per-head")
+    options = (*start, "--segment-encoding", "per-head", "--num-workers", 1)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     at_once = encoders.finetune("diet-rel", whole, *options, "--max-epoch", 2).ok()
     encoders.finetune("diet-rel", parts, *options, "--max-epoch", 1).ok()

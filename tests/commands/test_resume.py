@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from .runner import Done
 from .transcript import epoch_losses, losses, valid_losses
 from .workshop import SPY, Workshop
 
@@ -28,6 +29,11 @@ def state(folder: Path, name: str = "checkpoint_last.pt") -> dict[str, Any]:
     loaded = torch.load(folder / name, map_location="cpu", weights_only=False)
     assert isinstance(loaded, dict)
     return loaded
+
+
+def train(workshop: Workshop, encoding: str, folder: Path, *more: Any, **options: Any) -> Done:
+    """As by default, with a process that reads ahead of the updates."""
+    return workshop.train(encoding, folder, "--num-workers", 1, *more, **options)
 
 
 def same(first: Any, second: Any) -> bool:
@@ -57,8 +63,8 @@ def assert_same_ending(whole: tuple[Path, str], parts: tuple[Path, str], *, upda
 
 @pytest.mark.parametrize("encoding", ["diet-rel", "rotary"])
 def test_resumed_after_an_epoch(workshop: Workshop, tmp_path: Path, encoding: str) -> None:
-    workshop.train(encoding, tmp_path, "--max-epoch", 1).ok()
-    rest = workshop.train(encoding, tmp_path, "--max-epoch", 2).ok()
+    train(workshop, encoding, tmp_path, "--max-epoch", 1).ok()
+    rest = train(workshop, encoding, tmp_path, "--max-epoch", 2).ok()
     assert_same_ending(workshop.two_epochs(encoding), (tmp_path, rest.stdout), updates=EPOCH)
 
 
@@ -73,10 +79,10 @@ def stop_and_go_on(
 ) -> int:
     """The same training with and without a stop; number of updates after it."""
     whole, parts = folder / "whole", folder / "parts"
-    at_once = workshop.train(name, whole, *options, *end).ok()
-    workshop.train(name, parts, *options, *stop).ok()
+    at_once = train(workshop, name, whole, *options, *end).ok()
+    train(workshop, name, parts, *options, *stop).ok()
     saved = state(parts)["optimizer_history"][-1]["num_updates"]
-    rest = workshop.train(name, parts, *options, *end).ok()
+    rest = train(workshop, name, parts, *options, *end).ok()
     after = max(losses(at_once.stdout)) - int(saved)
     assert_same_ending((whole, at_once.stdout), (parts, rest.stdout), updates=after)
     return after
@@ -114,7 +120,7 @@ def test_killed(
 ) -> None:
     """SIGKILL leaves no time to tidy up; the run goes on from the last complete checkpoint."""
     env = {"DIET_SPY_KILL": moment}
-    killed = workshop.train("diet-rel", tmp_path, "--max-epoch", 2, *SPY, env=env)
+    killed = train(workshop, "diet-rel", tmp_path, "--max-epoch", 2, *SPY, env=env)
     assert killed.status == -signal.SIGKILL, killed.tail()
     names = {path.name for path in tmp_path.iterdir()}
     assert set(left) <= names
@@ -122,7 +128,7 @@ def test_killed(
     for name in names:
         if name.endswith(".pt"):  # complete, whichever
             assert state(tmp_path, name)["optimizer_history"][-1]["num_updates"] >= EPOCH
-    rest = workshop.train("diet-rel", tmp_path, "--max-epoch", 2).ok()
+    rest = train(workshop, "diet-rel", tmp_path, "--max-epoch", 2).ok()
     if complete:
         assert f"(epoch 2 @ {complete} updates)" in rest.stdout
     whole = workshop.two_epochs("diet-rel")
@@ -133,11 +139,11 @@ def test_patience_counts_on(workshop: Workshop, tmp_path: Path) -> None:
     """Killed in epoch 3 after one validation without improvement, it ends with the second one."""
     stopping = ("--lr", 1e-12, "--patience", 2, "--max-epoch", 9)  # nothing is learnt
     env = {"DIET_SPY_KILL": f"update:{2 * EPOCH + 1}"}
-    killed = workshop.train("diet-rel", tmp_path, *stopping, *SPY, env=env)
+    killed = train(workshop, "diet-rel", tmp_path, *stopping, *SPY, env=env)
     assert killed.status == -signal.SIGKILL, killed.tail()
     first = state(tmp_path)["extra_state"]["patience"]
     assert first["num_runs"] == 1
-    rest = workshop.train("diet-rel", tmp_path, *stopping).ok()
+    rest = train(workshop, "diet-rel", tmp_path, *stopping).ok()
     assert "early stop since valid performance hasn't improved for last 2 runs" in rest.stdout
     last = state(tmp_path)
     assert last["optimizer_history"][-1]["num_updates"] == 3 * EPOCH

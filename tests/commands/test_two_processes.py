@@ -19,7 +19,7 @@ OPTIONS = {
     "diet-abs": (),  # one set of tables for all layers
 }
 # Dropout off: each process draws its own. An odd number of batches leaves the second one idle last.
-COMMON = ("--cpu", "--dropout", 0, "--max-epoch", 2)
+COMMON = ("--cpu", "--dropout", 0, "--max-epoch", 2, "--num-workers", 1)
 TWO = (
     "--ddp-backend", "legacy_ddp", "--distributed-backend", "gloo", "--distributed-no-spawn",
     "--distributed-world-size", 2,

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from diet_mt.corpora import bpe
 
+from ..commands.runner import Runner
 from .prepared import write_checkpoint
 
 
 @pytest.fixture(scope="session")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A prepared corpus, data/toy.en-de/{raw,bin}, and untrained models, run/ and back/.
 
     The test set of back/, from German, is another one: test1.
@@ -28,12 +27,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for split in ("train", "valid", "test"):
             (raw / f"{split}.{lang}").write_text("".join(f"{x}\n" for x in lines[:13]))
         (raw / f"test1.{lang}").write_text("".join(f"{x}\n" for x in lines[:11]))
-    command = ["fairseq-preprocess", "--source-lang", "en", "--target-lang", "de"]
+    command = ["--source-lang", "en", "--target-lang", "de"]
     command += ["--joined-dictionary", "--destdir", str(data)]
     for split, names in {"train": "train", "valid": "valid", "test": "test test1"}.items():
         command += [f"--{split}pref", ",".join(str(raw / name) for name in names.split())]
-    program = [sys.executable, "-m", "fairseq_cli.preprocess", *command[1:]]
-    subprocess.run(program, check=True, capture_output=True)
+    runner("preprocess", command).ok()
     # So many merges that each word is one subword.
     bpe.learn([raw / "train.en", raw / "train.de"], data / "bpe.codes", 60)
     plain = folder / "data" / "plain.en-de" / "bin"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from pathlib import Path
 
 import pytest
@@ -86,7 +85,7 @@ def test_every_option_of_the_model_is_in_the_record(place: Path, tmp_path: Path)
     words += ["--decoder-layers", "4", "--decoder-attention-heads", "8"]  # 4 of them as ever
     words += ["--dropout", "0.4", "--encoder-layerdrop", "0.1"]
     found = []
-    for rank, sharing in itertools.product((None, "64", "128", "512"), ("none", "layer-wise")):
+    for rank, sharing in ((None, "none"), ("64", "layer-wise"), ("512", "none")):
         own = ["--position-sharing", sharing, *(("--position-rank", rank) if rank else ())]
         write_checkpoint(data, tmp_path / f"{rank}.{sharing}", *words, *own)
         training = read_training(tmp_path / f"{rank}.{sharing}" / "checkpoint_best.pt", data)

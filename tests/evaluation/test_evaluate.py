@@ -67,6 +67,7 @@ def test_a_result_scores_again_and_stays_as_it_is(here: Path, capsys: Captured) 
     assert main([*again, f"{DATA}/raw/test.en"]) == 2
 
 
+@pytest.mark.usefixtures("forked")
 def test_the_validation_set_chooses_the_length_penalty(here: Path, capsys: Captured) -> None:
     """Each value is decoded and scored by itself, too; the best one decodes the test set."""
     values = ["-3", "0.6", "3"]
@@ -88,6 +89,7 @@ def test_the_validation_set_chooses_the_length_penalty(here: Path, capsys: Captu
         main([*command, "--tune-lenpen", "1", "--lenpen", "1"])
 
 
+@pytest.mark.usefixtures("forked")
 def test_the_other_direction_has_its_own_test_set(here: Path, capsys: Captured) -> None:
     given = ["--length-penalty", "gnmt", "--max-len-b", "5", "--results", "both"]
     assert main(["evaluate", DATA, "back", *given]) == 0
@@ -107,6 +109,7 @@ def test_the_other_direction_has_its_own_test_set(here: Path, capsys: Captured) 
     assert Path("back", "decoded", name).exists()
 
 
+@pytest.mark.usefixtures("forked")
 def test_any_pair_of_text_files(here: Path) -> None:
     """Prepared as the test set was: the sentences of the test set have its scores."""
     (here / "mine.en").write_bytes(Path(DATA, "raw", "test.en").read_bytes())

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,14 @@ from omegaconf import OmegaConf
 
 from diet_mt.positions import AttentionPositions, InputPositions, SegmentPositions
 
+from ..commands.runner import Runner
 from ..toy import parameters_of
 
 LINES = {"en": "a red dog saw the old cat", "de": "ein roter Hund sah die alte Katze dort"}
 
 
 @pytest.fixture(scope="session")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def corpus(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Binarized: en-de with a split valid, and in masked/ its English side alone."""
     raw = tmp_path_factory.mktemp("raw")
     data = raw / "bin"
@@ -32,10 +32,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lines = [" ".join(words[n % 3 :] + words[: n % 2]) for n in range(20)]
         for split in ("train", "valid"):
             (raw / f"{split}.{language}").write_text("".join(f"{text}\n" for text in lines))
-    command = ["fairseq_cli.preprocess", "-s", "en", "-t", "de", "--joined-dictionary"]
-    command += ["--destdir", str(data)]
+    command = ["-s", "en", "-t", "de", "--joined-dictionary", "--destdir", str(data)]
     command += ["--trainpref", str(raw / "train"), "--validpref", str(raw / "valid")]
-    subprocess.run([sys.executable, "-m", *command], check=True, capture_output=True)
+    runner("preprocess", command).ok()
     masked = data / "masked"
     masked.mkdir()
     shutil.copy(data / "dict.en.txt", masked / "dict.txt")
@@ -47,8 +46,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def checkpoint(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Writes what a training leaves: ``checkpoint(arch, *options)`` -> its folder."""
+    """Writes what a training leaves, once: ``checkpoint(arch, *options)`` -> its folder."""
 
+    @cache
     def write(arch: str, *options: str) -> Path:
         encoder_only = arch.startswith("roberta")
         words = [str(corpus / "masked" if encoder_only else corpus), "--arch", arch, *options]

@@ -20,6 +20,7 @@ from ..toy import (
     close,
     collate,
     each_encoding,
+    each_kind,
     real,
     sources,
     targets,
@@ -155,7 +156,7 @@ def test_alignment_asks_one_layer_and_some_heads(encoding: str, side: str) -> No
     close(weights(alignment_layer=0, alignment_heads=2), first)
 
 
-@each_encoding
+@each_kind
 def test_full_context_lets_targets_see_what_follows(encoding: str, sharing: str | None) -> None:
     """``full_context_alignment``: without the causal mask, but never into the padding."""
     model = build(encoding, sharing)

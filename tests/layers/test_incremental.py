@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from diet_mt import kernels
 from diet_mt.errors import UserError
 from diet_mt.models.diet_transformer import DietTransformerModel
 
@@ -22,6 +23,7 @@ from ..toy import (
     build,
     collate,
     each_encoding,
+    each_kind,
     sources,
     targets,
 )
@@ -171,7 +173,7 @@ def test_the_same_kind_of_order_at_every_step(encoding: str, order: str) -> None
 
 
 @torch.no_grad()
-@each_encoding
+@each_kind
 def test_a_full_pass_over_opened_beams(encoding: str, sharing: str | None) -> None:
     """Scoring several hypotheses of a sentence at once, without caches."""
     model = build(encoding, sharing).eval()
@@ -232,14 +234,15 @@ def test_decoding_to_the_last_position_and_not_beyond(encoding: str, sharing: st
             decoding.step()
 
 
-@pytest.mark.usefixtures("either_memory")
 @torch.no_grad()
-@pytest.mark.parametrize("beyond", ["clip", "repeat"])
+@pytest.mark.parametrize(("beyond", "kernel"), [("clip", True), ("repeat", False)])
 @each_encoding
 def test_decoding_goes_on_beyond_the_tables(
-    encoding: str, sharing: str | None, beyond: str
+    encoding: str, sharing: str | None, beyond: str, kernel: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """n_S = 11 and n_T = 10: a source of 14 tokens and 13 steps, as a full pass has them."""
+    if not kernel:
+        monkeypatch.setattr(kernels, "serve", lambda x: False)
     model = build(encoding, sharing, beyond_table=beyond)
     assert min(model.max_positions()) > 10**6
     decoding = Decoding(model, collate(sources((14, 4)), "left"))

@@ -20,6 +20,7 @@ from ..decoding.test_parity import assert_parity
 from ..models.test_search import talkative
 from ..toy import (
     KINDS,
+    KINDS_OF_ENCODING,
     ONE_EACH,
     SIZES,
     attention_modules,
@@ -27,7 +28,6 @@ from ..toy import (
     build,
     close,
     collate,
-    every_encoding,
     real,
     sources,
     targets,
@@ -55,10 +55,8 @@ def scattered(x: Tensor, places: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@every_encoding
+@each_randomized
 def test_places_between_are_as_if_closed(encoding: str, sharing: str | None, kind: str) -> None:
-    if encoding in REFUSED:
-        return
     model = randomized(encoding, sharing)
     positions = attention_positions(model, kind)
     if positions is None:
@@ -113,9 +111,9 @@ def test_alone_equals_together(encoding: str, sharing: str | None) -> None:
         close(words, alone[0])
 
 
-@each_randomized
-def test_training_draws_and_the_seed_repeats_it(encoding: str, sharing: str | None) -> None:
-    model = randomized(encoding, sharing)
+@pytest.mark.parametrize("encoding", KINDS_OF_ENCODING)
+def test_training_draws_and_the_seed_repeats_it(encoding: str) -> None:
+    model = randomized(encoding)
     source, previous = collate(sources()), collate(targets())
 
     def logits(seed: int) -> Tensor:

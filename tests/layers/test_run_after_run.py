@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from diet_mt.layers.run import BLOCK
+from diet_mt.layers import run as runs
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.positions import NAMES
 
@@ -27,7 +27,7 @@ from ..toy import (
     build,
     close,
     collate,
-    each_encoding,
+    each_kind,
     sources,
     targets,
 )
@@ -53,7 +53,7 @@ def counted(model: DietTransformerModel, monkeypatch: pytest.MonkeyPatch) -> dic
 
 
 @pytest.mark.parametrize("mode", ["train", "eval"])
-@each_encoding
+@each_kind
 def test_positions_are_computed_once_per_pass(
     encoding: str, sharing: str | None, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,7 +67,8 @@ def test_positions_are_computed_once_per_pass(
     assert calls.keys() == {k for k in KINDS if attention_positions(model, k) is not None}
 
 
-LONG = BLOCK + 6  # more than one block
+SHORT = 8  # positions of a block, for a sentence of two blocks
+LONG = SHORT + 6
 
 
 @torch.no_grad()
@@ -76,7 +77,8 @@ def test_a_long_generation_equals_the_full_pass_and_asks_once_per_block(
     encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beams open after the first step, and change places where one block ends."""
-    model = build(encoding, max_target_positions=200, max_source_positions=100).eval()
+    monkeypatch.setattr(runs, "BLOCK", SHORT)
+    model = build(encoding, max_target_positions=30, max_source_positions=20).eval()
     source = collate(sources((9, 4)), "left")
     previous = torch.randint(4, 44, (2, LONG))
     full, _ = model(source, None, previous)
@@ -87,12 +89,11 @@ def test_a_long_generation_equals_the_full_pass_and_asks_once_per_block(
     for t in range(LONG):
         step, _ = model.decoder(previous[row][:, : t + 1], encoder_out, incremental_state=state)
         close(step[:, 0], full[row, t])
-        order = {0: [0, 0, 1, 1], BLOCK - 1: [1, 0, 2, 3], BLOCK: [2, 3, 1, 0]}.get(t)
+        order = {0: [0, 0, 1, 1], SHORT - 1: [1, 0, 2, 3], SHORT: [2, 3, 1, 0]}.get(t)
         if order is not None:
             row = row[order]
             model.decoder.reorder_incremental_state_scripting(state, torch.tensor(order))
             encoder_out = model.encoder.reorder_encoder_out(encoder_out, torch.tensor(order))
-    assert BLOCK < LONG <= 2 * BLOCK
     assert calls.get("encoder", 0) == 0
     # In cross-attention once more for the keys of the source, which the first block serves, too.
     assert {calls[kind] for kind in ("decoder", "cross") if kind in calls} <= {2}
@@ -142,7 +143,7 @@ def test_nothing_of_a_run_is_left_for_the_next(encoding: str, change: str) -> No
 
 
 @torch.no_grad()
-@every_name
+@pytest.mark.parametrize("encoding", KINDS_OF_ENCODING)
 def test_two_runs_at_a_time_do_not_disturb_each_other(encoding: str) -> None:
     model = build(encoding, max_source_positions=20).eval()
     batches = [collate(sources((4, 3)), "left"), collate(sources((9, 5), seed=7), "left")]

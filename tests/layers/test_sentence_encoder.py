@@ -10,21 +10,14 @@ from diet_mt import attention
 from diet_mt.errors import UserError
 from diet_mt.models.diet_roberta import DietRobertaModel
 
-from ..toy import (
-    KINDS_OF_ENCODING,
-    PAD,
-    PRE_NORM,
-    close,
-    position_parameters,
-    real,
-    times_computed,
-)
+from ..toy import KINDS_OF_ENCODING, PAD, PRE_NORM, close, position_parameters, real, times_computed
 from ..toy_sentences import (
     MIXED,
     SEGMENTS,
     attention_calls,
     batch,
     build,
+    each_kind,
     each_sentence_encoder,
     rows,
     segment_parameters,
@@ -126,7 +119,7 @@ def test_a_row_of_padding_alone_harms_nobody(
             assert torch.isfinite(parameter.grad).all(), name
 
 
-@each_sentence_encoder
+@each_kind
 def test_train_equals_eval(
     encoding: str, sharing: str | None, segments: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,7 +231,7 @@ def test_a_layer_that_is_not_dropped_uses_its_own_segments() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bf16", "fp16"])
-@each_sentence_encoder
+@each_kind
 def test_a_half_precision_model_is_close(
     encoding: str, sharing: str | None, segments: str, dtype: torch.dtype
 ) -> None:

@@ -19,30 +19,28 @@ from ..toy import (
     collate,
     copy_content_weights,
     each_encoding,
+    each_kind,
     sources,
     targets,
 )
 
 
 @pytest.mark.parametrize(
-    ("kernel", "norm"),
-    [("own", {}), ("fused", PRE_NORM), ("chosen", {})],
-    ids=["own", "fused-pre-norm", "chosen"],
+    ("fused", "norm"), [(False, {}), (True, PRE_NORM)], ids=["own", "fused-pre-norm"]
 )
 @each_encoding
 def test_train_equals_eval(
     encoding: str,
     sharing: str | None,
     norm: dict[str, Any],
-    kernel: str,
+    fused: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With gradients and without, whichever kernel serves at inference."""
     model = build(encoding, sharing, **norm).train()
     batch = collate(sources(), "left"), None, collate(targets())
     training, _ = model(*batch)
-    if kernel != "chosen":
-        monkeypatch.setattr(attention, "_fused_pays", lambda *_: kernel == "fused")
+    monkeypatch.setattr(attention, "_fused_pays", lambda *_: fused)
     model.eval()
     for wanted in (True, False):  # fairseq-generate sets False unless it prints alignments
         model.decoder.need_attn = wanted
@@ -103,7 +101,7 @@ def test_the_encoding_changes_the_output(encoding: str, sharing: str | None) -> 
         assert torch.equal(*outputs) == (encoding == "none")
 
 
-@each_encoding
+@each_kind
 def test_inference_after_an_update_uses_the_new_weights(encoding: str, sharing: str | None) -> None:
     """Nothing of the tables is kept from the validation before: the next one starts afresh.
 

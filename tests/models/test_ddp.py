@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from .. import toy_sentences
-from ..toy import build, each_encoding
-from ..toy_sentences import each_sentence_encoder
+from ..toy import build, each_kind
 from .test_training import assert_same_gradients, gradients
 
 
@@ -29,7 +28,7 @@ def _one_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_one_process")
-@each_encoding
+@each_kind
 def test_gradients_equal_those_of_one_plain_process(encoding: str, sharing: str | None) -> None:
     assert_one_process_changes_nothing(encoding, sharing)
 
@@ -63,7 +62,7 @@ def of_masked_words(model: nn.Module) -> dict[str, Tensor]:
 
 
 @pytest.mark.usefixtures("_one_process")
-@each_sentence_encoder
+@toy_sentences.each_kind
 def test_gradients_of_an_encoder_equal_those_of_one_plain_process(
     encoding: str, sharing: str | None, segments: str
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import cache
 
 import pytest
 import torch
@@ -145,20 +145,21 @@ def test_the_rank_counts(mode: str) -> None:
     assert count(position_parameters(model)) == expected
 
 
-def stock_model(**changes: Any) -> TransformerModelBase:
-    """fairseq's own Transformer with the same options."""
-    cfg = nested_config(options("none", None, **changes), NestedConfig)
-    return TransformerModelBase.build_model(cfg, ToyTask())
+@cache
+def stock_shapes() -> dict[str, torch.Size]:
+    """Of fairseq's own Transformer with the same options."""
+    cfg = nested_config(options("none"), NestedConfig)
+    return {
+        name: parameter.shape
+        for name, parameter in TransformerModelBase.build_model(cfg, ToyTask()).named_parameters()
+        if name.split(".")[-1].rsplit("_", 1)[0] not in ("in_proj", "out_proj", "fc1", "fc2")
+    }  # stock fairseq 0.12.2 keeps a second copy of each encoder layer
 
 
 @each_encoding
 def test_everything_else_is_fairseqs_transformer(encoding: str, sharing: str | None) -> None:
     model = build(encoding, sharing)
-    theirs = {
-        name: parameter.shape
-        for name, parameter in stock_model().named_parameters()
-        if name.split(".")[-1].rsplit("_", 1)[0] not in ("in_proj", "out_proj", "fc1", "fc2")
-    }  # stock fairseq 0.12.2 keeps a second copy of each encoder layer
+    theirs = dict(stock_shapes())
     ours = {name: parameter.shape for name, parameter in model.named_parameters()}
     for name in position_parameters(model):
         del ours[name]

@@ -22,7 +22,7 @@ from diet_mt.models.diet_roberta import DietRobertaModel
 from ..toy import ToyTask, times_computed
 from ..toy_sentences import build
 from .test_options import _user_dir_is_imported as _user_dir_is_imported
-from .test_options import parse, whole_configuration
+from .test_options import parse, parse_own, whole_configuration
 
 # hydra (fairseq-fixed) says so for every configuration of fairseq.
 pytestmark = pytest.mark.filterwarnings("ignore:\\s*.config. is validated against:UserWarning")
@@ -32,7 +32,8 @@ ARCH = "roberta_diet_rel_tiny"
 
 def built(*flags: str, arch: str = ARCH) -> DietRobertaModel:
     short = "--max-source-positions", "20"
-    return DietRobertaModel.build_model(parse(*short, *flags, arch=arch), ToyTask())
+    args = parse_own(DietRobertaModel, *short, *flags, arch=arch)
+    return DietRobertaModel.build_model(args, ToyTask())
 
 
 def test_defaults_are_those_of_fairseqs_roberta() -> None:
@@ -104,11 +105,10 @@ def lengths(task: ToyTask, *flags: str, arch: str = ARCH) -> tuple[int, int, int
     return model.max_positions(), rows, given.max_source_positions
 
 
-@pytest.mark.parametrize("name", ["cfg", "args"])
-def test_positions_are_those_of_the_tasks_blocks(name: str) -> None:
+def test_positions_are_those_of_the_tasks_blocks() -> None:
     """As in fairseq's RoBERTa, where neither of the two options is given."""
-    task = MaskedTask(70, name)
-    assert lengths(task) == (70, 70, 70)
+    task = MaskedTask(70)
+    assert lengths(task) == lengths(MaskedTask(70, "args")) == (70, 70, 70)
     theirs = parse("--encoder-layers", "1", arch="roberta")
     theirs.tokens_per_sample = 70
     assert RobertaModel.build_model(theirs, task).max_positions() == 70
@@ -130,7 +130,6 @@ def test_what_is_given_wins_over_the_tasks_blocks(
 
 def test_without_blocks_positions_are_as_many_as_berts() -> None:
     assert lengths(ToyTask()) == (512, 512, 512)
-    assert lengths(ToyTask(), "--max-positions", "15") == (15, 512, 512)
 
 
 def test_a_restored_model_keeps_its_length() -> None:

@@ -11,7 +11,17 @@ from torch import Tensor
 
 from diet_mt.models.diet_transformer import DietTransformerModel
 
-from ..toy import EOS, KINDS_OF_ENCODING, ToyTask, build, collate, each_encoding, name_of, sources
+from ..toy import (
+    EOS,
+    KINDS_OF_ENCODING,
+    ToyTask,
+    build,
+    collate,
+    each_encoding,
+    each_kind,
+    name_of,
+    sources,
+)
 
 BEAM = 4
 LENGTHS = (7, 3, 5, 1, 6)
@@ -81,7 +91,7 @@ def test_scores_of_hypotheses_are_those_of_a_full_pass(encoding: str, sharing: s
 
 
 @torch.no_grad()
-@each_encoding
+@each_kind
 def test_a_sentence_alone_gets_the_hypotheses_that_it_gets_in_a_batch(
     encoding: str, sharing: str | None
 ) -> None:
@@ -124,7 +134,7 @@ def test_a_given_beginning_is_scored_like_the_rest(encoding: str) -> None:
 
 
 @torch.no_grad()
-@each_encoding
+@each_kind
 def test_generation_stops_at_the_longest_position(encoding: str, sharing: str | None) -> None:
     """n_T = 10 and a wish for 200: the sentence is ended, no table is overrun."""
     model = build(encoding, sharing).eval()

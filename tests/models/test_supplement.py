@@ -15,13 +15,7 @@ from diet_mt.fairseq_patches.one_line_errors import one_line
 from diet_mt.models.diet_roberta import DietRobertaModel
 
 from ..toy import CASES, ToyTask
-from ..toy_sentences import (
-    batch,
-    build,
-    each_sentence_encoder,
-    options,
-    segment_parameters,
-)
+from ..toy_sentences import batch, build, each_kind, options, segment_parameters
 
 State = dict[str, Tensor]
 
@@ -45,7 +39,7 @@ def refused(model: DietRobertaModel, state: State) -> str:
     return line
 
 
-@each_sentence_encoder
+@each_kind
 def test_weights_load_back_strictly(encoding: str, sharing: str | None, segments: str) -> None:
     saved, loaded = (build(encoding, sharing, segments, seed=seed) for seed in (1, 2))
     assert not torch.allclose(features(saved), features(loaded))

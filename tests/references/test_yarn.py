@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -17,8 +18,8 @@ INITIAL = transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS
 # Theirs are float32.
 ROUNDING = 1e-6
 
-any_size = pytest.mark.parametrize("size", [8, 16, 32, 64, 96, 128])
-any_factor = pytest.mark.parametrize("factor", [1.0, 2.0, 4.0, 10.5, 32.0])
+SIZES = (8, 16, 32, 64, 96, 128)
+FACTORS = (1.0, 2.0, 4.0, 10.5, 32.0)
 
 
 def theirs(kind: str, size: int, length: int, factor: float) -> tuple[Tensor, float]:
@@ -38,33 +39,32 @@ def theirs(kind: str, size: int, length: int, factor: float) -> tuple[Tensor, fl
     return speeds, longer
 
 
-@any_size
-@any_factor
-@pytest.mark.parametrize("length", [24, 100, 1024, 4096])
-def test_yarn(size: int, factor: float, length: int) -> None:
-    speeds, longer = theirs("yarn", size, length, factor)
-    ours = Scaling("yarn", factor, length)
-    torch.testing.assert_close(ours.speeds(size).float(), speeds, rtol=ROUNDING, atol=0)
-    assert ours.attention_factor() == pytest.approx(longer, rel=1e-15)
+def close(found: Tensor, expected: Tensor, case: object) -> None:
+    torch.testing.assert_close(found.float(), expected, rtol=ROUNDING, atol=0, msg=str(case))
 
 
-@any_size
-@any_factor
-def test_position_interpolation(size: int, factor: float) -> None:
-    speeds, longer = theirs("linear", size, 100, factor)
-    found = Scaling("linear", factor).speeds(size).float()
-    torch.testing.assert_close(found, speeds, rtol=ROUNDING, atol=0)
-    assert longer == 1
+def test_yarn() -> None:
+    for case in product(SIZES, (24, 100, 1024, 4096), FACTORS):
+        size, length, factor = case
+        speeds, longer = theirs("yarn", size, length, factor)
+        ours = Scaling("yarn", factor, length)
+        close(ours.speeds(size), speeds, case)
+        assert ours.attention_factor() == pytest.approx(longer, rel=1e-15), case
 
 
-@any_size
-@pytest.mark.parametrize("length", [100, 1024])
-@pytest.mark.parametrize("factor", [1.0, 2.0, 4.0])
-def test_ntk(size: int, length: int, factor: float) -> None:
+def test_position_interpolation() -> None:
+    for size, factor in product(SIZES, FACTORS):
+        speeds, longer = theirs("linear", size, 100, factor)
+        close(Scaling("linear", factor).speeds(size), speeds, (size, factor))
+        assert longer == 1
+
+
+def test_ntk() -> None:
     """Their dynamic form at a sentence s times as long as those of training has the factor s^2 - s
     + 1 in the place of s, which ours gets.
     """
-    speeds, _ = theirs("dynamic", size, length, factor)
-    stretched = factor * factor - (factor - 1)
-    found = Scaling("ntk", stretched).speeds(size).float()
-    torch.testing.assert_close(found, speeds, rtol=ROUNDING, atol=0)
+    for case in product(SIZES, (100, 1024), (1.0, 2.0, 4.0)):
+        size, length, factor = case
+        speeds, _ = theirs("dynamic", size, length, factor)
+        stretched = factor * factor - (factor - 1)
+        close(Scaling("ntk", stretched).speeds(size), speeds, case)

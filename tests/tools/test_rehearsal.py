@@ -19,6 +19,7 @@ def test_which_stage_a_line_begins() -> None:
         assert rehearsal.begun(line) == ""
 
 
+@pytest.mark.slow
 def test_a_small_rehearsal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
