@@ -181,7 +181,8 @@ def test_where_there_are_no_results_it_says_so(
 
 
 EN_DE = "results/early/multi30k.en-de"
-SHOWN = f"{EN_DE}.jsonl --brief --system shaw tupe_rel diet_rel diet_abs sinusoidal none"
+SHOWN = "results/multi30k.en-de.jsonl --brief --system"
+SHOWN += " sinusoidal shaw.published rotary diet_rel diet_abs learned"
 
 
 @pytest.mark.parametrize(
