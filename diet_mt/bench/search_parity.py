@@ -182,8 +182,12 @@ def table(records: list[dict[str, Any]]) -> str:
             f"- {encoding}, sentence {each['sentence']}, ranks {each['ranks']}: {counts}scores "
             f"differ by {each['largest_gap']:.1e}; {TIE if each['tie'] else 'no tie'}"
         )
-    first = records[0]
     out += ["", NOTES] if listed else ["none.", "", NOTES]
-    out += ["", f"{first['machine']}; torch {first['torch']}; {first['date']}; revision "]
-    out[-1] += f"{first['revision'] or 'unknown'}; `{first['command']}`"
+    ran = (
+        f"{each['machine']}; torch {each['torch']}; {each['date']}; revision "
+        f"{each['revision'] or 'unknown'}; `{each['command']}`"
+        for each in records
+    )
+    for line in dict.fromkeys(ran):
+        out += ["", line]
     return "\n".join([*out, ""])

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from ..command_line import Parser, positive
 from ..errors import UserError
-from ..files import make_folder
-from ..stages.lock import alone
 
 
 def arguments(parser: Parser) -> None:
@@ -34,7 +32,5 @@ def run(args: argparse.Namespace) -> None:
 
     paths = args.checkpoints or last_checkpoints(args.dir, args.last)
     if not args.dry_run:
-        make_folder(args.out.parent)
-        with alone(args.out.parent):
-            save(average(paths), args.out)
+        save(average(paths), args.out)
     print(f"{args.out}\tthe mean of {', '.join(path.name for path in paths)}")

@@ -20,6 +20,7 @@ from .. import plugin as plugin
 from ..errors import UserError
 from ..fairseq_patches.safe_checkpoints import load_safely
 from ..stages.child import is_full
+from ..stages.lock import alone
 
 # What fairseq calls checkpoints of an interval of updates, and of an epoch.
 _NUMBERED = (r"checkpoint_\d+_(\d+)\.pt", r"checkpoint(\d+)\.pt")
@@ -132,12 +133,15 @@ def _difference(found: dict[str, Any], expected: dict[str, Any]) -> str:
 
 
 def save(state: State, out: Path) -> None:
-    """Writes a checkpoint that appears under its name when it is whole. Raises UserError."""
+    """Writes a checkpoint that appears under its name when it is whole. Raises UserError, also
+    while another process is at work in its folder.
+    """
     part = out.with_name(out.name + ".part")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        torch.save(state, part)
-        os.replace(part, out)
+        with alone(out.parent):
+            torch.save(state, part)
+            os.replace(part, out)
     except (OSError, RuntimeError) as error:  # torch's own writer raises the latter
         full = out.parent.is_dir() and is_full(out.parent, str(error))
         with contextlib.suppress(OSError):
