@@ -22,6 +22,14 @@ from torch import Tensor
 import diet_mt
 from diet_mt.models._architectures import SIZES
 
+# What the rows and the columns of a linear layer's weights are.
+LINEAR = {
+    **dict.fromkeys(("q_proj", "k_proj", "v_proj"), ("heads", "channels")),
+    "out_proj": ("channels", "heads"),
+    "fc1": ("units", "channels"),
+    "fc2": ("channels", "units"),
+}
+
 
 class Growth:
     """From sizes to others, rows of :data:`SIZES`; post-norm, shared embeddings."""
@@ -77,21 +85,14 @@ class Growth:
             return self._channels(value, -1) / self.width**0.5
         if "layer_norm" in module:
             return self._channels(value, 0)
-        if module in ("q_proj", "k_proj", "v_proj"):
-            grown = self._heads(value, 0)
-            grown = grown * self.query_scale if module == "q_proj" else grown
-            return grown if kind == "bias" else self._channels(grown, 1) / self.width
-        if module == "out_proj":
-            grown = self._channels(value, 0)
-            return grown if kind == "bias" else self._heads(grown, 1) / self.width
-        if module == "fc1":
-            grown = value.repeat_interleave(self.hidden, 0)
-            return grown if kind == "bias" else self._channels(grown, 1) / self.width
-        if module == "fc2":
-            grown = self._channels(value, 0)
-            return (
-                grown if kind == "bias" else grown.repeat_interleave(self.hidden, 1) / self.hidden
-            )
+        if module in LINEAR:
+            rows, columns = (getattr(self, f"_{axis}") for axis in LINEAR[module])
+            scale = self.query_scale if module == "q_proj" else 1.0
+            grown = rows(value, 0) * scale
+            if kind == "bias":
+                return grown
+            grown = columns(grown, 1)
+            return grown * (value.size(1) / grown.size(1))
         if kind == "by_offset":  # (H, distances)
             return value.repeat_interleave(self.heads, 0)
         if kind in ("query", "key"):  # (H, positions, rank)
@@ -101,6 +102,9 @@ class Growth:
 
     def _channels(self, value: Tensor, axis: int) -> Tensor:
         return value.repeat_interleave(self.width, axis)
+
+    def _units(self, value: Tensor, axis: int) -> Tensor:
+        return value.repeat_interleave(self.hidden, axis)
 
     def _heads(self, value: Tensor, axis: int) -> Tensor:
         """Channels of heads along ``axis``: each head, and each channel of it, several times."""
