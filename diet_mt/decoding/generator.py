@@ -16,11 +16,6 @@ from .gnmt_generator import GnmtGenerator
 from .penalty import Penalty, fairseq_penalty, gnmt_penalty
 from .search import BeamSearch, Hypothesis, SearchOptions
 
-# Hypotheses that one search has at a time on a CPU, about: enough for what a call costs by itself
-# to matter little, and few enough for a processor's cache. Several threads have a search each,
-# which takes less waiting than several threads on the small products of one.
-HYPOTHESES = 640
-
 
 class BeamSearchGenerator(SequenceGenerator):
     """What takes the place of fairseq's generator where it serves (``choice.py``): the same
@@ -53,8 +48,6 @@ class BeamSearchGenerator(SequenceGenerator):
         model = self.model.single_model
         vocabulary = Vocabulary(model.decoder.output_projection)
         lengths = tokens.ne(self.pad).sum(1).clamp_(min=1)  # an empty source keeps a column
-        # The longest first: what begins last then ends soon, and no thread waits for long.
-        order = lengths.argsort(stable=True, descending=True)
 
         def search(part: Tensor) -> List[List[Hypothesis]]:
             with torch.no_grad():  # a setting of each thread
@@ -68,7 +61,7 @@ class BeamSearchGenerator(SequenceGenerator):
                 return BeamSearch(model.decoder, run, own, options, prefix).hypotheses()
 
         found: List[List[Dict[str, Tensor]]] = [[] for _ in range(tokens.size(0))]
-        parts = _parts(order, self.beam_size)
+        parts = _parts(tokens)
         for part, sentences in zip(parts, _in_threads(search, parts), strict=True):
             for number, hypotheses in zip(part.tolist(), sentences, strict=True):
                 found[number] = [_as_fairseq(each) for each in hypotheses]
@@ -132,28 +125,31 @@ def _trimmed(tokens: Tensor, pad: int, longest: int) -> Tensor:
     return kept if bool(kept.ne(pad).sum().eq(tokens.ne(pad).sum())) else tokens
 
 
-def _parts(order: Tensor, beam: int) -> List[Tensor]:
-    """``order`` (B,) of sentences, in parts for one search each, as many for each thread."""
-    if order.is_cuda:
-        return [order]
-    threads = torch.get_num_threads()
-    turns = max(round(order.numel() * beam / (HYPOTHESES * threads)), 1)
-    return list(order.tensor_split(min(turns * threads, order.numel())))
+def _parts(tokens: Tensor) -> List[Tensor]:
+    """The numbers of the sentences ``tokens`` (B, S), for a search of its own in each thread: that
+    takes less waiting than several threads on the products of one search.
+
+    On a GPU one search has them all. A thread gets every n-th sentence: neighbours are of one
+    length. It has one search and no more, for each ends with the few sentences that take longest,
+    and then every step reads the weights of all layers for a handful of rows.
+    """
+    numbers = torch.arange(tokens.size(0), device=tokens.device)
+    threads = 1 if tokens.is_cuda else min(torch.get_num_threads(), tokens.size(0))
+    return [numbers[first::threads] for first in range(threads)]
 
 
 def _in_threads(search: Any, parts: List[Tensor]) -> List[List[List[Hypothesis]]]:
-    """``search`` of every part, in as many threads as torch has, of one processor core each.
+    """``search`` of every part, in a thread of one processor core each.
 
     Python threads that first compute while this runs are left with one core, too: torch has one
     number for all that begin, and giving it back at once would give MKL's products of these threads
     more than their core.
     """
-    threads = min(torch.get_num_threads(), len(parts))
-    if threads < 2 or parts[0].is_cuda or torch.is_autocast_enabled("cpu"):
+    if len(parts) < 2 or torch.is_autocast_enabled("cpu"):
         return [search(part) for part in parts]
     before = torch.get_num_threads()
     try:
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        with ThreadPoolExecutor(len(parts), "beam search", torch.set_num_threads, (1,)) as pool:
             return list(pool.map(search, parts))
     finally:
         torch.set_num_threads(before)

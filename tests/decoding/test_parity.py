@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -11,7 +13,6 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 from diet_mt import kernels
-from diet_mt.decoding import generator as generators
 from diet_mt.decoding.generator import BeamSearchGenerator, GnmtBeamSearchGenerator
 from diet_mt.decoding.gnmt_generator import GnmtGenerator
 from diet_mt.errors import UserError
@@ -92,28 +93,32 @@ def test_options(name: str) -> None:
     assert_parity(talkative("diet-rel", None, seed=3), "right", **OPTIONS[name])
 
 
-@pytest.mark.parametrize(("rows", "threads"), [(4, 1), (4, 2), (12, 3), (1000, 2)])
-def test_a_batch_in_parts_and_threads(
-    rows: int, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However the sentences are divided, and with the number of threads as it was before."""
-    monkeypatch.setattr(generators, "HYPOTHESES", rows)
+@contextmanager
+def threads(number: int) -> Iterator[None]:
+    """torch has that many, and as many as before in the end."""
     before = torch.get_num_threads()
-    torch.set_num_threads(threads)
+    torch.set_num_threads(number)
     try:
-        assert_parity(talkative("diet-abs", None))
-        assert torch.get_num_threads() == threads
+        yield
+        assert torch.get_num_threads() == number
     finally:
         torch.set_num_threads(before)
 
 
+@pytest.mark.parametrize("number", [2, 3, 100])
+def test_a_batch_in_several_threads(number: int) -> None:
+    """However the sentences are divided, and with the number of threads as it was before."""
+    with threads(number):
+        assert_parity(talkative("diet-abs", None))
+
+
 @pytest.mark.parametrize("rows", [slice(None), slice(3, 4)], ids=["beside others", "alone"])
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_a_source_of_padding_alone(side: str, rows: slice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generators, "HYPOTHESES", 4)  # a part for each sentence
+def test_a_source_of_padding_alone(side: str, rows: slice) -> None:
     model, source = talkative("diet-rel", None), collate(sources(LENGTHS), side)[rows]
     source[3 if len(source) > 3 else 0] = 1
-    ours = search(BeamSearchGenerator, model, source)
+    with threads(len(LENGTHS)):  # a search for each sentence
+        ours = search(BeamSearchGenerator, model, source)
     assert_the_same(ours, search(SequenceGenerator, model, source))
 
 
