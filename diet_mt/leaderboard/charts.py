@@ -6,6 +6,7 @@ lines, inside the picture.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -18,6 +19,7 @@ _TOP, _BOTTOM = 14, 24  # for letters above the highest line and below the lowes
 _WIDTHS = {330: "always", 880: "roomy"}
 _LETTER, _LINE = 7.3, 13  # size of letters
 _TURN = 0.7  # from here on a name stands before its point
+_LETTERS = 16  # of a name at the end of a line; tables have all
 
 
 @dataclass(frozen=True)
@@ -78,24 +80,55 @@ def points(found: Sequence[Point], x: Scale, y: Scale) -> str:
 def curves(
     found: Sequence[Curve], x: Scale, y: Scale, ticks: Sequence[tuple[float, str]] = ()
 ) -> str:
-    """A line for each curve, named at its end; ``ticks``: places along the width, with names."""
+    """A line for each curve; ``ticks``: places along the width, with names.
+
+    Names stand in a column behind the last end, the important ones first where not all fit; others
+    are read by pointing.
+    """
     out = list(_axes(x, y, ticks))
     ends = [(x.share(e.points[-1][0]), _y(y, e.points[-1][1])) for e in found]
-    wanted = [(*end, e.name, e.important) for end, e in zip(ends, found, strict=True)]
-    names = _named(wanted, sides=("after",))
-    for number in sorted(range(len(found)), key=lambda number: found[number].important):
+    column = f"{100 * max(left for left, _ in ends):.2f}%"
+    by_importance = sorted(range(len(found)), key=lambda number: not found[number].important)
+    named = by_importance[: int((HEIGHT - _TOP - _BOTTOM) / _LINE)]
+    heights = dict(zip(named, _spread([ends[number][1] for number in named]), strict=True))
+    for number in reversed(by_importance):
         each, (left, top) = found[number], ends[number]
         path = " ".join(f"{1000 * x.share(a):.1f},{_y(y, b)}" for a, b in each.points)
         strong = " strong" if each.important else ""
+        at, kind = heights.get(number, top), "after always" if number in heights else "after"
         out.append(
             f'<g class="curve {each.family}{strong}" data-system="{escape(each.name)}">'
             f"<title>{escape(each.said or each.name)}</title>"
             f'<svg width="100%" height="{HEIGHT}" viewBox="0 0 1000 {HEIGHT}" '
             f'preserveAspectRatio="none"><polyline class="hit" points="{path}"/>'
             f'<polyline points="{path}"/></svg>'
-            f"{_label(each.name, f'{100 * left:.2f}%', top, names[number])}</g>"
+            f'<line class="lead" x1="{100 * left:.2f}%" x2="{column}" y1="{top}" y2="{top}"/>'
+            f'<svg x="{column}" overflow="visible">'
+            f'<line class="lead" x2="7" y1="{top}" y2="{at}"/></svg>'
+            f"{_label(_short(each.name), column, at, kind)}</g>"
         )
     return "\n".join(out)
+
+
+def _spread(wanted: Sequence[float]) -> list[float]:
+    """Heights near those ``wanted``, in their order and a line of text apart."""
+    order = sorted(range(len(wanted)), key=lambda number: wanted[number])
+    found = list(wanted)
+    lowest = -math.inf
+    for number in order:
+        lowest = found[number] = max(wanted[number], lowest)
+        lowest += _LINE
+    highest = float(HEIGHT - _BOTTOM)
+    for number in reversed(order):
+        highest = found[number] = min(found[number], highest)
+        highest -= _LINE
+    return [round(each, 1) for each in found]
+
+
+def _short(name: str) -> str:
+    """Without the architecture behind it, and no longer than the column of a phone."""
+    name = name.partition(" (")[0]
+    return name if len(name) <= _LETTERS else name[: _LETTERS - 1] + "…"
 
 
 def _label(name: str, x: str, y: float, kind: str) -> str:
@@ -103,20 +136,20 @@ def _label(name: str, x: str, y: float, kind: str) -> str:
     return f'<svg x="{x}" y="{y}" overflow="visible">{text}</svg>'
 
 
-def _named(wanted: Sequence[Wanted], sides: Sequence[str] = ("after", "before")) -> list[str]:
+def _named(wanted: Sequence[Wanted]) -> list[str]:
     """Classes of each name: its side of the point, and ``always`` or ``roomy`` where it meets no
     other name or point at that width, the important ones first; others are read by pointing.
     """
-    classes = [sides[-1] if left > _TURN else sides[0] for left, *_ in wanted]
+    classes = ["before" if left > _TURN else "after" for left, *_ in wanted]
     named: set[int] = set()
     for width, kind in _WIDTHS.items():
         dots = [(w[0] * width - 5, w[1] - 5, w[0] * width + 5, w[1] + 5) for w in wanted]
         taken = [_box(wanted[n], classes[n].split()[0], width) for n in named]
         for number in sorted(range(len(wanted)), key=lambda n: (n in named, not wanted[n][3])):
             others = taken + dots[:number] + dots[number + 1 :]
-            for side in sorted(sides, key=lambda side: side != classes[number]):
+            for side in sorted(("after", "before"), key=lambda side: side != classes[number]):
                 box = _box(wanted[number], side, width)
-                inside = box[0] >= 0 and (box[2] <= width or len(sides) == 1)
+                inside = box[0] >= 0 and box[2] <= width
                 meets = any(_meet(box, other) for other in others)
                 if number not in named and inside and not meets:
                     classes[number] = f"{side} {kind}"

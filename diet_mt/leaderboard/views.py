@@ -19,7 +19,7 @@ from .standings import Section
 _BUCKETS = 5  # of lengths
 LEAST = 3  # points or lines that make a picture
 _SIDES = (0.09, 0.06)  # for the numbers of the vertical axis
-_ENDS = (0.07, 0.26)  # also for the names at the ends of lines
+_ENDS = (0.07, 0.33)  # also for the names at the ends of lines
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,9 @@ def is_counted(line: Line, kept: Kept) -> bool:
 
 
 def of_learning(name: str, trainings: Sequence[Learning]) -> View | None:
-    """Validation perplexity by updates, both in equal ratios."""
+    """Validation perplexity by updates, both in equal ratios; None for trainings of one system."""
+    if len({each.system for each in trainings}) < 2:
+        return None
     last = {each.points[-1][1] for each in trainings}
     found = [
         Curve(

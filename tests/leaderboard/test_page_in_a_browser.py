@@ -5,6 +5,7 @@ With SCREENSHOTS=DIR in the environment the pictures stay there.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -125,6 +126,23 @@ def test_the_picture_is_drawn(tab: Page, full: list[Section]) -> None:
         assert name <= left < right <= value
     colours = {family: fill for *_, family, fill in marked}
     assert len(set(colours.values())) == len(colours) > 3
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_names_at_the_ends_of_curves_stand_apart(browser: Browser, said: Path, screen: str) -> None:
+    with opened(browser, said / "page.html", screen) as tab:
+        # All are shown; the two that are chosen from the start are among them.
+        pictures = tab.locator(".picture:has(> .curve)").evaluate_all(
+            "all => all.map(one => [...one.querySelectorAll('.curve .label')].map(name =>"
+            "name.getBoundingClientRect()).map(box => [box.top, box.bottom, box.right]))"
+        )
+    assert pictures
+    for names in pictures:
+        assert len(names) > 1
+        assert all(top < bottom for top, bottom, _ in names)
+        for above, below in itertools.pairwise(sorted(names)):
+            assert above[1] <= below[0] + 3  # pixels, between letters
+        assert max(right for *_, right in names) <= SCREENS[screen][0]
 
 
 def test_a_click_sorts_table_and_picture_and_another_turns_both(tab: Page) -> None:
