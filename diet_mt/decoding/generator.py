@@ -129,13 +129,15 @@ def _parts(tokens: Tensor) -> List[Tensor]:
     """The numbers of the sentences ``tokens`` (B, S), for a search of its own in each thread: that
     takes less waiting than several threads on the products of one search.
 
-    On a GPU one search has them all. A thread gets every n-th sentence: neighbours are of one
-    length. It has one search and no more, for each ends with the few sentences that take longest,
-    and then every step reads the weights of all layers for a handful of rows.
+    On a GPU, and under autocast, which is a setting of each thread, one search has them all. A
+    thread gets every n-th sentence: neighbours are of one length. It has one search and no more,
+    for each ends with the few sentences that take longest, and then every step reads the weights of
+    all layers for a handful of rows.
     """
     numbers = torch.arange(tokens.size(0), device=tokens.device)
-    threads = 1 if tokens.is_cuda else min(torch.get_num_threads(), tokens.size(0))
-    return [numbers[first::threads] for first in range(threads)]
+    one = tokens.is_cuda or torch.is_autocast_enabled("cpu")
+    searches = min(1 if one else torch.get_num_threads(), tokens.size(0))
+    return [numbers[first::searches] for first in range(searches)]
 
 
 def _in_threads(search: Any, parts: List[Tensor]) -> List[List[List[Hypothesis]]]:
@@ -145,7 +147,7 @@ def _in_threads(search: Any, parts: List[Tensor]) -> List[List[List[Hypothesis]]
     number for all that begin, and giving it back at once would give MKL's products of these threads
     more than their core.
     """
-    if len(parts) < 2 or torch.is_autocast_enabled("cpu"):
+    if len(parts) < 2:
         return [search(part) for part in parts]
     before = torch.get_num_threads()
     try:

@@ -95,6 +95,7 @@ def curves(
         each, (left, top) = found[number], ends[number]
         path = " ".join(f"{1000 * x.share(a):.1f},{_y(y, b)}" for a, b in each.points)
         strong = " strong" if each.important else ""
+        name = each.name.partition(" (")[0]  # without the architecture behind it
         at, kind = heights.get(number, top), "after always" if number in heights else "after"
         out.append(
             f'<g class="curve {each.family}{strong}" data-system="{escape(each.name)}">'
@@ -105,7 +106,7 @@ def curves(
             f'<line class="lead" x1="{100 * left:.2f}%" x2="{column}" y1="{top}" y2="{top}"/>'
             f'<svg x="{column}" overflow="visible">'
             f'<line class="lead" x2="7" y1="{top}" y2="{at}"/></svg>'
-            f"{_label(_short(each.name), column, at, kind)}</g>"
+            f"{_label(clipped(name, _LETTERS), column, at, kind)}</g>"
         )
     return "\n".join(out)
 
@@ -125,10 +126,9 @@ def _spread(wanted: Sequence[float]) -> list[float]:
     return [round(each, 1) for each in found]
 
 
-def _short(name: str) -> str:
-    """Without the architecture behind it, and no longer than the column of a phone."""
-    name = name.partition(" (")[0]
-    return name if len(name) <= _LETTERS else name[: _LETTERS - 1] + "…"
+def clipped(name: str, letters: int) -> str:
+    """``name``, its end left out where it has more ``letters``."""
+    return name if len(name) <= letters else name[: letters - 1] + "…"
 
 
 def _label(name: str, x: str, y: float, kind: str) -> str:

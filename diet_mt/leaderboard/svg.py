@@ -9,7 +9,7 @@ from pathlib import Path
 from ..errors import UserError
 from ..evaluation.groups import BASELINE
 from .beside import Beside
-from .charts import HEIGHT
+from .charts import HEIGHT, clipped
 from .families import FAMILIES, family_of_standing
 from .picture import ROW, axis, grid, marks, scale_of
 from .standings import Section
@@ -69,8 +69,7 @@ def intervals(section: Section) -> Drawn:
     out.append(f'<svg {inside} y="{_AXIS}" height="{height}">{grid(section, scale)}</svg>')
     for number, standing in enumerate(section.standings):
         y = _AXIS + ROW * number
-        name = standing.name
-        name = name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
+        name = clipped(standing.name, LONGEST)
         own = " own" if standing.line and standing.line.system == BASELINE else ""
         bleu = f"{standing.line.bleu:.2f}" if standing.line else ""
         out.append(

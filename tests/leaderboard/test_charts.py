@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import re
 
+from diet_mt.leaderboard.beside import Learning
 from diet_mt.leaderboard.charts import HEIGHT, Curve, curves
 from diet_mt.leaderboard.scales import Scale
+from diet_mt.leaderboard.views import of_learning
 
 
 def heights(number: int) -> dict[str, float]:
@@ -32,3 +34,10 @@ def test_the_important_ones_are_shown_where_there_is_not() -> None:
     found = heights(200)
     assert 8 < len(found) < 20
     assert "n199" in found
+
+
+def test_trainings_of_one_system_compare_nothing() -> None:
+    points = [(1.0, 90.0), (2.0, 50.0)]
+    two = [Learning("t5", "t5", points), Learning("shaw", "shaw", points)]
+    assert of_learning("both", two) is not None
+    assert of_learning("one", [two[0], two[0]]) is None
