@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .dropout import dropout
 from .positions.base import at_least_float32
+from .positions.factors import product
 
 # Keys from which on torch's fused CPU kernel, which never writes the logits out, beats a batched
 # product that does. Measured with 4 to 8 heads of 32 and 64 on an AMD EPYC with AVX-512, one
@@ -133,27 +134,43 @@ def logits(
 
     scale * q k^T and all that is added, as one batched product that accumulates.
     """
-    if factors:
-        # Two copies and no more: the small factors are scaled, not the queries.
-        q = _joined([q, *(query / scale for query, _ in factors)])
-        k = _joined([k, *(key for _, key in factors)])
+    given = [product(*pair) for pair in factors]
+    given += [part for part in (query_bias, _with_causal(bias, q, causal)) if part is not None]
+    if padding is not None:
+        given.append(_closed(padding, q.dtype))
     shape = (*q.shape[:3], k.size(2))
-    bias = _with_causal(bias, q, causal)
     q, k = q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2)
-    if query_bias is not None:
-        added = query_bias.to(q.dtype)
-        added = added if bias is None else added + bias
-        found = torch.baddbmm(added.flatten(0, 1), q, k, alpha=scale)
-    elif bias is not None:
-        # The copy that repeats the bias over the batch is ours: the product adds itself onto it.
-        own = bias.expand(shape).clone(memory_format=torch.contiguous_format)
-        found = own.flatten(0, 1).baddbmm_(q, k, alpha=scale)
+    if given:
+        added = _summed(given, shape, q.dtype, is_ours=bool(factors))
+        found = added.flatten(0, 1).baddbmm_(q, k, alpha=scale)
     else:
         found = torch.baddbmm(q.new_empty(()), q, k, beta=0, alpha=scale)
-    found = found.view(shape)
-    if padding is not None:
-        found.masked_fill_(padding[:, None, None], float("-inf"))
-    return found
+    return found.view(shape)
+
+
+def _summed(
+    parts: Sequence[Tensor], shape: Sequence[int], dtype: torch.dtype, *, is_ours: bool
+) -> Tensor:
+    """The sum of ``parts``, which broadcast to ``shape``, contiguous and in memory to write on.
+
+    The whole is written as seldom as possible. ``is_ours``: the first part may be written on.
+    """
+    first, *more = (part.to(dtype) for part in parts)
+    if is_ours:
+        added = first.expand(shape).contiguous()
+    elif more:
+        added = (first + more.pop(0)).expand(shape).contiguous()
+    else:
+        added = first.expand(shape).clone(memory_format=torch.contiguous_format)
+    for part in more:
+        added.add_(part)
+    return added
+
+
+def _closed(padding: Tensor, dtype: torch.dtype) -> Tensor:
+    """(B, S), True where nobody may look -> (B, 1, 1, S), -inf there and 0 elsewhere."""
+    closed = torch.zeros_like(padding, dtype=dtype).masked_fill_(padding, float("-inf"))
+    return closed[:, None, None]
 
 
 def _appended(
@@ -225,8 +242,7 @@ def _fused(
     if query_bias is not None:
         added = query_bias.to(q.dtype) if added is None else query_bias.to(q.dtype) + added
     if padding is not None:
-        closed = torch.zeros_like(padding, dtype=q.dtype).masked_fill_(padding, float("-inf"))
-        closed = closed[:, None, None]
+        closed = _closed(padding, q.dtype)
         added = closed if added is None else added + closed
     width = v.size(-1)
     if factors:
