@@ -22,11 +22,11 @@ from ..stages.child import module, run_child, why
 from ..stages.lock import alone
 from ..stages.progress import say
 from .bleu import score
-from .checkpoint import direction_of, read_training
+from .checkpoint import direction_of
 from .decoded import Facts, Identity, facts_of, read_decoded, read_facts, write_facts
 from .generation_options import check_options, mark_of
-from .records import put_result
-from .score import Scored, make_result, sentences_of
+from .records import need_place, put_result
+from .score import Scored, known_before, make_result, sentences_of
 from .test_sets import TestSet, of_data, of_sacrebleu, of_text, source_sha256
 
 _VALID = "valid"  # part of the data that chooses
@@ -119,11 +119,13 @@ def evaluate(
         need_source(test.data, test.subset, pair[0])
         if search.lenpens:
             search = _tuned(data, pair, checkpoint, search, folder)
+        known = known_before(data, checkpoint, test, search, names)
+        need_place(results, known)
         scored = _scored(test, checkpoint, search, folder)
-        training = read_training(checkpoint, data)
-        if sha256(checkpoint) != scored.identity.checkpoint_sha256:
+        contents = {scored.identity.checkpoint_sha256, sha256(checkpoint)}
+        if contents != {known["checkpoint_sha256"]}:
             raise UserError(f"{checkpoint}: replaced while it was decoded; evaluate again")
-        result, text = make_result(data, checkpoint, training, scored, names)
+        result, text = make_result(data, known, scored)
         rows = put_result(results, result, text)
     return (
         f"{result.system}\tseed {result.seed}\tBLEU {result.bleu:.2f} "

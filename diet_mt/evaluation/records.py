@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..errors import UserError
 from ..files import sha256, write_text
@@ -175,10 +176,19 @@ def put_result(folder: Path, result: Result, hypotheses: str) -> Path:
         text = folder / result.hypotheses
         if result in results and text.is_file() and sha256(text) == result.hypotheses_sha256:
             return rows
-        _refuse_another_training(results, result)
+        _refuse_another_training(results, vars(result))
         write_text(text, hypotheses)
         put_row(rows, result)
     return rows
+
+
+def need_place(folder: Path, known: Mapping[str, Any]) -> None:
+    """Raises UserError, as :func:`put_result` would, for what is known of a row before it is
+    decoded: its fields corpus, hypotheses, checkpoint_sha256, train_command, and those that tell
+    one training or test set from another.
+    """
+    rows = folder / f"{known['corpus']}.jsonl"
+    _refuse_another_training(read_results(rows) if rows.exists() else [], known)
 
 
 # What tells a row from another of the same name: of its evaluation; and of its training, where that
@@ -187,25 +197,27 @@ _EVALUATED = ("subwords", "references_sha256")
 _TRAINED = ("arch", "positions", "model", "parameters", "averaged")
 
 
-def _refuse_another_training(results: list[Result], result: Result) -> None:
-    """Raises UserError if ``result`` would take the place of a row that it does not measure anew.
+def _refuse_another_training(results: list[Result], new: Mapping[str, Any]) -> None:
+    """Raises UserError if a row with the fields ``new`` would take the place of one that it does
+    not measure anew.
 
     A hypothesis file is named after corpus, architecture, seed and decoding. Trainings that differ
     in anything else would silently replace each other.
     """
-    old = next((row for row in results if row.hypotheses == result.hypotheses), None)
+    old = next((row for row in results if row.hypotheses == new["hypotheses"]), None)
     if old is None:
         return
-    is_another = old.checkpoint_sha256 != result.checkpoint_sha256
+    is_another = old.checkpoint_sha256 != new["checkpoint_sha256"]
     names = (*_TRAINED, *_EVALUATED) if is_another else _EVALUATED
-    there, here = ({name: str(getattr(row, name)) for name in names} for row in (old, result))
+    there, here = ({name: str(row[name]) for name in names} for row in (vars(old), new))
     if is_another:
-        there, here = there | _training(old.train_command), here | _training(result.train_command)
+        there |= _training(old.train_command)
+        here |= _training(new["train_command"])
     for name in {**there, **here}:
         if there.get(name) != here.get(name):
             was, now = (f"'{values.get(name, 'not given')}'" for values in (there, here))
             raise UserError(
-                f"{result.corpus}.jsonl has {old.hypotheses} of another training or test set "
+                f"{old.corpus}.jsonl has {old.hypotheses} of another training or test set "
                 f"({name or 'the command'}: {was} there, {now} here); give --system another name "
                 "for this one"
             )

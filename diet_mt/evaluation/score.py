@@ -7,19 +7,20 @@ byte-pair encoding, plain text for SentencePiece.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..corpora.binarized import language_pair
 from ..corpora.parallel import read_lines
 from ..corpora.subwords import kind_of, to_text
 from ..files import sha256
 from .bleu import interval, score
-from .checkpoint import Training, beside, portable
+from .checkpoint import beside, portable, read_training
 from .decoded import Decoded, Facts, Identity
-from .generation_options import mark_of
+from .generation_options import as_text, mark_of
 from .records import Result, system_of
 from .roles import roles_of
 from .test_sets import TestSet
@@ -70,64 +71,65 @@ def hypotheses_name(corpus: str, name: str, seed: int, **how: str | int | float)
     return f"{corpus}/{name}.{seed}{''.join(unusual)}.hyp.txt"
 
 
-def make_result(
-    data: Path, checkpoint: Path, training: Training, scored: Scored, names: Names
-) -> tuple[Result, str]:
-    """The record of one evaluation and the text of its hypotheses file."""
-    test, search, facts = scored.test, scored.search, scored.facts
-    pair = test.pair
-    subwords = kind_of(data)
-    sentences = sentences_of(data, scored)
-    expected = list(read_lines(test.references))
-    scores = score(sentences, expected)
-    bleu_mean, bleu_ci = interval(sentences, expected)
-    text = "".join(line + "\n" for line in sentences)
-    corpus = data.absolute().parent.name
+def known_before(
+    data: Path, checkpoint: Path, test: TestSet, search: Search, names: Names
+) -> dict[str, Any]:
+    """The fields of the record that are known before anything is decoded.
+
+    Raises UserError where the checkpoint cannot be read.
+    """
+    content = sha256(checkpoint)  # before it is read, so that no replaced file is described
+    training = read_training(checkpoint, data)
+    corpus, name = data.absolute().parent.name, names.system or training.arch
     how: dict[str, str | int | float] = {
         "subset": test.label,
         "checkpoint": checkpoint.name,
         "beam": search.beam,
         "lenpen": "tuned" if search.tried else search.lenpen,
         "length_penalty": search.length_penalty,
-        "direction": "" if pair == language_pair(data) else "-".join(pair),
-        "options": mark_of(facts.options),
+        "direction": "" if test.pair == language_pair(data) else "-".join(test.pair),
+        "options": mark_of(as_text(search.options)),
     }
+    return {
+        "system": names.system or system_of(training.arch),
+        "corpus": corpus,
+        "direction": "-".join(test.pair),
+        "test_set": names.test_set or test.name,
+        "beam": search.beam,
+        "lenpen": search.lenpen,
+        "lenpen_tried": search.tried,
+        "length_penalty": search.length_penalty,
+        "checkpoint": checkpoint.name,
+        "checkpoint_sha256": content,
+        "train_command": portable(beside(checkpoint, "command")),
+        "train_revision": beside(checkpoint, "revision"),
+        "hypotheses": hypotheses_name(corpus, name, training.seed, **how),
+        "references_sha256": sha256(test.references),
+        "subwords": kind_of(data),
+        **vars(training),
+    }
+
+
+def make_result(data: Path, known: Mapping[str, Any], scored: Scored) -> tuple[Result, str]:
+    """The record of one evaluation and the text of its hypotheses file."""
+    sentences = sentences_of(data, scored)
+    references = scored.test.references
+    expected = list(read_lines(references))
+    bleu_mean, bleu_ci = interval(sentences, expected)
+    text = "".join(line + "\n" for line in sentences)
     result = Result(
-        system=names.system or system_of(training.arch),
-        arch=training.arch,
-        positions=training.positions,
-        model=training.model,
-        seed=training.seed,
-        corpus=corpus,
-        direction="-".join(pair),
-        test_set=names.test_set or test.name,
         sentences=len(sentences),
-        beam=search.beam,
-        lenpen=search.lenpen,
-        checkpoint=checkpoint.name,
-        checkpoint_sha256=scored.identity.checkpoint_sha256,
-        updates=training.updates,
-        epoch=training.epoch,
-        parameters=training.parameters,
         sentences_per_second=scored.decoded.sentences_per_second,
         tokens_per_second=scored.decoded.tokens_per_second,
+        words_per_second=words_per_second(sentences, scored.decoded),
         sacrebleu=metadata.version("sacrebleu"),
-        train_command=portable(beside(checkpoint, "command")),
-        train_revision=beside(checkpoint, "revision"),
         generate_command=portable(scored.identity.command),
-        hypotheses=hypotheses_name(corpus, names.system or training.arch, training.seed, **how),
         hypotheses_sha256=hashlib.sha256(text.encode()).hexdigest(),
-        references_sha256=sha256(test.references),
         bleu_mean=bleu_mean,
         bleu_ci=bleu_ci,
-        lenpen_tried=search.tried,
-        length_penalty=search.length_penalty,
-        averaged=training.averaged,
-        train_tokens=training.train_tokens,
-        words_per_second=words_per_second(sentences, scored.decoded),
-        subwords=subwords,
-        roles=roles_of(sentences, expected, test.references),
-        **vars(scores),
-        **vars(facts),
+        roles=roles_of(sentences, expected, references),
+        **known,
+        **vars(score(sentences, expected)),
+        **vars(scored.facts),
     )
     return result, text

@@ -36,10 +36,10 @@ class TaskResult(Row):
     segments: str  # value of --segment-encoding: none, input or per-head
     metrics: dict[str, float]  # from 0 to 100, correlations times 100
     main_metric: str  # the one of them that the paper reports
-    pretrained: str  # SHA-256 of the pretrained checkpoint; empty where there was none
+    pretrained_sha256: str  # of the pretrained checkpoint; empty where there was none
     pretrain_updates: int  # that it has had
     pretrain_perplexity: float  # of its best validation; 0: unknown
-    checkpoint: str  # SHA-256 of the fine-tuned checkpoint
+    checkpoint_sha256: str  # of the fine-tuned checkpoint
     seed: int
     lr: float  # peak
     epochs: int  # that the run was to have
@@ -76,7 +76,7 @@ class TaskResult(Row):
         options = tuple(sorted(self.options.items(), key=lambda option: option[0]))
         return (
             *(self.task, self.split, self.language, self.system, self.segments, options),
-            *(self.pretrained, self.seed, self.lr, self.epochs, self.batch),
+            *(self.pretrained_sha256, self.seed, self.lr, self.epochs, self.batch),
         )
 
 
@@ -101,4 +101,4 @@ def splits_of(folder: Path, task: str, checkpoint: str) -> set[str]:
     """The splits on which ``folder`` has a row of the checkpoint with this SHA-256."""
     rows = folder / f"{task}.jsonl"
     known = read_task_results(rows) if rows.exists() else []
-    return {row.split for row in known if row.checkpoint == checkpoint}
+    return {row.split for row in known if row.checkpoint_sha256 == checkpoint}

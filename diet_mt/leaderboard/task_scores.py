@@ -126,7 +126,7 @@ class Entrant:
         """Size and pretraining, in words."""
         first = self.results[0]
         parts = [f"{first.parameters / 1e6:.1f} M parameters"]
-        if first.pretrained:
+        if first.pretrained_sha256:
             parts.append(f"pretrained for {first.pretrain_updates:,} updates")
             if first.pretrain_perplexity:
                 # Of a loss with three decimals, so three digits are what is known.
@@ -147,7 +147,7 @@ def entrants(results: Iterable[TaskResult]) -> list[Entrant]:
     groups: dict[tuple[object, ...], dict[str, list[TaskResult]]] = {}
     for result in results:
         options = tuple(sorted((name, repr(value)) for name, value in result.options.items()))
-        model = groups.setdefault((result.system, options, result.pretrained), {})
+        model = groups.setdefault((result.system, options, result.pretrained_sha256), {})
         model.setdefault(result.segments, []).append(result)
     found = [rows for model in groups.values() for rows in _with_plain(model)]
     return [
@@ -191,7 +191,8 @@ def languages_of(column: Column, results: Iterable[TaskResult]) -> tuple[str, ..
     found: dict[tuple[object, ...], set[str]] = {}
     for result in results:
         if column.holds(result):
-            run = (result.system, result.segments, result.pretrained, _setting(result), result.seed)
+            model = (result.system, result.segments, result.pretrained_sha256)
+            run = (*model, _setting(result), result.seed)
             found.setdefault(run, set()).add(result.language)
     if not found:
         return ()

@@ -60,7 +60,7 @@ def test_a_model_learns_and_its_evaluation_agrees(
     assert result.chosen_by == "valid matthews"
     assert result.checkpoint == sha256(checkpoint)
     facts = read_pretrained(place.pretrained)
-    assert (result.pretrained, result.pretrain_updates) == (sha256(place.pretrained), 20)
+    assert (result.pretrained_sha256, result.pretrain_updates) == (sha256(place.pretrained), 20)
     assert result.pretrain_perplexity == facts.perplexity > 1
     assert (result.examples, result.train_examples) == (SIZES["dev"], SIZES["train"])
     assert result.notes == ["train: 160 of 8,551 official rows", "valid: 37 of 1,043 official rows"]

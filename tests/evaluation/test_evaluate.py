@@ -233,6 +233,19 @@ def test_a_checkpoint_that_is_replaced_while_it_is_decoded(
     assert not Path("results").exists()
 
 
+def test_another_training_is_refused_before_it_is_decoded(stand_in: Path, capsys: Captured) -> None:
+    assert main(["evaluate", DATA, "run"]) == 0
+    (before,) = rows()
+    replace_checkpoint()
+    with open("run/command", "a", encoding="utf-8") as file:
+        file.write(" --dropout 0.5")
+    assert main(["evaluate", DATA, "run"]) == 2
+    assert "of another training" in capsys.readouterr().err
+    assert (calls(), rows()) == (1, [before])
+    assert main(["evaluate", DATA, "run", "--system", "mine"]) == 0
+    assert calls() == 2
+
+
 @pytest.mark.parametrize("name", ["../../escaped", "a/b", "", "..", "a b", ".hidden"])
 def test_a_name_stays_in_its_folder(stand_in: Path, capsys: Captured, name: str) -> None:
     status = main(["evaluate", DATA, "run", "--system", name])

@@ -62,7 +62,7 @@ def test_a_metric_is_a_number(value: float) -> None:
 
 def test_the_same_run_takes_its_own_place(tmp_path: Path) -> None:
     other = task_row(seed=2)
-    again = task_row(metrics={"matthews": 31.0}, date="2026-02-03", checkpoint="c" * 64)
+    again = task_row(metrics={"matthews": 31.0}, date="2026-02-03", checkpoint_sha256="c" * 64)
     rest = [task_row(split="valid1"), task_row(lr=1e-5), task_row(segments="input")]
     for row in (task_row(), other, *rest, again):
         assert put_task_result(tmp_path / "tasks", row) == tmp_path / "tasks" / "CoLA.jsonl"

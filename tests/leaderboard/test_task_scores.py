@@ -63,7 +63,7 @@ def test_systems_are_apart_by_segments_options_and_pretraining() -> None:
         task_row(seed=2),
         task_row(segments="input"),
         task_row(options={"arch": "roberta_diet_rel_base"}),
-        task_row(pretrained="f" * 64),
+        task_row(pretrained_sha256="f" * 64),
     ]
     assert [len(each.results) for each in entrants(rows)] == [2, 1, 1, 1]
 

@@ -135,7 +135,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
         for line in path.read_text(encoding="utf-8").splitlines()
     ]
     there = {sha256(path) for path in folder.rglob("*.pt")} if found else set()
-    assert {row.get("checkpoint_sha256") or row["checkpoint"] for row in found} <= there
+    assert {row["checkpoint_sha256"] for row in found} <= there
     kept = [{name: row[name] for name in row if name not in TIMES} for row in found]
     return sorted(kept, key=lambda row: json.dumps(row, sort_keys=True))
 
