@@ -47,7 +47,7 @@ def attend(
     and a mask that differs from row to row never makes a copy of it for every row.
 
     Args:
-        q: (B, H, T, D); k: (B, H, S, D); v: (B, H, S, D).
+        q: (B, H, T, R); k: (B, H, S, R); v: (B, H, S, D).
         scale: factor of q k^T alone; a bias is never scaled.
         bias: (H|1, T, S), what depends on positions alone.
         query_bias: (B, H, T, S), what depends on the words as well.
@@ -176,7 +176,7 @@ def _closed(padding: Tensor, dtype: torch.dtype) -> Tensor:
 def _appended(
     q: Tensor, k: Tensor, scale: float, factors: Sequence[Factors]
 ) -> Tuple[Tensor, Tensor, float]:
-    """Queries (B, H, T, D) and keys (B, H, S, D) with ``factors`` appended, as wide as fused
+    """Queries (B, H, T, R) and keys (B, H, S, R) with ``factors`` appended, as wide as fused
     kernels ask, and the factor of their product.
     """
     queries = [q * scale, *(query for query, _ in factors)]
@@ -247,7 +247,8 @@ def _fused(
     width = v.size(-1)
     if factors:
         q, k, scale = _appended(q, k, scale, factors)
-        v = F.pad(v, (0, q.size(-1) - width))  # the kernels want all three alike
+    if q.size(-1) > width:  # the kernels want all three alike
+        v = F.pad(v, (0, q.size(-1) - width))
     if added is not None:
         added = added.expand(*q.shape[:3], k.size(2))
     out = kernel(q, k, v, attn_mask=added, is_causal=alone, dropout_p=dropout_p, scale=scale)

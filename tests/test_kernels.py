@@ -18,6 +18,7 @@ from .toy import build, collate, sources
 
 KINDS = {torch.float32: 2e-6, torch.float64: 1e-13}
 ROWS, SLOTS, GROUP = 6, 100, 3
+SCALE = 0.7
 
 
 @pytest.fixture(autouse=True, params=[0, 1, 2], ids=["plain", "AVX2", "AVX-512"])
@@ -35,22 +36,24 @@ def by_operators(
     q: Tensor, keys: Tensor, values: Tensor, slots: Tensor, bias: Tensor
 ) -> tuple[Tensor, Tensor]:
     """``slots`` (rows, S), ``bias`` (H, rows, S) -> (rows, H * D) and (H, rows, S)."""
-    k, v = (each[slots].unflatten(2, q.shape[1:]) for each in (keys, values))  # (rows, S, H, D)
-    weights = (torch.einsum("rhd,rshd->hrs", q, k) + bias).softmax(-1)
+    k, v = (each[slots].unflatten(2, (q.size(1), -1)) for each in (keys, values))
+    weights = (SCALE * torch.einsum("rhd,rshd->hrs", q, k) + bias).softmax(-1)
     return torch.einsum("hrs,rshd->rhd", weights, v).flatten(1), weights
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @torch.no_grad()
 def test_attention_over_slots(kind: torch.dtype) -> None:
-    for dim, count in product((3, 8, 16, 20, 32, 64, 100), (1, 5, 16, 40)):
-        compare_over_slots(kind, dim, count)
+    """With keys as wide as values, and twice as wide."""
+    for dim, wider, count in product((3, 8, 16, 20, 32, 64, 100), (1, 2), (1, 5, 16, 40)):
+        compare_over_slots(kind, dim * wider, dim, count)
 
 
-def compare_over_slots(kind: torch.dtype, dim: int, count: int) -> None:
+def compare_over_slots(kind: torch.dtype, key_dim: int, dim: int, count: int) -> None:
     heads = 3
-    q, new_k, new_v = torch.randn(3, ROWS, heads, dim, dtype=kind)
-    keys, values = torch.randn(2, SLOTS, heads * dim, dtype=kind)
+    q, new_k = torch.randn(2, ROWS, heads, key_dim, dtype=kind)
+    new_v = torch.randn(ROWS, heads, dim, dtype=kind)
+    keys, values = (torch.randn(SLOTS, heads * size, dtype=kind) for size in (key_dim, dim))
     slots = torch.stack([torch.randperm(SLOTS - ROWS)[: count + 2] for _ in range(ROWS)])
     slots[:, count - 1] = torch.arange(SLOTS - ROWS, SLOTS)  # the new ones differ
     bias, query_bias = torch.randn(heads, 1, count, dtype=kind), torch.randn(1, heads, ROWS, count)
@@ -59,6 +62,7 @@ def compare_over_slots(kind: torch.dtype, dim: int, count: int) -> None:
         keys,
         values,
         count,
+        scale=SCALE,
         slots=slots.int(),
         new=(new_k, new_v),
         bias=bias,
@@ -72,8 +76,8 @@ def compare_over_slots(kind: torch.dtype, dim: int, count: int) -> None:
     expected = by_operators(q, keys, values, slots[:, :count], total)
     for one, other in zip(found, expected, strict=True):
         assert one is not None
-        said = f"{count} keys of size {dim}: {(one - other).abs().max()} off"
-        torch.testing.assert_close(one, other, rtol=0, atol=KINDS[kind] * dim, msg=said)
+        said = f"{count} keys of size {key_dim}: {(one - other).abs().max()} off"
+        torch.testing.assert_close(one, other, rtol=0, atol=KINDS[kind] * key_dim, msg=said)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -84,7 +88,7 @@ def test_attention_over_the_source(kind: torch.dtype) -> None:
     keys, values = torch.randn(2, ROWS // GROUP * count, heads * dim, dtype=kind)
     closed = torch.zeros(ROWS // GROUP, count, dtype=torch.bool)
     closed[1, 4:] = True
-    found, weights = kernels.attend(q, keys, values, count, group=GROUP, closed=closed)
+    found, weights = kernels.attend(q, keys, values, count, scale=SCALE, group=GROUP, closed=closed)
     assert weights is None
     sentence = torch.arange(ROWS) // GROUP
     slots = sentence[:, None] * count + torch.arange(count)
@@ -97,7 +101,7 @@ def test_attention_over_the_source(kind: torch.dtype) -> None:
 def test_a_closed_key_has_no_weight_at_all() -> None:
     closed = torch.tensor([[False, True, False]])
     _, weights = kernels.attend(
-        torch.randn(1, 2, 4), *torch.randn(2, 3, 8), 3, closed=closed, need_weights=True
+        torch.randn(1, 2, 4), *torch.randn(2, 3, 8), 3, scale=1, closed=closed, need_weights=True
     )
     assert weights is not None
     assert weights[..., 1].eq(0).all()
@@ -147,7 +151,7 @@ def test_slots_that_no_row_has() -> None:
 def test_one_precision() -> None:
     q, memory = torch.randn(2, 1, 4), torch.randn(2, 4)
     with pytest.raises(TypeError, match=r"one precision, not .*float32.*float64"):
-        kernels.attend(q, memory.double(), memory, 2)
+        kernels.attend(q, memory.double(), memory, 2, scale=1)
     logits = torch.randn(2, 300, dtype=torch.float64)
     scores = torch.randn(1, 2)
     sums = kernels.log_sums(logits)

@@ -27,14 +27,15 @@ _NAMES = {torch.float32: "float", torch.float64: "double"}
 
 
 class _Attention(ctypes.Structure):
-    # ``slots`` are the ``places`` of step.inc.
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("q", "new_keys", "new_values", "keys", "values")),
         *((name, ctypes.c_void_p) for name in ("slots", "bias", "query_bias", "closed")),
         *((name, ctypes.c_void_p) for name in ("out", "weights")),
         *((name, ctypes.c_int64) for name in ("q_stride", "new_keys_stride", "new_values_stride")),
         *((name, ctypes.c_int64) for name in ("slots_stride", "bias_stride")),
-        *((name, ctypes.c_int64) for name in ("rows", "group", "count", "heads", "dim")),
+        *((name, ctypes.c_int64) for name in ("rows", "group", "count", "heads")),
+        *((name, ctypes.c_int64) for name in ("key_dim", "value_dim")),
+        ("scale", ctypes.c_double),
     ]
 
 
@@ -74,7 +75,7 @@ def _load() -> Optional[ctypes.CDLL]:
         except (OSError, AttributeError):  # of another system, or older
             continue
         if made_of == checksum:
-            library.free_places.restype = ctypes.c_int64
+            library.free_slots.restype = ctypes.c_int64
             return library
     logger.warning(
         "beam search on this CPU takes about twice the time that it could: its loops in C++ are "
@@ -104,7 +105,7 @@ def free_slots(slots: Tensor, length: int, capacity: int) -> Optional[Tensor]:
     assert library is not None
     rows = slots.size(0)
     found = torch.empty(rows, dtype=torch.int32)
-    count = library.free_places(
+    count = library.free_slots(
         ctypes.c_void_p(slots.data_ptr()),
         *(ctypes.c_int64(n) for n in (rows, slots.stride(0), length, capacity)),
         ctypes.c_void_p(found.data_ptr()),
@@ -118,6 +119,7 @@ def attend(
     values: Tensor,
     count: int,
     *,
+    scale: float,
     slots: Optional[Tensor] = None,
     new: Optional[Tuple[Tensor, Tensor]] = None,
     group: int = 1,
@@ -126,15 +128,17 @@ def attend(
     closed: Optional[Tensor] = None,
     need_weights: bool = False,
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    """softmax(q k^T + bias) v for queries at one position.
+    """softmax(scale * q k^T + bias) v for queries at one position.
 
     Args:
-        q: (rows, H, D), scaled.
-        keys, values: (slots, H * D).
+        q: (rows, H, R).
+        keys, values: (slots, H * R) and (slots, H * D).
         count: keys of each row, S.
+        scale: factor of q k^T alone.
         slots: (rows, N) int32 with N >= S, where each row's keys are, in the order of their
             positions; None: row r has the S from ``(r // group) * S`` on.
-        new: keys and values (rows, H, D) that are written to each row's last slot first.
+        new: keys (rows, H, R) and values (rows, H, D) that are written to each row's last slot
+            first.
         bias: (H|1, 1, S).
         query_bias: (1, H, rows, S).
         closed: (rows / group, S) bool, keys that nobody may look at.
@@ -148,9 +152,9 @@ def attend(
     kinds = {each.dtype for each in (q, keys, values, *(new or ()))}
     if len(kinds) > 1:
         raise TypeError(f"one decoding run has one precision, not {sorted(map(str, kinds))}")
-    rows, heads, dim = q.shape
+    rows, heads, key_dim = q.shape
     q = _rows(q)
-    out = torch.empty(rows, heads * dim, dtype=q.dtype)
+    out = torch.empty(rows, values.size(-1), dtype=q.dtype)
     weights = torch.empty(heads, rows, count, dtype=q.dtype) if need_weights else None
     call = _Attention(
         q=q.data_ptr(),
@@ -162,7 +166,9 @@ def attend(
         group=group,
         count=count,
         heads=heads,
-        dim=dim,
+        key_dim=key_dim,
+        value_dim=values.size(-1) // heads,
+        scale=scale,
     )
     if slots is not None:
         call.slots, call.slots_stride = slots.data_ptr(), slots.stride(0)

@@ -99,14 +99,14 @@ EXPORT void log_sums_double(const double* x, int64_t rows, int64_t stride, int64
   RUN(doubles::log_sums(x, rows, stride, n, found));
 }
 
-// Finds `rows` places below `capacity` that no hypothesis has read; returns how many there are.
-EXPORT int64_t free_places(const int32_t* places, int64_t rows, int64_t stride, int64_t length,
-                           int64_t capacity, int32_t* found) {
+// Finds `rows` slots below `capacity` that no hypothesis has read; returns how many there are.
+EXPORT int64_t free_slots(const int32_t* slots, int64_t rows, int64_t stride, int64_t length,
+                          int64_t capacity, int32_t* found) {
   std::vector<uint8_t> taken(capacity, 0);
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t t = 0; t < length; ++t) taken[places[r * stride + t]] = 1;
+    for (int64_t t = 0; t < length; ++t) taken[slots[r * stride + t]] = 1;
   int64_t count = 0;
-  for (int64_t place = 0; place < capacity && count < rows; ++place)
-    if (!taken[place]) found[count++] = static_cast<int32_t>(place);
+  for (int64_t slot = 0; slot < capacity && count < rows; ++slot)
+    if (!taken[slot]) found[count++] = static_cast<int32_t>(slot);
   return count;
 }

@@ -19,7 +19,8 @@ from ..attention import softmax_
 from ..positions import LayerPositions
 from .nodes import Nodes
 
-# What attention finds, (rows, H, 1, D), and where asked for its weights (rows, H, 1, S).
+# What attention finds, (rows, H, 1, D), and where asked for its weights (rows, H, 1, S). The width
+# of queries and keys, R, is what the encoding makes it: D, as that of values, or another one.
 Found = Tuple[Tensor, Optional[Tensor]]
 
 # Factors of q k^T, in self- and in cross-attention.
@@ -34,8 +35,8 @@ def memory_for(like: Tensor, sentences: int, group: int, layers: int, scale: Sca
 
 
 class Memory(ABC):
-    """Of ``sentences``, each with ``group`` hypotheses. ``scale``: the factors that queries have
-    already, of the target and of the source, for what keys add to the logits.
+    """Of ``sentences``, each with ``group`` hypotheses. ``scale``: the factors of q k^T, in
+    self- and in cross-attention.
 
     A step is one :meth:`open` and, in each layer, one call of :meth:`attend` and
     :meth:`attend_source`; then :meth:`move`.
@@ -48,7 +49,7 @@ class Memory(ABC):
 
     @abstractmethod
     def add_source(self, k: Tensor, v: Tensor) -> None:
-        """Keys and values (B', H, S, D) of the source in the next layer."""
+        """Keys (B', H, S, R) and values (B', H, S, D) of the source in the next layer."""
 
     @abstractmethod
     def close(self, mask: Optional[Tensor]) -> None:
@@ -62,15 +63,15 @@ class Memory(ABC):
     def attend(
         self, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: LayerPositions
     ) -> Found:
-        """Self-attention of the scaled ``q`` over all that was read, ``k`` and ``v`` being new, all
-        (rows, H, D); without weights.
+        """Self-attention of ``q`` (rows, H, D) over all that was read, ``k`` (rows, H, R) and ``v``
+        (rows, H, D) being new; without weights.
         """
 
     @abstractmethod
     def attend_source(
         self, layer: int, q: Tensor, positions: LayerPositions, need_weights: bool
     ) -> Found:
-        """Cross-attention of the scaled ``q`` (rows, H, D)."""
+        """Cross-attention of ``q`` (rows, H, D)."""
 
     def move(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
         """Hypothesis r becomes what ``order[r]`` was, and sentence b what ``sentences[b]`` was, or
@@ -90,7 +91,7 @@ class Memory(ABC):
 class TensorMemory(Memory):
     """With torch's operators: the hypotheses of a sentence meet all its nodes (``nodes.py``).
 
-    The source's keys and values are (B', H, S, D), its mask is a bias (B', 1, 1, S).
+    The source's mask is a bias (B', 1, 1, S).
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class TensorMemory(Memory):
     def attend_source(
         self, layer: int, q: Tensor, positions: LayerPositions, need_weights: bool
     ) -> Found:
-        keys, values = self.sources[2 * layer : 2 * layer + 2]  # (B', H, S, D)
+        keys, values = self.sources[2 * layer : 2 * layer + 2]
         q = positions.queries(_by_sentence(q, self.group))
         bias = positions.bias if self._closed is None else self._closed
         if self._closed is not None and positions.bias is not None:
@@ -146,14 +147,15 @@ class KernelMemory(Memory):
 
     Every token that some hypothesis has read has a slot, with its keys and values in every layer,
     and a hypothesis is a row of slots. New tokens take the slots that no row has any more. The
-    source's keys and values are (B', S, H * D), its mask is (B', S).
+    source's keys and values are (B', S, H * R) and (B', S, H * D), its mask is (B', S).
     """
 
     def __init__(self, sentences: int, group: int, scale: Scale) -> None:
         super().__init__(sentences, group, scale)
         self.length = 0
         self.capacity = 0
-        self.kept: List[Tensor] = []  # keys and values of each layer, (capacity, H * D)
+        # Keys and values of each layer, (capacity, H * R) and (capacity, H * D).
+        self.kept: List[Tensor] = []
         self._slots = torch.empty(sentences * group, 0, dtype=torch.int32)  # (rows, room)
 
     def add_source(self, k: Tensor, v: Tensor) -> None:
@@ -180,15 +182,15 @@ class KernelMemory(Memory):
         self, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: LayerPositions
     ) -> Found:
         while len(self.kept) <= 2 * layer:
-            self.kept += [k.new_empty(self.capacity, k[0].numel()) for _ in range(2)]
+            self.kept += [each.new_empty(self.capacity, each[0].numel()) for each in (k, v)]
         keys = self.kept[2 * layer], self.kept[2 * layer + 1], self.length
         how = {"slots": self._slots, "new": (k, v)}
         if not positions.reads_keys:
-            return self._attend(q, keys, positions, None, False, **how)
+            return self._attend(q, keys, positions, None, False, self.scale[0], **how)
         read = keys[0][self._slots[:, : self.length - 1].long()].unflatten(2, k.shape[1:])
-        in_order = torch.cat([read, k.unsqueeze(1)], dim=1).transpose(1, 2)  # (rows, H, S, D)
+        in_order = torch.cat([read, k.unsqueeze(1)], dim=1).transpose(1, 2)  # (rows, H, S, R)
         bias = positions.key_bias(in_order, self.scale[0])  # (rows, H, 1, S)
-        return self._attend(q, keys, positions, bias, False, **how)
+        return self._attend(q, keys, positions, bias, False, self.scale[0], **how)
 
     def attend_source(
         self, layer: int, q: Tensor, positions: LayerPositions, need_weights: bool
@@ -196,11 +198,11 @@ class KernelMemory(Memory):
         k, v = self.sources[2 * layer : 2 * layer + 2]
         keys, bias = (k, v, k.size(1)), None
         if positions.reads_keys:
-            by_head = k.unflatten(2, q.shape[1:]).transpose(1, 2)  # (B', H, S, D)
+            by_head = k.unflatten(2, (q.size(1), -1)).transpose(1, 2)  # (B', H, S, R)
             found = positions.key_bias(by_head, self.scale[1])  # (B', H, 1, S)
             bias = None if found is None else found.repeat_interleave(self.group, dim=0)
         how = {"group": self.group, "closed": self._closed}
-        return self._attend(q, keys, positions, bias, need_weights, **how)
+        return self._attend(q, keys, positions, bias, need_weights, self.scale[1], **how)
 
     @staticmethod
     def _attend(
@@ -209,6 +211,7 @@ class KernelMemory(Memory):
         positions: LayerPositions,
         of_keys: Optional[Tensor],
         need_weights: bool,
+        scale: float,
         **how: object,
     ) -> Found:
         """``of_keys``: (rows, H, 1, S), what the keys add to the logits, or None."""
@@ -218,20 +221,21 @@ class KernelMemory(Memory):
                 "gradients enabled"
             )
         # To the encoding all rows are queries of one sentence at one position.
-        q = positions.queries(q.transpose(0, 1)[None])  # (1, H, rows, D)
-        bias = positions.query_bias(q, keys[2], 1.0)
+        q = positions.queries(q.transpose(0, 1)[None])  # (1, H, rows, R)
+        bias = positions.query_bias(q, keys[2], scale)
         if of_keys is not None:
             of_keys = of_keys.permute(2, 1, 0, 3)  # (1, H, rows, S)
             bias = of_keys if bias is None else bias + of_keys
         out, weights = kernels.attend(
             q[0].transpose(0, 1),
             *keys,
+            scale=scale,
             bias=positions.bias,
             query_bias=bias,
             need_weights=need_weights or positions.changes_output,
             **how,  # type: ignore[arg-type]
         )
-        out = out.unflatten(1, (q.size(1), 1, q.size(3)))  # (rows, H, 1, D)
+        out = out.unflatten(1, (q.size(1), 1, -1))  # (rows, H, 1, D)
         if weights is None:
             return out, None
         added = positions.output(weights[None])  # (1, H, rows, D)
@@ -267,25 +271,26 @@ def _attend(
     scale: float,
     mask: Optional[Tensor] = None,
 ) -> Tuple[Tensor, Tensor]:
-    """Attention of one decoding step: ``q`` (B, H, G, D), scaled, ``k`` and ``v`` (B*H, S, D),
-    ``bias`` (B|1, H|1, 1, S), ``scale`` what q has already, ``mask`` (B, 1, G, S), True where a key
-    is closed -> (B, H, G, D) and the weights (B, H, G, S).
+    """Attention of one decoding step: ``q`` (B, H, G, R), ``k`` (B*H, S, R), ``v`` (B*H, S, D),
+    ``bias`` (B|1, H|1, 1, S), ``scale`` of q k^T, ``mask`` (B, 1, G, S), True where a key is closed
+    -> (B, H, G, D) and the weights (B, H, G, S).
 
     :func:`diet_mt.attention.attend` for queries at one position, in as few calls as possible: over
     a few keys, what a call costs by itself is what counts.
     """
-    shape = q.shape
-    logits = torch.bmm(q.reshape(-1, *shape[2:]), k.transpose(1, 2)).unflatten(0, shape[:2])
+    by_head = q.shape[:2]
+    product = q.reshape(-1, *q.shape[2:]), k.transpose(1, 2)
+    logits = torch.baddbmm(q.new_empty(()), *product, beta=0, alpha=scale).unflatten(0, by_head)
     if bias is not None:
         logits += bias
-    more = positions.query_bias(q, k.size(1), 1.0)
+    more = positions.query_bias(q, k.size(1), scale)
     if more is not None:
         logits += more
     if positions.reads_keys:
-        logits += positions.key_bias(k.unflatten(0, shape[:2]), scale)
+        logits += positions.key_bias(k.unflatten(0, by_head), scale)
     if mask is not None:  # last, and filled in: -inf added to NaN would be NaN
         logits.masked_fill_(mask, -math.inf)
     weights = softmax_(logits)
-    out = torch.bmm(weights.flatten(0, 1), v).view(shape)
+    out = torch.bmm(weights.flatten(0, 1), v).unflatten(0, by_head)
     added = positions.output(weights) if positions.changes_output else None
     return out if added is None else out + added, weights

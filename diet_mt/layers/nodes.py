@@ -72,7 +72,8 @@ class Nodes:
 
     ``width``: the first so many nodes of each sentence are all that its hypotheses have read.
     ``mask``: (B', 1, G, width), True where a hypothesis has not read a node; or None.
-    ``kept``: keys and values of each layer, (B', H, room, D), zeros where no node is.
+    ``kept``: keys (B', H, room, R) and values (B', H, room, D) of each layer, zeros where no node
+    is.
     """
 
     def __init__(
@@ -120,12 +121,13 @@ class Nodes:
         return ByNode(None, positions, self._positions[:, : self.width], self._length)
 
     def write(self, layer: int, k: Tensor, v: Tensor) -> Tuple[Tensor, Tensor]:
-        """Keys and values of the new nodes in one layer, (rows, H, 1, D) -> those of all nodes,
-        (B' * H, width, D).
+        """Keys (rows, H, 1, R) and values (rows, H, 1, D) of the new nodes in one layer -> those of
+        all nodes, (B' * H, width, R) and (B' * H, width, D).
         """
         if not self.kept:
-            shape = (self.sentences, k.size(1), self._room, k.size(3))
-            self.kept = [k.new_zeros(shape) for _ in range(2 * self._layers)]
+            for each in (k, v) * self._layers:
+                shape = (self.sentences, each.size(1), self._room, each.size(3))
+                self.kept.append(each.new_zeros(shape))
         found = self.kept[2 * layer], self.kept[2 * layer + 1]
         for kept, new in zip(found, (k, v), strict=True):
             if self._read is None:

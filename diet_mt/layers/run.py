@@ -29,26 +29,26 @@ BLOCK = 32
 
 
 class Projection:
-    """Linear layers over one input as one product, each with a factor of its own.
+    """Linear layers over one input as one product.
 
     The weights are copied when the run starts. Layers that compute more than a product (quantized
     ones, or with hooks that change what they return) are called one by one.
     """
 
-    def __init__(self, layers: Sequence[Any], factors: Sequence[float]) -> None:
-        self._layers = list(zip(layers, factors, strict=True))
+    def __init__(self, layers: Sequence[Any]) -> None:
+        self._layers = layers
         self._weight: Optional[Tensor] = None
         self._bias: Optional[Tensor] = None
         with_bias = {getattr(layer, "bias", None) is not None for layer in layers}
         if all(is_product(layer) for layer in layers) and len(with_bias) == 1:
-            self._weight = torch.cat([layer.weight * by for layer, by in self._layers])
+            self._weight = torch.cat([layer.weight for layer in layers])
             if with_bias == {True}:
-                self._bias = torch.cat([layer.bias * by for layer, by in self._layers])
+                self._bias = torch.cat([layer.bias for layer in layers])
 
     def __call__(self, x: Tensor) -> Tensor:
         """(rows, E) -> (rows, sum of the layers' widths)."""
         if self._weight is None:
-            return torch.cat([layer(x) * by for layer, by in self._layers], dim=-1)
+            return torch.cat([layer(x) for layer in self._layers], dim=-1)
         return linear(x, self._weight, self._bias)
 
 
@@ -162,7 +162,7 @@ class DecodingRun:
             self._source_length = source.size(0)
             found = self._cross_block.at(0, self._source_length)
             for module, positions in zip(modules, found, strict=True):
-                k = positions.keys(module.split(module.k_proj(source)), mask)  # (B', H, S, D)
+                k = positions.keys(module.split(module.k_proj(source)), mask)  # (B', H, S, R)
                 v = positions.values(module.split(module.v_proj(source)), mask)
                 self.memory.add_source(k, v)
             self.memory.close(mask)
@@ -212,8 +212,7 @@ class SelfCache:
 
     def __init__(self, run: DecodingRun, number: int, module: Any) -> None:
         self._run, self._number, self._heads = run, number, module.num_heads
-        projections = [module.q_proj, module.k_proj, module.v_proj]
-        self._project = Projection(projections, (module.scaling, 1.0, 1.0))
+        self._project = Projection([module.q_proj, module.k_proj, module.v_proj])
 
     def attend(self, query: Tensor, call: AttentionCall) -> Tuple[Tensor, Optional[Tensor]]:
         """See :class:`~diet_mt.layers.call.Cache`; without weights."""
@@ -229,7 +228,7 @@ class SourceCache:
 
     def __init__(self, run: DecodingRun, number: int, module: Any) -> None:
         self._run, self._number, self._heads = run, number, module.num_heads
-        self._project = Projection([module.q_proj], (module.scaling,))
+        self._project = Projection([module.q_proj])
 
     def attend(self, query: Tensor, call: AttentionCall) -> Tuple[Tensor, Optional[Tensor]]:
         """See :class:`~diet_mt.layers.call.Cache`."""

@@ -13,20 +13,9 @@ from .base import AttentionBias
 def toeplitz(window: Tensor, query_len: int) -> Tensor:
     """(..., T + S - 1) -> (..., T, S) with ``out[i, j] = window[S - 1 + i - j]``.
 
-    Every row is the reversed window, each shifted one column further left than the row above. The
-    shift costs no index table and no scatter in the backward pass: T copies of the reversed window,
-    laid end to end, are read again with rows that are one element shorter; the gradient is then a
-    plain sum over the copies.
+    Row i is a part of the window that begins at i, reversed: one copy, and no table of indices.
     """
-    size = window.size(-1)
-    backward = window.flip(-1)  # (..., T+S-1)
-    if query_len == 1:
-        return backward.unsqueeze(-2)  # (..., 1, S)
-    copies = backward.unsqueeze(-2).expand(*window.shape[:-1], query_len, size)
-    line = copies.reshape(*window.shape[:-1], query_len * size)  # (..., T*(T+S-1))
-    skewed = line.narrow(-1, query_len - 1, query_len * (size - 1))
-    rows: Tensor = skewed.unflatten(-1, (query_len, size - 1))  # (..., T, T+S-2)
-    return rows[..., : size - query_len + 1]  # (..., T, S)
+    return window.unfold(-1, window.size(-1) - query_len + 1, 1).flip(-1)
 
 
 class RelativeBias(AttentionBias):
