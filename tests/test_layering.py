@@ -276,7 +276,7 @@ def test_every_scheme_of_the_package_is_known() -> None:
     assert scheme_names(PACKAGE) == {
         *("none", "sinusoidal", "learned", "concat", "shaw", "t5", "tupe-abs", "tupe-rel"),
         *("rotary", "alibi", "diet-abs", "diet-rel", "linformer", "diet-abs-lin"),
-        *("kerple", "sandwich", "fire", "shape", "cape", "deberta"),
+        *("kerple", "sandwich", "fire", "shape", "cape", "deberta", "pope"),
     }
 
 

@@ -67,7 +67,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     **WITHOUT_DRAWS,
 }
 # Their positions end nowhere; those of all others where their tables do.
-UNLIMITED = {"none", "shaw", "t5", "rotary", "alibi", "kerple", "sandwich", "fire", "deberta"}
+UNLIMITED = {"none", "shaw", "t5", "rotary", "pope", "alibi", "kerple", "sandwich", "fire"}
+UNLIMITED |= {"deberta"}
 # One encoding of each kind, where the kind matters and not the encoding: a table in the logits, a
 # product of factors, vectors on keys and values, turned keys, mixed keys, columns of the input.
 KINDS_OF_ENCODING = ("diet-rel", "diet-abs", "shaw", "rotary", "linformer", "concat")

@@ -20,7 +20,7 @@ _OF: Mapping[str, str] = {
     **dict.fromkeys(("sinusoidal", "learned", "concat", "shape", "cape"), "input"),
     **dict.fromkeys(("diet-rel", "diet-abs", "shaw", "t5", "tupe-abs", "tupe-rel"), "logits"),
     **dict.fromkeys(("alibi", "kerple", "sandwich", "fire", "deberta"), "logits"),
-    "rotary": "rotation",
+    **dict.fromkeys(("rotary", "pope"), "rotation"),
     **dict.fromkeys(("linformer", "diet-abs-lin"), "projected"),
     "none": "none",
 }

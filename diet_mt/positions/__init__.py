@@ -34,6 +34,7 @@ from .linformer import Linformer
 from .none import NoPositions
 from .options import FLAGS
 from .placed import Placed
+from .pope import Pope
 from .rotary import Rotary
 from .sandwich import Sandwich
 from .segments import SEGMENT_ENCODINGS, SegmentInput, SegmentPositions
@@ -57,6 +58,7 @@ NAMES: Dict[str, Type[PositionEncoding]] = {
         TupeAbs,
         TupeRel,
         Rotary,
+        Pope,
         Alibi,
         Kerple,
         Sandwich,

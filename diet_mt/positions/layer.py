@@ -40,11 +40,13 @@ class LayerPositions:
         return replace(self, bias=self.bias[:, row : row + 1, :keys])
 
     def queries(self, q: Tensor) -> Tensor:
-        """Projected queries (B, H, T, D) -> what meets the keys."""
+        """Projected queries (B, H, T, D) -> what meets the keys, (B, H, T, R): R is D, or any
+        width that keys have as well.
+        """
         return q
 
     def keys(self, k: Tensor, padding: Optional[Tensor]) -> Tensor:
-        """Newly projected keys (B, H, S', D) -> what is cached.
+        """Newly projected keys (B, H, S', D) -> what is cached, (B, H, S', R).
 
         S' are all keys, or in a decoding step those of the queries' positions. ``padding``: (B,
         S'), True at padding, or None.
@@ -60,7 +62,7 @@ class LayerPositions:
         return None
 
     def query_bias(self, q: Tensor, keys: int, scale: float) -> Optional[Tensor]:
-        """A bias that depends on the queries (B, H, rows, D): (B, H, rows, S), or None.
+        """A bias that depends on the queries (B, H, rows, R): (B, H, rows, S), or None.
 
         ``keys`` S; ``scale``: the factor of q k^T. Where T is 1, any number of rows may stand at
         that one position (the beams of a sentence).
@@ -75,7 +77,7 @@ class LayerPositions:
     def key_bias(
         self, k: Tensor, scale: float, key_positions: Optional[Tensor] = None
     ) -> Optional[Tensor]:
-        """A bias that depends on the keys (B, H, S, D) as they are cached: (B, H, T, S), or None.
+        """A bias that depends on the keys (B, H, S, R) as they are cached: (B, H, T, S), or None.
 
         ``scale``: the factor of q k^T. ``key_positions`` (B, S): where they are not 0 to S - 1 (T
         is 1 then).

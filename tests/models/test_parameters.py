@@ -120,6 +120,7 @@ COUNTS: dict[str, Callable[[str | None], int]] = {
     "tupe-abs": tupe,
     "tupe-rel": lambda mode: tupe(mode) + t5(mode),
     "rotary": lambda _: 0,
+    "pope": lambda mode: in_logits(mode, D_ENC, D_DEC, 0),
     "alibi": lambda _: 0,
     "kerple": lambda mode: in_logits(mode, 2, 2, 0),
     "sandwich": lambda _: 0,

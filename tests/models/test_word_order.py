@@ -43,6 +43,7 @@ SHIFT_CHANGES = {
     "tupe-abs": True,
     "tupe-rel": True,
     "rotary": False,
+    "pope": False,
     "alibi": False,
     "kerple": False,
     "sandwich": False,
@@ -56,7 +57,7 @@ SHIFT_CHANGES = {
 # Whether the position of a target word matters to its look at the source where all target words
 # are the same. Some have nothing in cross-attention, and whatever weights they give to
 # equal values, the sum is the same.
-NOT_IN_CROSS = {"none", "rotary", "alibi", "kerple", "sandwich", "deberta"}
+NOT_IN_CROSS = {"none", "rotary", "pope", "alibi", "kerple", "sandwich", "deberta"}
 QUERY_REACHES_CROSS = {name: name not in NOT_IN_CROSS for name in SHIFT_CHANGES}
 # Why setting all tables to 0 does not leave the model without positions; of all others it does.
 NOT_NONE_AT_ZERO = {
@@ -64,6 +65,7 @@ NOT_NONE_AT_ZERO = {
     "shape": "sines and cosines are no parameters",
     "cape": "sines and cosines are no parameters",
     "rotary": "angles are no parameters",
+    "pope": "angles are no parameters, and words have none",
     "alibi": "slopes are no parameters",
     "kerple": "rates are exponentials of the parameters",
     "sandwich": "sines and cosines are no parameters",

@@ -6,7 +6,8 @@ Ke et al. 2020 (arXiv:2006.15595), equations 7 to 10; RoFormer, Su et al. 2021 (
 equation 34; ALiBi, Press et al. 2022 (arXiv:2108.12409), section 3; Linformer, Wang et al. 2020
 (arXiv:2006.04768), equation 7; KERPLE, Chi et al. 2022 (arXiv:2205.09921), section 4; Sandwich,
 Chi et al. 2023 (arXiv:2212.10356); FIRE, Li et al. 2023 (arXiv:2310.04418), section 3;
-DeBERTa, He et al. 2020 (arXiv:2006.03654), equation 4, as its code has it.
+DeBERTa, He et al. 2020 (arXiv:2006.03654), equation 4, as its code has it; PoPE, Gopalakrishnan
+et al. 2025 (arXiv:2509.10534).
 """
 
 from __future__ import annotations
@@ -249,6 +250,22 @@ class Rotary(Encoding):
         return self.turned(j, k)
 
 
+class Pope(Encoding):
+    """The sum over columns of ln(1 + e^q) ln(1 + e^k) cos((j - i) 10000^(-c/D) + delta_c), delta
+    being at least -2 pi and at most 0.
+    """
+
+    def product(self, h: int, i: int, j: int, q: Vector, k: Vector) -> float:
+        if self.at.kind == "cross":
+            return dot(q, k)
+        total = 0.0
+        for c, (x, y, delta) in enumerate(zip(q, k, self.at.table("phase", h), strict=True)):
+            phase = max(min(float(delta), 0.0), -2 * math.pi)
+            angle = (j - i) * 10000.0 ** (-c / len(q)) + phase
+            total += math.log(1 + math.exp(x)) * math.log(1 + math.exp(y)) * math.cos(angle)
+        return total
+
+
 def slopes(heads: int) -> list[float]:
     """2^(-8/H), its square, and so on for a power of two; otherwise those of the power below, then
     every second one of the power above.
@@ -382,6 +399,7 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "tupe-abs": TupeAbs,
     "tupe-rel": TupeRel,
     "rotary": Rotary,
+    "pope": Pope,
     "alibi": Alibi,
     "kerple": Kerple,
     "sandwich": Sandwich,

@@ -55,6 +55,7 @@ INPUTS: dict[str, Callable[[Tables, int, int, int], float]] = {
     "tupe-abs": no_input,
     "tupe-rel": no_input,
     "rotary": no_input,
+    "pope": no_input,
     "alibi": no_input,
     "kerple": no_input,
     "sandwich": no_input,

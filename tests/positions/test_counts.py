@@ -73,6 +73,8 @@ MIXES = 2 * 512 * 32
         ("tupe-rel", {}, P + U + 12 * 32),
         ("tupe-rel", {"sharing": "none"}, P + 12 * U + 12 * 12 * 32),
         ("rotary", {}, 0),
+        ("pope", {}, 12 * 12 * 64),
+        ("pope", {"sharing": "layer-wise"}, 12 * 64),
         ("alibi", {}, 0),
         ("sandwich", {}, 0),
         # r1 and r2 of every head.

@@ -29,6 +29,7 @@ SETTLED: dict[str, dict[str, Any]] = {
     "tupe-abs": {},
     "tupe-rel": {"buckets": 32, "max_distance": 128},
     "rotary": {"scaling": None, "scaling_factor": None, "trained_length": None},
+    "pope": {},
     "alibi": {},
     "kerple": {"kernel": "log"},
     "sandwich": {},
@@ -47,6 +48,7 @@ SETTLED: dict[str, dict[str, Any]] = {
 #   kerple     two rates for each head of each layer (section 4)
 #   fire       a function for each layer; FIRE-S shares it (section 3)
 #   deberta    projections of its own for each layer (section 3.1)
+#   pope       a delta for each column of each head (PoPE-pytorch)
 #   linformer  one pair of E and F per layer (section 4, "headwise sharing")
 DEFAULT_SHARING = {
     "shaw": "head-wise",
@@ -60,6 +62,7 @@ DEFAULT_SHARING = {
     "kerple": "none",
     "fire": "none",
     "deberta": "none",
+    "pope": "none",
 }
 
 

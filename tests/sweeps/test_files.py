@@ -18,7 +18,7 @@ RUNS = {
     "multi30k.search": 8 * 3,
     "multi30k.where": 6,
     "multi30k.cs-en": 4 * 3,
-    "multi30k.others": 14,
+    "multi30k.others": 15,
     "multi30k.ablations": 7,
     # Five systems with three seeds, eight with one, and rotary scaled.
     **dict.fromkeys(
