@@ -8,7 +8,7 @@
 # Takes    a quarter of a minute, 20 MB of disk
 # Licence  as this project
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 
 diet-mt prepare demo \
   --out data/demo.en-de \

@@ -11,7 +11,7 @@
 #
 # One task: its name in the place of all. All options: diet-mt prepare glue --help
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 
 diet-mt prepare glue all \
   --max-length 128 \

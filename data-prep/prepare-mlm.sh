@@ -13,7 +13,7 @@
 # --vocab-size 120000 --max-length 512 --train de:de.gz cs:cs.gz --valid de:de.valid cs:cs.valid.
 # All options: diet-mt prepare mlm --help
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 
 diet-mt prepare mlm \
   --setting english --subwords wordpiece --vocab-size 30000 --max-length 128 \

@@ -12,7 +12,7 @@
 #
 # Other pairs of en, de and cs: in the place of en-de. All options: diet-mt prepare multi30k --help
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 
 diet-mt prepare multi30k en-de \
   --out data/multi30k.en-de \

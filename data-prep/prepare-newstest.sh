@@ -11,7 +11,7 @@
 #
 # English-Czech: en-cs in the place of en-de. All options: diet-mt prepare newstest --help
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 
 diet-mt prepare newstest en-de \
   --out data/newstest.en-de \

@@ -15,7 +15,7 @@
 # Test sets can be added later, by another run. The sequence length is Chen et al.'s (2021, table 7,
 # multilingual); the others are not printed there, and so are those of BERT's published code.
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 
 diet-mt prepare qa \
   --out data/SQuAD \

@@ -15,7 +15,7 @@
 #
 # Czech: cs-en in the place of de-en. SentencePiece: --subwords spm. All options: diet-mt prepare wmt18 --help
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 
 diet-mt prepare wmt18 de-en \
   --out data/wmt18.de-en --downloads data/wmt18.archives \

@@ -9,7 +9,7 @@
 # Takes    some minutes, 1.5 GB of disk
 # Licence  XNLI: CC BY-NC 4.0; MNLI: OANC and others
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 
 diet-mt prepare xnli \
   --out data/XNLI \

@@ -137,7 +137,7 @@ def logits(
     given = [product(*pair) for pair in factors]
     given += [part for part in (query_bias, _with_causal(bias, q, causal)) if part is not None]
     if padding is not None:
-        given.append(_closed(padding, q.dtype))
+        given.append(closed_keys(padding, q.dtype))
     shape = (*q.shape[:3], k.size(2))
     q, k = q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2)
     if given:
@@ -153,7 +153,7 @@ def _summed(
 ) -> Tensor:
     """The sum of ``parts``, which broadcast to ``shape``, contiguous and in memory to write on.
 
-    The whole is written as seldom as possible. ``is_ours``: the first part may be written on.
+    ``is_ours``: the first part may be written on.
     """
     first, *more = (part.to(dtype) for part in parts)
     if is_ours:
@@ -167,7 +167,7 @@ def _summed(
     return added
 
 
-def _closed(padding: Tensor, dtype: torch.dtype) -> Tensor:
+def closed_keys(padding: Tensor, dtype: torch.dtype) -> Tensor:
     """(B, S), True where nobody may look -> (B, 1, 1, S), -inf there and 0 elsewhere."""
     closed = torch.zeros_like(padding, dtype=dtype).masked_fill_(padding, float("-inf"))
     return closed[:, None, None]
@@ -242,7 +242,7 @@ def _fused(
     if query_bias is not None:
         added = query_bias.to(q.dtype) if added is None else query_bias.to(q.dtype) + added
     if padding is not None:
-        closed = _closed(padding, q.dtype)
+        closed = closed_keys(padding, q.dtype)
         added = closed if added is None else added + closed
     width = v.size(-1)
     if factors:

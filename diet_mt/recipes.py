@@ -21,7 +21,9 @@ SECTIONS = frozenset(
     "about extends training options settings prepare runs run folder report".split()  # noqa: SIM905
 )
 _HERE = Path(__file__).resolve().parent
-_FOLDERS = (_HERE.parent / "config", _HERE / "share" / "config")
+# An installed package brings them; only a checkout has them beside the package.
+_SHARE = _HERE / "share" / "config"
+_FOLDER = _SHARE if _SHARE.is_dir() else _HERE.parent / "config"
 _SUFFIX = ".yaml"
 
 # An option of fairseq-train (without its dashes) -> its value; True is a flag, False and None leave
@@ -44,7 +46,7 @@ class Recipe:
 
 def names() -> list[str]:
     """Of all recipes that come with the project."""
-    return sorted(path.stem for folder in _FOLDERS for path in folder.glob(f"*{_SUFFIX}"))
+    return sorted(path.stem for path in _FOLDER.glob(f"*{_SUFFIX}"))
 
 
 def find(name: str) -> Path:
@@ -53,10 +55,9 @@ def find(name: str) -> Path:
         if not Path(name).is_file():
             raise UserError(f"{name}: no such recipe; give a file, or one of {_main_names()}")
         return Path(name)
-    for folder in _FOLDERS:
-        path = folder / f"{name}{_SUFFIX}"
-        if "/" not in name and path.is_file():
-            return path
+    path = _FOLDER / f"{name}{_SUFFIX}"
+    if "/" not in name and path.is_file():
+        return path
     hint = f"; choose from {_main_names()}, or give a file"
     raise UserError(unknown("recipe", name, names(), hint))
 

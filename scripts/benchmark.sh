@@ -10,13 +10,17 @@
 # minutes. Writes results/benchmark/this.jsonl and results/benchmark.md.
 set -euo pipefail
 
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+case " $* " in
+  *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
+esac
 
 mkdir -p results/benchmark
-diet-mt bench speed --size tiny "$@" > results/benchmark/this.jsonl
+new=results/benchmark/this.part
+diet-mt bench speed --size tiny "$@" > "$new"
 # A step of base costs some twenty times as much: fewer turns, smaller batches, and in training not
 # all systems in memory at a time.
 diet-mt bench speed --size base --rounds 5 --warmup 1 --batches 1 --train-tokens 2048 --decode-tokens 512 \
-  --together 4 "$@" >> results/benchmark/this.jsonl
-diet-mt bench speed --table results/benchmark/*.jsonl > results/benchmark.md
-cat results/benchmark.md
+  --together 4 "$@" >> "$new"
+mv "$new" results/benchmark/this.jsonl
+diet-mt bench speed --table results/benchmark/*.jsonl | tee results/benchmark.part
+mv results/benchmark.part results/benchmark.md

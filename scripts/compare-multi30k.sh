@@ -8,7 +8,10 @@
 # Takes    half an hour a training on one core, 60 MB of disk each; run again, it continues
 # Licence  the captions derive from Flickr30k: for research
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+case " $* " in
+  *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
+  *" --dry-run "*) exec diet-mt sweep multi30k --dry-run ;;
+esac
 
 diet-mt prepare multi30k en-de --out data/multi30k.en-de
 

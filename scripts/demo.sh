@@ -8,7 +8,10 @@
 # Takes    six minutes on one core, 120 MB of disk; run again, it continues
 # Licence  as this project
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+case " $* " in
+  *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
+  *" --dry-run "*) exec diet-mt sweep demo --dry-run ;;
+esac
 
 diet-mt prepare demo --out data/demo.en-de
 

@@ -9,7 +9,10 @@
 # Takes    some minutes a run on one GPU; a checkpoint a run; run again, it continues
 # Licence  each task's own; most are for research alone
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+case " $* " in
+  *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
+  *" --dry-run "*) exec diet-mt sweep glue --set from=glue --dry-run ;;
+esac
 
 diet-mt prepare glue CoLA --from glue --vocab data/mlm.en/bin --out data/glue/CoLA
 

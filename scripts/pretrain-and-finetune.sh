@@ -11,7 +11,10 @@
 #
 # The whole grid of learning rates, epochs and seeds: diet-mt sweep glue
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+case " $* " in
+  *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
+  *" --dry-run "*) echo "error: --dry-run: the later commands need what the first make" >&2; exit 2 ;;
+esac
 
 diet-mt prepare mlm --train train.txt --valid valid.txt --out data/mlm
 diet-mt pretrain data/mlm diet_rel --recipe mlm --seed 1 --save-dir checkpoints/mlm/diet_rel.1 "$@"

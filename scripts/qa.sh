@@ -11,7 +11,11 @@
 # Takes    three epochs of 88,000 questions, 3 GB of disk; run again, it continues
 # Licence  SQuAD, XQuAD: CC BY-SA 4.0
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+case " $* " in
+  *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
+  *" --dry-run "*) exec diet-mt sweep qa --set train=train-v1.1.json --set valid=dev-v1.1.json \
+    --set xquad=xquad --dry-run ;;
+esac
 
 diet-mt prepare qa --train train-v1.1.json --valid dev-v1.1.json --xquad xquad \
   --vocab data/mlm.multi/bin --out data/SQuAD

@@ -10,7 +10,10 @@
 #          continues
 # Licence  of the corpora: free for research; see statmt.org/wmt18/translation-task.html
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+case " $* " in
+  *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
+  *" --dry-run "*) exec diet-mt sweep table4 --dry-run ;;
+esac
 
 diet-mt prepare wmt18 de-en --subwords bpe --out data/wmt18.de-en
 

@@ -10,7 +10,10 @@
 # Takes    three epochs of 393,000 examples, 3 GB of disk; run again, it continues
 # Licence  XNLI: CC BY-NC 4.0; MNLI: OANC and others
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+case " $* " in
+  *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
+  *" --dry-run "*) exec diet-mt sweep xnli --set from=xnli --set mnli=glue --dry-run ;;
+esac
 
 diet-mt prepare xnli --from xnli --mnli glue --vocab data/mlm.multi/bin --out data/XNLI
 

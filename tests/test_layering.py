@@ -84,7 +84,7 @@ ALLOWED: dict[str, set[str]] = {
     "decoding": {"kernels", "layers", "positions", "products", "errors"} | _FRAMEWORK,
     "fairseq_patches": {"cross_entropy", "decoding", "models", "products"} | _MODEL_SIDE,
     # Text: no torch, no fairseq.
-    "bert": {"corpora", "stages", "files", "errors"}
+    "bert": {"corpora", "stages", "command_line", "files", "errors"}
     | {"numpy", "scipy", "sentencex", "sklearn", "sentencepiece", "tokenizers"},
     "corpora": {"stages", "command_line", "files", "errors", "numpy"}
     | {"py3langid", "sacrebleu", "sacremoses", "sentencepiece", "subword_nmt"},

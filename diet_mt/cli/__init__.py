@@ -1,1 +1,1 @@
-"""Commands: each module has a ``main(argv)`` over functions of plain data."""
+"""Commands: a module has ``arguments(parser)`` and ``run(args)``, over functions of plain data."""

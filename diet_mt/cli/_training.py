@@ -46,8 +46,9 @@ def add_devices(parser: Parser, unit: str) -> None:
         metavar="N",
         help="tokens that fit on one device at a time (default: the recipe's)",
     )
-    nodes = int(os.environ.get("SLURM_STEP_NUM_NODES", "1"))
-    rank = int(os.environ.get("SLURM_NODEID", "0"))
+    # As text, which is read as what a user gives.
+    nodes = os.environ.get("SLURM_STEP_NUM_NODES", "1")
+    rank = os.environ.get("SLURM_NODEID", "0")
     add("--nodes", type=positive, default=nodes, help="machines, all alike (default 1, or Slurm's)")
     add("--node-rank", type=count, default=rank, help="of this machine (default 0, or Slurm's)")
     add("--master", default="", metavar="HOST:PORT", help="of machine 0 (default: Slurm's)")
@@ -81,9 +82,11 @@ def carry_out(training: Training, args: argparse.Namespace) -> None:
     """Trains, or prints what would be run."""
     from ..corpora.binarized import need_whole
     from ..training.check import check, need_splits
+    from ..training.devices import need_gpus
     from ..training.run import refuse_another, train
 
     def look() -> None:
+        need_gpus(args.gpus)
         check(training, args.known)
         need_splits(training)
         need_whole(training.data, besides="test")

@@ -31,6 +31,11 @@ def run(args: argparse.Namespace) -> None:
     from ..evaluation.average import average, last_checkpoints, save
 
     paths = args.checkpoints or last_checkpoints(args.dir, args.last)
+    if args.out.is_dir():
+        raise UserError(f"--out {args.out}: a folder; give the name of a file")
+    for path in paths:
+        if not path.is_file():
+            raise UserError(f"{path}: no such checkpoint")
     if not args.dry_run:
         save(average(paths), args.out)
     print(f"{args.out}\tthe mean of {', '.join(path.name for path in paths)}")

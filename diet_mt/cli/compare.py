@@ -1,7 +1,7 @@
 """How sure the differences are: a paired bootstrap test of every two systems, over their seeds.
 
     diet-mt compare results/*.jsonl --references data/multi30k.en-de/raw/test.de
-    diet-mt compare results/multi30k.en-de.jsonl --references test.de --systems shaw diet_rel
+    diet-mt compare results/multi30k.en-de.jsonl --references test.de --systems rotary diet_rel
 
 BLEU, mean of a system's seeds, over 10,000 resamples. Each draws as many sentences as the test set
 has, with replacement and the same for all systems, and of a system with n seeds n - 1, with

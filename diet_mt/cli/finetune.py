@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
 
     request = request_of(args)
     import_fairseq()
-    from ..training.task_heads import finetuning
+    from ..training.task_heads import fine_tuning
 
-    training = finetuning(args.data, args.checkpoint, request, task=args.task, system=args.system)
+    training = fine_tuning(args.data, args.checkpoint, request, task=args.task, system=args.system)
     carry_out(training, args)

@@ -61,6 +61,8 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     if args.readme and (args.out or args.format not in (None, "markdown")):
         raise UserError("--readme takes Markdown and no --out; run the command twice")
+    if args.out and args.out.is_dir():
+        raise UserError(f"--out {args.out}: a folder; give the name of a file")
     if args.check and not (args.readme or args.out):
         raise UserError("--check needs the file to check: --readme FILE or --out FILE")
     if args.sources and not args.references:

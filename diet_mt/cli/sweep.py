@@ -31,6 +31,7 @@ import argparse
 import contextlib
 import io
 import re
+import shutil
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -55,13 +56,18 @@ def pairs(text: str) -> dict[str, str]:
     return dict(pair(each) for each in re.split(r",(?=[^,=]+=)", text)) if text else {}
 
 
+def choice(text: str) -> dict[str, str]:
+    """As :func:`pairs`, of at least one pair."""
+    return pairs(text) or dict([pair(text)])
+
+
 def arguments(parser: Parser) -> None:
     add = parser.add_argument
     add("file", metavar="FILE", help="a sweep: demo, multi30k, table4 ..., or a path")
     add("--dry-run", action="store_true", help="print all commands and do nothing")
     add("--set", type=pair, action="append", default=[], metavar="NAME=VALUE",
         help="a variable's value, instead of the file's; [A,B]: several")  # fmt: skip
-    add("--runs", type=pairs, action="append", default=[], metavar="NAME=VALUE,...",
+    add("--runs", type=choice, action="append", default=[], metavar="NAME=VALUE,...",
         help="only runs with all these values; again: those, too (default all)")  # fmt: skip
     add("--jobs", type=positive, metavar="N",
         help="runs at a time (default: one for each core; with GPUs 1)")  # fmt: skip
@@ -133,6 +139,12 @@ def runner_of(args: argparse.Namespace) -> Runner:
     )
 
 
+def need_slurm() -> None:
+    """Raises UserError where no job can be submitted, before hours of preparation."""
+    if shutil.which("sbatch") is None:
+        raise UserError("--slurm: no sbatch on this machine; log in where jobs are submitted")
+
+
 def run(args: argparse.Namespace) -> int:
     from ..recipes import read
     from ..sweeps.engine import dry_run, go
@@ -150,6 +162,8 @@ def run(args: argparse.Namespace) -> int:
     check_commands(list(sweep.commands))
     runner = runner_of(args)
     if not args.dry_run:
+        if (args.slurm is not None or args.executor) and args.executor != "local":
+            need_slurm()
         return go(sweep, runner)
     for line in dry_run(sweep, asked):
         print(line)

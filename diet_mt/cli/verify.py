@@ -32,8 +32,8 @@ from pathlib import Path
 from ..command_line import Parser
 from ..errors import UserError
 from . import leaderboard
+from .answer import SCORINGS
 
-SCORINGS = ("squad", "mlqa")
 WRITTEN = (".md", ".html", ".svg")
 
 

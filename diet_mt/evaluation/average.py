@@ -56,10 +56,10 @@ def load(path: Path) -> State:
     try:
         read = partial(torch.load, map_location="cpu", weights_only=True, mmap=True)
         state = load_safely(read)(str(path))
-    except RuntimeError:  # torch's word on a file that is not of its making
+    except (OSError, RuntimeError):  # torch's words on one cut short, or not of its making
         state = None
     if not isinstance(state, dict) or not {"cfg", "model", "optimizer_history"} <= state.keys():
-        raise UserError(f"{path}: not a checkpoint of fairseq-train")
+        raise UserError(f"{path}: not a checkpoint of fairseq-train, or cut short")
     return state
 
 

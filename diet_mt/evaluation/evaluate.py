@@ -24,7 +24,7 @@ from ..stages.progress import say
 from .bleu import score
 from .checkpoint import direction_of
 from .decoded import Facts, Identity, facts_of, read_decoded, read_facts, write_facts
-from .generation_options import check_options, mark_of
+from .generation_options import as_text, check_options, mark_of
 from .records import need_place, put_result
 from .score import Scored, known_before, make_result, sentences_of
 from .test_sets import TestSet, of_data, of_sacrebleu, of_text, source_sha256
@@ -93,8 +93,11 @@ def evaluate(
 
     ``data``: made by fairseq-preprocess, or the corpus folder with it; ``own``: options of the
     command that the user called, for the nearest name. Raises UserError where an argument is wrong,
-    another process is at work here, decoding fails, or the checkpoint changes meanwhile.
+    the row is that of another training, another process is at work here, decoding fails, or the
+    checkpoint changes meanwhile.
     """
+    if results.exists() and not results.is_dir():
+        raise UserError(f"{results}: no folder, which --results is")
     data = bin_folder(data)
     if not checkpoint.is_file():
         raise UserError(f"{checkpoint}: no such checkpoint; train first")
@@ -117,13 +120,16 @@ def evaluate(
         else:
             test = of_data(data, pair, wanted.subset)
         need_source(test.data, test.subset, pair[0])
-        if search.lenpens:
-            search = _tuned(data, pair, checkpoint, search, folder)
         known = known_before(data, checkpoint, test, search, names)
         need_place(results, known)
+        contents = {known["checkpoint_sha256"]}
+        if search.lenpens:
+            search, decoded = _tuned(data, pair, checkpoint, search, folder)
+            contents |= decoded
+            known |= {"lenpen": search.lenpen, "lenpen_tried": search.tried}
         scored = _scored(test, checkpoint, search, folder)
-        contents = {scored.identity.checkpoint_sha256, sha256(checkpoint)}
-        if contents != {known["checkpoint_sha256"]}:
+        contents |= {scored.identity.checkpoint_sha256, sha256(checkpoint)}
+        if len(contents) > 1:
             raise UserError(f"{checkpoint}: replaced while it was decoded; evaluate again")
         result, text = make_result(data, known, scored)
         rows = put_result(results, result, text)
@@ -136,25 +142,27 @@ def evaluate(
 
 def _tuned(
     data: Path, pair: tuple[str, str], checkpoint: Path, search: Search, folder: Path
-) -> Search:
-    """The search with the length penalty that gives the highest BLEU on the validation set; of
-    equal ones the first.
+) -> tuple[Search, set[str]]:
+    """The search with the length penalty that gives the highest BLEU on the validation set, of
+    equal ones the first; and the checksums of what was decoded.
     """
     found: dict[float, float] = {}
+    contents = set()
     valid = of_data(data, pair, _VALID)
     references = list(read_lines(valid.references))
     for lenpen in search.lenpens:
         scored = _scored(valid, checkpoint, replace(search, lenpen=lenpen), folder)
         found[lenpen] = score(sentences_of(data, scored), references).bleu
+        contents.add(scored.identity.checkpoint_sha256)
     best = max(found, key=found.__getitem__)
     tried = " ".join(f"{lenpen:g}:{bleu:.2f}" for lenpen, bleu in found.items())
     say(f"length penalty {best:g} of {tried}")
-    return replace(search, lenpen=best, tried=tried)
+    return replace(search, lenpen=best, tried=tried), contents
 
 
 def _scored(test: TestSet, checkpoint: Path, search: Search, folder: Path) -> Scored:
     """What a test set becomes, decoded unless that is there."""
-    mark = mark_of(facts_of(search.options).options)
+    mark = mark_of(as_text(search.options))
     penalty = f".{search.length_penalty}" if search.length_penalty != "fairseq" else ""
     how = f"beam{search.beam}.lenpen{search.lenpen:g}{penalty}"
     options = f".options-{mark}" if mark else ""

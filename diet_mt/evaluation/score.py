@@ -85,7 +85,7 @@ def known_before(
         "subset": test.label,
         "checkpoint": checkpoint.name,
         "beam": search.beam,
-        "lenpen": "tuned" if search.tried else search.lenpen,
+        "lenpen": "tuned" if search.lenpens else search.lenpen,
         "length_penalty": search.length_penalty,
         "direction": "" if test.pair == language_pair(data) else "-".join(test.pair),
         "options": mark_of(as_text(search.options)),

@@ -103,14 +103,17 @@ def compare_files(
     against B alone; then nothing is kept.
     """
     missing: Counter[str] = Counter()
+    others: list[str] = []  # whose references are not given
     count = 0
     for path in files:
         groups = group(read_results(path))
+        if not groups:
+            raise UserError(f"{path}: holds no results; diet-mt evaluate adds them")
         known_systems = (line.system for each in groups for line in each.lines)
         need_known("system", systems or (), known_systems)
         known = read_comparisons(file_beside(path))
         rows: list[Comparison] = []
-        asked = 0
+        asked, is_new = 0, False
         for each in groups:
             pairs = list(_pairs(each, systems))
             asked += len(pairs)
@@ -118,6 +121,7 @@ def compare_files(
                 # What is known of it stays.
                 kept = [known.get(key_of(line.results)) for line in each.lines]
                 rows += [row for row in kept if row]
+                others += [each.conditions.heading] if pairs else []
                 if pairs and (systems or None in kept):
                     missing[each.conditions.heading] += len(each.lines)
                 continue
@@ -127,14 +131,17 @@ def compare_files(
                     print(f"{path}\t{first.name}\tto {second.name}")
                 continue
             found = _resampled(path.parent, each, references[each.conditions.references_sha256])
+            is_new = True
             rows += [found.comparison(line) for line in each.lines]
             _show(path, found, pairs)
         if not asked:
             needed = " and ".join(systems or ("two systems",))
             print(f"{path}\tnothing to compare: that needs {needed} under the same conditions")
-        if rows and not systems and not dry_run:
+        if is_new and not systems:
             write_rows(file_beside(path), rows)
-    _tell(missing, is_all=not count)
+    if others and not count:
+        raise UserError(f"none of the references are those of {'; '.join(others)}")
+    _warn(missing)
 
 
 def _pairs(each: Group, systems: Sequence[str] | None) -> Iterator[Pair]:
@@ -169,10 +176,8 @@ def _show(path: Path, found: Resampled, pairs: Sequence[Pair]) -> None:
         )
 
 
-def _tell(missing: Counter[str], *, is_all: bool) -> None:
-    """Warns of pairs without references; raises UserError if they are all there is."""
-    if missing and is_all:
-        raise UserError(f"none of the references are those of {'; '.join(missing)}")
+def _warn(missing: Counter[str]) -> None:
+    """Of pairs without references."""
     for name, count in missing.items():
         print(
             f"warning: none of the references are those of {name}: no p-value for {count} of the "

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from .. import kernels
-from ..attention import softmax_
+from ..attention import closed_keys, softmax_
 from ..positions import LayerPositions
 from .nodes import Nodes
 
@@ -105,8 +105,7 @@ class TensorMemory(Memory):
 
     def close(self, mask: Optional[Tensor]) -> None:
         if mask is not None:
-            closed = torch.zeros_like(mask, dtype=self.sources[0].dtype)
-            self._closed = closed.masked_fill_(mask, -math.inf)[:, None, None]
+            self._closed = closed_keys(mask, self.sources[0].dtype)
 
     def open(self, position: int) -> None:
         self.nodes.open(position)

@@ -61,5 +61,5 @@ def _put(file: Path, text: str, check: bool, what: str) -> None:
         raise UserError(f"{file}: cannot be written ({error})") from None
     if not same and check:
         raise UserError(
-            f"{file}: {what} is not made from these files; run the same command without --check"
+            f"{file}: {what} is not made from these files; make it anew with diet-mt leaderboard"
         )

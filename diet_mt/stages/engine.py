@@ -12,6 +12,7 @@ seconds and lines (0: no text) of each stage, in the order in which they ended, 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -220,8 +221,18 @@ def _compare(file: Path, now: str, made: Path) -> None:
         was = " ".join(word for word in old if word not in new) or before
         wanted = " ".join(word for word in new if word not in old) or now
         raise UserError(
-            f"{made} was made with {was}, not {wanted}; remove it, or give another --out"
+            f"{made} was made with {_as_flags(was)}, not {_as_flags(wanted)}; remove it, or give "
+            "another --out"
         )
+
+
+def _as_flags(settings: str) -> str:
+    """``BPE_MERGES=6000`` -> ``--bpe-merges 6000``, as it was given."""
+    return re.sub(
+        r"\b([A-Z]+(?:_[A-Z]+)*)=",
+        lambda found: f"--{found[1].lower().replace('_', '-')} ",
+        settings,
+    )
 
 
 def _words(settings: str) -> list[str]:

@@ -64,7 +64,9 @@ def sweep_of(
         if not content.get(name):
             raise UserError(f"{where}: no section {name}, so this is no sweep")
     texts = {section: _texts(content, section, where) for section in ("prepare", "run", "report")}
-    texts["folder"] = [str(content["folder"])]
+    if not isinstance(content["folder"], str):
+        raise UserError(f"{where}, folder: should be one text")
+    texts["folder"] = [content["folder"]]
     settings = {
         str(name): value_of(given, f"{where}, {name}")
         for name, given in _mapping(content, "settings", where).items()
@@ -73,6 +75,8 @@ def sweep_of(
     _check_used({*(changes or {})}, [settings, *points], texts.values(), where)
     _check_systems(points, where)
     chosen = _chosen({"recipe": where, **settings}, points, choices)
+    if not chosen:
+        raise UserError(f"{where}, runs: a variable has no values, so there are no runs")
     folders = [one_text(texts["folder"][0], each, f"{where}, folder") for each in chosen]
     _check_folders(folders, where)
     complete = [{**each, "folder": folder} for each, folder in zip(chosen, folders, strict=True)]
@@ -131,7 +135,9 @@ def _changed(
         elif name in settings:
             settings = {**settings, name: value}
         else:
-            raise UserError(f"--set: {unknown('variable', name, [*settings, *of_runs])}")
+            known = [*settings, *of_runs]
+            hint = f"; there are {', '.join(known)}"
+            raise UserError(f"--set: {unknown('variable', name, known, hint)}")
     return settings, points
 
 

@@ -53,7 +53,11 @@ def names_in(text: str, where: str) -> list[str]:
         fields = list(string.Formatter().parse(text))
     except ValueError as error:
         raise UserError(f"{where}: {text}: {error}; write {{{{ and }}}} for braces") from None
-    return list(dict.fromkeys(name for _, name, _, _ in fields if name is not None))
+    names = [field for field in fields if field[1] is not None]
+    for _, name, layout, conversion in names:
+        if not name or layout or conversion:
+            raise UserError(f"{where}: {text}: give the name of a variable alone, as in {{seed}}")
+    return list(dict.fromkeys(str(name) for _, name, _, _ in names))
 
 
 def filled(text: str, variables: Mapping[str, Value], where: str) -> list[str]:
@@ -66,7 +70,8 @@ def filled(text: str, variables: Mapping[str, Value], where: str) -> list[str]:
     values = []
     for name in names:
         if name not in variables:
-            raise UserError(f"{where}: {unknown('variable', name, variables)}")
+            hint = f"; there are {', '.join(variables)}"
+            raise UserError(f"{where}: {unknown('variable', name, variables, hint)}")
         given = variables[name]
         if given == MISSING:
             raise UserError(f"{where}: needs a value for {name}; give it by --set {name}=...")

@@ -59,7 +59,7 @@ class DietSentencePredictionTask(SentencePredictionTask):
         if longest > limit:
             raise UserError(
                 f"{self.cfg.data}, {split}: examples of up to {longest} tokens, but "
-                f"--max-positions {limit}; prepare shorter ones (MAX_LENGTH), or give "
+                f"--max-positions {limit}; prepare shorter ones (--max-length), or give "
                 "--shorten-method truncate"
             )
         first = data_utils.load_indexed_dataset(

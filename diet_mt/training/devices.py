@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 
@@ -54,6 +55,12 @@ def visible_gpus() -> list[tuple[int, int]]:
 
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     return [torch.cuda.get_device_capability(number) for number in range(count)]
+
+
+def need_gpus(asked: str) -> None:
+    """Raises UserError where this machine has not as many; ``asked``: a number or ``auto``."""
+    if asked.isdecimal() and int(asked) > (found := len(visible_gpus())):
+        raise UserError(f"--gpus {asked}: this machine has {found}")
 
 
 def choose(gpus: str, precision: str, seen: list[tuple[int, int]]) -> tuple[int, str]:
@@ -112,6 +119,8 @@ def look(machines: Machines) -> Place:
     each = max(gpus, 1)
     launch = [] if gpus else ["--cpu"]
     if machines.nodes > 1:
+        if machines.master and not re.fullmatch(r"[^:/\s]+:\d+", machines.master):
+            raise UserError(f"--master {machines.master}: give HOST:PORT")
         if machines.gpus not in ("auto", "0"):
             raise UserError(
                 f"--gpus {machines.gpus}: on several machines, choose by CUDA_VISIBLE_DEVICES"

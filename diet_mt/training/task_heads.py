@@ -15,7 +15,7 @@ from .options import Options, parse, whole
 _SQUAD = "SQuAD"
 
 
-def finetuning(
+def fine_tuning(
     data: Path, pretrained: Path, request: Request, *, task: str = "", system: str = ""
 ) -> Training:
     """The fairseq-train of a checkpoint over the folder of a task.

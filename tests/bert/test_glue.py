@@ -182,5 +182,5 @@ def test_nothing_half_written_stays(glue: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="'nan' is no number from 0 to 5"):
         write(folder, TASKS["STS-B"], tmp_path / "raw")
     assert list((tmp_path / "raw").iterdir()) == []
-    with pytest.raises(UserError, match="task 'COLA': choose from CoLA"):
+    with pytest.raises(UserError, match="unknown task COLA; did you mean CoLA"):
         task_named("COLA")

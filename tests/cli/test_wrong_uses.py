@@ -84,7 +84,8 @@ CASES: list[tuple[str, str, str]] = [
     (ROW, "leaderboard folder", "folder: cannot be read (Is a directory)"),
     (ROW, "leaderboard r.jsonl --readme gone.md", "gone.md: cannot be read (No such file"),
     (ROW, "leaderboard r.jsonl --readme refs.de", "refs.de: it needs the lines"),
-    (ROW, "leaderboard r.jsonl --out folder", "folder: cannot be"),
+    (ROW, "leaderboard r.jsonl --out folder", "--out folder: a folder; give the name of a file"),
+    (ROW, "average r.jsonl --out folder", "--out folder: a folder; give the name of a file"),
     (ROW, "leaderboard r.jsonl --out refs.de/x", "refs.de/x: cannot be written"),
     (ROW, "compare r.jsonl --references gone.de", "gone.de: "),
     (ROW, "verify r.jsonl --references folder", "folder: "),
@@ -97,6 +98,12 @@ CASES: list[tuple[str, str, str]] = [
     (ROW, "bench curves r.jsonl --out x", "r.jsonl, line 1: no field"),
     # What a line of results holds.
     ("", "leaderboard r.jsonl", "the files hold no results"),
+    ("", COMPARE, "r.jsonl: holds no results"),
+    (
+        f"{ROW}\n{changed(system='mine', hypotheses='toy.en-de/m.txt')}",
+        COMPARE,
+        "none of the references are those of",
+    ),
     ("{", "leaderboard r.jsonl", "r.jsonl, line 1: not JSON"),
     ("[1]", "leaderboard r.jsonl", "r.jsonl, line 1: not a JSON object"),
     ("[" * 100_000, "leaderboard r.jsonl", "r.jsonl, line 1: not JSON"),

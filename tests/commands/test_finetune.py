@@ -58,7 +58,7 @@ def test_a_model_learns_and_its_evaluation_agrees(
     assert (result.system, result.segments) == ("diet-rel", "per-head")
     assert (result.seed, result.lr, result.epochs, result.batch) == (1, 0.003, 6, 16)
     assert result.chosen_by == "valid matthews"
-    assert result.checkpoint == sha256(checkpoint)
+    assert result.checkpoint_sha256 == sha256(checkpoint)
     facts = read_pretrained(place.pretrained)
     assert (result.pretrained_sha256, result.pretrain_updates) == (sha256(place.pretrained), 20)
     assert result.pretrain_perplexity == facts.perplexity > 1
@@ -128,7 +128,7 @@ def test_scores_for_the_server_are_within_the_bounds_of_the_labels() -> None:
     [
         (["{RTE}", "{pretrained}"], "a model of the task masked_lm; fine-tune first"),
         (["{RTE}", "gone.pt"], "gone.pt: no such checkpoint"),
-        (["{glue}", "{pretrained}"], "task 'glue': choose from CoLA"),
+        (["{glue}", "{pretrained}"], "unknown task glue; choose from CoLA"),
     ],
 )
 def test_bad_input_is_one_line(

@@ -44,7 +44,7 @@ def test_pairs_with_two_test_sets(official: Path, vocabulary: Path, tmp_path: Pa
     assert prepare(*words).ok().count("done before") == len(stages)
     assert state(out) == before
     message = only_error(prepare("glue", "MNLI", *given))
-    assert "was made with MAX_LENGTH=30, not MAX_LENGTH=128" in message
+    assert "was made with --max-length 30, not --max-length 128" in message
 
     # Killed in every stage and continued, by two processes: the same data.
     other = tmp_path / "other"

@@ -115,7 +115,7 @@ def test_a_second_run_does_nothing(text: Path, corpus: Path) -> None:
     before = state(corpus)
     assert prepare(*english(text, corpus)).ok().count("done before") == len(STAGES)
     other = only_error(prepare(*english(text, corpus, "--vocab-size", 131)))
-    assert f"{WORDPIECE} was made with VOCAB_SIZE={SIZE}, not VOCAB_SIZE=131" in other
+    assert f"{WORDPIECE} was made with --vocab-size {SIZE}, not --vocab-size 131" in other
     assert "LANGUAGE=en, not LANGUAGE=de_DE:en" in only_error(
         prepare(*english(text, corpus, "--language", "de_DE:en"))
     )

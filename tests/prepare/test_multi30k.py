@@ -57,9 +57,9 @@ def test_the_second_run_does_nothing_and_needs_no_files(original: Path, prepared
 def test_other_settings_are_refused_and_named(original: Path, prepared: Path) -> None:
     before = state(prepared)
     for more, what in (
-        (("--bpe-merges", 151), "BPE_MERGES=150, not BPE_MERGES=151"),
+        (("--bpe-merges", 151), "--bpe-merges 150, not --bpe-merges 151"),
         (("de-en",), "en-de, not de-en"),
-        (("--bpe-words", 5), "en-de BPE_MERGES=150, not BPE_WORDS=5"),
+        (("--bpe-words", 5), "en-de --bpe-merges 150, not --bpe-words 5"),
     ):
         for dry in ((), ("--dry-run",)):
             message = only_error(_prepare(original, prepared, *more, *dry))

@@ -61,7 +61,7 @@ def test_questions(official: Path, vocabulary: Path, tmp_path: Path) -> None:
     prepare(*words, "--mlqa", official / "mlqa", "--tydiqa", official / "tydi").ok()
     assert stages_of(out) == [*stages, "test_mlqa_de", "test_tydiqa_fi"]
     assert read_about(out / "test_mlqa_de").scoring == "mlqa"
-    assert "was made with STRIDE=16, not STRIDE=10" in only_error(prepare(*words, "--stride", 10))
+    assert "with --stride 16, not --stride 10" in only_error(prepare(*words, "--stride", 10))
 
     # Another folder of the same names is not taken for this one.
     (tmp_path / "xquad").mkdir()

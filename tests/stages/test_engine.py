@@ -60,7 +60,9 @@ def test_own_settings_of_a_stage_may_change_until_it_is_made(tmp_path: Path) -> 
     with pytest.raises(UserError, match="too large"):
         prepare(_preparation(tmp_path, first, Stage("two", "", fails, settings="SIZE=9")))
     prepare(_preparation(tmp_path, first, _stage("two", settings="SIZE=5")))
-    with pytest.raises(UserError, match=r"/two was made with SIZE=5, not SIZE=6; remove it, or"):
+    with pytest.raises(
+        UserError, match=r"/two was made with --size 5, not --size 6; remove it, or"
+    ):
         prepare(_preparation(tmp_path, first, _stage("two", settings="SIZE=6")))
 
 

@@ -95,4 +95,4 @@ def test_without_slurm_that_is_said(
 ) -> None:
     assert sweep("mine.yaml", *ONE, "--slurm", "time=9") == 2
     last = capfd.readouterr().err.splitlines()[-1]
-    assert last.startswith('error: none.1: cannot be submitted: Could not detect "srun"')
+    assert last.startswith("error: --slurm: no sbatch on this machine")

@@ -79,9 +79,17 @@ def test_options_go_to_the_training(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
+def test_a_dry_run_is_that_of_the_sweep(name: str, tmp_path: Path) -> None:
+    _, commands = page(name, "--dropout", "0.2", "--dry-run", cwd=tmp_path)
+    assert len(commands) == 1
+    assert commands[0][:2] == ["sweep", PAGES[name][0]]
+    assert commands[0][-1] == "--dry-run"
+
+
+@pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("option", ["-h", "--help"])
 def test_the_help_of_a_page_is_its_header(name: str, option: str, tmp_path: Path) -> None:
-    said, commands = page(name, option, cwd=tmp_path)
+    said, commands = page(name, "--dropout", "0.2", option, cwd=tmp_path)
     assert commands == []
     assert f"diet-mt sweep {PAGES[name][0]}" in said
     for word in ("Makes ", "From ", f"Example  scripts/{name}.sh", "Takes ", "Licence "):

@@ -57,6 +57,12 @@ def test_what_prepares_the_same_is_done_once_and_a_report_is_about_all_runs() ->
         ({"settings": {"a": True}}, "mine, a: True is no text, number or list of these; put it in"),
         ({"settings": {"a": {"b": 1}}}, "mine, a: {'b': 1} is no text"),
         ({"run": ["train {sed}"]}, "mine, run: unknown variable sed; did you mean seed?"),
+        *(
+            ({"run": [f"train {text}"]}, f"mine, run: {text}: give the name of a variable alone")
+            for text in ("{}", "{seed!z}", "{seed:>q}")
+        ),
+        ({"runs": [{"model": "a", "seed": []}]}, "mine, runs: a variable has no values"),
+        ({"folder": ["a", "b"]}, "mine, folder: should be one text"),
         ({"run": ["train {a}"], "settings": {"a": "{b}", "b": "{a}"}}, "mine, run, a, b: unknown"),
         (
             {"run": ["train {a}"], "settings": {"a": "???"}},
@@ -89,6 +95,7 @@ def test_a_wrong_file(more: dict[str, object], said: str) -> None:
         ("--runs modle=shaw", "--runs: unknown variable modle; did you mean model?"),
         ("--runs model=shav", "--runs: unknown model shav; did you mean shaw?"),
         ("--runs seed=7", "--runs: unknown seed 7; there are 1, 2"),
+        ("--runs ''", "argument --runs: '': give name=value; see diet-mt sweep --help"),
         ("--runs seed", "argument --runs: seed: give name=value; see diet-mt sweep --help"),
         ("--jobs 0", "argument --jobs: 0: expected a whole number of at least 1; "
          "see diet-mt sweep --help"),
