@@ -42,6 +42,12 @@ def need_known(kind: str, words: Iterable[str], known: Iterable[str]) -> None:
             raise UserError(unknown(kind, word, names, f"; there is {', '.join(names)}"))
 
 
+def need_file(path: Path, what: str = "file") -> None:
+    """Raises UserError where there is none; ``what``: what it should be."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such {what}")
+
+
 class Parser(argparse.ArgumentParser):
     """Arguments of ``diet-mt COMMAND``; ``description``: the docstring of its module.
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..command_line import Parser, filled, finite, place, positive
+from ..command_line import Parser, filled, finite, need_file, place, positive
 
 SCORINGS = ("squad", "mlqa")
 
@@ -48,6 +48,9 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    for path, what in ((args.checkpoint, "checkpoint"), (args.file, "file")):
+        if path:
+            need_file(path, what)
     if args.dry_run:
         for split in args.split or [""]:
             print(args.out / split / "predictions.json")

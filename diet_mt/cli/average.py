@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..command_line import Parser, positive
+from ..command_line import Parser, need_file, positive
 from ..errors import UserError
 
 
@@ -34,8 +34,7 @@ def run(args: argparse.Namespace) -> None:
     if args.out.is_dir():
         raise UserError(f"--out {args.out}: a folder; give the name of a file")
     for path in paths:
-        if not path.is_file():
-            raise UserError(f"{path}: no such checkpoint")
+        need_file(path, "checkpoint")
     if not args.dry_run:
         save(average(paths), args.out)
     print(f"{args.out}\tthe mean of {', '.join(path.name for path in paths)}")

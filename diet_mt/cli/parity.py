@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..command_line import Parser, filled, finite, positive
+from ..command_line import Parser, filled, finite, need_file, positive
 from ..errors import UserError
 
 
@@ -33,6 +33,8 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     if not args.checkpoints and not args.table:
         raise UserError("name the checkpoints to decode with, or --table FILE")
+    for path in args.checkpoints:
+        need_file(path, "checkpoint; give files, not folders")
     if args.dry_run:
         print("\n".join(map(str, args.checkpoints)))
         return

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..command_line import Parser, filled, place, positive
+from ..command_line import Parser, filled, need_file, place, positive
 
 
 def arguments(parser: Parser) -> None:
@@ -41,6 +41,7 @@ def run(args: argparse.Namespace) -> None:
 
     args.task = task = args.task or args.data.absolute().name
     found = specification(task)
+    need_file(args.checkpoint, "checkpoint")
     splits = [s for word in args.split for s in (found.dev_splits if word == "dev" else [word])]
     asked = filled(Request, args)
     if args.dry_run:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ..command_line import need_file
 from ..corpora.binarized import bin_folder, language_pair, need_source
 from ..corpora.parallel import read_lines
 from ..errors import UserError
@@ -101,6 +102,8 @@ def evaluate(
     data = bin_folder(data)
     if not checkpoint.is_file():
         raise UserError(f"{checkpoint}: no such checkpoint; train first")
+    for path in filter(None, (wanted.source, wanted.reference)):
+        need_file(path)
     check_options(search.options, own)
     pair = direction_of(checkpoint, data, wanted.subset)
     folder = checkpoint.parent / "decoded"

@@ -11,6 +11,7 @@ from ..command_line import unknown
 from ..corpora.binarized import indices
 from ..errors import UserError
 from ..evaluation.fairseq_options import import_fairseq, read_options
+from ..evaluation.records import SIZES
 from .build import Training
 from .options import as_words, one
 
@@ -27,6 +28,9 @@ def check(training: Training, own: Iterable[str] = ()) -> None:
 
     arch = one(training.options, "arch")
     if arch not in ARCH_MODEL_REGISTRY:
+        sizes = [f"{arch}_{size}" for size in SIZES if f"{arch}_{size}" in ARCH_MODEL_REGISTRY]
+        if sizes:
+            raise UserError(f"architecture {arch}: its size is missing; choose {', '.join(sizes)}")
         raise UserError(unknown("architecture", arch, ARCH_MODEL_REGISTRY))
     words = [str(training.data), *as_words(training.options), *training.launch]
     args = read_options(get_training_parser(), words, own)

@@ -52,7 +52,15 @@ CASES: list[tuple[str, str, str]] = [
     ),
     (ROW, "average --last two --dir . --out x.pt", "two: expected a whole number"),
     (ROW, "average --last 2 --dir . --out x.pt", ".: 0 numbered checkpoints, 2 to be averaged"),
-    (ROW, "average gone.pt --out x.pt", "gone.pt: no such checkpoint"),
+    *(
+        (ROW, f"{words} --dry-run", "gone.pt: no such checkpoint")
+        for words in (
+            "average gone.pt --out x.pt",
+            "parity gone.pt",
+            "predict folder gone.pt --task CoLA",
+            "answer folder gone.pt --out o --split valid",
+        )
+    ),
     (ROW, "average folder --out x.pt", "folder: no such checkpoint"),
     (ROW, "average r.jsonl --out x.pt", "r.jsonl: not a checkpoint of fairseq-train"),
     (ROW, "leaderboard latin", "latin, line 2: not valid UTF-8"),

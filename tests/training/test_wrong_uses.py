@@ -21,6 +21,7 @@ WRONG = [
     ("train", "the following arguments are required: data, arch, --recipe, --save-dir"),
     (TRAIN.replace("--recipe", "--recpie"), "unknown option --recpie; did you mean --recipe?"),
     (TRAIN.replace("diet_rel_", "diet_rell_"), "diet_rell_tiny; did you mean diet_rel_tiny?"),
+    (TRAIN.replace("rel_tiny", "rel"), "diet_rel: its size is missing; choose diet_rel_tiny, diet"),
     (TRAIN.replace("rel_tiny", "rel_huge"), "unknown architecture diet_rel_huge; did you mean"),
     (TRAIN.replace("multi30k --", "multi30 --"), "unknown recipe multi30; did you mean multi30k?"),
     (TRAIN.replace("multi30k --", "mine.yaml --"), "mine.yaml: no such recipe"),
