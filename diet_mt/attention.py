@@ -52,8 +52,8 @@ def attend(
         bias: (H|1, T, S), what depends on positions alone.
         query_bias: (B, H, T, S), what depends on the words as well.
         factors: pairs (B|1, H|1, T, R) and (B|1, H|1, S, R) whose products are added, too.
-        padding: (B, S), True where nobody may look; every row needs an open key, or its softmax is
-            0/0.
+        padding: (B, S), True where nobody may look: -inf is added there, so keys must be finite;
+            every row needs an open key, or its softmax is 0/0.
         causal: close the keys behind their query (T = S).
         output: weights after dropout (B, H, T, S) -> what is added to the output, or None.
         dropout_p: probability with which a weight is dropped after the softmax.
