@@ -189,7 +189,7 @@ def test_questions_that_cannot_be_answered(
             "argument --n-best: 0: expected a whole number of at least 1",
         ),
         (["gone", "{best}", "--split", "valid"], "dict.txt: no such file"),
-        (["{data}", "{best}", "--file", "gone.json"], "gone.json: cannot be read"),
+        (["{data}", "{best}", "--file", "gone.json"], "gone.json: no such file"),
         (
             ["{data}", "{best}", "--file", "{data}/train.json", "--scoring", "mlqa"],
             "language '': MLQA's scores are defined for",

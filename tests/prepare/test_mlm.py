@@ -116,7 +116,7 @@ def test_a_second_run_does_nothing(text: Path, corpus: Path) -> None:
     assert prepare(*english(text, corpus)).ok().count("done before") == len(STAGES)
     other = only_error(prepare(*english(text, corpus, "--vocab-size", 131)))
     assert f"{WORDPIECE} was made with --vocab-size {SIZE}, not --vocab-size 131" in other
-    assert "LANGUAGE=en, not LANGUAGE=de_DE:en" in only_error(
+    assert "--language en, not --language de_DE:en" in only_error(
         prepare(*english(text, corpus, "--language", "de_DE:en"))
     )
     assert state(corpus) == before
