@@ -119,7 +119,7 @@ def look(machines: Machines) -> Place:
     each = max(gpus, 1)
     launch = [] if gpus else ["--cpu"]
     if machines.nodes > 1:
-        if machines.master and not re.fullmatch(r"[^:/\s]+:\d+", machines.master):
+        if machines.master and not re.fullmatch(r"\S+:\d+", machines.master):
             raise UserError(f"--master {machines.master}: give HOST:PORT")
         if machines.gpus not in ("auto", "0"):
             raise UserError(
