@@ -10,9 +10,7 @@
 # minutes. Writes results/benchmark/this.jsonl and results/benchmark.md.
 set -euo pipefail
 
-case " $* " in
-  *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
-esac
+case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 
 mkdir -p results/benchmark
 new=results/benchmark/this.part

@@ -10,7 +10,7 @@
 # network is not used again afterwards. Disk: 1.5 GB, with CUDA packages (Linux, from PyPI) about 6 GB.
 # A second run does nothing; an interrupted one continues.
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 [ $# -eq 0 ] || { echo "error: unknown argument $1; see $0 -h" >&2; exit 2; }
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/environment.sh

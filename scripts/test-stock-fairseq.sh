@@ -12,7 +12,7 @@
 # Needs Python 3.10 and a C++ compiler. Time: about ten minutes the first time, most of it for
 # downloading; on Linux torch brings its CUDA packages along. Disk: 7 GB. A second run only tests.
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/environment.sh
 

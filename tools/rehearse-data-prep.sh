@@ -11,7 +11,7 @@
 #
 # SentencePiece: spm in the place of bpe.
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 
 mkdir -p data/rehearsal results/data-prep
 PYTHONPATH=. python3 -m tools.rehearsal --pairs 1000000 --subwords bpe --interrupt "$@" \

@@ -17,6 +17,7 @@ from fairseq import checkpoint_utils
 from torch import Tensor
 
 from .. import plugin as plugin
+from ..command_line import need_file
 from ..errors import UserError
 from ..fairseq_patches.safe_checkpoints import load_safely
 from ..stages.child import is_full
@@ -51,8 +52,7 @@ def load(path: Path) -> State:
     Raises UserError where there is no such file, it is damaged or not harmless, or no training
     wrote it.
     """
-    if not path.is_file():
-        raise UserError(f"{path}: no such checkpoint")
+    need_file(path, "checkpoint")
     try:
         read = partial(torch.load, map_location="cpu", weights_only=True, mmap=True)
         state = load_safely(read)(str(path))

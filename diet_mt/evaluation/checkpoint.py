@@ -18,6 +18,7 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
+from ..command_line import need_file
 from ..corpora.binarized import language_pair
 from ..errors import UserError
 from ..fairseq_patches.one_line_errors import one_line
@@ -137,8 +138,7 @@ def load_with_task(checkpoint: Path, data: Path) -> tuple[Any, Any, Any]:
 @contextmanager
 def reading(checkpoint: Path) -> Iterator[None]:
     """Any error of torch or fairseq becomes a :class:`UserError` that names the file."""
-    if not checkpoint.is_file():
-        raise UserError(f"{checkpoint}: no such checkpoint; train first")
+    need_file(checkpoint, "checkpoint; train first")
     try:
         yield
     except UserError:

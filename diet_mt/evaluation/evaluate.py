@@ -100,8 +100,7 @@ def evaluate(
     if results.exists() and not results.is_dir():
         raise UserError(f"{results}: no folder, which --results is")
     data = bin_folder(data)
-    if not checkpoint.is_file():
-        raise UserError(f"{checkpoint}: no such checkpoint; train first")
+    need_file(checkpoint, "checkpoint; train first")
     for path in filter(None, (wanted.source, wanted.reference)):
         need_file(path)
     check_options(search.options, own)

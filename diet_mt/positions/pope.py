@@ -19,25 +19,30 @@ from .base import (
     PositionEncoding,
     at_least_float32,
 )
-from .frequencies import BASE
+from .frequencies import Scaling
 from .layer import LayerPositions
 
 
-def polar(x: Tensor, angle: Tensor) -> Tensor:
-    """Each column of ``x`` (B, H, T, D) as a point at distance softplus(x) in the direction of
-    ``angle`` (H|1, T, D): (B, H, T, 2D).
+def polar(x: Tensor, direction: Tensor) -> Tensor:
+    """Each column of ``x`` (B, H, T, D) as a point at distance softplus(x) in a ``direction`` (2,
+    H|1, T, D), the cosine and the sine of its angle: (B, H, T, 2D).
 
     In float32 or better, returned in the precision of ``x``.
     """
     length = F.softplus(x.to(at_least_float32(x.dtype)))
-    parts = length * angle.cos().to(length.dtype), length * angle.sin().to(length.dtype)
-    return torch.cat(parts, dim=-1).to(x.dtype)
+    cos, sin = direction.to(length.dtype)
+    return torch.cat([length * cos, length * sin], dim=-1).to(x.dtype)
+
+
+def directions(angle: Tensor) -> Tensor:
+    """Cosines and sines, (2, ...)."""
+    return torch.stack([angle.cos(), angle.sin()])
 
 
 @dataclass(frozen=True)
 class PopeLayer(LayerPositions):
-    """``of_queries`` (1, T, D) and ``of_keys`` (H|1, T, D): the angles of queries and new keys,
-    which stand at the same positions, before keys are cached.
+    """``of_queries`` (2, 1, T, D) and ``of_keys`` (2, H|1, T, D): the directions of queries and new
+    keys, which stand at the same positions, before keys are cached.
     """
 
     of_queries: Optional[Tensor] = None
@@ -47,7 +52,9 @@ class PopeLayer(LayerPositions):
         assert self.of_queries is not None
         assert self.of_keys is not None
         at = slice(row, row + 1)
-        return replace(self, of_queries=self.of_queries[:, at], of_keys=self.of_keys[:, at])
+        return replace(
+            self, of_queries=self.of_queries[..., at, :], of_keys=self.of_keys[..., at, :]
+        )
 
     def queries(self, q: Tensor) -> Tensor:
         assert self.of_queries is not None
@@ -80,12 +87,13 @@ class PopePositions(AttentionPositions):
         return self.at(queries, queries)
 
     def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
-        size = self.shape.head_dim
-        column = torch.arange(size, dtype=torch.float64, device=queries.device)
-        angle = queries[:, None] * torch.pow(BASE, -column / size)  # (T, D) in float64
+        # Of twice as many columns: there a pair is what a column is here.
+        speed = Scaling().speeds(2 * self.shape.head_dim).to(queries.device)  # (D,)
+        angle = queries[:, None] * speed  # (T, D) in float64
         phases = self.stacked("phase").clamp(-2 * math.pi, 0)  # (L|1, H|1, D)
-        of_keys = angle + phases.unsqueeze(2)  # (L|1, H|1, T, D)
-        return self.each([PopeLayer(of_queries=angle[None], of_keys=each) for each in of_keys])
+        of_keys = directions(angle + phases.unsqueeze(2))  # (2, L|1, H|1, T, D)
+        own = directions(angle[None])
+        return self.each([PopeLayer(of_queries=own, of_keys=each) for each in of_keys.unbind(1)])
 
 
 @dataclass(frozen=True)
