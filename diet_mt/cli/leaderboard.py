@@ -2,7 +2,7 @@
 
     diet-mt leaderboard                                            results/*.jsonl as text
     diet-mt leaderboard results/tasks/*.jsonl                      the BERT tasks
-    diet-mt leaderboard results/news.*.jsonl --direction en-de --system diet_rel shaw
+    diet-mt leaderboard results/news.*.jsonl --directions en-de --systems diet_rel shaw
     diet-mt leaderboard --format html --out leaderboard.html       one static page
     ... --references data/multi30k.en-de/raw/test.de               with sentences side by side
     diet-mt leaderboard results/multi30k.en-de.jsonl --format svg --out multi30k.en-de.svg
@@ -41,9 +41,9 @@ USUAL_FOLDER = Path("results")
 def arguments(parser: Parser) -> None:
     add = parser.add_argument
     add("results", type=Path, nargs="*", metavar="FILE", help="rows (default results/*.jsonl)")
-    add("--direction", nargs="+", default=[], metavar="XX-YY", help="only these: en-de ...")
-    add("--test-set", nargs="+", default=[], metavar="NAME", help="only these")
-    add("--system", nargs="+", default=[], metavar="NAME", help="only these: diet_rel ...")
+    add("--directions", nargs="+", default=[], metavar="XX-YY", help="only these: en-de ...")
+    add("--test-sets", nargs="+", default=[], metavar="NAME", help="only these")
+    add("--systems", nargs="+", default=[], metavar="NAME", help="only these: diet_rel ...")
     add("--references", type=Path, nargs="+", default=[], metavar="FILE",
         help="raw references: sentences are counted for the page")  # fmt: skip
     add("--sources", type=Path, nargs="+", default=[], metavar="FILE",
@@ -71,6 +71,10 @@ def run(args: argparse.Namespace) -> None:
         raise UserError("--references are for pictures: give --format html or svg")
     if args.picture and args.format != "svg":
         raise UserError("--picture is for --format svg")
+    if args.brief and args.format in ("html", "svg"):
+        raise UserError("--brief is for tables: give --format text or markdown")
+    if args.verbose and (args.brief or args.readme or args.format not in (None, "text")):
+        raise UserError("--verbose is for whole tables as text; the other forms fold what it shows")
     from ..leaderboard.readme import put_section, put_text
 
     shown = _shown(args)
@@ -93,7 +97,7 @@ def _shown(args: argparse.Namespace) -> str:
         files += sorted(USUAL_FOLDER.glob("tasks/*.jsonl"))
     if not files:
         raise UserError(f"no {USUAL_FOLDER}/*.jsonl here; give the files of diet-mt evaluate")
-    wanted = {"direction": args.direction, "test set": args.test_set, "system": args.system}
+    wanted = {"direction": args.directions, "test set": args.test_sets, "system": args.systems}
     sections, tasks = asked_for(files, wanted, check=args.check)
     if args.format in ("html", "svg"):
         return _drawn(args, files, sections, tasks)

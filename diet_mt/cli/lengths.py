@@ -1,7 +1,7 @@
 """How translations fare by the length of the source, and from the first word to the last.
 
     diet-mt lengths results/multi30k.en-de.jsonl --references data/multi30k.en-de/raw/test.de
-    ... --system sinusoidal diet_rel --buckets 4 --train data/multi30k.en-de/raw/train.de
+    ... --systems sinusoidal diet_rel --buckets 4 --train data/multi30k.en-de/raw/train.de
     ... --sources data/newstest.en-de/bpe/test.en --width 10 --out lengths.svg
     diet-mt lengths results/*.jsonl --references raw/test*.de --by-test-set
 
@@ -34,7 +34,7 @@ def arguments(parser: Parser) -> None:
     add("--references", type=Path, nargs="+", required=True, help="raw references of the test sets")
     add("--sources", type=Path, nargs="+", default=[], metavar="FILE",
         help="of the references, in their order (default: test.en beside test.de)")  # fmt: skip
-    add("--system", nargs="+", default=[], metavar="NAME", help="only these: diet_rel ...")
+    add("--systems", nargs="+", default=[], metavar="NAME", help="only these: diet_rel ...")
     how = parser.add_mutually_exclusive_group().add_argument
     how("--width", type=positive, default=5, metavar="N", help="lengths in a bucket (default 5)")
     how("--buckets", type=positive, default=0, metavar="N",
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> None:
         args.results,
         args.references,
         args.sources,
-        systems=args.system,
+        systems=args.systems,
         cut=Cut(args.width, args.buckets, args.least, args.by_test_set),
         training=args.train,
     )

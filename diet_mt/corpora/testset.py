@@ -24,7 +24,7 @@ def cached(name: str, pair: str) -> bool:
 
 
 def _unpacked(name: str, pair: str) -> bool:
-    files = [_raw_folder(name) / file for file in _dataset(name, pair).langpairs[pair][:2]]
+    files = [_raw_folder(name) / file for file in dataset_of(name, pair).langpairs[pair][:2]]
     return all(file.is_file() for file in files)
 
 
@@ -32,7 +32,8 @@ def _raw_folder(name: str) -> Path:
     return Path(SACREBLEU_DIR) / name / "raw"
 
 
-def _dataset(name: str, pair: str) -> Dataset:
+def dataset_of(name: str, pair: str) -> Dataset:
+    """Raises UserError where SacreBLEU does not know the test set in this direction."""
     if name not in DATASETS or pair not in DATASETS[name].langpairs:
         known = [each for each, dataset in DATASETS.items() if pair in dataset.langpairs]
         hint = "; see sacrebleu --list"
@@ -51,7 +52,7 @@ def sentences(
         archive: What SacreBLEU would fetch; used if it has not unpacked that yet.
         md5: Its checksum; None: the one that SacreBLEU knows.
     """
-    dataset = _dataset(name, pair)
+    dataset = dataset_of(name, pair)
     usual = dataset.data or [], dataset.md5
     if archive is not None:
         dataset.data = [archive.resolve().as_uri()]

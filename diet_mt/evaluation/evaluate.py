@@ -28,7 +28,7 @@ from .decoded import Facts, Identity, facts_of, read_decoded, read_facts, write_
 from .generation_options import as_text, check_options, mark_of
 from .records import need_place, put_result
 from .score import Scored, known_before, make_result, sentences_of
-from .test_sets import TestSet, of_data, of_sacrebleu, of_text, source_sha256
+from .test_sets import TestSet, need_sacrebleu, of_data, of_sacrebleu, of_text, source_sha256
 
 _VALID = "valid"  # part of the data that chooses
 _PLUGIN = Path(__file__).resolve().parent.parent
@@ -106,6 +106,8 @@ def evaluate(
     check_options(search.options, own)
     pair = direction_of(checkpoint, data, wanted.subset)
     folder = checkpoint.parent / "decoded"
+    if wanted.test_set:
+        need_sacrebleu(wanted.test_set, pair)
     if dry_run and (wanted.source or wanted.test_set):
         return f"# binarizes the text, then decodes it as with --subset, in {folder}"
     if dry_run:

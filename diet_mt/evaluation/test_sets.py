@@ -75,6 +75,13 @@ def of_text(data: Path, pair: Pair, source: Path, reference: Path, folder: Path)
     return TestSet(made, pair, "test", reference, label, reference.name)
 
 
+def need_sacrebleu(name: str, pair: Pair) -> None:
+    """Raises UserError where SacreBLEU has no such test set in this direction."""
+    from ..corpora.testset import dataset_of
+
+    dataset_of(name, "-".join(pair))
+
+
 def of_sacrebleu(data: Path, pair: Pair, name: str, folder: Path) -> TestSet:
     """A test set that SacreBLEU knows: from its cache, else downloaded by it.
 

@@ -12,7 +12,7 @@ from ..evaluation.fine_tuned import quiet
 from ..files import make_folder
 from ..leaderboard.render import Note, text
 from . import heads, patterns, rank, similarity
-from .observed import System, open_systems
+from .observed import System, need_split, open_systems
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,12 @@ def draw_all(
     """Draws ``figures`` into the folder ``out``, and prints the table of ``heads``.
 
     Systems that a figure has nothing of are named on stderr. Raises UserError for checkpoints that
-    cannot be loaded, and where no system has anything of a figure.
+    cannot be loaded, for an unknown subset, and where no system has anything of a figure.
     """
     quiet()
     systems = open_systems(checkpoints, data)
+    for system in systems:
+        need_split(system, asked.subset)
     make_folder(out)
     names = ", ".join(system.name for system in systems)
     for figure in figures:

@@ -189,12 +189,17 @@ def joined(system: System, subset: str, tokens: int, count: int) -> dict[str, Te
     return _arguments(system, rows)
 
 
-def _pairs(system: System, subset: str) -> list[tuple[Tensor, ...]]:
-    """Source and target of each sentence, or the sentence alone, each ending in its mark."""
+def need_split(system: System, subset: str) -> None:
+    """Loads a split. Raises UserError where the data has none of this name."""
     try:
         system.task.load_dataset(subset)
     except FileNotFoundError:
         raise UserError(f"{system.task.cfg.data}: no split '{subset}'") from None
+
+
+def _pairs(system: System, subset: str) -> list[tuple[Tensor, ...]]:
+    """Source and target of each sentence, or the sentence alone, each ending in its mark."""
+    need_split(system, subset)
     found: list[tuple[Tensor, ...]] = []
     dataset = system.task.dataset(subset)
     for item in (dataset[number] for number in range(len(dataset))):

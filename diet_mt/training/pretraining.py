@@ -16,6 +16,8 @@ def masked_lm(data: Path, system: str, size: str, request: Request) -> Training:
     Raises UserError where the data, the options or the devices are not what they should be.
     """
     folder = bin_folder(data)
+    if any(folder.glob("train.*-*.idx")):
+        raise UserError(f"{folder}: sentence pairs, not plain text; see diet-mt prepare mlm --help")
     system = system.replace("-", "_")
     fixed = {"arch": [f"roberta_{system}_{size}"], "log-format": ["json"]}
     options = merged(request, system, fixed)

@@ -59,14 +59,14 @@ def test_without_arguments_all_results_as_text(
 
 
 def test_filters(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--direction", "en-de", "--test-set", "toy test", "--system", "diet_rel"]
+    words = ["--directions", "en-de", "--test-sets", "toy test", "--systems", "diet_rel"]
     assert called("leaderboard", "results/toy.en-de.jsonl", *words) == 0
     shown = capsys.readouterr().out
     assert "+1.00" in shown
     assert "sinusoidal_tiny" not in shown
     assert "de-en" not in shown
     assert "unknown direction cs-en; did you mean de-en?" in complaint(
-        capsys, "--direction", "cs-en"
+        capsys, "--directions", "cs-en"
     )
 
 
@@ -181,7 +181,7 @@ def test_where_there_are_no_results_it_says_so(
 
 
 EN_DE = "results/early/multi30k.en-de"
-SHOWN = "results/multi30k.en-de.jsonl --brief --system"
+SHOWN = "results/multi30k.en-de.jsonl --brief --systems"
 SHOWN += " sinusoidal shaw.published rotary diet_rel diet_abs learned"
 
 

@@ -155,18 +155,18 @@ def test_a_test_set_of_sacrebleu(
     import diet_mt.corpora.testset as sets
 
     def sentences(name: str, pair: str) -> tuple[list[str], list[str]]:
-        assert (name, pair) == ("wmt18/dev", "en-de")
+        assert (name, pair) == ("wmt14/full", "en-de")
         return ["red dog"] * 13, ["ein Hund"] * 13
 
     monkeypatch.setattr(sets, "sentences", sentences)
-    assert main(["evaluate", DATA, "run", "--test-set", "wmt18/dev"]) == 0
+    assert main(["evaluate", DATA, "run", "--test-set", "wmt14/full"]) == 0
     (row,) = rows()
-    assert (row.test_set, row.sentences, row.bleu, row.chrf) == ("wmt18/dev", 13, 0.0, 100.0)
-    assert row.hypotheses == "toy.en-de/diet_rel_tiny.5.subset-wmt18_dev.hyp.txt"
+    assert (row.test_set, row.sentences, row.bleu, row.chrf) == ("wmt14/full", 13, 0.0, 100.0)
+    assert row.hypotheses == "toy.en-de/diet_rel_tiny.5.subset-wmt14_full.hyp.txt"
     monkeypatch.undo()
     capsys.readouterr()
     os.chdir(stand_in.parent)
-    assert main(["evaluate", DATA, "run", "--test-set", "wmt1066"]) == 2
+    assert main(["evaluate", DATA, "run", "--test-set", "wmt1066", "--dry-run"]) == 2
     assert (
         "unknown test set of SacreBLEU for en-de: wmt1066; did you mean wmt16?"
         in capsys.readouterr().err

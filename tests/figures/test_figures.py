@@ -177,7 +177,6 @@ def test_segments_have_their_border(checkpoint: Write, corpus: Path, tmp_path: P
     [
         ("--only segments", "segments: nothing to draw of none; it needs an encoder-only model"),
         ("--only patterns", "patterns: nothing to draw of none; it needs positions with a term"),
-        ("--only rank --subset test", "no split 'test'"),
         ("--only rank --rank-tokens 900", "valid: 131 tokens, 900 are asked for"),
         ("--only rnak", "unknown value rnak; did you mean rank?"),
     ],
@@ -199,11 +198,13 @@ def test_what_cannot_be_drawn_is_one_line(
     assert complaint in said.err
 
 
-def test_a_checkpoint_given_twice_or_gone_is_named(
+def test_nothing_is_made_of_wrong_inputs(
     checkpoint: Write, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = checkpoint("none_tiny")
     words = ("--data", corpus, "--out", tmp_path / "out")
+    assert called("figures", folder, *words, "--subset", "tst") == 2
+    assert "no split 'tst'" in capsys.readouterr().err
     assert called("figures", folder, folder, *words) == 2
     assert "none: given more than once" in capsys.readouterr().err
     assert called("figures", tmp_path, *words) == 2
