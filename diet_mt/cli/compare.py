@@ -4,12 +4,12 @@
     diet-mt compare results/multi30k.en-de.jsonl --references test.de --systems rotary diet_rel
 
 BLEU, mean of a system's seeds, over 10,000 resamples. Each draws as many sentences as the test set
-has, with replacement and the same for all systems, and of a system with n seeds n - 1, with
-replacement; where systems have one seed each, that is the usual bootstrap over sentences. p is
-two-sided, 0.0001 at the least. The line of a pair has the difference with half of its 95 %
-interval, p, and how many seeds each has. Beside each CORPUS.jsonl the outcome is kept in
-significance/CORPUS.jsonl, where the leaderboard finds it. With --systems A B, A is tested against
-B, and nothing is kept.
+has, with replacement and the same for all systems, and adds to each system the chance of its seeds,
+by the variance between seeds of all systems that have several; where none has, that is the usual
+bootstrap over sentences. p is two-sided, 0.0001 at the least. The line of a pair has the difference
+with half of its 95 % interval, p, and how many seeds each has. Beside each CORPUS.jsonl the outcome
+is kept in significance/CORPUS.jsonl, where the leaderboard finds it. With --systems A B, A is
+tested against B, and nothing is kept.
 
 References are not kept with the results: a row finds its own by checksum, and one whose references
 are not given stays without a p-value.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import UserError
@@ -32,11 +32,13 @@ class Comparison(Row):
     system: str
     seeds: list[int]
     bleu: float
-    bleu_ci: float  # half of the 95 % interval, over sentences and, where there are some, seeds
+    bleu_ci: float  # half of the 95 % interval, over sentences and seeds
     p_values: dict[str, float]  # mark of each other system -> p-value of the difference
     signature: str  # SacreBLEU's, with the resamples (bs) and their seed
     mark: str
     references_sha256: str
+    # mark of each other system -> half of the 95 % interval of the difference
+    half_widths: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()

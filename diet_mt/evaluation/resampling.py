@@ -1,11 +1,19 @@
-"""Bootstrap of BLEU over the sentences of a test set and over the seeds of each system.
+"""Bootstrap of BLEU over the sentences of a test set, with the chance of the seeds of each system.
 
 One resample draws N of the N sentences with replacement, the same ones for every system and seed
-(Koehn 2004), and of each system with n seeds n - 1 of them with replacement, for each system by
-itself: seed 1 of one system has nothing in common with seed 1 of another. What it gives for a
-system is the mean of the corpus BLEU of the seeds drawn. n - 1, since the mean of n draws varies
-less than a mean of n seeds does, by the factor (n - 1) / n (Rao and Wu 1988, section 2). A system
-with one seed is that seed in every resample, and then only the sentences vary.
+(Koehn 2004), and takes of each system the mean BLEU of its n seeds. To that it adds the chance of
+the seeds: a number of the normal distribution with variance v / n, for each system by itself, since
+seed 1 of one system has nothing in common with seed 1 of another. v is the variance between seeds,
+pooled over all systems of the table that have several (an analysis of variance with one factor), so
+that systems with one seed have their share of it, too. Two things are known of v:
+
+- It is an estimate. Of d degrees of freedom (the seeds less the systems, of those with several) it
+  is d s^2 / x, x drawn from chi-square(d) for each resample: what turns a normal distribution into
+  Student's t.
+- Seeds also differ in which sentences they have right. The resampled sentences cover that already,
+  so its part, the variance of the seeds of one system over the resamples, is taken off.
+
+Where no system has a second seed, v is unknown, taken as 0, and only the sentences vary.
 """
 
 from __future__ import annotations
@@ -54,7 +62,7 @@ def resampled(systems: Sequence[Sequence[Floats]], streams: Sequence[int]) -> Fl
     """(systems, RESAMPLES): mean BLEU over the seeds of each system, resample by resample.
 
     ``systems``: statistics of each seed of each system, all of the same N sentences; ``streams``:
-    for each system a number that its seeds are drawn by, whatever others there are.
+    for each system a number that the chance of its seeds is drawn by, whatever others there are.
     """
     every = np.concatenate([each for seeds in systems for each in seeds], axis=1)  # (N, R * 10)
     count = len(every)
@@ -66,17 +74,35 @@ def resampled(systems: Sequence[Sequence[Floats]], streams: Sequence[int]) -> Fl
         # Whole numbers far below 2^24, so float32 adds them without an error.
         sums = times.astype(np.float32) @ every.astype(np.float32)
         blocks.append(bleu(sums.astype(np.float64).reshape(_BLOCK, -1, 2 + 2 * ORDERS)))
-    scores = np.concatenate(blocks)  # (RESAMPLES, R)
-    found, first = [], 0
-    for seeds, stream in zip(systems, streams, strict=True):
-        count = len(seeds)
-        draws = max(1, count - 1)
-        shares = np.random.default_rng([int(SEED), stream]).multinomial(
-            draws, [1 / count] * count, size=RESAMPLES
-        )
-        found.append((scores[:, first : first + count] * shares).sum(axis=1) / draws)
-        first += count
-    return np.array(found)
+    ends = np.cumsum([len(seeds) for seeds in systems])[:-1]
+    scores = np.split(np.concatenate(blocks).T, ends)  # of each system (n, RESAMPLES)
+    whole = [np.array([bleu(each.sum(axis=0)) for each in seeds]) for seeds in systems]
+    spread = np.sqrt(between_seeds(whole, scores))
+    return np.array(
+        [
+            some.mean(axis=0) + spread / np.sqrt(len(some)) * _normal(stream)
+            for some, stream in zip(scores, streams, strict=True)
+        ]
+    )
+
+
+def between_seeds(whole: Sequence[Floats], scores: Sequence[Floats]) -> Floats:
+    """(RESAMPLES,): draws of the variance of BLEU between the seeds of a system, beyond what the
+    choice of the sentences explains.
+
+    ``whole``: of each system the BLEU (n,) of its seeds; ``scores``: the same resampled, (n, R).
+    """
+    freedom = sum(len(seeds) - 1 for seeds in whole)
+    if freedom == 0:
+        return np.zeros(RESAMPLES)
+    squares = sum(float(((seeds - seeds.mean()) ** 2).sum()) for seeds in whole)
+    explained = sum(float((some - some.mean(axis=0)).var(axis=1).sum()) for some in scores)
+    drawn = np.random.default_rng(int(SEED)).chisquare(freedom, size=RESAMPLES)
+    return np.maximum(squares / drawn - explained / freedom, 0)
+
+
+def _normal(stream: int) -> Floats:
+    return np.random.default_rng([int(SEED), stream]).standard_normal(RESAMPLES)
 
 
 def half_width(samples: Floats) -> float:

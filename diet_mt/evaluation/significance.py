@@ -50,7 +50,7 @@ class Resampled:
         """What is kept of one system."""
         place = self.lines.index(line)
         others = {
-            mark_of(other.results): round(self.difference((line, other))[2], 6)
+            mark_of(other.results): self.difference((line, other))
             for other in self.lines
             if other is not line
         }
@@ -62,10 +62,11 @@ class Resampled:
             seeds=[result.seed for result in line.results],
             bleu=round(self.scores[place], DIGITS),
             bleu_ci=round(half_width(self.samples[place]), DIGITS),
-            p_values=others,
+            p_values={other: round(p, 6) for other, (_, _, p) in others.items()},
             signature=self.signature,
             mark=mark,
             references_sha256=references,
+            half_widths={other: round(half, DIGITS) for other, (_, half, _) in others.items()},
         )
 
 

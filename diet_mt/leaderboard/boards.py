@@ -14,6 +14,15 @@ from .render import Block, Commands, Folded, Grid, Heading, Items, Note
 from .standings import LEVEL, Section
 from .tables import Table, evaluations_table, rows, standings_table
 
+# What is said of v, by whether a system of the table has a second seed.
+_CHANCE = {
+    True: "v is the variance between seeds, pooled over all systems here that have several, less "
+    "what the sentences explain of it; as it is an estimate, each resample draws it anew, by its "
+    "chi-square distribution.",
+    False: "No system here has a second seed, so v is unknown and taken as 0: intervals and "
+    "p-values cover the sentences alone, not the choice of the seed.",
+}
+
 EVALUATIONS = "Every evaluation: length, n-gram precisions, updates"
 FOLDED = "The commands, ARCH for the system"
 # What a reader in a hurry wants to see.
@@ -57,7 +66,8 @@ def legend(sections: Iterable[Section]) -> list[str]:
     standings = [standing for section in sections for standing in section.standings]
     lines = [standing.line for standing in standings if standing.line]
     found = []
-    if any(len(line.results) > 1 for line in lines):
+    has_seeds = any(len(line.results) > 1 for line in lines)
+    if has_seeds:
         found.append("BLEU and chrF are means over the seeds.")
     if any(standing.gain for standing in standings):
         found.append(
@@ -70,10 +80,8 @@ def legend(sections: Iterable[Section]) -> list[str]:
     if compared:
         found.append(
             "Bootstrap: each of 10,000 resamples has as many sentences of the test set, drawn with "
-            "replacement and the same for all systems, and of the n seeds of a system n - 1, drawn "
-            "with replacement for each system by itself. A system with one seed has that one in "
-            "every resample: its interval and p-values cover the sentences alone, not the choice "
-            "of the seed."
+            "replacement and the same for all systems. To the mean of a system's n seeds it adds "
+            f"their chance: a normally distributed number of variance v / n. {_CHANCE[has_seeds]}"
         )
     elif lines:
         found.append("SacreBLEU's, over the sentences of the test set; mean of the seeds.")
@@ -91,7 +99,8 @@ def legend(sections: Iterable[Section]) -> list[str]:
     if any(standing.cluster for standing in standings):
         found.append(
             f"cluster: a new one begins where every system above is better than every system below "
-            f"with p ≤ {LEVEL}; it is not corrected for the number of pairs."
+            f"with p ≤ {LEVEL}, so two within one may differ; it is not corrected for the number "
+            "of pairs."
         )
     if any(line.length_ratio for line in lines):
         found.append(

@@ -13,9 +13,9 @@ from .views import is_counted, parts_in
 
 
 def pairs_of(section: Section, beside: Beside) -> dict[str, Any] | None:
-    """``counts``: of each sentence in turn the tokens and the matches of four orders. ``p``: of the
-    difference to each system before, as text. ``first``: the two that are shown before any is
-    chosen. None where fewer than two systems are counted.
+    """``counts``: of each sentence in turn the tokens and the matches of four orders. ``tests``:
+    of the difference to each system before. ``first``: the two that are shown before any is chosen.
+    None where fewer than two systems are counted.
     """
     kept = beside.sentences
     digest = section.group.conditions.references_sha256
@@ -34,7 +34,7 @@ def pairs_of(section: Section, beside: Beside) -> dict[str, Any] | None:
                 {"seed": result.seed, "counts": [n for row in rows for n in row], "texts": said}
             )
         systems.append(
-            {"name": line.name, "results": results, "p": _p_values(section, lines, line)}
+            {"name": line.name, "results": results, "tests": _tests(section, lines, line)}
         )
     other = next((n for n, line in enumerate(lines) if line.system == BASELINE), 1)
     return {
@@ -50,11 +50,15 @@ def pairs_of(section: Section, beside: Beside) -> dict[str, Any] | None:
     }
 
 
-def _p_values(section: Section, lines: Sequence[Line], line: Line) -> list[str]:
-    """Of one of ``lines`` against those before it; empty text where they were not compared."""
+def _tests(section: Section, lines: Sequence[Line], line: Line) -> list[dict[str, Any]]:
+    """Of one of ``lines`` against those before it: half of the interval, and p as text. Nothing
+    where they were not compared.
+    """
     comparison = next((each.comparison for each in section.standings if each.line == line), None)
-    if comparison is None:
-        return []
     marks = [mark_of(other.results) for other in lines[: lines.index(line)]]
-    values = [comparison.p_values.get(mark) for mark in marks]
-    return ["" if value is None else comparison.p_text(value) for value in values]
+    if comparison is None or not comparison.half_widths.keys() >= set(marks):
+        return []
+    return [
+        {"half": comparison.half_widths[mark], "p": comparison.p_text(comparison.p_values[mark])}
+        for mark in marks
+    ]

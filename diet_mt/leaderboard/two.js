@@ -87,33 +87,33 @@ function sentence(number, gap, texts, [first, second]) {
   return make("li", {}, head, list);
 }
 
-// That of diet-mt compare, of more resamples, where it is known.
-function pText(systems, first, second, p) {
-  const [early, late] = [first, second].map((system) => systems.indexOf(system)).sort((x, y) => x - y);
-  const known = systems[late].p[early];
-  if (known) return known.startsWith("≤") ? known : `= ${known}`;
-  return p <= 1 / RESAMPLES ? `≤ ${1 / RESAMPLES}` : `= ${p.toFixed(3)}`;
+// What diet-mt compare has found of two systems; nothing where it was not called.
+function testOf(systems, pair) {
+  const [early, late] = pair.map((system) => systems.indexOf(system)).sort((x, y) => x - y);
+  return systems[late].tests[early];
 }
 
 function compared(data, [first, second]) {
-  const all = data.references.map((_, number) => number);
   const rowsOf = (system) =>
     (system.rows ??= system.results.map(({ counts }) => statistics(counts, data.references)));
   const [a, b] = [rowsOf(first), rowsOf(second)];
-  const { difference, low, high, p } = paired(a, b, all);
-  const seeds = a.length + b.length > 2 ? ` and seeds (${a.length} and ${b.length})` : "";
+  const all = data.references.map((_, number) => number);
+  const difference = mean(scores(a, all)) - mean(scores(b, all));
+  const test = testOf(data.systems, [first, second]);
   const verdict = make("p", { role: "status" }, make("b", {}, `${signed(difference)} BLEU`));
-  verdict.append(
-    ` for ${first.name} over ${second.name}, 95 % interval ${signed(low)} to ${signed(high)}, `,
-    `p ${pText(data.systems, first, second, p)}.`,
-  );
-  const drawn = `${RESAMPLES.toLocaleString("en")} resamples of the sentences${seeds}`;
-  const how = `Intervals: paired bootstrap, ${drawn}, seed ${SEED}. p: that of diet-mt compare where it is known.`;
+  verdict.append(` for ${first.name} over ${second.name}`);
+  if (test) verdict.append(` ± ${test.half.toFixed(2)}, p ${test.p.replace(/^(?!≤)/, "= ")}`);
+  verdict.append(".");
+  const how = test
+    ? "±: half of the 95 % interval; as p by diet-mt compare, over sentences and seeds."
+    : "An interval and p are shown after diet-mt compare.";
   const out = [verdict, make("p", { class: "notes" }, how)];
   if (data.parts.length > 1) {
     const rows = data.parts.map(({ name, members }) => ({ name, ...paired(a, b, members) }));
     for (const row of rows) row.name += " words";
-    out.push(make("h4", {}, "By the length of the source"), byLength(rows));
+    const drawn = `Intervals of 95 % over the sentences alone: ${RESAMPLES} resamples.`;
+    const note = make("p", { class: "notes" }, drawn);
+    out.push(make("h4", {}, "By the length of the source"), note, byLength(rows));
   }
   const { numbers, sources, references } = data.shown;
   const gaps = numbers.map((number, place) => {
@@ -127,7 +127,7 @@ function compared(data, [first, second]) {
     return sentence(number, gap, texts, said);
   });
   if (items.length) {
-    const seed = seeds ? ", first seeds" : "";
+    const seed = a.length + b.length > 2 ? ", first seeds" : "";
     const note = `Of the ${numbers.length} sentences on which all systems here differ most, by sentence BLEU${seed}.`;
     out.push(make("h4", {}, "Where they differ most"), make("p", { class: "notes" }, note));
     out.push(make("ol", { class: "sentences" }, ...items));

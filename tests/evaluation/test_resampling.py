@@ -8,6 +8,7 @@ from sacrebleu.metrics import BLEU
 
 from diet_mt.evaluation.resampling import (
     RESAMPLES,
+    between_seeds,
     bleu,
     counter,
     half_width,
@@ -53,23 +54,48 @@ def test_with_one_seed_it_is_the_usual_bootstrap_over_sentences() -> None:
     assert half_width(samples) == pytest.approx(expected._ci, rel=0.08)
 
 
-def test_seeds_are_drawn_one_fewer_and_each_system_by_itself() -> None:
-    """Sentences that are all alike leave only the seeds: BLEU 0, b or 100, two of them drawn."""
+def test_the_chance_of_seeds_is_pooled_and_that_of_each_system_its_own() -> None:
+    """Sentences that are all alike leave only the seeds: BLEU 0, b or 100."""
     line, half = "a b c d e f", "a b c d x y"
     references = [line] * 4
     seeds = [counter(references)([each] * 4) for each in ("x", half, line)]
     b = BLEU().corpus_score([half] * 4, [references]).score
-    first, again, other = resampled([seeds, seeds, seeds], [5, 5, 6])
-    values, counts = np.unique(first.round(6), return_counts=True)
-    expected = {0: 1, b / 2: 2, b: 1, 50: 2, (100 + b) / 2: 2, 100: 1}  # of the nine pairs
-    assert values == pytest.approx(sorted(expected))
-    for value, count in zip(values, counts, strict=True):
-        share = next(each for key, each in expected.items() if abs(key - value) < 1e-5) / 9
-        assert count / RESAMPLES == pytest.approx(share, abs=0.015)
-    # The variance is that of a mean of three, as estimated without bias.
-    assert first.var() == pytest.approx(np.var([0, b, 100], ddof=1) / 3, rel=0.05)
+    systems, streams = [seeds] * 4 + [seeds[1:2]], [5, 5, 6, 7, 8]
+    first, again, other, _, single = resampled(systems, streams)
+    # Of d degrees of freedom, d / chi-square is d / (d - 2) on average.
+    between = np.var([0, b, 100], ddof=1) * 8 / 6
+    assert first.mean() == pytest.approx((b + 100) / 3, abs=1)
+    assert first.var() == pytest.approx(between / 3, rel=0.1)
+    assert single.mean() == pytest.approx(b, abs=2)
+    assert single.var() == pytest.approx(between, rel=0.1)
     assert np.array_equal(first, again)
     assert abs(np.corrcoef(first, other)[0, 1]) < 0.05
+
+
+def test_what_sentences_explain_is_not_counted_again() -> None:
+    """Two seeds 2 BLEU apart, whose difference varies by as much over the resamples: squares 2,
+    explained 2. 2 / chi-square(1) - 2 is above 0 where chi-square is below 1: 68.3 %.
+    """
+    turns = np.where(np.arange(RESAMPLES) % 2, 1.0, -1.0)
+    found = between_seeds([np.array([30.0, 32.0])], [np.array([turns, -turns])])
+    assert (found > 0).mean() == pytest.approx(0.683, abs=0.015)
+    assert found.min() == 0
+    alone = between_seeds([np.array([30.0])], [turns[None]])
+    assert np.array_equal(alone, np.zeros(RESAMPLES))
+
+
+@pytest.mark.parametrize("pair", [(1, 1), (1, 2), (2, 2)])
+def test_equal_systems_are_told_apart_as_often_as_p_says(pair: tuple[int, int]) -> None:
+    """Of 600 tables with six systems that differ by their seeds alone, 5 % ± 0.9 have p ≤ 0.05."""
+    draw = np.random.default_rng(1)
+    alarms = 0
+    for _ in range(600):
+        whole = [draw.normal(0, 0.6, size=n) for n in (*pair, 2, 2, 2, 1)]
+        scores = [np.repeat(seeds[:, None], RESAMPLES, axis=1) for seeds in whole]
+        v = between_seeds(whole, scores) * sum(1 / n for n in pair)
+        differences = np.sqrt(v) * draw.standard_normal(RESAMPLES)
+        alarms += p_value(differences, whole[0].mean() - whole[1].mean()) <= 0.05
+    assert alarms / 600 == pytest.approx(0.05, abs=0.027)
 
 
 def test_the_sentences_of_a_resample_are_those_of_every_system() -> None:

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from diet_mt.evaluation.comparisons import file_beside, read_comparisons
 from diet_mt.evaluation.groups import group
+from diet_mt.evaluation.kept import read_references
 from diet_mt.evaluation.records import Result, read_results
 from diet_mt.evaluation.sentences import keep_sentences
+from diet_mt.evaluation.significance import compare_files
 from diet_mt.leaderboard.beside import read_beside
 from diet_mt.leaderboard.page import page
 from diet_mt.leaderboard.standings import Section, section_of
@@ -59,7 +62,11 @@ def page_of_said(folder: Path, systems: int = 0) -> str:
     """The page of rows with hypotheses and references, written to ``folder``."""
     file, references = write_said(folder, systems)
     keep_sentences([file], [references])
-    return page(sections_of(read_results(file)), beside=read_beside([file]))
+    if not systems:
+        compare_files([file], read_references([references]))
+    known = read_comparisons(file_beside(file))
+    sections = [section_of(each, known) for each in group(read_results(file))]
+    return page(sections, beside=read_beside([file]))
 
 
 @pytest.fixture(scope="session")

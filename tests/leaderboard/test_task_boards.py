@@ -127,11 +127,11 @@ def test_languages_have_a_table_of_their_own() -> None:
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for row in (task_row(), task_row(system="shaw", segments="input")):
         file = put_task_result(tmp_path, row)
-    assert called("leaderboard", file, "--system", "shaw") == 0
+    assert called("leaderboard", file, "--systems", "shaw") == 0
     text = capsys.readouterr().out
     assert "shaw (tiny)" in text
     assert "diet-rel" not in text
-    assert called("leaderboard", file, "--system", "bert") == 2
+    assert called("leaderboard", file, "--systems", "bert") == 2
     said = "error: unknown system bert; there is diet-rel, shaw\n"
     assert capsys.readouterr().err == said
     assert called("leaderboard", file, "--format", "html") == 0
