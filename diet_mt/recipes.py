@@ -71,8 +71,8 @@ def read(name: str) -> dict[str, Any]:
     """All sections of a recipe and of those that it extends.
 
     Raises:
-        UserError: there is no such recipe; it is no YAML, has a section that is not in SECTIONS, or
-            extends itself.
+        UserError: there is no such recipe; it is not valid YAML, has a section that is not in
+            SECTIONS, or extends itself.
     """
     return _read(find(name), ())
 
@@ -110,7 +110,7 @@ def _read(path: Path, within: tuple[Path, ...]) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or " ".join(str(error).split())
-        raise UserError(f"{path}{where}: no YAML ({problem})") from None
+        raise UserError(f"{path}{where}: not valid YAML ({problem})") from None
     if not isinstance(found, dict):
         raise UserError(f"{path}: expected sections such as training and runs")
     for section in found:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Generated sentences full of word order, two tiny models that differ in nothing but positions, and
-# their table. One line for four models, two at a time: diet-mt sweep demo
+# Generated sentences whose meaning depends on word order, two tiny models that differ in positions
+# alone, and their table. One line for four models, two at a time: diet-mt sweep demo
 #
 # Makes    data/demo.en-de, checkpoints/demo with its results
 # From     nothing: the sentences are generated

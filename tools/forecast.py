@@ -70,7 +70,7 @@ def clock(seconds: float) -> str:
 def table(stages: list[Stage], subwords: str) -> str:
     """Markdown: what was measured, and the forecast."""
     first = stages[0]
-    ahead = [f"{FULL / 1e6:.1f}M pairs, {cores} cores" for cores in CORES]
+    ahead = [f"{FULL / 1e6:.1f}M pairs, {cores} cores (estimate)" for cores in CORES]
     heads = ["stage", f"{first.pairs:,} pairs, {first.workers} processes", "lines/s", "peak MiB"]
     lines = [
         "| " + " | ".join([*heads, *ahead]) + " |",

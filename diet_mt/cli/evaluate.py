@@ -101,6 +101,6 @@ def _checkpoint(args: argparse.Namespace) -> Path:
         raise UserError(f"{folder}: no such folder of checkpoints; train first")
     if args.checkpoint and "/" in args.checkpoint:
         raise UserError(f"--checkpoint {args.checkpoint}: give the name of a file in {folder}")
-    if not (folder / "done").exists():
+    if (folder / "command").exists() and not (folder / "done").exists():
         print(f"evaluate: warning: training in {folder} has not finished", file=sys.stderr)
     return folder / (args.checkpoint or _BEST)

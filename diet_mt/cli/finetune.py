@@ -7,7 +7,7 @@
 
 DATA is made by diet-mt prepare glue, xnli or qa, CHECKPOINT by diet-mt pretrain. Keeps
 checkpoint_best.pt, by the task's main metric on its (first) dev set. Any option of fairseq-train
-may be given, over the recipe's. Called again, it continues; finished, it does nothing. A tiny model
+may be given, over the recipe's. Run again, it continues; finished, it does nothing. A tiny model
 on CoLA takes some 20 seconds an epoch on one core.
 """
 

@@ -8,7 +8,7 @@
     ... --dry-run                                         prints the command, does nothing
 
 Any option of fairseq-train may be given, over the recipe's. An update sees the same number of
-sequences whatever the number of GPUs. Called again, it continues; finished, it does nothing. Time:
+sequences whatever the number of GPUs. Run again, it continues; finished, it does nothing. Time:
 weeks on one recent GPU for the base size (an estimate). Disk: (3 + kept checkpoints) x 1.3 GB.
 """
 

@@ -7,10 +7,10 @@
         --source-lang en --target-lang de           on all GPUs of this machine
 
 DATA is a folder made by fairseq-preprocess, or the corpus folder with it; ARCH is ENCODING_SIZE.
-Checkpoints, command, log and, in the end, a file `done` go to the folder. Called again, it
+Checkpoints, command, log and, in the end, a file `done` go to the folder. Run again, it
 continues from the last checkpoint; finished, it does nothing; a folder begun with another command
 is refused. Where the recipe has tokens-per-update, an update is the same for any number of GPUs. On
-several machines call it once on each, with --nodes, --node-rank and --master, or under Slurm by
+several machines run it once on each, with --nodes, --node-rank and --master, or under Slurm by
 srun. What a recipe switches on and you do not want goes into a recipe of your own, with
 `extends: NAME` and `OPTION: false`.
 """

@@ -141,7 +141,7 @@ def answer(asked: Request, answerer: Answerer, group: QuestionSet) -> Prediction
 
 
 def _logits(row: np.ndarray, group: QuestionSet, window: int) -> tuple[np.ndarray, np.ndarray]:
-    """(S, 2), padded -> logits of the begin and of the end, (S',) each, of a window's tokens."""
+    """(S, 2), padded -> logits of the start and of the end, (S',) each, of a window's tokens."""
     length = int(group.features.column("tokens")[window])
     start, end = np.ascontiguousarray(row[:length].T)
     if not (np.isfinite(start).all() and np.isfinite(end).all()):

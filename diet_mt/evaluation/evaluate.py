@@ -98,7 +98,7 @@ def evaluate(
     checkpoint changes meanwhile.
     """
     if results.exists() and not results.is_dir():
-        raise UserError(f"{results}: no folder, which --results is")
+        raise UserError(f"--results {results}: not a folder")
     data = bin_folder(data)
     need_file(checkpoint, "checkpoint; train first")
     for path in filter(None, (wanted.source, wanted.reference)):

@@ -119,7 +119,7 @@ def _check(result: Result) -> None:
         try:
             shlex.split(getattr(result, name))
         except ValueError as error:
-            raise UserError(f"field '{name}' is no shell command ({error})") from None
+            raise UserError(f"field '{name}' is not a shell command ({error})") from None
     if result.corpus in ("", ".", "..") or "/" in result.corpus:
         raise wrong_field("corpus", result.corpus, "the name of a file")
     parts = result.hypotheses.split("/")

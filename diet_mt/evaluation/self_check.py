@@ -34,7 +34,7 @@ def self_check(paths: Sequence[Path]) -> None:
             if not found:
                 print(f"{name}: OK, {summary}")
     if wrong:
-        raise UserError(f"{wrong} of {things} are not as they should be")
+        raise UserError(f"{wrong} of {things} checks failed")
 
 
 def _checked(path: Path) -> Iterator[tuple[Path, list[str], str]]:

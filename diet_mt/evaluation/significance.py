@@ -181,7 +181,6 @@ def _warn(missing: Counter[str]) -> None:
     """Of pairs without references."""
     for name, count in missing.items():
         print(
-            f"warning: none of the references are those of {name}: no p-value for {count} of the "
-            "systems",
+            f"warning: none of the references are those of {name}: {count} systems have no p-value",
             file=sys.stderr,
         )

@@ -32,7 +32,7 @@ class TaskResult(Row):
     split: str  # valid, valid1, test_sw, ...: the name in the prepared data
     language: str  # of the split: en, sw, ...
     system: str  # the encoding: diet-rel, learned, ...
-    options: dict[str, Option]  # arch, and the encoding's options that are not its defaults
+    options: dict[str, Option]  # arch, and the encoding's settled options, defaults included
     segments: str  # value of --segment-encoding: none, input or per-head
     metrics: dict[str, float]  # from 0 to 100, correlations times 100
     main_metric: str  # the one of them that the paper reports

@@ -16,7 +16,7 @@ INIT_STD = 0.02
 
 class SpanHead(nn.Module):
     """Devlin et al. 2018, section 4.2: the logits of a token are the products of its features with
-    two vectors, one for the begin and one for the end.
+    two vectors, one for the start and one for the end.
     """
 
     def __init__(self, embed_dim: int) -> None:
@@ -26,7 +26,7 @@ class SpanHead(nn.Module):
         nn.init.zeros_(self.out.bias)
 
     def forward(self, features: Tensor) -> Tensor:
-        """(B, S, E) -> (B, S, 2): logits of the begin and of the end."""
+        """(B, S, E) -> (B, S, 2): logits of the start and of the end."""
         logits: Tensor = self.out(features)
         return logits
 

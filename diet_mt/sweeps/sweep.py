@@ -62,7 +62,7 @@ def sweep_of(
     """
     for name in ("runs", "run", "folder"):
         if not content.get(name):
-            raise UserError(f"{where}: no section {name}, so this is no sweep")
+            raise UserError(f"{where}: no section {name}; not a sweep file")
     texts = {section: _texts(content, section, where) for section in ("prepare", "run", "report")}
     if not isinstance(content["folder"], str):
         raise UserError(f"{where}, folder: should be one text")

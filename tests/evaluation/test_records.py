@@ -52,8 +52,8 @@ def test_whole_numbers_pass_for_decimal_ones() -> None:
         ({"system": "a\nb"}, r"'system' is 'a\\nb', expected text without control"),
         ({"test_set": "a\x1b[31m"}, "'test_set' is .* expected text without control"),
         ({"positions": "\ud800"}, r"'positions' is '\\ud800', expected text without .* surrogate"),
-        ({"train_command": "x 'y"}, r"'train_command' is no shell command \(No closing"),
-        ({"generate_command": "x \\"}, "'generate_command' is no shell command"),
+        ({"train_command": "x 'y"}, r"'train_command' is not a shell command \(No closing"),
+        ({"generate_command": "x \\"}, "'generate_command' is not a shell command"),
     ],
 )
 def test_a_wrong_field_is_named(changes: dict[str, Any], complaint: str) -> None:

@@ -144,7 +144,7 @@ def test_a_damaged_checkpoint(run: Path, capsys: Captured, kind: str) -> None:
     assert said.out.startswith(f"{path}: ")
     assert what in said.out
     assert said.out.count("\n") == 1
-    assert said.err == "error: 1 of 1 are not as they should be\n"
+    assert said.err == "error: 1 of 1 checks failed\n"
     assert sorted(Path().rglob("*")) == before
 
 
@@ -184,4 +184,4 @@ def test_data_and_checkpoints_together(run: Path, place: Path, capsys: Captured)
     said = capsys.readouterr()
     assert "toy/bin/train.en-de.de.bin: has token " in said.out
     assert "run: finished, but its checkpoints are gone\n" in said.out
-    assert said.err == "error: 2 of 2 are not as they should be\n"
+    assert said.err == "error: 2 of 2 checks failed\n"

@@ -50,7 +50,7 @@ def test_what_prepares_the_same_is_done_once_and_a_report_is_about_all_runs() ->
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"run": []}, "mine: no section run, so this is no sweep"),
+        ({"run": []}, "mine: no section run; not a sweep file"),
         ({"run": "train"}, "mine, run: should be a list of commands"),
         ({"runs": {"seed": 1}}, "mine, runs: should be a list of mappings"),
         ({"settings": ["a"]}, "mine, settings: should be names and their values"),

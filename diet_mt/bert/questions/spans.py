@@ -57,7 +57,7 @@ def columns_in(
     are compared when they are merged. A part of an answer would be a wrong answer.
 
     Args:
-        span: First and last piece of the answer, counted from the begin of the context.
+        span: First and last piece of the answer, counted from the start of the context.
         window: Begin and end of the window in pieces of the context.
         context_column: Where the context begins in the window.
     """

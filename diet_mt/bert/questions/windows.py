@@ -20,7 +20,7 @@ class WindowSizes:
     """Sizes in pieces. Raises UserError where a window might pass over some of the context."""
 
     max_tokens: int = 512  # of a window, with its question and special tokens
-    stride: int = 128  # from the begin of a window to that of the next
+    stride: int = 128  # from the start of a window to that of the next
     max_question: int = 64  # what is longer is cut
 
     def __post_init__(self) -> None:

@@ -38,7 +38,7 @@ def arguments(parser: Parser) -> None:
     add("--language", default="en", metavar="CODE", help="of --train and --valid (default en)")
     for flag, default, what in (
         ("--max-tokens", 512, "subwords of a window, question and special ones included"),
-        ("--stride", 128, "subwords from the begin of a window to that of the next"),
+        ("--stride", 128, "distance between the starts of two windows, in subwords"),
         ("--max-question", 64, "subwords of a question; what is longer is cut"),
     ):
         setting(add, flag, positive, default, what)
