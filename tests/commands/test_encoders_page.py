@@ -24,7 +24,7 @@ BRIEFLY = ("--max-update", 2, "--warmup-updates", 1)
 def test_the_page(encoders: Encoders, tmp_path: Path) -> None:
     for place, target in (
         ("data/mlm.en/bin", encoders.vocabulary),
-        ("data/glue/RTE", encoders.pairs),
+        ("data/glue/MNLI", encoders.pairs),
         ("diet_mt", PLUGIN),
     ):
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ def test_the_page(encoders: Encoders, tmp_path: Path) -> None:
         encoders.run(name, *words, *BRIEFLY, cwd=tmp_path).ok()
     text = (ROOT / PAGE).read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    checks = "assert features.shape == (1, len(tokens), 128) and shares.shape == (1, 2)\n"
+    checks = "assert features.shape == (1, len(tokens), 128) and shares.shape == (1, 3)\n"
     printed = run_python(program + checks, cwd=tmp_path, PYTHONPATH=ROOT)
     filled = [line for line in printed.split("\n") if line.startswith("0.")]
     assert len(filled) == 3
