@@ -192,6 +192,7 @@ SHOWN += " sinusoidal shaw.published rotary diet_rel diet_abs learned"
         "--readme results/README.md",
         "results/early/multi30k.cs-en.jsonl results/early/multi30k.en-de.jsonl "
         "--readme results/early/README.md",
+        "results/search/multi30k.en-de.jsonl --readme results/search/README.md",
         "--format html --out results/leaderboard.html",
         f"{EN_DE}.jsonl --format svg --out {EN_DE}.svg",
         f"{EN_DE}.jsonl --format svg --picture lengths --out {EN_DE}.lengths.svg",
