@@ -159,8 +159,16 @@ def sentences(system: System, subset: str, count: int) -> dict[str, Tensor]:
     """The first ``count`` sentences of a split that the model has positions for, as arguments of
     its forward; a target is what the decoder reads, its end mark first. Padded on the right.
     """
-    pairs = [pair for pair in _pairs(system, subset) if max(map(len, pair)) <= system.longest]
-    return _arguments(system, [list(side) for side in zip(*pairs[:count], strict=True)])
+    return _arguments(system, _sides(system, subset, count))
+
+
+def targets(system: System, subset: str, count: int) -> Tensor:
+    """What is to be predicted of the same :func:`sentences`: the target, its end mark last, or of
+    an encoder alone its own words. (B, T), padded on the right.
+    """
+    pad = system.task.source_dictionary.pad()
+    found: Tensor = collate_tokens(_sides(system, subset, count)[-1], pad, left_pad=False)
+    return found
 
 
 def joined(system: System, subset: str, tokens: int, count: int) -> dict[str, Tensor]:
@@ -208,6 +216,12 @@ def _pairs(system: System, subset: str) -> list[tuple[Tensor, ...]]:
         else:
             found.append((item["net_input.src_tokens"],))
     return found
+
+
+def _sides(system: System, subset: str, count: int) -> list[list[Tensor]]:
+    """The first ``count`` sentences that the model has positions for, sources and targets apart."""
+    pairs = [pair for pair in _pairs(system, subset) if max(map(len, pair)) <= system.longest]
+    return [list(side) for side in zip(*pairs[:count], strict=True)]
 
 
 def _arguments(system: System, sides: Sequence[Sequence[Tensor]]) -> dict[str, Tensor]:
