@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from fairseq.data.data_utils import collate_tokens
 from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.utils import split_paths
 from torch import Tensor
 
+from ..corpora.binarized import language_pair, read_index
 from ..errors import UserError
 from ..evaluation.checkpoint import load_with_task
 from ..evaluation.records import system_of
@@ -57,6 +61,29 @@ class System:
         """Tokens that every table of the model has positions for."""
         most = self.model.max_positions()
         return int(min(most)) if isinstance(most, tuple) else int(most)
+
+    @cached_property
+    def trained(self) -> dict[str, tuple[int, int]]:
+        """Tokens of queries and keys in the longest sentences of training, by the kind of
+        attention, end marks included; empty where the data does not say.
+        """
+        if not self.translates:
+            return {}
+        cfg, most = self.task.cfg, self.model.max_positions()
+        folder = Path(split_paths(cfg.data)[0])
+        try:
+            pair = "-".join(language_pair(folder, "train"))
+            sides = [
+                read_index(folder / f"train.{pair}.{language}.idx").lengths
+                for language in (cfg.source_lang, cfg.target_lang)
+            ]
+        except UserError:
+            return {}
+        kept = np.logical_and(*(side <= limit for side, limit in zip(sides, most, strict=True)))
+        if not kept.any():
+            return {}
+        source, target = (int(side[kept].max()) for side in sides)
+        return {ENCODER: (source, source), DECODER: (target, target), CROSS: (target, source)}
 
     def modules(self) -> dict[tuple[str, int], PositionalAttention]:
         """All attention modules, by their kind and the number of their layer, from 0 on."""
