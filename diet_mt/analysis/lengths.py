@@ -11,7 +11,7 @@ from typing import Any
 
 from ..command_line import need_known
 from ..corpora.parallel import read_lines, read_sides
-from ..drawing import pyplot, save
+from ..drawing import line_styles, pyplot, save
 from ..errors import UserError
 from ..evaluation.groups import Conditions, Group, Line, group
 from ..evaluation.kept import by_checksum, kept_hypotheses, sources_beside
@@ -236,19 +236,17 @@ def draw(sheets: Sequence[Sheet], file: Path) -> None:
     plt = pyplot()
     shape = {"figsize": (13, 4.2 * len(sheets)), "layout": "constrained", "squeeze": False}
     figure, panels = plt.subplots(len(sheets), 3, **shape)
-    colours = plt.get_cmap("tab20")(range(20))
-    names = list(dict.fromkeys(name for sheet in sheets for name in sheet.buckets))
+    styles = line_styles(dict.fromkeys(name for sheet in sheets for name in sheet.buckets))
     drawn: dict[str, Any] = {}
     for sheet, (bleu, ratio, place) in zip(sheets, panels, strict=True):
         for name, own in sheet.buckets.items():
-            colour = colours[names.index(name) % len(colours)]
             parts = [part for part in sheet.parts if part.name in own]
             at = [part.mean_length for part in parts]
             for panel, (_, measure, _) in zip((bleu, ratio), _MEASURES[::2], strict=True):
                 found = [measure(own[part.name]) for part in parts]
-                drawn[name] = _curve(panel, at, found, colour)
+                drawn[name] = _curve(panel, at, found, styles[name])
             if name in sheet.tenths:
-                _curve(place, range(1, TENTHS + 1), sheet.tenths[name], colour)
+                _curve(place, range(1, TENTHS + 1), sheet.tenths[name], styles[name])
         for panel, title in ((bleu, "BLEU"), (ratio, "hypothesis to reference, tokens")):
             panel.set(title=title, xlabel="length of the source")
         place.set(title="word accuracy, %", xlabel="tenth of the reference")
@@ -259,10 +257,10 @@ def draw(sheets: Sequence[Sheet], file: Path) -> None:
     save(figure, file)
 
 
-def _curve(panel: Any, at: Sequence[float], found: Sequence[Estimate], colour: Any) -> Any:
+def _curve(panel: Any, at: Sequence[float], found: Sequence[Estimate], look: dict[str, str]) -> Any:
     values = [each.value for each in found]
     # Resamples of few sentences may all lie to one side.
     below = [max(each.value - each.low, 0) for each in found]
     above = [max(each.high - each.value, 0) for each in found]
     style = {"marker": "o", "markersize": 3, "linewidth": 1, "elinewidth": 0.5}
-    return panel.errorbar(at, values, yerr=[below, above], color=colour, **style)
+    return panel.errorbar(at, values, yerr=[below, above], **look, **style)

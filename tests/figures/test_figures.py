@@ -152,6 +152,19 @@ def test_similarity_and_heads(
     assert "cross      diet_abs" in said.out
 
 
+def test_equal_inputs_of_encoder_and_decoder_are_drawn_once(
+    checkpoint: Write, corpus: Path, tmp_path: Path
+) -> None:
+    folders = [checkpoint("sinusoidal_tiny"), checkpoint("learned_tiny")]
+    words = ("--data", corpus, "--only", "similarity")
+    assert called("figures", *folders, *words, "--out", tmp_path) == 0
+    assert [(row["system"], row["place"]) for row in rows(tmp_path / "similarity.jsonl")] == [
+        ("sinusoidal", "input of the encoder and decoder"),
+        ("learned", "input of the encoder"),
+        ("learned", "input of the decoder"),
+    ]
+
+
 def test_a_table_that_layers_share_counts_once(
     checkpoint: Write, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
