@@ -3,11 +3,71 @@
 from __future__ import annotations
 
 import logging
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from .errors import UserError
 from .files import writing_bytes
+
+# Of each system in every picture. The first eight are Okabe & Ito's (2008), but for a brown instead
+# of their yellow: told apart by all kinds of colour vision.
+COLORS: Mapping[str, str] = {
+    "sinusoidal": "#000000",
+    "diet_rel": "#d55e00",
+    "diet_abs": "#0072b2",
+    "shaw": "#009e73",
+    "rotary": "#cc79a7",
+    "t5": "#e69f00",
+    "tupe_abs": "#56b4e9",
+    "learned": "#7f4a1e",
+    "tupe_rel": "#332288",
+    "none": "#cccccc",
+    "alibi": "#882255",
+    "kerple": "#a3a300",
+    "fire": "#44cc44",
+    "concat": "#f032e6",
+    "deberta": "#ff8f80",
+    "pope": "#9467bd",
+    "shape": "#aec7e8",
+    "cape": "#98df8a",
+    "sandwich": "#c4a494",
+    "linformer": "#17becf",
+    "diet_abs_lin": "#1f4e79",
+}
+DASHES = ("-", "--", ":", "-.")
+
+
+def color_of(name: str) -> str:
+    """Colour of a system, always the same: of its seeds (``diet_rel.2``), sizes (``diet_rel_tiny``)
+    and encoder (``roberta_diet_rel``), too. A variant (``rotary_ntk``) has that of its system,
+    lighter; any other name one of the table's.
+    """
+    word = (name.split() or [""])[0].removeprefix("roberta_").replace("-", "_")
+    word = re.sub(r"_(tiny|small|base|big)$", "", re.sub(r"\.\d+$", "", word))
+    own = [known for known in COLORS if re.match(rf"{known}([._]|$)", word)]
+    if not own:
+        return list(COLORS.values())[zlib.crc32(word.encode()) % len(COLORS)]
+    system = max(own, key=len)
+    color = COLORS[system]
+    if system == word:
+        return color
+    parts = (int(color[place : place + 2], 16) for place in (1, 3, 5))
+    return "#" + "".join(f"{(part + 255) // 2:02x}" for part in parts)
+
+
+def line_styles(names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """``color`` and ``linestyle`` of each name; those of one colour have different dashes."""
+    drawn: Counter[str] = Counter()
+    styles = {}
+    for name in names:
+        color = color_of(name)
+        styles[name] = {"color": color, "linestyle": DASHES[drawn[color] % len(DASHES)]}
+        drawn[color] += 1
+    return styles
 
 
 def pyplot() -> Any:

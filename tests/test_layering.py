@@ -63,7 +63,7 @@ ALLOWED: dict[str, set[str]] = {
     "bench": {"evaluation", "leaderboard", "decoding", "models", "plugin", "command_line", "files"}
     | {"drawing", "tabulate"}
     | _MODEL_SIDE,
-    "figures": {"drawing", "evaluation", "files", "leaderboard"} | _MODEL_SIDE,
+    "figures": {"corpora", "drawing", "evaluation", "files", "leaderboard"} | _MODEL_SIDE,
     "drawing": {"files", "errors", "matplotlib"},
     "evaluation": {"bert", "corpora", "leaderboard", "models", "tasks", "criterions", "decoding"}
     | {"stages", "plugin", "register", "fairseq_patches", "command_line", "files", "sacrebleu"}

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..command_line import need_known
 from ..corpora.parallel import read_lines, read_sides
-from ..drawing import pyplot, save
+from ..drawing import line_styles, pyplot, save
 from ..errors import UserError
 from ..evaluation.groups import Conditions, Group, Line, group
 from ..evaluation.kept import by_checksum, kept_hypotheses, sources_beside
@@ -91,7 +91,7 @@ def sheets_of(
     cut: Cut,
     training: Path | None = None,
 ) -> list[Sheet]:
-    """One sheet for each test set, or a single one with ``cut.by_test_set``.
+    """One sheet for each test set and direction; with ``cut.by_test_set`` for each direction.
 
     Args:
         sources: of ``references``, in their order; none: beside each, as ``test.en`` of
@@ -100,7 +100,8 @@ def sheets_of(
 
     Raises:
         UserError: there are no rows, or no such system; the references of a row are not given; a
-            source is missing, or has another number of lines; hypotheses have changed.
+            source is missing, or has another number of lines; hypotheses have changed; with
+            ``cut.by_test_set`` two test sets of one direction have one name.
     """
     rows = [(path.parent, row) for path in files for row in read_results(path)]
     need_known("system", systems, (row.system for _, row in rows))
@@ -108,14 +109,14 @@ def sheets_of(
     if not rows:
         raise UserError("the files hold no results; give those that diet-mt evaluate wrote")
     given = by_checksum(references, sources)
-    sets: dict[str, list[tuple[Path, Result]]] = {}
+    sets: dict[tuple[str, str], list[tuple[Path, Result]]] = {}
     for folder, row in rows:
         if row.references_sha256 not in given:
             raise UserError(f"none of the references are those of {row.test_set}")
-        sets.setdefault(row.references_sha256, []).append((folder, row))
+        sets.setdefault((row.references_sha256, row.direction), []).append((folder, row))
     words = list(read_lines(training)) if training else []
-    sheets: list[Sheet] = []
-    for digest, own in sets.items():
+    sheets: dict[str, Sheet] = {}
+    for (digest, direction), own in sets.items():
         (reference, source), first = given[digest], own[0][1]
         source = source or sources_beside(reference, first)
         if source is None:
@@ -126,17 +127,19 @@ def sheets_of(
             parts = [part_of(range(len(lengths)), lengths, first.test_set)]
         else:
             parts = parts_of(lengths, width=cut.width, count=cut.count, least=cut.least)
-        if not (sheets and cut.by_test_set):
-            title = f"{first.test_set}, {first.direction}, {len(lengths):,} sentences"
-            sheets.append(Sheet(first.direction if cut.by_test_set else title))
-        sheets[-1].parts += parts
+        title = f"{first.test_set}, {direction}, {len(lengths):,} sentences"
+        key, title = (direction, direction) if cut.by_test_set else (direction + digest, title)
+        sheet = sheets.setdefault(key, Sheet(title))
+        if {part.name for part in parts} & {part.name for part in sheet.parts}:
+            raise UserError(f"{direction}: two test sets of the name {first.test_set}; give one")
+        sheet.parts += parts
         for name, line in _lines(group(row for _, row in own)).items():
             folders = {row.key: folder for folder, row in own}
             said = [kept_hypotheses(folders[row.key], row) for row in line.results]
-            _fill(sheets[-1], name, said, text, parts, words, whole=not cut.by_test_set)
-    for sheet in sheets:
+            _fill(sheet, name, said, text, parts, words, whole=not cut.by_test_set)
+    for sheet in sheets.values():
         sheet.parts.sort(key=lambda part: part.mean_length)
-    return sheets
+    return list(sheets.values())
 
 
 def _lines(groups: Sequence[Group]) -> dict[str, Line]:
@@ -233,19 +236,17 @@ def draw(sheets: Sequence[Sheet], file: Path) -> None:
     plt = pyplot()
     shape = {"figsize": (13, 4.2 * len(sheets)), "layout": "constrained", "squeeze": False}
     figure, panels = plt.subplots(len(sheets), 3, **shape)
-    colours = plt.get_cmap("tab20")(range(20))
-    names = list(dict.fromkeys(name for sheet in sheets for name in sheet.buckets))
+    styles = line_styles(dict.fromkeys(name for sheet in sheets for name in sheet.buckets))
     drawn: dict[str, Any] = {}
     for sheet, (bleu, ratio, place) in zip(sheets, panels, strict=True):
         for name, own in sheet.buckets.items():
-            colour = colours[names.index(name) % len(colours)]
             parts = [part for part in sheet.parts if part.name in own]
             at = [part.mean_length for part in parts]
             for panel, (_, measure, _) in zip((bleu, ratio), _MEASURES[::2], strict=True):
                 found = [measure(own[part.name]) for part in parts]
-                drawn[name] = _curve(panel, at, found, colour)
+                drawn[name] = _curve(panel, at, found, styles[name])
             if name in sheet.tenths:
-                _curve(place, range(1, TENTHS + 1), sheet.tenths[name], colour)
+                _curve(place, range(1, TENTHS + 1), sheet.tenths[name], styles[name])
         for panel, title in ((bleu, "BLEU"), (ratio, "hypothesis to reference, tokens")):
             panel.set(title=title, xlabel="length of the source")
         place.set(title="word accuracy, %", xlabel="tenth of the reference")
@@ -256,10 +257,10 @@ def draw(sheets: Sequence[Sheet], file: Path) -> None:
     save(figure, file)
 
 
-def _curve(panel: Any, at: Sequence[float], found: Sequence[Estimate], colour: Any) -> Any:
+def _curve(panel: Any, at: Sequence[float], found: Sequence[Estimate], look: dict[str, str]) -> Any:
     values = [each.value for each in found]
     # Resamples of few sentences may all lie to one side.
     below = [max(each.value - each.low, 0) for each in found]
     above = [max(each.high - each.value, 0) for each in found]
     style = {"marker": "o", "markersize": 3, "linewidth": 1, "elinewidth": 0.5}
-    return panel.errorbar(at, values, yerr=[below, above], color=colour, **style)
+    return panel.errorbar(at, values, yerr=[below, above], **look, **style)

@@ -14,7 +14,9 @@ model. Each figure is a PNG, an SVG, and its numbers as JSON lines:
     segments    patterns over 32 tokens, the second segment from 16 on    figure 6
     heads       which heads look near, and how far away: a table on stdout
 
-The logits are those of the model's own attention, in float64. Time: half a minute for three tiny
+The logits are those of the model's own attention, in float64, the biases of its projections
+included. How many positions training had, by the longest sentences of the data's training split, is
+said where more are shown. Time: half a minute for three tiny
 models.
 """
 

@@ -39,7 +39,8 @@ def arguments(parser: Parser) -> None:
     how("--width", type=positive, default=5, metavar="N", help="lengths in a bucket (default 5)")
     how("--buckets", type=positive, default=0, metavar="N",
         help="so many, of about as many sentences each")  # fmt: skip
-    how("--by-test-set", action="store_true", help="one table, each test set a bucket of its own")
+    how("--by-test-set", action="store_true",
+        help="a table for each direction, each test set a bucket of its own")  # fmt: skip
     add("--least", type=positive, default=100, metavar="N",
         help="sentences; buckets of fewer are merged (default 100)")  # fmt: skip
     add("--train", type=Path, metavar="FILE", help="target side of the training text: rare words")

@@ -3,7 +3,8 @@
     diet-mt verify data/multi30k.en-de                  prepared data: the folder, or its bin
     diet-mt verify checkpoints/diet_rel.1 CHECKPOINT.pt
     diet-mt verify results/*.jsonl --references data/multi30k.en-de/raw/test.de
-    diet-mt verify results/README.md results/leaderboard.html results/*.svg
+    diet-mt verify README.md results/README.md results/tasks.md results/leaderboard.html
+    diet-mt verify results/*.svg
     diet-mt verify predictions.json --references dev-v1.1.json
     diet-mt verify predictions.json --references mlqa.de.json --scoring mlqa --language de
 
@@ -17,7 +18,9 @@ signatures are those of the kept hypotheses; a row finds its references among th
 checksum. With --complete, rows from before these were recorded get length ratio and precisions.
 
 Tables, pages and pictures (.md, .html, .svg): what diet-mt leaderboard would write now, of the rows
-beside them.
+beside them, or in the folder of that name (tasks.md of tasks/*.jsonl); a section of a page whose
+first line names its command, <!-- results:begin diet-mt leaderboard FILE --brief -->, by this,
+called in the page's folder.
 
 Answers (.json), anyone's, in SQuAD's format: F1 and exact match, equal to the official evaluations,
 as one JSON object. SQuAD's scoring serves XQuAD and TyDiQA-GoldP too; that of version 2.0 is used
@@ -27,6 +30,7 @@ where a question is impossible. A question without a prediction counts as wrong.
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from ..command_line import Parser
@@ -35,6 +39,8 @@ from . import leaderboard
 from .answer import SCORINGS
 
 WRITTEN = (".md", ".html", ".svg")
+# What the command of a section may have.
+OF_SECTIONS = ("results", "directions", "test_sets", "systems", "brief", "readme")
 
 
 def arguments(parser: Parser) -> None:
@@ -54,12 +60,15 @@ def run(args: argparse.Namespace) -> None:
     if written:
         if len(written) < len(args.kept) or args.references:
             raise UserError(f"{written[0]}: verified without references, apart from data and rows")
-        parser = Parser("leaderboard", None)
-        leaderboard.arguments(parser)
         for path in written:
-            leaderboard.run(parser.parse_args([*_writing(path), "--check"]))
-            print(f"{path}: OK, what the rows beside it say")
+            leaderboard.run(_writing(path))
+            print(f"{path}: OK, what its rows say")
         return
+    for path in args.kept:
+        if path.suffix == ".png":
+            raise UserError(
+                f"{path}: verified are rows, and what is made of them as .md, .html, .svg"
+            )
     scored = [path for path in args.kept if path.suffix in (".jsonl", ".json")]
     if not (scored or args.references):
         from ..evaluation.fairseq_options import import_fairseq
@@ -96,13 +105,42 @@ def run(args: argparse.Namespace) -> None:
     rescore(args.kept, read_references(args.references), complete=args.complete)
 
 
-def _writing(path: Path) -> list[str]:
-    """Arguments of diet-mt leaderboard that write ``path``, from the rows beside it.
+def _writing(path: Path) -> argparse.Namespace:
+    """Arguments of diet-mt leaderboard that check ``path``.
+
+    Raises UserError where it is not known what it is made of.
+    """
+    from ..leaderboard.readme import command_of
+
+    parser = Parser("leaderboard", None)
+    leaderboard.arguments(parser)
+    command = command_of(path, "results") if path.suffix == ".md" else None
+    if not command:
+        return parser.parse_args([*_usual(path, section=command is not None), "--check"])
+    if command[:2] != ["diet-mt", "leaderboard"]:
+        raise UserError(f"{path}: its section is made by {shlex.join(command)}; verify knows only "
+                        "diet-mt leaderboard")  # fmt: skip
+    args = parser.parse_args(command[2:])
+    usual = vars(parser.parse_args([]))
+    other = {name for name, value in vars(args).items() if value != usual[name]} - set(OF_SECTIONS)
+    if other or args.readme not in (None, Path(path.name)) or not args.results:
+        raise UserError(f"{path}: its command must name rows, and no file but its own to write")
+    args.results = [path.parent / file for file in args.results]
+    args.readme, args.check = path, True
+    return args
+
+
+def _usual(path: Path, *, section: bool) -> list[str]:
+    """Arguments of diet-mt leaderboard that write ``path``, from the rows beside it, or from those
+    of the folder of its name.
 
     Raises UserError where there are none.
     """
     rows = sorted(path.parent.glob("*.jsonl"))
     how = ["--readme", str(path)]
+    if path.suffix == ".md" and not section:
+        rows = sorted(path.with_suffix("").glob("*.jsonl"))
+        how = ["--format", "markdown", "--out", str(path)]
     if path.suffix == ".html":
         rows += sorted(path.parent.glob("tasks/*.jsonl"))
         how = ["--format", "html", "--out", str(path)]
@@ -115,5 +153,7 @@ def _writing(path: Path) -> list[str]:
         rows = [row] if row else []
         how = ["--format", "svg", "--picture", kind, "--out", str(path)]
     if not rows:
-        raise UserError(f"{path}: no rows beside it that it could have been made of")
+        raise UserError(
+            f"{path}: no rows beside it, nor in a folder of its name, that it could be made of"
+        )
     return [*map(str, rows), *how]

@@ -32,7 +32,8 @@ class HeadRow(Row):
     """Where one head looks, in shares of the weight; see :class:`measures.Look`.
 
     ``positions_...``: softmax of the positional logits alone, over ``tokens`` positions; None where
-    there are none. ``attention_...``: the weights over ``sentences`` sentences.
+    there are none. ``positions_layers``: those that have the same logits, from 1 on; they count
+    once. ``attention_...``: the weights over ``sentences`` sentences.
     """
 
     system: str
@@ -42,6 +43,7 @@ class HeadRow(Row):
     head: int  # from 1 on
     near_tokens: int  # K: near is up to so many tokens away
     tokens: int
+    positions_layers: list[int]
     positions_pattern: Optional[str]
     positions_peak: Optional[int]
     positions_near: Optional[float]
@@ -53,6 +55,11 @@ class HeadRow(Row):
     attention_near: float
     attention_near_peak: float
     attention_flat: float
+
+    @property
+    def first_of_table(self) -> bool:
+        """Whether this is the row in which the positional logits of its head count."""
+        return self.positions_layers[:1] == [self.layer]
 
 
 def head_rows(system: System, subset: str, tokens: int, count: int, near: int) -> Iterator[HeadRow]:
@@ -69,7 +76,8 @@ def head_rows(system: System, subset: str, tokens: int, count: int, near: int) -
         if call.mixes_keys:
             continue
         weights, allowed = call.weights(), _open_keys(system, call, given)
-        own = _alone(terms.get((call.kind, call.layer + 1)), near)
+        term = terms.get((call.kind, call.layer + 1))
+        own = _alone(term, near)
         for head in range(weights.size(1)):
             positional = own[head] if own else None
             real = look(weights[:, head], allowed, near)
@@ -77,6 +85,7 @@ def head_rows(system: System, subset: str, tokens: int, count: int, near: int) -
                 **call.place(system, head),
                 near_tokens=near,
                 tokens=tokens,
+                positions_layers=term.layers if term else [],
                 **_fields("positions", positional),
                 sentences=len(weights),
                 **_fields("attention", real),
@@ -120,7 +129,7 @@ def draw(rows: Sequence[HeadRow], out: Path) -> Grid:
     lines = []
     for kind, system in sorted(groups, key=lambda group: KINDS.index(group[0])):
         own = [row for row in rows if (row.attention, row.system) == (kind, system)]
-        termed = [row for row in own if row.positions_pattern is not None]
+        termed = [row for row in own if row.first_of_table]
         cells = [*_cells("positions", termed), *_cells("attention", own)]
         lines.append([kind, system, str(len(own)), *cells])
     heads = ["attention", "system", "heads", "by positions", "peaks", "near", "over sentences"]
@@ -134,7 +143,8 @@ def explained(near: int) -> str:
         f"near: share of a head's weight within {near} tokens of its own position, the median over "
         "heads. local: at least half of it is there; shifted: around another distance; global: no "
         "more is near than 1.5 times what equal weights have; between: none of these. peaks: "
-        "distances i - j with the largest mean weight, and of how many heads."
+        "distances i - j with the largest mean weight, and of how many heads. By positions, layers "
+        "that share a table count once."
     )
 
 

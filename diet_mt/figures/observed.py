@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from fairseq.data.data_utils import collate_tokens
 from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.utils import split_paths
 from torch import Tensor
 
+from ..corpora.binarized import language_pair, read_index
 from ..errors import UserError
 from ..evaluation.checkpoint import load_with_task
 from ..evaluation.records import system_of
@@ -57,6 +61,29 @@ class System:
         """Tokens that every table of the model has positions for."""
         most = self.model.max_positions()
         return int(min(most)) if isinstance(most, tuple) else int(most)
+
+    @cached_property
+    def trained(self) -> dict[str, tuple[int, int]]:
+        """Tokens of queries and keys in the longest sentences of training, by the kind of
+        attention, end marks included; empty where the data does not say.
+        """
+        if not self.translates:
+            return {}
+        cfg, most = self.task.cfg, self.model.max_positions()
+        folder = Path(split_paths(cfg.data)[0])
+        try:
+            pair = "-".join(language_pair(folder, "train"))
+            sides = [
+                read_index(folder / f"train.{pair}.{language}.idx").lengths
+                for language in (cfg.source_lang, cfg.target_lang)
+            ]
+        except UserError:
+            return {}
+        kept = np.logical_and(*(side <= limit for side, limit in zip(sides, most, strict=True)))
+        if not kept.any():
+            return {}
+        source, target = (int(side[kept].max()) for side in sides)
+        return {ENCODER: (source, source), DECODER: (target, target), CROSS: (target, source)}
 
     def modules(self) -> dict[tuple[str, int], PositionalAttention]:
         """All attention modules, by their kind and the number of their layer, from 0 on."""
@@ -159,8 +186,16 @@ def sentences(system: System, subset: str, count: int) -> dict[str, Tensor]:
     """The first ``count`` sentences of a split that the model has positions for, as arguments of
     its forward; a target is what the decoder reads, its end mark first. Padded on the right.
     """
-    pairs = [pair for pair in _pairs(system, subset) if max(map(len, pair)) <= system.longest]
-    return _arguments(system, [list(side) for side in zip(*pairs[:count], strict=True)])
+    return _arguments(system, _sides(system, subset, count))
+
+
+def targets(system: System, subset: str, count: int) -> Tensor:
+    """What is to be predicted of the same :func:`sentences`: the target, its end mark last, or of
+    an encoder alone its own words. (B, T), padded on the right.
+    """
+    pad = system.task.source_dictionary.pad()
+    found: Tensor = collate_tokens(_sides(system, subset, count)[-1], pad, left_pad=False)
+    return found
 
 
 def joined(system: System, subset: str, tokens: int, count: int) -> dict[str, Tensor]:
@@ -208,6 +243,12 @@ def _pairs(system: System, subset: str) -> list[tuple[Tensor, ...]]:
         else:
             found.append((item["net_input.src_tokens"],))
     return found
+
+
+def _sides(system: System, subset: str, count: int) -> list[list[Tensor]]:
+    """The first ``count`` sentences that the model has positions for, sources and targets apart."""
+    pairs = [pair for pair in _pairs(system, subset) if max(map(len, pair)) <= system.longest]
+    return [list(side) for side in zip(*pairs[:count], strict=True)]
 
 
 def _arguments(system: System, sides: Sequence[Sequence[Tensor]]) -> dict[str, Tensor]:

@@ -158,7 +158,7 @@ def draw(systems: Sequence[System], subset: str, tokens: int, count: int, out: P
                 title += f", mean over {sentences} sentences"
             keep(_maps(own, title), out, f"patterns.{system.name}.{kind}")
         if any(pattern.curves is not None for pattern in found):
-            keep(_curves(system.name, found), out, f"distance.{system.name}")
+            keep(_curves(system, found), out, f"distance.{system.name}")
     write_rows(out / "patterns.jsonl", rows)
     return ", ".join(without)
 
@@ -189,8 +189,10 @@ def _maps(found: Sequence[Pattern], title: str, border: int | None = None) -> An
     return heat_maps(maps, title, ("mixed key" if found[0].mixes_keys else x, y), border=border)
 
 
-def _curves(name: str, found: Sequence[Pattern]) -> Any:
-    """A panel for each layer and kind of attention, a line for each head."""
+def _curves(system: System, found: Sequence[Pattern]) -> Any:
+    """A panel for each layer and kind of attention, a line for each head; distances that training
+    had not are beyond dotted lines.
+    """
     plt = pyplot()
     shown = [pattern for pattern in found if pattern.curves is not None]
     kinds = [kind for kind in KINDS if any(pattern.kind == kind for pattern in shown)]
@@ -200,29 +202,40 @@ def _curves(name: str, found: Sequence[Pattern]) -> Any:
         rows, len(kinds), figsize=(2.8 * len(kinds) + 1.5, 1.5 * rows + 0.9), squeeze=False,
         sharey=True, sharex="col", layout="constrained",
     )  # fmt: skip
-    figure.suptitle(f"{name}: positional logits over the distance", fontsize=11)
+    figure.suptitle(f"{system.name}: positional logits over the distance", fontsize=11)
     for line, own in zip(panels.T, columns.values(), strict=True):
         for cell in line[len(own) :]:
             cell.axis("off")
         for cell, pattern in zip(line, own, strict=False):
-            _curve(cell, pattern)
+            _curve(cell, pattern, system.trained.get(pattern.kind))
     heads = {line.get_label(): line for cell in panels.flat for line in cell.get_lines()}
     handles = {label: line for label, line in heads.items() if str(label).startswith("head")}
     figure.legend(
         list(handles.values()), list(handles), loc="outside right center", fontsize=8, frameon=False
     )
-    figure.supxlabel("distance i - j of query and key, in tokens", fontsize=9)
+    said = "distance i - j of query and key, in tokens"
+    dotted = [
+        line for cell in panels.flat for line in cell.get_lines() if line.get_linestyle() == ":"
+    ]
+    figure.supxlabel(f"{said}; dotted: the largest of training" if dotted else said, fontsize=9)
     figure.supylabel("added to the logit", fontsize=9)
     return figure
 
 
-def _curve(panel: Any, pattern: Pattern) -> None:
+def _curve(panel: Any, pattern: Pattern, trained: tuple[int, int] | None) -> None:
+    """``trained``: tokens of queries and keys in the longest sentences of training; None: not
+    known.
+    """
     assert pattern.curves is not None
     distances, values = pattern.curves
     for head, (color, own) in enumerate(zip(_colors(len(values)), values, strict=True), start=1):
         panel.plot(distances, own.numpy(), color=color, linewidth=1.1, label=f"head {head}")
     panel.axhline(0, color="0.6", linewidth=0.7)
     panel.axvline(0, color="0.6", linewidth=0.7)
+    queries, keys = trained or pattern.logits.shape[-2:]
+    for furthest in (queries - 1, 1 - keys):
+        if furthest in distances[1:-1]:
+            panel.axvline(furthest, color="0.3", linewidth=0.8, linestyle=":")
     panel.set_title(f"{TITLES[pattern.kind]}, {pattern.label}", fontsize=8, pad=3)
     panel.tick_params(labelsize=7)
     panel.margins(x=0.01)

@@ -27,7 +27,8 @@ class RankRow(Row):
     """The matrices of one head over a batch, or its one positional matrix.
 
     ``rank``: the median over the batch, ``lowest`` and ``highest``: of the batch; ``effective``:
-    the mean of the effective ranks; ``singular``: the mean of each singular value.
+    the mean of the effective ranks; ``singular``: the mean of each singular value. ``trained``:
+    positions of queries and of keys that training had, its longest sentences; empty: not known.
     """
 
     system: str
@@ -37,6 +38,7 @@ class RankRow(Row):
     head: int  # from 1 on
     what: str  # of WHATS
     tokens: int  # n of the n x n matrices
+    trained: list[int]
     matrices: int
     head_size: int
     threshold: float  # a singular value counts above this share of the largest
@@ -69,8 +71,9 @@ def _matrices(system: System, call: Seen, tokens: int) -> Iterator[tuple[str, Te
     elif call.layer == 0 and call.source is None:
         added = system.stacks[call.kind].embed_positions
         if added is not None:
-            # P W_Q W_K^T P^T with the first layer's projections (appendix C): in those above,
-            # positions and words have been mixed.
+            # P W_Q W_K^T P^T with the first layer's projections and their biases, which the
+            # paper's formula is without (appendix C): in those above, positions and words have
+            # been mixed.
             with torch.no_grad():
                 rows = added.rows(0, tokens).double().transpose(0, 1)  # (T, 1, E)
                 yield POSITIONAL, call.module.logits(rows, None, AttentionCall())
@@ -83,6 +86,7 @@ def _rows(system: System, call: Seen, what: str, found: Ranks, tokens: int) -> I
             **call.place(system, head),
             what=what,
             tokens=tokens,
+            trained=list(system.trained.get(call.kind, ())),
             matrices=len(each),
             head_size=call.module.head_dim,
             threshold=RANK_THRESHOLD,
@@ -127,8 +131,21 @@ def _grid(rows: Sequence[RankRow], title: str) -> tuple[Any, Iterator[tuple[Any,
     return figure, each()
 
 
-def _finish(figure: Any, x: str, y: str, systems: Sequence[str], line: str = "-") -> Any:
+def _notes(rows: Sequence[RankRow]) -> str:
+    """Lines below the pictures."""
+    said = "positional logits of an input: of layer 1, with the biases of its projections"
+    if any(row.trained for row in rows):
+        source, target = (
+            max(row.trained[0] for row in rows if row.trained and row.attention == kind)
+            for kind in KINDS[:2]
+        )
+        said = f"positions that training had: {source} of sources, {target} of targets\n{said}"
+    return said
+
+
+def _finish(figure: Any, rows: Sequence[RankRow], x: str, y: str, line: str = "-") -> Any:
     """Labels, and a legend of all systems, shown with ``line``."""
+    systems = list(dict.fromkeys(row.system for row in rows))
     looks = styles(systems)
     handles = [
         pyplot().Line2D(
@@ -138,7 +155,7 @@ def _finish(figure: Any, x: str, y: str, systems: Sequence[str], line: str = "-"
     ]
     handles.append(pyplot().Line2D([], [], color="0.3", linestyle="--", label="head size"))
     figure.legend(handles=handles, loc="outside right center", fontsize=8, frameon=False)
-    figure.supxlabel(x, fontsize=9)
+    figure.supxlabel(f"{x}\n{_notes(rows)}", fontsize=9)
     figure.supylabel(y, fontsize=9)
     return figure
 
@@ -170,7 +187,7 @@ def _ranks(rows: Sequence[RankRow]) -> Any:
         panel.set_ylim(0, tokens * 1.05)
     heads_are = f"layers, in each heads 1 to {heads} from left to right"
     counted = f"rank (σ > {RANK_THRESHOLD:.0e} of the largest)".replace("e-0", "e-")
-    return _finish(figure, heads_are, counted, systems, "")
+    return _finish(figure, rows, heads_are, counted, "")
 
 
 def _spectra(rows: Sequence[RankRow]) -> Any:
@@ -191,4 +208,4 @@ def _spectra(rows: Sequence[RankRow]) -> Any:
             panel.axvline(size, color="0.3", linestyle="--", linewidth=1)
         panel.set_yscale("log")
         panel.set_ylim(1e-6, 1.5)
-    return _finish(figure, "number of the singular value", "share of the largest", systems)
+    return _finish(figure, rows, "number of the singular value", "share of the largest")

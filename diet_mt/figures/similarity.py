@@ -14,10 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..drawing import pyplot
+from ..drawing import color_of, pyplot
 from ..evaluation.json_rows import Row, write_rows
-from ..positions import CROSS, DECODER, AttentionPositions
-from .looks import COLORS, DIVERGING, TITLES, keep
+from ..positions import CROSS, DECODER, ENCODER, AttentionPositions
+from .looks import DIVERGING, TITLES, keep
 from .observed import System
 
 BINS = 40
@@ -63,14 +63,17 @@ class Table:
 
 def tables(system: System, positions: int) -> list[Table]:
     """The tables of positions that a model has: what it adds to the words, and the factors of
-    logits that are a product of two.
+    logits that are a product of two. What encoder and decoder have alike is there once.
     """
     positions = min(positions, system.longest)
-    found = []
-    for kind, stack in system.stacks.items():
-        if stack.embed_positions is not None:
-            rows = stack.embed_positions.rows(0, positions)  # (1, n, E)
-            found.append(Table(f"input of the {kind}", "input", rows[None].detach().double()))
+    added = {
+        kind: stack.embed_positions.rows(0, positions)[None].detach().double()  # (1, 1, n, E)
+        for kind, stack in system.stacks.items()
+        if stack.embed_positions is not None
+    }
+    if len(added) == 2 and torch.equal(*added.values()):
+        added = {"encoder and decoder": added[ENCODER]}
+    found = [Table(f"input of the {kind}", "input", rows) for kind, rows in added.items()]
     for kind, stack in system.stacks.items():
         attentions = {kind: stack.self_attn_positions}
         if kind == DECODER:
@@ -144,7 +147,7 @@ def _picture(shown: Sequence[tuple[str, Table]]) -> Any:
         image = heat.imshow(cosines.mean((0, 1)).numpy(), cmap=DIVERGING, vmin=-1, vmax=1)
         heat.set_title(f"{name}\n{_said(table)}", fontsize=8, pad=3)
         pairs = cosines[..., ~torch.eye(cosines.size(-1), dtype=torch.bool)].flatten()
-        bars.hist(pairs.clamp(-1, 1).numpy(), bins=BINS, range=(-1, 1), color=COLORS[0])
+        bars.hist(pairs.clamp(-1, 1).numpy(), bins=BINS, range=(-1, 1), color=color_of(name))
         for panel in (heat, bars):
             panel.axis("on")
             panel.tick_params(labelsize=7, length=2)

@@ -20,7 +20,7 @@ from ..evaluation.fine_tuned import quiet
 from ..leaderboard.render import Block, Grid, Heading, Items, Note, text
 from ..positions import KINDS
 from .measures import RANK_THRESHOLD, ranks
-from .observed import System, joined, observe, open_systems, sentences
+from .observed import System, joined, observe, open_systems, sentences, targets
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,9 @@ def _checkpoint_gradients(systems: Sequence[System], subset: str) -> Iterator[Bl
     if rows:
         yield Note(
             "In checkpoints, of the loss over eight sentences. At the input: the largest "
-            "difference, as a share of the largest gradient. Of heads: cosines between two."
+            "difference, as a share of the largest gradient; words as they are added, so after "
+            "fairseq's factor of sqrt(d), which Theorem 2 is without (of the table of words itself "
+            "the gradient is that many times larger). Of heads: cosines between two."
         )
         yield Grid(["system", "where", "of", "gradients"], rows, [False] * 4)
 
@@ -227,7 +229,7 @@ def input_gradients(system: System, stack: str, subset: str) -> tuple[Tensor, Te
     ):
         loss = _model_loss(system, subset)
     of_words, of_positions = torch.autograd.grad(loss, kept)
-    # fairseq scales the words by a number before the sum.
+    # fairseq scales the words before the sum; Theorem 2 is about words as they are added.
     return of_words.sum(0) / module.embed_scale, of_positions.sum(0)
 
 
@@ -260,10 +262,7 @@ def _model_loss(system: System, subset: str) -> Tensor:
     given = sentences(system, subset, 8)
     with torch.enable_grad():
         logits = system.model(**given)[0]
-    pad = system.task.source_dictionary.pad()
-    wanted = given["src_tokens"]
-    if system.translates:
-        wanted = given["prev_output_tokens"].roll(-1, 1)  # what comes next; the last is the mark
+    wanted, pad = targets(system, subset, 8), system.task.source_dictionary.pad()
     return F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=pad)
 
 

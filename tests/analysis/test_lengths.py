@@ -31,20 +31,30 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def keep(place: Path, system: str, seed: int, test: str, lines: list[str]) -> None:
+def keep(
+    place: Path, system: str, seed: int, test: str, lines: list[str], direction: str = "en-de"
+) -> None:
+    """A row of the corpus toy.en-de; its references are ``test`` in the target language."""
     text = "".join(f"{line}\n" for line in lines * 6)
-    (result,) = seeds_of(system, {seed: 30.0}, test_set=test, sentences=6 * len(lines))
+    (result,) = seeds_of(
+        system, {seed: 30.0}, test_set=test, direction=direction, sentences=6 * len(lines)
+    )
     result = dataclasses.replace(
         result,
-        hypotheses=f"toy.en-de/{system}.{seed}.{test}.hyp.txt",
+        hypotheses=f"toy.en-de/{system}.{seed}.{direction}.{test}.hyp.txt",
         hypotheses_sha256=hashlib.sha256(text.encode()).hexdigest(),
-        references_sha256=sha256(place / f"{test}.de"),
+        references_sha256=sha256(place / f"{test}.{direction[-2:]}"),
     )
     put_result(place / "results", result, text)
 
 
-def lengths(place: Path, *words: object, tests: tuple[str, ...] = ("test", "test2")) -> int:
-    references = [place / f"{test}.de" for test in tests]
+def lengths(
+    place: Path,
+    *words: object,
+    tests: tuple[str, ...] = ("test", "test2"),
+    more: tuple[str, ...] = (),
+) -> int:
+    references = [place / name for name in (*(f"{test}.de" for test in tests), *more)]
     rows = place / "results" / "toy.en-de.jsonl"
     return called("lengths", rows, "--references", *references, *words)
 
@@ -78,9 +88,37 @@ def test_each_test_set_a_bucket(place: Path, capsys: pytest.CaptureFixture[str])
     assert "100.0 ± 0.0" in next(line for line in bleu if "diet_rel" in line)
 
 
+def test_each_direction_has_a_table_of_its_own(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(place, "diet_rel", 1, "test", [SHORT, "the cat"], "de-en")
+    assert lengths(place, "--by-test-set", more=("test.en",)) == 0
+    out = capsys.readouterr().out
+    blocks = dict(block.split("\n", 1) for block in out.split("\n\n") if block.count("\n"))
+    rows = {
+        direction: blocks[f"length ratio, {direction}"].split("\n")
+        for direction in ("en-de", "de-en")
+    }
+    assert rows["en-de"][0].split() == ["system", "test", "(12)", "test2", "(6)"]
+    assert rows["de-en"][0].split() == ["system", "test", "(12)"]
+    ratio = {name: found[1].split()[1] for name, found in rows.items()}
+    # Of two seeds 11 and 5 of 11 tokens; 4 of 11.
+    assert ratio == {"en-de": "0.455", "de-en": "0.364"}
+
+
+def test_two_test_sets_of_one_name_are_not_mixed(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = place / "results" / "toy.en-de.jsonl"
+    text = rows.read_text().replace('"test_set": "test2"', '"test_set": "test"')
+    rows.write_text(text)
+    assert lengths(place, "--by-test-set") == 2
+    assert "en-de: two test sets of the name test; give one" in capsys.readouterr().err
+
+
 def test_sources_of_subwords_and_pictures(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "bpe.en").write_text("d@@ o@@ g\na b c d e f g h i j k l\n" * 6)
-    more = ("--system", "diet_rel", "--least", 1)
+    more = ("--systems", "diet_rel", "--least", 1)
     sources = ("--sources", place / "bpe.en", place / "test2.en")
     for name in ("a.png", "a.svg"):
         assert lengths(place, *more, *sources, "--out", place / name) == 0
@@ -98,7 +136,7 @@ def test_sources_of_subwords_and_pictures(place: Path, capsys: pytest.CaptureFix
     [
         ((), ("test",), "none of the references are those of test2"),
         (
-            ("--system", "shaw"),
+            ("--systems", "shaw"),
             ("test", "test2"),
             "unknown system shaw; there is",
         ),

@@ -117,6 +117,65 @@ def test_what_was_written_is_verified(folder: Path, capsys: pytest.CaptureFixtur
     assert "alone.svg: no rows beside it" in capsys.readouterr().err
 
 
+BRIEF = "diet-mt leaderboard results/toy.en-de.jsonl --directions en-de --brief"
+
+
+def test_a_page_says_by_which_command_its_section_is_made(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = folder / "README.md"
+    page.write_text(f"<!-- results:begin {BRIEF} -->\n<!-- results:end -->\n")
+    words = BRIEF.split()[2:]
+    assert called("leaderboard", *words, "--readme", page) == 0
+    assert page.read_text().startswith(f"<!-- results:begin {BRIEF} -->\n\n**toy test, en-de,")
+    monkeypatch.chdir("/")
+    assert called("verify", page) == 0
+    page.write_text(page.read_text().replace("34.50", "35.50"))
+    capsys.readouterr()
+    assert called("verify", page) == 2
+    assert "its section 'results' is not made from these files" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("rm -r results", "its section is made by rm -r results; verify knows only diet-mt"),
+        ("diet-mt evaluate x", "verify knows only diet-mt leaderboard"),
+        (f"{BRIEF} --readme other.md", "must name rows, and no file but its own"),
+        (f"{BRIEF} --out other.html", "must name rows, and no file but its own"),
+        ("diet-mt leaderboard --brief", "must name rows"),
+        (f"{BRIEF} --shell x", "unknown option --shell"),
+        (f"{BRIEF} 'x", "No closing quotation"),
+    ],
+)
+def test_no_other_command_of_a_page_is_run(
+    folder: Path, command: str, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"<!-- results:begin {command} -->\n<!-- results:end -->\n"
+    (folder / "README.md").write_text(text)
+    before = sorted(folder.rglob("*"))
+    assert called("verify", "README.md") == 2
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert said.count("\n") == 1
+    assert sorted(folder.rglob("*")) == before
+    assert (folder / "README.md").read_text() == text
+
+
+def test_a_whole_page_is_made_of_the_folder_of_its_name(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (rows,) = (folder / "results").glob("*.jsonl")
+    words = ("--format", "markdown", "--out", "results.md")
+    assert called("leaderboard", rows, *words) == 0
+    assert called("verify", "results.md") == 0
+    Path("results.md").write_text("other\n")
+    assert called("verify", "results.md") == 2
+    Path("picture.png").write_bytes(b"\x89PNG")
+    assert called("verify", "picture.png") == 2
+    assert "picture.png: verified are rows" in capsys.readouterr().err
+
+
 def test_with_references_sentences_are_kept_and_the_page_is_made_again_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,27 +239,19 @@ def test_where_there_are_no_results_it_says_so(
     assert "no results/*.jsonl here" in complaint(capsys)
 
 
-EN_DE = "results/early/multi30k.en-de"
-SHOWN = "results/multi30k.en-de.jsonl --brief --systems"
-SHOWN += " sinusoidal shaw.published rotary diet_rel diet_abs learned"
-
-
 @pytest.mark.parametrize(
-    "kept",
+    "page",
     [
-        f"{SHOWN} --readme README.md",
-        "--readme results/README.md",
-        "results/early/multi30k.cs-en.jsonl results/early/multi30k.en-de.jsonl "
-        "--readme results/early/README.md",
-        "results/search/multi30k.en-de.jsonl --readme results/search/README.md",
-        "--format html --out results/leaderboard.html",
-        f"{EN_DE}.jsonl --format svg --out {EN_DE}.svg",
-        f"{EN_DE}.jsonl --format svg --picture lengths --out {EN_DE}.lengths.svg",
+        "README.md",
+        "results/README.md",
+        "results/tasks.md",
+        "results/leaderboard.html",
+        "results/early/README.md",
+        "results/search/README.md",
+        "results/early/multi30k.en-de.svg",
+        "results/early/multi30k.en-de.lengths.svg",
     ],
 )
-def test_the_projects_own_boards_are_those_of_its_results(
-    kept: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_projects_own_boards_are_those_of_its_results(page: str) -> None:
     assert OWN
-    monkeypatch.chdir(ROOT)
-    assert called("leaderboard", *kept.split(), "--check") == 0
+    assert called("verify", ROOT / page) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,61 @@ def test_similarity_and_heads(
             near = [weights[i, max(i - 2, 0) : i + 3].sum() for i in range(N)]
             assert row["positions_near"] == pytest.approx(np.mean(near), abs=1e-4)
     assert "cross      diet_abs" in said.out
+
+
+def test_equal_inputs_of_encoder_and_decoder_are_drawn_once(
+    checkpoint: Write, corpus: Path, tmp_path: Path
+) -> None:
+    folders = [checkpoint("sinusoidal_tiny"), checkpoint("learned_tiny")]
+    words = ("--data", corpus, "--only", "similarity")
+    assert called("figures", *folders, *words, "--out", tmp_path) == 0
+    assert [(row["system"], row["place"]) for row in rows(tmp_path / "similarity.jsonl")] == [
+        ("sinusoidal", "input of the encoder and decoder"),
+        ("learned", "input of the encoder"),
+        ("learned", "input of the decoder"),
+    ]
+
+
+def test_a_table_that_layers_share_counts_once(
+    checkpoint: Write, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [checkpoint("diet_rel_tiny"), checkpoint("diet_abs_tiny")]
+    assert called("figures", *folders, "--data", corpus, "--only", "heads", "--out", tmp_path) == 0
+    table = [re.split(" {2,}", line.strip()) for line in capsys.readouterr().out.splitlines()]
+    counted = {
+        (line[0], line[1]): sum(int(number) for number in re.findall(r"\d+", line[3]))
+        for line in table
+        if line[0] in KINDS
+    }
+    assert counted == {
+        (kind, name): heads
+        for kind in KINDS
+        for name, heads in (("diet_rel", 4 * 4), ("diet_abs", 4))
+    }
+    for row in rows(tmp_path / "heads.jsonl"):
+        shared = row["system"] == "diet_abs"
+        assert row["positions_layers"] == ([1, 2, 3, 4] if shared else [row["layer"]])
+
+
+def test_the_longest_sentences_of_training(checkpoint: Write, corpus: Path, tmp_path: Path) -> None:
+    """Of pairs that the model takes: with the end mark up to 8 of 8 English tokens, 10 German."""
+    folder = checkpoint("diet_rel_tiny")
+    (whole,) = open_systems([folder], corpus)
+    assert whole.trained == {"encoder": (9, 9), "decoder": (10, 10), "cross": (10, 9)}
+    short = checkpoint("diet_rel_tiny", "--max-source-positions", "8")
+    (cut,) = open_systems([short], corpus)
+    assert cut.trained["cross"] == (9, 8)
+    words = ("--data", corpus, "--only", "rank", "patterns", "--rank-tokens", 15)
+    assert called("figures", folder, *words, "--out", tmp_path) == 0
+    assert {tuple(row["trained"]) for row in rows(tmp_path / "rank.jsonl")} == set(
+        whole.trained.values()
+    )
+    for name, said in (
+        ("rank", "positions that training had: 9 of sources, 10 of targets"),
+        ("rank", "with the biases of its projections"),
+        ("distance.diet_rel", "dotted: the largest of training"),
+    ):
+        assert said in (tmp_path / f"{name}.svg").read_text(), "each text is a comment, too"
 
 
 def test_segments_have_their_border(checkpoint: Write, corpus: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from diet_mt.figures.observed import open_systems, sentences
+from diet_mt.figures.observed import System, open_systems
 from diet_mt.figures.theorems import (
     Sizes,
     bilinear_error,
@@ -36,16 +36,24 @@ def test_ranks_of_draws_are_those_of_theorem_1() -> None:
     assert int(np.linalg.matrix_rank(chosen(SIZES))) == d_h + d_p
 
 
+def loss_by_hand(system: System) -> torch.Tensor:
+    """Cross-entropy of eight sentences of the split valid, one by one, so without any padding."""
+    items = [system.task.dataset("valid")[number] for number in range(8)]
+    losses, mark = [], torch.tensor([system.task.source_dictionary.eos()])
+    for source, target in ((item["source"], item["target"]) for item in items):
+        read = torch.cat([mark, target[:-1]])
+        logits = system.model(source[None], torch.tensor([len(source)]), read[None])[0][0]
+        losses.append(F.cross_entropy(logits, target, reduction="none"))
+    assert len({len(each) for each in losses}) > 1
+    return torch.cat(losses).mean()
+
+
 def test_gradients_at_the_input_are_those_of_the_tables(checkpoint: Write, corpus: Path) -> None:
     """Of a table that is learned: what backward leaves in it is the gradient of the words."""
     (system,) = open_systems([checkpoint("learned_tiny")], corpus)
     words, positions = input_gradients(system, "encoder", "valid")
     torch.testing.assert_close(words, positions, rtol=0, atol=1e-14)
-    given = sentences(system, "valid", 8)
-    pad = system.task.source_dictionary.pad()
-    wanted = torch.cat([given["prev_output_tokens"][:, 1:], given["prev_output_tokens"][:, :1]], 1)
-    logits = system.model(**given)[0]
-    F.cross_entropy(logits.transpose(1, 2), wanted, ignore_index=pad).backward()
+    loss_by_hand(system).backward()
     table = system.model.encoder.embed_positions.weight.grad
     torch.testing.assert_close(table[: len(positions)], positions)
     assert positions.abs().max() > 1e-6

@@ -18,6 +18,12 @@ def test_only_the_section_changes() -> None:
     assert with_section(new, "results", "a\\1 table\n") == new
 
 
+def test_a_section_that_names_its_command_keeps_it() -> None:
+    named = README.replace("begin", "begin diet-mt leaderboard x.jsonl --brief")
+    new = with_section(named, "results", "a table\n")
+    assert new == named.replace("\nold\n", "\n\na table\n\n")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from itertools import pairwise
 
@@ -20,9 +21,9 @@ RUNS = {
     "multi30k.cs-en": 4 * 3,
     "multi30k.others": 15,
     "multi30k.ablations": 7,
-    # Five systems with three seeds, eight with one, and rotary scaled.
+    # Five systems with three seeds, eight with one, rotary scaled and randomized positions.
     **dict.fromkeys(
-        ("multi30k.short", "multi30k.joined", "multi30k.joined-training", "newstest.short"), 24
+        ("multi30k.short", "multi30k.joined", "multi30k.joined-training", "newstest.short"), 25
     ),
     "table4": 12,
     "table4-vaswani": 12,
@@ -94,8 +95,26 @@ def test_the_directions_of_table_4() -> None:
     assert len(found.report) == 2
 
 
-def test_segments_are_added_on_the_tasks_that_the_paper_names() -> None:
-    for run in swept("glue").runs:
+@pytest.mark.parametrize(
+    "name", ["multi30k.short", "multi30k.joined", "multi30k.joined-training", "newstest.short"]
+)
+def test_randomized_positions_have_room_when_decoding(name: str) -> None:
+    """One run of each sweep over lengths; a table that ends would refuse them (--beyond-table)."""
+    (run,) = [run for run in swept(name).runs if "--position-randomized" in run.commands[0]]
+    assert run.name == "sinusoidal_randomized.1"
+    places = int(run.commands[0][run.commands[0].index("--position-randomized") + 1])
+    tests = [words for words in run.commands if words[1] == "evaluate"]
+    for words in tests:
+        given = ast.literal_eval(words[words.index("--model-overrides") + 1])
+        assert given.pop("beyond_table") == "refuse"
+        assert set(given) == {"max_source_positions", "max_target_positions"}
+        assert places >= max(given.values())
+    assert len(tests) == (4 if "joined" in name else 1)
+
+
+@pytest.mark.parametrize("name", ["glue", "glue-small"])
+def test_segments_are_added_on_the_tasks_that_the_paper_names(name: str) -> None:
+    for run in swept(name).runs:
         words = run.commands[0]
         plain = words[words.index("--segments") + 1] == "none"
         assert plain == (run.name.partition("/")[0] not in ("MNLI", "CoLA"))

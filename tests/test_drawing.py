@@ -1,0 +1,34 @@
+"""The colours of systems."""
+
+from __future__ import annotations
+
+import pytest
+
+from diet_mt.drawing import COLORS, color_of, line_styles
+from diet_mt.positions import NAMES
+
+
+def test_every_encoding_has_a_colour_of_its_own() -> None:
+    assert set(COLORS) == {name.replace("-", "_") for name in NAMES}
+    assert len(set(COLORS.values())) == len(COLORS)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["diet_rel.1", "diet_rel_tiny", "diet_rel_tiny (beam 5)", "roberta_diet_rel", "diet-rel"],
+)
+def test_a_system_has_its_colour_whatever_it_is_called(name: str) -> None:
+    assert color_of(name) == COLORS["diet_rel"]
+
+
+def test_a_variant_is_lighter_and_another_name_always_the_same() -> None:
+    assert color_of("diet_abs_lin_tiny") == COLORS["diet_abs_lin"]
+    assert color_of("sinusoidal_randomized") == "#7f7f7f"
+    assert color_of("shaw.published (shaw_tiny)") == color_of("shaw.published") != color_of("shaw")
+    assert color_of("another") == color_of("another_tiny") in COLORS.values()
+
+
+def test_lines_of_one_colour_have_their_own_dashes() -> None:
+    styles = line_styles(["diet_rel.1", "diet_rel.2", "t5"])
+    assert [style["linestyle"] for style in styles.values()] == ["-", "--", "-"]
+    assert styles["diet_rel.1"]["color"] == styles["diet_rel.2"]["color"] != styles["t5"]["color"]
