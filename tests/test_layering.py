@@ -101,7 +101,7 @@ OF_PARTS: dict[tuple[str, ...], set[str]] = {
     # Rows are read and written without fairseq.
     ("evaluation", "records"): {"errors", "evaluation", "files"},
     ("evaluation", "task_records"): {"errors", "evaluation"},
-    ("evaluation", "json_rows"): {"errors", "files", "filelock"},
+    ("evaluation", "json_rows"): {"errors", "files", "stages", "filelock"},
 }
 
 # Folders that register names with fairseq. Their __init__, and no other file, imports plugin.
@@ -119,6 +119,7 @@ SHARED = {
     "options",
     "places",
     "projections",
+    "ranked",
     "relative",
 }
 # Schemes that are made of others, as their papers define them.

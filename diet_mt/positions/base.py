@@ -283,14 +283,13 @@ class PositionEncoding:
 
     def describe(self) -> str:
         """Name and settled options: what decides over the meaning of the weights."""
-        return " ".join([self.name, *(f"{name}={value}" for name, value in self._settled())])
+        words = [self.name]
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if value is not None:
+                words.append(f"{option.name.replace('_', '-')}={value}")
+        return " ".join(words)
 
     def continues(self) -> Iterator[str]:
         """Descriptions of encodings whose weights mean the same as those of this one."""
         yield self.describe()
-
-    def _settled(self) -> Iterator[Tuple[str, Any]]:
-        for option in fields(self):
-            value = getattr(self, option.name)
-            if value is not None and option.metadata.get("described", True):
-                yield option.name.replace("_", "-"), value

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Dict, List, Optional, Tuple
 import torch
 from torch import Tensor, nn
 
-from .base import AttentionBias, AttentionPositions, AttentionShape, PositionEncoding
+from .base import AttentionBias, AttentionPositions, AttentionShape
 from .factors import appended, appending_pays, product
 from .layer import LayerPositions
-from .options import option
+from .ranked import Ranked
 
 # Standard deviation of the entries of P_Q and P_K. Neither may start at 0, where the gradient of
 # each, which is the other, would vanish; 0.02 is BERT's (Devlin et al. 2018), and leaves the
@@ -68,7 +68,7 @@ class DietAbsBias(AttentionBias):
 
 
 @dataclass(frozen=True)
-class DietAbs(PositionEncoding):
+class DietAbs(Ranked):
     """Chen et al. 2021, "A Simple and Effective Positional Encoding for Transformers"
     (arXiv:2104.08698), section 3.1, equation 1:
 
@@ -83,8 +83,6 @@ class DietAbs(PositionEncoding):
     name: ClassVar[str] = "diet-abs"
     default_sharing: ClassVar[Optional[str]] = "layer-wise"
     sentence_preset: ClassVar[Dict[str, Any]] = {"rank": 128}  # section 4.1
-
-    rank: Optional[int] = option("rank", None, described=False)
 
     def attention_positions(self, shape: AttentionShape) -> AttentionPositions:
         return DietAbsBias(shape, self.sharing, self.rank or shape.head_dim)

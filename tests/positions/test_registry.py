@@ -113,11 +113,10 @@ def test_the_description_names_every_settled_option(encoding: str, sharing: str 
 
 
 def test_the_description_has_what_was_given() -> None:
-    """But for the rank: given or not, it is the size of the tables."""
     shaw = build_position("shaw", clip=3, values=True)
     assert shaw.describe() == "shaw sharing=head-wise clip=3 values=True"
     lin = build_position("diet-abs-lin", sharing="none", rank=5, projected=7)
-    assert lin.describe() == "diet-abs-lin sharing=none projected=7"
+    assert lin.describe() == "diet-abs-lin sharing=none rank=5 projected=7"
 
 
 @every_encoding
