@@ -153,9 +153,14 @@ def placed(
         here = devices.look(asked)
         batches = devices.split_update(total[unit], most, here.processes)
         options |= {option: [str(batches.tokens)], "update-freq": [str(batches.per_update)]}
+        several = here.processes > 1
+        where = f"{here.processes} process{'es' * several} on the CPU"
+        if here.gpus:
+            where = f"{machines.nodes} x {here.gpus} GPUs"
+        each = " on each of them" * several
         note = (
-            f"{machines.nodes} x {here.gpus} GPUs, {here.precision}, batches of {batches.tokens} "
-            f"{unit}, {batches.per_update} on each of them for an update: {batches.total} {unit}"
+            f"{where}, {here.precision}, batches of {batches.tokens} {unit}, "
+            f"{batches.per_update}{each} for an update: {batches.total} {unit}"
         )
     elif (machines.gpus, machines.nodes) != ("auto", 1) or precision == "auto":
         here = devices.look(asked)
