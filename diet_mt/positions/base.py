@@ -182,7 +182,7 @@ class AttentionPositions(LayerTables, ABC):
             (key_len, self.shape.max_keys),
         ):
             if last > limit:
-                raise UserError(too_long(last, limit))
+                raise UserError(too_long(last, limit, may_go_on=not self.shape.first_is_cls))
 
 
 class AttentionBias(AttentionPositions):
