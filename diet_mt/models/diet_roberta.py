@@ -115,7 +115,7 @@ class DietRobertaEncoder(RobertaEncoder):
 
 @register_model("diet_roberta", dataclass=DietRobertaConfig)
 class DietRobertaModel(SpanHeadModel):
-    """fairseq's RoBERTa with one position encoding in all its layers, and segments.
+    """fairseq's RoBERTa with one position encoding, where it acts, and segments.
 
     As in the translation model, the checkpoint carries a signature of the encoding, and weights of
     another one are refused; and so are those of another dictionary.

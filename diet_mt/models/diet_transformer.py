@@ -20,8 +20,8 @@ from ._signature import check_signature, check_table_shapes, signature_tensor
 
 @register_model("diet_transformer", dataclass=DietTransformerConfig)
 class DietTransformerModel(TransformerModelBase):
-    """fairseq's Transformer with one position encoding in every encoder, decoder and
-    cross-attention layer.
+    """fairseq's Transformer with one position encoding, in the kinds of attention where it acts
+    (``--position-in``), at the input, or both.
 
     The checkpoint carries a signature of the encoding (``position_signature``): two encodings can
     have the same parameters and still compute different things, and weights trained for one are

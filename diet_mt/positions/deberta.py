@@ -39,8 +39,10 @@ class DebertaLayer(ClippedLayer):
         products = (k * scale) @ self.of_queries.to(k.dtype).transpose(-1, -2)  # (B, H, S, 2c+1)
         if key_positions is not None:
             clip = products.size(-1) // 2
-            row = (key_positions - self.query_start).clamp(-clip, clip) + clip  # (B, S)
-            row = row if self.rows is None else self.rows[0][key_positions]
+            if self.rows is None:
+                row = (key_positions - self.query_start).clamp(-clip, clip) + clip  # (B, S)
+            else:
+                row = self.rows[0][key_positions]  # (B, S)
             row = row[:, None, :, None].expand(*products.shape[:-1], 1)
             return products.gather(3, row).transpose(-1, -2)  # (B, H, 1, S)
         if self.rows is not None:

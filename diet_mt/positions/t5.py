@@ -1,4 +1,4 @@
-"""T5: one scalar per head for each bin of distances, added to the logits."""
+"""T5: one scalar per head for each bucket of distances, added to the logits."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def buckets_of(relative: Tensor, buckets: int, max_distance: int, *, causal: boo
 
     Both directions: half of the buckets for each, the upper half for keys behind the query (j > i).
     Causal: all buckets for keys before the query, and those behind it fall in with distance 0. The
-    first half of each range has a bucket for every distance, the second half bins that grow with
-    the logarithm up to ``max_distance``; the last bucket takes all that is further away.
+    first half of each range has a bucket for every distance, the second half buckets that grow
+    with the logarithm up to ``max_distance``; the last bucket takes all that is further away.
     """
     if causal:
         base, away = torch.zeros_like(relative), (-relative).clamp(min=0)
@@ -33,7 +33,7 @@ def buckets_of(relative: Tensor, buckets: int, max_distance: int, *, causal: boo
         base, away = relative.gt(0).long() * buckets, relative.abs()
     exact = buckets // 2
     # In float32, as the models of the paper's own code were trained: other precision puts some
-    # distances on the other side of a bin's edge.
+    # distances on the other side of a bucket's edge.
     growth = torch.log(away.clamp(min=1).float() / exact) / math.log(max_distance / exact)
     far = exact + (growth * (buckets - exact)).long()
     return base + torch.where(away < exact, away, far.clamp(max=buckets - 1))
