@@ -8,12 +8,11 @@ from decimal import Decimal
 from pathlib import Path
 
 from ..errors import UserError
+from ..files import PLUGIN
 from ..recipes import Recipe
 from . import devices
 from .devices import Machines
 from .options import Options, as_words, number, of_values, one, whole
-
-PLUGIN = Path(__file__).resolve().parent.parent  # fairseq's --user-dir
 
 # Options that a recipe or a command line may have beside those of fairseq-train.
 OWN = ("tokens-per-update", "sequences-per-update", "max-tokens-per-device", "warmup", "precision")
