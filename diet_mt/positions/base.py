@@ -261,7 +261,7 @@ class PositionEncoding:
 
     def content_scale_in(self, kind: str) -> float:
         """Further factor of q . k in one kind of attention."""
-        return self.content_scale
+        return self.content_scale if kind in self.acts_in else 1.0
 
     def token_dim(self, embed_dim: int) -> int:
         """Width of the token embeddings in a stack of width E."""
@@ -273,7 +273,11 @@ class PositionEncoding:
 
     def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
         """What happens inside one kind of attention; None: nothing."""
-        return None
+        return self.in_attention(shape) if shape.kind in self.acts_in else None
+
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
+        """The same for a kind of attention that the scheme acts in."""
+        raise NotImplementedError
 
     def places(self, max_positions: int) -> Optional[RandomPlaces]:
         """Where the tokens of a stack stand, sentences having up to n; None: one after the other,

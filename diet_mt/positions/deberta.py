@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from .base import (
-    CROSS,
     DECODER,
     ENCODER,
     AttentionPositions,
@@ -112,8 +111,5 @@ class Deberta(PositionEncoding):
 
     clip: int = option("clip", 512)
 
-    def content_scale_in(self, kind: str) -> float:
-        return 1.0 if kind == CROSS else self.content_scale
-
-    def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
-        return None if shape.kind == CROSS else DebertaPositions(shape, self.sharing, self.clip)
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
+        return DebertaPositions(shape, self.sharing, self.clip)

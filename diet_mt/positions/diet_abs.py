@@ -84,5 +84,5 @@ class DietAbs(Ranked):
     default_sharing: ClassVar[Optional[str]] = "layer-wise"
     sentence_preset: ClassVar[Dict[str, Any]] = {"rank": 128}  # section 4.1
 
-    def attention_positions(self, shape: AttentionShape) -> AttentionPositions:
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         return DietAbsBias(shape, self.sharing, self.rank or shape.head_dim)

@@ -66,7 +66,7 @@ class DietAbsLin(Ranked):
 
     projected: int = option("projected", DEFAULT_K)
 
-    def attention_positions(self, shape: AttentionShape) -> AttentionPositions:
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         rank = self.rank or shape.head_dim
         if shape.kind != ENCODER:
             return DietAbsBias(shape, self.sharing, rank)

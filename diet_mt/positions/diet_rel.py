@@ -50,5 +50,5 @@ class DietRel(PositionEncoding):
     name: ClassVar[str] = "diet-rel"
     default_sharing: ClassVar[Optional[str]] = "none"
 
-    def attention_positions(self, shape: AttentionShape) -> DietRelBias:
+    def in_attention(self, shape: AttentionShape) -> DietRelBias:
         return DietRelBias(shape, self.sharing)

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from ..errors import UserError
 from .base import (
-    CROSS,
     DECODER,
     ENCODER,
     AttentionPositions,
@@ -130,9 +129,7 @@ class Rotary(PositionEncoding):
         elif self.scaling not in ("yarn", None) and self.trained_length is not None:
             yield f"{FLAGS['trained_length']}: only for {flag} yarn"
 
-    def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
-        if shape.kind == CROSS:
-            return None
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         scaling = Scaling(self.scaling, self.scaling_factor or 1.0, self.trained_length or 1)
         return RotaryPositions(shape, scaling)
 

@@ -103,5 +103,5 @@ class T5(Bucketed):
     name: ClassVar[str] = "t5"
     default_sharing: ClassVar[Optional[str]] = "layer-wise"
 
-    def attention_positions(self, shape: AttentionShape) -> T5Bias:
+    def in_attention(self, shape: AttentionShape) -> T5Bias:
         return T5Bias(shape, self.sharing, self.buckets, self.max_distance)

@@ -145,7 +145,7 @@ class TupeAbs(PositionEncoding):
     default_sharing: ClassVar[Optional[str]] = "layer-wise"
     content_scale: ClassVar[float] = 2**-0.5
 
-    def attention_positions(self, shape: AttentionShape) -> AttentionPositions:
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         return TupeBias(shape, self.sharing)
 
 
@@ -160,7 +160,7 @@ class TupeRel(Bucketed):
     default_sharing: ClassVar[Optional[str]] = "layer-wise"
     content_scale: ClassVar[float] = 2**-0.5
 
-    def attention_positions(self, shape: AttentionShape) -> AttentionPositions:
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         bias = TupeBias(shape, self.sharing)
         bias.relative = T5Bias(shape, self.sharing, self.buckets, self.max_distance)
         return bias
