@@ -15,7 +15,7 @@ from ..layers.encoder import DietEncoder
 from ..products import use_fast_products
 from ._architectures import register_architectures
 from ._options import DietTransformerConfig, NestedConfig, nested_config
-from ._signature import check_signature, check_table_shapes, signature_tensor
+from ._signature import signature_tensor, take_positions
 
 
 @register_model("diet_transformer", dataclass=DietTransformerConfig)
@@ -70,12 +70,7 @@ class DietTransformerModel(TransformerModelBase):
         fairseq.
         """
         super().upgrade_state_dict_named(state_dict, name)
-        prefix = f"{name}." if name else ""
-        signature = f"{prefix}position_signature"
-        check_signature(state_dict.get(signature), [self.signature, *self.continues])
-        state_dict[signature] = self.position_signature
-        own = self.state_dict()
-        check_table_shapes(state_dict, {f"{prefix}{key}": value for key, value in own.items()})
+        take_positions(self, state_dict, f"{name}." if name else "")
 
 
 register_architectures("diet_transformer")
