@@ -46,7 +46,7 @@ class AlibiBias(RelativeBias):
 
 @dataclass(frozen=True)
 class Alibi(PositionEncoding):
-    """Press et al. 2022, "Train Short, Test Long" (arXiv:2108.12409), section 3:
+    """Press et al. 2021, "Train Short, Test Long" (arXiv:2108.12409), section 3:
 
         A[i, j] = q_i . k_j / sqrt(D) - m_h |i - j|
 

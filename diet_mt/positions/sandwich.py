@@ -39,7 +39,7 @@ class SandwichBias(RelativeBias):
 
 @dataclass(frozen=True)
 class Sandwich(PositionEncoding):
-    """Chi et al. 2023, "Dissecting Transformer Length Extrapolation via the Lens of Receptive Field
+    """Chi et al. 2022, "Dissecting Transformer Length Extrapolation via the Lens of Receptive Field
     Analysis" (arXiv:2212.10356), its equation of Sandwich:
 
         A[i, j] = q_i . k_j / sqrt(D) + p_i . p_j / (8 h / H)

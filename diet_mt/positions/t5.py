@@ -89,7 +89,7 @@ class Bucketed(PositionEncoding):
 
 @dataclass(frozen=True)
 class T5(Bucketed):
-    """Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text
+    """Raffel et al. 2019, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text
     Transformer" (arXiv:1910.10683), section 2.1:
 
         A[i, j] = q_i . k_j / sqrt(D) + b[bucket(j - i)]
