@@ -209,7 +209,7 @@ def _fused_pays(
     separate steps slower than ours; and over short sentences with a bias it loses to a batched
     product. With nothing but a mask a training step of it takes half the time at any length.
     """
-    if q.is_cuda:
+    if q.device.type != "cpu":
         return True
     given = [tensor for tensor in biases if tensor is not None]
     learns = any(tensor.requires_grad for tensor in given) and torch.is_grad_enabled()

@@ -323,3 +323,10 @@ class TestChoiceOfKernel:
         assert len(fused_calls) == 1, "a bias that learns: torch has no fused backward pass on CPU"
         # float32, 192 terms of order 1.
         torch.testing.assert_close(fused, own, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(("device", "pays"), [("cpu", False), ("meta", True)])
+def test_the_fused_kernel_pays_wherever_is_no_cpu(device: str, pays: bool) -> None:
+    """``meta`` stands for whatever else there is."""
+    q = torch.empty(2, 3, 5, 4, device=device)
+    assert attention._fused_pays(q, q, [], dropout_p=0.1) is pays

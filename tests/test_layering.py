@@ -1,15 +1,13 @@
 """Imports inside the package go one way, and a scheme's name chooses code only under positions/.
 
-    cli -> models, tasks, criterions -> layers -> attention, positions, kernels -> torch
-    cli -> fairseq_patches -> decoding -> layers
-    cli -> leaderboard -> records, task_records -> json_rows -> standard library
-    cli -> bench -> fairseq, torch, ctranslate2 (no other part: it is also run by itself)
-    cli -> figures -> evaluation, layers, drawing
-    cli -> records, data -> standard library (data also what splits, scores or identifies text)
-    cli, criterions -> metrics -> scikit-learn, scipy
-    models -> encoders -> data
+    cli -> sweeps, training, figures, analysis, bench, leaderboard -> evaluation
+    evaluation -> models, tasks, criterions, encoders -> layers -> attention, positions, kernels
+    evaluation -> fairseq_patches -> models, decoding -> layers
     plugin -> models, tasks, criterions, encoders, fairseq_patches, allocator
+    bench.process -> fairseq, torch, ctranslate2 (no other part: it is also run by itself)
+    all of them -> bert -> corpora -> stages -> files -> errors (text: no torch, no fairseq)
 
+The table of docs/design.md has the parts in this order.
 One arrow points back: the ``__init__`` of a folder that registers names imports ``plugin``, so that
 whoever has one of the names has all.
 
@@ -19,6 +17,7 @@ The sources are parsed, never imported, so the tests hold whatever is installed.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -33,8 +32,6 @@ STDLIB = "the standard library"
 
 # Part of the package -> the other parts and the outside packages it may import. The standard
 # library and the part itself always may be. What is new directly under diet_mt/ gets a line here.
-_FRAMEWORK = {"torch", "numpy", "fairseq", "fairseq_cli", "omegaconf", "hydra"}
-_MODEL_SIDE = {"layers", "attention", "positions", "errors"} | _FRAMEWORK
 ALLOWED: dict[str, set[str]] = {
     # Light: what it brings is loaded by name, when it is asked for.
     "__init__": set(),
@@ -44,45 +41,39 @@ ALLOWED: dict[str, set[str]] = {
     "cli": {"analysis", "bench", "bert", "corpora", "evaluation", "figures", "leaderboard"}
     | {"recipes", "stages", "sweeps", "training", "models", "positions", "command_line"}
     | {"errors", "__version__", "shtab"},
-    "training": {"evaluation", "recipes", "stages"}
-    | {"bert", "corpora", "models", "positions"}
+    "training": {"evaluation", "recipes", "stages", "bert", "corpora", "models"}
     | {"command_line", "files", "errors", "torch", "fairseq"},
     "sweeps": {"positions", "stages", "command_line", "errors", "yaml"}
     | {"psutil", "submitit", "torch", "tqdm"},
     "recipes": {"command_line", "errors", "yaml"},
     "leaderboard": {"evaluation", "command_line", "files", "errors", "jinja2", "tabulate"},
-    "analysis": {
-        "corpora",
-        "drawing",
-        "evaluation",
-        "leaderboard",
-        "command_line",
-        "files",
-        "errors",
-    },
-    "bench": {"evaluation", "leaderboard", "decoding", "models", "plugin", "command_line", "files"}
-    | {"drawing", "tabulate"}
-    | _MODEL_SIDE,
-    "figures": {"corpora", "drawing", "evaluation", "files", "leaderboard"} | _MODEL_SIDE,
+    "analysis": {"corpora", "drawing", "evaluation", "leaderboard", "command_line", "errors"},
+    "bench": {"evaluation", "leaderboard", "decoding", "models", "plugin", "layers", "positions"}
+    | {"drawing", "command_line", "files", "errors", "torch", "fairseq"},
+    "figures": {"corpora", "drawing", "evaluation", "leaderboard", "layers", "positions"}
+    | {"files", "errors", "torch", "numpy", "fairseq"},
     "drawing": {"files", "errors", "matplotlib"},
-    "evaluation": {"bert", "corpora", "leaderboard", "models", "tasks", "criterions", "decoding"}
-    | {"stages", "plugin", "register", "fairseq_patches", "command_line", "files", "sacrebleu"}
-    | _MODEL_SIDE,
+    "evaluation": {"bert", "corpora", "models", "tasks", "criterions", "fairseq_patches"}
+    | {"stages", "plugin", "register", "command_line", "files", "errors", "sacrebleu"}
+    | {"torch", "numpy", "fairseq"},
     # The plugin.
-    "models": {"corpora", "bert", "encoders", "products"} | _MODEL_SIDE,
-    "tasks": {"bert", "corpora", "decoding", "files"} | _MODEL_SIDE,
-    "criterions": {"bert"} | _MODEL_SIDE,
+    "models": {"bert", "corpora", "encoders", "layers", "positions", "products", "errors"}
+    | {"torch", "fairseq", "omegaconf"},
+    "tasks": {"bert", "corpora", "decoding", "errors", "torch", "numpy", "fairseq", "omegaconf"},
+    "criterions": {"bert", "errors", "torch", "numpy", "fairseq"},
     "encoders": {"bert", "corpora", "errors", "fairseq"},
-    "layers": {"attention", "dropout", "kernels", "positions", "products", "errors"} | _FRAMEWORK,
+    "layers": {"attention", "dropout", "kernels", "positions", "products", "errors"}
+    | {"torch", "fairseq"},
     "kernels": {"torch"},
     "positions": {"errors", "torch"},
-    "attention": {"dropout", "positions", "errors", "torch"},
+    "attention": {"dropout", "positions", "torch"},
     "dropout": {"torch"},
     "products": {"torch"},
     "cross_entropy": {"products", "torch"},
     "allocator": set(),
-    "decoding": {"kernels", "layers", "positions", "products", "errors"} | _FRAMEWORK,
-    "fairseq_patches": {"cross_entropy", "decoding", "models", "products"} | _MODEL_SIDE,
+    "decoding": {"kernels", "layers", "positions", "products", "errors", "torch", "fairseq"},
+    "fairseq_patches": {"cross_entropy", "decoding", "layers", "models", "products", "errors"}
+    | {"torch", "numpy", "fairseq", "omegaconf"},
     # Text: no torch, no fairseq.
     "bert": {"corpora", "stages", "command_line", "files", "errors"}
     | {"numpy", "scipy", "sentencex", "sklearn", "sentencepiece", "tokenizers"},
@@ -101,7 +92,7 @@ OF_PARTS: dict[tuple[str, ...], set[str]] = {
     # Rows are read and written without fairseq.
     ("evaluation", "records"): {"errors", "evaluation", "files"},
     ("evaluation", "task_records"): {"errors", "evaluation"},
-    ("evaluation", "json_rows"): {"errors", "files", "filelock"},
+    ("evaluation", "json_rows"): {"errors", "files", "stages", "filelock"},
 }
 
 # Folders that register names with fairseq. Their __init__, and no other file, imports plugin.
@@ -119,6 +110,7 @@ SHARED = {
     "options",
     "places",
     "projections",
+    "ranked",
     "relative",
 }
 # Schemes that are made of others, as their papers define them.
@@ -132,7 +124,8 @@ MADE_OF = {
 }
 
 # Parts that move text and records, without fairseq or torch.
-LIGHT = {"stages", "corpora", "bert", "leaderboard"}
+TEXT = {"stages", "corpora", "bert"}
+LIGHT = TEXT | {"leaderboard"}
 
 # Names that are words of their own: a comparison counts if it also says encoding or scheme.
 AMBIGUOUS = {"none"}
@@ -259,6 +252,40 @@ SOURCES = {module_of(path): path.read_text("utf-8") for path in sorted(PACKAGE.r
 def test_imports_go_one_way() -> None:
     wrong = [line for module, text in SOURCES.items() for line in wrong_imports(text, module)]
     assert wrong == []
+
+
+def of_parts(text: str, module: tuple[str, ...]) -> set[str]:
+    """The other parts and outside packages that a module imports."""
+    own = OF_PARTS.get(module[:2], ALLOWED[module[0]])
+    found = {target[0] for _, _, target in imports(text, module) if target}
+    return (found & own) - {module[0]}
+
+
+def test_every_permission_is_used() -> None:
+    used: dict[str | tuple[str, ...], set[str]] = {}
+    for module, text in SOURCES.items():
+        place = module[:2] if module[:2] in OF_PARTS else module[0]
+        used.setdefault(place, set()).update(of_parts(text, module))
+    for part, allowed in {**ALLOWED, **OF_PARTS}.items():
+        own = {part} if isinstance(part, str) else {part[0]}
+        assert allowed - own - used[part] == set(), part
+
+
+def test_imports_go_down_the_table_of_the_page() -> None:
+    """Or stay on its line; what moves text all may import."""
+    page = (PACKAGE.parent / "docs" / "design.md").read_text(encoding="utf-8")
+    (table,) = (block for block in page.split("\n\n") if block.startswith("| part |"))
+    names = [re.findall(r"`(\w+)(?:/|\.py)`", line.split("|")[1]) for line in table.split("\n")]
+    height = {name: -number for number, line in enumerate(names) for name in line}
+    height = {name: height[name] for name in height.keys() & ALLOWED.keys()}
+    assert {"cli", "evaluation", "models", "layers", "positions"} < height.keys()
+    up = {
+        f"{part} -> {other}"
+        for part in height
+        for other in (ALLOWED[part] & height.keys()) - TEXT
+        if height[other] > height[part]
+    }
+    assert up == set()
 
 
 def test_schemes_are_chosen_by_name_only_under_positions() -> None:

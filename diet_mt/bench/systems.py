@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
+from ..files import PLUGIN
 from ..models._architectures import SIZES
 from ..positions import NAMES
 
@@ -21,7 +21,6 @@ WEIGHTS_OF = {CTRANSLATE2: STOCK, **UNDER_FAIRSEQ}
 
 # Chooses the search of a process: auto, own or fairseq.
 SEARCH_VARIABLE = "DIET_MT_SEARCH"
-_PLUGIN = Path(__file__).resolve().parents[1]
 
 
 def label(system: str) -> str:
@@ -74,7 +73,7 @@ def job(system: str, common: dict[str, Any], words: Sequence[str]) -> dict[str, 
     stock = WEIGHTS_OF.get(system, system) == STOCK
     return {
         "words": [common.get("data") or "made-up", *words],
-        "user_dir": None if stock else str(_PLUGIN),
+        "user_dir": None if stock else str(PLUGIN),
         "engine": CTRANSLATE2 if system == CTRANSLATE2 else "fairseq",
         **common,
     }

@@ -74,7 +74,7 @@ class Vocabulary:
         the hypotheses (B, count).
         """
         sentences, beams = scores.shape
-        parts = 1 if features.is_cuda else -(-sentences * beams // ROWS)
+        parts = 1 if features.device.type != "cpu" else -(-sentences * beams // ROWS)
         step = -(-sentences // min(parts, sentences))
         found = [
             self._best(features, scores, start, min(start + step, sentences), count, limits)

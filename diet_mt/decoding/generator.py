@@ -135,7 +135,7 @@ def _parts(tokens: Tensor) -> List[Tensor]:
     all layers for a handful of rows.
     """
     numbers = torch.arange(tokens.size(0), device=tokens.device)
-    one = tokens.is_cuda or torch.is_autocast_enabled("cpu")
+    one = tokens.device.type != "cpu" or torch.is_autocast_enabled("cpu")
     searches = min(1 if one else torch.get_num_threads(), tokens.size(0))
     return [numbers[first::searches] for first in range(searches)]
 

@@ -24,7 +24,7 @@ from ..errors import UserError
 from ..fairseq_patches.one_line_errors import one_line
 from ..fairseq_patches.patience import KEY as PATIENCE
 from ..models._options import DietTransformerConfig
-from .records import described, model_text
+from .records import model_text
 
 # fairseq options whose value is a path, and the folder that it stands in when written down.
 _PLACES = {
@@ -64,9 +64,7 @@ def read_training(checkpoint: Path, data: Path) -> Training:
         models, _ = checkpoint_utils.load_model_ensemble([str(checkpoint)], state=state)
     return Training(
         arch=str(cfg["model"]["_name"]),
-        positions=described(
-            str(getattr(models[0], "signature", "")), cfg["model"].get("position_rank")
-        ),
+        positions=str(getattr(models[0], "signature", "")),
         model=model_text(_beyond_the_architecture(cfg["model"])),
         seed=int(cfg["common"]["seed"]),
         updates=int(history[-1]["num_updates"]),

@@ -18,7 +18,7 @@ from ..command_line import need_file
 from ..corpora.binarized import bin_folder, language_pair, need_source
 from ..corpora.parallel import read_lines
 from ..errors import UserError
-from ..files import make_folder, sha256
+from ..files import PLUGIN, make_folder, sha256
 from ..stages.child import module, run_child, why
 from ..stages.lock import alone
 from ..stages.progress import say
@@ -31,7 +31,6 @@ from .score import Scored, known_before, make_result, sentences_of
 from .test_sets import TestSet, need_sacrebleu, of_data, of_sacrebleu, of_text, source_sha256
 
 _VALID = "valid"  # part of the data that chooses
-_PLUGIN = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True)
@@ -180,7 +179,7 @@ def _command(test: TestSet, checkpoint: Path, search: Search) -> list[str]:
     """fairseq-generate and its words. Multiple 1: one distribution of fairseq drops the last
     sentences otherwise.
     """
-    words = ["fairseq-generate", str(test.data), "--user-dir", str(_PLUGIN)]
+    words = ["fairseq-generate", str(test.data), "--user-dir", str(PLUGIN)]
     words += ["--path", str(checkpoint), "--beam", str(search.beam)]
     words += ["--lenpen", f"{search.lenpen:g}", "--gen-subset", test.subset]
     words += ["--max-tokens", str(search.max_tokens), "--required-batch-size-multiple", "1"]

@@ -30,7 +30,6 @@ from .checkpoint import (
     today,
 )
 from .pretrained import Pretrained, read_pretrained
-from .records import described
 from .task_records import Option, splits_of
 
 _NOTHING = Pretrained("", 0, 0.0)
@@ -97,11 +96,14 @@ def encoding_of(signature: str) -> tuple[str, dict[str, Option]]:
     return name, {key: value for key, equals, value in pairs if equals}
 
 
-def _own_rank(options: Mapping[str, Any]) -> int | None:
-    """The rank of a model, which its signature leaves out, where it is not its architecture's."""
-    rank: int | None = options["position_rank"]
-    usual = getattr(preset_of(options["_name"]), "position_rank", None)
-    return None if rank == usual else rank
+def own_options(signature: str, arch: str) -> tuple[str, dict[str, Option]]:
+    """The same, without the rank where it is that of the architecture, which the record names."""
+    encoding, options = encoding_of(signature)
+    usual = vars(preset_of(arch))
+    own = encoding, options.get("rank")
+    if own == (usual.get("position_encoding"), str(usual.get("position_rank"))):
+        del options["rank"]
+    return encoding, options
 
 
 def quiet() -> None:
@@ -137,12 +139,13 @@ def facts(asked: Request, content: str, model: Any, libraries: Sequence[str]) ->
     # Examples in one update of all processes.
     batch = int(cfg["dataset"]["batch_size"] or 0) * int(cfg["optimization"]["update_freq"][0])
     batch *= max(1, int(cfg["distributed_training"]["distributed_world_size"]))
-    encoding, options = encoding_of(described(model.signature, _own_rank(cfg["model"])))
+    arch = str(cfg["model"]["_name"])
+    encoding, options = own_options(model.signature, arch)
     before = read_pretrained(asked.pretrained) if asked.pretrained else _NOTHING
     versions = {name: metadata.version(name) for name in ("torch", *libraries)}
     return {
         "system": asked.system or encoding,
-        "options": {"arch": str(cfg["model"]["_name"]), **options},
+        "options": {"arch": arch, **options},
         "segments": str(cfg["model"]["segment_encoding"]),
         "pretrained_sha256": before.sha256,
         "pretrain_updates": before.updates,

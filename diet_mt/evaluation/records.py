@@ -148,9 +148,13 @@ def system_of(arch: str) -> str:
     return name if name and size in SIZES else arch
 
 
-def described(signature: str, rank: str | int | None) -> str:
-    """``Result.positions``: what a checkpoint says of its encoding, which leaves out the rank."""
-    return signature if rank is None else f"{signature} rank={rank}"
+def described(positions: str, rank: str | None) -> str:
+    """``positions`` with a rank that was given, where a model of before it said so lacks it."""
+    if rank is None or " rank=" in positions:
+        return positions
+    name, *options = positions.split()
+    shared = sum(option.startswith("sharing=") for option in options)
+    return " ".join([name, *options[:shared], f"rank={rank}", *options[shared:]])
 
 
 def model_text(given: Mapping[str, object]) -> str:

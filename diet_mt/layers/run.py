@@ -98,7 +98,7 @@ class Block:
         if self._places is not None:
             longest = self._places[0].numel()
             if query >= longest:
-                raise UserError(too_long(query + 1, longest))
+                raise UserError(too_long(query + 1, longest, may_go_on=False))
             stop = min(stop, longest)
         elif positions.refuses:
             # The query itself stays in: that it lies beyond the tables is for them to say.

@@ -26,6 +26,7 @@ def input_positions(cfg: Any, longest: int, width: int) -> Optional[InputPositio
     added: Optional[InputPositions] = cfg.encoding.input_positions(longest, width)
     if added is not None:
         added.beyond = cfg.beyond_table
+        added.may_go_on = "decoder" in cfg.stacks  # translation has the option
     return added
 
 

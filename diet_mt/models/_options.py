@@ -52,7 +52,10 @@ class PositionOptions(FairseqDataclass):
 
     position_encoding: str = field(
         default="diet-rel",
-        metadata={"help": f"position encoding of all attention layers: {', '.join(sorted(NAMES))}"},
+        metadata={
+            "help": "position encoding, in the attention where it acts (--position-in), at the "
+            f"input, or both: {', '.join(sorted(NAMES))}"
+        },
     )
     position_in: Optional[str] = field(
         default=None,
@@ -65,7 +68,8 @@ class PositionOptions(FairseqDataclass):
         default=None,
         metadata={
             "help": "what is added to the token embeddings beside an encoding inside attention: "
-            f"{', '.join(AT_INPUT)} (default: the encoding's own)"
+            f"{', '.join(AT_INPUT)} (default: the encoding's own); an option that both have is "
+            "--position-encoding's"
         },
     )
     position_randomized: Optional[int] = field(
@@ -99,12 +103,12 @@ class PositionOptions(FairseqDataclass):
     )
     position_buckets: Optional[int] = field(
         default=None,
-        metadata={"help": "bins of distances of t5 and tupe-rel (default: 32)"},
+        metadata={"help": "buckets of distances of t5 and tupe-rel (default: 32)"},
     )
     position_max_distance: Optional[int] = field(
         default=None,
         metadata={
-            "help": "distance from which on t5 and tupe-rel have one last bin (default: 128)"
+            "help": "distance from which on t5 and tupe-rel have one last bucket (default: 128)"
         },
     )
     linformer_k: Optional[int] = field(

@@ -29,7 +29,21 @@ def signature_text(values: Tensor) -> str:
     return "".join(chr(round(code)) for code in values.tolist())
 
 
-def check_signature(found: Optional[Tensor], expected: Sequence[str]) -> None:
+def take_positions(model: Any, found: Dict[str, Tensor], prefix: str) -> Dict[str, Tensor]:
+    """Gives ``found``, a checkpoint, the signature of ``model``, which can go on with its weights.
+    Returns the entries of the model by the names that they have there, which begin with ``prefix``.
+
+    Raises :class:`UserError` for weights of another encoding or of other table sizes.
+    """
+    own = {f"{prefix}{key}": value for key, value in model.state_dict().items()}
+    signature = f"{prefix}position_signature"
+    _check_signature(found.get(signature), [model.signature, *model.continues])
+    found[signature] = own[signature]
+    _check_table_shapes(found, own)
+    return own
+
+
+def _check_signature(found: Optional[Tensor], expected: Sequence[str]) -> None:
     """Raises :class:`UserError` where a checkpoint's signature is missing or not ``expected``: that
     of the model, or one of those behind it, whose weights it can go on with.
     """
@@ -63,7 +77,7 @@ def check_dictionary(found: Optional[Tensor], expected: str) -> None:
         )
 
 
-def check_table_shapes(found: Dict[str, Tensor], own: Dict[str, Tensor]) -> None:
+def _check_table_shapes(found: Dict[str, Tensor], own: Dict[str, Tensor]) -> None:
     """Raises :class:`UserError` where a position table of ``found`` has another shape than ours."""
     for key in own:
         table = key in found and any(part in key for part in _TABLES)

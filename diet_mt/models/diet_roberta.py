@@ -19,10 +19,9 @@ from ._hub import DietRobertaHub, load_hub
 from ._roberta_options import DietRobertaConfig, plain_options, sentence_config, write_length
 from ._signature import (
     check_dictionary,
-    check_signature,
-    check_table_shapes,
     dictionary_checksum,
     signature_tensor,
+    take_positions,
 )
 from ._span_head import SpanHeadModel
 from ._supplement import SEGMENT_SIGNATURE, add_missing_segments
@@ -115,7 +114,7 @@ class DietRobertaEncoder(RobertaEncoder):
 
 @register_model("diet_roberta", dataclass=DietRobertaConfig)
 class DietRobertaModel(SpanHeadModel):
-    """fairseq's RoBERTa with one position encoding in all its layers, and segments.
+    """fairseq's RoBERTa with one position encoding, where it acts, and segments.
 
     As in the translation model, the checkpoint carries a signature of the encoding, and weights of
     another one are refused; and so are those of another dictionary.
@@ -194,15 +193,11 @@ class DietRobertaModel(SpanHeadModel):
         """
         super().upgrade_state_dict_named(state_dict, name)
         prefix = f"{name}." if name else ""
-        signature = f"{prefix}position_signature"
-        check_signature(state_dict.get(signature), [self.signature, *self.continues])
-        state_dict[signature] = self.position_signature
+        own = take_positions(self, state_dict, prefix)
         words = f"{prefix}dictionary_signature"
         check_dictionary(state_dict.get(words), self.checksum)
         state_dict.setdefault(words, self.dictionary_signature)
-        own = {f"{prefix}{key}": value for key, value in self.state_dict().items()}
         add_missing_segments(state_dict, own)
-        check_table_shapes(state_dict, own)
 
 
 register_roberta_architectures("diet_roberta")

@@ -15,13 +15,13 @@ from ..layers.encoder import DietEncoder
 from ..products import use_fast_products
 from ._architectures import register_architectures
 from ._options import DietTransformerConfig, NestedConfig, nested_config
-from ._signature import check_signature, check_table_shapes, signature_tensor
+from ._signature import signature_tensor, take_positions
 
 
 @register_model("diet_transformer", dataclass=DietTransformerConfig)
 class DietTransformerModel(TransformerModelBase):
-    """fairseq's Transformer with one position encoding in every encoder, decoder and
-    cross-attention layer.
+    """fairseq's Transformer with one position encoding, in the kinds of attention where it acts
+    (``--position-in``), at the input, or both.
 
     The checkpoint carries a signature of the encoding (``position_signature``): two encodings can
     have the same parameters and still compute different things, and weights trained for one are
@@ -70,12 +70,7 @@ class DietTransformerModel(TransformerModelBase):
         fairseq.
         """
         super().upgrade_state_dict_named(state_dict, name)
-        prefix = f"{name}." if name else ""
-        signature = f"{prefix}position_signature"
-        check_signature(state_dict.get(signature), [self.signature, *self.continues])
-        state_dict[signature] = self.position_signature
-        own = self.state_dict()
-        check_table_shapes(state_dict, {f"{prefix}{key}": value for key, value in own.items()})
+        take_positions(self, state_dict, f"{name}." if name else "")
 
 
 register_architectures("diet_transformer")

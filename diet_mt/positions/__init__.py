@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, Dict, Optional, Type
+from typing import Any, Dict, Optional, Set, Type
 
 from ..errors import UserError
 from .alibi import Alibi
@@ -109,17 +109,20 @@ def build_position(
     the scheme's own default.
 
     ``kinds``: of attention to act in, separated by commas; ``at_input``: name of what is added to
-    the embeddings. None: the scheme's own. ``randomized``: positions that training draws from.
+    the embeddings, which gets the options that it takes and ``name`` does not. None: the scheme's
+    own. ``randomized``: positions that training draws from.
 
     Raises :class:`UserError` for an unknown name or options that the scheme cannot take.
     """
+    apart = _options_of(at_input) - _options_of(name)
+    of_input = {key: given.pop(key) for key in apart & given.keys()}
     encoding = _build(name, given)
     if not kinds and not at_input and randomized is None:
         return encoding
     words = [word.strip() for word in kinds.split(",")] if kinds else encoding.acts_in
     placed = Placed(
         inside=encoding,
-        at_input=_build(at_input, {}, "--position-input") if at_input else encoding,
+        at_input=_build(at_input, of_input, "--position-input") if at_input else encoding,
         kinds=tuple(sorted(set(words), key=lambda word: [*KINDS, word].index(word))),
         randomized=randomized,
     )
@@ -134,7 +137,7 @@ def _build(name: str, given: Dict[str, Any], flag: str = "--position-encoding") 
     chosen = {
         key: value for key, value in given.items() if value is not None and value is not False
     }
-    taken = {field.name for field in fields(scheme)}
+    taken = _options_of(name)
     problems = [
         f"{FLAGS[key]}{'' if value is True else f' {value}'}: {name} has no such option; leave it "
         f"out (it belongs to {', '.join(takers(key))})"
@@ -150,11 +153,16 @@ def _build(name: str, given: Dict[str, Any], flag: str = "--position-encoding") 
     return encoding
 
 
+def _options_of(name: Optional[str]) -> Set[str]:
+    """The fields of a scheme; none of one that is unknown."""
+    return {field.name for field in fields(NAMES[name])} if name in NAMES else set()
+
+
 def takers(option: str) -> list[str]:
     """The encodings that take the option with the field name ``option``."""
     return sorted(
         name
         for name, scheme in NAMES.items()
-        if option in {field.name for field in fields(scheme)}
+        if option in _options_of(name)
         and (option != "sharing" or scheme.default_sharing is not None)
     )

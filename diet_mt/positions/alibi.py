@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, List, Optional, Tuple
+from typing import ClassVar, List, Tuple
 
 import torch
 from torch import Tensor
 
-from .base import CROSS, DECODER, ENCODER, AttentionPositions, AttentionShape, PositionEncoding
+from .base import DECODER, ENCODER, AttentionPositions, AttentionShape, PositionEncoding
 from .relative import RelativeBias, distances
 
 
@@ -46,7 +46,7 @@ class AlibiBias(RelativeBias):
 
 @dataclass(frozen=True)
 class Alibi(PositionEncoding):
-    """Press et al. 2022, "Train Short, Test Long" (arXiv:2108.12409), section 3:
+    """Press et al. 2021, "Train Short, Test Long" (arXiv:2108.12409), section 3:
 
         A[i, j] = q_i . k_j / sqrt(D) - m_h |i - j|
 
@@ -58,5 +58,5 @@ class Alibi(PositionEncoding):
     name: ClassVar[str] = "alibi"
     acts_in: ClassVar[Tuple[str, ...]] = (ENCODER, DECODER)
 
-    def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
-        return None if shape.kind == CROSS else AlibiBias(shape)
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
+        return AlibiBias(shape)

@@ -182,7 +182,7 @@ class AttentionPositions(LayerTables, ABC):
             (key_len, self.shape.max_keys),
         ):
             if last > limit:
-                raise UserError(too_long(last, limit))
+                raise UserError(too_long(last, limit, may_go_on=not self.shape.first_is_cls))
 
 
 class AttentionBias(AttentionPositions):
@@ -261,7 +261,7 @@ class PositionEncoding:
 
     def content_scale_in(self, kind: str) -> float:
         """Further factor of q . k in one kind of attention."""
-        return self.content_scale
+        return self.content_scale if kind in self.acts_in else 1.0
 
     def token_dim(self, embed_dim: int) -> int:
         """Width of the token embeddings in a stack of width E."""
@@ -273,7 +273,11 @@ class PositionEncoding:
 
     def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
         """What happens inside one kind of attention; None: nothing."""
-        return None
+        return self.in_attention(shape) if shape.kind in self.acts_in else None
+
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
+        """The same for a kind of attention that the scheme acts in."""
+        raise NotImplementedError
 
     def places(self, max_positions: int) -> Optional[RandomPlaces]:
         """Where the tokens of a stack stand, sentences having up to n; None: one after the other,
@@ -283,14 +287,13 @@ class PositionEncoding:
 
     def describe(self) -> str:
         """Name and settled options: what decides over the meaning of the weights."""
-        return " ".join([self.name, *(f"{name}={value}" for name, value in self._settled())])
+        words = [self.name]
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if value is not None:
+                words.append(f"{option.name.replace('_', '-')}={value}")
+        return " ".join(words)
 
     def continues(self) -> Iterator[str]:
         """Descriptions of encodings whose weights mean the same as those of this one."""
         yield self.describe()
-
-    def _settled(self) -> Iterator[Tuple[str, Any]]:
-        for option in fields(self):
-            value = getattr(self, option.name)
-            if value is not None and option.metadata.get("described", True):
-                yield option.name.replace("_", "-"), value

@@ -1,4 +1,4 @@
-"""From a value per clipped distance to one per query and key, and back."""
+"""From a value per clipped offset, j - i of query and key, to one per query and key, and back."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ class ClippedLayer(LayerPositions):
         return move(rows.unsqueeze(-2), size, self.query_start).squeeze(-2)
 
 
-def spread(by_distance: Tensor, keys: int, start: int = 0) -> Tensor:
-    """(..., T, 2c+1), for each query one value per clipped distance -> (..., T, S) with
-    ``out[i, j] = by_distance[i, clip(j - (start + i)) + c]``.
+def spread(by_offset: Tensor, keys: int, start: int = 0) -> Tensor:
+    """(..., T, 2c+1), for each query one value per clipped offset -> (..., T, S) with
+    ``out[i, j] = by_offset[i, clip(j - (start + i)) + c]``.
 
-    Each row is first stretched to all distances from the first key to the last query, up to that
-    from the last key to the first, its ends repeated. The rows, laid end to end, are then read
+    Each row is first stretched to all offsets, from that of the first key and the last query up to
+    that of the last key and the first, its ends repeated. The rows, laid end to end, are then read
     again one element shorter, which shifts each one column further left than the row above. All of
     it copies blocks; nothing is gathered element by element.
     """
-    queries, clip = by_distance.size(-2), by_distance.size(-1) // 2
-    lowest, highest = 1 - queries - start, keys - 1 - start  # distances
+    queries, clip = by_offset.size(-2), by_offset.size(-1) // 2
+    lowest, highest = 1 - queries - start, keys - 1 - start  # offsets
     stretched = queries + keys - 1
     left = min(max(-lowest - clip, 0), stretched)  # of them beyond the clip
     right = max(highest - clip, 0)
-    middle = by_distance[..., max(clip + lowest, 0) : max(min(clip + highest, 2 * clip) + 1, 0)]
-    ends = by_distance[..., :1], by_distance[..., -1:]
-    shape = by_distance.shape[:-1]
+    middle = by_offset[..., max(clip + lowest, 0) : max(min(clip + highest, 2 * clip) + 1, 0)]
+    ends = by_offset[..., :1], by_offset[..., -1:]
+    shape = by_offset.shape[:-1]
     rows = torch.cat([ends[0].expand(*shape, left), middle, ends[1].expand(*shape, right)], dim=-1)
     if queries == 1:
         return rows
@@ -74,14 +74,14 @@ def spread(by_distance: Tensor, keys: int, start: int = 0) -> Tensor:
 
 def collect(weights: Tensor, clip: int, start: int = 0) -> Tensor:
     """The transpose of :func:`spread`: (..., T, S) -> (..., T, 2c+1), for each query the sum of its
-    weights at each clipped distance.
+    weights at each clipped offset.
     """
     queries, keys = weights.shape[-2:]
     rows = weights
     if queries > 1:
         line = F.pad(weights, (0, queries - 2)).flatten(-2)
         rows = F.pad(line, (queries - 1, 1)).unflatten(-1, (queries, queries + keys - 1))
-    lowest, highest = 1 - queries - start, keys - 1 - start  # distances
+    lowest, highest = 1 - queries - start, keys - 1 - start  # offsets
     # Those that do not reach the clip leave columns of zeros.
     rows = F.pad(rows, (max(clip + lowest, 0), max(clip - highest, 0)))
     left, right = max(-lowest - clip, 0), max(highest - clip, 0)
@@ -94,11 +94,11 @@ def collect(weights: Tensor, clip: int, start: int = 0) -> Tensor:
     return rows
 
 
-def pick(by_distance: Tensor, rows: Tensor) -> Tensor:
+def pick(by_offset: Tensor, rows: Tensor) -> Tensor:
     """:func:`spread` for positions in no order: (..., T, N) and ``rows`` (T, S), which of the N
     values each query has for each key -> (..., T, S).
     """
-    return by_distance.gather(-1, rows.expand(*by_distance.shape[:-1], -1))
+    return by_offset.gather(-1, rows.expand(*by_offset.shape[:-1], -1))
 
 
 def put(weights: Tensor, rows: Tensor, count: int) -> Tensor:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Optional, Tuple
+from typing import ClassVar, Tuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..errors import UserError
-from .base import PositionEncoding
 from .input import InputPositions
-from .options import option
+from .ranked import Ranked
 
 # Part of the model width that positions take unless told otherwise: with 8 heads, one head's size.
 _SHARE = 8
@@ -36,7 +35,7 @@ class ConcatInput(InputPositions):
 
 
 @dataclass(frozen=True)
-class Concat(PositionEncoding):
+class Concat(Ranked):
     """[x_i ; P_i], x of width E - R and P of R: the alternative to the sum of Devlin et al. that is
     often asked about.
 
@@ -46,8 +45,6 @@ class Concat(PositionEncoding):
 
     name: ClassVar[str] = "concat"
     acts_in: ClassVar[Tuple[str, ...]] = ()
-
-    rank: Optional[int] = option("rank", None, described=False)
 
     def token_dim(self, embed_dim: int) -> int:
         rank = self.rank or max(embed_dim // _SHARE, 1)

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from .base import (
-    CROSS,
     DECODER,
     ENCODER,
     AttentionPositions,
@@ -39,8 +38,10 @@ class DebertaLayer(ClippedLayer):
         products = (k * scale) @ self.of_queries.to(k.dtype).transpose(-1, -2)  # (B, H, S, 2c+1)
         if key_positions is not None:
             clip = products.size(-1) // 2
-            row = (key_positions - self.query_start).clamp(-clip, clip) + clip  # (B, S)
-            row = row if self.rows is None else self.rows[0][key_positions]
+            if self.rows is None:
+                row = (key_positions - self.query_start).clamp(-clip, clip) + clip  # (B, S)
+            else:
+                row = self.rows[0][key_positions]  # (B, S)
             row = row[:, None, :, None].expand(*products.shape[:-1], 1)
             return products.gather(3, row).transpose(-1, -2)  # (B, H, 1, S)
         if self.rows is not None:
@@ -110,8 +111,5 @@ class Deberta(PositionEncoding):
 
     clip: int = option("clip", 512)
 
-    def content_scale_in(self, kind: str) -> float:
-        return 1.0 if kind == CROSS else self.content_scale
-
-    def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
-        return None if shape.kind == CROSS else DebertaPositions(shape, self.sharing, self.clip)
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
+        return DebertaPositions(shape, self.sharing, self.clip)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Dict, List, Optional, Tuple
+from typing import Any, ClassVar, Dict, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 
-from .base import AttentionBias, AttentionPositions, AttentionShape, PositionEncoding
-from .factors import appended, appending_pays, product
-from .layer import LayerPositions
-from .options import option
+from .base import AttentionPositions, AttentionShape
+from .factors import FactorBias, Places
+from .ranked import Ranked
 
 # Standard deviation of the entries of P_Q and P_K. Neither may start at 0, where the gradient of
 # each, which is the other, would vanish; 0.02 is BERT's (Devlin et al. 2018), and leaves the
@@ -30,7 +29,7 @@ class FactorTables(nn.Module):
         nn.init.normal_(self.key, std=INIT_STD)
 
 
-class DietAbsBias(AttentionBias):
+class DietAbsBias(FactorBias):
     """(P_Q P_K^T)[i, j] for all layers: (L|1, H|1, T, S)."""
 
     def __init__(self, shape: AttentionShape, sharing: Optional[str], rank: int) -> None:
@@ -40,35 +39,18 @@ class DietAbsBias(AttentionBias):
             lambda heads: FactorTables(heads, rank, shape.max_queries, shape.max_keys),
         )
 
-    def factors(self, query_start: int, query_len: int, key_len: int) -> Tuple[Tensor, Tensor]:
+    def factors(self, queries: Places, keys: Places) -> Tuple[Tensor, Tensor]:
         """P_Q (L|1, H|1, T, R) and P_K (L|1, H|1, S, R)."""
-        self.check_range(query_start, query_len, key_len)
-        query = self.stacked("query", query_start, query_start + query_len)
-        return query, self.stacked("key", 0, key_len)
+        return self._rows("query", queries), self._rows("key", keys)
 
-    def factors_at(self, queries: Tensor, keys: Tensor) -> Tuple[Tensor, Tensor]:
-        """The same for positions (T,) and (S,)."""
-        return self.stacked("query")[:, :, queries], self.stacked("key")[:, :, keys]
-
-    def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
-        return product(*self.factors(query_start, query_len, key_len))
-
-    def between(self, queries: Tensor, keys: Tensor) -> Tensor:
-        return product(*self.factors_at(queries, keys))
-
-    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
-        if not appending_pays(query_len, key_len):
-            return super().for_layers(query_start, query_len, key_len)
-        return self.each(appended(*self.factors(query_start, query_len, key_len)))
-
-    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
-        if not appending_pays(queries.numel(), keys.numel()):
-            return super().at(queries, keys)
-        return self.each(appended(*self.factors_at(queries, keys)))
+    def _rows(self, name: str, at: Places) -> Tensor:
+        if isinstance(at, slice):
+            return self.stacked(name, at.start, at.stop)
+        return self.stacked(name)[:, :, at]
 
 
 @dataclass(frozen=True)
-class DietAbs(PositionEncoding):
+class DietAbs(Ranked):
     """Chen et al. 2021, "A Simple and Effective Positional Encoding for Transformers"
     (arXiv:2104.08698), section 3.1, equation 1:
 
@@ -84,7 +66,5 @@ class DietAbs(PositionEncoding):
     default_sharing: ClassVar[Optional[str]] = "layer-wise"
     sentence_preset: ClassVar[Dict[str, Any]] = {"rank": 128}  # section 4.1
 
-    rank: Optional[int] = option("rank", None, described=False)
-
-    def attention_positions(self, shape: AttentionShape) -> AttentionPositions:
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         return DietAbsBias(shape, self.sharing, self.rank or shape.head_dim)

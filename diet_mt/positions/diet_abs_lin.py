@@ -8,11 +8,12 @@ from typing import ClassVar, List, Optional
 import torch
 from torch import Tensor
 
-from .base import ENCODER, AttentionPositions, AttentionShape, PositionEncoding
+from .base import ENCODER, AttentionPositions, AttentionShape
 from .diet_abs import DietAbsBias
 from .layer import LayerPositions
 from .linformer import DEFAULT_K, LinformerPositions
 from .options import option
+from .ranked import Ranked
 
 
 class DietAbsLinPositions(LinformerPositions):
@@ -41,7 +42,7 @@ class DietAbsLinPositions(LinformerPositions):
 
 
 @dataclass(frozen=True)
-class DietAbsLin(PositionEncoding):
+class DietAbsLin(Ranked):
     """Chen et al. 2021, "A Simple and Effective Positional Encoding for Transformers"
     (arXiv:2104.08698), section 3.4, equation 4, in the encoder:
 
@@ -63,10 +64,9 @@ class DietAbsLin(PositionEncoding):
     default_sharing: ClassVar[Optional[str]] = "layer-wise"
     mixes_keys: ClassVar[bool] = True
 
-    rank: Optional[int] = option("rank", None, described=False)
     projected: int = option("projected", DEFAULT_K)
 
-    def attention_positions(self, shape: AttentionShape) -> AttentionPositions:
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         rank = self.rank or shape.head_dim
         if shape.kind != ENCODER:
             return DietAbsBias(shape, self.sharing, rank)

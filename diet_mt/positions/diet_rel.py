@@ -41,14 +41,14 @@ class DietRel(PositionEncoding):
 
         A[i, j] = q_i . k_j / sqrt(D) + R[i - j]
 
-    R is one scalar per distance, unclipped and without bins, for queries and keys alike in encoder,
-    decoder and cross-attention, where i counts target and j source positions. Unshared by default:
-    sharing hurts (table 9). Where we differ: the paper prints sqrt(d); sqrt(D) is what it builds on
-    (see ``--attention-scale``).
+    R is one scalar per distance, unclipped and without buckets, for queries and keys alike in
+    encoder, decoder and cross-attention, where i counts target and j source positions. Unshared by
+    default: sharing hurts (table 9). Where we differ: the paper prints sqrt(d); sqrt(D) is what it
+    builds on (see ``--attention-scale``).
     """
 
     name: ClassVar[str] = "diet-rel"
     default_sharing: ClassVar[Optional[str]] = "none"
 
-    def attention_positions(self, shape: AttentionShape) -> DietRelBias:
+    def in_attention(self, shape: AttentionShape) -> DietRelBias:
         return DietRelBias(shape, self.sharing)

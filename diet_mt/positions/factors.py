@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import List, Optional, Tuple
+from typing import List, Optional, Tuple, Union
 
 from torch import Tensor
 
-from .base import no_autocast
+from .base import AttentionBias, no_autocast
 from .layer import LayerPositions
 
 # Queries and keys from which on the factors are appended to queries and keys. Below, the product is
 # cheaper than the wider attention (``diet-mt bench memory``: the memory of both).
 APPEND_FROM = 2048
+
+# From one position to another, or any positions, integers.
+Places = Union[slice, Tensor]
 
 
 @dataclass(frozen=True)
@@ -57,3 +61,36 @@ def appended(query: Tensor, key: Tensor) -> List[LayerPositions]:
 def appending_pays(query_len: int, key_len: int) -> bool:
     """Whether sentences are so long that the factors should be appended."""
     return min(query_len, key_len) >= APPEND_FROM
+
+
+class FactorBias(AttentionBias):
+    """A bias that is a product of two factors; long sentences append them instead."""
+
+    @property
+    def is_product(self) -> bool:
+        """Whether there is nothing else in the bias."""
+        return True
+
+    @abstractmethod
+    def factors(self, queries: Places, keys: Places) -> Tuple[Tensor, Tensor]:
+        """For T ``queries`` (L|1, H|1, T, R), for S ``keys`` (L|1, H|1, S, R)."""
+
+    def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
+        return product(*self._factors(query_start, query_len, key_len))
+
+    def between(self, queries: Tensor, keys: Tensor) -> Tensor:
+        return product(*self.factors(queries, keys))
+
+    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
+        if not (self.is_product and appending_pays(query_len, key_len)):
+            return super().for_layers(query_start, query_len, key_len)
+        return self.each(appended(*self._factors(query_start, query_len, key_len)))
+
+    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
+        if not (self.is_product and appending_pays(queries.numel(), keys.numel())):
+            return super().at(queries, keys)
+        return self.each(appended(*self.factors(queries, keys)))
+
+    def _factors(self, query_start: int, query_len: int, key_len: int) -> Tuple[Tensor, Tensor]:
+        self.check_range(query_start, query_len, key_len)
+        return self.factors(slice(query_start, query_start + query_len), slice(0, key_len))

@@ -99,5 +99,5 @@ class Fire(PositionEncoding):
     name: ClassVar[str] = "fire"
     default_sharing: ClassVar[Optional[str]] = "none"
 
-    def attention_positions(self, shape: AttentionShape) -> FireBias:
+    def in_attention(self, shape: AttentionShape) -> FireBias:
         return FireBias(shape, self.sharing)

@@ -15,13 +15,14 @@ class InputPositions(nn.Module, ABC):
     """Vectors added to the token embeddings of one stack, a row for each position.
 
     Has the signature of fairseq's position embeddings, so that fairseq's own embedding code takes
-    it. ``beyond``: what is added to the tokens of longer sentences (see ``beyond.py``); the stack
-    sets it.
+    it. ``beyond``: what is added to the tokens of longer sentences (see ``beyond.py``), and
+    ``may_go_on``, whether the model takes another answer; the stack sets them.
     """
 
     def __init__(self, max_positions: int, embed_dim: int) -> None:
         super().__init__()
         self.beyond = REFUSE
+        self.may_go_on = True
         self.max_positions = max_positions
         self.embed_dim = embed_dim
 
@@ -40,7 +41,7 @@ class InputPositions(nn.Module, ABC):
         Raises :class:`UserError` beyond the longest position, unless something is to be read there.
         """
         if stop > self.max_positions and self.beyond == REFUSE:
-            raise UserError(too_long(stop, self.max_positions))
+            raise UserError(too_long(stop, self.max_positions, may_go_on=self.may_go_on))
         return read(self.table(), start, stop, self.beyond).unsqueeze(0)
 
     def at(self, places: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from typing import ClassVar, Iterator, Optional, Tuple
 import torch
 from torch import Tensor, nn
 
-from .base import CROSS, DECODER, ENCODER, AttentionPositions, AttentionShape, PositionEncoding
+from .base import DECODER, ENCODER, AttentionPositions, AttentionShape, PositionEncoding
 from .options import option
 from .relative import RelativeBias, distances
 
@@ -79,5 +79,5 @@ class Kerple(PositionEncoding):
         if self.kernel not in KERNELS:
             yield f"--position-kernel {self.kernel}: choose from {', '.join(KERNELS)}"
 
-    def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
-        return None if shape.kind == CROSS else KerpleBias(shape, self.sharing, self.kernel)
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
+        return KerpleBias(shape, self.sharing, self.kernel)

@@ -8,12 +8,16 @@ from typing import ClassVar, Optional, Tuple
 from torch import Tensor
 
 
-def too_long(length: int, limit: int) -> str:
-    """Message for a sentence of ``length`` tokens where tables end at ``limit`` positions."""
+def too_long(length: int, limit: int, *, may_go_on: bool) -> str:
+    """Message for a sentence of ``length`` tokens where tables end at ``limit`` positions.
+
+    ``may_go_on``: whether the model takes ``--beyond-table``.
+    """
+    beyond = ", or say by --beyond-table what stands for the others (clip, repeat)"
     return (
         f"a sentence of {length} tokens is longer than the {limit} positions that this model was "
-        "built with; train with a larger --max-source-positions or --max-target-positions, filter "
-        "such sentences, or say by --beyond-table what stands for the others (clip, repeat)"
+        "built with; train with a larger --max-source-positions or --max-target-positions, or "
+        f"filter such sentences{beyond if may_go_on else ''}"
     )
 
 

@@ -107,7 +107,5 @@ class Linformer(PositionEncoding):
     def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions:
         return LearnedInput(max_positions, embed_dim)
 
-    def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
-        if shape.kind != ENCODER:
-            return None
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         return LinformerPositions(shape, self.sharing, self.projected)

@@ -28,13 +28,6 @@ FLAGS: Dict[str, str] = {
 }
 
 
-def option(name: str, default: Any, *, described: bool = True, least: int = 1) -> Any:
-    """The field for the option ``name`` of :data:`FLAGS`.
-
-    ``described``: it is part of the signature in the checkpoint. Not so where the default depends
-    on other sizes and the shapes of the tables tell the value. ``least``: of whole numbers.
-    """
-    return dataclasses.field(
-        default=default,
-        metadata={"flag": FLAGS[name], "described": described, "least": least},
-    )
+def option(name: str, default: Any, *, least: int = 1) -> Any:
+    """The field for the option ``name`` of :data:`FLAGS`; ``least``: of whole numbers."""
+    return dataclasses.field(default=default, metadata={"flag": FLAGS[name], "least": least})

@@ -29,6 +29,8 @@ class Placed(PositionEncoding):
     def __post_init__(self) -> None:
         for name, value in (
             ("name", self.inside.name),
+            ("acts_in", self.kinds),
+            ("content_scale", self.inside.content_scale),
             ("sharing", self.inside.sharing),
             ("fixed_input", self.at_input.fixed_input),
             ("mixes_keys", self.inside.mixes_keys and ENCODER in self.kinds),
@@ -65,19 +67,16 @@ class Placed(PositionEncoding):
         if not self.kinds and self.at_input == NoPositions():
             yield f"{flag}: {self.name} has no positions; leave it out"
 
-    def content_scale_in(self, kind: str) -> float:
-        return self.inside.content_scale_in(kind) if kind in self.kinds else 1.0
-
     def token_dim(self, embed_dim: int) -> int:
         return self.at_input.token_dim(embed_dim)
 
     def input_positions(self, max_positions: int, embed_dim: int) -> Optional[InputPositions]:
         return self.at_input.input_positions(self.randomized or max_positions, embed_dim)
 
-    def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         if self.randomized is not None:
             shape = replace(shape, max_queries=self.randomized, max_keys=self.randomized)
-        return self.inside.attention_positions(shape) if shape.kind in self.kinds else None
+        return self.inside.in_attention(shape)
 
     def places(self, max_positions: int) -> Optional[RandomPlaces]:
         return None if self.randomized is None else RandomPlaces(self.randomized, max_positions)

@@ -53,7 +53,7 @@ class RandomPlaces(nn.Module):
         Raises :class:`UserError` for more tokens than there are.
         """
         if stop > self.longest:
-            raise UserError(too_long(stop, self.longest))
+            raise UserError(too_long(stop, self.longest, may_go_on=False))
         return self.get_buffer("fixed")[start:stop]
 
     def extra_repr(self) -> str:

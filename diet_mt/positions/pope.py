@@ -11,7 +11,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .base import (
-    CROSS,
     DECODER,
     ENCODER,
     AttentionPositions,
@@ -114,5 +113,5 @@ class Pope(PositionEncoding):
     acts_in: ClassVar[Tuple[str, ...]] = (ENCODER, DECODER)
     default_sharing: ClassVar[Optional[str]] = "none"
 
-    def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
-        return None if shape.kind == CROSS else PopePositions(shape, self.sharing)
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
+        return PopePositions(shape, self.sharing)

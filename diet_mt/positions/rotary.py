@@ -10,7 +10,6 @@ from torch import Tensor
 
 from ..errors import UserError
 from .base import (
-    CROSS,
     DECODER,
     ENCODER,
     AttentionPositions,
@@ -125,12 +124,12 @@ class Rotary(PositionEncoding):
             yield f"{flag} {self.scaling}: also give {FLAGS['scaling_factor']}"
         if self.scaling_factor is not None and not 1 <= self.scaling_factor < float("inf"):
             yield f"{FLAGS['scaling_factor']} {self.scaling_factor}: must be at least 1"
-        if (self.scaling == "yarn") != (self.trained_length is not None):
-            yield f"{FLAGS['trained_length']}: goes with {flag} yarn, and yarn with it"
+        if self.scaling == "yarn" and self.trained_length is None:
+            yield f"{flag} yarn: also give {FLAGS['trained_length']}"
+        elif self.scaling not in ("yarn", None) and self.trained_length is not None:
+            yield f"{FLAGS['trained_length']}: only for {flag} yarn"
 
-    def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
-        if shape.kind == CROSS:
-            return None
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         scaling = Scaling(self.scaling, self.scaling_factor or 1.0, self.trained_length or 1)
         return RotaryPositions(shape, scaling)
 

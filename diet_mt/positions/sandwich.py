@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Optional, Tuple
+from typing import ClassVar, Tuple
 
 import torch
 from torch import Tensor
 
-from .base import CROSS, DECODER, ENCODER, AttentionPositions, AttentionShape, PositionEncoding
+from .base import DECODER, ENCODER, AttentionPositions, AttentionShape, PositionEncoding
 from .relative import RelativeBias, distances
 
 # Columns of the sinusoids, whatever the model's width: the paper's choice for all of its models.
@@ -39,7 +39,7 @@ class SandwichBias(RelativeBias):
 
 @dataclass(frozen=True)
 class Sandwich(PositionEncoding):
-    """Chi et al. 2023, "Dissecting Transformer Length Extrapolation via the Lens of Receptive Field
+    """Chi et al. 2022, "Dissecting Transformer Length Extrapolation via the Lens of Receptive Field
     Analysis" (arXiv:2212.10356), its equation of Sandwich:
 
         A[i, j] = q_i . k_j / sqrt(D) + p_i . p_j / (8 h / H)
@@ -54,5 +54,5 @@ class Sandwich(PositionEncoding):
     name: ClassVar[str] = "sandwich"
     acts_in: ClassVar[Tuple[str, ...]] = (ENCODER, DECODER)
 
-    def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
-        return None if shape.kind == CROSS else SandwichBias(shape)
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
+        return SandwichBias(shape)

@@ -103,5 +103,5 @@ class Shaw(PositionEncoding):
     clip: int = option("clip", 16)
     values: bool = option("values", False)
 
-    def attention_positions(self, shape: AttentionShape) -> ShawPositions:
+    def in_attention(self, shape: AttentionShape) -> ShawPositions:
         return ShawPositions(shape, self.sharing, self.clip, self.values)

@@ -1,4 +1,4 @@
-"""T5: one scalar per head for each bin of distances, added to the logits."""
+"""T5: one scalar per head for each bucket of distances, added to the logits."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def buckets_of(relative: Tensor, buckets: int, max_distance: int, *, causal: boo
 
     Both directions: half of the buckets for each, the upper half for keys behind the query (j > i).
     Causal: all buckets for keys before the query, and those behind it fall in with distance 0. The
-    first half of each range has a bucket for every distance, the second half bins that grow with
-    the logarithm up to ``max_distance``; the last bucket takes all that is further away.
+    first half of each range has a bucket for every distance, the second half buckets that grow
+    with the logarithm up to ``max_distance``; the last bucket takes all that is further away.
     """
     if causal:
         base, away = torch.zeros_like(relative), (-relative).clamp(min=0)
@@ -33,7 +33,7 @@ def buckets_of(relative: Tensor, buckets: int, max_distance: int, *, causal: boo
         base, away = relative.gt(0).long() * buckets, relative.abs()
     exact = buckets // 2
     # In float32, as the models of the paper's own code were trained: other precision puts some
-    # distances on the other side of a bin's edge.
+    # distances on the other side of a bucket's edge.
     growth = torch.log(away.clamp(min=1).float() / exact) / math.log(max_distance / exact)
     far = exact + (growth * (buckets - exact)).long()
     return base + torch.where(away < exact, away, far.clamp(max=buckets - 1))
@@ -89,7 +89,7 @@ class Bucketed(PositionEncoding):
 
 @dataclass(frozen=True)
 class T5(Bucketed):
-    """Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text
+    """Raffel et al. 2019, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text
     Transformer" (arXiv:1910.10683), section 2.1:
 
         A[i, j] = q_i . k_j / sqrt(D) + b[bucket(j - i)]
@@ -103,5 +103,5 @@ class T5(Bucketed):
     name: ClassVar[str] = "t5"
     default_sharing: ClassVar[Optional[str]] = "layer-wise"
 
-    def attention_positions(self, shape: AttentionShape) -> T5Bias:
+    def in_attention(self, shape: AttentionShape) -> T5Bias:
         return T5Bias(shape, self.sharing, self.buckets, self.max_distance)

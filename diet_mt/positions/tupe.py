@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, List, Optional, Tuple, Union
+from typing import ClassVar, Optional, Tuple
 
 import torch
 import torch.nn.functional as F
@@ -11,15 +11,13 @@ from torch import Tensor, nn
 
 from .base import (
     CROSS,
-    AttentionBias,
     AttentionPositions,
     AttentionShape,
     PositionEncoding,
     no_autocast,
 )
 from .beyond import REFUSE, read
-from .factors import appended, appending_pays, product
-from .layer import LayerPositions
+from .factors import FactorBias, Places
 from .projections import INIT_STD, Projections
 from .t5 import Bucketed, T5Bias
 
@@ -33,7 +31,7 @@ class NormedPositions(nn.Module):
         self.norm = nn.LayerNorm(embed_dim)
         nn.init.normal_(self.weight, std=INIT_STD)
 
-    def forward(self, positions: Union[slice, Tensor], beyond: str = REFUSE) -> Tensor:
+    def forward(self, positions: Places, beyond: str = REFUSE) -> Tensor:
         """The rows of T ``positions``, normed, in float32 or better: (T, E)."""
         if isinstance(positions, slice):
             rows = read(self.weight, positions.start, positions.stop, beyond)
@@ -44,7 +42,7 @@ class NormedPositions(nn.Module):
         return F.layer_norm(rows.to(dtype), rows.shape[-1:], scale, shift, self.norm.eps)
 
 
-class TupeBias(AttentionBias):
+class TupeBias(FactorBias):
     """(p_i U_Q) . (p_j U_K) / sqrt(2 D) for all layers, (L|1, H|1, T, S), and ``relative`` on top.
 
     ``positions`` p serves queries and keys of self-attention; in cross-attention it is that of the
@@ -64,49 +62,30 @@ class TupeBias(AttentionBias):
             self.sources = NormedPositions(shape.max_keys, shape.embed_dim)
         self.relative: Optional[T5Bias] = None
 
-    def factors(self, query_start: int, query_len: int, key_len: int) -> Tuple[Tensor, Tensor]:
-        """p U_Q / sqrt(2 D) (L|1, H|1, T, D) and p U_K (L|1, H|1, S, D)."""
-        self.check_range(query_start, query_len, key_len)
-        return self.factors_at(slice(query_start, query_start + query_len), slice(0, key_len))
+    @property
+    def is_product(self) -> bool:
+        return self.relative is None and not self.shape.first_is_cls
 
-    def factors_at(
-        self, at_queries: Union[slice, Tensor], at_keys: Union[slice, Tensor]
-    ) -> Tuple[Tensor, Tensor]:
-        """The same for any positions, T and S of them."""
+    def factors(self, queries: Places, keys: Places) -> Tuple[Tensor, Tensor]:
+        """p U_Q / sqrt(2 D) (L|1, H|1, T, D) and p U_K (L|1, H|1, S, D)."""
         beyond = self.shape.beyond
-        queries = self.positions(at_queries, beyond)  # (T, E)
         of_keys = self.positions if self.sources is None else self.sources
-        keys = of_keys(at_keys, beyond)  # (S, E)
+        query, key = self.positions(queries, beyond), of_keys(keys, beyond)  # (T, E), (S, E)
         scale = (2 * self.shape.head_dim) ** -0.5
-        with no_autocast(queries.device):
-            return queries @ self.stacked("query") * scale, keys @ self.stacked("key")
+        with no_autocast(query.device):
+            return query @ self.stacked("query") * scale, key @ self.stacked("key")
 
     def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
-        table = product(*self.factors(query_start, query_len, key_len))
+        table = super().forward(query_start, query_len, key_len)
         if self.relative is not None:
             table = table + self.relative(query_start, query_len, key_len)
         return self.untied(table, query_start)
 
     def between(self, queries: Tensor, keys: Tensor) -> Tensor:
-        table = product(*self.factors_at(queries, keys))
+        table = super().between(queries, keys)
         if self.relative is not None:
             table = table + self.relative.between(queries, keys)
         return self.untied(table, 0)  # wherever it stands, [CLS] comes first
-
-    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
-        if not self._are_appended(query_len, key_len):
-            return super().for_layers(query_start, query_len, key_len)
-        return self.each(appended(*self.factors(query_start, query_len, key_len)))
-
-    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
-        if not self._are_appended(queries.numel(), keys.numel()):
-            return super().at(queries, keys)
-        return self.each(appended(*self.factors_at(queries, keys)))
-
-    def _are_appended(self, query_len: int, key_len: int) -> bool:
-        # With b or with a [CLS] of its own the table is no product of factors.
-        only_factors = self.relative is None and not self.shape.first_is_cls
-        return only_factors and appending_pays(query_len, key_len)
 
     def untied(self, table: Tensor, query_start: int) -> Tensor:
         """``table`` (L|1, H|1, T, S) with row and column of [CLS] replaced, where there is one."""
@@ -145,7 +124,7 @@ class TupeAbs(PositionEncoding):
     default_sharing: ClassVar[Optional[str]] = "layer-wise"
     content_scale: ClassVar[float] = 2**-0.5
 
-    def attention_positions(self, shape: AttentionShape) -> AttentionPositions:
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         return TupeBias(shape, self.sharing)
 
 
@@ -160,7 +139,7 @@ class TupeRel(Bucketed):
     default_sharing: ClassVar[Optional[str]] = "layer-wise"
     content_scale: ClassVar[float] = 2**-0.5
 
-    def attention_positions(self, shape: AttentionShape) -> AttentionPositions:
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         bias = TupeBias(shape, self.sharing)
         bias.relative = T5Bias(shape, self.sharing, self.buckets, self.max_distance)
         return bias

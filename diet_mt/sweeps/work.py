@@ -87,7 +87,7 @@ class Work:
         self._left = list(run.commands)
         self._begun = time.time()
         self.process: subprocess.Popen[bytes] | None = None
-        self.words: Command = run.commands[0]
+        self.words: Command = ()  # under way
         self.failure = ""  # one line: which command failed, and its last word
 
     def poll(self) -> bool:

@@ -8,12 +8,11 @@ from decimal import Decimal
 from pathlib import Path
 
 from ..errors import UserError
+from ..files import PLUGIN
 from ..recipes import Recipe
 from . import devices
 from .devices import Machines
 from .options import Options, as_words, number, of_values, one, whole
-
-PLUGIN = Path(__file__).resolve().parent.parent  # fairseq's --user-dir
 
 # Options that a recipe or a command line may have beside those of fairseq-train.
 OWN = ("tokens-per-update", "sequences-per-update", "max-tokens-per-device", "warmup", "precision")
@@ -153,9 +152,14 @@ def placed(
         here = devices.look(asked)
         batches = devices.split_update(total[unit], most, here.processes)
         options |= {option: [str(batches.tokens)], "update-freq": [str(batches.per_update)]}
+        several = here.processes > 1
+        where = f"{here.processes} process{'es' * several} on the CPU"
+        if here.gpus:
+            where = f"{machines.nodes} x {here.gpus} GPUs"
+        each = " on each of them" * several
         note = (
-            f"{machines.nodes} x {here.gpus} GPUs, {here.precision}, batches of {batches.tokens} "
-            f"{unit}, {batches.per_update} on each of them for an update: {batches.total} {unit}"
+            f"{where}, {here.precision}, batches of {batches.tokens} {unit}, "
+            f"{batches.per_update}{each} for an update: {batches.total} {unit}"
         )
     elif (machines.gpus, machines.nodes) != ("auto", 1) or precision == "auto":
         here = devices.look(asked)

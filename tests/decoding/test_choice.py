@@ -6,12 +6,13 @@ from argparse import Namespace
 from typing import Any
 
 import pytest
+import torch
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
 from diet_mt.decoding.choice import VARIABLE
-from diet_mt.decoding.generator import BeamSearchGenerator, GnmtBeamSearchGenerator
+from diet_mt.decoding.generator import BeamSearchGenerator, GnmtBeamSearchGenerator, _parts
 from diet_mt.decoding.gnmt_generator import GnmtGenerator
 from diet_mt.errors import UserError
 from diet_mt.layers.decoder import DietDecoder
@@ -155,3 +156,12 @@ def test_alignments_get_their_attention_weights() -> None:
     assert model.decoder.need_attn
     generator([model])
     assert not model.decoder.need_attn
+
+
+@pytest.mark.parametrize(("device", "searches"), [("cpu", 3), ("meta", 1)])
+def test_threads_share_the_sentences_on_a_cpu_alone(
+    device: str, searches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``meta`` stands for whatever else there is."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    assert len(_parts(torch.empty(5, 2, dtype=torch.long, device=device))) == searches

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+from typing import Any
+
 import pytest
+from fairseq.models import ARCH_CONFIG_REGISTRY
 
 import diet_mt
-from diet_mt.evaluation.fine_tuned import _own_rank, encoding_of
-from diet_mt.evaluation.records import described
+from diet_mt.evaluation.fine_tuned import own_options
+from diet_mt.models._roberta_options import plain_options, sentence_config
 
 
 @pytest.mark.parametrize(
-    ("arch", "rank", "said"),
+    ("arch", "given", "said"),
     [
-        ("roberta_diet_abs_base", 64, "64"),
-        ("roberta_diet_abs_base", 128, None),  # that of the architecture
-        ("roberta_diet_rel_base", None, None),
+        ("roberta_diet_abs_base", {"position_rank": 64}, "64"),
+        ("roberta_diet_abs_base", {}, None),  # that of the architecture
+        ("roberta_diet_abs_base", {"position_rank": 128}, None),
+        ("roberta_diet_abs_base", {"position_encoding": "concat", "position_rank": 128}, "128"),
+        ("roberta_diet_rel_base", {"position_encoding": "diet-abs", "position_rank": 64}, "64"),
+        ("roberta_diet_rel_base", {}, None),
     ],
 )
 def test_the_rank_is_said_where_it_is_not_the_architectures(
-    arch: str, rank: int | None, said: str | None
+    arch: str, given: dict[str, Any], said: str | None
 ) -> None:
     diet_mt.register()
-    text = described("some sharing=none", _own_rank({"_name": arch, "position_rank": rank}))
-    name, options = encoding_of(text)
-    assert (name, options.get("rank"), options["sharing"]) == ("some", said, "none")
+    model = Namespace(**given)
+    ARCH_CONFIG_REGISTRY[arch](model)
+    (text, *_) = sentence_config(plain_options(model)).signatures()
+    name, options = own_options(text, arch)
+    assert (name, options.get("rank")) == (model.position_encoding, said)
+    assert options["scale"] == "head"

@@ -9,7 +9,7 @@ import pytest
 
 from diet_mt.errors import UserError
 from diet_mt.evaluation.groups import group
-from diet_mt.evaluation.records import Result, described, model_text
+from diet_mt.evaluation.records import Result, model_text
 from diet_mt.models._options import DietTransformerConfig, NestedConfig, PositionOptions
 from diet_mt.models._options import nested_config as checked
 
@@ -53,7 +53,7 @@ def result(seed: int, encoding: str, **options: Any) -> Result:
     given = {name.replace("_", "-"): value for name, value in options.items()}
     return row(
         seed=seed,
-        positions=described(text, options.get("position_rank")),
+        positions=text,
         model=model_text(given),
         hypotheses=f"toy.en-de/{seed}.hyp.txt",
     )

@@ -77,11 +77,11 @@ def test_rows_of_before_a_field_was_there_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "positions", "model"),
+    ("options", "rank", "model"),
     [
         ("", "", ""),
         ("--dropout 0.3 --position-clip 20", "", ""),
-        ("--position-rank 64", " rank=64", ""),
+        ("--position-rank 64", "rank=64 ", ""),
         (
             "--share-all-embeddings --encoder-layers 6 --encoder-layerdrop 0.1",
             "",
@@ -91,14 +91,14 @@ def test_rows_of_before_a_field_was_there_read() -> None:
     ],
 )
 def test_the_command_tells_the_model_of_rows_of_before_the_field(
-    tmp_path: Path, options: str, positions: str, model: str
+    tmp_path: Path, options: str, rank: str, model: str
 ) -> None:
     kept = row(train_command=f"{row().train_command} {options}")
     fields = json.loads(kept.to_json())
     del fields["model"]
     (tmp_path / "x.jsonl").write_text(json.dumps(fields) + "\n", encoding="utf-8")
     (found,) = read_results(tmp_path / "x.jsonl")
-    assert found.positions == kept.positions + positions
+    assert found.positions == f"diet-rel sharing=none {rank}scale=head"
     assert found.model == model
     (tmp_path / "y.jsonl").write_text(found.to_json() + "\n", encoding="utf-8")
     assert read_results(tmp_path / "y.jsonl") == [found]

@@ -182,6 +182,13 @@ def test_refused(encoding: str, options: dict[str, Any], said: str) -> None:
         build(encoding, **{"position_randomized": RANGE, **options})
 
 
+def test_a_sentence_that_is_too_long_is_not_sent_to_an_option_that_is_refused() -> None:
+    model = build("diet-rel", position_randomized=RANGE)
+    with pytest.raises(UserError, match="longer than the 11 positions") as error:
+        model.encoder(torch.full((1, 12), 5), torch.tensor([12]))
+    assert "--beyond-table" not in str(error.value)
+
+
 def test_the_signature_says_so() -> None:
     model = randomized("diet-rel")
     assert model.signature == f"diet-rel sharing=none randomized={RANGE} scale=head"

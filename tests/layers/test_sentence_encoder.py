@@ -43,6 +43,13 @@ def test_alone_equals_together(encoding: str, sharing: str | None, segments: str
             close(found, features(model, alone)[0])
 
 
+@pytest.mark.parametrize("encoding", ["learned", "diet-rel"])
+def test_a_sentence_that_is_too_long_is_not_sent_to_an_option_of_translation(encoding: str) -> None:
+    with pytest.raises(UserError, match="longer than the 11 positions") as error:
+        build(encoding).encoder.extract_features(torch.full((1, 12), 5))
+    assert "--beyond-table" not in str(error.value)
+
+
 @pytest.mark.parametrize("encoding", KINDS_OF_ENCODING)
 def test_words_and_states_are_aligned_with_the_batch_as_it_came(encoding: str) -> None:
     """The words of some tokens only, which masked_lm asks for, and ``inner_states``, which the hub

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from argparse import Namespace
+from typing import Any
 
 import pytest
 import torch
@@ -98,6 +99,16 @@ def test_both_searches_agree(encoding: str, options: dict[str, str]) -> None:
     assert_parity(talkative(encoding, None, **options))
 
 
+def test_what_only_the_input_has_is_an_option_of_the_input() -> None:
+    model = build("diet-rel", position_input="concat", position_rank=3)
+    assert model.encoder.embed_positions.weight.shape[1] == 3
+    assert model.signature == "diet-rel sharing=none input=concat rank=3 scale=head"
+    # Where both have it, it is that of the encoding.
+    model = build("diet-abs", position_input="concat", position_rank=3)
+    assert model.encoder.embed_positions.weight.shape[1] != 3
+    assert model.signature == "diet-abs sharing=layer-wise rank=3 input=concat scale=head"
+
+
 def test_what_is_usual_has_the_usual_signature() -> None:
     assert (
         build("diet-rel", position_in="cross, encoder,decoder").signature
@@ -119,9 +130,11 @@ def test_what_is_usual_has_the_usual_signature() -> None:
         ("diet-rel", {"position_input": "t5"}, "--position-input t5: acts inside attention"),
         ("learned", {"position_input": "sinusoidal"}, "learned is at the input itself"),
         ("diet-rel", {"position_input": "sinusodal"}, "--position-input sinusodal: unknown"),
+        ("diet-rel", {"position_input": "shape", "position_shift": -1}, "shift -1: must be at"),
+        ("diet-rel", {"position_input": "shape", "position_rank": 3}, "rank 3: diet-rel has no"),
     ],
 )
-def test_wrong_places(encoding: str, options: dict[str, str], said: str) -> None:
+def test_wrong_places(encoding: str, options: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError, match=said):
         build(encoding, **options)
 

@@ -94,9 +94,9 @@ def test_weights_of_every_other_encoding_are_refused(
 
 CHANGED: list[tuple[str, dict[str, Any], str]] = [
     ("none", {"attention_scale": "model"}, "scale=model.*scale=head"),
-    ("diet-abs", {"position_rank": 5}, "--position-rank"),
+    ("diet-abs", {"position_rank": 5}, "rank=5 scale=head.*layer-wise scale=head"),
     ("diet-rel", {"max_source_positions": 13}, "--max-source-positions"),
-    ("concat", {"position_rank": 3}, "--position-rank"),
+    ("concat", {"position_rank": 3}, "concat rank=3 scale=head.*concat scale=head"),
     ("shaw", {"position_clip": 3}, "clip=3 .*clip=2 "),
     ("shaw", {"position_values": False}, "values=False.*values=True"),
     ("t5", {"position_buckets": 10}, "buckets=10.*buckets=8"),
@@ -123,11 +123,26 @@ def test_weights_trained_with_other_options_are_refused(
     assert "\n" not in str(error.value)
 
 
+RANKS = (("diet-abs", 8), ("diet-abs-lin", 8), ("concat", 2))
+
+
 def test_a_rank_given_as_it_is_by_default_is_the_same_model() -> None:
-    """The rank is told by the shapes of the tables, not by the signature."""
-    for encoding, rank in (("diet-abs", 8), ("diet-abs-lin", 8), ("concat", 2)):
+    for encoding, rank in RANKS:
         given = build(encoding, position_rank=rank, **SAME_WIDTH)
         given.load_state_dict(build(encoding, seed=2, **SAME_WIDTH).state_dict())
+
+
+@pytest.mark.parametrize(("encoding", "rank"), RANKS)
+def test_a_rank_that_is_given_is_in_the_signature(encoding: str, rank: int) -> None:
+    """Checkpoints of before it was are told by the shapes of their tables."""
+    model = build(encoding, position_rank=rank + 1, **SAME_WIDTH)
+    state = model.state_dict()
+    said = f" rank={rank + 1} "
+    assert said in signature_text(state["position_signature"])
+    state["position_signature"] = signature_tensor(model.signature.replace(said, " "))
+    model.load_state_dict(dict(state))
+    with pytest.raises(UserError, match="--position-rank"):
+        build(encoding, position_rank=rank, **SAME_WIDTH).load_state_dict(state)
 
 
 def test_weights_without_a_signature_are_refused() -> None:

@@ -161,7 +161,7 @@ def test_every_other_encoding_is_refused(segments: str) -> None:
         ("diet-rel", "none", {"max_source_positions": 12}, "--max-source-positions"),
         ("learned", "none", {"max_source_positions": 9}, "--max-source-positions"),
         ("tupe-abs", "none", {"max_source_positions": 9}, "--max-source-positions"),
-        ("diet-abs", "none", {"position_rank": 3}, "--position-rank"),
+        ("diet-abs", "none", {"position_rank": 3}, "rank=3 scale=head"),
         ("none", "none", {"encoder_ffn_embed_dim": 13}, "the checkpoint does not fit the model"),
         ("none", "none", {"encoder_layers": 3}, "the checkpoint does not fit the model"),
     ],

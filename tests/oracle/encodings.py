@@ -1,11 +1,11 @@
 """What each encoding changes inside attention, one logit and one vector at a time.
 
 Sources: DIET, Chen et al. 2021 (arXiv:2104.08698), equations 1, 3 and 4; Shaw et al. 2018
-(arXiv:1803.02155), equations 3 and 4; T5, Raffel et al. 2020 (arXiv:1910.10683), section 2.1; TUPE,
+(arXiv:1803.02155), equations 3 and 4; T5, Raffel et al. 2019 (arXiv:1910.10683), section 2.1; TUPE,
 Ke et al. 2020 (arXiv:2006.15595), equations 7 to 10; RoFormer, Su et al. 2021 (arXiv:2104.09864),
-equation 34; ALiBi, Press et al. 2022 (arXiv:2108.12409), section 3; Linformer, Wang et al. 2020
+equation 34; ALiBi, Press et al. 2021 (arXiv:2108.12409), section 3; Linformer, Wang et al. 2020
 (arXiv:2006.04768), equation 7; KERPLE, Chi et al. 2022 (arXiv:2205.09921), section 4; Sandwich,
-Chi et al. 2023 (arXiv:2212.10356); FIRE, Li et al. 2023 (arXiv:2310.04418), section 3;
+Chi et al. 2022 (arXiv:2212.10356); FIRE, Li et al. 2023 (arXiv:2310.04418), section 3;
 DeBERTa, He et al. 2020 (arXiv:2006.03654), equation 4, as its code has it; PoPE, Gopalakrishnan
 et al. 2025 (arXiv:2509.10534).
 """

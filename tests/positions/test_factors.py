@@ -94,7 +94,7 @@ def test_the_path_is_chosen_by_size(
 def test_a_step_gets_the_row_of_its_query(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(factors, "APPEND_FROM", 6)
     for bias in biases("none"):
-        queries, keys = bias.factors(5, 1, 7)
+        queries, keys = bias.factors(slice(5, 6), slice(0, 7))
         for layer, part in enumerate(bias.for_layers(2, 6, 8)):
             step = part.step(3, 7)
             pair = step.factors()

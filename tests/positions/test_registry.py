@@ -113,11 +113,10 @@ def test_the_description_names_every_settled_option(encoding: str, sharing: str 
 
 
 def test_the_description_has_what_was_given() -> None:
-    """But for the rank: given or not, it is the size of the tables."""
     shaw = build_position("shaw", clip=3, values=True)
     assert shaw.describe() == "shaw sharing=head-wise clip=3 values=True"
     lin = build_position("diet-abs-lin", sharing="none", rank=5, projected=7)
-    assert lin.describe() == "diet-abs-lin sharing=none projected=7"
+    assert lin.describe() == "diet-abs-lin sharing=none rank=5 projected=7"
 
 
 @every_encoding
@@ -137,6 +136,10 @@ def test_positions_are_built_with_the_sharing_asked_for(encoding: str, sharing: 
     own = positions.mixed if encoding == "diet-abs-lin" else positions
     assert own.sharing == sharing
     assert f"sharing={sharing}" in repr(own), "settings show when the module is printed"
+
+
+YARN = {"scaling": "yarn", "scaling_factor": 2.0}
+NTK = {"scaling": "ntk", "scaling_factor": 2.0, "trained_length": 9}
 
 
 @pytest.mark.parametrize(
@@ -170,7 +173,8 @@ def test_positions_are_built_with_the_sharing_asked_for(encoding: str, sharing: 
         ("rotary", {"scaling": "ntk"}, "ntk: also give --position-scaling-factor"),
         ("rotary", {"scaling_factor": 2.0}, "-factor and .*-length belong to --position-scaling"),
         ("rotary", {"scaling": "ntk", "scaling_factor": 0.5}, "-factor 0.5: must be at least 1"),
-        ("rotary", {"scaling": "yarn", "scaling_factor": 2.0}, "goes with --position-scaling yarn"),
+        ("rotary", YARN, "^--position-scaling yarn: also give --position-trained-length$"),
+        ("rotary", NTK, "^--position-trained-length: only for --position-scaling yarn$"),
         ("rotary", {"sharing": "none"}, "--position-sharing none: rotary has no parameters"),
         ("alibi", {"sharing": "layer-wise"}, "--position-sharing layer-wise: alibi has no"),
     ],

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import submitit
 
-from diet_mt.sweeps.cluster import parameters
+from diet_mt.sweeps.cluster import Job, parameters
+from diet_mt.sweeps.sweep import Run
 
 from .stubs import NAMES, TABLE, here, sweep
 
@@ -35,6 +38,26 @@ def test_a_job_that_fails_is_told_by_its_last_word(
     last = "error: none.1: sh: no memory (all of it in runs/none.1/sweep.log)"
     assert (said.out, said.err.splitlines()[-1]) == ("", last)
     assert (here / "runs" / "shaw.1" / "evaluate.done").exists()
+
+
+@pytest.mark.parametrize(
+    ("commands", "said"),
+    [
+        ([("diet-mt", "finetune", "data"), ("diet-mt", "predict", "data")], ""),
+        ([("diet-mt", "train", "--wrong"), ("sh", "-c", "exit 3")], "x: diet-mt train: "),
+    ],
+)
+def test_on_several_machines_the_others_only_train(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    commands: list[tuple[str, ...]],
+    said: str,
+) -> None:
+    """Of a run that does not train they do nothing."""
+    monkeypatch.setattr(submitit, "JobEnvironment", lambda: SimpleNamespace(global_rank=1))
+    failure = Job(Run("x", tmp_path, tuple(commands)))()
+    assert failure.startswith(said)
+    assert (tmp_path / "sweep.1.log").exists() == bool(said) == bool(failure)
 
 
 def test_options_of_slurm() -> None:
