@@ -28,8 +28,9 @@ def of_section(section: Section) -> str:
     if len(measured) == 1 or baseline is None:
         return f"{found} ± {best.half_width:.2f}."
     if best.line.system != BASELINE and best.gain is not None:
-        found += f", {best.gain:.2f} above {baseline.name}{_p(best)}"
-    beside = [each.name for each in measured[1:] if each.cluster == 1]
+        side = "below" if best.gain < 0 else "above"
+        found += f", {abs(best.gain):.2f} {side} {baseline.name}{_p(best)}"
+    beside = [e.name for e in section.measured if e.cluster == best.cluster and e != best]
     if best.cluster and len(beside) <= _MOST_NAMES:
         found += f", in a cluster with {_listed(beside)}" if beside else ", in a cluster of its own"
     others = [each for each in measured if each.line and each.line.system != BASELINE]
