@@ -24,7 +24,10 @@ _LETTERS = 16  # of a name at the end of a line; tables have all
 
 @dataclass(frozen=True)
 class Point:
-    """One mark, with all that is said of it; ``important`` ones are named first."""
+    """One mark, with all that is said of it; ``important`` ones are named first.
+
+    ``around``: between what ``x`` may as well be.
+    """
 
     name: str
     family: str
@@ -32,6 +35,15 @@ class Point:
     y: float
     said: str
     important: bool = False
+    around: tuple[float, float] | None = None
+
+    @property
+    def low(self) -> float:
+        return self.around[0] if self.around else self.x
+
+    @property
+    def high(self) -> float:
+        return self.around[1] if self.around else self.x
 
 
 @dataclass(frozen=True)
@@ -67,10 +79,12 @@ def points(found: Sequence[Point], x: Scale, y: Scale) -> str:
     for number in sorted(range(len(found)), key=lambda number: found[number].important):
         each, (left, top) = found[number], places[number]
         place = f"{100 * left:.2f}%"
+        ends = f'x1="{x.place(each.low)}" x2="{x.place(each.high)}" y1="{top}" y2="{top}"'
+        bar = f'<line class="bar" {ends}/>' if each.around else ""
         out.append(
             f'<g class="point {each.family}" data-system="{escape(each.name)}">'
             f"<title>{escape(each.said)}</title>"
-            f'<circle class="hit" cx="{place}" cy="{top}" r="10"/>'
+            f'<circle class="hit" cx="{place}" cy="{top}" r="10"/>{bar}'
             f'<circle class="mean" cx="{place}" cy="{top}" r="4.5"/>'
             f"{_label(each.name, place, top, names[number])}</g>"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -68,11 +69,15 @@ def of_trade(found: Sequence[Point], better: str, *, most: bool) -> str:
 
 
 def front(found: Sequence[Point], *, most: bool) -> list[Point]:
-    """The points that none surpasses in both, highest first."""
+    """The points that none surpasses in both, highest first; ranges that meet count as equal."""
+    sign = 1 if most else -1
     kept: list[Point] = []
-    for each in sorted(found, key=lambda point: (-point.y, -point.x if most else point.x)):
-        if not kept or (each.x > kept[-1].x if most else each.x < kept[-1].x):
+    reached = -math.inf
+    for each in sorted(found, key=lambda point: (-point.y, -sign * point.x)):
+        least, greatest = sorted((sign * each.low, sign * each.high))
+        if least > reached:
             kept.append(each)
+        reached = max(reached, greatest)
     return kept
 
 

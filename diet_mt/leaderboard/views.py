@@ -34,16 +34,21 @@ class View:
 
 def by_speed(section: Section, beside: Beside) -> View | None:
     """BLEU against the speed that the side-by-side benchmark measured, where there is one."""
-    speeds = beside.speeds.get(section.group.conditions.size)
-    measured = speeds.by_system if speeds else {}
-    found = [
-        _point(line, measured[line.system], f"{measured[line.system]:.0f} sentences/s")
-        for line in section.group.lines
-        if line.system in measured
-    ]
+    conditions = section.group.conditions
+    speeds = beside.speeds.get((conditions.size, conditions.corpus))
+    found = []
+    for line in section.group.lines:
+        speed = speeds.of(line, section.group) if speeds else None
+        if speed:
+            around = speed.low, speed.high
+            said = f"{speed.median:.0f} sentences/s ({speed.low:.0f}–{speed.high:.0f})"
+            found.append(replace(_point(line, speed.median, said), around=around))
     if speeds is None or len(found) < LEAST:
         return None
-    axes = f"BLEU against sentences a second, decoded side by side on {speeds.where}"
+    axes = (
+        "BLEU against sentences a second, median and quartiles, which tell two speeds apart where "
+        f"they do not overlap: {speeds.where}"
+    )
     return _trade("Quality and speed", axes, found, "faster", most=True)
 
 
@@ -59,13 +64,14 @@ def by_parameters(section: Section, beside: Beside) -> View | None:
 
 def _point(line: Line, x: float, said: str) -> Point:
     family = family_of(line.results[0].positions)
-    return Point(line.name, family, x, line.bleu, f"{line.name}: {line.bleu:.2f} BLEU, {said}")
+    said = f"{line.name}: {line.bleu:.2f} BLEU, {said}"
+    return Point(line.name, family, x, line.bleu, said, line.system == BASELINE)
 
 
 def _trade(title: str, axes: str, found: Sequence[Point], better: str, *, most: bool) -> View:
     best = findings.front(found, most=most)
-    shown = [replace(each, important=each in best) for each in found]
-    x = Scale([each.x for each in found], margin=_SIDES)
+    shown = [replace(each, important=each.important or each in best) for each in found]
+    x = Scale([end for each in found for end in (each.low, each.high)], margin=_SIDES)
     y = Scale([each.y for each in found])
     return View(title, findings.of_trade(found, better, most=most), axes, points(shown, x, y))
 

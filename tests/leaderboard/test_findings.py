@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from diet_mt.leaderboard.charts import Curve, Point
@@ -54,6 +56,16 @@ def test_none_surpasses_the_front() -> None:
     said = of_trade(found, "faster", most=True)
     assert said == "No system is both better and faster than a or d."
     assert of_trade(found[:2], "faster", most=True) == "The faster a system, the lower its BLEU."
+
+
+def test_speeds_that_cannot_be_told_apart_are_no_advantage() -> None:
+    ranges = {"a": (8, 12, 9), "b": (11, 15, 8), "c": (16, 17, 7), "d": (13, 30, 6)}
+    found = [
+        replace(point(name, (low + high) / 2, y), around=(low, high))
+        for name, (low, high, y) in ranges.items()
+    ]
+    assert [each.name for each in front(found, most=True)] == ["a", "c"]
+    assert [each.name for each in front(found, most=False)] == ["a"]
 
 
 @pytest.mark.parametrize(
