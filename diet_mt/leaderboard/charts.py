@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import product
 
 from .scales import Scale
 
@@ -18,6 +19,7 @@ _TOP, _BOTTOM = 14, 24  # for letters above the highest line and below the lowes
 # Pixels of width, of a phone and of a file, at which names must not meet.
 _WIDTHS = {330: "always", 880: "roomy"}
 _LETTER, _LINE = 7.3, 13  # size of letters
+_SHIFTS = (0, 5, -5)  # of a name that meets another, in pixels
 _TURN = 0.7  # from here on a name stands before its point
 _LETTERS = 16  # of a name at the end of a line; tables have all
 
@@ -86,7 +88,7 @@ def points(found: Sequence[Point], x: Scale, y: Scale) -> str:
             f"<title>{escape(each.said)}</title>"
             f'<circle class="hit" cx="{place}" cy="{top}" r="10"/>{bar}'
             f'<circle class="mean" cx="{place}" cy="{top}" r="4.5"/>'
-            f"{_label(each.name, place, top, names[number])}</g>"
+            f"{_label(each.name, place, top + names[number][1], names[number][0])}</g>"
         )
     return "\n".join(out)
 
@@ -150,34 +152,38 @@ def _label(name: str, x: str, y: float, kind: str) -> str:
     return f'<svg x="{x}" y="{y}" overflow="visible">{text}</svg>'
 
 
-def _named(wanted: Sequence[Wanted]) -> list[str]:
-    """Classes of each name: its side of the point, and ``always`` or ``roomy`` where it meets no
-    other name or point at that width, the important ones first; others are read by pointing.
+def _named(wanted: Sequence[Wanted]) -> list[tuple[str, float]]:
+    """Of each name its classes, and how far it is below its point.
+
+    Classes: its side of the point, and ``always`` or ``roomy`` where it meets no other name or
+    point at that width, the important ones first; others are read by pointing.
     """
-    classes = ["before" if left > _TURN else "after" for left, *_ in wanted]
-    named: set[int] = set()
+    sides = ["before" if left > _TURN else "after" for left, *_ in wanted]
+    named: dict[int, tuple[str, float]] = {}
     for width, kind in _WIDTHS.items():
         dots = [(w[0] * width - 5, w[1] - 5, w[0] * width + 5, w[1] + 5) for w in wanted]
-        taken = [_box(wanted[n], classes[n].split()[0], width) for n in named]
-        for number in sorted(range(len(wanted)), key=lambda n: (n in named, not wanted[n][3])):
+        taken = [
+            _box(wanted[n], said.split()[0], below, width) for n, (said, below) in named.items()
+        ]
+        for number in sorted(range(len(wanted)), key=lambda n: not wanted[n][3]):
             others = taken + dots[:number] + dots[number + 1 :]
-            for side in sorted(("after", "before"), key=lambda side: side != classes[number]):
-                box = _box(wanted[number], side, width)
-                inside = box[0] >= 0 and box[2] <= width
-                meets = any(_meet(box, other) for other in others)
-                if number not in named and inside and not meets:
-                    classes[number] = f"{side} {kind}"
-                    named.add(number)
+            own = sorted(("after", "before"), key=lambda side: side != sides[number])
+            for below, side in product(_SHIFTS, own):
+                box = _box(wanted[number], side, below, width)
+                inside = box[0] >= 0 and box[2] <= width and box[1] >= 0
+                if number not in named and inside and not any(_meet(box, each) for each in others):
+                    named[number] = f"{side} {kind}", below
                     taken.append(box)
-    return classes
+    return [named.get(number, (side, 0)) for number, side in enumerate(sides)]
 
 
 Wanted = tuple[float, float, str, bool]  # share of the width, height, name, whether important
 Box = tuple[float, float, float, float]
 
 
-def _box(wanted: Wanted, side: str, width: int) -> Box:
+def _box(wanted: Wanted, side: str, below: float, width: int) -> Box:
     left, top, text, _ = wanted
+    top += below
     length = _LETTER * len(text)
     start = left * width + (-9 - length if side == "before" else 9)
     return start, top - _LINE / 2, start + length, top + _LINE / 2

@@ -81,16 +81,20 @@ def front(found: Sequence[Point], *, most: bool) -> list[Point]:
     return kept
 
 
-def of_lengths(best: Curve, baseline: Curve, buckets: Sequence[str]) -> str:
-    """How a difference changes from the shortest to the longest sources."""
-    first, last = (best.points[place][1] - baseline.points[place][1] for place in (0, -1))
-    if first * last < 0:
-        verb = "turns into"
-    else:
-        verb = "grows to" if abs(last) > abs(first) else "shrinks to"
+Gap = tuple[float, float]  # a difference of BLEU, and half of its 95 % interval
+
+
+def of_lengths(best: str, baseline: str, gaps: Sequence[Gap], buckets: Sequence[str]) -> str:
+    """How a difference changes from the shortest to the longest sources, beyond chance."""
+    about = f"{best} to {baseline}:"
+    if all(abs(gap) <= half for gap, half in gaps):
+        return f"{about} no difference can be told from chance, whatever the length of the source."
+    first, last = (f"{gap:+.1f} ± {half:.1f}" for gap, half in (gaps[0], gaps[-1]))
+    change, half = gaps[-1][0] - gaps[0][0], math.hypot(gaps[0][1], gaps[-1][1])
+    told = "" if abs(change) > half else ", which cannot be told apart"
     return (
-        f"{best.name} to {baseline.name}: {first:+.1f} BLEU on sources of {buckets[0]} words "
-        f"{verb} {last:+.1f} on those of {buckets[-1]}."
+        f"{about} {first} BLEU on sources of {buckets[0]} words and {last} on those of "
+        f"{buckets[-1]}{told}."
     )
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 
-from diet_mt.leaderboard.beside import Learning
+from diet_mt.leaderboard.beside import Beside, Learning
 from diet_mt.leaderboard.charts import HEIGHT, Curve, curves
 from diet_mt.leaderboard.scales import Scale
-from diet_mt.leaderboard.views import of_learning
+from diet_mt.leaderboard.views import by_parameters, of_learning
+
+from ..evaluation.rows import seeds_of
+from .conftest import sections_of
 
 
 def heights(number: int) -> dict[str, float]:
@@ -34,6 +37,19 @@ def test_the_important_ones_are_shown_where_there_is_not() -> None:
     found = heights(200)
     assert 8 < len(found) < 20
     assert "n199" in found
+
+
+def test_the_baseline_is_named_beside_others() -> None:
+    """Also where the best of as many parameters stands close above it, and another below."""
+    scores = {"rotary": 40.0, "shaw": 38.7, "sinusoidal": 38.2, "t5": 37.5, "none": 30.0}
+    sizes = {"shaw": 2_115_000, "none": 3_000_000}
+    rows = [
+        seeds_of(system, {1: bleu}, parameters=sizes.get(system, 2_098_000))[0]
+        for system, bleu in scores.items()
+    ]
+    view = by_parameters(sections_of(rows)[0], Beside())
+    assert view is not None
+    assert re.search("always[^>]*>sinusoidal_tiny<", view.content)
 
 
 def test_trainings_of_one_system_compare_nothing() -> None:

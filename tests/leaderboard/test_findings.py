@@ -8,6 +8,7 @@ import pytest
 
 from diet_mt.leaderboard.charts import Curve, Point
 from diet_mt.leaderboard.findings import (
+    Gap,
     front,
     of_learning,
     of_lengths,
@@ -69,15 +70,18 @@ def test_speeds_that_cannot_be_told_apart_are_no_advantage() -> None:
 
 
 @pytest.mark.parametrize(
-    ("last", "said"),
-    [(35.0, "grows to +5.0"), (31.0, "shrinks to +1.0"), (28.0, "turns into -2.0")],
-)
-def test_a_lead_by_length(last: float, said: str) -> None:
-    best, other = (
-        Curve(n, "input", [(5, a), (20, b)]) for n, a, b in (("x", 42, last), ("y", 40, 30))
-    )
-    found = of_lengths(best, other, ["1–10", "11–30"])
-    assert found == f"x to y: +2.0 BLEU on sources of 1–10 words {said} on those of 11–30."
+    ("first", "last", "said"),
+    [
+        ((0.7, 1.2), (-0.3, 0.9), "no difference can be told from chance, whatever the length of "
+         "the source."),
+        ((2.0, 0.5), (-1.5, 1.0), "+2.0 ± 0.5 BLEU on sources of 1–10 words and -1.5 ± 1.0 on "
+         "those of 11–30."),
+        ((2.0, 1.0), (1.0, 1.1), "+2.0 ± 1.0 BLEU on sources of 1–10 words and +1.0 ± 1.1 on "
+         "those of 11–30, which cannot be told apart."),
+    ],
+)  # fmt: skip
+def test_a_lead_by_length(first: Gap, last: Gap, said: str) -> None:
+    assert of_lengths("x", "y", [first, last], ["1–10", "11–30"]) == f"x to y: {said}"
 
 
 def test_learning_is_compared_where_all_have_come() -> None:
