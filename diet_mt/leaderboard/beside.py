@@ -48,11 +48,12 @@ class Speeds:
 
 @dataclass(frozen=True)
 class Learning:
-    """Validation perplexity of one training after so many updates."""
+    """Validation perplexity of one training after so many updates. ``name``: without its seed."""
 
     name: str
     system: str
     points: Sequence[tuple[float, float]]
+    seed: str = ""
 
 
 @dataclass(frozen=True)
@@ -124,20 +125,17 @@ def _learning(folders: Sequence[Path]) -> dict[str, list[Learning]]:
     found: dict[str, list[Learning]] = {}
     for folder in folders:
         for path in sorted([*folder.glob("curves/*.jsonl"), *folder.glob("*/curves.jsonl")]):
-            rows = list(rows_of(path, ("system", "points")))
-            names = []
-            for row in rows:
+            for row in rows_of(path, ("system", "points")):
                 name, segments = str(row.get("name") or row["system"]), row.get("segments", "none")
-                names.append(name if segments == "none" else f"{name}, segments {segments}")
-            for name, row in zip(names, rows, strict=True):
-                name += f" {row.get('seed')}" if names.count(name) > 1 else ""
+                name += "" if segments == "none" else f", segments {segments}"
                 try:
                     points = [(int(p[0]), float(p[2])) for p in row["points"] if p[2] is not None]
                 except (IndexError, TypeError, ValueError):
                     raise UserError(f"{path}: points of {name} are no numbers") from None
                 if points:
                     what = path.parent.name if path.stem == "curves" else path.stem
-                    found.setdefault(what, []).append(Learning(name, row["system"], points))
+                    seed = str(row.get("seed", ""))
+                    found.setdefault(what, []).append(Learning(name, row["system"], points, seed))
     return found
 
 

@@ -113,7 +113,8 @@ def legend(sections: Iterable[Section]) -> list[str]:
     if any(standing.published for standing in standings):
         found.append(f"paper: {source()}.")
     if lines:
-        found.append("Speed is measured side by side, in results/benchmark.md.")
+        pages = dict.fromkeys(section.speeds for section in sections if section.speeds)
+        found += [f"Speed is measured side by side, in {page}." for page in pages]
     return found
 
 

@@ -19,7 +19,8 @@ _TOP, _BOTTOM = 14, 24  # for letters above the highest line and below the lowes
 # Pixels of width, of a phone and of a file, at which names must not meet.
 _WIDTHS = {330: "always", 880: "roomy"}
 _LETTER, _LINE = 7.3, 13  # size of letters
-_SHIFTS = (0, 5, -5)  # of a name that meets another, in pixels
+_APART = 14  # names at the ends of lines
+_SHIFTS = (0, 5, -5, -12, 12)  # of a name that meets another, in pixels
 _TURN = 0.7  # from here on a name stands before its point
 _LETTERS = 16  # of a name at the end of a line; tables have all
 
@@ -50,7 +51,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """Points from left to right."""
+    """Points from left to right. Without a name it has none at its end."""
 
     name: str
     family: str
@@ -77,7 +78,12 @@ def points(found: Sequence[Point], x: Scale, y: Scale) -> str:
     """A scatter plot."""
     out = list(_axes(x, y))
     places = [(x.share(each.x), _y(y, each.y)) for each in found]
-    names = _named([(*place, e.name, e.important) for place, e in zip(places, found, strict=True)])
+    names = _named(
+        [
+            (*place, e.name, e.important, (x.share(e.low), x.share(e.high)))
+            for place, e in zip(places, found, strict=True)
+        ]
+    )
     for number in sorted(range(len(found)), key=lambda number: found[number].important):
         each, (left, top) = found[number], places[number]
         place = f"{100 * left:.2f}%"
@@ -105,24 +111,27 @@ def curves(
     ends = [(x.share(e.points[-1][0]), _y(y, e.points[-1][1])) for e in found]
     column = f"{100 * max(left for left, _ in ends):.2f}%"
     by_importance = sorted(range(len(found)), key=lambda number: not found[number].important)
-    named = by_importance[: int((HEIGHT - _TOP - _BOTTOM) / _LINE)]
+    with_name = [number for number in by_importance if found[number].name]
+    named = with_name[: int((HEIGHT - _TOP - _BOTTOM) / _APART)]
     heights = dict(zip(named, _spread([ends[number][1] for number in named]), strict=True))
     for number in reversed(by_importance):
         each, (left, top) = found[number], ends[number]
         path = " ".join(f"{1000 * x.share(a):.1f},{_y(y, b)}" for a, b in each.points)
-        strong = " strong" if each.important else ""
+        classes = f"curve {each.family}{' strong' if each.important else ''}"
         name = each.name.partition(" (")[0]  # without the architecture behind it
         at, kind = heights.get(number, top), "after always" if number in heights else "after"
-        out.append(
-            f'<g class="curve {each.family}{strong}" data-system="{escape(each.name)}">'
-            f"<title>{escape(each.said or each.name)}</title>"
-            f'<svg width="100%" height="{HEIGHT}" viewBox="0 0 1000 {HEIGHT}" '
-            f'preserveAspectRatio="none"><polyline class="hit" points="{path}"/>'
-            f'<polyline points="{path}"/></svg>'
+        lead = (
             f'<line class="lead" x1="{100 * left:.2f}%" x2="{column}" y1="{top}" y2="{top}"/>'
             f'<svg x="{column}" overflow="visible">'
             f'<line class="lead" x2="7" y1="{top}" y2="{at}"/></svg>'
-            f"{_label(clipped(name, _LETTERS), column, at, kind)}</g>"
+            f"{_label(clipped(name, _LETTERS), column, at, kind)}"
+        )
+        out.append(
+            f'<g class="{classes}" data-system="{escape(each.name)}">'
+            f"<title>{escape(each.said or each.name)}</title>"
+            f'<svg width="100%" height="{HEIGHT}" viewBox="0 0 1000 {HEIGHT}" '
+            f'preserveAspectRatio="none"><polyline class="hit" points="{path}"/>'
+            f'<polyline points="{path}"/></svg>{lead if name else ""}</g>'
         )
     return "\n".join(out)
 
@@ -134,11 +143,11 @@ def _spread(wanted: Sequence[float]) -> list[float]:
     lowest = -math.inf
     for number in order:
         lowest = found[number] = max(wanted[number], lowest)
-        lowest += _LINE
-    highest = float(HEIGHT - _BOTTOM)
+        lowest += _APART
+    highest = float(HEIGHT - _BOTTOM - _APART / 2)
     for number in reversed(order):
         highest = found[number] = min(found[number], highest)
-        highest -= _LINE
+        highest -= _APART
     return [round(each, 1) for each in found]
 
 
@@ -161,12 +170,12 @@ def _named(wanted: Sequence[Wanted]) -> list[tuple[str, float]]:
     sides = ["before" if left > _TURN else "after" for left, *_ in wanted]
     named: dict[int, tuple[str, float]] = {}
     for width, kind in _WIDTHS.items():
-        dots = [(w[0] * width - 5, w[1] - 5, w[0] * width + 5, w[1] + 5) for w in wanted]
+        dots = [(w[4][0] * width - 5, w[1] - 5, w[4][1] * width + 5, w[1] + 5) for w in wanted]
         taken = [
             _box(wanted[n], said.split()[0], below, width) for n, (said, below) in named.items()
         ]
         for number in sorted(range(len(wanted)), key=lambda n: not wanted[n][3]):
-            others = taken + dots[:number] + dots[number + 1 :]
+            others = taken + dots
             own = sorted(("after", "before"), key=lambda side: side != sides[number])
             for below, side in product(_SHIFTS, own):
                 box = _box(wanted[number], side, below, width)
@@ -177,12 +186,13 @@ def _named(wanted: Sequence[Wanted]) -> list[tuple[str, float]]:
     return [named.get(number, (side, 0)) for number, side in enumerate(sides)]
 
 
-Wanted = tuple[float, float, str, bool]  # share of the width, height, name, whether important
+# Share of the width, height, name, whether important, shares from where to where it is around.
+Wanted = tuple[float, float, str, bool, tuple[float, float]]
 Box = tuple[float, float, float, float]
 
 
 def _box(wanted: Wanted, side: str, below: float, width: int) -> Box:
-    left, top, text, _ = wanted
+    left, top, text, *_ = wanted
     top += below
     length = _LETTER * len(text)
     start = left * width + (-9 - length if side == "before" else 9)

@@ -38,12 +38,14 @@ class Standing:
 class Section:
     """A group as it is shown: measured systems best first, then those only the paper has.
 
-    ``measured``: all, also those that were not asked for.
+    ``measured``: all, also those that were not asked for. ``speeds``: the page that has some, if
+    there is one.
     """
 
     group: Group
     standings: tuple[Standing, ...]
     measured: tuple[Standing, ...]
+    speeds: str = ""
 
     @property
     def has_seeds(self) -> bool:
@@ -51,7 +53,9 @@ class Section:
         return any(each.line and each.line.several_seeds for each in self.measured)
 
 
-def section_of(group: Group, known: Known, systems: Sequence[str] = ()) -> Section:
+def section_of(
+    group: Group, known: Known, systems: Sequence[str] = (), speeds: str = ""
+) -> Section:
     """``systems``: if any, no others are shown. Clusters stay those of the whole group."""
 
     def wanted(system: str) -> bool:
@@ -78,7 +82,7 @@ def section_of(group: Group, known: Known, systems: Sequence[str] = ()) -> Secti
         if system not in known_here and wanted(system):
             shown.append(Standing(name=f"{system} (not measured)", published=figure))
     lines = tuple(line for line in group.lines if wanted(line.system))
-    return Section(replace(group, lines=lines), tuple(shown), tuple(standings))
+    return Section(replace(group, lines=lines), tuple(shown), tuple(standings), speeds)
 
 
 def clusters(lines: Sequence[Line], known: Known) -> list[int | None]:

@@ -14,11 +14,12 @@ from . import findings
 from .beside import Beside, Learning
 from .charts import Curve, Point, curves, points
 from .families import family_of
-from .scales import LogScale, Scale
+from .scales import Scale
 from .standings import Section
 
 _BUCKETS = 5  # of lengths
 _GROUPS = 50  # of sentences, of one such bucket
+_NEAR = 1.6  # times the best perplexity
 _NORMAL = 1.96  # standard errors that 95 % lie within
 LEAST = 3  # points or lines that make a picture
 _SIDES = (0.09, 0.06)  # for the numbers of the vertical axis
@@ -158,26 +159,34 @@ def is_counted(line: Line, kept: Kept) -> bool:
 
 
 def of_learning(name: str, trainings: Sequence[Learning]) -> View | None:
-    """Validation perplexity by updates, both in equal ratios; None for trainings of one system."""
+    """Validation perplexity by updates, from where the last training comes near the best or the
+    second half begins; None for trainings of one system. Seeds of a system have one name.
+    """
     if len({each.system for each in trainings}) < 2:
         return None
     last = {each.points[-1][1] for each in trainings}
+    near = [
+        next((update for update, value in each.points if value <= _NEAR * min(last)), math.inf)
+        for each in trainings
+    ]
+    begin = min(max(near), max(update for each in trainings for update, _ in each.points) / 2)
     found = [
         Curve(
             each.name,
             family_of(each.system),
-            each.points,
-            f"{each.name}: {each.points[-1][1]:.1f} in the end",
+            [point for point in each.points if point[0] >= begin] or each.points[-1:],
+            f"{each.name}{f', seed {each.seed}' if each.seed else ''}: "
+            f"{each.points[-1][1]:.1f} in the end",
             each.points[-1][1] in (min(last), max(last)),
         )
         for each in trainings
     ]
     every = [point for each in found for point in each.points]
-    if not all(value > 0 for point in every for value in point):
-        return None
-    x = LogScale([update for update, _ in every], margin=_ENDS)
-    y = LogScale([value for _, value in every])
-    axes = "Perplexity against updates, both in equal ratios"
-    return View(
-        f"Validation perplexity, {name}", findings.of_learning(found), axes, curves(found, x, y)
-    )
+    x = Scale([update for update, _ in every], margin=_ENDS)
+    y = Scale([value for _, value in every])
+    ranked = sorted(found, key=lambda each: (not each.important, each.points[-1][1]))
+    first = {each.name: each for each in reversed(ranked)}
+    shown = [each if each is first[each.name] else replace(each, name="") for each in found]
+    said = findings.of_learning([(each.name, each.points) for each in trainings])
+    axes = f"Perplexity against updates, from {begin:,.0f} on; a line for each seed"
+    return View(f"Validation perplexity, {name}", said, axes, curves(shown, x, y))

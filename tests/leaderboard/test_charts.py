@@ -57,3 +57,20 @@ def test_trainings_of_one_system_compare_nothing() -> None:
     two = [Learning("t5", "t5", points), Learning("shaw", "shaw", points)]
     assert of_learning("both", two) is not None
     assert of_learning("one", [two[0], two[0]]) is None
+
+
+def test_learning_is_drawn_where_trainings_can_be_told_apart() -> None:
+    """Its second half, on the range of the data; seeds of a system have one name."""
+    updates = [1000.0 * number for number in range(1, 11)]
+    ends = {("t5", "1"): 5.0, ("t5", "2"): 5.2, ("shaw", "1"): 5.4}
+    found = [
+        Learning(name, name, [(n, end + 50 / (n / 1000) ** 2) for n in updates], seed)
+        for (name, seed), end in ends.items()
+    ]
+    view = of_learning("x", found)
+    assert view is not None
+    assert re.findall(r'class="label[^>]*>([^<]*)<', view.content) == ["shaw", "t5"]
+    assert view.content.count("<polyline points=") == 3
+    ticks = [float(tick) for tick in re.findall(r'class="tick left"[^>]*>([^<]*)<', view.content)]
+    assert max(ticks) <= 1.6 * 5.5 + 1
+    assert "from 4,000 on" in view.axes

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from diet_mt.leaderboard.charts import Curve, Point
+from diet_mt.leaderboard.charts import Point
 from diet_mt.leaderboard.findings import (
     Gap,
     front,
@@ -85,20 +85,28 @@ def test_a_lead_by_length(first: Gap, last: Gap, said: str) -> None:
 
 
 def test_learning_is_compared_where_all_have_come() -> None:
-    curves = [
-        Curve("a", "input", [(1, 90), (2, 50), (3, 10)]),
-        Curve("b", "input", [(1, 80), (2, 60)]),
-    ]
+    curves = [("a", [(1, 90), (2, 45), (3, 10)]), ("b", [(1, 80), (2, 60)]), ("a", [(2, 55)])]
     said = "After 2 updates the perplexity is lowest with a (50.0) and highest with b (60.0)."
     assert of_learning(curves) == said
     assert of_learning(curves[:1]) == ""
 
 
-def test_scores_of_tasks_count_columns() -> None:
-    rows = [
-        ["a", "81.2 (1)", "3.0 (2)"],
-        ["paper: P", "99.0", "99.0"],
-        ["b", "80.0 (1)", "4.0 (2)"],
-    ]
-    grid = Grid(["system", "x", "y"], [*rows, ["c", "", "1.0 (1)"]], [False, True, True])
-    assert of_scores(grid) == "a has the highest score of 1 of 2 columns; b of 1."
+def scores(heads: str, *rows: str) -> str:
+    cells = [row.split("|") for row in rows]
+    found = heads.split("|")
+    return of_scores(Grid(["system", *found], cells, [False, *[True] * len(found)]))
+
+
+def test_scores_are_counted_by_task() -> None:
+    paper = "paper: P|99.0|99.0|99.0|99.0"
+    said = scores("MRPC|CoLA|MRPC F1|average", "a|81.2 (1)|3.0|70|9", paper, "b|80|4.0 (2)|71|9")
+    assert said == "a has the highest score of 1 of 2 tasks, b of 1."
+    assert scores("en|de|fr", "a|1|2|3", "b|0|0|") == "a has the highest score of 3 of 3 languages."
+
+
+def test_a_tie_of_tasks_is_a_tie() -> None:
+    found = scores("RTE|CoLA|QNLI", "a|1.0|2.0|5.0", "b|1.0|3.0|4.0", "c|0.1|1.0|5.0")
+    assert found == (
+        "b has the highest score of 1 of 3 tasks; a and b are even in RTE; "
+        "a and c are even in QNLI."
+    )

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
 from diet_mt.errors import UserError
 from diet_mt.evaluation.comparisons import mark_of
 from diet_mt.evaluation.groups import Group, group
+from diet_mt.evaluation.json_rows import write_rows
 from diet_mt.leaderboard.boards import legend
 from diet_mt.leaderboard.findings import of_section
-from diet_mt.leaderboard.selection import select
+from diet_mt.leaderboard.selection import asked_for, select
 from diet_mt.leaderboard.standings import section_of
 
 from ..evaluation.rows import seeds_of
@@ -104,3 +106,16 @@ def test_what_there_is_not_is_said(
     with pytest.raises(UserError) as caught:
         select(groups, asked)
     assert str(caught.value) == complaint
+
+
+def test_speeds_are_spoken_of_where_they_lie_beside_the_rows(tmp_path: Path) -> None:
+    file = tmp_path / "foreign" / "x.jsonl"
+    write_rows(file, seeds_of("sinusoidal", {1: 30.0}))
+
+    def speeds() -> list[str]:
+        sections, _ = asked_for([file], {}, check=False)
+        return [note for note in legend(sections) if "Speed" in note]
+
+    assert speeds() == []
+    (file.parent / "benchmark.md").touch()
+    assert speeds() == ["Speed is measured side by side, in foreign/benchmark.md."]
