@@ -107,7 +107,8 @@ def curves(
     Names stand in a column behind the last end, the important ones first where not all fit; others
     are read by pointing.
     """
-    out = list(_axes(x, y, ticks))
+    last = max(each.points[-1][0] for each in found)
+    out = list(_axes(x, y, ticks or [(t, x.text(t)) for t in x.ticks() if t <= last]))
     ends = [(x.share(e.points[-1][0]), _y(y, e.points[-1][1])) for e in found]
     column = f"{100 * max(left for left, _ in ends):.2f}%"
     by_importance = sorted(range(len(found)), key=lambda number: not found[number].important)
