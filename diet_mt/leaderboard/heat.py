@@ -136,7 +136,8 @@ def heat_map(title: str, rows: Sequence[Mapping[str, Any]], most: float) -> Heat
 
 
 def _png(lines: Sequence[Sequence[int]]) -> bytes:
-    """Levels 0 to 14, and 15 for what is closed, as an image with a palette. Not compressed: the same bytes everywhere.
+    """Levels 0 to 14, and 15 for what is closed, as an image with a palette. Not compressed: the
+    same bytes everywhere.
 
     Portable Network Graphics, third edition (W3C 2025), sections 5 and 11.
     """

@@ -41,4 +41,4 @@ class Scale:
         if self.step >= 1e6 or (tick and self.step * 5 >= 1e5):
             return f"{tick / 1e6:g} M"
         digits = max(0, -math.floor(math.log10(self.step)))
-        return f"{tick:,.{digits}f}"
+        return f"{tick:,.{digits}f}".replace("-", "−")
