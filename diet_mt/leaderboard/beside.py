@@ -116,8 +116,8 @@ def _speeds(folders: Sequence[Path]) -> dict[tuple[str, str], Speeds]:
 
 
 def _speed(row: Mapping[str, Any]) -> Speed:
-    numbers = (float(row[name]) for name in ("median", "low", "high"))
-    return Speed(*numbers, positions=row.get("positions", ""))
+    median, low, high = (float(row[name]) for name in ("median", "low", "high"))
+    return Speed(median, low, high, row.get("positions", ""))
 
 
 def _learning(folders: Sequence[Path]) -> dict[str, list[Learning]]:
