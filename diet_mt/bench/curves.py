@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import product
 from pathlib import Path
 from typing import Any, Union
 
@@ -36,6 +36,14 @@ MEASURES = {
     "loss": (1, "validation loss, bits of a subword"),
 }
 _LINE = re.compile(r"\| valid \| (.*)")
+_ENCODING = re.compile(r"^\w*")
+_LINES = ("-", "--", ":", "-.")  # of the first seed, the second ...
+# In the order of matplotlib's tab20, in which a light colour follows each dark one.
+_ENCODINGS = (
+    *("sinusoidal", "shape", "learned", "cape", "shaw", "kerple", "t5", "fire", "diet_rel"),
+    *("sandwich", "rotary", "pope", "diet_abs", "diet_abs_lin", "none", "concat", "tupe_abs"),
+    *("tupe_rel", "alibi", "deberta"),
+)
 _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
 
 
@@ -176,34 +184,38 @@ def check_comparable(curves: Sequence[Curve]) -> str:
     return ""
 
 
-def label(curve: Curve, measure: str, several_seeds: bool) -> str:
-    """``diet_rel, seed 2: 31.5``."""
-    lowest = curve.lowest(measure)
-    what = f"{curve.what}, seed {curve.seed}" if several_seeds else curve.what
-    return f"{what}: {f'{lowest:#.4g}' if math.isfinite(lowest) else 'diverged'}"
+def label(seeds: Sequence[Curve], measure: str) -> str:
+    """Of the seeds of a system: ``diet_rel: 31.5, 32.1``."""
+    lowest = [curve.lowest(measure) for curve in seeds]
+    values = [f"{value:#.4g}" if math.isfinite(value) else "diverged" for value in lowest]
+    return f"{seeds[0].what}: {', '.join(values)}"
 
 
 def plot(curves: Sequence[Curve], file: Path, measure: str) -> None:
-    """All curves, the best first in the legend, which gives the lowest value of each."""
+    """All curves, the best first in the legend, which gives the lowest values of each system."""
     plt = pyplot()
-    # A system looks the same whatever stands beside it in the order.
-    systems = sorted({curve.what for curve in curves})
-    looks = dict(zip(systems, cycle(_looks(plt.get_cmap("tab10").colors)), strict=False))
-    several = len({curve.seed for curve in curves}) > 1
-    height = max(4.4, 0.18 * len(curves) + 0.8)  # inches; the legend has a line for each
+    systems: dict[str, list[Curve]] = {}
+    for curve in sorted(curves, key=lambda curve: (curve.lowest(measure), curve.what, curve.seed)):
+        systems.setdefault(curve.what, []).append(curve)
+    colors = colors_of(systems)
+    height = max(4.4, 0.18 * len(systems) + 0.8)  # inches; the legend has a line for each
     figure, panels = plt.subplots(1, 2, figsize=(11, height), layout="constrained")
     longest = max(n for curve in curves for n, _ in curve.finite(measure) or [(0, 0.0)])
-    for curve in sorted(curves, key=lambda curve: (curve.lowest(measure), curve.what, curve.seed)):
-        color, line = looks[curve.what]
-        for panel, begin in zip(panels, (0, longest / 2), strict=True):
+    for what, seeds in systems.items():
+        ordered = sorted(seeds, key=lambda curve: curve.seed)
+        for (place, curve), (panel, begin) in product(
+            enumerate(ordered), zip(panels, (0, longest / 2), strict=True)
+        ):
             seen = [(n, value) for n, value in curve.finite(measure) if n >= begin]
             panel.plot(
                 *(zip(*seen, strict=True) if seen else ([], [])),
-                color=color, linestyle=line, marker=".", markersize=4, linewidth=1.2,
-                label=label(curve, measure, several),
+                color=colors[what], linestyle=_LINES[place % len(_LINES)],
+                marker=".", markersize=4, linewidth=1.2,
+                label="" if place else label(ordered, measure),
             )  # fmt: skip
     for panel in panels:
         panel.set_xlabel("updates")
+        panel.locator_params(axis="x", nbins=5)
         panel.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         panel.grid(alpha=0.3)
     panels[0].set_yscale("log")
@@ -213,9 +225,22 @@ def plot(curves: Sequence[Curve], file: Path, measure: str) -> None:
     panels[0].set_title("from the start, logarithmic")
     panels[1].set_title("the second half")
     handles, names = panels[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside right center", title=f"lowest {measure}", fontsize=8)
+    title = f"lowest {measure}"
+    if len(systems) < len(curves):
+        title += "\n(seeds in order: solid, dashed, ...)"
+    figure.legend(handles, names, loc="outside right center", title=title, fontsize=8)
     save(figure, file)
 
 
-def _looks(colors: Iterable[Any]) -> list[tuple[Any, str]]:
-    return [(color, line) for line in ("-", "--", ":") for color in colors]
+def colors_of(whats: Iterable[str]) -> dict[str, Any]:
+    """A colour for each, by the name of its encoding: the same in every picture. Where two have
+    the same encoding, the second takes one that is left.
+    """
+    found: dict[str, Any] = {}
+    tab20 = pyplot().get_cmap("tab20").colors
+    usual = {name: tab20[place] for place, name in enumerate(_ENCODINGS)}
+    for what in sorted(whats, key=lambda what: (_ENCODING.findall(what)[0] not in usual, what)):
+        left = [color for color in reversed(tab20) if color not in found.values()] or tab20
+        color = usual.get(_ENCODING.findall(what)[0])
+        found[what] = left[0] if color is None or color in found.values() else color
+    return found

@@ -3,44 +3,69 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
+from ..evaluation.groups import Group, Line
 from ..evaluation.kept import kept_hypotheses
 from ..evaluation.records import read_results
 from ..evaluation.sentences import Kept, read_sentences
 
 
 @dataclass(frozen=True)
+class Speed:
+    """Sentences a second, and their quartiles. ``positions``: the encoding as a result describes
+    it; empty: with its usual options.
+    """
+
+    median: float
+    low: float
+    high: float
+    positions: str = ""
+
+
+@dataclass(frozen=True)
 class Speeds:
-    """Of one run of the side-by-side benchmark: sentences a second, by system."""
+    """Of one run of the side-by-side benchmark, by system. ``where``: data, machine, revision."""
 
     where: str
-    by_system: Mapping[str, float]
+    by_system: Mapping[str, Speed]
+
+    def of(self, line: Line, group: Group) -> Speed | None:
+        """None also where the benchmark does not say which of several lines it has timed."""
+        found = self.by_system.get(line.system)
+        alike = [each for each in group.lines if each.system == line.system]
+        is_known = found is not None and (
+            found.positions == line.results[0].positions if found.positions else len(alike) == 1
+        )
+        return found if is_known else None
 
 
 @dataclass(frozen=True)
 class Learning:
-    """Validation perplexity of one training after so many updates."""
+    """Validation perplexity of one training after so many updates. ``name``: without its seed."""
 
     name: str
     system: str
     points: Sequence[tuple[float, float]]
+    seed: str = ""
 
 
 @dataclass(frozen=True)
 class Beside:
     """``hypotheses``: of the sentences whose texts are kept, by the keys of their counts.
 
-    ``speeds``: by the size of the models. ``learning``: by what was trained.
+    ``speeds``: by the size of the models and the corpus. ``learning``: by what was trained.
     """
 
     sentences: Kept = field(default_factory=lambda: Kept({}, {}))
     hypotheses: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
-    speeds: Mapping[str, Speeds] = field(default_factory=dict)
+    speeds: Mapping[tuple[str, str], Speeds] = field(default_factory=dict)
     learning: Mapping[str, Sequence[Learning]] = field(default_factory=dict)
 
 
@@ -58,22 +83,41 @@ def read_beside(files: Sequence[Path]) -> Beside:
     return Beside(kept, hypotheses, _speeds(folders), _learning(folders))
 
 
-def _speeds(folders: Sequence[Path]) -> dict[str, Speeds]:
-    """Decoding, of each size the run that timed most systems."""
-    runs: dict[tuple[str, str, Path], dict[str, dict[str, Any]]] = {}
+def _speeds(folders: Sequence[Path]) -> dict[tuple[str, str], Speeds]:
+    """Decoding of real sentences, of each size and corpus one run: of trained models if there is
+    one, and of such the one that timed most systems.
+    """
+    needed = ("size", "system", "measure", "median", "low", "high", "machine", "threads")
+    runs: dict[tuple[object, ...], list[dict[str, Any]]] = {}
     for folder in folders:
         for path in sorted(folder.glob("benchmark/*.jsonl")):
-            for row in rows_of(path, ("size", "system", "measure", "median", "machine", "threads")):
+            for row in rows_of(path, needed):
                 if row["measure"] == "decode":
-                    run = runs.setdefault((row["size"], row.get("command", ""), path), {})
-                    run[row["system"]] = row
-    found: dict[str, Speeds] = {}
-    for (size, _, _), run in runs.items():
-        if size not in found or len(run) > len(found[size].by_system):
-            row = next(iter(run.values()))
-            where = f"{row['machine']}, {row['threads']} threads"
-            found[size] = Speeds(where, {name: float(r["median"]) for name, r in run.items()})
+                    how = [row.get(name, "") for name in ("command", "device", "precision")]
+                    runs.setdefault((row["size"], *how, path), []).append(row)
+    found: dict[tuple[str, str], Speeds] = {}
+    best: dict[tuple[str, str], tuple[bool, int]] = {}
+    for run in runs.values():
+        first = run[0]
+        given = list(pairwise(shlex.split(first.get("command", ""))))
+        data = [Path(value) for option, value in given if option == "--data"]
+        corpora = [each.parent.name if each.name == "bin" else each.name for each in data]
+        trained = {value.partition("=")[0] for name, value in given if name == "--checkpoint"}
+        own = [row for row in run if not trained or row["system"] in trained]
+        key = first["size"], corpora[0] if corpora else ""
+        worth = bool(trained), len(own)
+        if own and key[1] and worth > best.get(key, (False, 0)):
+            parts = [key[1], first["machine"], f"{first['threads']} threads"]
+            parts += [f"revision {first['revision']}"] if first.get("revision") else []
+            parts += [] if trained else ["weights random"]
+            best[key] = worth
+            found[key] = Speeds(", ".join(parts), {row["system"]: _speed(row) for row in own})
     return found
+
+
+def _speed(row: Mapping[str, Any]) -> Speed:
+    median, low, high = (float(row[name]) for name in ("median", "low", "high"))
+    return Speed(median, low, high, row.get("positions", ""))
 
 
 def _learning(folders: Sequence[Path]) -> dict[str, list[Learning]]:
@@ -81,20 +125,17 @@ def _learning(folders: Sequence[Path]) -> dict[str, list[Learning]]:
     found: dict[str, list[Learning]] = {}
     for folder in folders:
         for path in sorted([*folder.glob("curves/*.jsonl"), *folder.glob("*/curves.jsonl")]):
-            rows = list(rows_of(path, ("system", "points")))
-            names = []
-            for row in rows:
+            for row in rows_of(path, ("system", "points")):
                 name, segments = str(row.get("name") or row["system"]), row.get("segments", "none")
-                names.append(name if segments == "none" else f"{name}, segments {segments}")
-            for name, row in zip(names, rows, strict=True):
-                name += f" {row.get('seed')}" if names.count(name) > 1 else ""
+                name += "" if segments == "none" else f", segments {segments}"
                 try:
                     points = [(int(p[0]), float(p[2])) for p in row["points"] if p[2] is not None]
                 except (IndexError, TypeError, ValueError):
                     raise UserError(f"{path}: points of {name} are no numbers") from None
                 if points:
                     what = path.parent.name if path.stem == "curves" else path.stem
-                    found.setdefault(what, []).append(Learning(name, row["system"], points))
+                    seed = str(row.get("seed", ""))
+                    found.setdefault(what, []).append(Learning(name, row["system"], points, seed))
     return found
 
 

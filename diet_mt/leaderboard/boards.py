@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..evaluation.groups import BASELINE, Group
+from ..evaluation.resampling import RESAMPLES
 from .published import source
 from .render import Block, Commands, Folded, Grid, Heading, Items, Note
 from .standings import LEVEL, Section
@@ -26,7 +27,7 @@ _CHANCE = {
 EVALUATIONS = "Every evaluation: length, n-gram precisions, updates"
 FOLDED = "The commands, ARCH for the system"
 # What a reader in a hurry wants to see.
-BRIEF = ("system", "BLEU", "±", "cluster", "length", "to sinusoidal", "p")
+BRIEF = ("system", "BLEU", "±", "cluster", "length", f"to {BASELINE}", "p")
 HOW_TO_TEST = "diet-mt compare RESULTS.jsonl --references FILE"
 ARCH = "ARCH"  # in a command, for any system of the table
 
@@ -66,8 +67,7 @@ def legend(sections: Iterable[Section]) -> list[str]:
     standings = [standing for section in sections for standing in section.standings]
     lines = [standing.line for standing in standings if standing.line]
     found = []
-    has_seeds = any(len(line.results) > 1 for line in lines)
-    if has_seeds:
+    if any(line.several_seeds for line in lines):
         found.append("BLEU and chrF are means over the seeds.")
     if any(standing.gain for standing in standings):
         found.append(
@@ -79,9 +79,10 @@ def legend(sections: Iterable[Section]) -> list[str]:
         found.append("±: half of the 95 % interval of BLEU, by the bootstrap.")
     if compared:
         found.append(
-            "Bootstrap: each of 10,000 resamples has as many sentences of the test set, drawn with "
-            "replacement and the same for all systems. To the mean of a system's n seeds it adds "
-            f"their chance: a normally distributed number of variance v / n. {_CHANCE[has_seeds]}"
+            f"Bootstrap: each of {RESAMPLES:,} resamples has as many sentences of the test set, "
+            "drawn with replacement and the same for all systems. To the mean of a system's n "
+            "seeds it adds their chance: a normally distributed number of variance v / n. "
+            f"{_CHANCE[any(section.has_seeds for section in sections)]}"
         )
     elif lines:
         found.append("SacreBLEU's, over the sentences of the test set; mean of the seeds.")
@@ -112,7 +113,8 @@ def legend(sections: Iterable[Section]) -> list[str]:
     if any(standing.published for standing in standings):
         found.append(f"paper: {source()}.")
     if lines:
-        found.append("Speed is measured side by side, in results/benchmark.md.")
+        pages = dict.fromkeys(section.speeds for section in sections if section.speeds)
+        found += [f"Speed is measured side by side, in {page}." for page in pages]
     return found
 
 

@@ -27,9 +27,11 @@ _OF: Mapping[str, str] = {
 
 
 def family_of(encoding: str) -> str:
-    """Key of FAMILIES, of a name (``diet_rel``) or a description (``diet-rel sharing=none``)."""
-    words = encoding.split()
-    return _OF.get(words[0].replace("_", "-") if words else "", "other")
+    """Key of FAMILIES, of a name (``diet_rel``, ``shaw.published``) or a description
+    (``diet-rel sharing=none``).
+    """
+    first = encoding.partition(" ")[0].partition(".")[0]
+    return _OF.get(first.replace("_", "-"), "other")
 
 
 def family_of_standing(standing: Standing) -> str:

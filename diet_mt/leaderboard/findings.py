@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
+from statistics import fmean
 
 from ..evaluation.groups import BASELINE
-from .charts import Curve, Point
+from .charts import Point
+from .published import AVERAGE
 from .render import Grid
 from .standings import LEVEL, Section, Standing
 from .task_boards import PAPER
+from .task_scores import TASK_OF
 
 _MOST_NAMES = 4  # of a cluster
 
@@ -28,8 +32,9 @@ def of_section(section: Section) -> str:
     if len(measured) == 1 or baseline is None:
         return f"{found} ± {best.half_width:.2f}."
     if best.line.system != BASELINE and best.gain is not None:
-        found += f", {best.gain:.2f} above {baseline.name}{_p(best)}"
-    beside = [each.name for each in measured[1:] if each.cluster == 1]
+        side = "below" if best.gain < 0 else "above"
+        found += f", {abs(best.gain):.2f} {side} {baseline.name}{_p(best)}"
+    beside = [e.name for e in section.measured if e.cluster == best.cluster and e != best]
     if best.cluster and len(beside) <= _MOST_NAMES:
         found += f", in a cluster with {_listed(beside)}" if beside else ", in a cluster of its own"
     others = [each for each in measured if each.line and each.line.system != BASELINE]
@@ -67,34 +72,45 @@ def of_trade(found: Sequence[Point], better: str, *, most: bool) -> str:
 
 
 def front(found: Sequence[Point], *, most: bool) -> list[Point]:
-    """The points that none surpasses in both, highest first."""
+    """The points that none surpasses in both, highest first; ranges that meet count as equal."""
+    sign = 1 if most else -1
     kept: list[Point] = []
-    for each in sorted(found, key=lambda point: (-point.y, -point.x if most else point.x)):
-        if not kept or (each.x > kept[-1].x if most else each.x < kept[-1].x):
+    reached = -math.inf
+    for each in sorted(found, key=lambda point: (-point.y, -sign * point.x)):
+        least, greatest = sorted((sign * each.low, sign * each.high))
+        if least > reached:
             kept.append(each)
+        reached = max(reached, greatest)
     return kept
 
 
-def of_lengths(best: Curve, baseline: Curve, buckets: Sequence[str]) -> str:
-    """How a difference changes from the shortest to the longest sources."""
-    first, last = (best.points[place][1] - baseline.points[place][1] for place in (0, -1))
-    if first * last < 0:
-        verb = "turns into"
-    else:
-        verb = "grows to" if abs(last) > abs(first) else "shrinks to"
+Gap = tuple[float, float]  # a difference of BLEU, and half of its 95 % interval
+
+
+def of_lengths(best: str, baseline: str, gaps: Sequence[Gap], buckets: Sequence[str]) -> str:
+    """How a difference changes from the shortest to the longest sources, beyond chance."""
+    about = f"{best} to {baseline}:"
+    if all(abs(gap) <= half for gap, half in gaps):
+        return f"{about} no difference can be told from chance, whatever the length of the source."
+    first, last = (f"{gap:+.1f} ± {half:.1f}" for gap, half in (gaps[0], gaps[-1]))
+    change, half = gaps[-1][0] - gaps[0][0], math.hypot(gaps[0][1], gaps[-1][1])
+    told = "" if abs(change) > half else ", which cannot be told apart"
     return (
-        f"{best.name} to {baseline.name}: {first:+.1f} BLEU on sources of {buckets[0]} words "
-        f"{verb} {last:+.1f} on those of {buckets[-1]}."
+        f"{about} {first} BLEU on sources of {buckets[0]} words and {last} on those of "
+        f"{buckets[-1]}{told}."
     )
 
 
-def of_learning(found: Sequence[Curve]) -> str:
-    """Lowest and highest after the updates that all have reached."""
-    shared = set.intersection(*({update for update, _ in each.points} for each in found))
-    if not shared or len(found) < 2:
+def of_learning(found: Sequence[tuple[str, Sequence[tuple[float, float]]]]) -> str:
+    """Lowest and highest after the updates that all have reached, of means over the seeds."""
+    shared = set.intersection(*({update for update, _ in points} for _, points in found))
+    if not shared or len({name for name, _ in found}) < 2:
         return ""
     update = max(shared)
-    values = {each.name: dict(each.points)[update] for each in found}
+    seeds: dict[str, list[float]] = {}
+    for name, points in found:
+        seeds.setdefault(name, []).append(dict(points)[update])
+    values = {name: fmean(each) for name, each in seeds.items()}
     low, high = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
     return (
         f"After {update:,.0f} updates the perplexity is lowest with {low} ({values[low]:.1f}) "
@@ -103,19 +119,33 @@ def of_learning(found: Sequence[Curve]) -> str:
 
 
 def of_scores(grid: Grid) -> str:
-    """Which system of ours is best in how many columns of numbers."""
+    """Which system of ours is best in how many tasks, by the first column of each."""
     ours = [row for row in grid.rows if not row[0].startswith(PAPER)]
+    seen = Counter(row[0] for row in ours)
+    names = [row[0] if seen[row[0]] == 1 else f"{row[0]} {row[1]}" for row in ours]
+    columns: dict[str, int] = {}
+    for place, head in enumerate(grid.heads):
+        if grid.numbers[place] and head != AVERAGE:
+            columns.setdefault(TASK_OF.get(head, head), place)
+    what = "tasks" if columns.keys() <= set(TASK_OF.values()) else "languages"
     best: Counter[str] = Counter()
-    columns = [place for place, number in enumerate(grid.numbers) if number]
-    for place in columns:
-        scores = [(float(row[place].split()[0]), row[0]) for row in ours if row[place]]
-        best.update([name for value, name in scores if value == max(scores)[0]])
+    ties: list[str] = []
+    for head, place in columns.items():
+        scores = [float(row[place].split()[0]) if row[place] else -math.inf for row in ours]
+        first = [name for name, value in zip(names, scores, strict=True) if value == max(scores)]
+        if len(first) == 1:
+            best[first[0]] += 1
+        else:
+            ties.append(f"{_listed(first)} are even in {head}")
     if len(ours) < 2 or len(columns) < 2 or not best:
         return ""
-    (first, most), *others = best.most_common()
+    (leader, most), *others = best.most_common()
     parts = [f"{name} of {count}" for name, count in others]
-    rest = f"; {_listed(parts)}" if parts else ""
-    return f"{first} has the highest score of {most} of {len(columns)} columns{rest}."
+    rest = f", {_listed(parts)}" if parts else ""
+    said = "; ".join(
+        [f"{leader} has the highest score of {most} of {len(columns)} {what}{rest}", *ties]
+    )
+    return f"{said}."
 
 
 def _listed(parts: Sequence[str], last: str = "and") -> str:

@@ -1,7 +1,8 @@
 """Positional logits of trained models as pictures: maps as PNG in the page, curves as lines.
 
 A map has one square for each head. Colours are orange above zero, blue below, and the stronger the
-larger: a head's own largest value is full colour. Zero lets the paper through.
+larger: full colour is the largest value of a system in attention of this kind. Zero lets the paper
+through; grey are keys that a query cannot see.
 """
 
 from __future__ import annotations
@@ -16,25 +17,29 @@ from typing import Any
 
 from .beside import rows_of
 from .charts import Curve, curves
-from .families import family_of
 from .scales import Scale
 from .views import View
 
 # Of diet-mt figures.
 FILE, HEADS = (Path("figures", name) for name in ("patterns.jsonl", "heads.jsonl"))
-_LEVELS = 7  # of a colour, each way; with 0 they are 15, in 4 bits
+_LEVELS = 7  # of a colour, each way; with 0 and what is closed they are 16, in 4 bits
+_CLOSED = 2 * _LEVELS + 1
+_GREY = (0x80, 0x88, 0x8E, 0x60)
+_COLOURS = 8  # of heads' lines, in marks.css
 _ABOVE, _BELOW = (0xD5, 0x5E, 0x00), (0x00, 0x72, 0xB2)
 _KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "cross-attention"}
 
 
 @dataclass(frozen=True)
 class HeatMap:
-    """``image``: a data URL, ``width`` × ``height`` positions."""
+    """``image``: a data URL, ``width`` × ``height`` positions. ``most``: what has full colour."""
 
     title: str
     image: str
     width: int
     height: int
+    heads: Sequence[int]
+    most: float
 
 
 @dataclass(frozen=True)
@@ -83,53 +88,63 @@ def _layers(layers: Sequence[int]) -> str:
 def _patterns(
     system: str, heads: Mapping[str, Sequence[Mapping[str, Any]]], looks: Sequence[str]
 ) -> Patterns:
+    most: dict[str, float] = {}
+    values = []
+    for row in (row for rows in heads.values() for row in rows):
+        own = [abs(v) for line in row["values"] for v in line if v is not None]
+        most[row["attention"]] = max([most.get(row["attention"], 0), *own])
+        values += row["by_distance"]
     maps, views = [], []
     for title, rows in heads.items():
         if rows[0]["by_distance"]:
-            views.append(_by_distance(system, title, rows))
+            views.append(_by_distance(title, rows, Scale(values)))
         else:
-            maps.append(heat_map(title, [row["values"] for row in rows]))
+            maps.append(heat_map(title, rows, most[rows[0]["attention"]]))
     return Patterns(system, looks.count("local"), len(looks), maps, views)
 
 
-def _by_distance(system: str, title: str, rows: Sequence[Mapping[str, Any]]) -> View:
-    family = family_of(system)
+def _by_distance(title: str, rows: Sequence[Mapping[str, Any]], y: Scale) -> View:
     found = [
         Curve(
             f"head {row['head']}",
-            family,
+            f"head-{(row['head'] - 1) % _COLOURS + 1}",
             list(enumerate(row["by_distance"], start=row["first_distance"])),
+            important=True,
         )
         for row in rows
     ]
     x = Scale([place for each in found for place, _ in each.points], margin=(0.09, 0.14))
-    y = Scale([value for each in found for _, value in each.points])
     return View(title, "", "Added to the logit, by distance i − j", curves(found, x, y))
 
 
-def heat_map(title: str, heads: Sequence[Matrix]) -> HeatMap:
-    """The heads side by side, with a gap between."""
+def heat_map(title: str, rows: Sequence[Mapping[str, Any]], most: float) -> HeatMap:
+    """The heads side by side, with a gap between. ``rows``: ``head`` and ``values`` of each."""
+    heads: list[Matrix] = [row["values"] for row in rows]
     height = max(len(head) for head in heads)
     lines: list[list[int]] = [[] for _ in range(height)]
     for number, head in enumerate(heads):
         width = max(len(row) for row in head)
-        most = max((abs(v) for row in head for v in row if v is not None), default=0) or 1
         for line, row in zip(lines, [*head, *[[]] * (height - len(head))], strict=True):
             line.extend([_LEVELS] * (number > 0))
-            levels = [_LEVELS + round(_LEVELS * (value or 0) / most) for value in row]
+            levels = [
+                _CLOSED if value is None else _LEVELS + round(_LEVELS * value / (most or 1))
+                for value in row
+            ]
             line.extend(levels + [_LEVELS] * (width - len(levels)))
-    data = base64.b64encode(_png(lines)).decode()
-    return HeatMap(title, f"data:image/png;base64,{data}", len(lines[0]), height)
+    image = f"data:image/png;base64,{base64.b64encode(_png(lines)).decode()}"
+    return HeatMap(title, image, len(lines[0]), height, [row["head"] for row in rows], most)
 
 
 def _png(lines: Sequence[Sequence[int]]) -> bytes:
-    """Levels 0 to 14 as an image with a palette. Not compressed: the same bytes everywhere.
+    """Levels 0 to 14, and 15 for what is closed, as an image with a palette. Not compressed: the
+    same bytes everywhere.
 
     Portable Network Graphics, third edition (W3C 2025), sections 5 and 11.
     """
     shares = [(level - _LEVELS) / _LEVELS for level in range(2 * _LEVELS + 1)]
     colours = bytes(part for share in shares for part in (_ABOVE if share > 0 else _BELOW))
-    opaque = bytes(round(255 * abs(share)) for share in shares)
+    colours += bytes(_GREY[:3])
+    opaque = bytes([*(round(255 * abs(share)) for share in shares), _GREY[3]])
     packed = b"".join(
         b"\0" + bytes.fromhex("".join(f"{level:x}" for level in line) + "0" * (len(line) % 2))
         for line in lines

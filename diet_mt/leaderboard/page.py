@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +16,13 @@ from ..evaluation.groups import BASELINE
 from . import findings, heat, views
 from .beside import Beside
 from .boards import EVALUATIONS, FOLDED, commands, legend, remarks, signatures
-from .families import FAMILIES, family_of_standing
+from .families import FAMILIES, family_of, family_of_standing
 from .pairs import pairs_of
 from .picture import axis, grid, marks, scale_of
-from .render import Block, Commands
+from .render import Block, Commands, Grid
 from .standings import Section
 from .tables import Cell, Column, Table, evaluations_table, rows, standings_table
+from .task_boards import PAPER
 
 _BESIDE = Path(__file__).parent
 _STYLES = ("marks.css", "page.css")
@@ -55,6 +57,8 @@ def page(
         axis,
         commands,
         evaluations_table,
+        families_in,
+        family_of,
         grid,
         legend,
         marks,
@@ -70,6 +74,7 @@ def page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["minus"] = minus
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     found = [_shown(section, beside) for section in sections]
     families = {family for each in found for family in each.families}
@@ -97,6 +102,19 @@ def page(
         task_commands=[block for block in tasks if isinstance(block, Commands)],
         tasks=[block for block in tasks if not isinstance(block, Commands)],
     )
+
+
+def minus(text: str) -> str:
+    """With the sign for the hyphen of a negative number."""
+    return re.sub(r"(?<![\w.-])-(?=[\d.])", "−", text)
+
+
+def families_in(grid: Grid) -> list[str]:
+    """Of each row of a board of tasks; a row of the paper stands below that of its system."""
+    found: list[str] = []
+    for name, *_ in grid.rows:
+        found.append(found[-1] if name.startswith(PAPER) and found else family_of(name))
+    return found
 
 
 def _shown(section: Section, beside: Beside) -> Shown:

@@ -41,25 +41,4 @@ class Scale:
         if self.step >= 1e6 or (tick and self.step * 5 >= 1e5):
             return f"{tick / 1e6:g} M"
         digits = max(0, -math.floor(math.log10(self.step)))
-        return f"{tick:,.{digits}f}"
-
-
-class LogScale(Scale):
-    """Equal ratios are equal distances; for values above 0."""
-
-    def __init__(
-        self, values: Sequence[float], *, margin: tuple[float, float] = (0.04, 0.04)
-    ) -> None:
-        super().__init__([math.log10(value) for value in values], margin=margin)
-        self.step = 1.0
-
-    def ticks(self) -> list[float]:
-        powers = range(math.floor(self.low), math.ceil(self.high) + 1)
-        every = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
-        return [value for value in every if self.low <= math.log10(value) <= self.high]
-
-    def share(self, value: float) -> float:
-        return super().share(math.log10(value))
-
-    def text(self, tick: float) -> str:
-        return f"{tick:,g}"
+        return f"{tick:,.{digits}f}".replace("-", "−")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -56,7 +55,14 @@ def asked_for(
     blocks = task_board([each for each in tasks if not systems or each.system in systems])
     if tasks and not blocks:
         raise UserError("the results are of no split that a table shows (dev sets, test_LANG)")
-    return [section_of(each, comparisons, systems) for each in groups], blocks
+    speeds = next((path for path in map(speeds_beside, files) if path.exists()), Path())
+    page = str(Path(speeds.parent.name, speeds.name)) if speeds.name else ""
+    return [section_of(each, comparisons, systems, page) for each in groups], blocks
+
+
+def speeds_beside(results: Path) -> Path:
+    """Where diet-mt bench speed keeps its tables."""
+    return results.with_name("benchmark.md")
 
 
 def of_tasks(path: Path) -> bool:
@@ -70,10 +76,11 @@ def of_tasks(path: Path) -> bool:
 
 
 def select(groups: Sequence[Group], wanted: Wanted) -> list[Group]:
-    """Groups of these directions and test sets, with the lines of these systems; empty: all.
+    """Groups of these directions and test sets that have one of these systems; empty: all.
 
-    Differences to the baseline stay what they are, also where the baseline is left out. Raises
-    UserError, naming what there is, for a value that no result has and where nothing is left.
+    Groups stay whole: what is said of a system is said beside all others, also those that
+    ``section_of`` leaves out. Raises UserError, naming what there is, for a value that no result
+    has and where nothing is left.
     """
     for what, values in wanted.items():
         need_known(what, values, set().union(*(_HAS[what](group) for group in groups)))
@@ -86,13 +93,7 @@ def select(groups: Sequence[Group], wanted: Wanted) -> list[Group]:
         asked = ", ".join(f"{what} {_list(values)}" for what, values in wanted.items() if values)
         there_are = "; ".join(f"{g.conditions.heading}: {_list(_HAS['system'](g))}" for g in groups)
         raise UserError(f"no result with {asked} at once; there is {there_are}")
-    systems = wanted.get("system", ())
-    return [
-        dataclasses.replace(
-            group, lines=tuple(x for x in group.lines if not systems or x.system in systems)
-        )
-        for group in left
-    ]
+    return left
 
 
 def _list(values: set[str] | Sequence[str]) -> str:

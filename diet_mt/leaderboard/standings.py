@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..evaluation.comparisons import Comparison, Key, key_of, p_between
 from ..evaluation.groups import Group, Line
@@ -36,14 +36,31 @@ class Standing:
 
 @dataclass(frozen=True)
 class Section:
-    """A group as it is shown: measured systems best first, then those only the paper has."""
+    """A group as it is shown: measured systems best first, then those only the paper has.
+
+    ``measured``: all, also those that were not asked for. ``speeds``: the page that has some, if
+    there is one.
+    """
 
     group: Group
     standings: tuple[Standing, ...]
+    measured: tuple[Standing, ...]
+    speeds: str = ""
+
+    @property
+    def has_seeds(self) -> bool:
+        """Whether a system has several: what is known of the chance of a seed, all share."""
+        return any(each.line and each.line.several_seeds for each in self.measured)
 
 
-def section_of(group: Group, known: Known, systems: Sequence[str] = ()) -> Section:
-    """``systems``: if any, no others are taken from the paper."""
+def section_of(
+    group: Group, known: Known, systems: Sequence[str] = (), speeds: str = ""
+) -> Section:
+    """``systems``: if any, no others are shown. Clusters stay those of the whole group."""
+
+    def wanted(system: str) -> bool:
+        return not systems or system in systems
+
     paper = figures(group.conditions)
     standings = []
     for line, cluster in zip(group.lines, clusters(group.lines, known), strict=True):
@@ -59,11 +76,13 @@ def section_of(group: Group, known: Known, systems: Sequence[str] = ()) -> Secti
                 published=paper.get(line.system),
             )
         )
-    measured = {line.system for line in group.lines}
+    known_here = {line.system for line in group.lines}
+    shown = [each for each in standings if each.line and wanted(each.line.system)]
     for system, figure in paper.items():
-        if system not in measured and (not systems or system in systems):
-            standings.append(Standing(name=f"{system} (not measured)", published=figure))
-    return Section(group, tuple(standings))
+        if system not in known_here and wanted(system):
+            shown.append(Standing(name=f"{system} (not measured)", published=figure))
+    lines = tuple(line for line in group.lines if wanted(line.system))
+    return Section(replace(group, lines=lines), tuple(shown), tuple(standings), speeds)
 
 
 def clusters(lines: Sequence[Line], known: Known) -> list[int | None]:

@@ -12,7 +12,7 @@ function sort(table, heads, column) {
   const numbers = head.classList.contains("number");
   const value = (row) => {
     const cell = row.cells[column];
-    const text = cell.dataset.value ?? cell.textContent;
+    const text = cell.dataset.value ?? cell.textContent.replace("−", "-");
     return numbers ? Number.parseFloat(text) : text;
   };
   const empty = (x) => x === "" || Number.isNaN(x);
@@ -51,16 +51,22 @@ function filter(form, boards) {
     const wanted =
       (!form.direction.value || board.element.dataset.direction === form.direction.value) &&
       (!form.corpus.value || board.element.dataset.corpus === form.corpus.value);
-    board.element.hidden = !wanted;
     const out = new Set();
+    let left = false;
     for (const row of board.rows) {
       const keep = !off.has(row.className) && words.every((word) => row.words.includes(word));
       row.hidden = row.picture.hidden = !keep;
       if (!keep) out.add(row.name);
+      left ||= keep;
       shown += keep && wanted;
       all += 1;
     }
+    board.element.hidden = board.link.hidden = !(wanted && left);
     for (const mark of board.marks) mark.classList.toggle("out", out.has(mark.dataset.system));
+  }
+  // Beside the boards: rows of tasks, learned positions and curves, by their family alone.
+  for (const each of document.querySelectorAll("[data-of], #learning .curve")) {
+    each.classList.toggle("out", off.has(each.dataset.of ?? each.classList[1]));
   }
   form.querySelector("output").textContent = shown === all ? "" : `${shown} of ${all} rows`;
 }
@@ -74,7 +80,8 @@ function makeFilter(form) {
       row.name = row.cells[0].textContent;
       row.words = `${row.name} ${row.cells[1].textContent}`.toLowerCase();
     }
-    return { element, rows, marks: element.querySelectorAll("[data-system]") };
+    const link = document.querySelector(`nav a[href="#${element.id}"]`)?.closest("li") ?? {};
+    return { element, link, rows, marks: element.querySelectorAll("[data-system]") };
   });
   for (const name of ["direction", "corpus"]) {
     const values = [...new Set(boards.map((board) => board.element.dataset[name]))];
@@ -94,4 +101,5 @@ function makeFilter(form) {
 }
 
 document.querySelectorAll("table").forEach(makeSortable);
+document.getElementById("sorting").hidden = false;
 makeFilter(document.getElementById("filter"));

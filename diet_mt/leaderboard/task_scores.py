@@ -79,6 +79,12 @@ MORE_XTREME_COLUMNS = tuple(
     Column(f"SQuAD{more}", *_SQUAD, _SQUAD, metric)
     for more, metric in (("", "f1"), (" EM", "exact_match"))
 )
+# Title of a column -> its task.
+TASK_OF = {
+    column.title: column.task
+    for columns in (GLUE_COLUMNS, MORE_GLUE_COLUMNS, XTREME_COLUMNS, MORE_XTREME_COLUMNS)
+    for column in columns
+}
 
 
 @dataclass(frozen=True)

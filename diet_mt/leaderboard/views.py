@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
+from statistics import fmean, stdev
 
 from ..evaluation.groups import BASELINE, Line
 from ..evaluation.lengths import Part, parts_of
@@ -13,10 +14,13 @@ from . import findings
 from .beside import Beside, Learning
 from .charts import Curve, Point, curves, points
 from .families import family_of
-from .scales import LogScale, Scale
+from .scales import Scale
 from .standings import Section
 
 _BUCKETS = 5  # of lengths
+_GROUPS = 50  # of sentences, of one such bucket
+_NEAR = 1.6  # times the best perplexity
+_NORMAL = 1.96  # standard errors that 95 % lie within
 LEAST = 3  # points or lines that make a picture
 _SIDES = (0.09, 0.06)  # for the numbers of the vertical axis
 _ENDS = (0.07, 0.33)  # also for the names at the ends of lines
@@ -34,16 +38,21 @@ class View:
 
 def by_speed(section: Section, beside: Beside) -> View | None:
     """BLEU against the speed that the side-by-side benchmark measured, where there is one."""
-    speeds = beside.speeds.get(section.group.conditions.size)
-    measured = speeds.by_system if speeds else {}
-    found = [
-        _point(line, measured[line.system], f"{measured[line.system]:.0f} sentences/s")
-        for line in section.group.lines
-        if line.system in measured
-    ]
+    conditions = section.group.conditions
+    speeds = beside.speeds.get((conditions.size, conditions.corpus))
+    found = []
+    for line in section.group.lines:
+        speed = speeds.of(line, section.group) if speeds else None
+        if speed:
+            around = speed.low, speed.high
+            said = f"{speed.median:.0f} sentences/s ({speed.low:.0f}–{speed.high:.0f})"
+            found.append(replace(_point(line, speed.median, said), around=around))
     if speeds is None or len(found) < LEAST:
         return None
-    axes = f"BLEU against sentences a second, decoded side by side on {speeds.where}"
+    axes = (
+        "BLEU against sentences a second, median and quartiles, which tell two speeds apart where "
+        f"they do not overlap: {speeds.where}"
+    )
     return _trade("Quality and speed", axes, found, "faster", most=True)
 
 
@@ -59,13 +68,14 @@ def by_parameters(section: Section, beside: Beside) -> View | None:
 
 def _point(line: Line, x: float, said: str) -> Point:
     family = family_of(line.results[0].positions)
-    return Point(line.name, family, x, line.bleu, f"{line.name}: {line.bleu:.2f} BLEU, {said}")
+    said = f"{line.name}: {line.bleu:.2f} BLEU, {said}"
+    return Point(line.name, family, x, line.bleu, said, line.system == BASELINE)
 
 
 def _trade(title: str, axes: str, found: Sequence[Point], better: str, *, most: bool) -> View:
     best = findings.front(found, most=most)
-    shown = [replace(each, important=each in best) for each in found]
-    x = Scale([each.x for each in found], margin=_SIDES)
+    shown = [replace(each, important=each.important or each in best) for each in found]
+    x = Scale([end for each in found for end in (each.low, each.high)], margin=_SIDES)
     y = Scale([each.y for each in found])
     return View(title, findings.of_trade(found, better, most=most), axes, points(shown, x, y))
 
@@ -101,14 +111,37 @@ def by_length(section: Section, beside: Beside) -> View | None:
     y = Scale([value for each in found for _, value in each.points])
     names = [part.name for part in parts]
     ticks = [(part.mean_length, part.name) for part in parts]
-    baselines = [f for f, line in zip(found, lines, strict=True) if line.system == BASELINE]
-    said = (
-        findings.of_lengths(found[0], baselines[0], names)
-        if baselines and baselines[0] is not found[0]
-        else ""
-    )
+    baseline = next((line for line in lines if line.system == BASELINE), lines[0])
+    said = ""
+    if baseline is not lines[0]:
+        gaps = [_gap(lines[0], baseline, part, kept) for part in parts]
+        said = findings.of_lengths(lines[0].name, baseline.name, gaps, names)
     axes = "BLEU by words of the source, in buckets of about as many sentences"
     return View("Short and long sentences", said, axes, curves(found, x, y, ticks))
+
+
+def _gap(first: Line, second: Line, part: Part, kept: Kept) -> findings.Gap:
+    """BLEU of the first above the second, means of the seeds, and half of the 95 % interval over
+    the sentences: the jackknife's, which leaves out one group of them after the other.
+    """
+
+    def bleu(line: Line, members: Sequence[int]) -> float:
+        digest = line.results[0].references_sha256
+        references = kept.texts[digest].reference_lengths
+        every = [kept.counts[result.hypotheses_sha256, digest] for result in line.results]
+        return fmean(bleu_of(counts, references, members) for counts in every)
+
+    def gap(members: Sequence[int]) -> float:
+        return bleu(first, members) - bleu(second, members)
+
+    groups = min(_GROUPS, len(part.members))
+    if groups < 2:
+        return gap(part.members), math.inf
+    without = [
+        gap([n for place, n in enumerate(part.members) if place % groups != left])
+        for left in range(groups)
+    ]
+    return gap(part.members), _NORMAL * (groups - 1) / math.sqrt(groups) * stdev(without)
 
 
 # By the names that ``--picture`` takes.
@@ -126,26 +159,34 @@ def is_counted(line: Line, kept: Kept) -> bool:
 
 
 def of_learning(name: str, trainings: Sequence[Learning]) -> View | None:
-    """Validation perplexity by updates, both in equal ratios; None for trainings of one system."""
+    """Validation perplexity by updates, from where the last training comes near the best or the
+    second half begins; None for trainings of one system. Seeds of a system have one name.
+    """
     if len({each.system for each in trainings}) < 2:
         return None
     last = {each.points[-1][1] for each in trainings}
+    near = [
+        next((update for update, value in each.points if value <= _NEAR * min(last)), math.inf)
+        for each in trainings
+    ]
+    begin = min(max(near), max(update for each in trainings for update, _ in each.points) / 2)
     found = [
         Curve(
             each.name,
             family_of(each.system),
-            each.points,
-            f"{each.name}: {each.points[-1][1]:.1f} in the end",
+            [point for point in each.points if point[0] >= begin] or each.points[-1:],
+            f"{each.name}{f', seed {each.seed}' if each.seed else ''}: "
+            f"{each.points[-1][1]:.1f} in the end",
             each.points[-1][1] in (min(last), max(last)),
         )
         for each in trainings
     ]
     every = [point for each in found for point in each.points]
-    if not all(value > 0 for point in every for value in point):
-        return None
-    x = LogScale([update for update, _ in every], margin=_ENDS)
-    y = LogScale([value for _, value in every])
-    axes = "Perplexity against updates, both in equal ratios"
-    return View(
-        f"Validation perplexity, {name}", findings.of_learning(found), axes, curves(found, x, y)
-    )
+    x = Scale([update for update, _ in every], margin=_ENDS)
+    y = Scale([value for _, value in every])
+    ranked = sorted(found, key=lambda each: (not each.important, each.points[-1][1]))
+    first = {each.name: each for each in reversed(ranked)}
+    shown = [each if each is first[each.name] else replace(each, name="") for each in found]
+    said = findings.of_learning([(each.name, each.points) for each in trainings])
+    axes = f"Perplexity against updates, from {begin:,.0f} on; a line for each seed"
+    return View(f"Validation perplexity, {name}", said, axes, curves(shown, x, y))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.bench.curves import Curve, label, read_log, read_training
+from diet_mt.bench.curves import Curve, colors_of, label, read_log, read_training
 from diet_mt.errors import UserError
 from diet_mt.evaluation.json_rows import read_rows
 
@@ -74,8 +74,7 @@ def test_a_training_and_what_is_known_of_it(tmp_path: Path) -> None:
     assert curve.settings["data"] == "mlm.en/bin"
     assert "/somewhere" not in curve.command
     for measure, lowest in (("perplexity", "16.00"), ("loss", "4.000")):
-        found = label(curve, measure, several_seeds=True)
-        assert found == f"diet_rel, input segments, seed 2: {lowest}"
+        assert label([curve], measure) == f"diet_rel, input segments: {lowest}"
     assert curve.name == ""
 
 
@@ -84,7 +83,7 @@ def test_a_variant_is_told_apart_and_the_lowest_value_counts(tmp_path: Path) -> 
     folder = train(tmp_path / "shaw.published.3", "shaw", log, seed="3", criterion="x")
     curve = read_training(folder)
     assert [point[:2] for point in curve.points] == [[10, 5.0], [20, 4.0], [30, 4.5]]
-    assert label(curve, "loss", several_seeds=True) == "shaw.published, seed 3: 4.000"
+    assert label([curve, curve], "loss") == "shaw.published: 4.000, 4.000"
 
 
 def test_curves_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,7 +119,10 @@ def test_curves_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         assert called("bench", "curves", *given) == 0
         pictures.append((tmp_path / f"{name}.svg").read_text(encoding="utf-8"))
     assert pictures[0] == pictures[1]
-    assert "t5, seed 1: diverged" in pictures[0]
+    assert "t5: diverged" in pictures[0]
+    assert "learned: 16.00, 16.00" in pictures[0]
+    assert "seeds in order: solid, dashed" in pictures[0]
+    assert "stroke-dasharray" in pictures[0]
     assert "seeds 1, 2: the masks differ" in capsys.readouterr().err
     assert len(read_rows(Curve, tmp_path / "one.jsonl")) == 4
 
@@ -155,4 +157,14 @@ def test_a_file_of_other_records(tmp_path: Path) -> None:
 def test_a_curve_without_numbers_ends_nowhere() -> None:
     curve = Curve("x", "x", "none", 1, 0, {}, [[10, None, None]], "", "")
     assert curve.finite("loss") == []
-    assert label(curve, "loss", several_seeds=False) == "x: diverged"
+    assert label([curve], "loss") == "x: diverged"
+
+
+def test_a_system_has_its_colour_in_every_picture() -> None:
+    pytest.importorskip("matplotlib")
+    one = colors_of(["shaw.published", "t5", "mine"])
+    other = colors_of(["alibi", "shaw", "t5", "shaw.published", "learned, input segments"])
+    assert one["shaw.published"] == other["shaw"]
+    assert one["t5"] == other["t5"]
+    for found in (one, other):
+        assert len(set(found.values())) == len(found)

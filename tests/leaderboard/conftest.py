@@ -27,19 +27,20 @@ from .said import write_said
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+SPEEDS = "results/benchmark.md"
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 
 
 def sections_of(rows: list[Result]) -> list[Section]:
     """Sections without filters or p-values."""
-    return [section_of(each, {}) for each in group(rows)]
+    return [section_of(each, {}, speeds=SPEEDS) for each in group(rows)]
 
 
 @pytest.fixture(scope="session")
 def full() -> list[Section]:
     """Four directions, several seeds, p-values, figures of the paper: all there can be."""
     known = {comparison.key: comparison for comparison in comparisons(results())}
-    return [section_of(each, known) for each in group(results())]
+    return [section_of(each, known, speeds=SPEEDS) for each in group(results())]
 
 
 @pytest.fixture(scope="session")

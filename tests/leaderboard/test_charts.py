@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 
-from diet_mt.leaderboard.beside import Learning
+from diet_mt.leaderboard.beside import Beside, Learning
 from diet_mt.leaderboard.charts import HEIGHT, Curve, curves
 from diet_mt.leaderboard.scales import Scale
-from diet_mt.leaderboard.views import of_learning
+from diet_mt.leaderboard.views import by_parameters, of_learning
+
+from ..evaluation.rows import seeds_of
+from .conftest import sections_of
 
 
 def heights(number: int) -> dict[str, float]:
@@ -36,8 +39,38 @@ def test_the_important_ones_are_shown_where_there_is_not() -> None:
     assert "n199" in found
 
 
+def test_the_baseline_is_named_beside_others() -> None:
+    """Also where the best of as many parameters stands close above it, and another below."""
+    scores = {"rotary": 40.0, "shaw": 38.7, "sinusoidal": 38.2, "t5": 37.5, "none": 30.0}
+    sizes = {"shaw": 2_115_000, "none": 3_000_000}
+    rows = [
+        seeds_of(system, {1: bleu}, parameters=sizes.get(system, 2_098_000))[0]
+        for system, bleu in scores.items()
+    ]
+    view = by_parameters(sections_of(rows)[0], Beside())
+    assert view is not None
+    assert re.search("always[^>]*>sinusoidal_tiny<", view.content)
+
+
 def test_trainings_of_one_system_compare_nothing() -> None:
     points = [(1.0, 90.0), (2.0, 50.0)]
     two = [Learning("t5", "t5", points), Learning("shaw", "shaw", points)]
     assert of_learning("both", two) is not None
     assert of_learning("one", [two[0], two[0]]) is None
+
+
+def test_learning_is_drawn_where_trainings_can_be_told_apart() -> None:
+    """Its second half, on the range of the data; seeds of a system have one name."""
+    updates = [1000.0 * number for number in range(1, 11)]
+    ends = {("t5", "1"): 5.0, ("t5", "2"): 5.2, ("shaw", "1"): 5.4}
+    found = [
+        Learning(name, name, [(n, end + 50 / (n / 1000) ** 2) for n in updates], seed)
+        for (name, seed), end in ends.items()
+    ]
+    view = of_learning("x", found)
+    assert view is not None
+    assert re.findall(r'class="label[^>]*>([^<]*)<', view.content) == ["shaw", "t5"]
+    assert view.content.count("<polyline points=") == 3
+    ticks = [float(tick) for tick in re.findall(r'class="tick left"[^>]*>([^<]*)<', view.content)]
+    assert max(ticks) <= 1.6 * 5.5 + 1
+    assert "from 4,000 on" in view.axes

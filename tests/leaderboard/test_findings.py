@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from diet_mt.leaderboard.charts import Curve, Point
+from diet_mt.leaderboard.charts import Point
 from diet_mt.leaderboard.findings import (
+    Gap,
     front,
     of_learning,
     of_lengths,
@@ -56,33 +59,54 @@ def test_none_surpasses_the_front() -> None:
     assert of_trade(found[:2], "faster", most=True) == "The faster a system, the lower its BLEU."
 
 
+def test_speeds_that_cannot_be_told_apart_are_no_advantage() -> None:
+    ranges = {"a": (8, 12, 9), "b": (11, 15, 8), "c": (16, 17, 7), "d": (13, 30, 6)}
+    found = [
+        replace(point(name, (low + high) / 2, y), around=(low, high))
+        for name, (low, high, y) in ranges.items()
+    ]
+    assert [each.name for each in front(found, most=True)] == ["a", "c"]
+    assert [each.name for each in front(found, most=False)] == ["a"]
+
+
 @pytest.mark.parametrize(
-    ("last", "said"),
-    [(35.0, "grows to +5.0"), (31.0, "shrinks to +1.0"), (28.0, "turns into -2.0")],
-)
-def test_a_lead_by_length(last: float, said: str) -> None:
-    best, other = (
-        Curve(n, "input", [(5, a), (20, b)]) for n, a, b in (("x", 42, last), ("y", 40, 30))
-    )
-    found = of_lengths(best, other, ["1–10", "11–30"])
-    assert found == f"x to y: +2.0 BLEU on sources of 1–10 words {said} on those of 11–30."
+    ("first", "last", "said"),
+    [
+        ((0.7, 1.2), (-0.3, 0.9), "no difference can be told from chance, whatever the length of "
+         "the source."),
+        ((2.0, 0.5), (-1.5, 1.0), "+2.0 ± 0.5 BLEU on sources of 1–10 words and -1.5 ± 1.0 on "
+         "those of 11–30."),
+        ((2.0, 1.0), (1.0, 1.1), "+2.0 ± 1.0 BLEU on sources of 1–10 words and +1.0 ± 1.1 on "
+         "those of 11–30, which cannot be told apart."),
+    ],
+)  # fmt: skip
+def test_a_lead_by_length(first: Gap, last: Gap, said: str) -> None:
+    assert of_lengths("x", "y", [first, last], ["1–10", "11–30"]) == f"x to y: {said}"
 
 
 def test_learning_is_compared_where_all_have_come() -> None:
-    curves = [
-        Curve("a", "input", [(1, 90), (2, 50), (3, 10)]),
-        Curve("b", "input", [(1, 80), (2, 60)]),
-    ]
+    curves = [("a", [(1, 90), (2, 45), (3, 10)]), ("b", [(1, 80), (2, 60)]), ("a", [(2, 55)])]
     said = "After 2 updates the perplexity is lowest with a (50.0) and highest with b (60.0)."
     assert of_learning(curves) == said
     assert of_learning(curves[:1]) == ""
 
 
-def test_scores_of_tasks_count_columns() -> None:
-    rows = [
-        ["a", "81.2 (1)", "3.0 (2)"],
-        ["paper: P", "99.0", "99.0"],
-        ["b", "80.0 (1)", "4.0 (2)"],
-    ]
-    grid = Grid(["system", "x", "y"], [*rows, ["c", "", "1.0 (1)"]], [False, True, True])
-    assert of_scores(grid) == "a has the highest score of 1 of 2 columns; b of 1."
+def scores(heads: str, *rows: str) -> str:
+    cells = [row.split("|") for row in rows]
+    found = heads.split("|")
+    return of_scores(Grid(["system", *found], cells, [False, *[True] * len(found)]))
+
+
+def test_scores_are_counted_by_task() -> None:
+    paper = "paper: P|99.0|99.0|99.0|99.0"
+    said = scores("MRPC|CoLA|MRPC F1|average", "a|81.2 (1)|3.0|70|9", paper, "b|80|4.0 (2)|71|9")
+    assert said == "a has the highest score of 1 of 2 tasks, b of 1."
+    assert scores("en|de|fr", "a|1|2|3", "b|0|0|") == "a has the highest score of 3 of 3 languages."
+
+
+def test_a_tie_of_tasks_is_a_tie() -> None:
+    found = scores("RTE|CoLA|QNLI", "a|1.0|2.0|5.0", "b|1.0|3.0|4.0", "c|0.1|1.0|5.0")
+    assert found == (
+        "b has the highest score of 1 of 3 tasks; a and b are even in RTE; "
+        "a and c are even in QNLI."
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,9 @@ from diet_mt.leaderboard.page import page
 
 def test_a_map_has_the_sign_and_the_size_of_every_value() -> None:
     values: list[list[float | None]] = [[2.0, -1.0, None], [0.0, 1.0, -2.0]]
-    found = heat_map("x", [values, [[0.5, -0.5, 0.25], [0, 0, 0]]])
+    second = {"head": 4, "values": [[0.5, -0.5, 2.0], [0, 0, 0]]}
+    found = heat_map("x", [{"head": 3, "values": values}, second], most=2.0)
+    assert found.heads == [3, 4]
     data = base64.b64decode(found.image.removeprefix("data:image/png;base64,"))
     image = Image.open(io.BytesIO(data)).convert("RGBA")
     assert image.size == (found.width, found.height) == (7, 2)
@@ -25,13 +28,14 @@ def test_a_map_has_the_sign_and_the_size_of_every_value() -> None:
     orange, blue = (0xD5, 0x5E, 0x00), (0x00, 0x72, 0xB2)
     assert pixels[0][0] == (*orange, 255)
     assert pixels[1][2] == (*blue, 255)
-    assert [row[place][3] for row, place in ((pixels[0], 2), (pixels[1], 0), (pixels[0], 3))] == [
-        0
-    ] * 3
+    assert [pixels[1][0][3], pixels[0][3][3]] == [0, 0]  # zero, and the gap
+    red, green, grey_blue, opaque = pixels[0][2]  # closed
+    assert max(red, green, grey_blue) - min(red, green, grey_blue) < 20 < opaque
     halves = [pixels[0][1], pixels[1][1]]
     assert [pixel[:3] for pixel in halves] == [blue, orange]
     assert all(pixel[3] == pytest.approx(127, abs=20) for pixel in halves)
-    assert pixels[0][4] == (*orange, 255)  # the second head by its own largest value
+    assert pixels[0][6] == (*orange, 255)
+    assert pixels[0][4][3] == pytest.approx(64, abs=20)  # the second head by the same scale
 
 
 def row(**changes: object) -> str:
@@ -56,10 +60,24 @@ def test_maps_and_curves_are_on_the_page(tmp_path: Path) -> None:
     )
     assert (maps.maps[0].width, maps.maps[0].height) == (5, 2)
     assert (lines.maps, [view.content.count("head 2</text>") for view in lines.views]) == ([], [1])
+    assert (maps.maps[0].heads, maps.maps[0].most) == ([1, 2], 1.0)
     shown = page([], patterns=[maps, lines])
+    assert "<span>head 2</span>" in shown
+    assert re.search('<i class="ramp"></i> 1</span>', shown)
     assert maps.maps[0].image in shown
     assert "img-src data:" in shown
     assert "img-src" not in page([])
+
+
+def test_heads_have_colours_and_charts_of_a_system_one_scale(tmp_path: Path) -> None:
+    rows = [row(system="t5", head=n, by_distance=[n, 2, 3], values=[]) for n in (1, 2)]
+    rows.append(row(system="t5", layers=[3], by_distance=[1, 90, 3], values=[]))
+    (tmp_path / FILE).parent.mkdir()
+    (tmp_path / FILE).write_text("".join(rows), encoding="utf-8")
+    (found,) = read_patterns([tmp_path])
+    ticks = [re.findall('class="tick left"[^>]*>([^<]*)<', view.content) for view in found.views]
+    assert ticks[0] == ticks[1] != []
+    assert re.findall('class="curve (head-.)', found.views[0].content) == ["head-2", "head-1"]
 
 
 def test_another_file_is_told(tmp_path: Path) -> None:

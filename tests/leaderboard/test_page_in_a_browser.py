@@ -22,6 +22,9 @@ from diet_mt.evaluation.lengths import parts_of
 from diet_mt.evaluation.records import read_results
 from diet_mt.evaluation.sentences import read_sentences, sentence_bleu
 from diet_mt.evaluation.significance import resample
+from diet_mt.leaderboard.beside import Beside, Learning
+from diet_mt.leaderboard.page import page
+from diet_mt.leaderboard.render import Grid
 from diet_mt.leaderboard.standings import Section
 
 from .conftest import page_of_said
@@ -185,6 +188,32 @@ def test_filters_by_words_families_direction(tab: Page) -> None:
     assert "cs-en" in visible.inner_text()
 
 
+def test_a_section_without_a_row_left_goes(browser: Browser, page_file: Path) -> None:
+    with opened(browser, page_file) as tab:
+        tab.get_by_role("searchbox").fill("rotary")
+        assert tab.locator(".board:visible h2").all_inner_texts() == ["newstest2018, cs-en"]
+        assert tab.locator("nav li:visible").count() == 2  # and how to read it
+        tab.get_by_role("searchbox").fill("")
+        assert tab.locator("nav li:visible").count() == 5
+
+
+def test_tasks_and_learning_follow_the_families(
+    browser: Browser, tmp_path: Path, full: list[Section]
+) -> None:
+    points = [(1.0, 9.0), (2.0, 8.0)]
+    beside = Beside(learning={"x": [Learning(n, n, points) for n in ("t5", "rotary")]})
+    rows = [["diet-rel (tiny)", "80"], ["paper: DIET-REL", "90"], ["rotary (tiny)", "-3"]]
+    board = Grid(["system", "MRPC"], rows, [False, True])
+    file = tmp_path / "page.html"
+    file.write_text(page(full, [board], beside), encoding="utf-8")
+    with opened(browser, file) as tab:
+        assert tab.locator("#tasks tbody tr:visible").count() == 3
+        tab.get_by_role("button", name="in the logits").click()
+        assert tab.locator("#tasks tbody tr:visible").all_inner_texts() == ["rotary (tiny)\t−3"]
+        names = "all => all.map(one => one.dataset.system)"
+        assert tab.locator("#learning .curve:not(.out)").evaluate_all(names) == ["rotary"]
+
+
 def test_two_systems_are_compared_as_diet_mt_compare_does(desk: Page, said: Path) -> None:
     (found,) = group(read_results(said / "toy.en-de.jsonl"))
     references = list(read_lines(said / "test.de"))
@@ -254,6 +283,7 @@ def test_without_its_script_the_page_is_all_there(
     with opened(browser, page_file, "phone", java_script_enabled=False) as tab:
         assert tab.locator("thead button").count() == 0  # nothing that would do nothing
         assert not tab.locator("#filter").is_visible()
+        assert not tab.get_by_text("A click on the head").is_visible()
         assert tab.locator(".board > .frame table").count() == len(full)
         assert tab.get_by_text("diet_rel_base").first.is_visible()
     with opened(browser, said / "page.html", java_script_enabled=False) as tab:
@@ -278,3 +308,6 @@ def test_two_hundred_systems_are_sorted_and_filtered_at_once(
         )
         assert spent < 1000
         assert len(shown(tab, "table")) == 111  # t5_1, t5_10 to 19, t5_100 to 199
+        # Long tables scroll in frames of their own, so what is below them is near.
+        top = tab.locator(".two").evaluate("place => place.getBoundingClientRect().top + scrollY")
+        assert top < 3000  # pixels

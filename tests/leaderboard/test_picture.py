@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from diet_mt.leaderboard.picture import grid, marks, scale_of
-from diet_mt.leaderboard.scales import LogScale, Scale
+from diet_mt.leaderboard.scales import Scale
 from diet_mt.leaderboard.standings import Section
 
 
@@ -46,13 +46,6 @@ def test_numbers_at_ticks_are_short_and_differ() -> None:
     assert [Scale([2.05e6, 3.02e6]).text(tick) for tick in (2.2e6, 3e6)] == ["2.2 M", "3 M"]
     assert [Scale([160.0, 190.0]).text(tick) for tick in (160, 165)] == ["160", "165"]
     assert [Scale([38.0, 40.1]).text(tick) for tick in (38, 38.5)] == ["38.0", "38.5"]
-
-
-def test_equal_ratios_are_equal_distances() -> None:
-    scale = LogScale([84.0, 625.0])
-    assert scale.ticks() == [100, 200, 500]
-    gaps = [scale.share(b) - scale.share(a) for a, b in ((100, 200), (200, 400), (300, 600))]
-    assert gaps == pytest.approx([gaps[0]] * 3)
 
 
 def test_marks_are_in_proportion(full: list[Section]) -> None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
+
 import pytest
 
 from diet_mt.errors import UserError
+from diet_mt.evaluation.comparisons import mark_of
 from diet_mt.evaluation.groups import Group, group
-from diet_mt.leaderboard.selection import select
+from diet_mt.evaluation.json_rows import write_rows
+from diet_mt.leaderboard.boards import legend
+from diet_mt.leaderboard.findings import of_section
+from diet_mt.leaderboard.selection import asked_for, select
+from diet_mt.leaderboard.standings import section_of
 
 from ..evaluation.rows import seeds_of
+from .made_up import comparisons
 
 
 @pytest.fixture
@@ -43,10 +52,36 @@ def test_each_filter(groups: list[Group]) -> None:
 
 
 def test_the_baseline_is_compared_with_where_it_is_not_shown(groups: list[Group]) -> None:
-    (found,) = select(groups, {"system": ["shaw"]})
-    assert [line.system for line in found.lines] == ["shaw"]
-    assert found.gain(found.lines[0]) == 1.0
-    assert found.gain(found.lines[0]) is not None
+    (whole,) = select(groups, {"system": ["shaw"]})
+    found = section_of(whole, {}, ["shaw"])
+    assert [line.system for line in found.group.lines] == ["shaw"]
+    assert [standing.gain for standing in found.standings] == [1.0]
+
+
+def test_what_is_said_of_a_system_is_said_beside_all() -> None:
+    """Cluster, chance of a seed and the side of the baseline, whatever else is shown."""
+    scores = {"sinusoidal": {1: 39.0, 2: 39.2}, "t5": {1: 38.9}, "none": {1: 20.0}}
+    rows = [row for system, bleu in scores.items() for row in seeds_of(system, bleu)]
+    worst = mark_of(rows[-1:])
+    found = [
+        dataclasses.replace(
+            each,
+            p_values={mark: 0.001 if worst in (mark, each.mark) else 0.5 for mark in each.p_values},
+        )
+        for each in comparisons(rows)
+    ]
+    known = {each.key: each for each in found}
+    (whole,) = select(group(rows), {"system": ["t5", "none"]})
+    section = section_of(whole, known, ["t5", "none"])
+    assert [standing.cluster for standing in section.standings] == [1, 2]
+    said = of_section(section)
+    assert said.startswith(
+        "t5_tiny has the highest BLEU, 38.90, 0.20 below sinusoidal_tiny (p = 0.5000), "
+        "in a cluster with sinusoidal_tiny."
+    )
+    assert any(
+        "pooled over all systems here that have several" in note for note in legend([section])
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,3 +106,16 @@ def test_what_there_is_not_is_said(
     with pytest.raises(UserError) as caught:
         select(groups, asked)
     assert str(caught.value) == complaint
+
+
+def test_speeds_are_spoken_of_where_they_lie_beside_the_rows(tmp_path: Path) -> None:
+    file = tmp_path / "foreign" / "x.jsonl"
+    write_rows(file, seeds_of("sinusoidal", {1: 30.0}))
+
+    def speeds() -> list[str]:
+        sections, _ = asked_for([file], {}, check=False)
+        return [note for note in legend(sections) if "Speed" in note]
+
+    assert speeds() == []
+    (file.parent / "benchmark.md").touch()
+    assert speeds() == ["Speed is measured side by side, in foreign/benchmark.md."]

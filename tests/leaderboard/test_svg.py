@@ -9,7 +9,7 @@ import pytest
 
 from diet_mt.errors import UserError
 from diet_mt.evaluation.records import read_results
-from diet_mt.leaderboard.beside import Beside, Speeds, read_beside
+from diet_mt.leaderboard.beside import Beside, Speed, Speeds, read_beside
 from diet_mt.leaderboard.standings import Section
 from diet_mt.leaderboard.svg import LONGEST, svg
 
@@ -53,7 +53,9 @@ def test_a_long_or_wild_name_does_no_harm() -> None:
 
 def test_speed_and_parameters_where_three_are_known() -> None:
     rows = [seeds_of(s, {1: b}, parameters=p)[0] for s, b, p in TRADED]
-    speeds = {"tiny": Speeds("a machine", {"t5": 100.0, "shaw": 150.0, "none": 200.0})}
+    known = {"t5": 100.0, "shaw": 150.0, "none": 200.0}
+    timed = Speeds("a machine", {name: Speed(s, s, s) for name, s in known.items()})
+    speeds = {("tiny", "toy.en-de"): timed}
     for picture in ("speed", "parameters"):
         scene = drawn(svg(sections_of(rows), Beside(speeds=speeds), picture))
         points = [each for each in scene.iter() if each.get("data-system")]

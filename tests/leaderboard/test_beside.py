@@ -1,0 +1,90 @@
+"""Speeds are those of the models that a section shows, as far as the benchmark says so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from diet_mt.evaluation.json_rows import write_rows
+from diet_mt.evaluation.records import Result
+from diet_mt.leaderboard.beside import read_beside
+from diet_mt.leaderboard.views import by_speed
+
+from ..evaluation.rows import seeds_of
+from .conftest import sections_of
+
+SYSTEMS = {"sinusoidal": 33.0, "t5": 32.0, "shaw": 31.0}
+TOY = "--data data/toy.en-de/bin"
+
+
+def timed(file: Path, *options: str, systems: Iterable[str] = SYSTEMS, **more: object) -> None:
+    """Adds a run of the benchmark."""
+    command = "diet-mt bench speed " + " ".join(options)
+    usual = {"size": "tiny", "measure": "decode", "machine": "a machine", "threads": 2}
+    numbers = {"median": 100, "low": 90, "high": 110, "revision": "abc", "command": command}
+    file.parent.mkdir(exist_ok=True)
+    with open(file, "a", encoding="utf-8") as out:
+        for system in systems:
+            out.write(json.dumps({"system": system, **usual, **numbers, **more}) + "\n")
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    write_rows(tmp_path / "toy.jsonl", [row for rows in map(one, SYSTEMS) for row in rows])
+    return tmp_path / "toy.jsonl"
+
+
+def one(system: str, **changes: str) -> list[Result]:
+    return seeds_of(system, {1: SYSTEMS[system]}, **changes)
+
+
+def test_trained_models_are_taken_before_more_of_random_weights(results: Path) -> None:
+    file = results.parent / "benchmark" / "x.jsonl"
+    timed(file, TOY, systems=[*SYSTEMS, "none", "alibi"])
+    speeds = read_beside([results]).speeds["tiny", "toy.en-de"]
+    assert speeds.where == "toy.en-de, a machine, 2 threads, revision abc, weights random"
+    checkpoints = [f"--checkpoint {name}={name}.pt" for name in SYSTEMS]
+    timed(file, TOY, *checkpoints, systems=[*SYSTEMS, "ctranslate2"], median=50)
+    speeds = read_beside([results]).speeds["tiny", "toy.en-de"]
+    assert speeds.where == "toy.en-de, a machine, 2 threads, revision abc"
+    assert {name: speed.median for name, speed in speeds.by_system.items()} == dict.fromkeys(
+        SYSTEMS, 50
+    )
+
+
+def test_speeds_on_other_sentences_are_not_shown(results: Path) -> None:
+    timed(results.parent / "benchmark" / "x.jsonl", "--data data/other.en-de/bin")
+    timed(results.parent / "benchmark" / "made-up.jsonl")
+    beside = read_beside([results])
+    assert list(beside.speeds) == [("tiny", "other.en-de")]
+    toy, other = (
+        sections_of([row for system in SYSTEMS for row in one(system, corpus=corpus)])[0]
+        for corpus in ("toy.en-de", "other.en-de")
+    )
+    assert by_speed(toy, beside) is None
+    view = by_speed(other, beside)
+    assert view is not None
+    assert view.axes.endswith("other.en-de, a machine, 2 threads, revision abc, weights random")
+
+
+def test_a_variant_has_not_the_speed_of_the_usual_encoding(results: Path) -> None:
+    file = results.parent / "benchmark" / "x.jsonl"
+    timed(file, TOY)
+    clipped = "shaw clip=16 scale=head"
+    (section,) = sections_of(
+        [*one("sinusoidal"), *one("t5"), *one("shaw"), replace(one("shaw")[0], positions=clipped)]
+    )
+
+    def has_speed() -> list[bool]:
+        speeds = read_beside([results]).speeds["tiny", "toy.en-de"]
+        return [speeds.of(line, section.group) is not None for line in section.group.lines]
+
+    assert has_speed() == [True, True, False, False]  # which of both was timed?
+    file.unlink()
+    timed(file, TOY, systems=["shaw"], positions=clipped)
+    of_clipped = [line.results[0].positions == clipped for line in section.group.lines]
+    assert has_speed() == of_clipped
