@@ -46,7 +46,7 @@ def color_of(name: str) -> str:
     and encoder (``roberta_diet_rel``), too. A variant (``rotary_ntk``) has that of its system,
     lighter; any other name one of the table's.
     """
-    word = (name.split() or [""])[0].removeprefix("roberta_").replace("-", "_")
+    word = (name.split() or [""])[0].rstrip(",").removeprefix("roberta_").replace("-", "_")
     word = re.sub(r"_(tiny|small|base|big)$", "", re.sub(r"\.\d+$", "", word))
     own = [known for known in COLORS if re.match(rf"{known}([._]|$)", word)]
     if not own:

@@ -13,13 +13,13 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, Union
+from typing import Union
 
-from ..drawing import pyplot, save
+from ..drawing import DASHES, color_of, pyplot, save
 from ..errors import UserError
 from ..evaluation.checkpoint import portable
 from ..evaluation.json_rows import Row, read_rows, write_rows
@@ -36,14 +36,6 @@ MEASURES = {
     "loss": (1, "validation loss, bits of a subword"),
 }
 _LINE = re.compile(r"\| valid \| (.*)")
-_ENCODING = re.compile(r"^\w*")
-_LINES = ("-", "--", ":", "-.")  # of the first seed, the second ...
-# In the order of matplotlib's tab20, in which a light colour follows each dark one.
-_ENCODINGS = (
-    *("sinusoidal", "shape", "learned", "cape", "shaw", "kerple", "t5", "fire", "diet_rel"),
-    *("sandwich", "rotary", "pope", "diet_abs", "diet_abs_lin", "none", "concat", "tupe_abs"),
-    *("tupe_rel", "alibi", "deberta"),
-)
 _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
 
 
@@ -197,7 +189,6 @@ def plot(curves: Sequence[Curve], file: Path, measure: str) -> None:
     systems: dict[str, list[Curve]] = {}
     for curve in sorted(curves, key=lambda curve: (curve.lowest(measure), curve.what, curve.seed)):
         systems.setdefault(curve.what, []).append(curve)
-    colors = colors_of(systems)
     height = max(4.4, 0.18 * len(systems) + 0.8)  # inches; the legend has a line for each
     figure, panels = plt.subplots(1, 2, figsize=(11, height), layout="constrained")
     longest = max(n for curve in curves for n, _ in curve.finite(measure) or [(0, 0.0)])
@@ -209,7 +200,7 @@ def plot(curves: Sequence[Curve], file: Path, measure: str) -> None:
             seen = [(n, value) for n, value in curve.finite(measure) if n >= begin]
             panel.plot(
                 *(zip(*seen, strict=True) if seen else ([], [])),
-                color=colors[what], linestyle=_LINES[place % len(_LINES)],
+                color=color_of(what), linestyle=DASHES[place % len(DASHES)],
                 marker=".", markersize=4, linewidth=1.2,
                 label="" if place else label(ordered, measure),
             )  # fmt: skip
@@ -230,17 +221,3 @@ def plot(curves: Sequence[Curve], file: Path, measure: str) -> None:
         title += "\n(seeds in order: solid, dashed, ...)"
     figure.legend(handles, names, loc="outside right center", title=title, fontsize=8)
     save(figure, file)
-
-
-def colors_of(whats: Iterable[str]) -> dict[str, Any]:
-    """A colour for each, by the name of its encoding: the same in every picture. Where two have
-    the same encoding, the second takes one that is left.
-    """
-    found: dict[str, Any] = {}
-    tab20 = pyplot().get_cmap("tab20").colors
-    usual = {name: tab20[place] for place, name in enumerate(_ENCODINGS)}
-    for what in sorted(whats, key=lambda what: (_ENCODING.findall(what)[0] not in usual, what)):
-        left = [color for color in reversed(tab20) if color not in found.values()] or tab20
-        color = usual.get(_ENCODING.findall(what)[0])
-        found[what] = left[0] if color is None or color in found.values() else color
-    return found

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.bench.curves import Curve, colors_of, label, read_log, read_training
+from diet_mt.bench.curves import Curve, label, read_log, read_training
 from diet_mt.errors import UserError
 from diet_mt.evaluation.json_rows import read_rows
 
@@ -158,13 +158,3 @@ def test_a_curve_without_numbers_ends_nowhere() -> None:
     curve = Curve("x", "x", "none", 1, 0, {}, [[10, None, None]], "", "")
     assert curve.finite("loss") == []
     assert label([curve], "loss") == "x: diverged"
-
-
-def test_a_system_has_its_colour_in_every_picture() -> None:
-    pytest.importorskip("matplotlib")
-    one = colors_of(["shaw.published", "t5", "mine"])
-    other = colors_of(["alibi", "shaw", "t5", "shaw.published", "learned, input segments"])
-    assert one["shaw.published"] == other["shaw"]
-    assert one["t5"] == other["t5"]
-    for found in (one, other):
-        assert len(set(found.values())) == len(found)

@@ -97,8 +97,8 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         ("speed", "unknown command speed; did you mean bench speed?"),
         ("xyzzy", "unknown command xyzzy; see diet-mt --help"),
         ("--hlep", "unknown option --hlep; did you mean --help?"),
-        ("leaderboard --directon en-de", "unknown option --directon; did you mean --direction?"),
-        ("leaderboard --directon=en-de", "unknown option --directon; did you mean --direction?"),
+        ("leaderboard --directon en-de", "unknown option --directon; did you mean --directions?"),
+        ("leaderboard --directon=en-de", "unknown option --directon; did you mean --directions?"),
         # Neither cut short nor hidden by what else is missing.
         ("leaderboard --form html", "unknown option --form; did you mean --format?"),
         ("compare --refrences x", "unknown option --refrences; did you mean --references?"),
