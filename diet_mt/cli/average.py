@@ -1,7 +1,7 @@
 """Averages the weights of several checkpoints of one training, as Vaswani et al. 2017 did.
 
-    diet-mt average --last 5 --dir checkpoints/x --out checkpoints/x/average.pt
-    diet-mt average A.pt B.pt C.pt --out average.pt
+    diet-mt average --last 5 --dir checkpoints/x --out checkpoints/x/checkpoint_average.pt
+    diet-mt average A.pt B.pt C.pt --out checkpoint_average.pt
 
 The outcome decodes like any checkpoint. It says what it was made of, and holds no optimizer state:
 a training cannot go on from it.

@@ -1,7 +1,7 @@
 """Which generator serves what is asked for: this package's search, or fairseq's.
 
 ``DIET_MT_SEARCH`` in the environment forces one: ``own`` (an error where it cannot serve) or
-``fairseq``. Otherwise (``auto``) the own search serves whenever it can.
+``fairseq``. Otherwise (``auto``) the package's search serves whenever it can.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _OTHER_SEARCHES = {
 def own_generator(
     models: Sequence[nn.Module], args: Any, penalty: str, extra: Mapping[str, Any]
 ) -> Any:
-    """The class of the own generator for ``args``, fairseq's options of generation, or None where
+    """The class of our generator for ``args``, fairseq's options of generation, or None where
     fairseq's serves. ``penalty``: ``fairseq`` or ``gnmt``; ``extra``: further arguments that the
     generator or the task's ``build_generator`` gets, such as a language model.
 
@@ -55,14 +55,14 @@ def own_generator(
         return None
     reasons = list(hindrances(models, args, extra))
     if reasons and wish == "own":
-        raise UserError(f"{VARIABLE}=own: the own search does not serve {'; '.join(reasons)}")
+        raise UserError(f"{VARIABLE}=own: this search does not support {'; '.join(reasons)}")
     if reasons:
         return None
     return GENERATORS[penalty]
 
 
 def hindrances(models: Sequence[nn.Module], args: Any, extra: Mapping[str, Any]) -> Iterator[str]:
-    """What the own search does not do, a few words each."""
+    """What this package's search does not do, a few words each."""
     if len(models) != 1:
         yield "ensembles"
     for name, nothing in _OTHER_SEARCHES.items():

@@ -19,7 +19,7 @@ from ._replace import replace
 
 
 def with_own_search(build_generator: Callable[..., Any]) -> Callable[..., Any]:
-    """``build_generator(task, models, args, ...)`` with the own search where it serves."""
+    """``build_generator(task, models, args, ...)`` with our search where it serves."""
 
     @functools.wraps(build_generator)
     def wrapped(

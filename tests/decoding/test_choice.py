@@ -74,7 +74,7 @@ def test_anything_else_is_fairseqs(
     assert type(found) in (SequenceGenerator, SequenceGeneratorWithAlignment)
     assert not isinstance(generator(penalty="gnmt", **options), BeamSearchGenerator)
     monkeypatch.setenv(VARIABLE, "own")
-    with pytest.raises(UserError, match="DIET_MT_SEARCH=own: the own search does not serve"):
+    with pytest.raises(UserError, match="DIET_MT_SEARCH=own: this search does not support"):
         generator(**options)
 
 
@@ -125,7 +125,7 @@ def test_allowed_words_are_fairseqs(
     for hypotheses in found.generate([model], sample):
         assert {word for one in hypotheses for word in one["tokens"].tolist()} <= {EOS, 7, 9}
     monkeypatch.setenv(VARIABLE, "own")
-    with pytest.raises(UserError, match="does not serve prefix_allowed_tokens_fn"):
+    with pytest.raises(UserError, match="does not support prefix_allowed_tokens_fn"):
         generator(penalty=penalty, allowed=lambda sentence, words: [EOS])
 
 
