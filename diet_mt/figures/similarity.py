@@ -17,6 +17,7 @@ from torch import Tensor
 from ..drawing import color_of, pyplot
 from ..evaluation.json_rows import Row, write_rows
 from ..positions import CROSS, DECODER, ENCODER, AttentionPositions
+from ..positions.factors import FactorBias
 from .looks import DIVERGING, TITLES, keep
 from .observed import System
 
@@ -84,11 +85,11 @@ def tables(system: System, positions: int) -> list[Table]:
 
 
 def _factors(kind: str, own: AttentionPositions | None, positions: int) -> Iterator[Table]:
-    factors = getattr(own, "factors", None)
-    if factors is None:
+    if not isinstance(own, FactorBias):
         return
-    size = min(positions, own.shape.max_keys) if own is not None else positions
-    for of, vectors in zip(("queries", "keys"), factors(0, size, size), strict=True):
+    all_of_them = slice(0, min(positions, own.shape.max_keys))
+    found = own.factors(all_of_them, all_of_them)
+    for of, vectors in zip(("queries", "keys"), found, strict=True):
         yield Table(TITLES[kind], of, vectors.detach().double())
 
 

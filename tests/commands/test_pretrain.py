@@ -35,7 +35,7 @@ def test_the_loss_falls_and_a_finished_training_is_left_alone(
     system = "diet-abs-lin"
     assert main(["pretrain", "data", system, *TINY]) == 0
     said = capsys.readouterr().err
-    assert "batches of 16 sequences, 2 on each of them for an update: 32 sequences" in said
+    assert "batches of 16 sequences, 2 for an update: 32 sequences" in said
     assert (place / "saved" / "checkpoint_best.pt").stat().st_size > 1000
     curve = read_training(place / "saved")
     assert [point[0] for point in curve.points] == [8, 16, 24]
