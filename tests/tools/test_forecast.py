@@ -59,8 +59,8 @@ def test_the_table() -> None:
     stages = [_stage("clean", seconds=0.0), _stage("tok", peak_mib=1234)]
     lines = table(stages, "bpe").split("\n")
     assert lines[0] == (
-        "| stage | 450,000 pairs, 2 processes | lines/s | peak MiB | 4.5M pairs, 2 cores (estimate) "
-        "| 4.5M pairs, 32 cores (estimate) |"
+        "| stage | 450,000 pairs, 2 processes | lines/s | peak MiB "
+        "| 4.5M pairs, 2 cores (estimate) | 4.5M pairs, 32 cores (estimate) |"
     )
     assert lines[1].count("---:") == 5
     assert lines[3] == "| tok | 60 s | 15,000 | 1,234 | 10 min | 3 min 20 s |"
