@@ -67,9 +67,9 @@ def read_patterns(folders: Iterable[Path]) -> list[Patterns]:
     for folder in sorted(folders):
         file = folder / HEADS
         for row in rows_of(file, ("system", "positions_pattern")) if file.exists() else ():
-            # A table that layers share looks the same in each.
-            is_first = row.get("positions_layers", [row.get("layer")])[0] == row.get("layer")
-            if row["positions_pattern"] and is_first:
+            # A table that layers share looks the same in each; older rows do not name them.
+            own = [row.get("layer")]
+            if row["positions_pattern"] and row.get("positions_layers", own)[:1] == own:
                 looks.setdefault(row["system"], []).append(row["positions_pattern"])
         for row in rows_of(folder / FILE, needed) if (folder / FILE).exists() else ():
             title = f"{_KINDS.get(row['attention'], row['attention'])}, {_layers(row['layers'])}"
