@@ -92,7 +92,7 @@ OF_PARTS: dict[tuple[str, ...], set[str]] = {
     # Rows are read and written without fairseq.
     ("evaluation", "records"): {"errors", "evaluation", "files"},
     ("evaluation", "task_records"): {"errors", "evaluation"},
-    ("evaluation", "json_rows"): {"errors", "files", "stages", "filelock"},
+    ("evaluation", "json_rows"): {"errors", "files", "stages"},
 }
 
 # Folders that register names with fairseq. Their __init__, and no other file, imports plugin.

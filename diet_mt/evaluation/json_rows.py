@@ -17,14 +17,10 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from filelock import FileLock, Timeout
-
 from ..errors import UserError
 from ..files import make_folder, raw_lines, write_text
-from ..stages.progress import say
+from ..stages.lock import alone
 
-LOCK = ".lock"  # a file of a folder with rows
-_PATIENCE_S = 2  # of waiting without a word
 # A record is shown line by line, in UTF-8.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _LONGEST = 200  # letters of a value in an error
@@ -146,15 +142,9 @@ def write_rows(path: Path, rows: Iterable[Row]) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Holds the lock of a folder, so that no row written meanwhile gets lost; makes the folder."""
+    """While it lasts, no other process writes rows in the folder, which is made; waits for one that
+    does.
+    """
     make_folder(folder)
-    lock = FileLock(folder / LOCK)
-    try:
-        lock.acquire(timeout=_PATIENCE_S)
-    except Timeout:
-        say(f"{folder}: another process writes rows; waiting for it")
-        lock.acquire()
-    try:
+    with alone(folder, math.inf):
         yield
-    finally:
-        lock.release()
