@@ -63,7 +63,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
 
 
 @pytest.fixture
-def scheme(example: ModuleType, monkeypatch: pytest.MonkeyPatch) -> type[PositionEncoding]:
+def encoding(example: ModuleType, monkeypatch: pytest.MonkeyPatch) -> type[PositionEncoding]:
     """The example's class, registered for one test."""
     found: type[PositionEncoding] = example.Tisa
     monkeypatch.setitem(NAMES, found.name, found)
@@ -85,9 +85,9 @@ def bells(tables: dict[str, Tensor], sharing: str, layer: int, head: int, distan
 @any_sharing
 @pytest.mark.parametrize(("start", "queries", "keys"), [(0, 5, 7), (0, 7, 5), (8, 1, 9)])
 def test_the_bias_equals_loops(
-    scheme: type[PositionEncoding], sharing: str, start: int, queries: int, keys: int
+    encoding: type[PositionEncoding], sharing: str, start: int, queries: int, keys: int
 ) -> None:
-    bias = scheme(sharing=sharing).attention_positions(AttentionShape(2, 3, 4, 9, 11))
+    bias = encoding(sharing=sharing).attention_positions(AttentionShape(2, 3, 4, 9, 11))
     assert bias is not None
     for parameter in bias.parameters():
         torch.nn.init.normal_(parameter)
@@ -109,10 +109,10 @@ def test_the_bias_equals_loops(
 @pytest.mark.parametrize("kind", KINDS)
 @any_sharing
 def test_the_bias_reaches_the_logits_of_a_model(
-    scheme: type[PositionEncoding], sharing: str, kind: str
+    encoding: type[PositionEncoding], sharing: str, kind: str
 ) -> None:
     """A model without positions, called with the bias, computes the same."""
-    model, plain = build(scheme.name, sharing), build("none")
+    model, plain = build(encoding.name, sharing), build("none")
     copy_content_weights(model, plain)
     for layer in (0, 1):
         ours, theirs = (AttentionProbe(either, kind, layer) for either in (model, plain))
@@ -130,8 +130,8 @@ def test_the_bias_reaches_the_logits_of_a_model(
 
 
 @any_sharing
-def test_a_step_of_training_moves_every_bell(scheme: type[PositionEncoding], sharing: str) -> None:
-    model = build(scheme.name, sharing, tables=None)
+def test_a_training_step_moves_every_bell(encoding: type[PositionEncoding], sharing: str) -> None:
+    model = build(encoding.name, sharing, tables=None)
     parameters = position_parameters(model)
     before = {name: value.detach().clone() for name, value in parameters.items()}
     assert before
@@ -144,8 +144,8 @@ def test_a_step_of_training_moves_every_bell(scheme: type[PositionEncoding], sha
 
 
 @any_sharing
-def test_step_by_step_equals_all_at_once(scheme: type[PositionEncoding], sharing: str) -> None:
-    model = build(scheme.name, sharing).eval()
+def test_step_by_step_equals_all_at_once(encoding: type[PositionEncoding], sharing: str) -> None:
+    model = build(encoding.name, sharing).eval()
     source = collate(sources())
     previous = collate(targets([6] * source.size(0)))
     encoded = model.encoder(source, None)

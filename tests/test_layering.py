@@ -1,4 +1,4 @@
-"""Imports inside the package go one way, and a scheme's name chooses code only under positions/.
+"""Imports inside the package go one way, and an encoding's name chooses code only under positions/.
 
     cli -> sweeps, training, figures, analysis, bench, leaderboard -> evaluation
     evaluation -> models, tasks, criterions, encoders -> layers -> attention, positions, kernels
@@ -98,7 +98,7 @@ OF_PARTS: dict[tuple[str, ...], set[str]] = {
 # Folders that register names with fairseq. Their __init__, and no other file, imports plugin.
 REGISTERING = {(part, "__init__") for part in ("models", "tasks", "criterions", "encoders")}
 
-# Under positions/, what schemes share; all other files there are schemes.
+# Under positions/, what encodings share; all other files there are encodings.
 SHARED = {
     "base",
     "beyond",
@@ -126,7 +126,7 @@ MADE_OF = {
 # Parts that move text and records, without fairseq or torch.
 LIGHT = {"stages", "corpora", "bert", "leaderboard"}
 
-# Names that are words of their own: a comparison counts if it also says encoding or scheme.
+# Names that are words of their own: a comparison counts if it also says encoding.
 AMBIGUOUS = {"none"}
 
 
@@ -188,23 +188,23 @@ def wrong_imports(source: str, module: tuple[str, ...]) -> list[str]:
         elif not inside and top in sys.stdlib_module_names:
             continue
         elif inside and top == part:
-            if _of_another_scheme(module, target):
-                found.append(f"{where}{module[1]} imports the scheme {target[1]}")
+            if _of_another_encoding(module, target):
+                found.append(f"{where}{module[1]} imports the encoding {target[1]}")
         elif top not in allowed and (top != "plugin" or module not in REGISTERING):
             may = ", ".join(sorted({*allowed, STDLIB}))
             found.append(f"{where}{part} may not import {top or 'the whole package'}, only {may}")
     return found
 
 
-def _of_another_scheme(module: tuple[str, ...], target: tuple[str, ...]) -> bool:
-    """Whether a file under positions/ imports a scheme that it is not made of."""
+def _of_another_encoding(module: tuple[str, ...], target: tuple[str, ...]) -> bool:
+    """Whether a file under positions/ imports an encoding that it is not made of."""
     if module[0] != "positions" or module[1] == "__init__" or len(target) < 2:
         return False
     return target[1] not in SHARED | MADE_OF.get(module[1], set())
 
 
-def scheme_names(package: Path) -> set[str]:
-    """What the schemes call themselves: the string ``name`` of each class under positions/."""
+def encoding_names(package: Path) -> set[str]:
+    """What the encodings call themselves: the string ``name`` of each class under positions/."""
     names = set()
     for path in (package / "positions").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -240,7 +240,7 @@ def branches_on(source: str, names: set[str]) -> list[int]:
         else:
             continue
         about = ast.unparse(node.subject if isinstance(node, ast.Match) else node).lower()
-        if hits - AMBIGUOUS or (hits and ("encoding" in about or "scheme" in about)):
+        if hits - AMBIGUOUS or (hits and "encoding" in about):
             lines.append(node.lineno)
     return lines
 
@@ -287,8 +287,8 @@ def test_imports_go_down_the_table_of_the_page() -> None:
     assert up == set()
 
 
-def test_schemes_are_chosen_by_name_only_under_positions() -> None:
-    names = scheme_names(PACKAGE)
+def test_encodings_are_chosen_by_name_only_under_positions() -> None:
+    names = encoding_names(PACKAGE)
     found = {
         "/".join(module): branches_on(text, names)
         for module, text in SOURCES.items()
@@ -297,16 +297,16 @@ def test_schemes_are_chosen_by_name_only_under_positions() -> None:
     assert {module: lines for module, lines in found.items() if lines} == {}
 
 
-def test_every_scheme_of_the_package_is_known() -> None:
+def test_every_encoding_of_the_package_is_known() -> None:
     """By the text of the sources alone; the registry has its own test."""
-    assert scheme_names(PACKAGE) == {
+    assert encoding_names(PACKAGE) == {
         *("none", "sinusoidal", "learned", "concat", "shaw", "t5", "tupe-abs", "tupe-rel"),
         *("rotary", "alibi", "diet-abs", "diet-rel", "linformer", "diet-abs-lin"),
         *("kerple", "sandwich", "fire", "shape", "cape", "deberta", "pope"),
     }
 
 
-def test_what_schemes_share_are_no_schemes() -> None:
+def test_what_encodings_share_are_no_encodings() -> None:
     files = {path.stem for path in (PACKAGE / "positions").glob("*.py")}
     assert files >= SHARED | MADE_OF.keys()
     for name in SHARED:
@@ -361,10 +361,10 @@ def test_what_moves_text_and_records_does_without_fairseq() -> None:
         ("attention", "importlib.import_module('fairseq.utils')", "may not import fairseq"),
         ("attention", "from .layers import X", "attention may not import layers"),
         ("positions/diet_rel", "from ..attention import attend", "may not import attention"),
-        ("positions/diet_rel", "from .diet_abs import DietAbs", "imports the scheme diet_abs"),
-        ("positions/diet_rel", "from . import diet_abs", "imports the scheme diet_abs"),
-        ("positions/t5", "from .tupe import TupeRel", "t5 imports the scheme tupe"),
-        ("positions/layer", "from .shaw import ShawLayer", "layer imports the scheme shaw"),
+        ("positions/diet_rel", "from .diet_abs import DietAbs", "imports the encoding diet_abs"),
+        ("positions/diet_rel", "from . import diet_abs", "imports the encoding diet_abs"),
+        ("positions/t5", "from .tupe import TupeRel", "t5 imports the encoding tupe"),
+        ("positions/layer", "from .shaw import ShawLayer", "layer imports the encoding shaw"),
         ("layers/encoder", "from ..models import x", "layers may not import models"),
         ("layers/encoder", "from .. import models", "layers may not import models"),
         ("layers/encoder", "from ..fairseq_patches import x", "may not import fairseq_patches"),
@@ -422,7 +422,7 @@ def test_a_right_import_is_left_alone(module: str, source: str) -> None:
         "if cfg.position_encoding == 'none': pass",
     ],
 )
-def test_a_branch_on_a_scheme_is_found(source: str) -> None:
+def test_a_branch_on_a_encoding_is_found(source: str) -> None:
     assert branches_on(source, {"none", "learned", "diet-rel"}) == [1]
 
 

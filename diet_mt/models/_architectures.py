@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, Optional
 from fairseq.models import register_model_architecture
 from fairseq.utils import safe_getattr
 
-from ..positions import FLAGS, NAMES
+from ..positions import NAMES, OPTIONS
 
 # base and big: Vaswani et al. 2017, table 3. tiny: small enough for two processor cores.
 SIZES: Dict[str, Dict[str, Any]] = {
@@ -58,16 +58,13 @@ def register_architectures(model: str) -> None:
 
 def register_roberta_architectures(model: str) -> None:
     """Registers ``roberta_<encoding>_<size>`` for every encoding and size of BERT."""
-    for encoding, scheme in NAMES.items():
+    for name, encoding in NAMES.items():
+        own = {OPTIONS[field].attribute: value for field, value in encoding.sentence_preset.items()}
         for size, values in ROBERTA_SIZES.items():
-            given = {f"encoder_{name}": value for name, value in values.items()}
-            given["position_encoding"] = encoding
-            own = {
-                FLAGS[field][2:].replace("-", "_"): value
-                for field, value in scheme.sentence_preset.items()
-            }
-            name = f"roberta_{architecture_name(encoding, size)}"
-            register_model_architecture(model, name)(_filler(given, own))
+            given = {f"encoder_{field}": value for field, value in values.items()}
+            given["position_encoding"] = name
+            called = f"roberta_{architecture_name(name, size)}"
+            register_model_architecture(model, called)(_filler(given, own))
 
 
 def _filler(values: Dict[str, Any], own: Optional[Dict[str, Any]] = None) -> Callable[[Any], None]:

@@ -23,13 +23,14 @@ from ..errors import UserError
 from ..positions import (
     AT_INPUT,
     BEYOND,
-    FLAGS,
     KINDS,
     NAMES,
+    OPTIONS,
     REFUSE,
-    SHARING,
+    Option,
     PositionEncoding,
     build_position,
+    takers,
 )
 
 ATTENTION_SCALES = ("head", "model")
@@ -47,7 +48,7 @@ _REFUSED = {
 
 
 @dataclass
-class PositionOptions(FairseqDataclass):
+class PlaceOptions(FairseqDataclass):
     """Where position information goes. Names as on the command line, with dashes."""
 
     position_encoding: str = field(
@@ -79,92 +80,34 @@ class PositionOptions(FairseqDataclass):
             "every step of training, so that it sees those of longer sentences"
         },
     )
-    position_sharing: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": f"who shares the tables of a per-head encoding: {', '.join(SHARING)} "
-            "(default: the encoding's own)"
-        },
-    )
-    position_rank: Optional[int] = field(
-        default=None,
-        metadata={
-            "help": "rank of the position tables of diet-abs and diet-abs-lin (default: the head "
-            "size); width of the positions of concat (default: an eighth of the model's)"
-        },
-    )
-    position_clip: Optional[int] = field(
-        default=None,
-        metadata={"help": "largest distance that shaw and deberta tell apart (default: 16, 512)"},
-    )
-    position_values: bool = field(
-        default=False,
-        metadata={"help": "shaw also adds vectors of its distances to the values"},
-    )
-    position_buckets: Optional[int] = field(
-        default=None,
-        metadata={"help": "buckets of distances of t5 and tupe-rel (default: 32)"},
-    )
-    position_max_distance: Optional[int] = field(
-        default=None,
-        metadata={
-            "help": "distance from which on t5 and tupe-rel have one last bucket (default: 128)"
-        },
-    )
-    linformer_k: Optional[int] = field(
-        default=None,
-        metadata={
-            "help": "keys and values that linformer and diet-abs-lin mix a sentence down to, in "
-            "the encoder (default: 32); decoder and cross-attention then are those of learned, or "
-            "of diet-abs for diet-abs-lin"
-        },
-    )
-    position_kernel: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "how the weight of a key falls with its distance in kerple: log or power "
-            "(default: log)"
-        },
-    )
-    position_shift: Optional[int] = field(
-        default=None,
-        metadata={"help": "largest shift of a sentence that shape draws in training (default 500)"},
-    )
-    position_global_shift: Optional[float] = field(
-        default=None,
-        metadata={"help": "largest shift of a sentence that cape draws in training (default: 5.0)"},
-    )
-    position_local_shift: Optional[float] = field(
-        default=None,
-        metadata={"help": "largest shift of a token that cape draws in training (default: 0.5)"},
-    )
-    position_global_scale: Optional[float] = field(
-        default=None,
-        metadata={
-            "help": "largest factor by which cape stretches a sentence in training (default: 1.03)"
-        },
-    )
-    position_scaling: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "how rotary turns more slowly, for sentences longer than in training: linear, "
-            "ntk or yarn"
-        },
-    )
-    position_scaling_factor: Optional[float] = field(
-        default=None,
-        metadata={"help": "how many times as long sentences become, for --position-scaling"},
-    )
-    position_trained_length: Optional[int] = field(
-        default=None,
-        metadata={"help": "tokens in the longest sentences of training, for yarn"},
-    )
     attention_scale: str = field(
         default="head",
         metadata={
             "help": "divide q.k by the square root of the head size (head) or model width (model)"
         },
     )
+
+
+def _encoding_field(name: str, option: Option) -> Tuple[str, Any, Any]:
+    """An option of the encodings, as a field whose help says who takes it."""
+    who = ", ".join(
+        encoding if default is None or default is False else f"{encoding}: {default}"
+        for encoding, default in takers(name).items()
+    )
+    choices = f": {', '.join(option.choices)}" if option.choices else ""
+    default = False if option.kind is bool else None
+    kind: Any = bool if option.kind is bool else Optional[option.kind]
+    text = f"{option.meaning}{choices} ({who})"
+    return option.attribute, kind, field(default=default, metadata={"help": text})
+
+
+# The options of all encodings are fields, too.
+PositionOptions: Any = dataclasses.make_dataclass(
+    "PositionOptions",
+    [_encoding_field(name, option) for name, option in OPTIONS.items()],
+    bases=(PlaceOptions,),
+    namespace={"__module__": __name__, "__doc__": "Which positions, and where they go."},
+)
 
 
 @dataclass
@@ -304,7 +247,7 @@ def nested_config(options: Any, kind: Type[Config]) -> Config:
 
 def _position_options(cfg: NestedConfig) -> Dict[str, Any]:
     """The options of the encodings by the names of their fields."""
-    return {name: getattr(cfg, flag[2:].replace("-", "_")) for name, flag in FLAGS.items()}
+    return {name: getattr(cfg, option.attribute) for name, option in OPTIONS.items()}
 
 
 def _size_problems(cfg: NestedConfig) -> List[str]:

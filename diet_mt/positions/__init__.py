@@ -1,8 +1,7 @@
-"""Position encodings by name. This is the only place where a name chooses a scheme."""
+"""Position encodings by name. This is the only place where a name chooses an encoding."""
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any, Dict, Optional, Set, Type
 
 from ..errors import UserError
@@ -32,7 +31,7 @@ from .layer import LayerPositions
 from .learned import Learned
 from .linformer import Linformer
 from .none import NoPositions
-from .options import FLAGS
+from .options import Option, options_of
 from .placed import Placed
 from .pope import Pope
 from .rotary import Rotary
@@ -45,8 +44,8 @@ from .t5 import T5
 from .tupe import TupeAbs, TupeRel
 
 NAMES: Dict[str, Type[PositionEncoding]] = {
-    scheme.name: scheme
-    for scheme in (
+    encoding.name: encoding
+    for encoding in (
         NoPositions,
         Sinusoidal,
         Shape,
@@ -71,8 +70,13 @@ NAMES: Dict[str, Type[PositionEncoding]] = {
     )
 }
 
+# Those of all encodings, by field.
+OPTIONS: Dict[str, Option] = {
+    name: its for encoding in NAMES.values() for name, its in options_of(encoding)
+}
+
 # Those that act at the input and nowhere else.
-AT_INPUT = tuple(name for name, scheme in NAMES.items() if not scheme.acts_in)
+AT_INPUT = tuple(name for name, encoding in NAMES.items() if not encoding.acts_in)
 
 __all__ = [
     "AT_INPUT",
@@ -80,9 +84,9 @@ __all__ = [
     "CROSS",
     "DECODER",
     "ENCODER",
-    "FLAGS",
     "KINDS",
     "NAMES",
+    "OPTIONS",
     "REFUSE",
     "SEGMENT_ENCODINGS",
     "SHARING",
@@ -91,6 +95,7 @@ __all__ = [
     "AttentionShape",
     "InputPositions",
     "LayerPositions",
+    "Option",
     "PositionEncoding",
     "SegmentInput",
     "SegmentPositions",
@@ -105,14 +110,14 @@ def build_position(
     randomized: Optional[int] = None,
     **given: Any,
 ) -> PositionEncoding:
-    """The encoding called ``name`` with its options by field (see ``FLAGS``); None or False means
-    the scheme's own default.
+    """The encoding called ``name`` with its options by field (see ``OPTIONS``); None or False means
+    the encoding's own default.
 
     ``kinds``: of attention to act in, separated by commas; ``at_input``: name of what is added to
-    the embeddings, which gets the options that it takes and ``name`` does not. None: the scheme's
+    the embeddings, which gets the options that it takes and ``name`` does not. None: the encoding's
     own. ``randomized``: positions that training draws from.
 
-    Raises :class:`UserError` for an unknown name or options that the scheme cannot take.
+    Raises :class:`UserError` for an unknown name or options that the encoding cannot take.
     """
     apart = _options_of(at_input) - _options_of(name)
     of_input = {key: given.pop(key) for key in apart & given.keys()}
@@ -133,19 +138,19 @@ def build_position(
 def _build(name: str, given: Dict[str, Any], flag: str = "--position-encoding") -> PositionEncoding:
     if name not in NAMES:
         raise UserError(f"{flag} {name}: unknown; choose from {', '.join(sorted(NAMES))}")
-    scheme = NAMES[name]
+    kind = NAMES[name]
     chosen = {
         key: value for key, value in given.items() if value is not None and value is not False
     }
     taken = _options_of(name)
     problems = [
-        f"{FLAGS[key]}{'' if value is True else f' {value}'}: {name} has no such option; leave it "
-        f"out (it belongs to {', '.join(takers(key))})"
+        f"{OPTIONS[key].flag}{'' if value is True else f' {value}'}: {name} has no such option; "
+        f"leave it out (it belongs to {', '.join(takers(key))})"
         for key, value in chosen.items()
         if key not in taken
     ]
     try:
-        encoding = scheme(**{key: value for key, value in chosen.items() if key in taken})
+        encoding = kind(**{key: value for key, value in chosen.items() if key in taken})
     except UserError as error:
         problems.insert(0, str(error))
     if problems:
@@ -154,15 +159,15 @@ def _build(name: str, given: Dict[str, Any], flag: str = "--position-encoding") 
 
 
 def _options_of(name: Optional[str]) -> Set[str]:
-    """The fields of a scheme; none of one that is unknown."""
-    return {field.name for field in fields(NAMES[name])} if name in NAMES else set()
+    """The fields of an encoding that are options; none of one that is unknown."""
+    return {field for field, _ in options_of(NAMES[name])} if name in NAMES else set()
 
 
-def takers(option: str) -> list[str]:
-    """The encodings that take the option with the field name ``option``."""
-    return sorted(
-        name
-        for name, scheme in NAMES.items()
-        if option in _options_of(name)
-        and (option != "sharing" or scheme.default_sharing is not None)
-    )
+def takers(option: str) -> Dict[str, Any]:
+    """The encodings that take the option with the field name ``option``, and its default there."""
+    found = {}
+    for name, encoding in sorted(NAMES.items()):
+        own = encoding.default_sharing if option == "sharing" else getattr(encoding, option, None)
+        if option in _options_of(name) and (option != "sharing" or own is not None):
+            found[name] = own
+    return found

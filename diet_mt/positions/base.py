@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import (
     Any,
     Callable,
@@ -47,6 +47,7 @@ from ..errors import UserError
 from .beyond import REFUSE, read
 from .input import InputPositions
 from .layer import LayerPositions, too_long
+from .options import option, options_of
 from .places import RandomPlaces
 
 SHARING = ("none", "head-wise", "layer-wise")
@@ -199,7 +200,7 @@ class AttentionBias(AttentionPositions):
     def between(self, queries: Tensor, keys: Tensor) -> Tensor:
         """:meth:`forward` for queries at the positions ``queries`` (T,) and keys at ``keys`` (S,).
 
-        Here out of the table of all positions; a scheme that has less to compute overrides it.
+        Here out of the table of all positions; an encoding that has less to compute overrides it.
         """
         whole: Tensor = self(0, self.shape.max_queries, self.shape.max_keys)
         return whole[..., queries[:, None], keys]
@@ -216,12 +217,11 @@ class AttentionBias(AttentionPositions):
 
 @dataclass(frozen=True)
 class PositionEncoding:
-    """An encoding with its options settled. Subclasses are the schemes; ``NAMES`` in this package
-    lists them.
+    """An encoding with its options settled; ``NAMES`` of this package has all subclasses.
 
-    The fields are the options that the scheme takes (see ``options.py``). ``sharing``: one of
-    ``SHARING``, or None where the scheme has nothing per head or layer. Raises :class:`UserError`
-    for options that the scheme cannot take.
+    The fields are the options that the encoding takes (see ``options.py``). ``sharing``: one of
+    ``SHARING``, or None where the encoding has nothing per head or layer. Raises :class:`UserError`
+    for options that the encoding cannot take.
     """
 
     name: ClassVar[str]
@@ -230,12 +230,18 @@ class PositionEncoding:
     acts_in: ClassVar[Tuple[str, ...]] = KINDS  # of attention
     fixed_input: ClassVar[bool] = False  # adds values at the input that cannot become smaller
     mixes_keys: ClassVar[bool] = False  # the encoder's keys stand for no single token
-    draws: ClassVar[bool] = False  # training draws positions in the scheme's own way
+    draws: ClassVar[bool] = False  # training draws positions in the encoding's own way
 
     # Fields that encoder-only architectures set, where they do not keep the defaults.
     sentence_preset: ClassVar[Dict[str, Any]] = {}
 
-    sharing: Optional[str] = None
+    sharing: Optional[str] = option(
+        "--position-sharing",
+        None,
+        "who shares the tables of the encoding",
+        kind=str,
+        choices=SHARING,
+    )
 
     def __post_init__(self) -> None:
         if self.sharing is None:
@@ -246,18 +252,15 @@ class PositionEncoding:
 
     def problems(self) -> Iterator[str]:
         """A sentence for each invalid option."""
-        if self.sharing is not None and self.sharing not in SHARING:
-            yield f"--position-sharing {self.sharing}: choose from {', '.join(SHARING)}"
-        elif self.sharing is not None and self.default_sharing is None:
+        for name, its in options_of(self):
+            problem = its.problem(getattr(self, name))
+            if problem is not None:
+                yield problem
+        if self.sharing in SHARING and self.default_sharing is None:
             yield (
                 f"--position-sharing {self.sharing}: {self.name} has no parameters per head or "
                 "layer to share; leave the option out"
             )
-        for option in fields(self):
-            value = getattr(self, option.name)
-            least = option.metadata.get("least", 1)
-            if isinstance(value, int) and value < least and not isinstance(value, bool):
-                yield f"{option.metadata['flag']} {value}: must be at least {least}"
 
     def content_scale_in(self, kind: str) -> float:
         """Further factor of q . k in one kind of attention."""
@@ -276,7 +279,7 @@ class PositionEncoding:
         return self.in_attention(shape) if shape.kind in self.acts_in else None
 
     def in_attention(self, shape: AttentionShape) -> AttentionPositions:
-        """The same for a kind of attention that the scheme acts in."""
+        """The same for a kind of attention that the encoding acts in."""
         raise NotImplementedError
 
     def places(self, max_positions: int) -> Optional[RandomPlaces]:
@@ -288,10 +291,10 @@ class PositionEncoding:
     def describe(self) -> str:
         """Name and settled options: what decides over the meaning of the weights."""
         words = [self.name]
-        for option in fields(self):
-            value = getattr(self, option.name)
+        for name, _ in options_of(self):
+            value = getattr(self, name)
             if value is not None:
-                words.append(f"{option.name.replace('_', '-')}={value}")
+                words.append(f"{name.replace('_', '-')}={value}")
         return " ".join(words)
 
     def continues(self) -> Iterator[str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Iterator, Tuple
+from typing import ClassVar, Tuple
 
 import torch
 from torch import Tensor
 
 from .base import PositionEncoding
 from .input import InputPositions
-from .options import FLAGS, option
+from .options import option
 from .sinusoidal import SinusoidalInput, sinusoids_at
 
 
@@ -75,16 +75,15 @@ class Cape(PositionEncoding):
     fixed_input: ClassVar[bool] = True
     draws: ClassVar[bool] = True
 
-    global_shift: float = option("global_shift", 5.0)
-    local_shift: float = option("local_shift", 0.5)
-    global_scale: float = option("global_scale", 1.03)
-
-    def problems(self) -> Iterator[str]:
-        yield from super().problems()
-        for name, least in (("global_shift", 0), ("local_shift", 0), ("global_scale", 1)):
-            value = getattr(self, name)
-            if not least <= value < math.inf:
-                yield f"{FLAGS[name]} {value}: must be at least {least}"
+    global_shift: float = option(
+        "--position-global-shift", 5.0, "largest shift of a sentence drawn in training", least=0
+    )
+    local_shift: float = option(
+        "--position-local-shift", 0.5, "largest shift of a token drawn in training", least=0
+    )
+    global_scale: float = option(
+        "--position-global-scale", 1.03, "largest factor of a sentence drawn in training"
+    )
 
     def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions:
         return AugmentedInput(

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Callable, Optional, TypeVar
+from typing import Any, Callable, Optional, TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from .layer import LayerPositions
+from .options import option
 
 Layer = TypeVar("Layer", bound="ClippedLayer")
+
+
+def clip_option(default: int) -> Any:
+    """The option of the encodings that clip."""
+    return option("--position-clip", default, "largest distance that is told apart")
 
 
 @dataclass(frozen=True)

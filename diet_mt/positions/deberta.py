@@ -17,9 +17,8 @@ from .base import (
     at_least_float32,
     no_autocast,
 )
-from .clipped import ClippedLayer, pick, spread
+from .clipped import ClippedLayer, clip_option, pick, spread
 from .layer import LayerPositions
-from .options import option
 from .projections import INIT_STD, Projections
 
 
@@ -109,7 +108,7 @@ class Deberta(PositionEncoding):
     default_sharing: ClassVar[Optional[str]] = "none"
     content_scale: ClassVar[float] = 3**-0.5
 
-    clip: int = option("clip", 512)
+    clip: int = clip_option(512)
 
     def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         return DebertaPositions(shape, self.sharing, self.clip)

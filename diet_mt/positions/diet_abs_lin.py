@@ -11,8 +11,7 @@ from torch import Tensor
 from .base import ENCODER, AttentionPositions, AttentionShape
 from .diet_abs import DietAbsBias
 from .layer import LayerPositions
-from .linformer import DEFAULT_K, LinformerPositions
-from .options import option
+from .linformer import LinformerPositions, Projecting
 from .ranked import Ranked
 
 
@@ -42,7 +41,7 @@ class DietAbsLinPositions(LinformerPositions):
 
 
 @dataclass(frozen=True)
-class DietAbsLin(Ranked):
+class DietAbsLin(Projecting, Ranked):
     """Chen et al. 2021, "A Simple and Effective Positional Encoding for Transformers"
     (arXiv:2104.08698), section 3.4, equation 4, in the encoder:
 
@@ -62,9 +61,6 @@ class DietAbsLin(Ranked):
 
     name: ClassVar[str] = "diet-abs-lin"
     default_sharing: ClassVar[Optional[str]] = "layer-wise"
-    mixes_keys: ClassVar[bool] = True
-
-    projected: int = option("projected", DEFAULT_K)
 
     def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         rank = self.rank or shape.head_dim

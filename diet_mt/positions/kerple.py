@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Iterator, Optional, Tuple
+from typing import ClassVar, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -72,12 +72,12 @@ class Kerple(PositionEncoding):
     acts_in: ClassVar[Tuple[str, ...]] = (ENCODER, DECODER)
     default_sharing: ClassVar[Optional[str]] = "none"
 
-    kernel: str = option("kernel", "log")
-
-    def problems(self) -> Iterator[str]:
-        yield from super().problems()
-        if self.kernel not in KERNELS:
-            yield f"--position-kernel {self.kernel}: choose from {', '.join(KERNELS)}"
+    kernel: str = option(
+        "--position-kernel",
+        "log",
+        "how the weight of a key falls with its distance",
+        choices=KERNELS,
+    )
 
     def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         return KerpleBias(shape, self.sharing, self.kernel)

@@ -85,7 +85,18 @@ class LinformerPositions(AttentionPositions):
 
 
 @dataclass(frozen=True)
-class Linformer(PositionEncoding):
+class Projecting(PositionEncoding):
+    """The option of all encodings that mix keys and values in the encoder."""
+
+    mixes_keys: ClassVar[bool] = True
+
+    projected: int = option(
+        "--linformer-k", DEFAULT_K, "keys and values that the encoder mixes a sentence down to"
+    )
+
+
+@dataclass(frozen=True)
+class Linformer(Projecting):
     """Wang et al. 2020, "Linformer: Self-Attention with Linear Complexity" (arXiv:2006.04768),
     equation 7, in the encoder:
 
@@ -100,9 +111,6 @@ class Linformer(PositionEncoding):
     name: ClassVar[str] = "linformer"
     acts_in: ClassVar[Tuple[str, ...]] = (ENCODER,)
     default_sharing: ClassVar[Optional[str]] = "head-wise"
-    mixes_keys: ClassVar[bool] = True
-
-    projected: int = option("projected", DEFAULT_K)
 
     def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions:
         return LearnedInput(max_positions, embed_dim)

@@ -1,33 +1,65 @@
-"""The options of the encodings: what they are called on the command line.
+"""Options of the encodings.
 
-A scheme takes an option by having a field of its name, made with :func:`option`.
+A field of an encoding made with :func:`option` is an option of the command line; what stands there
+is all that is said of it anywhere. ``OPTIONS`` of this package has them all.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Dict
-
-# Field of a scheme -> flag.
-FLAGS: Dict[str, str] = {
-    "sharing": "--position-sharing",
-    "rank": "--position-rank",
-    "clip": "--position-clip",
-    "values": "--position-values",
-    "buckets": "--position-buckets",
-    "max_distance": "--position-max-distance",
-    "projected": "--linformer-k",
-    "scaling": "--position-scaling",
-    "scaling_factor": "--position-scaling-factor",
-    "trained_length": "--position-trained-length",
-    "kernel": "--position-kernel",
-    "shift": "--position-shift",
-    "global_shift": "--position-global-shift",
-    "local_shift": "--position-local-shift",
-    "global_scale": "--position-global-scale",
-}
+import math
+from dataclasses import dataclass
+from typing import Any, Iterator, Optional, Sequence, Tuple
 
 
-def option(name: str, default: Any, *, least: int = 1) -> Any:
-    """The field for the option ``name`` of :data:`FLAGS`; ``least``: of whole numbers."""
-    return dataclasses.field(default=default, metadata={"flag": FLAGS[name], "least": least})
+@dataclass(frozen=True)
+class Option:
+    """``flag`` of the command line; ``meaning``, a line of its help; ``kind`` of the values; for
+    numbers the ``least``, for words the ``choices``.
+    """
+
+    flag: str
+    meaning: str
+    kind: type
+    least: float = 1
+    choices: Tuple[str, ...] = ()
+
+    @property
+    def attribute(self) -> str:
+        """Its name among parsed options: ``position_rank`` for ``--position-rank``."""
+        return self.flag[2:].replace("-", "_")
+
+    def problem(self, value: Any) -> Optional[str]:
+        """What is wrong with ``value``; None: nothing, or nothing was given."""
+        if value is None or self.kind is bool:
+            return None
+        if self.choices:
+            allowed = value in self.choices
+            wanted = f"choose from {', '.join(self.choices)}"
+        else:
+            allowed = self.least <= value < math.inf
+            wanted = f"must be at least {self.least}"
+        return None if allowed else f"{self.flag} {value}: {wanted}"
+
+
+def option(
+    flag: str,
+    default: Any,
+    meaning: str,
+    *,
+    kind: Optional[type] = None,
+    least: float = 1,
+    choices: Sequence[str] = (),
+) -> Any:
+    """A field of an encoding that is an :class:`Option`; ``kind`` is that of the default, unless
+    given.
+    """
+    its = Option(flag, meaning, kind or type(default), least, tuple(choices))
+    return dataclasses.field(default=default, metadata={"option": its})
+
+
+def options_of(encoding: Any) -> Iterator[Tuple[str, Option]]:
+    """The options of an encoding or its class, by the names of their fields."""
+    for field in dataclasses.fields(encoding):
+        if "option" in field.metadata:
+            yield field.name, field.metadata["option"]

@@ -13,7 +13,13 @@ from .options import option
 class Ranked(PositionEncoding):
     """The option of all of them; where it is not given, the model's sizes say the rank."""
 
-    rank: Optional[int] = option("rank", None)
+    rank: Optional[int] = option(
+        "--position-rank",
+        None,
+        "rank of the tables of positions, the head size if not given; of concat the columns that "
+        "positions take, an eighth of the model's width if not given",
+        kind=int,
+    )
 
     def continues(self) -> Iterator[str]:
         yield from super().continues()

@@ -19,7 +19,7 @@ from .base import (
 )
 from .frequencies import SCALINGS, Scaling
 from .layer import LayerPositions
-from .options import FLAGS, option
+from .options import option
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -109,25 +109,39 @@ class Rotary(PositionEncoding):
     name: ClassVar[str] = "rotary"
     acts_in: ClassVar[Tuple[str, ...]] = (ENCODER, DECODER)
 
-    scaling: Optional[str] = option("scaling", None)
-    scaling_factor: Optional[float] = option("scaling_factor", None)
-    trained_length: Optional[int] = option("trained_length", None)
+    scaling: Optional[str] = option(
+        "--position-scaling",
+        None,
+        "how positions turn more slowly, for sentences longer than in training",
+        kind=str,
+        choices=SCALINGS,
+    )
+    scaling_factor: Optional[float] = option(
+        "--position-scaling-factor",
+        None,
+        "how many times as long sentences become, for --position-scaling",
+        kind=float,
+    )
+    trained_length: Optional[int] = option(
+        "--position-trained-length",
+        None,
+        "tokens in the longest sentences of training, for --position-scaling yarn",
+        kind=int,
+    )
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
-        flag, given = FLAGS["scaling"], (self.scaling_factor, self.trained_length)
-        if self.scaling is not None and self.scaling not in SCALINGS:
-            yield f"{flag} {self.scaling}: choose from {', '.join(SCALINGS)}"
-        elif self.scaling is None and given != (None, None):
-            yield f"{FLAGS['scaling_factor']} and {FLAGS['trained_length']} belong to {flag}"
-        elif self.scaling is not None and self.scaling_factor is None:
-            yield f"{flag} {self.scaling}: also give {FLAGS['scaling_factor']}"
-        if self.scaling_factor is not None and not 1 <= self.scaling_factor < float("inf"):
-            yield f"{FLAGS['scaling_factor']} {self.scaling_factor}: must be at least 1"
-        if self.scaling == "yarn" and self.trained_length is None:
-            yield f"{flag} yarn: also give {FLAGS['trained_length']}"
-        elif self.scaling not in ("yarn", None) and self.trained_length is not None:
-            yield f"{FLAGS['trained_length']}: only for {flag} yarn"
+        flag = "--position-scaling"
+        if self.scaling is None:
+            if (self.scaling_factor, self.trained_length) != (None, None):
+                yield f"{flag}-factor and --position-trained-length belong to {flag}"
+        elif self.scaling in SCALINGS:
+            if self.scaling_factor is None:
+                yield f"{flag} {self.scaling}: also give {flag}-factor"
+            if self.scaling == "yarn" and self.trained_length is None:
+                yield f"{flag} yarn: also give --position-trained-length"
+            elif self.scaling != "yarn" and self.trained_length is not None:
+                yield f"--position-trained-length: only for {flag} yarn"
 
     def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         scaling = Scaling(self.scaling, self.scaling_factor or 1.0, self.trained_length or 1)

@@ -52,7 +52,9 @@ class Shape(PositionEncoding):
     fixed_input: ClassVar[bool] = True
     draws: ClassVar[bool] = True
 
-    shift: int = option("shift", 500, least=0)
+    shift: int = option(
+        "--position-shift", 500, "largest shift of a sentence drawn in training", least=0
+    )
 
     def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions:
         return ShiftedInput(max_positions, embed_dim, self.shift)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from .base import AttentionPositions, AttentionShape, PositionEncoding
-from .clipped import ClippedLayer, collect, put
+from .clipped import ClippedLayer, clip_option, collect, put
 from .layer import LayerPositions
 from .options import option
 
@@ -100,8 +100,10 @@ class Shaw(PositionEncoding):
     name: ClassVar[str] = "shaw"
     default_sharing: ClassVar[Optional[str]] = "head-wise"
 
-    clip: int = option("clip", 16)
-    values: bool = option("values", False)
+    clip: int = clip_option(16)
+    values: bool = option(
+        "--position-values", False, "vectors of distances are added to the values, too"
+    )
 
     def in_attention(self, shape: AttentionShape) -> ShawPositions:
         return ShawPositions(shape, self.sharing, self.clip, self.values)

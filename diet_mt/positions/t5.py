@@ -72,8 +72,10 @@ class T5Bias(RelativeBias):
 class Bucketed(PositionEncoding):
     """The options of all encodings with the buckets of T5."""
 
-    buckets: int = option("buckets", 32)
-    max_distance: int = option("max_distance", 128)
+    buckets: int = option("--position-buckets", 32, "buckets of distances")
+    max_distance: int = option(
+        "--position-max-distance", 128, "distance from which on there is one last bucket"
+    )
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()

@@ -77,7 +77,7 @@ def test_the_table_lists_differences(tmp_path: Path, capsys: pytest.CaptureFixtu
     twin = hypothesis([8, 2], -2.0)
     rows = [compare([4], [[B, twin]], [[twin, B]]), compare([4], [[A]], [[A]])]
     rows[0]["differences"][0]["tie"] = True
-    lines = [json.dumps({"encoding": f"scheme{n}", **row, **facts}) for n, row in enumerate(rows)]
+    lines = [json.dumps({"encoding": f"encoding{n}", **row, **facts}) for n, row in enumerate(rows)]
     file = tmp_path / "parity.jsonl"
     file.write_text("\n".join(lines), encoding="utf-8")
     assert called("parity", "--table", file) == 0

@@ -88,15 +88,15 @@ def expected(
         tables=raw_tables(attention_positions(model, kind)),
         options=OPTIONS.get(encoding, {}),
     )
-    scheme = oracle.ENCODINGS[encoding](setting)
+    equations = oracle.ENCODINGS[encoding](setting)
     divisor = width if model.cfg.attention_scale == "model" else width // heads
     out, weights = oracle.attention(
         numbers(call.query),
         numbers(call.key),
         raw_projections(call.module),
         heads=heads,
-        scale=(divisor * scheme.divided_by) ** -0.5,
-        encoding=scheme,
+        scale=(divisor * equations.divided_by) ** -0.5,
+        encoding=equations,
         visible=visible_keys(kind),
     )
     return torch.from_numpy(out), torch.from_numpy(weights)

@@ -24,12 +24,12 @@ L, H, S, R = 2, 3, 7, 4
 
 
 @dataclass(frozen=True)
-class Scheme(LayerPositions):
+class Part(LayerPositions):
     """A part with a tensor of its own."""
 
     of_query: Tensor | None = None
 
-    def step(self, row: int, keys: int) -> Scheme:
+    def step(self, row: int, keys: int) -> Part:
         assert self.of_query is not None
         assert self.bias is not None
         own = self.of_query[row : row + 1]
@@ -55,7 +55,7 @@ class Counted(AttentionPositions):
         queries = queries[:, None]
         bias = (1000 * queries + keys)[None]
         parts: list[LayerPositions] = [
-            Scheme(bias + 100000 * layer, queries.expand(-1, R))
+            Part(bias + 100000 * layer, queries.expand(-1, R))
             for layer in range(1 if self.one else L)
         ]
         return self.each(parts)
@@ -64,7 +64,7 @@ class Counted(AttentionPositions):
 def assert_at(found: list[LayerPositions], query: int, keys: int) -> None:
     assert len(found) == L
     for layer, part in enumerate(found):
-        assert isinstance(part, Scheme)
+        assert isinstance(part, Part)
         assert part.bias is not None
         assert part.of_query is not None
         expected = 100000 * layer + 1000 * query + torch.arange(keys)

@@ -49,7 +49,7 @@ def expected(
             first_is_cls=True,
         )
 
-    scheme = oracle.ENCODINGS[encoding](setting(stack.self_attn_positions, sharing))
+    equations = oracle.ENCODINGS[encoding](setting(stack.self_attn_positions, sharing))
     more = {}
     if stack.segment_positions is not None:
         # One table for all layers where positions have one, otherwise one for each head and layer.
@@ -61,8 +61,8 @@ def expected(
         numbers(call.key),
         raw_projections(call.module),
         heads=HEADS,
-        scale=(WIDTH // HEADS * scheme.divided_by) ** -0.5,
-        encoding=scheme,
+        scale=(WIDTH // HEADS * equations.divided_by) ** -0.5,
+        encoding=equations,
         visible=lambda b, i, j: j < SOURCE_LENGTHS[b],
         **more,
     )

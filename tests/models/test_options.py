@@ -55,6 +55,19 @@ def _user_dir_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairseq.utils.import_user_module", lambda args: None)
 
 
+def test_the_help_says_who_takes_an_option_and_the_default_there() -> None:
+    parser = argparse.ArgumentParser()
+    DietTransformerModel.add_args(parser)
+    said = " ".join(parser.format_help().split())
+    for line in (
+        "--position-clip POSITION_CLIP largest distance that is told apart (deberta: 512, shaw: 16)",
+        "--position-kernel POSITION_KERNEL how the weight of a key falls with its distance: log, "
+        "power (kerple: log)",
+        "--position-values vectors of distances are added to the values, too (shaw)",
+    ):
+        assert line in said
+
+
 def parse_own(model: Any, *flags: str, arch: str) -> argparse.Namespace:
     """The model's own options alone: all of fairseq's take most of a second."""
     parser = argparse.ArgumentParser(allow_abbrev=False, argument_default=argparse.SUPPRESS)

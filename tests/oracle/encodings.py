@@ -378,8 +378,8 @@ class DietAbsLin(Linformer):
         part = "mixed."
 
     def logit(self, h: int, i: int, j: int) -> float:
-        scheme = self.Mixed if self.at.kind == "encoder" else DietAbs
-        return scheme(self.at).logit(h, i, j)
+        equations = self.Mixed if self.at.kind == "encoder" else DietAbs
+        return equations(self.at).logit(h, i, j)
 
     @property
     def mixing(self) -> str | None:

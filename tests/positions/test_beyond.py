@@ -124,12 +124,12 @@ def test_sinusoids_go_on(encoding: str, how: str) -> None:
 
 @pytest.mark.parametrize("encoding", sorted(NAMES))
 def test_by_default_what_has_a_table_refuses(encoding: str) -> None:
-    scheme = build_position(encoding)
-    added = scheme.input_positions(QUERIES, 16)
+    made = build_position(encoding)
+    added = made.input_positions(QUERIES, 16)
     if added is not None:
         with pytest.raises(UserError, match=r"5 tokens is longer than the 4 .*--beyond-table"):
             added.rows(4, 5)
-    inside = scheme.attention_positions(shape(ENCODER, REFUSE))
+    inside = made.attention_positions(shape(ENCODER, REFUSE))
     if inside is not None and inside.limited:
         with pytest.raises(UserError, match=r"5 tokens is longer than the 4 .*--beyond-table"):
             inside.for_layers(0, 5, 5)

@@ -35,9 +35,9 @@ def test_rows_stand_in_the_last_columns() -> None:
 def test_positions_take_an_eighth_of_the_width_unless_given(
     rank: int | None, width: int, of_positions: int
 ) -> None:
-    scheme = Concat(rank=rank)
-    assert scheme.token_dim(width) == width - of_positions
-    term = scheme.input_positions(N, width)
+    encoding = Concat(rank=rank)
+    assert encoding.token_dim(width) == width - of_positions
+    term = encoding.input_positions(N, width)
     assert isinstance(term, ConcatInput)
     assert term.weight.shape == (N, of_positions)
     assert term.rows(0, N).shape == (1, N, width)

@@ -1,4 +1,4 @@
-"""What the base of every scheme's part says where a scheme says nothing."""
+"""What the base of every encoding's part says where an encoding says nothing."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_every_layer_gets_its_bias_or_the_one_that_all_share(layers: int) -> Non
 
 @every_encoding
 def test_a_step_equals_what_is_asked_for_the_step_alone(encoding: str, sharing: str | None) -> None:
-    """All fields of every layer, for every scheme that decodes step by step."""
+    """All fields of every layer, for every encoding that decodes step by step."""
     model = build(encoding, sharing)
     for positions in (
         model.decoder.self_attn_positions,

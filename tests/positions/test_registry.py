@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.positions import FLAGS, NAMES, SHARING, AttentionShape, build_position, takers
+from diet_mt.positions import NAMES, OPTIONS, SHARING, AttentionShape, build_position, takers
+from diet_mt.positions.options import options_of
 
 from .. import oracle
-from ..toy import OPTIONS, every_encoding, sharing_modes
+from ..toy import OPTIONS as SMALL
+from ..toy import every_encoding, sharing_modes
 
 SHAPE = AttentionShape(2, 3, 4, 9, 11)
 
@@ -75,13 +77,13 @@ def test_the_encodings_and_their_modes_of_sharing() -> None:
 
 @pytest.mark.parametrize("name", SETTLED)
 def test_options_and_their_defaults(name: str) -> None:
-    scheme = build_position(name)
-    assert scheme.sharing == DEFAULT_SHARING.get(name)
-    found = {field.name: getattr(scheme, field.name) for field in fields(scheme)}
-    assert found == {"sharing": scheme.sharing, **SETTLED[name]}
+    encoding = build_position(name)
+    assert encoding.sharing == DEFAULT_SHARING.get(name)
+    found = {field.name: getattr(encoding, field.name) for field in fields(encoding)}
+    assert found == {"sharing": encoding.sharing, **SETTLED[name]}
     # None and False, what the command line has where nothing was said, mean the same.
-    silent = dict.fromkeys(FLAGS) | {"values": False}
-    assert build_position(name, **silent) == scheme
+    silent = dict.fromkeys(OPTIONS) | {"values": False}
+    assert build_position(name, **silent) == encoding
 
 
 def test_every_encoding_has_its_equations_in_the_oracle() -> None:
@@ -90,13 +92,22 @@ def test_every_encoding_has_its_equations_in_the_oracle() -> None:
 
 
 def test_an_encoding_is_registered_under_its_own_name() -> None:
-    assert all(scheme.name == name for name, scheme in NAMES.items())
+    assert all(encoding.name == name for name, encoding in NAMES.items())
 
 
 def test_who_takes_an_option() -> None:
-    for option in FLAGS.keys() - {"sharing"}:
-        assert takers(option) == sorted(name for name in SETTLED if option in SETTLED[name])
-    assert takers("sharing") == sorted(DEFAULT_SHARING)
+    for option in OPTIONS.keys() - {"sharing"}:
+        assert takers(option) == {
+            name: settled[option] for name, settled in SETTLED.items() if option in settled
+        }
+    assert takers("sharing") == DEFAULT_SHARING
+
+
+def test_an_option_means_the_same_in_all_encodings() -> None:
+    """A name is one option with one flag, whichever encoding takes it."""
+    for encoding in NAMES.values():
+        assert {**OPTIONS, **dict(options_of(encoding))} == OPTIONS
+    assert len({option.flag for option in OPTIONS.values()}) == len(OPTIONS)
 
 
 @every_encoding
@@ -123,8 +134,8 @@ def test_the_description_has_what_was_given() -> None:
 def test_positions_are_built_with_the_sharing_asked_for(encoding: str, sharing: str | None) -> None:
     given = {
         name: value
-        for name, flag in FLAGS.items()
-        if (value := OPTIONS.get(encoding, {}).get(flag[2:].replace("-", "_"))) is not None
+        for name, option in OPTIONS.items()
+        if (value := SMALL.get(encoding, {}).get(option.attribute)) is not None
     }
     positions = build_position(encoding, sharing=sharing, **given).attention_positions(SHAPE)
     if encoding in ("none", "sinusoidal", "learned", "concat", "shape", "cape"):
@@ -191,7 +202,7 @@ WITH_OTHERS: dict[str, dict[str, Any]] = {
     "scaling_factor": {"scaling": "linear"},
     "trained_length": {"scaling": "yarn", "scaling_factor": 2.0},
 }
-VALUES: dict[str, Any] = dict.fromkeys(FLAGS, 20) | {
+VALUES: dict[str, Any] = dict.fromkeys(OPTIONS, 20) | {
     "values": True,
     "kernel": "power",
     "scaling": "ntk",
@@ -200,7 +211,7 @@ VALUES: dict[str, Any] = dict.fromkeys(FLAGS, 20) | {
 
 @pytest.mark.parametrize("name", SETTLED)
 def test_an_option_without_meaning_is_refused_with_who_takes_it(name: str) -> None:
-    for option in FLAGS.keys() - {"sharing"}:
+    for option in OPTIONS.keys() - {"sharing"}:
         given = {option: VALUES[option], **WITH_OTHERS.get(option, {})}
         if option in SETTLED[name]:
             assert getattr(build_position(name, **given), option) == VALUES[option]
@@ -208,7 +219,9 @@ def test_an_option_without_meaning_is_refused_with_who_takes_it(name: str) -> No
         with pytest.raises(UserError) as error:
             build_position(name, **given)
         value = VALUES[option]
-        flag = FLAGS[option] if value is True else f"{FLAGS[option]} {value}"
+        flag = OPTIONS[option].flag
+        if value is not True:
+            flag = f"{flag} {value}"
         assert str(error.value).startswith(
             f"{flag}: {name} has no such option; leave it out (it belongs to "
             f"{', '.join(takers(option))})"

@@ -202,12 +202,12 @@ def test_only_encoder_only_models_have_a_cls() -> None:
         assert TupeBias(shape, "none").positions.weight.shape == (N_T, E)
 
 
-@pytest.mark.parametrize("scheme", [TupeAbs(), TupeRel()], ids=lambda scheme: scheme.name)
-def test_half_precision_rounds_the_weights_alone(scheme: TupeAbs | TupeRel) -> None:
+@pytest.mark.parametrize("encoding", [TupeAbs(), TupeRel()], ids=lambda encoding: encoding.name)
+def test_half_precision_rounds_the_weights_alone(encoding: TupeAbs | TupeRel) -> None:
     """Norm, projections and products are float32 sums over the rounded weights."""
     for kind in (torch.float16, torch.bfloat16):
-        half = scheme.attention_positions(SHAPE).to(kind)
-        full = scheme.attention_positions(SHAPE)
+        half = encoding.attention_positions(SHAPE).to(kind)
+        full = encoding.attention_positions(SHAPE)
         full.load_state_dict(half.state_dict())
         out = half(0, T, S)
         assert out.dtype == torch.float32
@@ -239,8 +239,8 @@ def test_initial_values() -> None:
 
 @pytest.mark.parametrize(("start", "queries", "keys"), [(0, 10, 9), (9, 1, 5), (0, 5, 10)])
 def test_positions_beyond_the_tables_are_refused(start: int, queries: int, keys: int) -> None:
-    for scheme in (TupeAbs(), TupeRel()):
-        bias = scheme.attention_positions(SHAPE)
+    for encoding in (TupeAbs(), TupeRel()):
+        bias = encoding.attention_positions(SHAPE)
         with pytest.raises(UserError, match=r"--max-source-positions.*--max-target-positions"):
             bias.for_layers(start, queries, keys)
 
@@ -249,8 +249,8 @@ def test_defaults_of_the_schemes() -> None:
     """Layers share (section 3.2); 32 buckets up to 128, those of T5; q . k over sqrt(2 D)."""
     assert TupeAbs() == TupeAbs(sharing="layer-wise")
     assert TupeRel() == TupeRel(sharing="layer-wise", buckets=32, max_distance=128)
-    for scheme in (TupeAbs(), TupeRel()):
-        assert scheme.content_scale == pytest.approx(1 / math.sqrt(2), rel=1e-15)
-        assert scheme.input_positions(N_S, E) is None
+    for encoding in (TupeAbs(), TupeRel()):
+        assert encoding.content_scale == pytest.approx(1 / math.sqrt(2), rel=1e-15)
+        assert encoding.input_positions(N_S, E) is None
         for kind in (ENCODER, DECODER, CROSS):
-            assert scheme.attention_positions(AttentionShape(L, H, D, 9, 11, kind)) is not None
+            assert encoding.attention_positions(AttentionShape(L, H, D, 9, 11, kind)) is not None
