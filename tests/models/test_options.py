@@ -60,7 +60,8 @@ def test_the_help_says_who_takes_an_option_and_the_default_there() -> None:
     DietTransformerModel.add_args(parser)
     said = " ".join(parser.format_help().split())
     for line in (
-        "--position-clip POSITION_CLIP largest distance that is told apart (deberta: 512, shaw: 16)",
+        "--position-clip POSITION_CLIP largest distance that is told apart (deberta: 512, "
+        "shaw: 16)",
         "--position-kernel POSITION_KERNEL how the weight of a key falls with its distance: log, "
         "power (kerple: log)",
         "--position-values vectors of distances are added to the values, too (shaw)",
