@@ -34,12 +34,13 @@ class Option:
         if value is None or self.kind is bool:
             return None
         if self.choices:
-            allowed = value in self.choices
-            wanted = f"choose from {', '.join(self.choices)}"
+            wanted = "" if value in self.choices else f"choose from {', '.join(self.choices)}"
+        elif not isinstance(value, int if self.kind is int else (int, float)):
+            # From the overrides of a checkpoint anything can come.
+            wanted = f"must be a {'whole ' if self.kind is int else ''}number"
         else:
-            allowed = self.least <= value < math.inf
-            wanted = f"must be at least {self.least}"
-        return None if allowed else f"{self.flag} {value}: {wanted}"
+            wanted = "" if self.least <= value < math.inf else f"must be at least {self.least}"
+        return f"{self.flag} {value}: {wanted}" if wanted else None
 
 
 def option(
