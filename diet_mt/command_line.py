@@ -103,6 +103,10 @@ class Parser(argparse.ArgumentParser):
         hint = f"; choose from {', '.join(choices)}"
         raise argparse.ArgumentError(action, unknown("value", str(value), choices, hint))
 
+    def takes(self, option: str) -> bool:
+        """Whether ``option`` is one of this command's own."""
+        return option in self._option_string_actions
+
     def error(self, message: str) -> NoReturn:
         # Where something is missing, an option that was passed on is rather a misspelt one of ours.
         for word in self._passed if "arguments are required" in message else ():

@@ -84,36 +84,43 @@ def arguments(parser: Parser) -> None:
 def check_commands(commands: list[Command]) -> None:
     """Raises UserError for a command that ``diet-mt`` does not have, or whose words it refuses."""
     from ..sweeps.variables import shown
-    from .main import COMMANDS, GROUPS, parser_of
+    from .main import COMMANDS, parser_of
 
     for words in commands:
-        length = 3 if words[1:2] and words[1] in GROUPS else 2
-        if words[0] != "diet-mt":
+        name, rest = subcommand(words)
+        if not name:
             continue
-        if (name := " ".join(words[1:length])) not in COMMANDS:
+        if name not in COMMANDS:
             raise UserError(unknown("command", name, COMMANDS))
         with contextlib.redirect_stderr(io.StringIO()) as errors:
             try:
-                parser_of(name).parse_args(words[length:])
+                parser_of(name).parse_args(rest)
             except SystemExit:
                 said = errors.getvalue().strip().removeprefix("error: ")
                 raise UserError(f"{shown(words)}: {said}") from None
 
 
+def subcommand(words: Command) -> tuple[str, Command]:
+    """The name of a subcommand of diet-mt and its words; no name for any other command."""
+    from .main import GROUPS
+
+    length = 3 if words[1:2] and words[1] in GROUPS else 2
+    return (" ".join(words[1:length]) if words[0] == "diet-mt" else ""), words[length:]
+
+
 def asked(words: Command) -> list[str]:
     """What a command says it would start, or why it cannot say; nothing where it starts nothing."""
-    from .main import main
+    from .main import main, parser_of
 
-    out, errors = io.StringIO(), io.StringIO()
-    if words[0] != "diet-mt":
+    name, _ = subcommand(words)
+    if not name or not parser_of(name).takes("--dry-run"):
         return []
+    out, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
         try:
             status = main([*words[1:], "--dry-run"])
         except SystemExit as stop:
             status = 0 if stop.code is None else 2
-    if "unknown option --dry-run" in errors.getvalue():
-        return []
     if status:  # what comes before has not been done
         return [f"cannot say yet: {errors.getvalue().strip().removeprefix('error: ')}"]
     return out.getvalue().strip().splitlines()

@@ -18,7 +18,7 @@ from ..errors import UserError
 class WordPieceConfig(FairseqDataclass):
     wordpiece_folder: str = field(
         default="",
-        metadata={"help": "folder with wordpiece.json, as data-prep/prepare-mlm.sh makes it (bin)"},
+        metadata={"help": "folder with wordpiece.json, as diet-mt prepare mlm makes it (bin)"},
     )
 
 

@@ -124,20 +124,20 @@ def read_rows(kind: type[Kind], path: Path) -> list[Kind]:
 
 
 def put_row(path: Path, row: Row) -> None:
-    """Adds ``row`` to the file ``path``, in the place of the rows with its ``key``, if any.
-
-    Not safe by itself: call it while :func:`locked` holds the file's folder.
-    """
-    rows: list[Row] = list(read_rows(type(row), path)) if path.exists() else []
-    places = [number for number, other in enumerate(rows) if other.key == row.key]
-    kept = [other for number, other in enumerate(rows) if number not in places]
-    kept.insert(places[0] if places else len(rows), row)
-    write_rows(path, kept)
+    """Adds ``row`` to the file ``path``, in the place of the rows with its ``key``, if any."""
+    with locked(path.parent):
+        rows: list[Row] = list(read_rows(type(row), path)) if path.exists() else []
+        places = [number for number, other in enumerate(rows) if other.key == row.key]
+        kept = [other for number, other in enumerate(rows) if number not in places]
+        kept.insert(places[0] if places else len(rows), row)
+        write_rows(path, kept)
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:
     """Replaces the file as a whole."""
-    write_text(path, "".join(row.to_json() + "\n" for row in rows))
+    text = "".join(row.to_json() + "\n" for row in rows)
+    with locked(path.parent):
+        write_text(path, text)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,16 +23,21 @@ from .progress import say
 
 _LOCK, _HOLDER = ".lock", ".holder"
 OWN_FILES = (_LOCK, _HOLDER)
+_HELD: set[tuple[int, Path]] = set()  # by a thread of this process
 
 
 @contextmanager
 def alone(folder: Path, wait_s: float = 0) -> Iterator[None]:
-    """While it lasts, no other process is in here with this folder, which must be there. Raises
-    UserError where another process does not leave in time; or the folder cannot be written.
+    """While it lasts, no other process or thread is in here with this folder, which must be there;
+    this one may enter again. Raises UserError where another does not leave in time, or the folder
+    cannot be written.
 
     Args:
         wait_s: Seconds to wait for another process to leave; ``math.inf``: as long as it takes.
     """
+    if (own := (threading.get_ident(), folder.resolve())) in _HELD:
+        yield
+        return
     holder = folder / _HOLDER
     lock = FileLock(folder / _LOCK)
     try:
@@ -52,9 +58,11 @@ def alone(folder: Path, wait_s: float = 0) -> Iterator[None]:
             f"{folder}: cannot be written ({error.strerror or error}); choose another folder"
         ) from None
     try:
+        _HELD.add(own)
         write_text(holder, _own_name() + "\n")
         yield
     finally:
+        _HELD.discard(own)
         holder.unlink(missing_ok=True)
         lock.release()
 

@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 class ExtractiveQAConfig(FairseqDataclass):
     """Options of the task."""
 
-    data: str = field(default=MISSING, metadata={"help": "folder made by data-prep/prepare-qa.sh"})
+    data: str = field(default=MISSING, metadata={"help": "folder made by diet-mt prepare qa"})
     max_positions: int = field(default=512, metadata={"help": "tokens in a window at most"})
     max_answer: int = field(
         default=MAX_ANSWER, metadata={"help": "subwords in a predicted answer at most"}
@@ -69,7 +69,7 @@ class ExtractiveQATask(FairseqTask):
         """Raises UserError where the data folder has no dictionary, or options are invalid."""
         file = os.path.join(cfg.data, "dict.txt")
         if not os.path.isfile(file):
-            raise UserError(f"{file}: no such file; give a folder made by data-prep/prepare-qa.sh")
+            raise UserError(f"{file}: no such file; give a folder made by diet-mt prepare qa")
         if cfg.max_answer < 1:
             raise UserError(f"--max-answer {cfg.max_answer}: must be at least 1")
         dictionary = Dictionary.load(file)
@@ -97,7 +97,7 @@ class ExtractiveQATask(FairseqTask):
             if group.about.max_tokens > self.cfg.max_positions:
                 raise UserError(
                     f"{folder}: windows of {group.about.max_tokens} tokens, but --max-positions "
-                    f"{self.cfg.max_positions}; prepare shorter ones (MAX_TOKENS)"
+                    f"{self.cfg.max_positions}; prepare shorter ones (--max-tokens)"
                 )
             if int(group.features.tokens.max()) >= len(self.dictionary):
                 raise UserError(

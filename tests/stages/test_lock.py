@@ -43,6 +43,10 @@ def test_who_holds_it_is_said_and_a_dead_process_holds_nothing(
     os.waitpid(child, 0)
     with alone(tmp_path, float("inf")), alone(_made(tmp_path / "within")):
         pass
+    with alone(tmp_path), alone(tmp_path / "within" / ".."):
+        with alone(tmp_path):
+            pass
+        assert (tmp_path / OWN_FILES[1]).exists(), "it is held until the first has left"
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [OWN_FILES[0]]
 
 
