@@ -39,19 +39,20 @@ ALLOWED: dict[str, set[str]] = {
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
     # The tools.
     "cli": {"analysis", "bench", "bert", "corpora", "evaluation", "figures", "leaderboard"}
-    | {"recipes", "stages", "sweeps", "training", "models", "positions", "command_line"}
+    | {"recipes", "stages", "sweeps", "training", "models", "positions", "blocks", "command_line"}
     | {"errors", "__version__", "shtab"},
     "training": {"evaluation", "recipes", "stages", "bert", "corpora", "models"}
     | {"command_line", "files", "errors", "torch", "fairseq"},
     "sweeps": {"positions", "stages", "command_line", "errors", "yaml"}
     | {"psutil", "submitit", "torch", "tqdm"},
     "recipes": {"command_line", "errors", "yaml"},
-    "leaderboard": {"evaluation", "command_line", "files", "errors", "jinja2", "tabulate"},
-    "analysis": {"corpora", "drawing", "evaluation", "leaderboard", "command_line", "errors"},
-    "bench": {"evaluation", "leaderboard", "decoding", "models", "plugin", "layers", "positions"}
-    | {"drawing", "command_line", "files", "errors", "torch", "fairseq"},
-    "figures": {"corpora", "drawing", "evaluation", "leaderboard", "layers", "positions"}
+    "leaderboard": {"evaluation", "blocks", "command_line", "files", "errors", "jinja2"},
+    "analysis": {"corpora", "blocks", "drawing", "evaluation", "command_line", "errors"},
+    "bench": {"evaluation", "decoding", "models", "plugin", "layers", "positions"}
+    | {"blocks", "drawing", "command_line", "files", "errors", "torch", "fairseq"},
+    "figures": {"corpora", "blocks", "drawing", "evaluation", "layers", "positions"}
     | {"files", "errors", "torch", "numpy", "fairseq"},
+    "blocks": {"tabulate"},
     "drawing": {"files", "errors", "matplotlib"},
     "evaluation": {"bert", "corpora", "models", "tasks", "criterions", "fairseq_patches"}
     | {"stages", "plugin", "register", "command_line", "files", "errors", "sacrebleu"}

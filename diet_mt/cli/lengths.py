@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> None:
     if args.train and args.by_test_set:
         raise UserError("--train: not with --by-test-set")
     from ..analysis.lengths import Cut, blocks_of, draw, sheets_of
-    from ..leaderboard.render import markdown, text
+    from ..blocks import markdown, text
 
     sheets = sheets_of(
         args.results,

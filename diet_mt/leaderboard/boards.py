@@ -8,10 +8,10 @@ import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ..blocks import Block, Commands, Folded, Grid, Heading, Items, Note
 from ..evaluation.groups import BASELINE, Group
 from ..evaluation.resampling import RESAMPLES
 from .published import source
-from .render import Block, Commands, Folded, Grid, Heading, Items, Note
 from .standings import LEVEL, Section
 from .tables import Table, evaluations_table, rows, standings_table
 

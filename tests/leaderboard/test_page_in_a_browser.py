@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from diet_mt.blocks import Grid
 from diet_mt.corpora.parallel import read_lines
 from diet_mt.evaluation.groups import group
 from diet_mt.evaluation.kept import kept_hypotheses
@@ -24,7 +25,6 @@ from diet_mt.evaluation.sentences import read_sentences, sentence_bleu
 from diet_mt.evaluation.significance import resample
 from diet_mt.leaderboard.beside import Beside, Learning
 from diet_mt.leaderboard.page import page
-from diet_mt.leaderboard.render import Grid
 from diet_mt.leaderboard.standings import Section
 
 from .conftest import page_of_said
