@@ -1,6 +1,6 @@
 """Imports inside the package go one way, and an encoding's name chooses code only under positions/.
 
-    cli -> sweeps, training, figures, analysis, bench, leaderboard -> evaluation
+    cli -> sweeps, training, figures, bench, leaderboard -> evaluation
     evaluation -> models, tasks, criterions, encoders -> layers -> attention, positions, kernels
     evaluation -> fairseq_patches -> models, decoding -> layers
     plugin -> models, tasks, criterions, encoders, fairseq_patches, allocator
@@ -38,7 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
     # The tools.
-    "cli": {"analysis", "bench", "bert", "corpora", "evaluation", "figures", "leaderboard"}
+    "cli": {"bench", "bert", "corpora", "evaluation", "figures", "leaderboard"}
     | {"recipes", "stages", "sweeps", "training", "models", "positions", "blocks", "command_line"}
     | {"errors", "__version__", "shtab"},
     "training": {"evaluation", "recipes", "stages", "bert", "corpora", "models"}
@@ -46,8 +46,8 @@ ALLOWED: dict[str, set[str]] = {
     "sweeps": {"positions", "stages", "command_line", "errors", "yaml"}
     | {"psutil", "submitit", "torch", "tqdm"},
     "recipes": {"command_line", "errors", "yaml"},
-    "leaderboard": {"evaluation", "blocks", "command_line", "files", "errors", "jinja2"},
-    "analysis": {"corpora", "blocks", "drawing", "evaluation", "command_line", "errors"},
+    "leaderboard": {"evaluation", "corpora", "blocks", "drawing", "command_line", "files"}
+    | {"errors", "jinja2"},
     "bench": {"evaluation", "decoding", "models", "plugin", "layers", "positions"}
     | {"blocks", "drawing", "command_line", "files", "errors", "torch", "fairseq"},
     "figures": {"corpora", "blocks", "drawing", "evaluation", "layers", "positions"}
