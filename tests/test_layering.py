@@ -42,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"recipes", "stages", "sweeps", "training", "models", "positions", "blocks", "command_line"}
     | {"errors", "__version__", "shtab"},
     "training": {"evaluation", "recipes", "stages", "bert", "corpora", "models"}
-    | {"command_line", "files", "errors", "torch", "fairseq"},
+    | {"fairseq_patches", "command_line", "files", "errors", "torch", "fairseq"},
     "sweeps": {"positions", "stages", "command_line", "errors", "yaml"}
     | {"psutil", "submitit", "torch", "tqdm"},
     "recipes": {"command_line", "errors", "yaml"},
@@ -91,6 +91,8 @@ OF_PARTS: dict[tuple[str, ...], set[str]] = {
     # Also run without the rest of the package.
     ("bench", "process"): {"ctranslate2", "fairseq", "numpy", "torch"},
     # Rows are read and written without fairseq.
+    ("evaluation", "commands"): set(),
+    ("evaluation", "provenance"): set(),
     ("evaluation", "records"): {"errors", "evaluation", "files"},
     ("evaluation", "task_records"): {"errors", "evaluation"},
     ("evaluation", "json_rows"): {"errors", "files", "stages"},

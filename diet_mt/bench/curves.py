@@ -21,9 +21,8 @@ from typing import Union
 
 from ..drawing import DASHES, color_of, pyplot, save
 from ..errors import UserError
-from ..evaluation.checkpoint import portable
+from ..evaluation.commands import options_of, portable
 from ..evaluation.json_rows import Row, read_rows, write_rows
-from ..evaluation.records import options_of
 
 # What decides which sequences are validated, how they are masked, and what the loss is.
 _SAME = (

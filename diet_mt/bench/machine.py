@@ -13,7 +13,8 @@ import torch
 
 from ..command_line import unknown
 from ..errors import UserError
-from ..evaluation.checkpoint import fairseq_version, portable, revision, today
+from ..evaluation.commands import portable
+from ..evaluation.provenance import fairseq_version, revision, today
 from .process.timing import clocked, interleaved, rounds_on_stderr
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
+from ..evaluation.commands import values_of
 from ..evaluation.groups import Group, Line
 from ..evaluation.kept import kept_hypotheses
 from ..evaluation.records import read_results
@@ -99,10 +98,10 @@ def _speeds(folders: Sequence[Path]) -> dict[tuple[str, str], Speeds]:
     best: dict[tuple[str, str], tuple[bool, int]] = {}
     for run in runs.values():
         first = run[0]
-        given = list(pairwise(shlex.split(first.get("command", ""))))
-        data = [Path(value) for option, value in given if option == "--data"]
+        command = first.get("command", "")
+        data = [Path(value) for value in values_of(command, "--data")]
         corpora = [each.parent.name if each.name == "bin" else each.name for each in data]
-        trained = {value.partition("=")[0] for name, value in given if name == "--checkpoint"}
+        trained = {each.partition("=")[0] for each in values_of(command, "--checkpoint")}
         own = [row for row in run if not trained or row["system"] in trained]
         key = first["size"], corpora[0] if corpora else ""
         worth = bool(trained), len(own)
