@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from ..errors import UserError
 from ..evaluation.commands import values_of
 from ..evaluation.groups import Group, Line
+from ..evaluation.json_rows import read_dicts
 from ..evaluation.kept import kept_hypotheses
 from ..evaluation.records import read_results
 from ..evaluation.sentences import Kept, read_sentences
@@ -90,7 +90,7 @@ def _speeds(folders: Sequence[Path]) -> dict[tuple[str, str], Speeds]:
     runs: dict[tuple[object, ...], list[dict[str, Any]]] = {}
     for folder in folders:
         for path in sorted(folder.glob("benchmark/*.jsonl")):
-            for row in rows_of(path, needed):
+            for row in read_dicts(path, needed):
                 if row["measure"] == "decode":
                     how = [row.get(name, "") for name in ("command", "device", "precision")]
                     runs.setdefault((row["size"], *how, path), []).append(row)
@@ -124,7 +124,7 @@ def _learning(folders: Sequence[Path]) -> dict[str, list[Learning]]:
     found: dict[str, list[Learning]] = {}
     for folder in folders:
         for path in sorted([*folder.glob("curves/*.jsonl"), *folder.glob("*/curves.jsonl")]):
-            for row in rows_of(path, ("system", "points")):
+            for row in read_dicts(path, ("system", "points")):
                 name, segments = str(row.get("name") or row["system"]), row.get("segments", "none")
                 name += "" if segments == "none" else f", segments {segments}"
                 try:
@@ -136,20 +136,3 @@ def _learning(folders: Sequence[Path]) -> dict[str, list[Learning]]:
                     seed = str(row.get("seed", ""))
                     found.setdefault(what, []).append(Learning(name, row["system"], points, seed))
     return found
-
-
-def rows_of(path: Path, needed: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """JSON lines of another command. Raises UserError naming the file and the line."""
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read ({error})") from None
-    for number, line in enumerate(lines, start=1):
-        try:
-            row = json.loads(line) if line else None
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{path}, line {number}: not JSON ({error})") from None
-        if row is not None:
-            if not isinstance(row, dict) or any(name not in row for name in needed):
-                raise UserError(f"{path}, line {number}: no {', '.join(needed)}; write it again")
-            yield row
