@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserError
 from ..evaluation.commands import values_of
+from ..evaluation.curves import LearningCurve
 from ..evaluation.groups import Group, Line
-from ..evaluation.json_rows import read_dicts
+from ..evaluation.json_rows import read_dicts, read_rows
 from ..evaluation.kept import kept_hypotheses
 from ..evaluation.records import read_results
 from ..evaluation.sentences import Kept, read_sentences
@@ -46,16 +46,6 @@ class Speeds:
 
 
 @dataclass(frozen=True)
-class Learning:
-    """Validation perplexity of one training after so many updates. ``name``: without its seed."""
-
-    name: str
-    system: str
-    points: Sequence[tuple[float, float]]
-    seed: str = ""
-
-
-@dataclass(frozen=True)
 class Beside:
     """``hypotheses``: of the sentences whose texts are kept, by the keys of their counts.
 
@@ -65,7 +55,7 @@ class Beside:
     sentences: Kept = field(default_factory=lambda: Kept({}, {}))
     hypotheses: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
     speeds: Mapping[tuple[str, str], Speeds] = field(default_factory=dict)
-    learning: Mapping[str, Sequence[Learning]] = field(default_factory=dict)
+    learning: Mapping[str, Sequence[LearningCurve]] = field(default_factory=dict)
 
 
 def read_beside(files: Sequence[Path]) -> Beside:
@@ -119,20 +109,12 @@ def _speed(row: Mapping[str, Any]) -> Speed:
     return Speed(median, low, high, row.get("positions", ""))
 
 
-def _learning(folders: Sequence[Path]) -> dict[str, list[Learning]]:
+def _learning(folders: Sequence[Path]) -> dict[str, list[LearningCurve]]:
     """By file: ``curves/multi30k.jsonl`` is multi30k, ``mlm/curves.jsonl`` mlm."""
-    found: dict[str, list[Learning]] = {}
+    found: dict[str, list[LearningCurve]] = {}
     for folder in folders:
         for path in sorted([*folder.glob("curves/*.jsonl"), *folder.glob("*/curves.jsonl")]):
-            for row in read_dicts(path, ("system", "points")):
-                name, segments = str(row.get("name") or row["system"]), row.get("segments", "none")
-                name += "" if segments == "none" else f", segments {segments}"
-                try:
-                    points = [(int(p[0]), float(p[2])) for p in row["points"] if p[2] is not None]
-                except (IndexError, TypeError, ValueError):
-                    raise UserError(f"{path}: points of {name} are no numbers") from None
-                if points:
-                    what = path.parent.name if path.stem == "curves" else path.stem
-                    seed = str(row.get("seed", ""))
-                    found.setdefault(what, []).append(Learning(name, row["system"], points, seed))
+            what = path.parent.name if path.stem == "curves" else path.stem
+            curves = read_rows(LearningCurve, path)
+            found.setdefault(what, []).extend(each for each in curves if each.finite("perplexity"))
     return found
