@@ -1,6 +1,6 @@
 """Imports inside the package go one way, and an encoding's name chooses code only under positions/.
 
-    cli -> sweeps, training, figures, analysis, bench, leaderboard -> evaluation
+    cli -> sweeps, training, figures, bench, leaderboard -> evaluation
     evaluation -> models, tasks, criterions, encoders -> layers -> attention, positions, kernels
     evaluation -> fairseq_patches -> models, decoding -> layers
     plugin -> models, tasks, criterions, encoders, fairseq_patches, allocator
@@ -38,20 +38,21 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
     # The tools.
-    "cli": {"analysis", "bench", "bert", "corpora", "evaluation", "figures", "leaderboard"}
-    | {"recipes", "stages", "sweeps", "training", "models", "positions", "command_line"}
+    "cli": {"bench", "bert", "corpora", "evaluation", "figures", "leaderboard"}
+    | {"recipes", "stages", "sweeps", "training", "models", "positions", "blocks", "command_line"}
     | {"errors", "__version__", "shtab"},
     "training": {"evaluation", "recipes", "stages", "bert", "corpora", "models"}
-    | {"command_line", "files", "errors", "torch", "fairseq"},
+    | {"fairseq_patches", "command_line", "files", "errors", "torch", "fairseq"},
     "sweeps": {"positions", "stages", "command_line", "errors", "yaml"}
     | {"psutil", "submitit", "torch", "tqdm"},
     "recipes": {"command_line", "errors", "yaml"},
-    "leaderboard": {"evaluation", "command_line", "files", "errors", "jinja2", "tabulate"},
-    "analysis": {"corpora", "drawing", "evaluation", "leaderboard", "command_line", "errors"},
-    "bench": {"evaluation", "leaderboard", "decoding", "models", "plugin", "layers", "positions"}
-    | {"drawing", "command_line", "files", "errors", "torch", "fairseq"},
-    "figures": {"corpora", "drawing", "evaluation", "leaderboard", "layers", "positions"}
+    "leaderboard": {"evaluation", "corpora", "blocks", "drawing", "command_line", "files"}
+    | {"errors", "jinja2"},
+    "bench": {"evaluation", "decoding", "models", "plugin", "layers", "positions"}
+    | {"blocks", "drawing", "command_line", "files", "errors", "torch", "fairseq"},
+    "figures": {"corpora", "blocks", "drawing", "evaluation", "layers", "positions"}
     | {"files", "errors", "torch", "numpy", "fairseq"},
+    "blocks": {"tabulate"},
     "drawing": {"files", "errors", "matplotlib"},
     "evaluation": {"bert", "corpora", "models", "tasks", "criterions", "fairseq_patches"}
     | {"stages", "plugin", "register", "command_line", "files", "errors", "sacrebleu"}
@@ -90,6 +91,8 @@ OF_PARTS: dict[tuple[str, ...], set[str]] = {
     # Also run without the rest of the package.
     ("bench", "process"): {"ctranslate2", "fairseq", "numpy", "torch"},
     # Rows are read and written without fairseq.
+    ("evaluation", "commands"): set(),
+    ("evaluation", "provenance"): set(),
     ("evaluation", "records"): {"errors", "evaluation", "files"},
     ("evaluation", "task_records"): {"errors", "evaluation"},
     ("evaluation", "json_rows"): {"errors", "files", "stages"},

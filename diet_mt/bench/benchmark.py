@@ -18,8 +18,8 @@ from typing import Any
 
 import torch
 
+from ..blocks import Grid, markdown_table
 from ..errors import UserError
-from ..leaderboard.render import Grid, markdown_table
 from ..models._architectures import SIZES
 from .machine import Rows, chosen, grouped, machine, need_device, revised
 from .process.timing import interleaved, numbers, ratios, rounds_on_stderr

@@ -1,4 +1,4 @@
-"""Validation perplexity or loss over the updates, a curve for each training.
+"""Validation perplexity or loss over the updates, drawn: a curve for each training.
 
 Perplexities of masked language models are comparable where the validation text is masked in the
 same way. fairseq draws the masks from ``--seed``, the number of the sequence and the epoch, and
@@ -9,131 +9,16 @@ refused, another seed is said.
 
 from __future__ import annotations
 
-import json
 import math
-import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Union
 
 from ..drawing import DASHES, color_of, pyplot, save
 from ..errors import UserError
-from ..evaluation.checkpoint import portable
-from ..evaluation.json_rows import Row, read_rows, write_rows
-from ..evaluation.records import options_of
-
-# What decides which sequences are validated, how they are masked, and what the loss is.
-_SAME = (
-    *("data", "--task", "--tokens-per-sample", "--sample-break-mode", "--mask-prob"),
-    *("--criterion", "--label-smoothing"),
-)
-# What can be drawn -> its place in a point, and its name.
-MEASURES = {
-    "perplexity": (2, "validation perplexity"),
-    "loss": (1, "validation loss, bits of a subword"),
-}
-_LINE = re.compile(r"\| valid \| (.*)")
-_PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
-
-
-@dataclass(frozen=True)
-class Curve(Row):
-    """One training. ``points``: [updates, loss in bits, perplexity]; None for what is no number."""
-
-    system: str  # arch without roberta_ and its size
-    arch: str
-    segments: str
-    seed: int
-    parameters: int  # trained numbers; 0: unknown
-    settings: dict[str, str]  # what must be the same for curves to be comparable
-    points: list[list[Union[float, None]]]
-    revision: str
-    command: str
-    name: str = ""  # of a variant of the system
-
-    @property
-    def what(self) -> str:
-        """What is trained, in words."""
-        named = self.name or self.system
-        return named if self.segments == "none" else f"{named}, {self.segments} segments"
-
-    def finite(self, measure: str) -> list[tuple[float, float]]:
-        """(updates, value) of the points where that is a number."""
-        pairs = [(point[0], point[MEASURES[measure][0]]) for point in self.points]
-        return [(n, value) for n, value in pairs if n is not None and value is not None]
-
-    def lowest(self, measure: str) -> float:
-        """Infinite where the last value is no number."""
-        if self.points[-1][MEASURES[measure][0]] is None:
-            return math.inf
-        return min(value for _, value in self.finite(measure))
-
-
-def read_log(text: str) -> list[list[float | None]]:
-    """The points of a log in fairseq's ``json`` or ``simple`` format.
-
-    Where a training was continued, updates come twice, and the later ones count.
-    """
-    points: dict[int, list[float | None]] = {}
-    for line in text.split("\n"):
-        match = _LINE.search(line)
-        values = _values(match[1]) if match else {}
-        if {"num_updates", "loss", "ppl"} <= values.keys():
-            updates = int(values["num_updates"])
-            points[updates] = [updates, _number(values["loss"]), _number(values["ppl"])]
-    return [points[updates] for updates in sorted(points)]
-
-
-def _values(text: str) -> dict[str, str]:
-    """``{"valid_loss": "5.1"}`` or ``valid on 'valid' subset | loss 5.1`` -> loss: 5.1."""
-    if text.startswith("{"):
-        return {name.removeprefix("valid_"): str(value) for name, value in json.loads(text).items()}
-    parts = (part.strip().rpartition(" ") for part in text.split("|"))
-    return {name: value for name, _, value in parts}
-
-
-def _number(text: str) -> float | None:
-    value = float(text)
-    return value if math.isfinite(value) else None
-
-
-def read_training(folder: Path) -> Curve:
-    """The curve of a training. Raises UserError where its files are missing or hold none."""
-    try:
-        log = (folder / "train.log").read_text(encoding="utf-8", errors="replace")
-        command = (folder / "command").read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise UserError(
-            f"{error.filename}: cannot be read ({error.strerror}); give a folder that "
-            "diet-mt train or pretrain has trained in"
-        ) from None
-    points = read_log(log)
-    if not points:
-        raise UserError(f"{folder / 'train.log'}: no validation in it; train on")
-    given = options_of(command)
-    options = {name: " ".join(words) for name, words in given.items()}
-    options["data"] = "/".join(Path(*given.get("", [])[1:2]).parts[-2:])  # its folder's name
-    revision = folder / "revision"
-    parameters = _PARAMETERS.search(log)
-    arch = options.get("--arch", "")
-    system = arch.removeprefix("roberta_").rpartition("_")[0]
-    seed = int(options.get("--seed", 1))
-    named = folder.resolve().name.removesuffix(f".{seed}")
-    return Curve(
-        system=system,
-        name=named if named.startswith(f"{system}.") else "",
-        arch=arch,
-        segments=options.get("--segment-encoding", "none"),
-        seed=seed,
-        parameters=int(parameters[1].replace(",", "")) if parameters else 0,
-        settings={name.lstrip("-"): options.get(name, "") for name in _SAME},
-        points=points,
-        revision=revision.read_text(encoding="utf-8").strip() if revision.is_file() else "",
-        command=portable(command),
-    )
+from ..evaluation.curves import MEASURES, LearningCurve, read_training
+from ..evaluation.json_rows import read_rows, write_rows
 
 
 def draw(logs: Sequence[Path], out: Path, kind: str, measure: str) -> None:
@@ -141,10 +26,10 @@ def draw(logs: Sequence[Path], out: Path, kind: str, measure: str) -> None:
 
     ``logs``: folders of trainings, their logs, or curves that this wrote. Raises UserError.
     """
-    curves: list[Curve] = []
+    curves: list[LearningCurve] = []
     for path in logs:
         if path.suffix == ".jsonl":
-            curves += read_rows(Curve, path)
+            curves += read_rows(LearningCurve, path)
         else:
             curves.append(read_training(path if path.is_dir() else path.parent))
     if not curves:
@@ -156,7 +41,7 @@ def draw(logs: Sequence[Path], out: Path, kind: str, measure: str) -> None:
     plot(curves, out.with_name(f"{out.name}.{kind}"), measure)
 
 
-def check_comparable(curves: Sequence[Curve]) -> str:
+def check_comparable(curves: Sequence[LearningCurve]) -> str:
     """What a reader must know about the curves; empty if nothing.
 
     Raises UserError where not all were validated on the same sequences, masked as often.
@@ -176,17 +61,17 @@ def check_comparable(curves: Sequence[Curve]) -> str:
     return ""
 
 
-def label(seeds: Sequence[Curve], measure: str) -> str:
+def label(seeds: Sequence[LearningCurve], measure: str) -> str:
     """Of the seeds of a system: ``diet_rel: 31.5, 32.1``."""
     lowest = [curve.lowest(measure) for curve in seeds]
     values = [f"{value:#.4g}" if math.isfinite(value) else "diverged" for value in lowest]
     return f"{seeds[0].what}: {', '.join(values)}"
 
 
-def plot(curves: Sequence[Curve], file: Path, measure: str) -> None:
+def plot(curves: Sequence[LearningCurve], file: Path, measure: str) -> None:
     """All curves, the best first in the legend, which gives the lowest values of each system."""
     plt = pyplot()
-    systems: dict[str, list[Curve]] = {}
+    systems: dict[str, list[LearningCurve]] = {}
     for curve in sorted(curves, key=lambda curve: (curve.lowest(measure), curve.what, curve.seed)):
         systems.setdefault(curve.what, []).append(curve)
     height = max(4.4, 0.18 * len(systems) + 0.8)  # inches; the legend has a line for each

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..leaderboard.render import Grid, markdown_table
+from ..blocks import Grid, markdown_table
 from ..models.diet_roberta import DietRobertaModel
 from ..positions import NAMES
 from .encoders import SHAW

@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
+from ..blocks import Grid, markdown_table
 from ..drawing import pyplot, save
-from ..leaderboard.render import Grid, markdown_table
 from .machine import chosen, machine, revised
 from .systems import STOCK, environment, job, model_words, training_words
 from .workers import workers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,9 @@ import torch
 
 from ..command_line import unknown
 from ..errors import UserError
-from ..evaluation.checkpoint import fairseq_version, portable, revision, today
+from ..evaluation.commands import portable
+from ..evaluation.json_rows import read_dicts
+from ..evaluation.provenance import fairseq_version, revision, today
 from .process.timing import clocked, interleaved, rounds_on_stderr
 
 
@@ -75,21 +76,9 @@ def read_records(files: Sequence[Path], keys: Sequence[str]) -> list[dict[str, A
     """
     found = []
     for path in files:
-        try:
-            lines = path.read_text(encoding="utf-8").split("\n")
-            records = [json.loads(line) for line in lines if line]
-        except (OSError, ValueError, RecursionError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise UserError(f"{path}: cannot be read ({reason})") from None
+        records = read_dicts(path, keys)
         if not records:
             raise UserError(f"{path}: holds no measurements; run the command without --table first")
-        for number, record in enumerate(records, start=1):
-            missing = [key for key in keys if not isinstance(record, dict) or key not in record]
-            if missing:
-                raise UserError(
-                    f"{path}: record {number} has no {', '.join(missing)}; it was not written by "
-                    "this command"
-                )
         found += records
     return found
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
-from ..leaderboard.render import Grid, markdown_table
+from ..blocks import Grid, markdown_table
 from ..positions import NAMES
 from .encoders import make_encoder
 from .machine import chosen, machine, revised

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import torch
 
-from ..leaderboard.render import Grid, markdown_table
+from ..blocks import Grid, markdown_table
 from .encoders import SHAW, make_bert
 
 # Entries of the dictionary, fairseq's marks included: BERT's uncased vocabulary, and the 120,000

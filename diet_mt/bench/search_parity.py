@@ -18,8 +18,8 @@ from fairseq import checkpoint_utils
 from fairseq.sequence_generator import SequenceGenerator
 
 from .. import plugin as plugin
+from ..blocks import Grid, markdown_table
 from ..decoding.generator import BeamSearchGenerator
-from ..leaderboard.render import Grid, markdown_table
 from .machine import machine
 
 KEYS = ("encoding", "sentences", "hypotheses", "equal", "score_error", "differences", "command")

@@ -30,7 +30,7 @@ from ..command_line import Parser
 from ..errors import UserError
 
 if TYPE_CHECKING:
-    from ..leaderboard.render import Block
+    from ..blocks import Block
     from ..leaderboard.standings import Section
 
 FORMATS = ("text", "markdown", "html", "svg")
@@ -88,8 +88,8 @@ def run(args: argparse.Namespace) -> None:
 
 def _shown(args: argparse.Namespace) -> str:
     """What was asked for, in its form. Raises UserError where there is no such thing."""
+    from ..blocks import markdown, text
     from ..leaderboard.boards import board, brief_board
-    from ..leaderboard.render import markdown, text
     from ..leaderboard.selection import asked_for
 
     files = args.results or sorted(USUAL_FOLDER.glob("*.jsonl"))

@@ -53,8 +53,8 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(f"--out {args.out}: name a picture, {' or '.join(PICTURES)}")
     if args.train and args.by_test_set:
         raise UserError("--train: not with --by-test-set")
-    from ..analysis.lengths import Cut, blocks_of, draw, sheets_of
-    from ..leaderboard.render import markdown, text
+    from ..blocks import markdown, text
+    from ..leaderboard.by_length import Cut, blocks_of, draw, sheets_of
 
     sheets = sheets_of(
         args.results,

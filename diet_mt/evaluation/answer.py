@@ -23,8 +23,8 @@ from ..bert.questions.prepare import prepare
 from ..errors import UserError
 from ..tasks._question_sets import QuestionSet
 from . import fine_tuned
-from .checkpoint import portable_file
 from .fine_tuned import batches_of, commands_of, each_split, load_fine_tuned
+from .provenance import portable_file
 from .task_records import TaskResult, put_task_result
 
 SQUAD = "SQuAD"

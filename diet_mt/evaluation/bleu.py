@@ -10,7 +10,7 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from ..errors import UserError
 
-RESAMPLES = 1000  # of the test set
+INTERVAL_RESAMPLES = 1000  # of the sentences, for the interval of one score
 SEED = "12345"  # SacreBLEU's default
 
 
@@ -57,5 +57,5 @@ def interval(hypotheses: list[str], references: list[str]) -> tuple[float, float
     """
     # SacreBLEU takes its seed from the environment alone.
     with patch.dict(os.environ, SACREBLEU_SEED=SEED):
-        found = BLEU().corpus_score(hypotheses, [references], n_bootstrap=RESAMPLES)
+        found = BLEU().corpus_score(hypotheses, [references], n_bootstrap=INTERVAL_RESAMPLES)
     return round(found._mean, 4), round(found._ci, 4)

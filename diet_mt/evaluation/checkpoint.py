@@ -1,16 +1,11 @@
-"""What a checkpoint, its data and the command that made it say about a training."""
+"""What a checkpoint and its data say about a training."""
 
 from __future__ import annotations
 
-import datetime
-import os
-import shlex
-import subprocess
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +17,8 @@ from ..command_line import need_file
 from ..corpora.binarized import language_pair
 from ..errors import UserError
 from ..fairseq_patches.one_line_errors import one_line
-from ..fairseq_patches.patience import KEY as PATIENCE
 from ..models._options import DietTransformerConfig
 from .records import model_text
-
-# fairseq options whose value is a path, and the folder that it stands in when written down.
-_PLACES = {
-    "--save-dir": "checkpoints",
-    "--path": "checkpoints",
-    "--tensorboard-logdir": "checkpoints",
-    "--user-dir": "",
-}
-_WITH_FOLDER = ("--path", "--tensorboard-logdir")  # said by its own name and that of its folder
 
 
 @dataclass(frozen=True)
@@ -117,11 +102,6 @@ def load_state(checkpoint: Path, **overrides: str) -> dict[str, Any]:
     return state
 
 
-def without_improvement(state: Mapping[str, Any]) -> int:
-    """Validations since the best one, as ``--patience`` counts them; 0 without that option."""
-    return int(state["extra_state"].get(PATIENCE, {}).get("num_runs", 0))
-
-
 def load_with_task(checkpoint: Path, data: Path) -> tuple[Any, Any, Any]:
     """Model in evaluation mode, the configuration of its training, and fairseq's task over the
     folder ``data``. Raises UserError where the checkpoint cannot be read.
@@ -158,73 +138,6 @@ def _tokens(extra_state: dict[str, Any], updates: int) -> int:
         if name == "wpb" and state["count"]:
             return round(float(state["sum"]) / float(state["count"]) * updates)
     return 0
-
-
-def beside(checkpoint: Path, name: str) -> str:
-    """``command`` or ``revision``, which a training by ``diet-mt`` leaves beside its checkpoints;
-    empty if another command trained.
-    """
-    file = checkpoint.parent / name
-    return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
-
-
-def portable(command: str) -> str:
-    """A shell command without the folders of the machine it ran on.
-
-    Absolute paths keep the names that say something: the last two of data, the last of a
-    checkpoint folder or of the plugin.
-    """
-    words, option = [], ""
-    for word in shlex.split(command):
-        key, equals, value = word.partition("=")
-        if not (equals and key.startswith("--")):
-            key, equals, value = option, "", word
-        words.append((f"{key}=" if equals else "") + _portable_path(value, key))
-        option = word if word.startswith("--") else ""
-    return shlex.join(words)
-
-
-def _portable_path(word: str, option: str) -> str:
-    if not os.path.isabs(word):
-        return word
-    parts = Path(word).parts[1:]
-    keep = 2 if option in _WITH_FOLDER else 1
-    if option in _PLACES:
-        return os.path.join(_PLACES[option], *parts[-keep:])
-    return os.path.join("data", *parts[-2:])
-
-
-def portable_file(file: Path) -> str:
-    """A file as seen from the working directory; of one elsewhere the name alone."""
-    path, here = Path(os.path.abspath(file)), Path.cwd()
-    if path.is_relative_to(here):
-        return str(path.relative_to(here))
-    return path.name
-
-
-def revision(folder: Path) -> str:
-    """``git describe`` of the project in ``folder``; empty if it is in no repository."""
-    command = ["git", "-C", str(folder), "describe", "--always", "--dirty"]
-    try:
-        outcome = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError:
-        return ""
-    return outcome.stdout.strip() if outcome.returncode == 0 else ""
-
-
-def today() -> str:
-    """The date, UTC, as records have it."""
-    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
-
-
-def fairseq_version() -> str:
-    """The distribution that provides fairseq here, with its version: ``fairseq-fixed 0.12.3.1``."""
-    for name in ("fairseq-fixed", "fairseq"):
-        try:
-            return f"{name} {metadata.version(name)}"
-        except metadata.PackageNotFoundError:
-            continue
-    return ""
 
 
 def device(words: Sequence[str]) -> str:

@@ -16,8 +16,9 @@ import torch
 
 from ..errors import UserError
 from ..files import sha256, writing
-from .checkpoint import device, fairseq_version, revision, today
+from .checkpoint import device
 from .generation_options import as_text
+from .provenance import fairseq_version, revision, today
 
 # The last line but one of fairseq-generate, with or without a date in front.
 _SPEED = re.compile(

@@ -18,18 +18,10 @@ from fairseq import utils
 from ..errors import UserError
 from ..files import sha256
 from ..stages.progress import say
-from .checkpoint import (
-    beside,
-    fairseq_version,
-    load_state,
-    load_with_task,
-    portable,
-    preset_of,
-    reading,
-    revision,
-    today,
-)
+from .checkpoint import load_state, load_with_task, preset_of, reading
+from .commands import portable
 from .pretrained import Pretrained, read_pretrained
+from .provenance import beside, fairseq_version, revision, today
 from .task_records import Option, splits_of
 
 _NOTHING = Pretrained("", 0, 0.0)

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from ..errors import UserError
-from .checkpoint import portable
+from .commands import portable
 from .fairseq_options import read_options
 
 _LANGUAGE = "give the checkpoint of that direction"

@@ -10,9 +10,10 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -50,6 +51,7 @@ class Row:
 
 
 Kind = TypeVar("Kind", bound=Row)
+Parsed = TypeVar("Parsed")
 
 
 def wrong_field(name: str, value: object, expected: str) -> UserError:
@@ -90,12 +92,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 def parse_row(kind: type[Kind], line: str) -> Kind:
     """The inverse of ``Row.to_json``; raises UserError for anything else."""
-    try:
-        values = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"not JSON ({error})") from None
-    if not isinstance(values, dict):
-        raise UserError("not a JSON object")
+    values = _object(line)
     types = get_type_hints(kind)
     for field in dataclasses.fields(kind):
         if field.name in values:
@@ -111,16 +108,48 @@ def parse_row(kind: type[Kind], line: str) -> Kind:
 
 def read_rows(kind: type[Kind], path: Path) -> list[Kind]:
     """All rows of a file, in order. Raises UserError naming the file and the line."""
-    rows = []
+    return _read(path, partial(parse_row, kind))
+
+
+def read_dicts(path: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
+    """Lines that are no :class:`Row`, with at least the entries ``needed``. Raises UserError naming
+    the file and the line.
+    """
+
+    def parse(line: str) -> dict[str, Any]:
+        values = _object(line)
+        if missing := [name for name in needed if name not in values]:
+            raise UserError(
+                f"no {', '.join(missing)}; another command wrote it, or an older version: write it "
+                "again"
+            )
+        return values
+
+    return _read(path, parse)
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"not JSON ({error})") from None
+    if not isinstance(values, dict):
+        raise UserError("not a JSON object")
+    return values
+
+
+def _read(path: Path, parse: Callable[[str], Parsed]) -> list[Parsed]:
+    """What ``parse`` makes of each line that is not empty."""
+    found = []
     for number, raw in enumerate(raw_lines(path), start=1):
         try:
             if line := raw.decode("utf-8").removesuffix("\n"):
-                rows.append(parse_row(kind, line))
+                found.append(parse(line))
         except UnicodeDecodeError:
             raise UserError(f"{path}, line {number}: not valid UTF-8") from None
         except UserError as error:
             raise UserError(f"{path}, line {number}: {error}") from None
-    return rows
+    return found
 
 
 def put_row(path: Path, row: Row) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from sacrebleu.metrics import CHRF
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from .bleu import RESAMPLES, SEED
+from .bleu import INTERVAL_RESAMPLES, SEED
 from .resampling import bleu, counter
 
 LEAST = 100  # sentences in a bucket
@@ -217,7 +217,7 @@ def _by_tenth(length: int, places: Iterable[int]) -> list[int]:
 def _resamples(sentences: int) -> Any:
     """How often each resample draws each sentence: (1,000, sentences)."""
     draw = np.random.default_rng(int(SEED))
-    return draw.multinomial(sentences, np.full(sentences, 1 / sentences), size=RESAMPLES)
+    return draw.multinomial(sentences, np.full(sentences, 1 / sentences), size=INTERVAL_RESAMPLES)
 
 
 def _estimate(seeds: Sequence[Any], score: Callable[[Any], Any]) -> Estimate:

@@ -19,8 +19,8 @@ from ..criterions.diet_sentence_prediction import predictions_of
 from ..errors import UserError
 from ..files import make_folder, raw_lines, write_lines
 from . import fine_tuned
-from .checkpoint import portable_file
 from .fine_tuned import batches_of, commands_of, each_split, load_fine_tuned
+from .provenance import portable_file
 from .task_records import TaskResult, put_task_result
 
 # A set is called a part of the official one where it has less than this of its rows.

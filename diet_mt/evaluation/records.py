@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import UserError
 from ..files import sha256, write_text
+from .commands import PLACES, difference, options_of
 from .json_rows import Row, locked, put_row, read_rows, wrong_field
 
 # Options of fairseq-train, without those of the encoding, that say what a Transformer is; how it is
@@ -135,7 +136,8 @@ def read_results(path: Path) -> list[Result]:
     results = read_rows(Result, path)
     for place, result in enumerate(results):
         if result.model is None:
-            given = {name[2:]: value for name, value in _training(result.train_command).items()}
+            words = options_of(result.train_command)
+            given = {name[2:]: shlex.join(value) for name, value in words.items()}
             positions = described(result.positions, given.get("position-rank"))
             model = model_text(given)
             results[place] = dataclasses.replace(result, positions=positions, model=model)
@@ -217,39 +219,24 @@ def _refuse_another_training(results: list[Result], new: Mapping[str, Any]) -> N
     if is_another:
         there |= _training(old.train_command)
         here |= _training(new["train_command"])
-    for name in {**there, **here}:
-        if there.get(name) != here.get(name):
-            was, now = (f"'{values.get(name, 'not given')}'" for values in (there, here))
-            raise UserError(
-                f"{old.corpus}.jsonl has {old.hypotheses} of another training or test set "
-                f"({name or 'the command'}: {was} there, {now} here); give --system another name "
-                "for this one"
-            )
+    if what := difference(there, here):
+        raise UserError(
+            f"{old.corpus}.jsonl has {old.hypotheses} of another training or test set ({what}); "
+            "give --system another name for this one"
+        )
 
 
-# Options of fairseq-train that say where a training ran, not what it was.
-_PLACES = ("--seed", "--save-dir", "--user-dir", "--tensorboard-logdir", "--cpu", "--num-workers")
 # Together the size of an update: fewer GPUs take more batches for it.
 _UPDATE = ("--max-tokens", "--update-freq", "--distributed-world-size")
 
 
-def options_of(command: str) -> dict[str, list[str]]:
-    """Option of a command -> the words of its value, the last one given; "" -> what comes first."""
-    found: dict[str, list[str]] = {}
-    option = ""
-    for word in shlex.split(command):
-        if word.startswith("--"):
-            option, equals, value = word.partition("=")
-            found[option] = [value] if equals else []
-        else:
-            found.setdefault(option, []).append(word)
-    return found
-
-
 def _training(command: str) -> dict[str, str]:
-    """Option of a training -> its value; "" -> program and data."""
-    found = options_of(command)
-    options = {name: shlex.join(words) for name, words in found.items() if name not in _PLACES}
+    """Option of a training -> its value, wherever it ran and whatever its seed."""
+    options = {
+        name or "the command": shlex.join(words)
+        for name, words in options_of(command).items()
+        if name not in PLACES and name != "--seed"
+    }
     size = [options.get(name, "1") for name in _UPDATE]
     if _UPDATE[0] in options and all(value.isdecimal() for value in size):
         options = {name: value for name, value in options.items() if name not in _UPDATE}

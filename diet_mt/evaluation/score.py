@@ -18,9 +18,11 @@ from ..corpora.parallel import read_lines
 from ..corpora.subwords import kind_of, to_text
 from ..files import sha256
 from .bleu import interval, score
-from .checkpoint import beside, portable, read_training
+from .checkpoint import read_training
+from .commands import portable
 from .decoded import Decoded, Facts, Identity
 from .generation_options import as_text, mark_of
+from .provenance import beside
 from .records import Result, system_of
 from .roles import roles_of
 from .test_sets import TestSet

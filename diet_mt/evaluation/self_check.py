@@ -15,7 +15,9 @@ from ..corpora.dictionary import FIRST
 from ..corpora.prepared import check_prepared, is_prepared
 from ..errors import UserError
 from ..files import write_lines
-from .checkpoint import beside, load_state, portable, reading
+from .checkpoint import load_state, reading
+from .commands import portable
+from .provenance import beside
 
 _FINISHED = "done"
 # Optimizers that keep nothing, or of a vector something else than of a matrix.

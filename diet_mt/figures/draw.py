@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..blocks import Note, text
 from ..errors import UserError
 from ..evaluation.fine_tuned import quiet
 from ..files import make_folder
-from ..leaderboard.render import Note, text
 from . import heads, patterns, rank, similarity
 from .observed import System, need_split, open_systems
 

@@ -17,8 +17,8 @@ from typing import Any, Optional
 import torch
 from torch import Tensor
 
+from ..blocks import Grid
 from ..evaluation.json_rows import Row, write_rows
-from ..leaderboard.render import Grid
 from ..positions import DECODER, KINDS
 from .measures import Look, look
 from .observed import Seen, System, observe, sentences

@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..blocks import Block, Grid, Heading, Items, Note, text
 from ..evaluation.fine_tuned import quiet
-from ..leaderboard.render import Block, Grid, Heading, Items, Note, text
 from ..positions import KINDS
 from .measures import RANK_THRESHOLD, ranks
 from .observed import System, joined, observe, open_systems, sentences, targets

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserError
+from ..evaluation.commands import values_of
+from ..evaluation.curves import LearningCurve
 from ..evaluation.groups import Group, Line
+from ..evaluation.json_rows import read_dicts, read_rows
 from ..evaluation.kept import kept_hypotheses
 from ..evaluation.records import read_results
 from ..evaluation.sentences import Kept, read_sentences
@@ -47,16 +46,6 @@ class Speeds:
 
 
 @dataclass(frozen=True)
-class Learning:
-    """Validation perplexity of one training after so many updates. ``name``: without its seed."""
-
-    name: str
-    system: str
-    points: Sequence[tuple[float, float]]
-    seed: str = ""
-
-
-@dataclass(frozen=True)
 class Beside:
     """``hypotheses``: of the sentences whose texts are kept, by the keys of their counts.
 
@@ -66,7 +55,7 @@ class Beside:
     sentences: Kept = field(default_factory=lambda: Kept({}, {}))
     hypotheses: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
     speeds: Mapping[tuple[str, str], Speeds] = field(default_factory=dict)
-    learning: Mapping[str, Sequence[Learning]] = field(default_factory=dict)
+    learning: Mapping[str, Sequence[LearningCurve]] = field(default_factory=dict)
 
 
 def read_beside(files: Sequence[Path]) -> Beside:
@@ -91,7 +80,7 @@ def _speeds(folders: Sequence[Path]) -> dict[tuple[str, str], Speeds]:
     runs: dict[tuple[object, ...], list[dict[str, Any]]] = {}
     for folder in folders:
         for path in sorted(folder.glob("benchmark/*.jsonl")):
-            for row in rows_of(path, needed):
+            for row in read_dicts(path, needed):
                 if row["measure"] == "decode":
                     how = [row.get(name, "") for name in ("command", "device", "precision")]
                     runs.setdefault((row["size"], *how, path), []).append(row)
@@ -99,10 +88,10 @@ def _speeds(folders: Sequence[Path]) -> dict[tuple[str, str], Speeds]:
     best: dict[tuple[str, str], tuple[bool, int]] = {}
     for run in runs.values():
         first = run[0]
-        given = list(pairwise(shlex.split(first.get("command", ""))))
-        data = [Path(value) for option, value in given if option == "--data"]
+        command = first.get("command", "")
+        data = [Path(value) for value in values_of(command, "--data")]
         corpora = [each.parent.name if each.name == "bin" else each.name for each in data]
-        trained = {value.partition("=")[0] for name, value in given if name == "--checkpoint"}
+        trained = {each.partition("=")[0] for each in values_of(command, "--checkpoint")}
         own = [row for row in run if not trained or row["system"] in trained]
         key = first["size"], corpora[0] if corpora else ""
         worth = bool(trained), len(own)
@@ -120,37 +109,12 @@ def _speed(row: Mapping[str, Any]) -> Speed:
     return Speed(median, low, high, row.get("positions", ""))
 
 
-def _learning(folders: Sequence[Path]) -> dict[str, list[Learning]]:
+def _learning(folders: Sequence[Path]) -> dict[str, list[LearningCurve]]:
     """By file: ``curves/multi30k.jsonl`` is multi30k, ``mlm/curves.jsonl`` mlm."""
-    found: dict[str, list[Learning]] = {}
+    found: dict[str, list[LearningCurve]] = {}
     for folder in folders:
         for path in sorted([*folder.glob("curves/*.jsonl"), *folder.glob("*/curves.jsonl")]):
-            for row in rows_of(path, ("system", "points")):
-                name, segments = str(row.get("name") or row["system"]), row.get("segments", "none")
-                name += "" if segments == "none" else f", segments {segments}"
-                try:
-                    points = [(int(p[0]), float(p[2])) for p in row["points"] if p[2] is not None]
-                except (IndexError, TypeError, ValueError):
-                    raise UserError(f"{path}: points of {name} are no numbers") from None
-                if points:
-                    what = path.parent.name if path.stem == "curves" else path.stem
-                    seed = str(row.get("seed", ""))
-                    found.setdefault(what, []).append(Learning(name, row["system"], points, seed))
+            what = path.parent.name if path.stem == "curves" else path.stem
+            curves = read_rows(LearningCurve, path)
+            found.setdefault(what, []).extend(each for each in curves if each.finite("perplexity"))
     return found
-
-
-def rows_of(path: Path, needed: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """JSON lines of another command. Raises UserError naming the file and the line."""
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read ({error})") from None
-    for number, line in enumerate(lines, start=1):
-        try:
-            row = json.loads(line) if line else None
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{path}, line {number}: not JSON ({error})") from None
-        if row is not None:
-            if not isinstance(row, dict) or any(name not in row for name in needed):
-                raise UserError(f"{path}, line {number}: no {', '.join(needed)}; write it again")
-            yield row

@@ -4,14 +4,13 @@ were computed, and the commands behind them.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
+from ..blocks import Block, Commands, Folded, Grid, Heading, Items, Note
+from ..evaluation.commands import general
 from ..evaluation.groups import BASELINE, Group
 from ..evaluation.resampling import RESAMPLES
 from .published import source
-from .render import Block, Commands, Folded, Grid, Heading, Items, Note
 from .standings import LEVEL, Section
 from .tables import Table, evaluations_table, rows, standings_table
 
@@ -143,22 +142,3 @@ def commands(group: Group) -> list[str]:
     train = {general(result.train_command, ARCH): None for result in group.results}
     generate = {general(result.generate_command): None for result in group.results}
     return [command for command in [*train, *generate] if command]
-
-
-def general(command: str, arch: str = "") -> str:
-    """``command`` whatever the seed; with ``arch`` in the place of the architecture, if given."""
-    words = shlex.split(command)
-    saved = words[words.index("--save-dir") + 1] if "--save-dir" in words[:-1] else None
-    for place in range(1, len(words)):
-        option, value = words[place - 1], words[place]
-        if option == "--seed":
-            words[place] = "SEED"
-        elif option == "--save-dir":
-            words[place] = "CHECKPOINTS"
-        elif option == "--path":
-            words[place] = f"CHECKPOINTS/{Path(value).name}"
-        elif option == "--arch" and arch:
-            words[place] = arch
-        elif saved and value.startswith(f"{saved}/"):  # logs beside the checkpoints
-            words[place] = "CHECKPOINTS" + value[len(saved) :]
-    return shlex.join(words)

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
 
+from ..blocks import Grid
 from ..evaluation.groups import BASELINE
 from .charts import Point
 from .published import AVERAGE
-from .render import Grid
 from .standings import LEVEL, Section, Standing
 from .task_boards import PAPER
 from .task_scores import TASK_OF

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .beside import rows_of
+from ..evaluation.json_rows import read_dicts
 from .charts import Curve, curves
 from .scales import Scale
 from .views import View
@@ -66,12 +66,12 @@ def read_patterns(folders: Iterable[Path]) -> list[Patterns]:
     looks: dict[str, list[str]] = {}
     for folder in sorted(folders):
         file = folder / HEADS
-        for row in rows_of(file, ("system", "positions_pattern")) if file.exists() else ():
+        for row in read_dicts(file, ("system", "positions_pattern")) if file.exists() else ():
             # A table that layers share looks the same in each; older rows do not name them.
             own = [row.get("layer")]
             if row["positions_pattern"] and row.get("positions_layers", own)[:1] == own:
                 looks.setdefault(row["system"], []).append(row["positions_pattern"])
-        for row in rows_of(folder / FILE, needed) if (folder / FILE).exists() else ():
+        for row in read_dicts(folder / FILE, needed) if (folder / FILE).exists() else ():
             title = f"{_KINDS.get(row['attention'], row['attention'])}, {_layers(row['layers'])}"
             heads.setdefault(row["system"], {}).setdefault(title, []).append(row)
     return [_patterns(system, own, looks.get(system, ())) for system, own in heads.items()]

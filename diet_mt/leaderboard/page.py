@@ -12,6 +12,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from ..blocks import Block, Commands, Grid
 from ..evaluation.groups import BASELINE
 from . import findings, heat, views
 from .beside import Beside
@@ -19,7 +20,6 @@ from .boards import EVALUATIONS, FOLDED, commands, legend, remarks, signatures
 from .families import FAMILIES, family_of, family_of_standing
 from .pairs import pairs_of
 from .picture import axis, grid, marks, scale_of
-from .render import Block, Commands, Grid
 from .standings import Section
 from .tables import Cell, Column, Table, evaluations_table, rows, standings_table
 from .task_boards import PAPER

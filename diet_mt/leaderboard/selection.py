@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from ..blocks import Block
 from ..command_line import need_known
 from ..errors import UserError
 from ..evaluation.comparisons import Comparison, Key, file_beside, read_comparisons
@@ -13,7 +14,6 @@ from ..evaluation.groups import Group, group
 from ..evaluation.kept import kept_hypotheses
 from ..evaluation.records import Result, read_results
 from ..evaluation.task_records import read_task_results
-from .render import Block
 from .standings import Section, section_of
 from .task_boards import task_board
 

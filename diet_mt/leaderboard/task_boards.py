@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Union
 
+from ..blocks import Block, Commands, Grid, Heading, Items, Note
 from ..evaluation.task_records import TaskResult
 from .published import AVERAGE, GLUE, TASKS, XTREME, published_row, source
-from .render import Block, Commands, Grid, Heading, Items, Note
 from .task_scores import (
     GLUE_COLUMNS,
     MORE_GLUE_COLUMNS,

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
+from ..evaluation.curves import LearningCurve
 from ..evaluation.groups import BASELINE, Line
 from ..evaluation.lengths import Part, parts_of
 from ..evaluation.sentences import Kept, bleu_of
 from . import findings
-from .beside import Beside, Learning
+from .beside import Beside
 from .charts import Curve, Point, curves, points
 from .families import family_of
 from .scales import Scale
@@ -158,28 +159,28 @@ def is_counted(line: Line, kept: Kept) -> bool:
     return all(key in kept.counts for key in keys)
 
 
-def of_learning(name: str, trainings: Sequence[Learning]) -> View | None:
+def of_learning(name: str, trainings: Sequence[LearningCurve]) -> View | None:
     """Validation perplexity by updates, from where the last training comes near the best or the
     second half begins; None for trainings of one system. Seeds of a system have one name.
     """
     if len({each.system for each in trainings}) < 2:
         return None
-    last = {each.points[-1][1] for each in trainings}
+    known = [(each, each.finite("perplexity")) for each in trainings]
+    last = {own[-1][1] for _, own in known}
     near = [
-        next((update for update, value in each.points if value <= _NEAR * min(last)), math.inf)
-        for each in trainings
+        next((update for update, value in own if value <= _NEAR * min(last)), math.inf)
+        for _, own in known
     ]
-    begin = min(max(near), max(update for each in trainings for update, _ in each.points) / 2)
+    begin = min(max(near), max(update for _, own in known for update, _ in own) / 2)
     found = [
         Curve(
-            each.name,
+            each.what,
             family_of(each.system),
-            [point for point in each.points if point[0] >= begin] or each.points[-1:],
-            f"{each.name}{f', seed {each.seed}' if each.seed else ''}: "
-            f"{each.points[-1][1]:.1f} in the end",
-            each.points[-1][1] in (min(last), max(last)),
+            [point for point in own if point[0] >= begin] or own[-1:],
+            f"{each.what}, seed {each.seed}: {own[-1][1]:.1f} in the end",
+            own[-1][1] in (min(last), max(last)),
         )
-        for each in trainings
+        for each, own in known
     ]
     every = [point for each in found for point in each.points]
     x = Scale([update for update, _ in every], margin=_ENDS)
@@ -187,6 +188,6 @@ def of_learning(name: str, trainings: Sequence[Learning]) -> View | None:
     ranked = sorted(found, key=lambda each: (not each.important, each.points[-1][1]))
     first = {each.name: each for each in reversed(ranked)}
     shown = [each if each is first[each.name] else replace(each, name="") for each in found]
-    said = findings.of_learning([(each.name, each.points) for each in trainings])
+    said = findings.of_learning([(each.what, own) for each, own in known])
     axes = f"Perplexity against updates, from {begin:,.0f} on; a line for each seed"
     return View(f"Validation perplexity, {name}", said, axes, curves(shown, x, y))

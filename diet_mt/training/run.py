@@ -13,7 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import UserError
+from ..evaluation.commands import PLACES, difference
 from ..evaluation.fairseq_options import import_fairseq
+from ..evaluation.provenance import revision
 from ..files import make_folder, writing
 from ..stages.child import module, run_child, tail_of, why
 from ..stages.lock import alone
@@ -22,8 +24,6 @@ from ..stages.train_log import status
 from .build import Training
 from .options import Options, parse, whole
 
-# Options that say where a training is, not what it is. The project itself may have moved.
-_PLACES = ("save-dir", "user-dir", "tensorboard-logdir")
 _TIME_IS_UP = "due to cumulative_training_time"
 # What fairseq says when a checkpoint has all of its names, checkpoint_last.pt the last of them.
 _SAVED = b"Saved checkpoint "
@@ -87,12 +87,14 @@ def has_ended(save: Path, options: Options) -> bool:
     if not last.exists():
         return False
     import_fairseq()
-    from ..evaluation.checkpoint import load_state, reading, without_improvement
+    from ..evaluation.checkpoint import load_state, reading
+    from ..fairseq_patches.patience import KEY
 
     with reading(last):
         state = load_state(last)
         updates = int(state["optimizer_history"][-1]["num_updates"])
-        passed = without_improvement(state)
+        # Validations since the best one; not counted without --patience.
+        passed = int(state["extra_state"].get(KEY, {}).get("num_runs", 0))
         # fairseq stores the epoch that comes next.
         position = state["extra_state"]["train_iterator"]
         epoch, begun = int(position["epoch"]) - 1, int(position["iterations_in_epoch"])
@@ -124,17 +126,11 @@ def refuse_another(training: Training) -> None:
         there = _comparable(shlex.split(file.read_text(encoding="utf-8")))
     except (ValueError, IndexError):
         raise UserError(f"{file}: damaged, it does not say what was trained here") from None
-    for name in {**there, **here}:
-        if there.get(name) != here.get(name):
-            was, now = (
-                f"'{' '.join(each[name])}'" if name in each else "not given"
-                for each in (there, here)
-            )
-            what = f"--{name}" if name else "the data"
-            raise UserError(
-                f"{training.save}: begun with another command ({what}: {was} there, {now} here); "
-                "remove it or choose another folder"
-            )
+    if what := difference(there, here):
+        raise UserError(
+            f"{training.save}: begun with another command ({what}); remove it or choose another "
+            "folder"
+        )
 
 
 def _need_last(training: Training, log: Path) -> None:
@@ -156,15 +152,14 @@ def _need_last(training: Training, log: Path) -> None:
         )
 
 
-def _comparable(words: list[str]) -> Options:
-    """Options, without those that say where; "" -> the data."""
-    options = {name: values for name, values in parse(words[2:]).items() if name not in _PLACES}
-    return {"": [str(Path(words[1]).resolve())], **options}
+def _comparable(words: list[str]) -> dict[str, str]:
+    """The data and the options, without those that say where: the project itself may have moved."""
+    options = {f"--{name}": " ".join(values) for name, values in parse(words[2:]).items()}
+    what = {name: value for name, value in options.items() if name not in PLACES}
+    return {"the data": str(Path(words[1]).resolve()), **what}
 
 
 def _open_books(training: Training) -> None:
-    from ..evaluation.checkpoint import revision
-
     begun = has_begun(training.save)
     with writing(training.save / "command") as file:
         file.write(shlex.join(training.words()))

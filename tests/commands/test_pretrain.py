@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.bench.curves import read_training
 from diet_mt.cli.main import main
+from diet_mt.evaluation.curves import read_training
 
 from .encoders import Encoders
 

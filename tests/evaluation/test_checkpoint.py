@@ -1,4 +1,4 @@
-"""What a checkpoint, its data and its command say, and what of a command is worth keeping."""
+"""What a checkpoint and its data say."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from diet_mt.evaluation.checkpoint import (
     device,
     direction_of,
     language_pair,
-    portable,
-    portable_file,
     read_training,
 )
 from diet_mt.evaluation.records import MODEL_OPTIONS, system_of
@@ -34,30 +32,6 @@ from .prepared import write_checkpoint
 )
 def test_the_system_of_an_architecture(arch: str, system: str) -> None:
     assert system_of(arch) == system
-
-
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
-        (
-            r"fairseq-train /home/a/data/m.en-de/bin --user-dir /x/y/diet_mt --adam-betas "
-            r"\(0.9\,\ 1\) --save-dir /mnt/runs/diet.1 --seed 1",
-            "fairseq-train data/m.en-de/bin --user-dir diet_mt --adam-betas '(0.9, 1)' "
-            "--save-dir checkpoints/diet.1 --seed 1",
-        ),
-        (
-            "fairseq-train /data/m/bin --save-dir /a/x.1 --tensorboard-logdir /a/x.1/tensorboard",
-            "fairseq-train data/m/bin --save-dir checkpoints/x.1 "
-            "--tensorboard-logdir checkpoints/x.1/tensorboard",
-        ),
-        (
-            "fairseq-generate data/m/bin --path=/a/b/c/best.pt --cpu",
-            "fairseq-generate data/m/bin --path=checkpoints/c/best.pt --cpu",
-        ),
-    ],
-)
-def test_commands_lose_the_folders_of_the_machine(command: str, expected: str) -> None:
-    assert portable(command) == expected
 
 
 def test_facts_of_a_training(place: Path) -> None:
@@ -156,14 +130,3 @@ def test_the_device_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda number: f"GPU {number}")
     assert device(["--beam", "2"]) == "GPU 0"
     assert device(["--cpu"]) == "cpu"
-
-
-def test_a_file_has_no_folders_of_the_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    assert portable_file(Path("runs/valid/predictions.json")) == "runs/valid/predictions.json"
-    assert portable_file(tmp_path / "here" / "runs" / "x.tsv") == "runs/x.tsv"
-    assert portable_file(Path("../other/runs/x.tsv")) == "x.tsv"
-    assert portable_file(Path("/home/alice/x.tsv")) == "x.tsv"

@@ -161,9 +161,9 @@ TRAINED = row().train_command + " --lr 0.1 --max-tokens 8000 --betas '(0.9, 0.98
     ("changes", "told"),
     [
         ({"train_command": TRAINED.replace("0.1", "0.2")}, r"\(--lr: '0\.1' there, '0\.2' here\)"),
-        ({"train_command": TRAINED + " --pre-norm"}, r"\(--pre-norm: 'not given' there, '' here"),
+        ({"train_command": TRAINED + " --pre-norm"}, r"\(--pre-norm: not given there, '' here"),
         ({"train_command": TRAINED.replace("data/bin", "more/bin")}, "the command: '.*more/bin' h"),
-        ({"train_command": ""}, "the command: 'fairseq-train data/bin' there, 'not given' here"),
+        ({"train_command": ""}, "the command: 'fairseq-train data/bin' there, not given here"),
         ({"train_command": TRAINED + " --update-freq 2"}, "update: '8000' there, '16000' here"),
         ({"positions": "diet-rel sharing=layer-wise"}, "positions: 'diet-rel sharing=none "),
         ({"positions": row().positions + " rank=64"}, "positions: .* 'diet-rel .* rank=64' here"),

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from diet_mt.blocks import text
 from diet_mt.corpora import word_order
 from diet_mt.errors import UserError
 from diet_mt.evaluation.groups import group
 from diet_mt.evaluation.roles import role_accuracy, roles_of
 from diet_mt.leaderboard.boards import board
-from diet_mt.leaderboard.render import text
 from diet_mt.leaderboard.standings import section_of
 from diet_mt.leaderboard.tables import standings_table
 

@@ -6,9 +6,11 @@ python -m tests.leaderboard.made_up FOLDER      writes them there, to be looked 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from diet_mt.evaluation.comparisons import Comparison, file_beside, key_of, mark_of
+from diet_mt.evaluation.curves import LearningCurve
 from diet_mt.evaluation.groups import group
 from diet_mt.evaluation.json_rows import write_rows
 from diet_mt.evaluation.records import Result
@@ -27,6 +29,12 @@ TABLE = {
     "en-cs": {"sinusoidal": (18.4, 18.51), "diet_rel": (18.7, 18.44), "diet_abs_lin": (18.1,)},
     "cs-en": {"sinusoidal": (22.81,), "shaw": (23.7,), "diet_rel": (23.99,), "rotary": (24.02,)},
 }
+
+
+def learning(system: str, points: Iterable[tuple[int, float]], seed: int = 1) -> LearningCurve:
+    """A training with its perplexities."""
+    found: list[list[float | None]] = [[update, None, value] for update, value in points]
+    return LearningCurve(system, system, "none", seed, 0, {}, found, "", "")
 
 
 def results() -> list[Result]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import re
 
-from diet_mt.leaderboard.beside import Beside, Learning
+from diet_mt.leaderboard.beside import Beside
 from diet_mt.leaderboard.charts import HEIGHT, Curve, curves
 from diet_mt.leaderboard.scales import Scale
 from diet_mt.leaderboard.views import by_parameters, of_learning
 
 from ..evaluation.rows import seeds_of
 from .conftest import sections_of
+from .made_up import learning
 
 
 def heights(number: int) -> dict[str, float]:
@@ -53,18 +54,18 @@ def test_the_baseline_is_named_beside_others() -> None:
 
 
 def test_trainings_of_one_system_compare_nothing() -> None:
-    points = [(1.0, 90.0), (2.0, 50.0)]
-    two = [Learning("t5", "t5", points), Learning("shaw", "shaw", points)]
+    points = [(1, 90.0), (2, 50.0)]
+    two = [learning("t5", points), learning("shaw", points)]
     assert of_learning("both", two) is not None
     assert of_learning("one", [two[0], two[0]]) is None
 
 
 def test_learning_is_drawn_where_trainings_can_be_told_apart() -> None:
     """Its second half, on the range of the data; seeds of a system have one name."""
-    updates = [1000.0 * number for number in range(1, 11)]
-    ends = {("t5", "1"): 5.0, ("t5", "2"): 5.2, ("shaw", "1"): 5.4}
+    updates = range(1000, 11_000, 1000)
+    ends = {("t5", 1): 5.0, ("t5", 2): 5.2, ("shaw", 1): 5.4}
     found = [
-        Learning(name, name, [(n, end + 50 / (n / 1000) ** 2) for n in updates], seed)
+        learning(name, [(n, end + 50 / (n / 1000) ** 2) for n in updates], seed)
         for (name, seed), end in ends.items()
     ]
     view = of_learning("x", found)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from diet_mt.blocks import Grid
 from diet_mt.leaderboard.charts import Point
 from diet_mt.leaderboard.findings import (
     Gap,
@@ -16,7 +17,6 @@ from diet_mt.leaderboard.findings import (
     of_section,
     of_trade,
 )
-from diet_mt.leaderboard.render import Grid
 from diet_mt.leaderboard.standings import LEVEL, Section
 
 from ..evaluation.rows import seeds_of

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from diet_mt.blocks import Grid
 from diet_mt.corpora.parallel import read_lines
 from diet_mt.evaluation.groups import group
 from diet_mt.evaluation.kept import kept_hypotheses
@@ -22,12 +23,12 @@ from diet_mt.evaluation.lengths import parts_of
 from diet_mt.evaluation.records import read_results
 from diet_mt.evaluation.sentences import read_sentences, sentence_bleu
 from diet_mt.evaluation.significance import resample
-from diet_mt.leaderboard.beside import Beside, Learning
+from diet_mt.leaderboard.beside import Beside
 from diet_mt.leaderboard.page import page
-from diet_mt.leaderboard.render import Grid
 from diet_mt.leaderboard.standings import Section
 
 from .conftest import page_of_said
+from .made_up import learning
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -200,8 +201,8 @@ def test_a_section_without_a_row_left_goes(browser: Browser, page_file: Path) ->
 def test_tasks_and_learning_follow_the_families(
     browser: Browser, tmp_path: Path, full: list[Section]
 ) -> None:
-    points = [(1.0, 9.0), (2.0, 8.0)]
-    beside = Beside(learning={"x": [Learning(n, n, points) for n in ("t5", "rotary")]})
+    points = [(1, 9.0), (2, 8.0)]
+    beside = Beside(learning={"x": [learning(n, points) for n in ("t5", "rotary")]})
     rows = [["diet-rel (tiny)", "80"], ["paper: DIET-REL", "90"], ["rotary (tiny)", "-3"]]
     board = Grid(["system", "MRPC"], rows, [False, True])
     file = tmp_path / "page.html"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from diet_mt.bert.glue import TASKS
+from diet_mt.blocks import markdown
 from diet_mt.evaluation.task_records import TaskResult, put_task_result
-from diet_mt.leaderboard.render import markdown
 from diet_mt.leaderboard.task_boards import task_board
 
 from ..calling import called

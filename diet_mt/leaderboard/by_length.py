@@ -9,6 +9,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
+from ..blocks import Block, Grid, Heading, Note
 from ..command_line import need_known
 from ..corpora.parallel import read_lines, read_sides
 from ..drawing import line_styles, pyplot, save
@@ -29,7 +30,6 @@ from ..evaluation.lengths import (
     tenths,
 )
 from ..evaluation.records import Result, read_results
-from ..leaderboard.render import Block, Grid, Heading, Note
 
 READING = (
     "±: half of the 95 % interval, from resamples of the sentences; it does not cover the choice "
@@ -182,7 +182,7 @@ def _fill(
 
 
 def blocks_of(sheets: Sequence[Sheet]) -> list[Block]:
-    """What ``leaderboard.render`` shows."""
+    """What ``blocks`` shows."""
     blocks: list[Block] = []
     for sheet in sheets:
         for title, measure, form in _MEASURES:

@@ -1,1 +1,0 @@
-"""What trained models and their translations show beside a score."""

@@ -1,0 +1,101 @@
+"""Commands as records keep them: what they say, without where they ran.
+
+A command is one line for a shell.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from pathlib import Path
+
+# Options of fairseq whose value is a path, and the folder that it stands in when written down.
+_FOLDERS = {
+    "--save-dir": "checkpoints",
+    "--path": "checkpoints",
+    "--tensorboard-logdir": "checkpoints",
+    "--user-dir": "",
+}
+_WITH_FOLDER = ("--path", "--tensorboard-logdir")  # said by its own name and that of its folder
+# Options of fairseq that say where something ran, not what it was.
+PLACES = frozenset({*_FOLDERS, "--cpu", "--num-workers"})
+
+
+def options_of(command: str) -> dict[str, list[str]]:
+    """Option -> the words of its value, the last one given; "" -> what comes first."""
+    found: dict[str, list[str]] = {}
+    option = ""
+    for word in shlex.split(command):
+        if word.startswith("--"):
+            option, equals, value = word.partition("=")
+            found[option] = [value] if equals else []
+        else:
+            found.setdefault(option, []).append(word)
+    return found
+
+
+def values_of(command: str, option: str) -> list[str]:
+    """The word after the option, each time that it is given."""
+    return [value for name, value in pairwise(shlex.split(command)) if name == option]
+
+
+def difference(there: Mapping[str, str], here: Mapping[str, str]) -> str:
+    """The first entry in which they differ, ``--lr: '0.1' there, '0.2' here``; empty: none."""
+    sides = (there, here)
+    for name in {**there, **here}:
+        if there.get(name) != here.get(name):
+            was, now = (f"'{side[name]}'" if name in side else "not given" for side in sides)
+            return f"{name}: {was} there, {now} here"
+    return ""
+
+
+def portable(command: str) -> str:
+    """A command without the folders of the machine it ran on.
+
+    Absolute paths keep the names that say something: the last two of data, the last of a
+    checkpoint folder or of the plugin.
+    """
+
+    def shortened(option: str, value: str) -> str:
+        if not os.path.isabs(value):
+            return value
+        parts = Path(value).parts[1:]
+        keep = 2 if option in _WITH_FOLDER else 1
+        if option in _FOLDERS:
+            return os.path.join(_FOLDERS[option], *parts[-keep:])
+        return os.path.join("data", *parts[-2:])
+
+    return _rewritten(command, shortened)
+
+
+def general(command: str, arch: str = "") -> str:
+    """``command`` whatever the seed; with ``arch`` in the place of the architecture, if given."""
+    saved = " ".join(options_of(command).get("--save-dir", []))
+    fixed = {"--seed": "SEED", "--save-dir": "CHECKPOINTS", **({"--arch": arch} if arch else {})}
+
+    def generalized(option: str, value: str) -> str:
+        if option in fixed:
+            return fixed[option]
+        if option == "--path":
+            return f"CHECKPOINTS/{Path(value).name}"
+        if saved and value.startswith(f"{saved}/"):  # logs beside the checkpoints
+            return "CHECKPOINTS" + value[len(saved) :]
+        return value
+
+    return _rewritten(command, generalized)
+
+
+def _rewritten(command: str, change: Callable[[str, str], str]) -> str:
+    """``command`` with ``change(option, word)`` for each word: what stands after an option or after
+    its =; of other words the option is empty.
+    """
+    words, option = [], ""
+    for word in shlex.split(command):
+        key, equals, value = word.partition("=")
+        if not (equals and key.startswith("--")):
+            key, equals, value = option, "", word
+        words.append((f"{key}=" if equals else "") + change(key, value))
+        option = word if word.startswith("--") else ""
+    return shlex.join(words)

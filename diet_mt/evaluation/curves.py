@@ -1,0 +1,132 @@
+"""How a training learns: its validations, from the log of fairseq-train to a row and back."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Union
+
+from ..errors import UserError
+from .commands import options_of, portable
+from .json_rows import Row, wrong_field
+
+# What decides which sequences are validated, how they are masked, and what the loss is.
+_SAME = (
+    *("data", "--task", "--tokens-per-sample", "--sample-break-mode", "--mask-prob"),
+    *("--criterion", "--label-smoothing"),
+)
+# What can be drawn -> its place in a point, and its name.
+MEASURES = {
+    "perplexity": (2, "validation perplexity"),
+    "loss": (1, "validation loss, bits of a subword"),
+}
+_LINE = re.compile(r"\| valid \| (.*)")
+_PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
+
+
+@dataclass(frozen=True)
+class LearningCurve(Row):
+    """One training. ``points``: [updates, loss in bits, perplexity]; None for what is no number.
+
+    Raises UserError where points are something else.
+    """
+
+    system: str  # arch without roberta_ and its size
+    arch: str
+    segments: str
+    seed: int
+    parameters: int  # trained numbers; 0: unknown
+    settings: dict[str, str]  # what must be the same for curves to be comparable
+    points: list[list[Union[float, None]]]
+    revision: str
+    command: str
+    name: str = ""  # of a variant of the system
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.points or any(len(point) != 3 for point in self.points):
+            raise wrong_field("points", self.points, "[updates, loss, perplexity] of each")
+
+    @property
+    def what(self) -> str:
+        """What is trained, in words."""
+        named = self.name or self.system
+        return named if self.segments == "none" else f"{named}, {self.segments} segments"
+
+    def finite(self, measure: str) -> list[tuple[float, float]]:
+        """(updates, value) of the points where that is a number."""
+        pairs = [(point[0], point[MEASURES[measure][0]]) for point in self.points]
+        return [(n, value) for n, value in pairs if n is not None and value is not None]
+
+    def lowest(self, measure: str) -> float:
+        """Infinite where the last value is no number."""
+        if self.points[-1][MEASURES[measure][0]] is None:
+            return math.inf
+        return min(value for _, value in self.finite(measure))
+
+
+def read_log(text: str) -> list[list[float | None]]:
+    """The points of a log in fairseq's ``json`` or ``simple`` format.
+
+    Where a training was continued, updates come twice, and the later ones count.
+    """
+    points: dict[int, list[float | None]] = {}
+    for line in text.split("\n"):
+        match = _LINE.search(line)
+        values = _values(match[1]) if match else {}
+        if {"num_updates", "loss", "ppl"} <= values.keys():
+            updates = int(values["num_updates"])
+            points[updates] = [updates, _number(values["loss"]), _number(values["ppl"])]
+    return [points[updates] for updates in sorted(points)]
+
+
+def _values(text: str) -> dict[str, str]:
+    """``{"valid_loss": "5.1"}`` or ``valid on 'valid' subset | loss 5.1`` -> loss: 5.1."""
+    if text.startswith("{"):
+        return {name.removeprefix("valid_"): str(value) for name, value in json.loads(text).items()}
+    parts = (part.strip().rpartition(" ") for part in text.split("|"))
+    return {name: value for name, _, value in parts}
+
+
+def _number(text: str) -> float | None:
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
+def read_training(folder: Path) -> LearningCurve:
+    """The curve of a training. Raises UserError where its files are missing or hold none."""
+    try:
+        log = (folder / "train.log").read_text(encoding="utf-8", errors="replace")
+        command = (folder / "command").read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise UserError(
+            f"{error.filename}: cannot be read ({error.strerror}); give a folder that "
+            "diet-mt train or pretrain has trained in"
+        ) from None
+    points = read_log(log)
+    if not points:
+        raise UserError(f"{folder / 'train.log'}: no validation in it; train on")
+    given = options_of(command)
+    options = {name: " ".join(words) for name, words in given.items()}
+    options["data"] = "/".join(Path(*given.get("", [])[1:2]).parts[-2:])  # its folder's name
+    revision = folder / "revision"
+    parameters = _PARAMETERS.search(log)
+    arch = options.get("--arch", "")
+    system = arch.removeprefix("roberta_").rpartition("_")[0]
+    seed = int(options.get("--seed", 1))
+    named = folder.resolve().name.removesuffix(f".{seed}")
+    return LearningCurve(
+        system=system,
+        name=named if named.startswith(f"{system}.") else "",
+        arch=arch,
+        segments=options.get("--segment-encoding", "none"),
+        seed=seed,
+        parameters=int(parameters[1].replace(",", "")) if parameters else 0,
+        settings={name.lstrip("-"): options.get(name, "") for name in _SAME},
+        points=points,
+        revision=revision.read_text(encoding="utf-8").strip() if revision.is_file() else "",
+        command=portable(command),
+    )

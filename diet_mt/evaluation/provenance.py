@@ -1,0 +1,50 @@
+"""Where a record comes from: what a training left, the revision, the date, the distribution."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+
+def beside(checkpoint: Path, name: str) -> str:
+    """``command`` or ``revision``, which a training by ``diet-mt`` leaves beside its checkpoints;
+    empty if another command trained.
+    """
+    file = checkpoint.parent / name
+    return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
+
+
+def portable_file(file: Path) -> str:
+    """A file as seen from the working directory; of one elsewhere the name alone."""
+    path, here = Path(os.path.abspath(file)), Path.cwd()
+    if path.is_relative_to(here):
+        return str(path.relative_to(here))
+    return path.name
+
+
+def revision(folder: Path) -> str:
+    """``git describe`` of the project in ``folder``; empty if it is in no repository."""
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty"]
+    try:
+        outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return outcome.stdout.strip() if outcome.returncode == 0 else ""
+
+
+def today() -> str:
+    """The date, UTC, as records have it."""
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
+
+
+def fairseq_version() -> str:
+    """The distribution that provides fairseq here, with its version: ``fairseq-fixed 0.12.3.1``."""
+    for name in ("fairseq-fixed", "fairseq"):
+        try:
+            return f"{name} {metadata.version(name)}"
+        except metadata.PackageNotFoundError:
+            continue
+    return ""

@@ -1,0 +1,57 @@
+"""What of a command is worth keeping, and how two of them differ."""
+
+from __future__ import annotations
+
+import pytest
+
+from diet_mt.evaluation.commands import difference, general, options_of, portable, values_of
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (
+            r"fairseq-train /home/a/data/m.en-de/bin --user-dir /x/y/diet_mt --adam-betas "
+            r"\(0.9\,\ 1\) --save-dir /mnt/runs/diet.1 --seed 1",
+            "fairseq-train data/m.en-de/bin --user-dir diet_mt --adam-betas '(0.9, 1)' "
+            "--save-dir checkpoints/diet.1 --seed 1",
+        ),
+        (
+            "fairseq-train /data/m/bin --save-dir /a/x.1 --tensorboard-logdir /a/x.1/tensorboard",
+            "fairseq-train data/m/bin --save-dir checkpoints/x.1 "
+            "--tensorboard-logdir checkpoints/x.1/tensorboard",
+        ),
+        (
+            "fairseq-generate data/m/bin --path=/a/b/c/best.pt --cpu",
+            "fairseq-generate data/m/bin --path=checkpoints/c/best.pt --cpu",
+        ),
+    ],
+)
+def test_commands_lose_the_folders_of_the_machine(command: str, expected: str) -> None:
+    assert portable(command) == expected
+
+
+def test_what_is_kept_beside_the_checkpoints_is_the_same_whatever_the_run() -> None:
+    def command(run: str) -> str:
+        return f"fairseq-train bin --save-dir ck/{run} --tensorboard-logdir ck/{run}/tb --keep ck/x"
+
+    assert general(command("shaw.1")) == general(command("shaw.2"))
+    assert general(command("shaw.1")).endswith("--tensorboard-logdir CHECKPOINTS/tb --keep ck/x")
+
+
+def test_options_and_their_values() -> None:
+    command = "fairseq-train bin --lr 0.1 --share-all --betas 0.9 '0.98 x' --lr=0.2 --lr 0.3"
+    assert options_of(command) == {
+        "": ["fairseq-train", "bin"],
+        "--lr": ["0.3"],
+        "--share-all": [],
+        "--betas": ["0.9", "0.98 x"],
+    }
+    assert values_of(command, "--lr") == ["0.1", "0.3"]
+
+
+def test_the_first_difference_is_told() -> None:
+    there = {"data": "x", "--lr": "0.1", "--share": ""}
+    assert difference(there, dict(there)) == ""
+    assert difference(there, {**there, "--lr": "0.2"}) == "--lr: '0.1' there, '0.2' here"
+    assert difference({}, {"--share": ""}) == "--share: not given there, '' here"

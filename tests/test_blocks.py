@@ -1,0 +1,13 @@
+"""Lists and cells in Markdown; whole boards are in tests/leaderboard."""
+
+from __future__ import annotations
+
+from diet_mt.blocks import Grid, Items, markdown, markdown_table
+
+
+def test_lists_within_lists() -> None:
+    assert markdown([Items(["a", "  b|c"])]) == "- a\n  - b|c\n"
+
+
+def test_a_cell_ends_where_it_should() -> None:
+    assert markdown_table(Grid(["x", "y"], [["a|b", "1"]])).split("\n")[2] == "| a\\|b | 1 |"
