@@ -17,7 +17,7 @@ from ..bert.xnli import NAME as XNLI
 from ..bert.xnli import SOURCE, language_of
 from ..criterions.diet_sentence_prediction import predictions_of
 from ..errors import UserError
-from ..files import make_folder, raw_lines, write_lines
+from ..files import decoded_lines, lines_in, make_folder, write_lines
 from . import fine_tuned
 from .checkpoint import portable_file
 from .fine_tuned import batches_of, commands_of, each_split, load_fine_tuned
@@ -136,7 +136,7 @@ def read_ids(data: Path, split: str, count: int) -> list[str]:
     path = data / "raw" / f"{split}.id"
     if not path.is_file():
         return [str(number) for number in range(count)]
-    return [line.decode("utf-8").removesuffix("\n") for line in raw_lines(path)]
+    return [line for _, line in decoded_lines(path)]
 
 
 def notes_of(task: Task, train: int, split: str, examples: int) -> list[str]:
@@ -200,7 +200,7 @@ def _predict_split(asked: Request, classifier: Classifier, own: dict[str, Any], 
         words.append(f"-> {file}")
     if asked.results:
         train_ids = asked.data / "raw" / "train.id"
-        train = sum(1 for _ in raw_lines(train_ids)) if train_ids.is_file() else 0
+        train = lines_in(train_ids) if train_ids.is_file() else 0
         result = TaskResult(
             task=asked.task,
             split=split,
