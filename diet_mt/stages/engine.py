@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import UserError
-from ..files import blocks, make_folder, opened, sha256, write_lines, write_text
+from ..files import lines_in, make_folder, sha256, write_lines, write_text
 from .lock import OWN_FILES, alone
 from .progress import say
 from .watch import size_of
@@ -110,15 +110,6 @@ def plan(what: Preparation) -> Iterator[str]:
 def room_for(percent: float, *paths: Path) -> float:
     """MiB: that share of what the paths take."""
     return sum(map(size_of, paths)) * percent / 100 / MIB
-
-
-def lines_in(path: Path) -> int:
-    """Lines of a file, plain or gzipped, the last one with or without its end."""
-    lines, last = 0, b"\n"
-    with opened(path) as file:
-        for block in blocks(file):
-            lines, last = lines + block.count(b"\n"), block[-1:]
-    return lines + (last != b"\n")
 
 
 def _sums(what: Preparation) -> Iterator[str]:
