@@ -8,14 +8,13 @@ from typing import Any
 
 from ..files import PLUGIN
 from ..models._architectures import SIZES
-from ..positions import NAMES
+from ..positions import COMMAND_NAMES
 
 STOCK = "stock"  # fairseq's transformer, without the plugin
-OURS = tuple(name.replace("-", "_") for name in NAMES)
 CTRANSLATE2 = "ctranslate2"  # on the weights of stock
 # Our model under fairseq's own generator -> the system whose weights it has.
 UNDER_FAIRSEQ = {f"{name}:fairseq": name for name in ("diet_rel", "diet_abs")}
-SYSTEMS = (STOCK, *OURS, CTRANSLATE2, *UNDER_FAIRSEQ)
+SYSTEMS = (STOCK, *COMMAND_NAMES, CTRANSLATE2, *UNDER_FAIRSEQ)
 # Peers, which only decode -> the system whose weights they have.
 WEIGHTS_OF = {CTRANSLATE2: STOCK, **UNDER_FAIRSEQ}
 
