@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
+from ..decoding.choice import VARIABLE as SEARCH
 from ..files import PLUGIN
 from ..models._architectures import SIZES
 from ..positions import COMMAND_NAMES
@@ -17,9 +18,6 @@ UNDER_FAIRSEQ = {f"{name}:fairseq": name for name in ("diet_rel", "diet_abs")}
 SYSTEMS = (STOCK, *COMMAND_NAMES, CTRANSLATE2, *UNDER_FAIRSEQ)
 # Peers, which only decode -> the system whose weights they have.
 WEIGHTS_OF = {CTRANSLATE2: STOCK, **UNDER_FAIRSEQ}
-
-# Chooses the search of a process: auto, own or fairseq.
-SEARCH_VARIABLE = "DIET_MT_SEARCH"
 
 
 def label(system: str) -> str:
@@ -92,4 +90,4 @@ def benchmark_job(
 
 def environment(system: str) -> dict[str, str | None]:
     """Variables of the process of ``system``; None: not set there."""
-    return {SEARCH_VARIABLE: "fairseq" if system in UNDER_FAIRSEQ else None}
+    return {SEARCH: "fairseq" if system in UNDER_FAIRSEQ else None}
