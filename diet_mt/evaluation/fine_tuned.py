@@ -89,16 +89,13 @@ def batches_of(task: Any, dataset: Any, size: int) -> Any:
     return map(utils.move_to_cuda, batches) if torch.cuda.is_available() else batches
 
 
-def encoding_of(signature: str) -> tuple[str, dict[str, Option]]:
-    """``diet-rel sharing=none scale=head`` -> its name and its options."""
-    name, *words = signature.split()
-    pairs = (word.partition("=") for word in words)
-    return name, {key: value for key, equals, value in pairs if equals}
-
-
 def own_options(signature: str, arch: str) -> tuple[str, dict[str, Option]]:
-    """The same, without the rank where it is that of the architecture, which the record names."""
-    encoding, options = encoding_of(signature)
+    """``diet-rel sharing=none scale=head`` -> its name and its options, without the rank where it
+    is that of the architecture, which the record names.
+    """
+    encoding, *words = signature.split()
+    pairs = (word.partition("=") for word in words)
+    options: dict[str, Option] = {key: value for key, equals, value in pairs if equals}
     usual = vars(preset_of(arch))
     own = encoding, options.get("rank")
     if own == (usual.get("position_encoding"), str(usual.get("position_rank"))):
