@@ -110,7 +110,6 @@ def convert(
 def check(folder: Path, source_lang: str, target_lang: str) -> None:
     """Reads all of a prepared corpus. Raises UserError as ``read_parallel``."""
     for split in splits_in(folder, source_lang):
-        for _ in read_parallel(
-            folder / f"{split}.{source_lang}", folder / f"{split}.{target_lang}"
-        ):
+        source, target = folder / f"{split}.{source_lang}", folder / f"{split}.{target_lang}"
+        for _ in read_parallel(source, target):
             pass
