@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from fairseq import utils
@@ -36,6 +36,17 @@ _NOTHING = Pretrained("", 0, 0.0)
 
 
 @dataclass(frozen=True)
+class FineTuned:
+    """A model, on the GPU where there is one, and fairseq's task over the data."""
+
+    model: Any
+    task: Any
+
+
+Loaded = TypeVar("Loaded", bound=FineTuned)
+
+
+@dataclass(frozen=True)
 class Request:
     """What is to be evaluated, and where its record goes."""
 
@@ -51,15 +62,15 @@ class Request:
 def each_split(
     asked: Request,
     tasks: Mapping[str, str],
-    load: Callable[[], Any],
-    one: Callable[[Any, dict[str, Any], str], str],
+    load: Callable[[], Loaded],
+    one: Callable[[Loaded, dict[str, Any], str], str],
     *,
     again: bool,
     libraries: Sequence[str] = (),
 ) -> None:
     """Evaluates splits and prints the line of each.
 
-    ``tasks``: of each split; ``load``: what has the ``model``; ``one``: evaluates it, with the
+    ``tasks``: of each split; ``load``: gives what is evaluated; ``one``: evaluates it, with the
     facts about the checkpoint, on a split; ``again``: also where a split has its row already;
     ``libraries``: packages whose versions matter to the metrics.
     """
@@ -111,17 +122,14 @@ def quiet() -> None:
     warnings.filterwarnings("ignore", message="'pin_memory'")
 
 
-def load_fine_tuned(checkpoint: Path, data: Path, task: str) -> tuple[Any, Any]:
-    """Model, on the GPU where there is one, and fairseq's task over the folder ``data``.
-
-    Raises UserError where the checkpoint cannot be read, or is of another task.
-    """
+def load_fine_tuned(checkpoint: Path, data: Path, task: str) -> FineTuned:
+    """Raises UserError where the checkpoint cannot be read, or is of another task."""
     with reading(checkpoint):
         name = str(load_state(checkpoint)["cfg"]["task"]["_name"])
     if name != task:
         raise UserError(f"{checkpoint}: a model of the task {name}; fine-tune first, on {task}")
     model, _, made = load_with_task(checkpoint, data)
-    return model.cuda() if torch.cuda.is_available() else model, made
+    return FineTuned(model.cuda() if torch.cuda.is_available() else model, made)
 
 
 def facts(asked: Request, content: str, model: Any, libraries: Sequence[str]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from ..errors import UserError
 from ..files import decoded_lines, lines_in, make_folder, write_lines
 from . import fine_tuned
 from .checkpoint import portable_file
-from .fine_tuned import batches_of, commands_of, each_split, load_fine_tuned
+from .fine_tuned import FineTuned, batches_of, commands_of, each_split, load_fine_tuned
 from .task_records import TaskResult, put_task_result
 
 # A set is called a part of the official one where it has less than this of its rows.
@@ -31,11 +31,8 @@ TASK = "diet_sentence_prediction"
 
 
 @dataclass(frozen=True)
-class Classifier:
-    """A fine-tuned model with fairseq's task."""
-
-    model: Any
-    task: Any
+class Classifier(FineTuned):
+    """One that gives names of classes, or scores."""
 
     @property
     def regression(self) -> bool:
@@ -63,7 +60,7 @@ def load_classifier(checkpoint: Path, data: Path) -> Classifier:
     """Raises UserError where the checkpoint cannot be read, or is of another task."""
     if not (data / "input0" / "dict.txt").is_file():
         raise UserError(f"{data}: no input0/dict.txt; give a folder made by diet-mt prepare glue")
-    return Classifier(*load_fine_tuned(checkpoint, data, TASK))
+    return Classifier(**vars(load_fine_tuned(checkpoint, data, TASK)))
 
 
 def predict(classifier: Classifier, split: str, batch_size: int) -> Predictions:
