@@ -32,14 +32,15 @@ def unknown(kind: str, word: str, known: Iterable[str], otherwise: str = "") -> 
     return f"unknown {kind} {word}" + (f"; did you mean {names[near[0]]}?" if near else otherwise)
 
 
-def need_known(kind: str, words: Iterable[str], known: Iterable[str]) -> None:
+def need_known(kind: str, words: Iterable[str], known: Iterable[str], place: str = "") -> None:
     """Raises UserError for the first of ``words`` that is not ``known``, with the nearest that is,
-    or all.
+    or all. ``place``: where the words stand, for the message.
     """
     names = sorted(set(known))
     for word in words:
         if word not in names:
-            raise UserError(unknown(kind, word, names, f"; there is {', '.join(names)}"))
+            complaint = unknown(kind, word, names, f"; choose from {', '.join(names)}")
+            raise UserError(f"{place}: {complaint}" if place else complaint)
 
 
 def need_file(path: Path, what: str = "file") -> None:

@@ -80,16 +80,25 @@ def raw_lines(path: Path) -> Iterator[bytes]:
             raise UserError(f"{path}: cannot be read ({error}); replace it") from None
 
 
-def text_lines(path: Path) -> Iterator[tuple[str, str]]:
+def decoded_lines(path: Path) -> Iterator[tuple[str, str]]:
     """Yields (place, line without its ``\\n``) of a file, plain or gzipped.
 
     Raises:
-        UserError: as ``raw_lines``; also where the file is not UTF-8, or has a NUL byte, or a word
-            of more than LONGEST_WORD characters.
+        UserError: as ``raw_lines``; also where the file is not UTF-8.
     """
     for number, raw in enumerate(raw_lines(path), start=1):
         where = f"{path}, line {number}"
-        line = decoded(raw, where)
+        yield where, decoded(raw, where)
+
+
+def text_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """As ``decoded_lines``, of text that is to be split into words.
+
+    Raises:
+        UserError: also where the file has a NUL byte, or a word of more than LONGEST_WORD
+            characters.
+    """
+    for where, line in decoded_lines(path):
         if "\0" in line:
             raise UserError(f"{where}: a NUL byte; this is no text, or not in UTF-8")
         longest = max(map(len, line.split()), default=0) if len(line) > LONGEST_WORD else 0
@@ -110,6 +119,13 @@ def decoded(raw: bytes, where: str) -> str:
             f"{where}: not valid UTF-8 (byte 0x{raw[error.start]:02x} at column "
             f"{error.start + 1}); convert the file to UTF-8"
         ) from None
+
+
+def lines_in(path: Path) -> int:
+    """Lines of a file, plain or gzipped, the last one with or without its end. Raises UserError as
+    ``raw_lines``.
+    """
+    return sum(1 for _ in raw_lines(path))
 
 
 @contextmanager

@@ -100,13 +100,13 @@ def make_cases(
 class Settings:
     """What is measured, and how often."""
 
-    encodings: Sequence[str] = ()  # none: all
-    measures: Sequence[str] = MEASURES
-    device: str = "cpu"
-    tokens: int = 128  # in a sentence
-    batch: int | None = None  # sentences; None: as BATCHES says
-    rounds: int = 21  # timed turns of each pair
-    warmup: int = 2  # untimed turns before
+    encodings: Sequence[str]  # none: all
+    measures: Sequence[str]
+    device: str
+    tokens: int  # in a sentence
+    batch: int | None  # sentences; None: as BATCHES says
+    rounds: int  # timed turns of each pair
+    warmup: int  # untimed turns before
 
 
 def measure_all(shapes: Sequence[str], how: Settings, command: str) -> None:

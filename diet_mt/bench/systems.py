@@ -6,21 +6,18 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
+from ..decoding.choice import VARIABLE as SEARCH
 from ..files import PLUGIN
 from ..models._architectures import SIZES
-from ..positions import NAMES
+from ..positions import COMMAND_NAMES
 
 STOCK = "stock"  # fairseq's transformer, without the plugin
-OURS = tuple(name.replace("-", "_") for name in NAMES)
 CTRANSLATE2 = "ctranslate2"  # on the weights of stock
 # Our model under fairseq's own generator -> the system whose weights it has.
 UNDER_FAIRSEQ = {f"{name}:fairseq": name for name in ("diet_rel", "diet_abs")}
-SYSTEMS = (STOCK, *OURS, CTRANSLATE2, *UNDER_FAIRSEQ)
+SYSTEMS = (STOCK, *COMMAND_NAMES, CTRANSLATE2, *UNDER_FAIRSEQ)
 # Peers, which only decode -> the system whose weights they have.
 WEIGHTS_OF = {CTRANSLATE2: STOCK, **UNDER_FAIRSEQ}
-
-# Chooses the search of a process: auto, own or fairseq.
-SEARCH_VARIABLE = "DIET_MT_SEARCH"
 
 
 def label(system: str) -> str:
@@ -93,4 +90,4 @@ def benchmark_job(
 
 def environment(system: str) -> dict[str, str | None]:
     """Variables of the process of ``system``; None: not set there."""
-    return {SEARCH_VARIABLE: "fairseq" if system in UNDER_FAIRSEQ else None}
+    return {SEARCH: "fairseq" if system in UNDER_FAIRSEQ else None}

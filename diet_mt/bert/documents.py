@@ -60,10 +60,9 @@ def sentences(lines: list[str], language: str) -> tuple[list[str], Counter[str]]
     return found, mended
 
 
-def write_sentences(files: Iterable[Path], out: Path, language: str, workers: int = 1) -> int:
+def write_sentences(files: Iterable[Path], out: Path, language: str, workers: int = 1) -> None:
     """Writes the sentences of all files to ``out``; a document ends where its file does, too.
-
-    Returns the number of sentences. Raises UserError where there are none, and as ``text_lines``.
+    Raises UserError where there are no sentences, and as ``text_lines``.
     """
     paragraphs = chain.from_iterable(map(read_documents, files))
     progress, mended = Progress(out.name, "sentences"), Counter[str]()
@@ -88,7 +87,6 @@ def write_sentences(files: Iterable[Path], out: Path, language: str, workers: in
     kinds = [f"{number:,} {name}" for name, number in sorted(mended.items()) if number]
     say(f"{out.name}: {documents:,} documents, {count:,} sentences")
     say(f"{out.name}: mended lines: {', '.join(kinds) or 'none'}")
-    return count
 
 
 def read_documents(file: Path) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..command_line import unknown
+from ..command_line import need_known
 from ..errors import UserError
 from .labelled import REFUSE, Example, Labels, examples, write_label_dictionary, write_split
 from .table import Row, find_table, read_table
@@ -162,8 +162,7 @@ TASKS = {task.name: task for task in _ALL}
 
 def task_named(name: str) -> Task:
     """The task of this name. Raises UserError where GLUE has none."""
-    if name not in TASKS:
-        raise UserError(unknown("task", name, TASKS, f"; choose from {', '.join(TASKS)}"))
+    need_known("task", [name], TASKS)
     return TASKS[name]
 
 

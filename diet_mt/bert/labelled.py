@@ -97,8 +97,8 @@ def examples(
         raise UserError(f"{first}; no row is left")
 
 
-def write_split(folder: Path, split: str, found: Iterable[Example]) -> int:
-    """Writes the files of one split; returns the number of examples."""
+def write_split(folder: Path, split: str, found: Iterable[Example]) -> None:
+    """Writes the files of one split."""
     make_folder(folder)
     count = 0
     with ExitStack() as stack:
@@ -114,7 +114,6 @@ def write_split(folder: Path, split: str, found: Iterable[Example]) -> int:
                 files[name].write(text + "\n")
             count += 1
     say(f"{split}: {count:,} examples")
-    return count
 
 
 def splits_of(folder: Path) -> list[str]:

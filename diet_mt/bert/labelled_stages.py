@@ -13,8 +13,8 @@ from pathlib import Path
 from ..corpora.binarized import sentences_in
 from ..corpora.preprocess import need_fairseq, preprocess, shares, shown
 from ..errors import UserError
-from ..files import copy, make_folder
-from ..stages.engine import Count, Preparation, Stage, lines_in, room_for
+from ..files import copy, lines_in, make_folder
+from ..stages.engine import Count, Preparation, Stage, room_for
 from . import glue, xnli
 from .labelled import REFUSE
 from .pair_pieces import SHORTEST, split_folder

@@ -16,8 +16,8 @@ from ..corpora import pieces
 from ..corpora.binarized import sentences_in
 from ..corpora.preprocess import need_fairseq, preprocess, shares, shown
 from ..errors import UserError
-from ..files import write_lines
-from ..stages.engine import Count, Preparation, Stage, lines_in, room_for
+from ..files import lines_in, write_lines
+from ..stages.engine import Count, Preparation, Stage, room_for
 from ..stages.watch import apart
 from . import wordpiece
 from .documents import inputs

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+from ..corpora.dictionary import UNKNOWN
 from ..errors import UserError
 from ..files import make_folder, write_lines, writing
 from ..stages.pool import in_order
@@ -131,7 +132,7 @@ def split_lines(lines: list[str], tokenizer: Path, limit: int) -> tuple[list[str
         parts = cut(found, limit, made.begins_word)
         long += len(parts) > 1
         total += len(found)
-        unknown += found.count("<unk>")
+        unknown += found.count(UNKNOWN)
         out.extend([" ".join(part) for part in parts] if line else [""])
     return out, long, total, unknown
 

@@ -7,18 +7,19 @@ sentences keep their marks and their border, which cutting the finished sequence
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import chain
 from pathlib import Path
 
+from ..corpora.dictionary import UNKNOWN
 from ..errors import UserError
-from ..files import make_folder, raw_lines, writing
+from ..files import decoded_lines, make_folder, writing
 from ..stages.pool import in_order
 from ..stages.progress import say, ticking
 from .labelled import splits_of
-from .tokenizer import UNKNOWN, load
+from .tokenizer import load
 from .vocabulary import say_unknown
 
 # Marks that a sentence of the input has: the first has two, and so has the second.
@@ -78,7 +79,7 @@ def split_folder(raw: Path, out: Path, tokenizer: Path, max_length: int, workers
         if all((out / path.name).exists() for path in inputs):
             say(f"{split}: done before")
             continue
-        lines = zip(*(map(_plain, raw_lines(path)) for path in inputs), strict=True)
+        lines = zip(*map(_sentences, inputs), strict=True)
         examples = ticking(chain.from_iterable(in_order(function, lines, workers)), split)
         cut = subwords = unknown = 0
         with ExitStack() as stack:
@@ -94,5 +95,5 @@ def split_folder(raw: Path, out: Path, tokenizer: Path, max_length: int, workers
         say_unknown(split, unknown, subwords)
 
 
-def _plain(line: bytes) -> str:
-    return line.decode("utf-8").removesuffix("\n")
+def _sentences(path: Path) -> Iterator[str]:
+    return (line for _, line in decoded_lines(path))

@@ -18,12 +18,11 @@ import sentencepiece
 import tokenizers
 
 from ..corpora import pieces
-from ..corpora.dictionary import FIRST, MASK, write_dictionary
+from ..corpora.dictionary import FIRST, MASK, UNKNOWN, write_dictionary
 from ..errors import UserError
 
 WORDPIECE = "wordpiece.json"
 SENTENCEPIECE = "spm.model"
-UNKNOWN = "<unk>"
 
 # A piece, and where it begins and ends in the text, in characters.
 Span = Tuple[str, int, int]

@@ -1,32 +1,17 @@
-"""The numbers of pieces, as fairseq reads them from a prepared folder, without fairseq."""
+"""What tells one vocabulary from another, and whether it is one of the text at hand."""
 
 from __future__ import annotations
 
 import zlib
 from pathlib import Path
 
-from ..corpora.dictionary import FIRST
 from ..errors import UserError
-from ..files import raw_lines
 from ..stages.progress import say
 from .tokenizer import file_of
 
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 # Text of the language that a vocabulary was made for has far fewer unknown pieces.
 _STRANGE = 0.05
-
-
-def read_numbers(dictionary: Path) -> dict[str, int]:
-    """Number of each entry of a ``dict.txt``: fairseq's own first, then one for each line. Raises
-    UserError where the file is missing, or a line is not an entry and its count.
-    """
-    numbers = {symbol: number for number, symbol in enumerate(FIRST)}
-    for row, raw in enumerate(raw_lines(dictionary), start=1):
-        symbol, space, count = raw.decode("utf-8").rstrip("\n").rpartition(" ")
-        if not space or not symbol or not count.isdecimal() or symbol in numbers:
-            raise UserError(f"{dictionary}, line {row}: expected a new entry and its count")
-        numbers[symbol] = len(numbers)
-    return numbers
 
 
 def say_unknown(name: str, unknown: int, pieces: int) -> None:

@@ -16,14 +16,13 @@ from pathlib import Path
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
-from ..corpora.dictionary import FIRST
+from ..corpora.dictionary import FIRST, UNKNOWN
 from ..corpora.parallel import read_lines
 from ..errors import UserError
 from ..files import writing
 from ..stages.progress import ticking
 
 CONTINUES = "##"
-_UNKNOWN = "<unk>"
 # Different characters that can be pieces, as in the library's own default.
 _ALPHABET = 1000
 
@@ -37,13 +36,13 @@ def learn(files: Iterable[Path], out: Path, size: int, *, cased: bool = False) -
     """
     files = list(files)
     own = len(FIRST)  # fairseq has four more: <mask> and FIRST without <unk>, which is here, too
-    tokenizer = _untrained({_UNKNOWN: 0}, cased)
+    tokenizer = _untrained({UNKNOWN: 0}, cased)
     alphabet = _alphabet(tokenizer, ticking(_lines(files), "characters"))
     trainer = trainers.WordPieceTrainer(
         vocab_size=size - own,
         # What is given here comes first, in this order. The library itself numbers characters in
         # an order that differs from run to run, and breaks ties between pairs by those numbers.
-        special_tokens=[_UNKNOWN, *alphabet],
+        special_tokens=[UNKNOWN, *alphabet],
         limit_alphabet=0,
         show_progress=False,
         continuing_subword_prefix=CONTINUES,
@@ -66,7 +65,7 @@ def learn(files: Iterable[Path], out: Path, size: int, *, cased: bool = False) -
 
 
 def _untrained(vocabulary: dict[str, int], cased: bool) -> tokenizers.Tokenizer:
-    tokenizer = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token=_UNKNOWN))
+    tokenizer = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token=UNKNOWN))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=not cased)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece(prefix=CONTINUES, cleanup=False)

@@ -14,9 +14,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from ..bert.questions.collections import SCORINGS
 from ..command_line import Parser, filled, finite, need_file, place, positive
-
-SCORINGS = ("squad", "mlqa")
 
 
 def arguments(parser: Parser) -> None:

@@ -17,8 +17,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..command_line import Parser, unknown
-from ..errors import UserError
+from ..command_line import Parser, need_known
 from ._training import SEGMENTS, add_arguments, add_devices, carry_out, request_of
 
 
@@ -39,13 +38,9 @@ def run(args: argparse.Namespace) -> None:
     request = request_of(args)
     import_fairseq()
     from ..models._architectures import ROBERTA_SIZES
-    from ..positions import NAMES
+    from ..positions import COMMAND_NAMES
     from ..training.pretraining import masked_lm
 
-    for kind, value, known in (
-        ("encoding", args.system.replace("-", "_"), [name.replace("-", "_") for name in NAMES]),
-        ("size", args.size, list(ROBERTA_SIZES)),
-    ):
-        if value not in known:
-            raise UserError(unknown(kind, value, known, f"; choose from {', '.join(known)}"))
+    need_known("encoding", [args.system.replace("-", "_")], COMMAND_NAMES)
+    need_known("size", [args.size], ROBERTA_SIZES)
     carry_out(masked_lm(args.data, args.system, args.size, request), args)

@@ -33,10 +33,10 @@ import argparse
 import shlex
 from pathlib import Path
 
+from ..bert.questions.collections import SCORINGS
 from ..command_line import Parser
 from ..errors import UserError
 from . import leaderboard
-from .answer import SCORINGS
 
 WRITTEN = (".md", ".html", ".svg")
 # What the command of a section may have.

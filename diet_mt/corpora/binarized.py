@@ -15,15 +15,13 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import UserError
-from ..files import raw_lines
-from .dictionary import FIRST
+from .dictionary import AGAIN, read_dictionary
 
 # Of an .idx file: 9 bytes of magic, 8 of version, 1 that says the type of a token, 8 of the number
 # of sentences; then for each its length (4 bytes) and its place in the .bin file (8 bytes).
 _MAGIC = b"MMIDIDX\x00\x00"
 _HEAD = 26
 _KINDS = (None, "<u1", "<i1", "<i2", "<i4", "<i8", "<f8", "<f8", "<u2", "<u4", "<u8")
-_AGAIN = "remove its folder and prepare the data again"
 _PAIR = re.compile(r"[^.]+\.(?P<source>[^.-]+)-(?P<target>[^.-]+)\.(?P<side>[^.]+)")
 _BLOCK = 1 << 24  # tokens looked at together
 
@@ -75,18 +73,18 @@ def read_index(path: Path) -> Index:
             count = int.from_bytes(head[18:], "little")
             code = head[17] if len(head) == _HEAD else 0
             if head[:9] != _MAGIC or not 0 < code < len(_KINDS):
-                raise UserError(f"{path}: cut, or no index of fairseq-preprocess; {_AGAIN}")
+                raise UserError(f"{path}: cut, or no index of fairseq-preprocess; {AGAIN}")
             size, expected = path.stat().st_size, _HEAD + 12 * count
             if size != expected:
                 raise UserError(
                     f"{path}: {size:,} bytes, but its {count:,} sentences take {expected:,}; "
-                    f"{_AGAIN}"
+                    f"{AGAIN}"
                 )
             lengths = np.fromfile(file, dtype="<i4", count=count)
     except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}); {_AGAIN}") from None
+        raise UserError(f"{path}: cannot be read ({error.strerror}); {AGAIN}") from None
     if count and lengths.min() < 0:
-        raise UserError(f"{path}: a sentence of {lengths.min()} tokens; {_AGAIN}")
+        raise UserError(f"{path}: a sentence of {lengths.min()} tokens; {AGAIN}")
     return Index(np.dtype(_KINDS[code]), lengths)
 
 
@@ -96,19 +94,9 @@ def sentences_in(path: Path) -> int:
 
 
 def dictionary_size(path: Path) -> int:
-    """Entries, with those that fairseq puts before them.
-
-    Raises UserError where a line is no entry, or an entry stands there twice.
-    """
-    seen: set[bytes] = set()
-    for number, line in enumerate(raw_lines(path), start=1):
-        word, _, count = line.rstrip().removesuffix(b" #fairseq:overwrite").rpartition(b" ")
-        if not (word and count.isdigit() and line.endswith(b"\n")):
-            raise UserError(f"{path}, line {number}: no word with its count; {_AGAIN}")
-        if word in seen:
-            raise UserError(f"{path}, line {number}: the same word again; {_AGAIN}")
-        seen.add(word)
-    return len(FIRST) + len(seen)
+    """Entries, with fairseq's own before them. Raises UserError as ``read_dictionary``."""
+    # Not the number of names: an entry that takes another's place leaves its number unused.
+    return max(read_dictionary(path).values()) + 1
 
 
 def indices(folder: Path) -> list[Path]:
@@ -137,7 +125,7 @@ def faults(folder: Path, *, besides: str = "", tokens: bool = False) -> Iterator
             if largest >= entries:
                 raise UserError(
                     f"{path.with_suffix('.bin')}: has token {largest}, but "
-                    f"{_dictionary_of(path)} ends at {entries - 1}; {_AGAIN}"
+                    f"{_dictionary_of(path)} ends at {entries - 1}; {AGAIN}"
                 )
             if pair := _PAIR.fullmatch(path.stem):
                 _check_other_side(path, pair, len(index.lengths))
@@ -163,10 +151,10 @@ def _whole(path: Path) -> Index:
     """The index, whose .bin file is as long as it says. Raises UserError."""
     index, data = read_index(path), path.with_suffix(".bin")
     if not data.is_file():
-        raise UserError(f"{data}: missing; {_AGAIN}")
+        raise UserError(f"{data}: missing; {AGAIN}")
     size = data.stat().st_size
     if size != index.size:
-        raise UserError(f"{data}: {size:,} bytes, but {path.name} counts {index.size:,}; {_AGAIN}")
+        raise UserError(f"{data}: {size:,} bytes, but {path.name} counts {index.size:,}; {AGAIN}")
     return index
 
 
@@ -179,10 +167,10 @@ def _check_other_side(path: Path, pair: re.Match[str], count: int) -> None:
     name = pair["target"] if pair["side"] == pair["source"] else pair["source"]
     other = path.with_name(f"{path.stem.removesuffix(pair['side'])}{name}.idx")
     if not other.is_file():
-        raise UserError(f"{other}: missing, beside {path.name}; {_AGAIN}")
+        raise UserError(f"{other}: missing, beside {path.name}; {AGAIN}")
     found = sentences_in(other)
     if found != count:
-        raise UserError(f"{other}: {found:,} sentences, but {path.name} has {count:,}; {_AGAIN}")
+        raise UserError(f"{other}: {found:,} sentences, but {path.name} has {count:,}; {AGAIN}")
 
 
 def _largest(path: Path, index: Index) -> int:

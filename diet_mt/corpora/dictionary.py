@@ -1,4 +1,5 @@
-"""A fixed dictionary for ``fairseq-preprocess --srcdict``: the pieces of a subword model.
+"""fairseq's dictionaries, and a fixed one for ``fairseq-preprocess --srcdict``: the pieces of a
+subword model.
 
 fairseq's own would count in the training text, and take in every character that the model does not
 know. Counts are not used after training has begun; here they are 1.
@@ -9,12 +10,35 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..files import write_lines
+from ..errors import UserError
+from ..files import decoded, raw_lines, write_lines
 
+UNKNOWN = "<unk>"  # what a vocabulary lacks
 # What fairseq puts before the entries of a dictionary, and, for masked words, after them.
-FIRST = ("<s>", "<pad>", "</s>", "<unk>")
+FIRST = ("<s>", "<pad>", "</s>", UNKNOWN)
 MASK = "<mask>"
 MULTIPLE = 8  # sizes that hardware likes
+AGAIN = "remove its folder and prepare the data again"  # where a file of the data is damaged
+_OVERWRITES = " #fairseq:overwrite"
+
+
+def read_dictionary(path: Path) -> dict[str, int]:
+    """Number of each entry of a ``dict.txt``: fairseq's own first, then one for each line.
+
+    Raises UserError where the file is missing or not UTF-8, a line is no word with its count, or
+    an entry is there already and the line does not say that it takes its place.
+    """
+    numbers = {symbol: number for number, symbol in enumerate(FIRST)}
+    for row, raw in enumerate(raw_lines(path), start=1):
+        where = f"{path}, line {row}"
+        line = decoded(raw, where).rstrip()
+        entry, _, count = line.removesuffix(_OVERWRITES).rpartition(" ")
+        if not (entry and count.isdecimal() and raw.endswith(b"\n")):
+            raise UserError(f"{where}: no word with its count; {AGAIN}")
+        if entry in numbers and not line.endswith(_OVERWRITES):
+            raise UserError(f"{where}: the same word again, '{entry}'; {AGAIN}")
+        numbers[entry] = len(FIRST) + row - 1
+    return numbers
 
 
 def write_dictionary(symbols: Iterable[str], out: Path, later: int = 0) -> None:

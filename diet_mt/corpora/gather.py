@@ -12,8 +12,7 @@ import re
 from pathlib import Path
 
 from ..errors import UserError
-from ..files import blocks, make_folder, opened, write_lines, writing_bytes
-from ..stages.engine import lines_in
+from ..files import blocks, lines_in, make_folder, opened, write_lines, writing_bytes
 from ..stages.progress import say
 
 _SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)

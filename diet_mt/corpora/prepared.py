@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import UserError
-from ..files import raw_lines, sha256
-from ..stages.engine import RAW, SETTINGS, SUMS, lines_in, missing_stages, with_checksums
+from ..files import lines_in, raw_lines, sha256
+from ..stages.engine import RAW, SETTINGS, SUMS, missing_stages, with_checksums
 from .binarized import dictionary_size, faults, indices, sentences_in
 
 _SUM = re.compile(r"([0-9a-f]{64})  (\S.*)")

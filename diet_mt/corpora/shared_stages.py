@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from ..stages.engine import Count, Preparation, Stage, lines_in, room_for
+from ..files import lines_in
+from ..stages.engine import Count, Preparation, Stage, room_for
 from ..stages.watch import apart
 from . import bpe, clean, language, moses, pieces
 from .binarized import sentences_in

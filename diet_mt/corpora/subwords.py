@@ -48,8 +48,8 @@ def to_text(tokens: str, lang: str, kind: str) -> str:
     return moses.detokenize(joined, lang) if kind == "bpe" else joined
 
 
-def split_file(kind: str, model: Path, source: Path, out: Path, workers: int = 1) -> int:
-    """Splits the words of a file; returns the number of lines."""
+def split_file(kind: str, model: Path, source: Path, out: Path, workers: int = 1) -> None:
+    """Splits the words of a file."""
     split = partial(_SPLIT[kind], model=model)
     lines = chain.from_iterable(in_order(split, read_lines(source), workers))
-    return write_lines(out, ticking(lines, out.name))
+    write_lines(out, ticking(lines, out.name))

@@ -15,7 +15,7 @@ from sacrebleu.utils import SACREBLEU_DIR
 
 from ..command_line import unknown
 from ..errors import UserError
-from ..files import raw_lines, write_lines
+from ..files import decoded_lines, write_lines
 
 
 def cached(name: str, pair: str) -> bool:
@@ -71,7 +71,7 @@ def sentences(
     finally:
         dataset.data, dataset.md5 = usual
     # SacreBLEU has brought white space into order, so each of these is what one seg held.
-    sides = [[raw.decode("utf-8").removesuffix("\n") for raw in raw_lines(f)] for f in files]
+    sides = [[line for _, line in decoded_lines(file)] for file in files]
     if len(sides[0]) != len(sides[1]) or not sides[0]:
         raise UserError(f"{files[0]}: {len(sides[0])} lines, but {files[1]} has {len(sides[1])}")
     return sides[0], sides[1]

@@ -23,20 +23,12 @@ from ..bert.questions.prepare import prepare
 from ..errors import UserError
 from ..tasks._question_sets import QuestionSet
 from . import fine_tuned
-from .fine_tuned import batches_of, commands_of, each_split, load_fine_tuned
+from .fine_tuned import FineTuned, batches_of, commands_of, each_split, load_fine_tuned
 from .provenance import portable_file
 from .task_records import TaskResult, put_task_result
 
 SQUAD = "SQuAD"
 TASK = "extractive_qa"
-
-
-@dataclass(frozen=True)
-class Answerer:
-    """A fine-tuned model with its task."""
-
-    model: Any
-    task: Any
 
 
 @dataclass(frozen=True)
@@ -67,18 +59,18 @@ def answer_sets(asked: Request, splits: list[str]) -> None:
     each_split(
         asked,
         tasks,
-        lambda: Answerer(*load_fine_tuned(asked.checkpoint, asked.data, TASK)),
+        lambda: load_fine_tuned(asked.checkpoint, asked.data, TASK),
         partial(_answer_set, asked),
         again=bool(asked.file) or not all((asked.out / each).is_dir() for each in splits),
     )
 
 
-def _answer_set(asked: Request, answerer: Answerer, own: dict[str, Any], split: str) -> str:
+def _answer_set(asked: Request, loaded: FineTuned, own: dict[str, Any], split: str) -> str:
     """``own``: the facts about the checkpoint; ``split``: empty for the file."""
-    asked = replace(asked, max_answer=asked.max_answer or answerer.task.cfg.max_answer)
+    asked = replace(asked, max_answer=asked.max_answer or loaded.task.cfg.max_answer)
     with _folder_of(asked, split) as folder:
-        group = answerer.task.question_set(split or "file", folder)
-        predictions = answer(asked, answerer, group)
+        group = loaded.task.question_set(split or "file", folder)
+        predictions = answer(asked, loaded, group)
         metrics = metrics_of(group, predictions)
     if asked.results and not metrics:
         raise UserError(f"{group.about.name}: no gold answers; leave --results out")
@@ -108,7 +100,7 @@ def _answer_set(asked: Request, answerer: Answerer, own: dict[str, Any], split: 
     return "\t".join([task, name, f"{len(predictions.texts)} questions", *words])
 
 
-def answer(asked: Request, answerer: Answerer, group: QuestionSet) -> Predictions:
+def answer(asked: Request, loaded: FineTuned, group: QuestionSet) -> Predictions:
     """Predictions for all questions of a set.
 
     Raises UserError where the model gives numbers that are not finite.
@@ -116,10 +108,10 @@ def answer(asked: Request, answerer: Answerer, group: QuestionSet) -> Prediction
     assert asked.max_answer is not None
     found: dict[int, list[Candidate]] = {n: [] for n in range(len(group.questions))}
     nothing: dict[int, Candidate] = {}
-    windows = answerer.task.windows_of(group)
-    for sample in batches_of(answerer.task, windows, asked.batch_size):
+    windows = loaded.task.windows_of(group)
+    for sample in batches_of(loaded.task, windows, asked.batch_size):
         with torch.no_grad():
-            logits = answerer.model(**sample["net_input"], use_span_head=True)[0].float()
+            logits = loaded.model(**sample["net_input"], use_span_head=True)[0].float()
         rows = logits.cpu().numpy()
         for row, number in zip(rows, sample["window"].tolist(), strict=True):
             window = number - group.first

@@ -39,11 +39,11 @@ class Search:
     ((5 + length) / 6)^lenpen.
     """
 
-    beam: int = 10
-    lenpen: float = 0.6
-    length_penalty: str = "fairseq"
-    max_tokens: int = 4096  # source tokens of a batch
-    lenpens: tuple[float, ...] = ()  # of which the validation set chooses the lenpen
+    beam: int
+    lenpen: float
+    length_penalty: str
+    max_tokens: int  # source tokens of a batch
+    lenpens: tuple[float, ...]  # of which the validation set chooses the lenpen
     tried: str = ""  # "0:33.1 0.6:34.0": what it has chosen from, with its BLEU
     options: list[str] = field(default_factory=list)  # more of fairseq-generate's
 

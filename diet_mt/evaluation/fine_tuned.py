@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from fairseq import utils
@@ -25,6 +25,17 @@ from .provenance import beside, fairseq_version, revision, today
 from .task_records import Option, splits_of
 
 _NOTHING = Pretrained("", 0, 0.0)
+
+
+@dataclass(frozen=True)
+class FineTuned:
+    """A model, on the GPU where there is one, and fairseq's task over the data."""
+
+    model: Any
+    task: Any
+
+
+Loaded = TypeVar("Loaded", bound=FineTuned)
 
 
 @dataclass(frozen=True)
@@ -43,15 +54,15 @@ class Request:
 def each_split(
     asked: Request,
     tasks: Mapping[str, str],
-    load: Callable[[], Any],
-    one: Callable[[Any, dict[str, Any], str], str],
+    load: Callable[[], Loaded],
+    one: Callable[[Loaded, dict[str, Any], str], str],
     *,
     again: bool,
     libraries: Sequence[str] = (),
 ) -> None:
     """Evaluates splits and prints the line of each.
 
-    ``tasks``: of each split; ``load``: what has the ``model``; ``one``: evaluates it, with the
+    ``tasks``: of each split; ``load``: gives what is evaluated; ``one``: evaluates it, with the
     facts about the checkpoint, on a split; ``again``: also where a split has its row already;
     ``libraries``: packages whose versions matter to the metrics.
     """
@@ -81,16 +92,13 @@ def batches_of(task: Any, dataset: Any, size: int) -> Any:
     return map(utils.move_to_cuda, batches) if torch.cuda.is_available() else batches
 
 
-def encoding_of(signature: str) -> tuple[str, dict[str, Option]]:
-    """``diet-rel sharing=none scale=head`` -> its name and its options."""
-    name, *words = signature.split()
-    pairs = (word.partition("=") for word in words)
-    return name, {key: value for key, equals, value in pairs if equals}
-
-
 def own_options(signature: str, arch: str) -> tuple[str, dict[str, Option]]:
-    """The same, without the rank where it is that of the architecture, which the record names."""
-    encoding, options = encoding_of(signature)
+    """``diet-rel sharing=none scale=head`` -> its name and its options, without the rank where it
+    is that of the architecture, which the record names.
+    """
+    encoding, *words = signature.split()
+    pairs = (word.partition("=") for word in words)
+    options: dict[str, Option] = {key: value for key, equals, value in pairs if equals}
     usual = vars(preset_of(arch))
     own = encoding, options.get("rank")
     if own == (usual.get("position_encoding"), str(usual.get("position_rank"))):
@@ -106,17 +114,14 @@ def quiet() -> None:
     warnings.filterwarnings("ignore", message="'pin_memory'")
 
 
-def load_fine_tuned(checkpoint: Path, data: Path, task: str) -> tuple[Any, Any]:
-    """Model, on the GPU where there is one, and fairseq's task over the folder ``data``.
-
-    Raises UserError where the checkpoint cannot be read, or is of another task.
-    """
+def load_fine_tuned(checkpoint: Path, data: Path, task: str) -> FineTuned:
+    """Raises UserError where the checkpoint cannot be read, or is of another task."""
     with reading(checkpoint):
         name = str(load_state(checkpoint)["cfg"]["task"]["_name"])
     if name != task:
         raise UserError(f"{checkpoint}: a model of the task {name}; fine-tune first, on {task}")
     model, _, made = load_with_task(checkpoint, data)
-    return model.cuda() if torch.cuda.is_available() else model, made
+    return FineTuned(model.cuda() if torch.cuda.is_available() else model, made)
 
 
 def facts(asked: Request, content: str, model: Any, libraries: Sequence[str]) -> dict[str, Any]:

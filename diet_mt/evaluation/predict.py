@@ -17,9 +17,9 @@ from ..bert.xnli import NAME as XNLI
 from ..bert.xnli import SOURCE, language_of
 from ..criterions.diet_sentence_prediction import predictions_of
 from ..errors import UserError
-from ..files import make_folder, raw_lines, write_lines
+from ..files import decoded_lines, lines_in, make_folder, write_lines
 from . import fine_tuned
-from .fine_tuned import batches_of, commands_of, each_split, load_fine_tuned
+from .fine_tuned import FineTuned, batches_of, commands_of, each_split, load_fine_tuned
 from .provenance import portable_file
 from .task_records import TaskResult, put_task_result
 
@@ -31,11 +31,8 @@ TASK = "diet_sentence_prediction"
 
 
 @dataclass(frozen=True)
-class Classifier:
-    """A fine-tuned model with fairseq's task."""
-
-    model: Any
-    task: Any
+class Classifier(FineTuned):
+    """One that gives names of classes, or scores."""
 
     @property
     def regression(self) -> bool:
@@ -63,7 +60,7 @@ def load_classifier(checkpoint: Path, data: Path) -> Classifier:
     """Raises UserError where the checkpoint cannot be read, or is of another task."""
     if not (data / "input0" / "dict.txt").is_file():
         raise UserError(f"{data}: no input0/dict.txt; give a folder made by diet-mt prepare glue")
-    return Classifier(*load_fine_tuned(checkpoint, data, TASK))
+    return Classifier(**vars(load_fine_tuned(checkpoint, data, TASK)))
 
 
 def predict(classifier: Classifier, split: str, batch_size: int) -> Predictions:
@@ -136,7 +133,7 @@ def read_ids(data: Path, split: str, count: int) -> list[str]:
     path = data / "raw" / f"{split}.id"
     if not path.is_file():
         return [str(number) for number in range(count)]
-    return [line.decode("utf-8").removesuffix("\n") for line in raw_lines(path)]
+    return [line for _, line in decoded_lines(path)]
 
 
 def notes_of(task: Task, train: int, split: str, examples: int) -> list[str]:
@@ -200,7 +197,7 @@ def _predict_split(asked: Request, classifier: Classifier, own: dict[str, Any], 
         words.append(f"-> {file}")
     if asked.results:
         train_ids = asked.data / "raw" / "train.id"
-        train = sum(1 for _ in raw_lines(train_ids)) if train_ids.is_file() else 0
+        train = lines_in(train_ids) if train_ids.is_file() else 0
         result = TaskResult(
             task=asked.task,
             split=split,

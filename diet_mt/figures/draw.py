@@ -41,7 +41,7 @@ def draw_all(
     make_folder(out)
     names = ", ".join(system.name for system in systems)
     for figure in figures:
-        without = _draw(figure, systems, out, asked)
+        without = FIGURES[figure](systems, out, asked)
         if without == names:
             complaint = f"{figure}: nothing to draw of {names}; {_NEEDS[figure]}"
             if len(figures) == 1:
@@ -58,20 +58,39 @@ _NEEDS = {
 }
 
 
-def _draw(figure: str, systems: Sequence[System], out: Path, asked: Asked) -> str:
-    """Draws one figure; returns the systems that it has nothing of."""
-    subset, count = asked.subset, asked.sentences
-    if figure == "patterns":
-        return patterns.draw(systems, subset, asked.positions, count, out)
-    if figure == "segments":
-        return patterns.draw_segments(systems, subset, count, out)
-    if figure == "similarity":
-        return similarity.draw(systems, asked.positions, out)
-    if figure == "rank":
-        each = (rank.rank_rows(one, subset, asked.rank_tokens, count) for one in systems)
-        rank.draw([row for rows in each for row in rows], out)
-        return ""
-    looks = (heads.head_rows(one, subset, asked.positions, count, asked.near) for one in systems)
-    table = heads.draw([row for rows in looks for row in rows], out)
-    print(text([table, Note(heads.explained(asked.near))]), end="")
+def _rank(systems: Sequence[System], out: Path, asked: Asked) -> str:
+    each = (
+        rank.rank_rows(one, asked.subset, asked.rank_tokens, asked.sentences) for one in systems
+    )
+    rank.draw([row for rows in each for row in rows], out)
     return ""
+
+
+def _patterns(systems: Sequence[System], out: Path, asked: Asked) -> str:
+    return patterns.draw(systems, asked.subset, asked.positions, asked.sentences, out)
+
+
+def _similarity(systems: Sequence[System], out: Path, asked: Asked) -> str:
+    return similarity.draw(systems, asked.positions, out)
+
+
+def _segments(systems: Sequence[System], out: Path, asked: Asked) -> str:
+    return patterns.draw_segments(systems, asked.subset, asked.sentences, out)
+
+
+def _heads(systems: Sequence[System], out: Path, asked: Asked) -> str:
+    subset, tokens, count, near = asked.subset, asked.positions, asked.sentences, asked.near
+    looks = (heads.head_rows(one, subset, tokens, count, near) for one in systems)
+    table = heads.draw([row for rows in looks for row in rows], out)
+    print(text([table, Note(heads.explained(near))]), end="")
+    return ""
+
+
+# Each draws its figure, and returns the systems that it has nothing of.
+FIGURES = {
+    "rank": _rank,
+    "patterns": _patterns,
+    "similarity": _similarity,
+    "segments": _segments,
+    "heads": _heads,
+}

@@ -50,7 +50,6 @@ def heat_maps(
     axes: tuple[str, str],
     *,
     border: int | None = None,
-    bar: str = "added to the logit",
 ) -> Any:
     """A row of panels for each entry of ``maps``, one per head, (T, S) each, NaN where closed.
 
@@ -90,6 +89,6 @@ def heat_maps(
     figure.supylabel(axes[1], fontsize=9)
     beyond = "both" if values.max() > widest else "neither"
     scale = figure.colorbar(image, ax=panels, shrink=0.8, aspect=30, pad=0.01, extend=beyond)
-    scale.set_label(bar, fontsize=9)
+    scale.set_label("added to the logit", fontsize=9)
     scale.ax.tick_params(labelsize=_SMALL)
     return figure

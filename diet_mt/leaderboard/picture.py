@@ -62,9 +62,9 @@ def grid(section: Section, scale: Scale) -> str:
     )
 
 
-def axis(scale: Scale, y: int = 14) -> str:
+def axis(scale: Scale) -> str:
     """SVG of the numbers above the rows."""
     return "".join(
-        f'<text class="tick" x="{scale.place(tick)}" y="{y}">{scale.text(tick)}</text>'
+        f'<text class="tick" x="{scale.place(tick)}" y="14">{scale.text(tick)}</text>'
         for tick in scale.ticks()
     )

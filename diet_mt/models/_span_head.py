@@ -8,10 +8,9 @@ from typing import Any, Dict, Optional, Tuple
 from fairseq.models.roberta.model import RobertaModel
 from torch import Tensor, nn
 
-logger = logging.getLogger(__name__)
+from ..positions.base import INIT_STD
 
-# Standard deviation of BERT's initial weights.
-INIT_STD = 0.02
+logger = logging.getLogger(__name__)
 
 
 class SpanHead(nn.Module):

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from ..layers.embedding import PaddedEmbedding
 from ..layers.padding import gather_columns
 from ..layers.sentence_encoder import DietSentenceEncoder
+from ..positions.base import INIT_STD
 from ..products import use_fast_products
 from ._architectures import register_roberta_architectures
 from ._hub import DietRobertaHub, load_hub
@@ -27,9 +28,6 @@ from ._span_head import SpanHeadModel
 from ._supplement import SEGMENT_SIGNATURE, add_missing_segments
 
 logger = logging.getLogger(__name__)
-
-# Standard deviation of BERT's initial embeddings.
-INIT_STD = 0.02
 
 
 class DietLMHead(RobertaLMHead):

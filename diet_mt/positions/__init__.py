@@ -75,12 +75,15 @@ OPTIONS: Dict[str, Option] = {
     name: its for encoding in NAMES.values() for name, its in options_of(encoding)
 }
 
+# As commands and architectures spell them: diet_rel.
+COMMAND_NAMES = tuple(name.replace("-", "_") for name in NAMES)
 # Those that act at the input and nowhere else.
 AT_INPUT = tuple(name for name, encoding in NAMES.items() if not encoding.acts_in)
 
 __all__ = [
     "AT_INPUT",
     "BEYOND",
+    "COMMAND_NAMES",
     "CROSS",
     "DECODER",
     "ENCODER",

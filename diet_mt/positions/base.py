@@ -51,6 +51,8 @@ from .options import option, options_of
 from .places import RandomPlaces
 
 SHARING = ("none", "head-wise", "layer-wise")
+# Standard deviation of learned tables that do not start at 0: BERT's (Devlin et al. 2018).
+INIT_STD = 0.02
 
 # The kinds of attention: self-attention of either stack, and that of the decoder over the encoder.
 ENCODER, DECODER, CROSS = KINDS = ("encoder", "decoder", "cross")

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from .base import (
     DECODER,
     ENCODER,
+    INIT_STD,
     AttentionPositions,
     AttentionShape,
     PositionEncoding,
@@ -19,7 +20,7 @@ from .base import (
 )
 from .clipped import ClippedLayer, clip_option, pick, spread
 from .layer import LayerPositions
-from .projections import INIT_STD, Projections
+from .projections import Projections
 
 
 @dataclass(frozen=True)

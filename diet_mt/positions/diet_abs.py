@@ -8,14 +8,9 @@ from typing import Any, ClassVar, Dict, Optional, Tuple
 import torch
 from torch import Tensor, nn
 
-from .base import AttentionPositions, AttentionShape
+from .base import INIT_STD, AttentionPositions, AttentionShape
 from .factors import FactorBias, Places
 from .ranked import Ranked
-
-# Standard deviation of the entries of P_Q and P_K. Neither may start at 0, where the gradient of
-# each, which is the other, would vanish; 0.02 is BERT's (Devlin et al. 2018), and leaves the
-# product of rank 64 near 0.003.
-INIT_STD = 0.02
 
 
 class FactorTables(nn.Module):
@@ -25,6 +20,8 @@ class FactorTables(nn.Module):
         super().__init__()
         self.query = nn.Parameter(torch.empty(heads, queries, rank))
         self.key = nn.Parameter(torch.empty(heads, keys, rank))
+        # Neither may start at 0, where the gradient of each, which is the other, would vanish; this
+        # deviation leaves the product of rank 64 near 0.003.
         nn.init.normal_(self.query, std=INIT_STD)
         nn.init.normal_(self.key, std=INIT_STD)
 

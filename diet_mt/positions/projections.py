@@ -5,10 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from .base import AttentionShape
-
-# Standard deviation of what is learned of positions, that of BERT (Devlin et al. 2018).
-INIT_STD = 0.02
+from .base import INIT_STD, AttentionShape
 
 
 class Projections(nn.Module):

@@ -9,11 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..errors import UserError
-from .base import AttentionShape, LayerTables, no_autocast
+from .base import INIT_STD, AttentionShape, LayerTables, no_autocast
 
 SEGMENT_ENCODINGS = ("none", "input", "per-head")
-# Standard deviation of segment vectors at the input: BERT's, for all its embeddings.
-INIT_STD = 0.02
 
 
 def one_hot(segments: Tensor, count: int) -> Tensor:

@@ -9,13 +9,9 @@ from typing import ClassVar, Iterator, Optional
 import torch
 from torch import Tensor, nn
 
-from .base import DECODER, AttentionShape, PositionEncoding
+from .base import DECODER, INIT_STD, AttentionShape, PositionEncoding
 from .options import option
 from .relative import RelativeBias, distances
-
-# Standard deviation of the initial table: Mesh TensorFlow's for embeddings of relative positions is
-# E^-0.5; the models here are small, and 0.02 leaves the bias near 0 at any width.
-INIT_STD = 0.02
 
 
 def buckets_of(relative: Tensor, buckets: int, max_distance: int, *, causal: bool) -> Tensor:
@@ -45,6 +41,8 @@ class BucketTable(nn.Module):
     def __init__(self, heads: int, buckets: int) -> None:
         super().__init__()
         self.by_bucket = nn.Parameter(torch.empty(heads, buckets))
+        # Mesh TensorFlow's deviation for embeddings of relative positions is E^-0.5; models here
+        # are small, and this one leaves the bias near 0 at any width.
         nn.init.normal_(self.by_bucket, std=INIT_STD)
 
 

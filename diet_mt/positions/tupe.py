@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from .base import (
     CROSS,
+    INIT_STD,
     AttentionPositions,
     AttentionShape,
     PositionEncoding,
@@ -18,7 +19,7 @@ from .base import (
 )
 from .beyond import REFUSE, read
 from .factors import FactorBias, Places
-from .projections import INIT_STD, Projections
+from .projections import Projections
 from .t5 import Bucketed, T5Bias
 
 

@@ -15,16 +15,15 @@ import os
 import re
 import shlex
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import UserError
-from ..files import blocks, make_folder, opened, sha256, write_lines, write_text
+from ..files import lines_in, make_folder, sha256, write_lines, write_text
 from .lock import OWN_FILES, alone
-from .progress import say
+from .progress import announce, say
 from .watch import size_of
 
 SETTINGS, _TABLE, SUMS = "settings", "stages.tsv", "SHA256SUMS"
@@ -90,7 +89,7 @@ def prepare(what: Preparation) -> None:
             )
         if any(made) or not (what.out / SUMS).exists():
             write_lines(what.out / SUMS, list(_sums(what)))
-    _say(f"ready: {what.out / what.result}")
+    announce(f"ready: {what.out / what.result}")
 
 
 def plan(what: Preparation) -> Iterator[str]:
@@ -110,15 +109,6 @@ def plan(what: Preparation) -> Iterator[str]:
 def room_for(percent: float, *paths: Path) -> float:
     """MiB: that share of what the paths take."""
     return sum(map(size_of, paths)) * percent / 100 / MIB
-
-
-def lines_in(path: Path) -> int:
-    """Lines of a file, plain or gzipped, the last one with or without its end."""
-    lines, last = 0, b"\n"
-    with opened(path) as file:
-        for block in blocks(file):
-            lines, last = lines + block.count(b"\n"), block[-1:]
-    return lines + (last != b"\n")
 
 
 def _sums(what: Preparation) -> Iterator[str]:
@@ -147,9 +137,9 @@ def _run(stage: Stage, what: Preparation) -> bool:
     if result.exists():
         stage.check(result)
     if result.exists():
-        _say(f"== {stage.name}: done before")
+        announce(f"== {stage.name}: done before")
         return False
-    _say(f"== {stage.name} ...")
+    announce(f"== {stage.name} ...")
     started = time.monotonic()
     if stage.settings:
         write_text(result.with_name(f"{stage.name}.settings"), f"{stage.settings}\n")
@@ -165,7 +155,7 @@ def _run(stage: Stage, what: Preparation) -> bool:
     before = table.read_text(encoding="utf-8") if table.exists() else ""
     write_text(table, f"{before}{stage.name}\t{seconds:.0f}\t{lines}\n")
     size = f"{lines:,} lines" if lines else f"{size_of(result) / MIB:,.1f} MiB"
-    _say(f"== {stage.name}: {size}, {seconds:.0f} s")
+    announce(f"== {stage.name}: {size}, {seconds:.0f} s")
     return True
 
 
@@ -240,7 +230,3 @@ def _words(settings: str) -> list[str]:
         return shlex.split(settings)
     except ValueError:
         return settings.split()
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -17,6 +17,11 @@ def say(text: str) -> None:
     print(f"   {text}", file=sys.stderr, flush=True)
 
 
+def announce(text: str) -> None:
+    """A line of the kind that says what begins, or is ready: one without an indent."""
+    print(text, file=sys.stderr, flush=True)
+
+
 class Progress:
     """Counts what a loop has done and says so."""
 

@@ -13,6 +13,7 @@ from typing import TextIO
 from ..errors import UserError
 from ..stages.child import environment
 from ..stages.orphans import end_with_parent
+from ..stages.progress import announce, say
 from .progress import clock
 from .sweep import Run, Sweep
 from .variables import Command, shown
@@ -29,19 +30,19 @@ def go(sweep: Sweep, runner: Runner) -> int:
     """
     began = time.monotonic()
     with _ended_by_sigterm():
-        say(f"== 1/3 prepare: {len(sweep.prepare)} commands")
+        announce(f"== 1/3 prepare: {len(sweep.prepare)} commands")
         if status := _one_by_one(sweep.prepare, sys.stderr):
             return status
-        say(f"== 2/3 runs: {len(sweep.runs)}")
+        announce(f"== 2/3 runs: {len(sweep.runs)}")
         failures = runner(sweep.runs)
         if failures is None:
-            say("   the runs are submitted; the same command again shows how they are")
+            say("the runs are submitted; the same command again shows how they are")
             return 0
         if failures:
             for failure in failures[:-1]:
-                say(f"error: {failure}")
+                announce(f"error: {failure}")
             raise UserError(failures[-1])
-        say(f"== 3/3 report, after {clock(time.monotonic() - began)}")
+        announce(f"== 3/3 report, after {clock(time.monotonic() - began)}")
         return _one_by_one(sweep.report, sys.stdout)
 
 
@@ -60,15 +61,11 @@ def dry_run(sweep: Sweep, ask: Callable[[Command], list[str]]) -> Iterator[str]:
             yield from (f"#   {line}" for line in ask(words))
 
 
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def _one_by_one(commands: Sequence[Command], to: TextIO) -> int:
     """Runs commands that speak for themselves; returns the status of the first that fails, or 0."""
     to.flush()
     for words in commands:
-        say(f"   {shown(words)}")
+        say(f"{shown(words)}")
         process = subprocess.Popen(
             argv_of(words),
             stdout=to.fileno(),

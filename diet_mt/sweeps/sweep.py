@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from os.path import commonpath
 from pathlib import Path
 
-from ..command_line import unknown
+from ..command_line import need_known
 from ..errors import UserError
 from .variables import Command, Value, command, one_text, value_of
 
@@ -135,9 +135,7 @@ def _changed(
         elif name in settings:
             settings = {**settings, name: value}
         else:
-            known = [*settings, *of_runs]
-            hint = f"; there are {', '.join(known)}"
-            raise UserError(f"--set: {unknown('variable', name, known, hint)}")
+            need_known("variable", [name], [*settings, *of_runs], "--set")
     return settings, points
 
 
@@ -158,13 +156,10 @@ def _check_used(
 def _check_systems(points: Iterable[Mapping[str, list[Value]]], where: str) -> None:
     if not any("system" in point for point in points):
         return
-    from ..positions import NAMES  # torch is not needed for more
+    from ..positions import COMMAND_NAMES  # torch is not needed for more
 
-    known = [name.replace("-", "_") for name in NAMES]
     for point in points:
-        for system in point.get("system", []):
-            if system not in known:
-                raise UserError(f"{where}: {unknown('system', str(system), known)}")
+        need_known("system", map(str, point.get("system", [])), COMMAND_NAMES, where)
 
 
 def _chosen(
@@ -180,12 +175,9 @@ def _chosen(
     for choice in choices:
         fitting = own
         for name, value in choice.items():
-            known = dict.fromkeys(str(each[name]) for each in fitting if name in each)
-            if not any(name in each for each in own):
-                raise UserError(f"--runs: {unknown('variable', name, {n for e in own for n in e})}")
-            if value not in known:
-                hint = f"; there are {', '.join(known)}"
-                raise UserError(f"--runs: {unknown(name, value, known, hint)}")
+            need_known("variable", [name], {each for point in own for each in point}, "--runs")
+            known = {str(each[name]) for each in fitting if name in each}
+            need_known(name, [value], known, "--runs")
             fitting = [each for each in fitting if str(each.get(name)) == value]
     return [
         {**settings, **each}

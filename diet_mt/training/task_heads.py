@@ -9,6 +9,7 @@ from ..bert.glue import Task
 from ..bert.xnli import ENGLISH, split_name
 from ..bert.xnli import NAME as XNLI
 from ..errors import UserError
+from ..files import lines_in
 from .build import Request, Training, merged, placed, warm_up
 from .options import Options, parse, whole
 
@@ -68,8 +69,7 @@ def _examples(data: Path, questions: Path) -> int:
         except (ValueError, KeyError, TypeError):
             raise UserError(f"{questions}: damaged; prepare the questions again") from None
     if ids.is_file():
-        with open(ids, "rb") as file:
-            return sum(1 for _ in file)
+        return lines_in(ids)
     raise UserError(f"{data}: no task made by diet-mt prepare glue, xnli or qa")
 
 

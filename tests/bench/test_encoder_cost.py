@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from diet_mt.bench import encoder_cost
-from diet_mt.bench.encoder_cost import BASELINE, SHAPES, Settings, make_bert, make_cases
+from diet_mt.bench.encoder_cost import BASELINE, MEASURES, SHAPES, Settings, make_bert, make_cases
 from diet_mt.positions import NAMES
 
 from ..calling import called
@@ -66,7 +66,15 @@ def test_a_training_step_moves_the_weights_and_a_forward_pass_does_not(
 def test_records_and_table(
     toy_shape: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    how = Settings(encodings=["diet-rel"], rounds=3, warmup=1, tokens=8)
+    how = Settings(
+        encodings=["diet-rel"],
+        measures=MEASURES,
+        device="cpu",
+        tokens=8,
+        batch=None,
+        rounds=3,
+        warmup=1,
+    )
     encoder_cost.measure_all([toy_shape], how, "command")
     captured = capsys.readouterr()
     assert "toy cpu diet-rel train: round 3 of 3" in captured.err

@@ -9,8 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from diet_mt.bench.systems import SEARCH_VARIABLE, STOCK, environment
+from diet_mt.bench.systems import STOCK, environment
 from diet_mt.bench.workers import Worker, workers
+from diet_mt.decoding.choice import VARIABLE
 from diet_mt.errors import UserError
 
 from .process.jobs import fields
@@ -35,9 +36,9 @@ def test_a_search_is_asked_for_where_the_name_says_so(crew: dict[str, Worker]) -
     chosen = {}
     for name, worker in crew.items():
         text = Path(f"/proc/{worker.process.pid}/environ").read_text(encoding="utf-8")
-        chosen[name] = f"{SEARCH_VARIABLE}=fairseq" in text.split("\0")
+        chosen[name] = f"{VARIABLE}=fairseq" in text.split("\0")
     assert chosen == {STOCK: False, "diet_rel:fairseq": True}
-    assert environment("diet_rel") == {SEARCH_VARIABLE: None}
+    assert environment("diet_rel") == {VARIABLE: None}
 
 
 def test_waiting_takes_no_processor_time(crew: dict[str, Worker]) -> None:

@@ -175,7 +175,7 @@ def test_any_two_are_compared_and_not_kept(place: Path, capsys: pytest.CaptureFi
     assert "\tsinusoidal_tiny\tto diet_rel_tiny\t-" in line
     assert not KEPT.exists()
     assert called(*words, "sinusoidal", "t5") == 2
-    assert "unknown system t5; there is diet_rel, sinusoidal" in capsys.readouterr().err
+    assert "unknown system t5; choose from diet_rel, sinusoidal" in capsys.readouterr().err
 
 
 def test_a_dry_run_only_lists(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -138,7 +138,7 @@ def test_sources_of_subwords_and_pictures(place: Path, capsys: pytest.CaptureFix
         (
             ("--systems", "shaw"),
             ("test", "test2"),
-            "unknown system shaw; there is",
+            "unknown system shaw; choose from",
         ),
         (("--out", "a.gif"), ("test", "test2"), "--out a.gif: name a picture, .png or .svg"),
         (("--width", "0"), ("test", "test2"), "0: expected a whole number of at least 1"),

@@ -132,7 +132,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "shaw (tiny)" in text
     assert "diet-rel" not in text
     assert called("leaderboard", file, "--systems", "bert") == 2
-    said = "error: unknown system bert; there is diet-rel, shaw\n"
+    said = "error: unknown system bert; choose from diet-rel, shaw\n"
     assert capsys.readouterr().err == said
     assert called("leaderboard", file, "--format", "html") == 0
     assert '<td class="text">diet-rel (tiny)</td>' in capsys.readouterr().out

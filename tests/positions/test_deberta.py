@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape
-from diet_mt.positions.deberta import INIT_STD, Deberta, DebertaLayer, DebertaPositions
+from diet_mt.positions.base import INIT_STD
+from diet_mt.positions.deberta import Deberta, DebertaLayer, DebertaPositions
 
 from ..toy import sharing_modes
 from .one_layer import part_of

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from diet_mt.errors import UserError
 from diet_mt.positions import AttentionShape
-from diet_mt.positions.diet_abs import INIT_STD, DietAbs, DietAbsBias
+from diet_mt.positions.base import INIT_STD
+from diet_mt.positions.diet_abs import DietAbs, DietAbsBias
 
 from ..toy import sharing_modes
 

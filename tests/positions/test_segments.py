@@ -7,7 +7,8 @@ import torch
 
 from diet_mt.errors import UserError
 from diet_mt.positions import AttentionShape, SegmentInput, SegmentPositions
-from diet_mt.positions.segments import INIT_STD, one_hot
+from diet_mt.positions.base import INIT_STD
+from diet_mt.positions.segments import one_hot
 
 L, H, D, N = 2, 3, 4, 5
 SHAPE = AttentionShape(L, H, D, 9, 9)

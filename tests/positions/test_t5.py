@@ -8,7 +8,8 @@ from torch import Tensor
 
 from diet_mt.errors import UserError
 from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape
-from diet_mt.positions.t5 import INIT_STD, T5, T5Bias, buckets_of
+from diet_mt.positions.base import INIT_STD
+from diet_mt.positions.t5 import T5, T5Bias, buckets_of
 
 from ..toy import sharing_modes
 

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from diet_mt.errors import UserError
 from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape, factors
+from diet_mt.positions.base import INIT_STD
 from diet_mt.positions.t5 import T5Bias
-from diet_mt.positions.tupe import INIT_STD, TupeAbs, TupeBias, TupeRel
+from diet_mt.positions.tupe import TupeAbs, TupeBias, TupeRel
 
 from ..toy import sharing_modes
 

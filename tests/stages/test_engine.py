@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.stages.engine import Preparation, Stage, lines_in, plan, prepare
+from diet_mt.stages.engine import Preparation, Stage, plan, prepare
 
 
 def _write(text: str, path: Path) -> None:
@@ -78,9 +78,3 @@ def test_a_folder_of_others_and_wrong_counts_are_refused(tmp_path: Path) -> None
         prepare(_preparation(tmp_path, _stage("one")))
     with pytest.raises(UserError, match="does not have the expected counts; remove it"):
         prepare(_preparation(tmp_path / "new", _stage("one"), counts=2))
-
-
-def test_lines_are_counted_with_or_without_the_last_end(tmp_path: Path) -> None:
-    for text, count in (("", 0), ("a", 1), ("a\n", 1), ("a\n\nb", 3)):
-        (tmp_path / "text").write_text(text)
-        assert lines_in(tmp_path / "text") == count

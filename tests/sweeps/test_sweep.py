@@ -94,7 +94,7 @@ def test_a_wrong_file(more: dict[str, object], said: str) -> None:
         ("--set work=[1", "--set work: [1: give a list as [a, b]"),
         ("--runs modle=shaw", "--runs: unknown variable modle; did you mean model?"),
         ("--runs model=shav", "--runs: unknown model shav; did you mean shaw?"),
-        ("--runs seed=7", "--runs: unknown seed 7; there are 1, 2"),
+        ("--runs seed=7", "--runs: unknown seed 7; choose from 1, 2"),
         ("--runs ''", "argument --runs: '': give name=value; see diet-mt sweep --help"),
         ("--runs seed", "argument --runs: seed: give name=value; see diet-mt sweep --help"),
         ("--jobs 0", "argument --jobs: 0: expected a whole number of at least 1; "

@@ -76,7 +76,7 @@ WRONG = [
     (f"{TRAIN} --seed 99999999999999999999", "expected a whole number from 0 to 2147483647"),
     (MLM.replace("diet_rel", "diet_rell"), "unknown encoding diet_rell; did you mean diet_rel?"),
     (MLM.replace("data/mlm", "data/multi30k.en-de"), "bin: sentence pairs, not plain text; see"),
-    (f"{MLM} --size huge", "unknown size huge; choose from tiny, small, base"),
+    (f"{MLM} --size huge", "unknown size huge; choose from base, small, tiny"),
     (f"{MLM} --tokens-per-sample 64", "data/mlm/bin has sentences of up to 128 pieces"),
     (f"{MLM} --tokens-per-sample 600", "longer than the 512 positions of the model"),
     (f"{MLM} --warmup 2", "--warmup 2: expected 0 to 1"),

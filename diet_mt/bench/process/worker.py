@@ -5,7 +5,7 @@ Every message is one line of JSON. The first line on stdin is the :class:`~.work
     {"prepare": KIND}    builds what KIND needs and drops what came before  -> what is to be done
     {"turn": KIND}       does it once                                       -> {"seconds": ...}
     {"outputs": KIND}    does it once more                                  -> {"outputs": ...}
-    {"peak": KIND}       one sentence pair of ``Job.length`` tokens         -> see ``memory``
+    {"peak": KIND}       one sentence pair of ``Job.length`` tokens         -> see ``_peak``
 
 Between two lines the worker waits in ``read`` and takes no processor time. What goes wrong ends it
 with a traceback on stderr.
@@ -19,14 +19,17 @@ import json
 import logging
 import os
 import sys
+import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from .memory import peak
 from .timing import clocked
-from .workload import Case, Job, Workload
+from .workload import Case, Forward, Job, TrainingStep, Workload
+
+_WARM_TOKENS = 8
 
 
 def main() -> None:
@@ -56,7 +59,7 @@ class Turns:
     def answer(self, what: str, kind: str) -> dict[str, Any]:
         """What one line of the parent asks for."""
         if what == "peak":
-            return peak(self.work, kind)
+            return _peak(self.work, kind)
         if what == "prepare":
             self.case = None
             gc.collect()
@@ -81,3 +84,27 @@ class Turns:
             # Whether fairseq is as the plugin changes it.
             "plugin": "diet_mt" in sys.modules,
         }
+
+
+def _memory(field: str) -> int:
+    """Of this process in bytes (Linux: /proc): ``VmRSS`` now, ``VmHWM`` at its peak."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    line = next(line for line in status.split("\n") if line.startswith(field + ":"))
+    return int(line.split()[1]) * 1024
+
+
+def _peak(work: Workload, kind: str) -> dict[str, Any]:
+    """Runs ``train`` or ``forward`` over one pair: its peak beyond what was there, and its time."""
+    case = (
+        TrainingStep(work.cfg, work.task, work.model(), [])
+        if kind == "train"
+        else Forward(work.task, work.model(), [])
+    )
+    pair = work.pair(work.job.length)
+    # What stays for good: first calls of each operation, the optimizer's moments.
+    case.run(work.pair(_WARM_TOKENS))
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak so far is forgotten
+    before, start = _memory("VmRSS"), time.perf_counter()
+    case.run(pair)
+    seconds = time.perf_counter() - start
+    return {"peak_bytes": _memory("VmHWM") - before, "seconds": round(seconds, 3)}

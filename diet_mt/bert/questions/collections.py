@@ -15,7 +15,7 @@ class TestSet:
 
     split: str  # test_xquad_de
     language: str  # de
-    scoring: str  # squad or mlqa
+    scoring: str  # of SCORINGS
     file: Path
 
 
@@ -29,6 +29,7 @@ _FILES = {
 }
 # The names of the collections in results.
 NAMES = {"xquad": "XQuAD", "mlqa": "MLQA", "tydiqa": "TyDiQA-GoldP"}
+SCORINGS = ("squad", "mlqa")
 _SCORING = {"mlqa": "mlqa"}  # the others: squad
 # TyDi QA writes languages out.
 _CODES = {

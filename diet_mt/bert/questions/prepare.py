@@ -10,12 +10,13 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
+from ...corpora.dictionary import read_dictionary
 from ...errors import UserError
 from ...files import copy, make_folder
 from ...stages.engine import Preparation, Stage
 from ...stages.progress import say
 from .. import tokenizer as tokenizers
-from ..vocabulary import checksum_of, read_numbers, say_unknown
+from ..vocabulary import checksum_of, say_unknown
 from .collections import TestSet, test_sets
 from .features import UNKNOWN, About, make_features, read_about, write_features
 from .normalise import LANGUAGES
@@ -34,8 +35,8 @@ def prepare(
     need_answers: bool = False,
 ) -> About:
     """Makes the folder ``out`` of a file of questions. Raises UserError as ``read_squad``,
-    ``tokenizer.load`` and ``read_numbers``, and where the language has no scoring of this kind, or
-    a question to train on has no answer.
+    ``tokenizer.load`` and ``read_dictionary``, and where the language has no scoring of this kind,
+    or a question to train on has no answer.
 
     Args:
         vocab: Folder with ``dict.txt`` and the tokenizer that the model was pretrained with.
@@ -48,7 +49,7 @@ def prepare(
     without = next((each for each in questions if not each.has_gold), None)
     if need_answers and without is not None:
         raise UserError(f"{file}, question {without.id}: no answers, so it cannot be trained on")
-    numbers = read_numbers(vocab / "dict.txt")
+    numbers = read_dictionary(vocab / "dict.txt")
     features, lost = make_features(questions, tokenizers.load(vocab), numbers, sizes)
     squad = raw_bytes(file)
     about = About(

@@ -14,10 +14,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from ...bert.glue import TASKS, task_named
+from ...bert.labelled import REFUSE, SKIP
 from ...command_line import Parser, positive
 from .options import add_common, add_folder, carry_out, setting
 
-TASKS = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI")
 MAX_LENGTH = 128
 
 
@@ -29,7 +30,7 @@ def add_labelled(parser: Parser, max_length: int) -> None:
     length = "tokens of an example with its marks; longer ones are cut"
     setting(add, "--max-length", positive, max_length, length)
     what = "skip: leave out rows that are not as they should be (default refuse)"
-    add("--bad-rows", choices=("refuse", "skip"), default="refuse", help=what)
+    add("--bad-rows", choices=(REFUSE, SKIP), default=REFUSE, help=what)
 
 
 def arguments(parser: Parser) -> None:
@@ -42,7 +43,6 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from ...bert.glue import task_named
     from ...bert.labelled_stages import LabelledSettings, preparation_of_glue
 
     given = LabelledSettings(args.vocab, args.max_length, args.bad_rows, args.workers)

@@ -20,17 +20,16 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from ...bert.questions.collections import NAMES
 from ...command_line import Parser, positive
 from .options import add_common, carry_out, setting
-
-COLLECTIONS = ("xquad", "mlqa", "tydiqa")
 
 
 def arguments(parser: Parser) -> None:
     add = parser.add_argument
     add("--train", type=Path, required=True, metavar="FILE", help="questions to train on")
     add("--valid", type=Path, required=True, metavar="FILE", help="questions to validate on")
-    for name in COLLECTIONS:
+    for name in NAMES:
         add(f"--{name}", type=Path, metavar="FOLDER", help="test sets; can be added later")
     what = "bin folder that diet-mt prepare mlm made"
     add("--vocab", type=Path, required=True, metavar="FOLDER", help=what)
@@ -48,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
     from ...bert.questions.prepare import preparation
     from ...bert.questions.windows import WindowSizes
 
-    folders = {name: getattr(args, name) for name in COLLECTIONS}
+    folders = {name: getattr(args, name) for name in NAMES}
     what = preparation(
         args.out or Path("data/SQuAD"),
         args.train,

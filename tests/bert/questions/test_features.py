@@ -18,7 +18,7 @@ from diet_mt.bert.questions.features import (
 from diet_mt.bert.questions.squad import Question, read_squad
 from diet_mt.bert.questions.windows import WindowSizes
 from diet_mt.bert.tokenizer import Tokenizer, load
-from diet_mt.bert.vocabulary import read_numbers
+from diet_mt.corpora.dictionary import read_dictionary
 from diet_mt.errors import UserError
 
 from ..tokenizers_made import KINDS
@@ -46,24 +46,10 @@ def rows(features: Features) -> list[dict[str, int]]:
     return [dict(zip(COLUMNS, row, strict=True)) for row in features.windows.tolist()]
 
 
-def test_numbers_are_those_of_fairseq(vocab: Path) -> None:
-    from fairseq.data import Dictionary
-
-    theirs = Dictionary.load(str(vocab / "dict.txt"))
-    assert read_numbers(vocab / "dict.txt") == theirs.indices
-
-
-@pytest.mark.parametrize("line", ["word", "word x", "a 1\na 1", " 1", "<s> 1"])
-def test_a_wrong_dictionary_is_refused(tmp_path: Path, line: str) -> None:
-    (tmp_path / "dict.txt").write_text(line + "\n")
-    with pytest.raises(UserError, match=r"dict.txt, line \d: expected a new entry"):
-        read_numbers(tmp_path / "dict.txt")
-
-
 def test_windows_of_made_up_questions(
     vocab: Path, tokens: Tokenizer, questions: list[Question]
 ) -> None:
-    numbers = read_numbers(vocab / "dict.txt")
+    numbers = read_dictionary(vocab / "dict.txt")
     features, lost = make_features(questions, tokens, numbers, SIZES)
     assert lost == 0
     seen: dict[int, set[tuple[int, int]]] = {}
