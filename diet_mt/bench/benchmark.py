@@ -51,7 +51,7 @@ _COMMON = (
 
 
 @dataclass(frozen=True)
-class Settings:
+class SpeedSettings:
     """What is measured, and with what."""
 
     size: Sequence[str]
@@ -76,7 +76,7 @@ class Settings:
     checkpoint: Mapping[str, Path]  # weights of a system
 
 
-def measure_all(how: Settings, command: str) -> None:
+def measure_all(how: SpeedSettings, command: str) -> None:
     """Prints a record for each measure and system, of each size and device. Raises UserError."""
     how = replace(how, threads=how.threads or torch.get_num_threads())
     systems = chosen("system", how.systems, list(SYSTEMS))
@@ -91,7 +91,7 @@ def measure_all(how: Settings, command: str) -> None:
 
 
 def measure(
-    names: list[str], size: str, device: str, half: bool, how: Settings
+    names: list[str], size: str, device: str, half: bool, how: SpeedSettings
 ) -> Iterator[dict[str, Any]]:
     """One record for each measure and system."""
     common = {name: getattr(how, name) for name in _COMMON} | {"device": device, "half": half}
@@ -170,7 +170,7 @@ def _summary(
     return {**record, **turn, "rounds": len(ours), "seconds": [round(value, 6) for value in ours]}
 
 
-def _places(how: Settings) -> list[tuple[str, bool]]:
+def _places(how: SpeedSettings) -> list[tuple[str, bool]]:
     """Devices, each with whether it computes in half precision."""
     devices = ["cpu", "cuda"] if how.device == "auto" else [how.device]
     need_device(how.device)

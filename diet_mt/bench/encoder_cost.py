@@ -97,7 +97,7 @@ def make_cases(
 
 
 @dataclass(frozen=True)
-class Settings:
+class EncoderSettings:
     """What is measured, and how often."""
 
     encodings: Sequence[str]  # none: all
@@ -109,7 +109,7 @@ class Settings:
     warmup: int  # untimed turns before
 
 
-def measure_all(shapes: Sequence[str], how: Settings, command: str) -> None:
+def measure_all(shapes: Sequence[str], how: EncoderSettings, command: str) -> None:
     """Prints the records of each shape. Raises UserError."""
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     how = replace(how, encodings=chosen("encoding", how.encodings, list(NAMES)))
@@ -119,7 +119,7 @@ def measure_all(shapes: Sequence[str], how: Settings, command: str) -> None:
             print(json.dumps({**record, **machine(how.device, False, command)}), flush=True)
 
 
-def measure(shape: str, how: Settings) -> Iterator[dict[str, Any]]:
+def measure(shape: str, how: EncoderSettings) -> Iterator[dict[str, Any]]:
     """One record for each measure and encoding."""
     generator = torch.Generator().manual_seed(1)
     size = how.batch or BATCHES[shape], how.tokens

@@ -18,7 +18,7 @@ VOCABULARIES = {"English": 30522, "multilingual": 120000}
 
 
 @dataclass(frozen=True)
-class Row:
+class EncoderRow:
     """A line of the table: its model, and the millions of parameters that the paper prints."""
 
     label: str
@@ -29,16 +29,20 @@ class Row:
 
 
 ROWS = (
-    Row("Devlin et al. (2018)", "learned", (110.1, 178.9), "input"),
-    Row("Shaw et al. (2018)", "shaw", (112.9, 181.7), "input", SHAW),
-    Row("DIET-REL", "diet_rel", (109.9, 178.7)),
-    Row("DIET-REL (share)", "diet_rel", (109.7, 178.5), options={"position_sharing": "layer-wise"}),
-    Row("DIET-ABS (rank 128)", "diet_abs", (128.6, 197.4), options={"position_sharing": "none"}),
-    Row("DIET-ABS (rank 128, share)", "diet_abs", (111.3, 180.1)),
+    EncoderRow("Devlin et al. (2018)", "learned", (110.1, 178.9), "input"),
+    EncoderRow("Shaw et al. (2018)", "shaw", (112.9, 181.7), "input", SHAW),
+    EncoderRow("DIET-REL", "diet_rel", (109.9, 178.7)),
+    EncoderRow(
+        "DIET-REL (share)", "diet_rel", (109.7, 178.5), options={"position_sharing": "layer-wise"}
+    ),
+    EncoderRow(
+        "DIET-ABS (rank 128)", "diet_abs", (128.6, 197.4), options={"position_sharing": "none"}
+    ),
+    EncoderRow("DIET-ABS (rank 128, share)", "diet_abs", (111.3, 180.1)),
 )
 
 
-def parameters(row: Row, vocabulary: int) -> int:
+def parameters(row: EncoderRow, vocabulary: int) -> int:
     """Of ``roberta_<encoding>_base`` with BERT's pooler, for 512 tokens; nothing is allocated."""
     # fairseq draws initial weights on the CPU, wherever the model is.
     places = ("fairseq.models.roberta.model", "diet_mt.models.diet_roberta")

@@ -38,7 +38,7 @@ Hypotheses = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Settings:
+class ParitySettings:
     """What is decoded, and how."""
 
     subset: str
@@ -50,7 +50,7 @@ class Settings:
 class Searches:
     """Both searches with one checkpoint, over one part of its data."""
 
-    def __init__(self, path: Path, data: Path | None, how: Settings) -> None:
+    def __init__(self, path: Path, data: Path | None, how: ParitySettings) -> None:
         overrides = {} if data is None else {"data": str(data)}
         load = checkpoint_utils.load_model_ensemble_and_task
         self.models, cfg, task = load([str(path)], overrides)
@@ -138,7 +138,7 @@ def compare(numbers: list[int], ours: list[Hypotheses], theirs: list[Hypotheses]
     }
 
 
-def measure(path: Path, data: Path | None, how: Settings) -> dict[str, Any]:
+def measure(path: Path, data: Path | None, how: ParitySettings) -> dict[str, Any]:
     """The record of one checkpoint."""
     searches = Searches(path, data, how)
     total: dict[str, Any] = {}
@@ -157,7 +157,9 @@ def measure(path: Path, data: Path | None, how: Settings) -> dict[str, Any]:
     return total
 
 
-def measure_all(paths: Sequence[Path], data: Path | None, how: Settings, command: str) -> None:
+def measure_all(
+    paths: Sequence[Path], data: Path | None, how: ParitySettings, command: str
+) -> None:
     """Prints the record of each checkpoint. ``data``: None for that of its training."""
     for name in ("fairseq", "hydra"):
         logging.getLogger(name).setLevel(logging.WARNING)

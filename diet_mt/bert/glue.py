@@ -9,7 +9,7 @@ from pathlib import Path
 from ..command_line import need_known
 from ..errors import UserError
 from .labelled import REFUSE, Example, Labels, examples, write_label_dictionary, write_split
-from .table import Row, find_table, read_table
+from .table import TableRow, find_table, read_table
 
 ENTAILMENT = Labels(("entailment", "not_entailment"))
 YES_NO = Labels(("0", "1"))
@@ -177,7 +177,7 @@ def read_file(folder: Path, task: Task, split: str, *, bad_rows: str = REFUSE) -
     needed = [*task.sentences, *filter(None, (file.label, file.id))]
     path = find_table(folder / task.name, file.name)
 
-    def make(row: Row, number: int) -> Example:
+    def make(row: TableRow, number: int) -> Example:
         sentences = tuple(row[column] for column in task.sentences)
         if not file.label:
             return Example(row[file.id], sentences, None)

@@ -16,7 +16,7 @@ from pathlib import Path
 from ..errors import UserError
 from ..files import make_folder, write_lines, writing
 from ..stages.progress import say
-from .table import Row
+from .table import TableRow
 
 SKIP, REFUSE = "skip", "refuse"
 
@@ -65,8 +65,8 @@ class Labels:
 
 
 def examples(
-    rows: Iterable[Row | UserError],
-    make: Callable[[Row, int], Example],
+    rows: Iterable[TableRow | UserError],
+    make: Callable[[TableRow, int], Example],
     *,
     bad_rows: str = REFUSE,
 ) -> Iterator[Example]:

@@ -17,7 +17,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One row of a table: its cells by the names of their columns, and where it stands."""
 
     cells: dict[str, str]
@@ -41,7 +41,7 @@ def find_table(folder: Path, name: str) -> Path:
 
 def read_table(
     path: Path, needed: Sequence[str], *, columns: Sequence[str] | None = None
-) -> Iterator[Row | UserError]:
+) -> Iterator[TableRow | UserError]:
     """Yields the rows of a file, plain or gzipped; for a row that cannot be one, its error.
 
     A byte order mark at the beginning is left out, as MRPC's official files have it. Raises
@@ -64,7 +64,7 @@ def read_table(
     for number, raw in lines:
         empty = False
         try:
-            row: Row | UserError = _row(path, number, raw, columns)
+            row: TableRow | UserError = _row(path, number, raw, columns)
         except UserError as error:
             row = error
         yield row
@@ -72,7 +72,7 @@ def read_table(
         raise UserError(f"{path}: no rows; replace it with the official file")
 
 
-def _row(path: Path, number: int, raw: bytes, columns: Sequence[str]) -> Row:
+def _row(path: Path, number: int, raw: bytes, columns: Sequence[str]) -> TableRow:
     cells = _text(path, number, raw).split("\t")
     if len(cells) != len(columns):
         kind = "few" if len(cells) < len(columns) else "many"
@@ -80,7 +80,7 @@ def _row(path: Path, number: int, raw: bytes, columns: Sequence[str]) -> Row:
             f"{path}, line {number}: too {kind} columns, {len(cells)} and not {len(columns)} "
             f"({', '.join(columns)})"
         )
-    return Row(dict(zip(columns, cells, strict=True)), path, number)
+    return TableRow(dict(zip(columns, cells, strict=True)), path, number)
 
 
 def _text(path: Path, number: int, raw: bytes) -> str:

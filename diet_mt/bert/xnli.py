@@ -14,7 +14,7 @@ from pathlib import Path
 from ..errors import UserError
 from .glue import NLI, read_file, task_named
 from .labelled import REFUSE, Example, examples, write_label_dictionary, write_split
-from .table import Row, read_table
+from .table import TableRow, read_table
 
 NAME = "XNLI"
 SOURCE = "MNLI"  # whose training set and labels it takes
@@ -42,7 +42,7 @@ def read_languages(paths: Iterable[Path], bad_rows: str = REFUSE) -> Mapping[str
     found: dict[str, list[Example]] = {}
     came_from: dict[str, Path] = {}
 
-    def make(row: Row, number: int) -> Example:
+    def make(row: TableRow, number: int) -> Example:
         language, sentences = row["language"], (row["sentence1"], row["sentence2"])
         if not _CODE.fullmatch(language):
             raise UserError(f"{row.where}: '{language}' is no code of a language")

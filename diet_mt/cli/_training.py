@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..command_line import Parser, count, place, positive, seed
 
 if TYPE_CHECKING:
-    from ..training.build import Request, Training
+    from ..training.build import Training, TrainingRequest
 
 SEGMENTS = ("none", "input", "per-head")
 _GIVEN = ("tokens_per_update", "sequences_per_update", "max_tokens_per_device")
@@ -54,10 +54,10 @@ def add_devices(parser: Parser, unit: str) -> None:
     add("--master", default="", metavar="HOST:PORT", help="of machine 0 (default: Slurm's)")
 
 
-def request_of(args: argparse.Namespace) -> Request:
+def request_of(args: argparse.Namespace) -> TrainingRequest:
     """What was asked for."""
     from ..recipes import load
-    from ..training.build import Request
+    from ..training.build import TrainingRequest
     from ..training.devices import Machines
     from ..training.options import parse
 
@@ -75,7 +75,7 @@ def request_of(args: argparse.Namespace) -> Request:
         node_rank=getattr(args, "node_rank", 0),
         master=getattr(args, "master", ""),
     )
-    return Request(load(args.recipe), args.save_dir, args.seed, given, machines)
+    return TrainingRequest(load(args.recipe), args.save_dir, args.seed, given, machines)
 
 
 def carry_out(training: Training, args: argparse.Namespace) -> None:

@@ -54,6 +54,6 @@ def run(args: argparse.Namespace) -> None:
         for split in args.split or [""]:
             print(args.out / split / "predictions.json")
         return
-    from ..evaluation.answer import Request, answer_sets
+    from ..evaluation.answer import AnswerRequest, answer_sets
 
-    answer_sets(filled(Request, args), args.split or [])
+    answer_sets(filled(AnswerRequest, args), args.split or [])

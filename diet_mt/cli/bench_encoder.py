@@ -44,5 +44,5 @@ def run(args: argparse.Namespace) -> None:
     if args.table:
         print(encoder_cost.table(read_records(args.table, encoder_cost.KEYS)), end="")
         return
-    settings = filled(encoder_cost.Settings, args)
+    settings = filled(encoder_cost.EncoderSettings, args)
     encoder_cost.measure_all(args.shapes, settings, command_of("bench encoder", args.words))

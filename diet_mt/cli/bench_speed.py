@@ -72,11 +72,11 @@ def _checkpoint(text: str) -> tuple[str, Path]:
 
 
 def run(args: argparse.Namespace) -> None:
-    from ..bench.benchmark import KEYS, Settings, measure_all, table
+    from ..bench.benchmark import KEYS, SpeedSettings, measure_all, table
     from ..bench.machine import command_of, read_records
 
     if args.table:
         print(table(read_records(args.table, KEYS)), end="")
         return
     args.checkpoint = dict(args.checkpoint)
-    measure_all(filled(Settings, args), command_of("bench speed", args.words))
+    measure_all(filled(SpeedSettings, args), command_of("bench speed", args.words))

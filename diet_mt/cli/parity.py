@@ -44,6 +44,6 @@ def run(args: argparse.Namespace) -> None:
     if args.table:
         print(search_parity.table(read_records([args.table], search_parity.KEYS)), end="")
         return
-    settings = filled(search_parity.Settings, args)
+    settings = filled(search_parity.ParitySettings, args)
     command = command_of("parity", args.words)
     search_parity.measure_all(args.checkpoints, args.data, settings, command)

@@ -37,13 +37,13 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from ..evaluation.predict import Request, predict_splits, specification
+    from ..evaluation.predict import PredictRequest, predict_splits, specification
 
     args.task = task = args.task or args.data.absolute().name
     found = specification(task)
     need_file(args.checkpoint, "checkpoint")
     splits = [s for word in args.split for s in (found.dev_splits if word == "dev" else [word])]
-    asked = filled(Request, args)
+    asked = filled(PredictRequest, args)
     if args.dry_run:
         rows = [args.results / f"{task}.jsonl"] if args.results else []
         for split in splits:

@@ -32,7 +32,7 @@ TASK = "extractive_qa"
 
 
 @dataclass(frozen=True)
-class Request(fine_tuned.Request):
+class AnswerRequest(fine_tuned.EvaluationRequest):
     """With how answers are made, and where they go. No ``task``: by the split."""
 
     out: Path  # folder for the answers
@@ -50,7 +50,7 @@ class Request(fine_tuned.Request):
         return shlex.join([*words, *given, "--max-answer", str(self.max_answer)])
 
 
-def answer_sets(asked: Request, splits: list[str]) -> None:
+def answer_sets(asked: AnswerRequest, splits: list[str]) -> None:
     """Answers each split, or the file, keeps the answers and prints a line. Raises UserError.
 
     Answers of the same checkpoint that are there already, with their row, stay.
@@ -65,7 +65,7 @@ def answer_sets(asked: Request, splits: list[str]) -> None:
     )
 
 
-def _answer_set(asked: Request, loaded: FineTuned, own: dict[str, Any], split: str) -> str:
+def _answer_set(asked: AnswerRequest, loaded: FineTuned, own: dict[str, Any], split: str) -> str:
     """``own``: the facts about the checkpoint; ``split``: empty for the file."""
     asked = replace(asked, max_answer=asked.max_answer or loaded.task.cfg.max_answer)
     with _folder_of(asked, split) as folder:
@@ -100,7 +100,7 @@ def _answer_set(asked: Request, loaded: FineTuned, own: dict[str, Any], split: s
     return "\t".join([task, name, f"{len(predictions.texts)} questions", *words])
 
 
-def answer(asked: Request, loaded: FineTuned, group: QuestionSet) -> Predictions:
+def answer(asked: AnswerRequest, loaded: FineTuned, group: QuestionSet) -> Predictions:
     """Predictions for all questions of a set.
 
     Raises UserError where the model gives numbers that are not finite.
@@ -143,7 +143,7 @@ def _logits(row: np.ndarray, group: QuestionSet, window: int) -> tuple[np.ndarra
 
 
 @contextmanager
-def _folder_of(asked: Request, split: str) -> Iterator[Path]:
+def _folder_of(asked: AnswerRequest, split: str) -> Iterator[Path]:
     """The folder of the prepared questions; one of a file exists for as long as it is needed."""
     if asked.file is None:
         yield asked.data / split

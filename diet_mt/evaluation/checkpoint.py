@@ -22,7 +22,7 @@ from .records import model_text
 
 
 @dataclass(frozen=True)
-class Training:
+class Trained:
     """Facts about one checkpoint, under the names of ``records.Result``."""
 
     arch: str
@@ -36,7 +36,7 @@ class Training:
     train_tokens: int
 
 
-def read_training(checkpoint: Path, data: Path) -> Training:
+def read_training(checkpoint: Path, data: Path) -> Trained:
     """Loads a checkpoint as fairseq does; ``data``: its binarized folder, for the dictionaries.
 
     Raises UserError where the file is missing, is no checkpoint of a training, or holds more than
@@ -47,7 +47,7 @@ def read_training(checkpoint: Path, data: Path) -> Training:
         state = load_state(checkpoint, data=str(data))
         cfg, history = state["cfg"], state["optimizer_history"]
         models, _ = checkpoint_utils.load_model_ensemble([str(checkpoint)], state=state)
-    return Training(
+    return Trained(
         arch=str(cfg["model"]["_name"]),
         positions=str(getattr(models[0], "signature", "")),
         model=model_text(_beyond_the_architecture(cfg["model"])),

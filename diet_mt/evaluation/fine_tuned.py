@@ -39,7 +39,7 @@ Loaded = TypeVar("Loaded", bound=FineTuned)
 
 
 @dataclass(frozen=True)
-class Request:
+class EvaluationRequest:
     """What is to be evaluated, and where its record goes."""
 
     data: Path  # made by diet-mt prepare glue, xnli or qa
@@ -52,7 +52,7 @@ class Request:
 
 
 def each_split(
-    asked: Request,
+    asked: EvaluationRequest,
     tasks: Mapping[str, str],
     load: Callable[[], Loaded],
     one: Callable[[Loaded, dict[str, Any], str], str],
@@ -124,7 +124,9 @@ def load_fine_tuned(checkpoint: Path, data: Path, task: str) -> FineTuned:
     return FineTuned(model.cuda() if torch.cuda.is_available() else model, made)
 
 
-def facts(asked: Request, content: str, model: Any, libraries: Sequence[str]) -> dict[str, Any]:
+def facts(
+    asked: EvaluationRequest, content: str, model: Any, libraries: Sequence[str]
+) -> dict[str, Any]:
     """Fields of :class:`TaskResult` that do not depend on the task.
 
     ``content``: SHA-256 of the checkpoint, before the ``model`` was loaded from it. Raises

@@ -147,7 +147,7 @@ def notes_of(task: Task, train: int, split: str, examples: int) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Request(fine_tuned.Request):
+class PredictRequest(fine_tuned.EvaluationRequest):
     """``task``: CoLA, MNLI, XNLI, ...; ``predictions``: a folder for them."""
 
     task: str
@@ -165,7 +165,7 @@ class Request(fine_tuned.Request):
         return shlex.join([*words, "--task", self.task, "--split", split])
 
 
-def predict_splits(asked: Request, splits: list[str]) -> None:
+def predict_splits(asked: PredictRequest, splits: list[str]) -> None:
     """Predicts, measures and keeps each split, and prints a line for it. Raises UserError.
 
     Where only rows are asked for, those of the same checkpoint that are there already stay.
@@ -180,7 +180,9 @@ def predict_splits(asked: Request, splits: list[str]) -> None:
     )
 
 
-def _predict_split(asked: Request, classifier: Classifier, own: dict[str, Any], split: str) -> str:
+def _predict_split(
+    asked: PredictRequest, classifier: Classifier, own: dict[str, Any], split: str
+) -> str:
     """``own``: the facts about the checkpoint."""
     task = specification(asked.task)
     found = predict(classifier, split, asked.batch_size)

@@ -14,9 +14,9 @@ from .task_scores import (
     MORE_GLUE_COLUMNS,
     MORE_XTREME_COLUMNS,
     XTREME_COLUMNS,
-    Column,
     Entrant,
     Score,
+    TaskColumn,
     entrants,
     languages_of,
     score,
@@ -49,13 +49,13 @@ def task_board(results: Sequence[TaskResult]) -> list[Block]:
     return blocks
 
 
-Cells = dict[tuple[Entrant, Column], Union[Score, None]]
+Cells = dict[tuple[Entrant, TaskColumn], Union[Score, None]]
 
 
 def _table(
     name: str,
-    columns: Sequence[Column],
-    more: Sequence[Column],
+    columns: Sequence[TaskColumn],
+    more: Sequence[TaskColumn],
     found: Sequence[Entrant],
     results: Sequence[TaskResult],
 ) -> list[Block]:
@@ -92,8 +92,8 @@ def _table(
 
 def _grid(
     name: str,
-    columns: Sequence[Column],
-    used: Sequence[Column],
+    columns: Sequence[TaskColumn],
+    used: Sequence[TaskColumn],
     ours: Sequence[Entrant],
     cells: Cells,
 ) -> Grid:
@@ -122,7 +122,7 @@ def _flush_right(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Grid:
     return Grid(heads, rows, [False, False, *[True] * (len(heads) - 2)])
 
 
-def _tested(languages: dict[Column, tuple[str, ...]]) -> str:
+def _tested(languages: dict[TaskColumn, tuple[str, ...]]) -> str:
     """A sentence: which languages our means are over. The paper's are over all of a collection."""
     by_task = {column.task: found for column, found in languages.items() if found}
     words = [f"{task} {' '.join(found)}" for task, found in by_task.items()]
@@ -138,7 +138,7 @@ def _cell(found: Score | None) -> str:
     return f"{found.value:.1f} ({len(found.by_seed)})" if found else ""
 
 
-def _details(entrant: Entrant, found: Sequence[tuple[Column, Score]]) -> list[str]:
+def _details(entrant: Entrant, found: Sequence[tuple[TaskColumn, Score]]) -> list[str]:
     """Every score that a median is of, and what is particular about the data."""
     out = [f"{_name(entrant)}, segments {entrant.segments}: {entrant.describe()}."]
     for column, each in found:
@@ -149,7 +149,9 @@ def _details(entrant: Entrant, found: Sequence[tuple[Column, Score]]) -> list[st
     return out
 
 
-def _by_language(used: Sequence[Column], ours: Sequence[Entrant], cells: Cells) -> Iterator[Block]:
+def _by_language(
+    used: Sequence[TaskColumn], ours: Sequence[Entrant], cells: Cells
+) -> Iterator[Block]:
     """For each column a table with the median of each language, of the setting that was chosen."""
     for column in used:
         if not column.all_languages:

@@ -18,7 +18,7 @@ from ..evaluation.task_records import Option, TaskResult
 
 
 @dataclass(frozen=True)
-class Column:
+class TaskColumn:
     """One column of a table: a metric of a task on one split, or on all that begin so. Of results
     without this metric it has nothing.
 
@@ -44,12 +44,12 @@ class Column:
         return result.metrics[self.metric] if self.metric else result.score
 
 
-def _glue(title: str, task: str, split: str = "valid", metric: str = "") -> Column:
-    return Column(title, task, split, (task, "valid"), metric)
+def _glue(title: str, task: str, split: str = "valid", metric: str = "") -> TaskColumn:
+    return TaskColumn(title, task, split, (task, "valid"), metric)
 
 
-def _zero_shot(title: str, task: str, on: tuple[str, str], metric: str) -> Column:
-    return Column(title, task, "test", on, metric, all_languages=True)
+def _zero_shot(title: str, task: str, on: tuple[str, str], metric: str) -> TaskColumn:
+    return TaskColumn(title, task, "test", on, metric, all_languages=True)
 
 
 # The paper's columns, which its average is of; then the tasks of GLUE and the official metrics that
@@ -76,7 +76,7 @@ XTREME_COLUMNS = (
 )
 # Behind it, what checkpoints and settings were chosen by.
 MORE_XTREME_COLUMNS = tuple(
-    Column(f"SQuAD{more}", *_SQUAD, _SQUAD, metric)
+    TaskColumn(f"SQuAD{more}", *_SQUAD, _SQUAD, metric)
     for more, metric in (("", "f1"), (" EM", "exact_match"))
 )
 # Title of a column -> its task.
@@ -189,7 +189,7 @@ def _apart(rows: list[TaskResult], found: Iterable[list[TaskResult]]) -> str:
     return " ".join(f"{name}={own[name]}" for name in differing if name in own)
 
 
-def languages_of(column: Column, results: Iterable[TaskResult]) -> tuple[str, ...]:
+def languages_of(column: TaskColumn, results: Iterable[TaskResult]) -> tuple[str, ...]:
     """Languages in which every run of a task was tested: means over others do not compare.
 
     Raises UserError where there are runs, but no language that all have.
@@ -210,7 +210,7 @@ def languages_of(column: Column, results: Iterable[TaskResult]) -> tuple[str, ..
     return tuple(common)
 
 
-def score(column: Column, entrant: Entrant, languages: Sequence[str] = ()) -> Score | None:
+def score(column: TaskColumn, entrant: Entrant, languages: Sequence[str] = ()) -> Score | None:
     """The score of one cell; None where nothing was measured.
 
     ``languages``: those to average over; none: as many as there are. Raises UserError where several
@@ -238,7 +238,7 @@ def _setting(result: TaskResult) -> Setting:
     return Setting(result.lr, result.epochs, result.batch)
 
 
-def _choose(column: Column, entrant: Entrant, tried: set[Setting]) -> Setting:
+def _choose(column: TaskColumn, entrant: Entrant, tried: set[Setting]) -> Setting:
     """The setting whose median is best, of those with the most seeds; the first of equal ones."""
     seeds: dict[Setting, dict[int, float]] = {}
     for each in entrant.results:

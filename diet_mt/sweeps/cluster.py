@@ -15,7 +15,7 @@ from submitit.slurm.slurm import SlurmExecutor
 from ..command_line import unknown
 from ..errors import UserError
 from ..stages.child import environment
-from .progress import Progress
+from .progress import RunProgress
 from .sweep import Run
 from .work import LOG, PROGRAM, Work, end, training
 
@@ -28,7 +28,7 @@ _OWN_NAMES = {"time": "timeout_min", "mem": "mem_gb"}
 
 
 @dataclass(frozen=True)
-class Job:
+class ClusterJob:
     """What submitit calls on the cluster; it returns why the run failed, or nothing."""
 
     run: Run
@@ -95,7 +95,7 @@ def _submit(run: Run, cluster: str, options: Mapping[str, Any]) -> submitit.Job[
     try:
         executor = submitit.AutoExecutor(folder, cluster=cluster, slurm_max_num_timeout=REQUEUES)
         executor.update_parameters(**{"name": run.name.replace("/", "."), **options})
-        job = executor.submit(Job(run))
+        job = executor.submit(ClusterJob(run))
     except (RuntimeError, ValueError, FailedJobError) as error:
         raise UserError(f"{run.name}: cannot be submitted: {str(error).strip()}") from None
     (folder / "id").write_text(f"{job.job_id}\n", encoding="utf-8")
@@ -115,7 +115,7 @@ def _in_queue(run: Run, cluster: str) -> submitit.Job[str] | None:
 
 def _wait(runs: Sequence[Run], jobs: Sequence[submitit.Job[str]], every: float) -> list[str]:
     """Waits for the end of all jobs, and returns a line for each run that failed."""
-    progress, failures = Progress(len(runs), every), []
+    progress, failures = RunProgress(len(runs), every), []
     under_way = dict(zip(runs, jobs, strict=True))
     begun = time.time()
     try:

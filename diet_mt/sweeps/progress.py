@@ -14,7 +14,7 @@ def clock(seconds: float) -> str:
     return f"{int(seconds) // 60} min {int(seconds) % 60} s"
 
 
-class Progress:
+class RunProgress:
     """Tells which runs are done, and every few seconds what the others work at."""
 
     def __init__(self, total: int, every: float) -> None:

@@ -20,7 +20,7 @@ from ..errors import UserError
 from ..stages.child import environment, module, tail_of
 from ..stages.orphans import end_with_parent
 from ..stages.train_log import status
-from .progress import Progress
+from .progress import RunProgress
 from .sweep import Run
 from .variables import Command, shown
 
@@ -163,7 +163,7 @@ def side_by_side(runs: Sequence[Run], jobs: int, every: float) -> list[str]:
     """
     waiting, failures = list(runs), []
     under_way: list[Work] = []
-    progress, surroundings = Progress(len(runs), every), environment()
+    progress, surroundings = RunProgress(len(runs), every), environment()
     if jobs > 1:  # they would only wait for each other's threads
         surroundings.setdefault("OMP_NUM_THREADS", "1")
     try:

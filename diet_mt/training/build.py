@@ -40,7 +40,7 @@ _COUNTS = (
 
 
 @dataclass(frozen=True)
-class Request:
+class TrainingRequest:
     """What the user asks for. ``given``: options beside the recipe, which they override."""
 
     recipe: Recipe
@@ -70,7 +70,7 @@ class Training:
         return shlex.join([*self.words(), *self.launch])
 
 
-def merged(request: Request, system: str, fixed: Options) -> Options:
+def merged(request: TrainingRequest, system: str, fixed: Options) -> Options:
     """The recipe's options, over them what is given, and over these ``fixed``.
 
     A training ends by updates or by epochs: where one of them is given, the recipe's other is not
@@ -126,7 +126,7 @@ def warm_up(options: Options, updates: int) -> None:
 
 
 def placed(
-    data: Path, options: Options, request: Request, share: tuple[str, str, int] | None
+    data: Path, options: Options, request: TrainingRequest, share: tuple[str, str, int] | None
 ) -> Training:
     """The training on the devices that are here.
 

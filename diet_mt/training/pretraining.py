@@ -6,11 +6,11 @@ from pathlib import Path
 
 from ..corpora.binarized import bin_folder
 from ..errors import UserError
-from .build import Request, Training, merged, placed, warm_up
+from .build import Training, TrainingRequest, merged, placed, warm_up
 from .options import Options, whole
 
 
-def masked_lm(data: Path, system: str, size: str, request: Request) -> Training:
+def masked_lm(data: Path, system: str, size: str, request: TrainingRequest) -> Training:
     """The fairseq-train of ``roberta_SYSTEM_SIZE`` over the folder ``data``, or over ``data/bin``.
 
     Raises UserError where the data, the options or the devices are not what they should be.

@@ -10,14 +10,14 @@ from ..bert.xnli import ENGLISH, split_name
 from ..bert.xnli import NAME as XNLI
 from ..errors import UserError
 from ..files import lines_in
-from .build import Request, Training, merged, placed, warm_up
+from .build import Training, TrainingRequest, merged, placed, warm_up
 from .options import Options, parse, whole
 
 _SQUAD = "SQuAD"
 
 
 def fine_tuning(
-    data: Path, pretrained: Path, request: Request, *, task: str = "", system: str = ""
+    data: Path, pretrained: Path, request: TrainingRequest, *, task: str = "", system: str = ""
 ) -> Training:
     """The fairseq-train of a checkpoint over the folder of a task.
 

@@ -9,11 +9,13 @@ from ..corpora.binarized import bin_folder, language_pair
 from ..corpora.subwords import kind_of
 from ..errors import UserError
 from ..evaluation.records import system_of
-from .build import Request, Training, merged, placed
+from .build import Training, TrainingRequest, merged, placed
 from .options import Options, one, whole
 
 
-def translation(data: Path, arch: str, request: Request, *, planned: bool = False) -> Training:
+def translation(
+    data: Path, arch: str, request: TrainingRequest, *, planned: bool = False
+) -> Training:
     """The fairseq-train of ``arch`` over the folder ``data``, or over ``data/bin``.
 
     ``planned``: the data may still be missing; the name of their folder then tells their subwords.

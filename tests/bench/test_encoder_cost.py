@@ -9,7 +9,14 @@ import pytest
 import torch
 
 from diet_mt.bench import encoder_cost
-from diet_mt.bench.encoder_cost import BASELINE, MEASURES, SHAPES, Settings, make_bert, make_cases
+from diet_mt.bench.encoder_cost import (
+    BASELINE,
+    MEASURES,
+    SHAPES,
+    EncoderSettings,
+    make_bert,
+    make_cases,
+)
 from diet_mt.positions import NAMES
 
 from ..calling import called
@@ -66,7 +73,7 @@ def test_a_training_step_moves_the_weights_and_a_forward_pass_does_not(
 def test_records_and_table(
     toy_shape: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    how = Settings(
+    how = EncoderSettings(
         encodings=["diet-rel"],
         measures=MEASURES,
         device="cpu",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from diet_mt.bench.parameters import ROWS, VOCABULARIES, Row, parameters, table
+from diet_mt.bench.parameters import ROWS, VOCABULARIES, EncoderRow, parameters, table
 
 
 @pytest.mark.parametrize("language", VOCABULARIES)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.label)
-def test_the_papers_table_6(row: Row, language: str) -> None:
+def test_the_papers_table_6(row: EncoderRow, language: str) -> None:
     found = parameters(row, VOCABULARIES[language])
     assert round(found / 1e6, 1) == dict(zip(VOCABULARIES, row.printed, strict=True))[language]
 

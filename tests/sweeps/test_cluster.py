@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import submitit
 
-from diet_mt.sweeps.cluster import Job, parameters
+from diet_mt.sweeps.cluster import ClusterJob, parameters
 from diet_mt.sweeps.sweep import Run
 
 from .stubs import NAMES, TABLE, here, sweep
@@ -55,7 +55,7 @@ def test_on_several_machines_the_others_only_train(
 ) -> None:
     """Of a run that does not train they do nothing."""
     monkeypatch.setattr(submitit, "JobEnvironment", lambda: SimpleNamespace(global_rank=1))
-    failure = Job(Run("x", tmp_path, tuple(commands)))()
+    failure = ClusterJob(Run("x", tmp_path, tuple(commands)))()
     assert failure.startswith(said)
     assert (tmp_path / "sweep.1.log").exists() == bool(said) == bool(failure)
 

@@ -10,7 +10,7 @@ from ...errors import UserError
 
 
 @dataclass(frozen=True)
-class TestSet:
+class QuestionSource:
     """One file of questions, all in one language."""
 
     split: str  # test_xquad_de
@@ -38,12 +38,12 @@ _CODES = {
 }  # fmt: skip
 
 
-def test_sets(collection: str, folder: Path) -> list[TestSet]:
+def test_sets(collection: str, folder: Path) -> list[QuestionSource]:
     """The test sets of one collection that are in a folder, by language. Raises UserError where
     there is none, two are of one language, or a language has no code.
     """
     pattern = re.compile(rf"{_FILES[collection]}(?:\.gz)?")
-    found: dict[str, TestSet] = {}
+    found: dict[str, QuestionSource] = {}
     for file in sorted(folder.iterdir()) if folder.is_dir() else []:
         match = pattern.fullmatch(file.name)
         if match is None:
@@ -55,7 +55,7 @@ def test_sets(collection: str, folder: Path) -> list[TestSet]:
         if language in found:
             raise UserError(f"{file} and {found[language].file}: both are {language}; remove one")
         scoring = _SCORING.get(collection, "squad")
-        found[language] = TestSet(f"test_{collection}_{language}", language, scoring, file)
+        found[language] = QuestionSource(f"test_{collection}_{language}", language, scoring, file)
     if not found:
         raise UserError(f"{folder}: no file is named as {collection} names its test sets")
     return [found[language] for language in sorted(found)]

@@ -17,7 +17,7 @@ from ...stages.engine import Preparation, Stage
 from ...stages.progress import say
 from .. import tokenizer as tokenizers
 from ..vocabulary import checksum_of, say_unknown
-from .collections import TestSet, test_sets
+from .collections import QuestionSource, test_sets
 from .features import UNKNOWN, About, make_features, read_about, write_features
 from .normalise import LANGUAGES
 from .squad import raw_bytes, read_squad
@@ -99,8 +99,8 @@ def preparation(
         raise UserError(f"{valid}: in --train and in --valid; give another")
     checksum, tokenizer = checksum_of(vocab), tokenizers.file_of(vocab)
     files = [
-        TestSet("train", language, "squad", train),
-        TestSet("valid", language, "squad", valid),
+        QuestionSource("train", language, "squad", train),
+        QuestionSource("valid", language, "squad", valid),
         *(each for name, folder in collections.items() for each in test_sets(name, folder)),
     ]
 
@@ -119,7 +119,7 @@ def preparation(
     return Preparation(out, words, list(stages()))
 
 
-def _make(each: TestSet, vocab: Path, sizes: WindowSizes, to: Path) -> None:
+def _make(each: QuestionSource, vocab: Path, sizes: WindowSizes, to: Path) -> None:
     about = prepare(
         each.file,
         vocab,

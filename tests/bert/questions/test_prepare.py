@@ -38,16 +38,16 @@ def test_test_sets_by_their_official_names(tmp_path: Path) -> None:
     )
     given = {"xquad": xquad, "mlqa": mlqa, "tydiqa": tydi}
     assert [each for name, folder in given.items() for each in sets_of(name, folder)] == [
-        collections.TestSet("test_xquad_de", "de", "squad", xquad / "xquad.de.json"),
-        collections.TestSet("test_xquad_zh", "zh", "squad", xquad / "xquad.zh.json.gz"),
-        collections.TestSet(
+        collections.QuestionSource("test_xquad_de", "de", "squad", xquad / "xquad.de.json"),
+        collections.QuestionSource("test_xquad_zh", "zh", "squad", xquad / "xquad.zh.json.gz"),
+        collections.QuestionSource(
             "test_mlqa_de", "de", "mlqa", mlqa / "test-context-de-question-de.json"
         ),
-        collections.TestSet("test_tydiqa_fi", "fi", "squad", tydi / "tydiqa.fi.dev.json"),
-        collections.TestSet(
+        collections.QuestionSource("test_tydiqa_fi", "fi", "squad", tydi / "tydiqa.fi.dev.json"),
+        collections.QuestionSource(
             "test_tydiqa_ru", "ru", "squad", tydi / "tydiqa-goldp-dev-russian.json"
         ),
-        collections.TestSet("test_tydiqa_sw", "sw", "squad", tydi / "swahili.dev.json.gz"),
+        collections.QuestionSource("test_tydiqa_sw", "sw", "squad", tydi / "swahili.dev.json.gz"),
     ]
 
 
