@@ -82,9 +82,9 @@ def test_the_table_lists_differences(tmp_path: Path, capsys: pytest.CaptureFixtu
     file.write_text("\n".join(lines), encoding="utf-8")
     assert called("parity", "--table", file) == 0
     text = re.sub(" +", " ", capsys.readouterr().out)
-    assert "| scheme0 | 1 | 2 | 0 | 0.0e+00 |" in text
-    assert "- scheme0, sentence 4, ranks [1, 2]: scores differ by 0.0e+00; a tie earlier" in text
-    assert "scheme1, sentence" not in text
+    assert "| encoding0 | 1 | 2 | 0 | 0.0e+00 |" in text
+    assert "- encoding0, sentence 4, ranks [1, 2]: scores differ by 0.0e+00; a tie earlier" in text
+    assert "encoding1, sentence" not in text
 
 
 def test_nothing_to_do(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,8 @@ from diet_mt.evaluation import evaluate, test_sets
 from diet_mt.evaluation.generation_options import mark_of
 from diet_mt.evaluation.records import Result, read_results
 from diet_mt.files import sha256
-from diet_mt.stages.lock import alone
+
+from ..held import held
 
 DATA = "data/toy.en-de"
 Captured = pytest.CaptureFixture[str]
@@ -260,7 +261,7 @@ def test_a_name_stays_in_its_folder(stand_in: Path, capsys: Captured, name: str)
 
 def test_one_evaluation_of_a_checkpoint_at_a_time(stand_in: Path, capsys: Captured) -> None:
     Path("run/decoded").mkdir()
-    with alone(Path("run/decoded")):
+    with held(Path("run/decoded")):
         assert main(["evaluate", DATA, "run"]) == 2
     assert f"run/decoded: process {os.getpid()} on" in capsys.readouterr().err
 

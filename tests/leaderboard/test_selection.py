@@ -88,10 +88,10 @@ def test_what_is_said_of_a_system_is_said_beside_all() -> None:
     ("asked", "complaint"),
     [
         ({"direction": ["en-fr"]}, "unknown direction en-fr; did you mean en-de?"),
-        ({"test set": ["x"]}, "unknown test set x; there is another, toy test"),
+        ({"test set": ["x"]}, "unknown test set x; choose from another, toy test"),
         (
             {"system": ["shaw", "t5"]},
-            "unknown system t5; there is diet_rel, shaw, sinusoidal",
+            "unknown system t5; choose from diet_rel, shaw, sinusoidal",
         ),
         (
             {"direction": ["de-en"], "system": ["shaw"]},

@@ -20,6 +20,7 @@ from diet_mt.training import run
 from diet_mt.training.build import Training
 from diet_mt.training.options import Options, parse
 
+from ..held import held
 from .places import state_of
 
 
@@ -223,7 +224,7 @@ def test_a_training_that_needs_no_last_checkpoint_goes_on(
 
 def test_one_training_for_one_folder(tmp_path: Path, program: Program) -> None:
     (tmp_path / "save").mkdir()
-    with alone(tmp_path / "save"), pytest.raises(UserError, match=f"process {os.getpid()} on"):
+    with held(tmp_path / "save"), pytest.raises(UserError, match=f"process {os.getpid()} on"):
         train(tmp_path)
     assert program.called() == []
     (tmp_path / "file").touch()
