@@ -24,14 +24,17 @@ from ..evaluation.json_rows import read_rows, write_rows
 def draw(logs: Sequence[Path], out: Path, kind: str, measure: str) -> None:
     """Writes OUT.jsonl, and the picture OUT.KIND of a measure.
 
-    ``logs``: folders of trainings, their logs, or curves that this wrote. Raises UserError.
+    ``logs``: folders of trainings, their logs, or curves that this wrote; the last one of a command
+    counts. Raises UserError.
     """
-    curves: list[LearningCurve] = []
+    by_command: dict[str, LearningCurve] = {}
     for path in logs:
         if path.suffix == ".jsonl":
-            curves += read_rows(LearningCurve, path)
+            found = read_rows(LearningCurve, path)
         else:
-            curves.append(read_training(path if path.is_dir() else path.parent))
+            found = [read_training(path if path.is_dir() else path.parent)]
+        by_command.update((curve.key, curve) for curve in found)
+    curves = list(by_command.values())
     if not curves:
         raise UserError(f"{logs[0]}: holds no curves")
     note = check_comparable(curves)

@@ -51,6 +51,11 @@ class LearningCurve(Row):
             raise wrong_field("points", self.points, "[updates, loss, perplexity] of each")
 
     @property
+    def key(self) -> str:
+        """A training with the same command takes its place."""
+        return self.command
+
+    @property
     def what(self) -> str:
         """What is trained, in words."""
         named = self.name or self.system

@@ -44,7 +44,15 @@ def test_curves_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     more = train(tmp_path / "more", "learned", seed="2")
     pictures = []
     for name in ("one", "two"):
-        given = [str(out.with_suffix(".jsonl")), str(more), "--svg", "--out", str(tmp_path / name)]
+        # A training that is there already counts once.
+        given = [
+            str(out.with_suffix(".jsonl")),
+            str(more),
+            str(folders[0]),
+            "--svg",
+            "--out",
+            str(tmp_path / name),
+        ]
         assert called("bench", "curves", *given) == 0
         pictures.append((tmp_path / f"{name}.svg").read_text(encoding="utf-8"))
     assert pictures[0] == pictures[1]
