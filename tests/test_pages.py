@@ -24,6 +24,7 @@ def test_links_lead_to_files(page: Path) -> None:
 def test_the_readme_is_a_page_that_names_every_command() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.split("\n")) <= 150
-    assert max(map(len, text.split("\n"))) <= 180
+    # A comment, such as the command of a table, is not shown.
+    assert max(len(line) for line in text.split("\n") if not line.startswith("<!--")) <= 180
     names = {name.split(" ")[0] for name in COMMANDS} | {*GROUPS}
     assert [name for name in names if f"`{name}`" not in text] == []
