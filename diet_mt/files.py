@@ -73,9 +73,16 @@ def raw_lines(path: Path) -> Iterator[bytes]:
     Raises:
         UserError: the file cannot be read or unpacked.
     """
+    with _reading(path) as file:
+        yield from file  # binary files split on \n alone
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[IO[bytes]]:
+    """``opened``, whose content may be damaged. Raises UserError as ``raw_lines``."""
     with opened(path) as file:
         try:
-            yield from file  # binary files split on \n alone
+            yield file
         except (OSError, EOFError, zlib.error) as error:
             raise UserError(f"{path}: cannot be read ({error}); replace it") from None
 
@@ -125,7 +132,11 @@ def lines_in(path: Path) -> int:
     """Lines of a file, plain or gzipped, the last one with or without its end. Raises UserError as
     ``raw_lines``.
     """
-    return sum(1 for _ in raw_lines(path))
+    lines, last = 0, b"\n"
+    with _reading(path) as file:
+        for block in blocks(file):  # corpora have millions of lines
+            lines, last = lines + block.count(b"\n"), block[-1:]
+    return lines + (last != b"\n")
 
 
 @contextmanager

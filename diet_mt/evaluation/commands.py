@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 # Options of fairseq whose value is a path, and the folder that it stands in when written down.
-_FOLDERS = {
+FOLDERS = {
     "--save-dir": "checkpoints",
     "--path": "checkpoints",
     "--tensorboard-logdir": "checkpoints",
@@ -20,7 +20,7 @@ _FOLDERS = {
 }
 _WITH_FOLDER = ("--path", "--tensorboard-logdir")  # said by its own name and that of its folder
 # Options of fairseq that say where something ran, not what it was.
-PLACES = frozenset({*_FOLDERS, "--cpu", "--num-workers"})
+PLACES = frozenset({*FOLDERS, "--cpu", "--num-workers"})
 
 
 def options_of(command: str) -> dict[str, list[str]]:
@@ -63,8 +63,8 @@ def portable(command: str) -> str:
             return value
         parts = Path(value).parts[1:]
         keep = 2 if option in _WITH_FOLDER else 1
-        if option in _FOLDERS:
-            return os.path.join(_FOLDERS[option], *parts[-keep:])
+        if option in FOLDERS:
+            return os.path.join(FOLDERS[option], *parts[-keep:])
         return os.path.join("data", *parts[-2:])
 
     return _rewritten(command, shortened)

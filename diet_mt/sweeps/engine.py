@@ -65,7 +65,7 @@ def _one_by_one(commands: Sequence[Command], to: TextIO) -> int:
     """Runs commands that speak for themselves; returns the status of the first that fails, or 0."""
     to.flush()
     for words in commands:
-        say(f"{shown(words)}")
+        say(shown(words))
         process = subprocess.Popen(
             argv_of(words),
             stdout=to.fileno(),

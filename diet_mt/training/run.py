@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import UserError
-from ..evaluation.commands import PLACES, difference
+from ..evaluation.commands import FOLDERS, difference
 from ..evaluation.fairseq_options import import_fairseq
 from ..evaluation.provenance import revision
 from ..files import make_folder, writing
@@ -155,7 +155,7 @@ def _need_last(training: Training, log: Path) -> None:
 def _comparable(words: list[str]) -> dict[str, str]:
     """The data and the options, without those that say where: the project itself may have moved."""
     options = {f"--{name}": " ".join(values) for name, values in parse(words[2:]).items()}
-    what = {name: value for name, value in options.items() if name not in PLACES}
+    what = {name: value for name, value in options.items() if name not in FOLDERS}
     return {"the data": str(Path(words[1]).resolve()), **what}
 
 

@@ -98,9 +98,13 @@ def test_all_of_a_corpus_is_checked(tmp_path: Path) -> None:
         for lang in ("en", "de"):
             _file(tmp_path, b"word\n" * lines, f"{split}.{lang}")
     corpus.check(tmp_path, "en", "de")
-    _file(tmp_path, b"word\n\xff\n", "valid.de")
-    with pytest.raises(UserError, match=r"valid\.de, line 2: not valid UTF-8"):
-        corpus.check(tmp_path, "en", "de")
+    # Each of them is read.
+    for split in ("valid", "test", "train"):
+        whole = (tmp_path / f"{split}.de").read_bytes()
+        _file(tmp_path, b"word\n\xff\n", f"{split}.de")
+        with pytest.raises(UserError, match=rf"{split}\.de, line 2: not valid UTF-8"):
+            corpus.check(tmp_path, "en", "de")
+        _file(tmp_path, whole, f"{split}.de")
 
 
 def test_a_gzipped_file_is_read_as_it_was(tmp_path: Path) -> None:
