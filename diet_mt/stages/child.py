@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -48,7 +48,7 @@ def run_child(
         err: takes its messages; None: with the rest.
         tell: called every progress.EVERY_S.
     """
-    process = start(command, out, err)
+    process = start(command, out, err=err)
     try:
         while True:
             try:
@@ -71,15 +71,23 @@ def environment() -> dict[str, str]:
     return found
 
 
-def start(command: Sequence[str], out: IO[bytes], err: IO[bytes] | None) -> subprocess.Popen[bytes]:
-    """Starts a program that ends with this one. Raises UserError where it cannot be run."""
+def start(
+    command: Sequence[str],
+    out: IO[bytes],
+    *,
+    err: IO[bytes] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Starts a program that ends with this one; ``env``: by default :func:`environment`. Raises
+    UserError where it cannot be run.
+    """
     try:
         return subprocess.Popen(
             command,
             stdout=out,
             stderr=err or subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-            env=environment(),
+            env=environment() if env is None else env,
             preexec_fn=end_with_parent,
         )
     except OSError as error:

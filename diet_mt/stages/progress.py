@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -10,6 +11,11 @@ from typing import TypeVar
 T = TypeVar("T")
 
 EVERY_S = 10.0  # from one line to the next
+# A line of fairseq-train's log, as text and as JSON.
+_STATUS = re.compile(
+    r"train_inner \| epoch 0*(\d+):.*? loss=([\d.]+),.* num_updates=(\d+),"
+    r"|train_inner \| \{\"epoch\": (\d+),.*?\"loss\": \"([\d.]+)\",.*?\"num_updates\": \"(\d+)\""
+)
 
 
 def say(text: str) -> None:
@@ -64,3 +70,14 @@ def ticking(items: Iterable[T], what: str, unit: str = "lines") -> Iterator[T]:
         yield item
         progress.add(1)
     progress.done()
+
+
+def status_of(log: str, before: str = "starting") -> str:
+    """``epoch 3, 1200 updates, loss 4.1``, of the end of fairseq-train's log; ``before`` an update
+    is told.
+    """
+    found = _STATUS.findall(log)
+    if not found:
+        return before
+    epoch, loss, updates = [each for each in found[-1] if each]
+    return f"epoch {epoch}, {updates} updates, loss {loss}"

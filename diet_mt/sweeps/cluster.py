@@ -15,9 +15,8 @@ from submitit.slurm.slurm import SlurmExecutor
 from ..command_line import unknown
 from ..errors import UserError
 from ..stages.child import environment
-from .progress import RunProgress
 from .sweep import Run
-from .work import LOG, PROGRAM, Work, end, training
+from .work import LOG, PROGRAM, RunProgress, Work, end, training
 
 MINUTES = 1440  # of a job, unless said otherwise; then it is queued again, and goes on
 REQUEUES = 100

@@ -14,10 +14,9 @@ from ..errors import UserError
 from ..stages.child import environment
 from ..stages.orphans import end_with_parent
 from ..stages.progress import announce, say
-from .progress import clock
 from .sweep import Run, Sweep
 from .variables import Command, shown
-from .work import argv_of, end
+from .work import argv_of, clock, end
 
 # Does all runs, and returns a line for each that failed; nothing: the runs go on without us.
 Runner = Callable[[Sequence[Run]], list[str] | None]

@@ -9,18 +9,17 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from glob import glob
 from pathlib import Path
 
 import psutil
+from tqdm import tqdm
 
 from ..errors import UserError
-from ..stages.child import environment, module, tail_of
-from ..stages.orphans import end_with_parent
-from ..stages.train_log import status
-from .progress import RunProgress
+from ..stages.child import environment, module, start, tail_of
+from ..stages.progress import status_of
 from .sweep import Run
 from .variables import Command, shown
 
@@ -74,7 +73,7 @@ def training(folder: Path, since: float) -> str:
     """How far a training is by its log; nothing where that is older than ``since`` (Unix time)."""
     log = folder / "train.log"
     if log.is_file() and log.stat().st_mtime >= since:
-        return status(tail_of(log), before="")
+        return status_of(tail_of(log), before="")
     return ""
 
 
@@ -111,14 +110,9 @@ class Work:
             with open(self.log, "ab") as log:
                 log.write(f"== {shown(words)}\n".encode())
                 log.flush()
-                self.process = subprocess.Popen(
-                    argv_of(words),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env=self._environment,
-                    preexec_fn=end_with_parent,
-                )
+                self.process = start(argv_of(words), log, env=self._environment)
+        except UserError as error:
+            self._fail(str(error))
         except OSError as error:
             self._fail(f"{error.filename}: {error.strerror}")
 
@@ -153,6 +147,43 @@ def usual_jobs() -> int:
     import torch
 
     return 1 if torch.cuda.is_available() else len(os.sched_getaffinity(0))
+
+
+def clock(seconds: float) -> str:
+    """``3 min 20 s``"""
+    return f"{int(seconds) // 60} min {int(seconds) % 60} s"
+
+
+class RunProgress:
+    """What a sweep says while it works, by a bar in a terminal, lines in a log: which runs are done,
+    and every few seconds what the others work at.
+    """
+
+    def __init__(self, total: int, every: float) -> None:
+        self.total, self.count, self.every = total, 0, every
+        self._began = self._said = time.monotonic()
+        self._bar = tqdm(total=total, unit="run", disable=not sys.stderr.isatty())
+
+    def say(self, text: str) -> None:
+        took = clock(time.monotonic() - self._began)
+        tqdm.write(f"   [{took}] {text}", file=sys.stderr)
+        sys.stderr.flush()
+
+    def tell(self, runs: Iterable[tuple[str, str]]) -> None:
+        """``runs``: names, and what they work at. Says nothing where it has just done so."""
+        if time.monotonic() - self._said >= self.every:
+            self._said = time.monotonic()
+            for name, status in runs:
+                self.say(f"{name}: {status}")
+
+    def ended(self, name: str, failure: str) -> None:
+        """One more has ended; a failure is told in the end."""
+        self.count += 1
+        self.say(f"{name}: {'FAILED' if failure else 'done'} ({self.count} of {self.total})")
+        self._bar.update()
+
+    def close(self) -> None:
+        self._bar.close()
 
 
 def side_by_side(runs: Sequence[Run], jobs: int, every: float) -> list[str]:

@@ -19,8 +19,7 @@ from ..evaluation.provenance import revision
 from ..files import make_folder, writing
 from ..stages.child import module, run_child, tail_of, why
 from ..stages.lock import alone
-from ..stages.progress import say
-from ..stages.train_log import status
+from ..stages.progress import say, status_of
 from .build import Training
 from .options import Options, parse, whole
 
@@ -173,7 +172,7 @@ def _run(training: Training, log: Path) -> None:
     started = time.monotonic()
 
     def tell() -> None:
-        say(f"{training.save}: {status(tail_of(log))}, {time.monotonic() - started:.0f} s")
+        say(f"{training.save}: {status_of(tail_of(log))}, {time.monotonic() - started:.0f} s")
 
     if training.note:
         say(training.note)

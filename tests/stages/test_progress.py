@@ -31,3 +31,21 @@ def test_a_terminal_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     list(progress.ticking(range(2000), "numbers"))
     assert "\r   numbers: 0.00 lines [00:00" in terminal.getvalue()
     assert terminal.getvalue().endswith(" s\n")
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        ("", "starting"),
+        (
+            "INFO | train_inner | epoch 003:  12 / 134 loss=4.1, nll_loss=2.6, num_updates=280,\n",
+            "epoch 3, 280 updates, loss 4.1",
+        ),
+        (
+            'INFO | train_inner | {"epoch": 2, "update": 1.5, "loss": "7.25", "num_updates": "80",',
+            "epoch 2, 80 updates, loss 7.25",
+        ),
+    ],
+)
+def test_the_log_of_a_training_tells_how_far_it_is(log: str, expected: str) -> None:
+    assert progress.status_of(log) == expected

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import shlex
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -46,6 +49,7 @@ RUNS = {
     "table5": 15 * 2 * 4 * 5,
     "qa-small": 3 * 2 * 3,
 }
+GOLDEN = Path(__file__).parents[1] / "training" / "commands.txt"
 # What only the user can know.
 OWN = {"train": "text", "valid": "text", "from": "a folder", "mnli": "glue", "tests": ["xquad_de"]}
 OWN |= {"squad": "squad", "xquad": "xquad", "mlqa": "mlqa", "tydiqa": "tydiqa"}
@@ -93,6 +97,21 @@ def test_the_directions_of_table_4() -> None:
     }  # fmt: skip
     assert [words[2:4] for words in found.prepare] == [("wmt18", "de-en"), ("wmt18", "cs-en")]
     assert len(found.report) == 2
+
+
+@pytest.mark.parametrize("name", ["table4", "table4-vaswani"])
+def test_the_trainings_of_table_4_are_the_golden_ones(name: str) -> None:
+    """tests/training compares what these run with the shell scripts of before, on eight GPUs."""
+
+    def training(words: Sequence[str]) -> tuple[list[str], set[tuple[str, str]]]:
+        where = ("--save-dir", "--gpus", "--precision")
+        options = zip(words[4::2], words[5::2], strict=True)
+        return [*words[:4]], {each for each in options if each[0] not in where}
+
+    golden = [shlex.split(line) for line in GOLDEN.read_text(encoding="utf-8").split("\n")[::2]]
+    kept = [training(words) for words in golden if words[4:6] == ["--recipe", name]]
+    for run in swept(name).runs:
+        assert training(run.commands[0]) in kept
 
 
 @pytest.mark.parametrize(

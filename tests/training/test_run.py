@@ -287,21 +287,3 @@ def test_what_trains_ends_with_the_one_that_began_it(tmp_path: Path) -> None:
         pytest.fail("the child goes on")
     with alone(tmp_path / "save"):
         assert not (tmp_path / "save" / "done").exists()
-
-
-@pytest.mark.parametrize(
-    ("log", "expected"),
-    [
-        ("", "starting"),
-        (
-            "INFO | train_inner | epoch 003:  12 / 134 loss=4.1, nll_loss=2.6, num_updates=280,\n",
-            "epoch 3, 280 updates, loss 4.1",
-        ),
-        (
-            'INFO | train_inner | {"epoch": 2, "update": 1.5, "loss": "7.25", "num_updates": "80",',
-            "epoch 2, 80 updates, loss 7.25",
-        ),
-    ],
-)
-def test_the_log_tells_how_far_it_is(log: str, expected: str) -> None:
-    assert run.status(log) == expected
