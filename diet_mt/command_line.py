@@ -140,6 +140,14 @@ def place(text: str) -> Path:
     return Path(text)
 
 
+def pair(text: str) -> tuple[str, str]:
+    """Type of an option: ``name=value``."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"{text}: give name=value")
+    return name.strip(), value.strip()
+
+
 def share(text: str) -> float:
     """Type of an option: a number from 0 to 1."""
     return _number(text, float, lambda number: 0 <= number <= 1, "0 to 1")

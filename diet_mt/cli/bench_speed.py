@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..command_line import Parser, count, filled, finite, positive, share
+from ..command_line import Parser, count, filled, finite, pair, positive, share
 
 MEASURES = ("train", "forward", "decode")
 
@@ -56,19 +56,12 @@ def arguments(parser: Parser) -> None:
     add("--options", default="", help="further fairseq-train options for all systems, in one word")
     add(
         "--checkpoint",
-        type=_checkpoint,
+        type=pair,
         action="append",
         default=[],
         metavar="SYSTEM=FILE",
         help="weights of a system, also for its peers: ctranslate2 has those of stock",
     )
-
-
-def _checkpoint(text: str) -> tuple[str, Path]:
-    name, equals, path = text.partition("=")
-    if not equals:
-        raise argparse.ArgumentTypeError(f"{text}: write SYSTEM=FILE")
-    return name, Path(path)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -78,5 +71,5 @@ def run(args: argparse.Namespace) -> None:
     if args.table:
         print(table(read_records(args.table, KEYS)), end="")
         return
-    args.checkpoint = dict(args.checkpoint)
+    args.checkpoint = {name: Path(file) for name, file in args.checkpoint}
     measure_all(filled(SpeedSettings, args), command_of("bench speed", args.words))

@@ -22,7 +22,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ..command_line import Parser, finite, place, positive
+from ..command_line import Parser, filled, finite, place, positive
 from ..errors import UserError
 
 _BEST = "checkpoint_best.pt"
@@ -64,30 +64,22 @@ def run(args: argparse.Namespace) -> None:
         raise UserError("--source and --reference: give both")
     if sum(map(bool, (args.source, args.test_set, args.subset))) > 1:
         raise UserError("--subset, --source and --test-set: give one of them")
-    checkpoint = _checkpoint(args)
+    args.checkpoint = _checkpoint(args)
     from ..evaluation.fairseq_options import import_fairseq
 
     import_fairseq()
-    from ..evaluation.evaluate import Names, Search, Wanted, evaluate
+    from ..evaluation.evaluate import EvaluateRequest, evaluate
+    from ..evaluation.generation_options import Search
 
-    line = evaluate(
-        args.data,
-        checkpoint,
-        Wanted(args.subset, args.source, args.reference, args.test_set),
-        Search(
-            args.beam,
-            args.lenpen,
-            args.length_penalty,
-            args.max_tokens,
-            tuple(dict.fromkeys(args.tune_lenpen)),
-            options=args.passed,
-        ),
-        results=args.results,
-        names=Names(args.system, args.test_set_name),
-        dry_run=args.dry_run,
-        own=args.known,
+    search = Search(
+        args.beam,
+        args.lenpen,
+        args.length_penalty,
+        args.max_tokens,
+        tuple(dict.fromkeys(args.tune_lenpen)),
+        options=args.passed,
     )
-    print(line)
+    print(evaluate(filled(EvaluateRequest, args), search, args.known))
 
 
 def _checkpoint(args: argparse.Namespace) -> Path:

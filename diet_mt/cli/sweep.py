@@ -35,20 +35,12 @@ import shutil
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..command_line import Parser, not_negative, positive, unknown
+from ..command_line import Parser, not_negative, pair, positive, unknown
 from ..errors import UserError
 
 if TYPE_CHECKING:
     from ..sweeps.engine import Runner
     from ..sweeps.variables import Command, Value
-
-
-def pair(text: str) -> tuple[str, str]:
-    """``key=value``"""
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise argparse.ArgumentTypeError(f"{text}: give name=value")
-    return name.strip(), value.strip()
 
 
 def pairs(text: str) -> dict[str, str]:

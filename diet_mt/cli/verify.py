@@ -15,7 +15,7 @@ trained it. For each a line with OK, or a line for each thing that is wrong.
 
 Rows (.jsonl): sentences, BLEU, its bootstrap interval, length ratio and precisions, chrF and the
 signatures are those of the kept hypotheses; a row finds its references among the given ones by
-checksum. With --complete, rows from before these were recorded get length ratio and precisions.
+checksum.
 
 Tables, pages and pictures (.md, .html, .svg): what diet-mt leaderboard would write now, of the rows
 beside them, or in the folder of that name (tasks.md of tasks/*.jsonl); a section of a page whose
@@ -49,7 +49,6 @@ def arguments(parser: Parser) -> None:
     add("kept", type=Path, nargs="+", metavar="PATH", help=what)
     what = "of rows and answers: raw references; gold answers"
     add("--references", type=Path, nargs="+", default=[], metavar="FILE", help=what)
-    add("--complete", action="store_true", help="add to rows what they were written without")
     add("--scoring", choices=SCORINGS, default="squad", help="of answers (default squad)")
     add("--language", default="", metavar="XX", help="of the gold answers, for --scoring mlqa")
     add("--null-odds", type=Path, metavar="FILE", help="of SQuAD 2.0: adds the best thresholds")
@@ -82,8 +81,6 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(f"{scored[0]}: give --references, what it was scored with")
     answers = [path for path in args.kept if path.suffix != ".jsonl"]
     if answers:
-        if args.complete:
-            raise UserError("--complete is of rows, not of answers")
         if len(args.kept) > 1 or len(args.references) > 1:
             raise UserError("answers are verified alone: one FILE and one file of gold answers")
         from ..bert.answer_scores import score_files
@@ -102,7 +99,7 @@ def run(args: argparse.Namespace) -> None:
     from ..evaluation.kept import read_references
     from ..evaluation.rescore import rescore
 
-    rescore(args.kept, read_references(args.references), complete=args.complete)
+    rescore(args.kept, read_references(args.references))
 
 
 def _writing(path: Path) -> argparse.Namespace:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Any
 from unittest.mock import patch
 
 from sacrebleu.metrics import BLEU, CHRF
@@ -59,3 +60,10 @@ def interval(hypotheses: list[str], references: list[str]) -> tuple[float, float
     with patch.dict(os.environ, SACREBLEU_SEED=SEED):
         found = BLEU().corpus_score(hypotheses, [references], n_bootstrap=INTERVAL_RESAMPLES)
     return round(found._mean, 4), round(found._ci, 4)
+
+
+def scores(hypotheses: list[str], references: list[str]) -> dict[str, Any]:
+    """Fields of ``records.Result`` that the hypotheses decide. Raises UserError as ``score``."""
+    found = vars(score(hypotheses, references))
+    mean, half = interval(hypotheses, references)
+    return {"sentences": len(hypotheses), **found, "bleu_mean": mean, "bleu_ci": half}

@@ -6,8 +6,9 @@ A command is one line for a shell.
 from __future__ import annotations
 
 import os
+import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 
@@ -21,15 +22,25 @@ FOLDERS = {
 _WITH_FOLDER = ("--path", "--tensorboard-logdir")  # said by its own name and that of its folder
 # Options of fairseq that say where something ran, not what it was.
 PLACES = frozenset({*FOLDERS, "--cpu", "--num-workers"})
+# Other names of fairseq's options.
+_SAME = {
+    "-s": "--source-lang",
+    "-t": "--target-lang",
+    "-a": "--arch",
+    "--max-sentences": "--batch-size",
+    "--max-sentences-valid": "--batch-size-valid",
+}
+_OPTION = re.compile("--.*|-[A-Za-z]", re.DOTALL)  # no number
 
 
-def options_of(command: str) -> dict[str, list[str]]:
+def options_of(words: Iterable[str]) -> dict[str, list[str]]:
     """Option -> the words of its value, the last one given; "" -> what comes first."""
     found: dict[str, list[str]] = {}
     option = ""
-    for word in shlex.split(command):
-        if word.startswith("--"):
-            option, equals, value = word.partition("=")
+    for word in words:
+        if _OPTION.fullmatch(word):
+            name, equals, value = word.partition("=")
+            option = _SAME.get(name, name)
             found[option] = [value] if equals else []
         else:
             found.setdefault(option, []).append(word)
@@ -72,7 +83,7 @@ def portable(command: str) -> str:
 
 def general(command: str, arch: str = "") -> str:
     """``command`` whatever the seed; with ``arch`` in the place of the architecture, if given."""
-    saved = " ".join(options_of(command).get("--save-dir", []))
+    saved = " ".join(options_of(shlex.split(command)).get("--save-dir", []))
     fixed = {"--seed": "SEED", "--save-dir": "CHECKPOINTS", **({"--arch": arch} if arch else {})}
 
     def generalized(option: str, value: str) -> str:

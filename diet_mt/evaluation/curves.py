@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Union
@@ -114,7 +115,7 @@ def read_training(folder: Path) -> LearningCurve:
     points = read_log(log)
     if not points:
         raise UserError(f"{folder / 'train.log'}: no validation in it; train on")
-    given = options_of(command)
+    given = options_of(shlex.split(command))
     options = {name: " ".join(words) for name, words in given.items()}
     options["data"] = "/".join(Path(*given.get("", [])[1:2]).parts[-2:])  # its folder's name
     revision = folder / "revision"

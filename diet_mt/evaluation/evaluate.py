@@ -11,7 +11,7 @@ import re
 import shlex
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..command_line import need_file
@@ -25,7 +25,7 @@ from ..stages.progress import say
 from .bleu import score
 from .checkpoint import direction_of
 from .decoded import Facts, Identity, facts_of, read_decoded, read_facts, write_facts
-from .generation_options import as_text, check_options, mark_of
+from .generation_options import Search, check_options
 from .records import need_place, put_result
 from .score import Scored, known_before, make_result, sentences_of
 from .test_sets import TestSet, need_sacrebleu, of_data, of_sacrebleu, of_text, source_sha256
@@ -33,43 +33,26 @@ from .test_sets import TestSet, need_sacrebleu, of_data, of_sacrebleu, of_text, 
 _VALID = "valid"  # part of the data that chooses
 
 
-@dataclass(frozen=True)
-class Search:
-    """How to decode. Scores are divided by length^lenpen or, with ``gnmt``, as in the paper, by
-    ((5 + length) / 6)^lenpen.
-    """
-
-    beam: int
-    lenpen: float
-    length_penalty: str
-    max_tokens: int  # source tokens of a batch
-    lenpens: tuple[float, ...]  # of which the validation set chooses the lenpen
-    tried: str = ""  # "0:33.1 0.6:34.0": what it has chosen from, with its BLEU
-    options: list[str] = field(default_factory=list)  # more of fairseq-generate's
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What to evaluate: ``subset`` of the data, or two text files, or a test set of SacreBLEU."""
-
-    subset: str = ""
-    source: Path | None = None
-    reference: Path | None = None
-    test_set: str = ""
-
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,+-]*")
 
 
 @dataclass(frozen=True)
-class Names:
-    """In the record; empty: the encoding, and the test set's own.
+class EvaluateRequest:
+    """What to evaluate: ``subset`` of the data, or two text files, or a test set of SacreBLEU.
 
     Raises UserError for a system whose name cannot be that of a file.
     """
 
-    system: str = ""
-    test_set: str = ""
+    data: Path  # made by fairseq-preprocess, or the corpus folder with it
+    checkpoint: Path
+    subset: str
+    source: Path | None
+    reference: Path | None
+    test_set: str
+    results: Path  # folder for the record
+    system: str  # its name there; empty: the encoding
+    test_set_name: str  # there; empty: the test set's own
+    dry_run: bool
 
     def __post_init__(self) -> None:
         if self.system and not _NAME.fullmatch(self.system):
@@ -78,52 +61,42 @@ class Names:
             )
 
 
-def evaluate(
-    data: Path,
-    checkpoint: Path,
-    wanted: Wanted,
-    search: Search,
-    *,
-    results: Path,
-    names: Names,
-    dry_run: bool = False,
-    own: Iterable[str] = (),
-) -> str:
+def evaluate(asked: EvaluateRequest, search: Search, own: Iterable[str] = ()) -> str:
     """The line that says what came out; of a dry run, the command.
 
-    ``data``: made by fairseq-preprocess, or the corpus folder with it; ``own``: options of the
-    command that the user called, for the nearest name. Raises UserError where an argument is wrong,
-    the row is that of another training, another process is at work here, decoding fails, or the
-    checkpoint changes meanwhile.
+    ``own``: options of the command that the user called, for the nearest name. Raises UserError
+    where an argument is wrong, the row is that of another training, another process is at work
+    here, decoding fails, or the checkpoint changes meanwhile.
     """
+    data, checkpoint, results = bin_folder(asked.data), asked.checkpoint, asked.results
     if results.exists() and not results.is_dir():
         raise UserError(f"--results {results}: not a folder")
-    data = bin_folder(data)
     need_file(checkpoint, "checkpoint; train first")
-    for path in filter(None, (wanted.source, wanted.reference)):
+    for path in filter(None, (asked.source, asked.reference)):
         need_file(path)
     check_options(search.options, own)
-    pair = direction_of(checkpoint, data, wanted.subset)
+    pair = direction_of(checkpoint, data, asked.subset)
     folder = checkpoint.parent / "decoded"
-    if wanted.test_set:
-        need_sacrebleu(wanted.test_set, pair)
-    if dry_run and (wanted.source or wanted.test_set):
+    if asked.test_set:
+        need_sacrebleu(asked.test_set, pair)
+    if asked.dry_run and (asked.source or asked.test_set):
         return f"# binarizes the text, then decodes it as with --subset, in {folder}"
-    if dry_run:
-        command = shlex.join(_command(of_data(data, pair, wanted.subset), checkpoint, search))
+    if asked.dry_run:
+        command = shlex.join(_command(of_data(data, pair, asked.subset), checkpoint, search))
         each = " ".join(f"{lenpen:g}" for lenpen in search.lenpens)
         first = f"# first {_VALID} with each of {each}, then\n"
         return (first if search.lenpens else "") + command
     make_folder(folder)
     with alone(folder):
-        if wanted.test_set:
-            test = of_sacrebleu(data, pair, wanted.test_set, folder)
-        elif wanted.source and wanted.reference:
-            test = of_text(data, pair, wanted.source, wanted.reference, folder)
+        if asked.test_set:
+            test = of_sacrebleu(data, pair, asked.test_set, folder)
+        elif asked.source and asked.reference:
+            test = of_text(data, pair, asked.source, asked.reference, folder)
         else:
-            test = of_data(data, pair, wanted.subset)
+            test = of_data(data, pair, asked.subset)
         need_source(test.data, test.subset, pair[0])
-        known = known_before(data, checkpoint, test, search, names)
+        test = replace(test, name=asked.test_set_name or test.name)
+        known = known_before(data, checkpoint, test, search, asked.system)
         need_place(results, known)
         contents = {known["checkpoint_sha256"]}
         if search.lenpens:
@@ -165,14 +138,13 @@ def _tuned(
 
 def _scored(test: TestSet, checkpoint: Path, search: Search, folder: Path) -> Scored:
     """What a test set becomes, decoded unless that is there."""
-    mark = mark_of(as_text(search.options))
     penalty = f".{search.length_penalty}" if search.length_penalty != "fairseq" else ""
     how = f"beam{search.beam}.lenpen{search.lenpen:g}{penalty}"
-    options = f".options-{mark}" if mark else ""
+    options = f".options-{search.mark}" if search.mark else ""
     out = folder / f"{checkpoint.name}.{test.label}.{how}{options}"
     identity, facts = _decode(test, checkpoint, search, out)
     decoded = read_decoded(out, out.with_name(f"{out.name}.log"))
-    return Scored(test, search, identity, facts, decoded)
+    return Scored(test, identity, facts, decoded)
 
 
 def _command(test: TestSet, checkpoint: Path, search: Search) -> list[str]:

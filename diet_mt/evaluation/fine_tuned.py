@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from fairseq import utils
@@ -20,11 +20,9 @@ from ..files import sha256
 from ..stages.progress import say
 from .checkpoint import load_state, load_with_task, preset_of, reading
 from .commands import portable
-from .pretrained import Pretrained, read_pretrained
+from .pretrained import read_pretrained
 from .provenance import beside, fairseq_version, revision, today
 from .task_records import Option, splits_of
-
-_NOTHING = Pretrained("", 0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -33,9 +31,6 @@ class FineTuned:
 
     model: Any
     task: Any
-
-
-Loaded = TypeVar("Loaded", bound=FineTuned)
 
 
 @dataclass(frozen=True)
@@ -54,8 +49,8 @@ class EvaluationRequest:
 def each_split(
     asked: EvaluationRequest,
     tasks: Mapping[str, str],
-    load: Callable[[], Loaded],
-    one: Callable[[Loaded, dict[str, Any], str], str],
+    load: Callable[[], FineTuned],
+    one: Callable[[FineTuned, dict[str, Any], str], str],
     *,
     again: bool,
     libraries: Sequence[str] = (),
@@ -140,15 +135,12 @@ def facts(
     batch *= max(1, int(cfg["distributed_training"]["distributed_world_size"]))
     arch = str(cfg["model"]["_name"])
     encoding, options = own_options(model.signature, arch)
-    before = read_pretrained(asked.pretrained) if asked.pretrained else _NOTHING
     versions = {name: metadata.version(name) for name in ("torch", *libraries)}
     return {
         "system": asked.system or encoding,
         "options": {"arch": arch, **options},
         "segments": str(cfg["model"]["segment_encoding"]),
-        "pretrained_sha256": before.sha256,
-        "pretrain_updates": before.updates,
-        "pretrain_perplexity": before.perplexity,
+        **read_pretrained(asked.pretrained),
         "checkpoint_sha256": content,
         "seed": int(cfg["common"]["seed"]),
         "lr": float(cfg["optimization"]["lr"][0]),

@@ -1,4 +1,5 @@
-"""Options of fairseq-generate that are given to ``diet-mt evaluate`` beside its own.
+"""How ``diet-mt evaluate`` decodes, options of fairseq-generate that are given beside its own among
+it.
 
 What the command sets itself cannot be set there: the row would say something else than was done.
 All others are part of the row and of its name.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from ..errors import UserError
 from .commands import portable
@@ -37,6 +39,27 @@ REFUSED = {
 }
 
 
+@dataclass(frozen=True)
+class Search:
+    """How to decode. Scores are divided by length^lenpen or, with ``gnmt``, as in the paper, by
+    ((5 + length) / 6)^lenpen.
+    """
+
+    beam: int
+    lenpen: float
+    length_penalty: str
+    max_tokens: int  # source tokens of a batch
+    lenpens: tuple[float, ...]  # of which the validation set chooses the lenpen
+    tried: str = ""  # "0:33.1 0.6:34.0": what it has chosen from, with its BLEU
+    options: list[str] = field(default_factory=list)  # more of fairseq-generate's
+
+    @property
+    def mark(self) -> str:
+        """A few letters for the name of a file; none where there are no more options."""
+        text = as_text(self.options)
+        return hashlib.sha256(text.encode()).hexdigest()[:8] if text else ""
+
+
 def check_options(words: Sequence[str], own: Iterable[str] = ()) -> None:
     """Raises UserError for an option that is not the user's to set, or that does not exist.
 
@@ -55,8 +78,3 @@ def check_options(words: Sequence[str], own: Iterable[str] = ()) -> None:
 def as_text(words: Sequence[str]) -> str:
     """As a row has them: without the folders of this machine."""
     return portable(shlex.join(words))
-
-
-def mark_of(options: str) -> str:
-    """A few letters for the name of a file; none where there are no options."""
-    return hashlib.sha256(options.encode()).hexdigest()[:8] if options else ""

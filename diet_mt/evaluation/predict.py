@@ -31,22 +31,6 @@ TASK = "diet_sentence_prediction"
 
 
 @dataclass(frozen=True)
-class Classifier(FineTuned):
-    """One that gives names of classes, or scores."""
-
-    @property
-    def regression(self) -> bool:
-        return bool(self.task.cfg.regression_target)
-
-    def names(self, numbers: np.ndarray) -> list[str]:
-        """Predictions or true values (N,) as text: names of classes, or scores."""
-        if self.regression:
-            return [f"{score:.4f}" for score in numbers.tolist()]
-        labels = self.task.label_dictionary
-        return [str(labels[labels.nspecial + int(number)]) for number in numbers.tolist()]
-
-
-@dataclass(frozen=True)
 class Predictions:
     """``predicted`` (N,) and, where they are known, ``gold`` (N,), in the order of the data:
     numbers of classes, or scores.
@@ -56,30 +40,29 @@ class Predictions:
     gold: np.ndarray | None
 
 
-def load_classifier(checkpoint: Path, data: Path) -> Classifier:
-    """Raises UserError where the checkpoint cannot be read, or is of another task."""
+def _load(checkpoint: Path, data: Path) -> FineTuned:
     if not (data / "input0" / "dict.txt").is_file():
         raise UserError(f"{data}: no input0/dict.txt; give a folder made by diet-mt prepare glue")
-    return Classifier(**vars(load_fine_tuned(checkpoint, data, TASK)))
+    return load_fine_tuned(checkpoint, data, TASK)
 
 
-def predict(classifier: Classifier, split: str, batch_size: int) -> Predictions:
+def predict(loaded: FineTuned, split: str, batch_size: int) -> Predictions:
     """Runs the model over a split. Raises UserError where the data do not have it, or the model
     gives numbers that are not finite.
     """
-    task = classifier.task
+    task = loaded.task
     if not (Path(task.cfg.data) / "input0" / f"{split}.idx").is_file():
         raise UserError(f"{task.cfg.data}: no split '{split}'")
     dataset = task.load_dataset(split)
     places, predicted, gold = [], [], []
     for sample in batches_of(task, dataset, batch_size):
         with torch.no_grad():
-            logits, _ = classifier.model(
+            logits, _ = loaded.model(
                 **sample["net_input"],
                 features_only=True,
                 classification_head_name=task.cfg.classification_head_name,
             )
-        best = predictions_of(logits, classifier.regression)
+        best = predictions_of(logits, bool(task.cfg.regression_target))
         if not best.isfinite().all():
             raise UserError(f"{split}: logits are not finite; the training has diverged")
         places.append(sample["id"].cpu().numpy())
@@ -106,15 +89,21 @@ def scores(task: Task, found: Predictions) -> dict[str, float]:
     return {name: measure(name, found.predicted, found.gold) for name in task.metrics}
 
 
-def write_predictions(
-    path: Path, classifier: Classifier, found: Predictions, ids: list[str]
-) -> None:
+def _as_text(task: Any, numbers: np.ndarray) -> list[str]:
+    """Predictions or true values (N,): names of classes, or scores."""
+    if task.cfg.regression_target:
+        return [f"{score:.4f}" for score in numbers.tolist()]
+    labels = task.label_dictionary
+    return [str(labels[labels.nspecial + int(number)]) for number in numbers.tolist()]
+
+
+def write_predictions(path: Path, task: Any, found: Predictions, ids: list[str]) -> None:
     """Raises UserError where there are not as many ids as predictions."""
     if len(ids) != len(found.predicted):
         raise UserError(f"{len(ids)} ids but {len(found.predicted)} predictions; prepare again")
-    columns = [ids, classifier.names(found.predicted)]
+    columns = [ids, _as_text(task, found.predicted)]
     if found.gold is not None:
-        columns.append(classifier.names(found.gold))
+        columns.append(_as_text(task, found.gold))
     header = ("index", "prediction", "label")[: len(columns)]
     make_folder(path.parent)
     rows = (header, *zip(*columns, strict=True))
@@ -173,7 +162,7 @@ def predict_splits(asked: PredictRequest, splits: list[str]) -> None:
     each_split(
         asked,
         dict.fromkeys(splits, asked.task),
-        lambda: load_classifier(asked.checkpoint, asked.data),
+        lambda: _load(asked.checkpoint, asked.data),
         partial(_predict_split, asked),
         again=bool(asked.predictions),
         libraries=_LIBRARIES,
@@ -181,11 +170,11 @@ def predict_splits(asked: PredictRequest, splits: list[str]) -> None:
 
 
 def _predict_split(
-    asked: PredictRequest, classifier: Classifier, own: dict[str, Any], split: str
+    asked: PredictRequest, loaded: FineTuned, own: dict[str, Any], split: str
 ) -> str:
     """``own``: the facts about the checkpoint."""
     task = specification(asked.task)
-    found = predict(classifier, split, asked.batch_size)
+    found = predict(loaded, split, asked.batch_size)
     examples, metrics = len(found.predicted), scores(task, found)
     if asked.results and not metrics:
         raise UserError(f"{split} of {asked.task} has no labels; leave --results out")
@@ -195,7 +184,7 @@ def _predict_split(
         ids = read_ids(asked.data, split, examples)
         if found.gold is None:
             found = for_server(task, found)
-        write_predictions(file, classifier, found, ids)
+        write_predictions(file, loaded.task, found, ids)
         words.append(f"-> {file}")
     if asked.results:
         train_ids = asked.data / "raw" / "train.id"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +19,13 @@ _NOT_ITS_SHAPE = ("_name", "segment_encoding", "max_positions", "load_checkpoint
 _NOT_ITS_SHAPE_IF = ("dropout", "layerdrop", "min_params", "reg_scale")
 
 
-@dataclass(frozen=True)
-class Pretrained:
-    """Facts about a pretrained checkpoint; ``perplexity`` is 0 where it is not known."""
-
-    sha256: str
-    updates: int
-    perplexity: float
-
-
-def read_pretrained(checkpoint: Path) -> Pretrained:
-    """Raises UserError where the file is no checkpoint of a training."""
+def read_pretrained(checkpoint: Path | None) -> dict[str, Any]:
+    """Fields of :class:`TaskResult` about a pretrained checkpoint; None: there was none. Raises
+    UserError where the file is no checkpoint of a training.
+    """
+    names = ("pretrained_sha256", "pretrain_updates", "pretrain_perplexity")
+    if checkpoint is None:
+        return dict(zip(names, ("", 0, 0.0), strict=True))
     with reading(checkpoint):
         state = load_state(checkpoint)
         updates = int(state["optimizer_history"][-1]["num_updates"])
@@ -40,7 +35,7 @@ def read_pretrained(checkpoint: Path) -> Pretrained:
     if value is not None and metric in ("loss", "ppl"):
         # fairseq's losses are in bits.
         perplexity = round(2 ** float(value) if metric == "loss" else float(value), 4)
-    return Pretrained(sha256(checkpoint), updates, perplexity)
+    return dict(zip(names, (sha256(checkpoint), updates, perplexity), strict=True))
 
 
 def model_options(checkpoint: Path, system: str = "") -> list[str]:

@@ -136,7 +136,7 @@ def read_results(path: Path) -> list[Result]:
     results = read_rows(Result, path)
     for place, result in enumerate(results):
         if result.model is None:
-            words = options_of(result.train_command)
+            words = options_of(shlex.split(result.train_command))
             given = {name[2:]: shlex.join(value) for name, value in words.items()}
             positions = described(result.positions, given.get("position-rank"))
             model = model_text(given)
@@ -234,7 +234,7 @@ def _training(command: str) -> dict[str, str]:
     """Option of a training -> its value, wherever it ran and whatever its seed."""
     options = {
         name or "the command": shlex.join(words)
-        for name, words in options_of(command).items()
+        for name, words in options_of(shlex.split(command)).items()
         if name not in PLACES and name != "--seed"
     }
     size = [options.get(name, "1") for name in _UPDATE]

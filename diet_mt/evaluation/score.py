@@ -11,24 +11,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..corpora.binarized import language_pair
 from ..corpora.parallel import read_lines
 from ..corpora.subwords import kind_of, to_text
 from ..files import sha256
-from .bleu import interval, score
+from .bleu import scores
 from .checkpoint import read_training
 from .commands import portable
 from .decoded import Decoded, Facts, Identity
-from .generation_options import as_text, mark_of
+from .generation_options import Search
 from .provenance import beside
 from .records import Result, system_of
 from .roles import roles_of
 from .test_sets import TestSet
-
-if TYPE_CHECKING:
-    from .evaluate import Names, Search
 
 # What a hypothesis file's name does not mention.
 USUAL = {
@@ -47,7 +44,6 @@ class Scored:
     """A decoding, as the record is to describe it."""
 
     test: TestSet
-    search: Search
     identity: Identity
     facts: Facts
     decoded: Decoded
@@ -74,15 +70,16 @@ def hypotheses_name(corpus: str, name: str, seed: int, **how: str | int | float)
 
 
 def known_before(
-    data: Path, checkpoint: Path, test: TestSet, search: Search, names: Names
+    data: Path, checkpoint: Path, test: TestSet, search: Search, system: str
 ) -> dict[str, Any]:
     """The fields of the record that are known before anything is decoded.
 
-    Raises UserError where the checkpoint cannot be read.
+    ``system``: its name there; empty: the encoding. Raises UserError where the checkpoint cannot be
+    read.
     """
     content = sha256(checkpoint)  # before it is read, so that no replaced file is described
     training = read_training(checkpoint, data)
-    corpus, name = data.absolute().parent.name, names.system or training.arch
+    corpus, name = data.absolute().parent.name, system or training.arch
     how: dict[str, str | int | float] = {
         "subset": test.label,
         "checkpoint": checkpoint.name,
@@ -90,13 +87,13 @@ def known_before(
         "lenpen": "tuned" if search.lenpens else search.lenpen,
         "length_penalty": search.length_penalty,
         "direction": "" if test.pair == language_pair(data) else "-".join(test.pair),
-        "options": mark_of(as_text(search.options)),
+        "options": search.mark,
     }
     return {
-        "system": names.system or system_of(training.arch),
+        "system": system or system_of(training.arch),
         "corpus": corpus,
         "direction": "-".join(test.pair),
-        "test_set": names.test_set or test.name,
+        "test_set": test.name,
         "beam": search.beam,
         "lenpen": search.lenpen,
         "lenpen_tried": search.tried,
@@ -117,21 +114,17 @@ def make_result(data: Path, known: Mapping[str, Any], scored: Scored) -> tuple[R
     sentences = sentences_of(data, scored)
     references = scored.test.references
     expected = list(read_lines(references))
-    bleu_mean, bleu_ci = interval(sentences, expected)
     text = "".join(line + "\n" for line in sentences)
     result = Result(
-        sentences=len(sentences),
         sentences_per_second=scored.decoded.sentences_per_second,
         tokens_per_second=scored.decoded.tokens_per_second,
         words_per_second=words_per_second(sentences, scored.decoded),
         sacrebleu=metadata.version("sacrebleu"),
         generate_command=portable(scored.identity.command),
         hypotheses_sha256=hashlib.sha256(text.encode()).hexdigest(),
-        bleu_mean=bleu_mean,
-        bleu_ci=bleu_ci,
         roles=roles_of(sentences, expected, references),
         **known,
-        **vars(score(sentences, expected)),
+        **scores(sentences, expected),
         **vars(scored.facts),
     )
     return result, text

@@ -21,7 +21,7 @@ from ..errors import UserError
 from .json_rows import Row, read_rows, write_rows
 from .kept import by_checksum, kept_hypotheses, sources_beside
 from .records import Result, read_results
-from .resampling import ORDERS, counter
+from .resampling import ORDERS, Floats, bleu, counter
 
 SHOWN = 48  # sentences whose texts are kept
 
@@ -40,6 +40,12 @@ class Counts(Row):
     @property
     def key(self) -> tuple[str, str]:
         return self.hypotheses_sha256, self.references_sha256
+
+    def statistics(self, references: Sequence[int]) -> Floats:
+        """(N, 10), as ``resampling.counter`` has them; ``references``: lengths."""
+        return np.array(
+            [self.lengths, references, *self.matches, *_totals(self.lengths)], dtype=np.float64
+        ).T
 
 
 @dataclass(frozen=True)
@@ -160,34 +166,20 @@ def _counted(
     return found, texts
 
 
-def _totals(lengths: Sequence[int]) -> list[int]:
+def _totals(lengths: Sequence[int]) -> list[list[int]]:
     """N-grams of sentences of these lengths, for each order."""
-    return [sum(max(length - order, 0) for length in lengths) for order in range(ORDERS)]
+    return [[max(length - order, 0) for length in lengths] for order in range(ORDERS)]
 
 
 def bleu_of(counts: Counts, references: Sequence[int], members: Sequence[int]) -> float:
     """BLEU of these sentences together. ``references``: lengths."""
-    own = [counts.lengths[number] for number in members]
-    score = BLEU.compute_bleu(
-        [sum(order[number] for number in members) for order in counts.matches],
-        _totals(own),
-        sum(own),
-        sum(references[number] for number in members),
-        smooth_method="exp",
-    )
-    return float(score.score)
+    return float(bleu(counts.statistics(references)[list(members)].sum(axis=0)))
 
 
 def sentence_bleu(counts: Counts, references: Sequence[int]) -> list[float]:
     """BLEU of each sentence by itself, of the orders that it has n-grams of."""
+    matches, totals = zip(*counts.matches, strict=True), zip(*_totals(counts.lengths), strict=True)
     return [
-        BLEU.compute_bleu(
-            [order[number] for order in counts.matches],
-            _totals([length]),
-            length,
-            references[number],
-            smooth_method="exp",
-            effective_order=True,
-        ).score
-        for number, length in enumerate(counts.lengths)
+        BLEU.compute_bleu(*each, smooth_method="exp", effective_order=True).score
+        for each in zip(matches, totals, counts.lengths, references, strict=True)
     ]

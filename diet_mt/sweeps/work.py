@@ -155,8 +155,8 @@ def clock(seconds: float) -> str:
 
 
 class RunProgress:
-    """What a sweep says while it works, by a bar in a terminal, lines in a log: which runs are done,
-    and every few seconds what the others work at.
+    """What a sweep says while it works, by a bar in a terminal, lines in a log: which runs are
+    done, and every few seconds what the others work at.
     """
 
     def __init__(self, total: int, every: float) -> None:

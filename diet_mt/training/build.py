@@ -136,6 +136,8 @@ def placed(
     """
     machines = request.machines
     precision = machines.precision or one(options, "precision", "auto")
+    if precision not in ("auto", *devices.PRECISIONS):
+        raise UserError(f"--precision {precision}: choose auto, {', '.join(devices.PRECISIONS)}")
     total = {unit: whole(options, f"{unit}-per-update") for unit in ("tokens", "sequences")}
     for name in OWN:
         options.pop(name, None)
@@ -173,6 +175,4 @@ def placed(
 
 
 def _flags(precision: str) -> Options:
-    if precision not in devices.PRECISIONS:
-        raise UserError(f"--precision {precision}: choose auto, {', '.join(devices.PRECISIONS)}")
     return {} if precision == "fp32" else {precision: []}

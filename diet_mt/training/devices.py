@@ -66,15 +66,13 @@ def need_gpus(asked: str) -> None:
 def choose(gpus: str, precision: str, seen: list[tuple[int, int]]) -> tuple[int, str]:
     """The number of GPUs and the precision; both ``auto`` or what the user wants.
 
-    Raises UserError where ``gpus`` is no number, there is no such precision, or it is left open for
-    GPUs that are not here.
+    Raises UserError where ``gpus`` is no number, or the precision is left open for GPUs that are
+    not here.
     """
     if gpus != "auto" and not gpus.isdecimal():
         raise UserError(f"--gpus {gpus}: give a number or auto")
     number = len(seen) if gpus == "auto" else int(gpus)
     if precision != "auto":
-        if precision not in PRECISIONS:
-            raise UserError(f"--precision {precision}: choose auto, {', '.join(PRECISIONS)}")
         return number, precision
     if number > len(seen):
         raise UserError(

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
 from ..errors import UserError
+from ..evaluation.commands import options_of
 from ..recipes import Values
 
 Options = dict[str, list[str]]
-
-# Other names of options, which a mapping would take for options of their own.
-_SAME = {
-    "-s": "source-lang",
-    "-t": "target-lang",
-    "-a": "arch",
-    "--max-sentences": "batch-size",
-    "--max-sentences-valid": "batch-size-valid",
-}
-_SHORT = re.compile(r"-[A-Za-z]")  # no number
 
 
 def parse(words: Iterable[str]) -> Options:
@@ -26,18 +16,10 @@ def parse(words: Iterable[str]) -> Options:
 
     Raises UserError for a word that belongs to no option.
     """
-    found: Options = {}
-    current: list[str] | None = None
-    for word in words:
-        if word.startswith("--") or _SHORT.fullmatch(word):
-            name, equals, value = word.partition("=")
-            current = [value] if equals else []
-            found[_SAME.get(name, name.lstrip("-"))] = current
-        elif current is None:
-            raise UserError(f"unexpected argument '{word}'; options begin with --")
-        else:
-            current.append(word)
-    return found
+    found = options_of(words)
+    if stray := found.pop("", None):
+        raise UserError(f"unexpected argument '{stray[0]}'; options begin with --")
+    return {name.lstrip("-"): values for name, values in found.items()}
 
 
 def of_values(values: Values) -> Options:

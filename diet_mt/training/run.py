@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import UserError
-from ..evaluation.commands import FOLDERS, difference
+from ..evaluation.commands import FOLDERS, difference, options_of
 from ..evaluation.fairseq_options import import_fairseq
 from ..evaluation.provenance import revision
 from ..files import make_folder, writing
@@ -21,7 +21,7 @@ from ..stages.child import module, run_child, tail_of, why
 from ..stages.lock import alone
 from ..stages.progress import say, status_of
 from .build import Training
-from .options import Options, parse, whole
+from .options import Options, whole
 
 _TIME_IS_UP = "due to cumulative_training_time"
 # What fairseq says when a checkpoint has all of its names, checkpoint_last.pt the last of them.
@@ -123,7 +123,7 @@ def refuse_another(training: Training) -> None:
     here = _comparable(training.words())
     try:
         there = _comparable(shlex.split(file.read_text(encoding="utf-8")))
-    except (ValueError, IndexError):
+    except (ValueError, KeyError):
         raise UserError(f"{file}: damaged, it does not say what was trained here") from None
     if what := difference(there, here):
         raise UserError(
@@ -153,9 +153,10 @@ def _need_last(training: Training, log: Path) -> None:
 
 def _comparable(words: list[str]) -> dict[str, str]:
     """The data and the options, without those that say where: the project itself may have moved."""
-    options = {f"--{name}": " ".join(values) for name, values in parse(words[2:]).items()}
-    what = {name: value for name, value in options.items() if name not in FOLDERS}
-    return {"the data": str(Path(words[1]).resolve()), **what}
+    options = options_of(words)
+    _, data = options.pop("")  # nothing else comes first
+    what = {name: " ".join(each) for name, each in options.items() if name not in FOLDERS}
+    return {"the data": str(Path(data).resolve()), **what}
 
 
 def _open_books(training: Training) -> None:

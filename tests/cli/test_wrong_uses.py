@@ -71,7 +71,7 @@ CASES: list[tuple[str, str, str]] = [
     (ROW, "bench speed --device gpu", "argument --device: unknown value gpu; did you mean cpu?"),
     (ROW, "bench speed --systems diet-rel", "unknown system diet-rel; did you mean diet_rel?"),
     (ROW, "bench speed --size tny", "unknown size tny; did you mean tiny?"),
-    (ROW, "bench speed --checkpoint x.pt", "x.pt: write SYSTEM=FILE"),
+    (ROW, "bench speed --checkpoint x.pt", "x.pt: give name=value"),
     (ROW, "bench speed --checkpoint shw=x.pt", "unknown system shw; did you mean shaw?"),
     (ROW, "bench memory --cases none", "unknown case none; choose from diet_abs, table"),
     (ROW, "bench encoder --encodings alibbi", "unknown encoding alibbi; did you mean alibi?"),

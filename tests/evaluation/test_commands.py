@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from diet_mt.evaluation.commands import difference, general, options_of, portable, values_of
@@ -41,7 +43,7 @@ def test_what_is_kept_beside_the_checkpoints_is_the_same_whatever_the_run() -> N
 
 def test_options_and_their_values() -> None:
     command = "fairseq-train bin --lr 0.1 --share-all --betas 0.9 '0.98 x' --lr=0.2 --lr 0.3"
-    assert options_of(command) == {
+    assert options_of(shlex.split(command)) == {
         "": ["fairseq-train", "bin"],
         "--lr": ["0.3"],
         "--share-all": [],

@@ -6,7 +6,7 @@ import pytest
 from fairseq.options import get_generation_parser
 
 from diet_mt.errors import UserError
-from diet_mt.evaluation.generation_options import REFUSED, as_text, check_options, mark_of
+from diet_mt.evaluation.generation_options import REFUSED, Search, as_text, check_options
 
 
 @pytest.mark.parametrize(
@@ -29,27 +29,17 @@ def test_what_the_command_sets_and_what_is_not_there_is_refused(words: str, comp
 
 
 def test_other_options_of_fairseq_are_taken() -> None:
-    check_options(
-        [
-            "--nbest",
-            "2",
-            "--max-len-b",
-            "5",
-            "--seed",
-            "3",
-            "--cpu",
-            "--sampling",
-            "--sampling-topk",
-            "5",
-        ]
-    )
+    words = "--nbest 2 --max-len-b 5 --seed 3 --cpu --sampling --sampling-topk 5"
+    check_options(words.split())
     known = {name for action in get_generation_parser()._actions for name in action.option_strings}
     assert REFUSED.keys() <= known | {"-s", "-t", "--source-lang", "--target-lang"}
 
 
 def test_options_have_a_text_and_a_mark() -> None:
-    options = as_text(["--lm-path", "/home/a/models/lm.pt", "--model-overrides", "{'a': 1}"])
-    assert options == "--lm-path data/models/lm.pt --model-overrides '{'\"'\"'a'\"'\"': 1}'"
-    assert len(mark_of(options)) == 8
-    assert mark_of(options) != mark_of("--nbest 2") == mark_of("--nbest 2")
-    assert as_text([]) == mark_of("") == ""
+    options = ["--lm-path", "/home/a/models/lm.pt", "--model-overrides", "{'a': 1}"]
+    text = "--lm-path data/models/lm.pt --model-overrides '{'\"'\"'a'\"'\"': 1}'"
+    assert as_text(options) == text
+    others = ([], ["--nbest", "2"], ["--lm-path", "/b/models/lm.pt"], options)
+    marks = [Search(10, 0.6, "fairseq", 4096, (), options=words).mark for words in others]
+    assert list(map(len, marks)) == [0, 8, 8, 8]
+    assert len({*marks}) == 4

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from diet_mt.errors import UserError
+from diet_mt.evaluation.bleu import interval, score
 from diet_mt.evaluation.decoded import Decoded
-from diet_mt.evaluation.score import USUAL, hypotheses_name, interval, score, words_per_second
+from diet_mt.evaluation.score import USUAL, hypotheses_name, words_per_second
 
 
 def test_bleu_by_hand() -> None:

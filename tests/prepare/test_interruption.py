@@ -9,11 +9,11 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from diet_mt.stages import engine
 
+from ..processes import is_alive, wait_until
 from .conftest import of_wmt18
 from .running import killed, only_error, prepare, stages_of, texts
 from .test_wmt18 import STAGES
@@ -96,7 +96,7 @@ def test_one_run_at_a_time_and_none_of_it_outlives_it(
         text=True,
     )
     try:
-        _wait_for((tmp_path / "begun").exists)
+        wait_until((tmp_path / "begun").exists)
         words[2] = str(tmp_path / "out")
         second = prepare(*words)
         assert f"waiting for process {first.pid} on " in second.err
@@ -109,22 +109,8 @@ def test_one_run_at_a_time_and_none_of_it_outlives_it(
         first.communicate()
     started = [int(number) for number in (tmp_path / "begun").read_text().split()]
     assert len(started) == 2
-    _wait_for(lambda: not any(_runs(number) for number in started))
+    wait_until(lambda: not any(map(is_alive, started)))
     prepare(*words).ok()
-
-
-def _wait_for(condition: object) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def _runs(number: int) -> bool:
-    try:
-        return bool(psutil.Process(number).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_ctrl_c_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

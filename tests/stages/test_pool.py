@@ -10,11 +10,12 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-import psutil
 import pytest
 
 from diet_mt.errors import UserError
 from diet_mt.stages.pool import in_order
+
+from ..processes import is_alive, wait_until
 
 
 def _slow_at_first(numbers: list[int]) -> list[int]:
@@ -75,20 +76,8 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     parent = os.fork()
     if parent == 0:
         list(in_order(partial(_waits, folder=tmp_path), range(2), 2, chunk=1))
-    deadline = time.monotonic() + 60
-    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
     os.kill(parent, signal.SIGKILL)
     os.waitpid(parent, 0)
     workers = [int(path.name) for path in tmp_path.iterdir()]
-    while any(map(_runs, workers)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert len(workers) == 2
-    assert not any(map(_runs, workers))
-
-
-def _runs(process: int) -> bool:
-    try:
-        return bool(psutil.Process(process).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
+    wait_until(lambda: not any(map(is_alive, workers)))

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from diet_mt.cli.main import main
 
 from ..commands.runner import ENVIRONMENT, ROOT
+from ..processes import wait_until
 
 # stub.sh WHAT FOLDER [SCRIPT]: does the script once, and says so in the journal.
 STUB = """\
@@ -69,20 +69,7 @@ def start(*words: str, cwd: Path) -> subprocess.Popen[str]:
 
 def wait_for(text: str, file: Path) -> None:
     """Returns once the file has this text."""
-    for _ in range(6000):
-        if file.exists() and text in file.read_text(encoding="utf-8"):
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"{file} never had {text}")
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process is there and no zombie."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return False
-    return status.rpartition(")")[2].split()[0] != "Z"
+    wait_until(lambda: file.exists() and text in file.read_text(encoding="utf-8"))
 
 
 def finish(process: subprocess.Popen[str], seconds: float = 60) -> tuple[str, str]:

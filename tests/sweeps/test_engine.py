@@ -11,7 +11,8 @@ import pytest
 from diet_mt.cli.sweep import asked
 from diet_mt.sweeps.work import training
 
-from .stubs import NAMES, SWEEP, TABLE, finish, here, is_alive, kill_group, start, sweep, wait_for
+from ..processes import is_alive, wait_until
+from .stubs import NAMES, SWEEP, TABLE, finish, here, kill_group, start, sweep, wait_for
 
 __all__ = ["here"]
 
@@ -117,11 +118,7 @@ def test_nothing_goes_on_without_the_sweep(here: Path, number: signal.Signals, s
     process.send_signal(number)
     _, errors = finish(process)
     assert process.returncode == status, errors
-    for _ in range(100):
-        if not any(map(is_alive, pids)):
-            break
-        time.sleep(0.05)
-    assert not any(map(is_alive, pids))
+    wait_until(lambda: not any(map(is_alive, pids)))
     if number == signal.SIGINT:
         assert errors.splitlines()[-1] == "error: interrupted; run again to continue"
 

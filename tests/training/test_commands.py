@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from diet_mt.cli.main import main
+from diet_mt.evaluation import commands
 from diet_mt.evaluation.records import read_results
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,16 +19,9 @@ LINES = Path(__file__).with_name("commands.txt").read_text(encoding="utf-8").spl
 
 def options_of(words: list[str]) -> dict[str, str]:
     """Option -> its value; "" -> program and data."""
-    found: dict[str, list[str]] = {}
-    name = ""
-    for word in words:
-        if word.startswith("--"):
-            name = word[2:]
-            found[name] = []
-        else:
-            found.setdefault(name, []).append(word)
+    found = {name[2:]: " ".join(values) for name, values in commands.options_of(words).items()}
     found.pop("user-dir", None)
-    return {name: " ".join(values) for name, values in found.items()}
+    return found
 
 
 class Printed:
@@ -155,8 +149,8 @@ PAGE = ROOT / "scripts" / "pretrain-and-finetune.sh"
 
 def test_the_page_has_commands_that_run(printed: Printed) -> None:
     text = PAGE.read_text(encoding="utf-8").replace("\\\n", " ").replace('"$@"', "--gpus 0")
-    commands = [shlex.split(line)[1:] for line in text.split("\n") if line.startswith("diet-mt ")]
-    (training,) = [words for words in commands if words[0] in ("train", "pretrain")]
+    lines = [shlex.split(line)[1:] for line in text.split("\n") if line.startswith("diet-mt ")]
+    (training,) = [words for words in lines if words[0] in ("train", "pretrain")]
     assert printed(*training)["arch"].removeprefix("roberta_").startswith("diet_rel_")
-    names = [words[0] for words in commands]
+    names = [words[0] for words in lines]
     assert (names[0], names[-1]) == ("prepare", "leaderboard")

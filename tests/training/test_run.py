@@ -7,9 +7,9 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
@@ -21,6 +21,7 @@ from diet_mt.training.build import Training
 from diet_mt.training.options import Options, parse
 
 from ..held import held
+from ..processes import is_alive, wait_until
 from .places import state_of
 
 
@@ -267,23 +268,11 @@ def test_what_trains_ends_with_the_one_that_began_it(tmp_path: Path) -> None:
     """SIGKILL of it alone; then the folder is free."""
     command = [sys.executable, "-c", PARENT, str(tmp_path / "save"), "1", "60"]
     parent = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
-    child = ""
-    for _ in range(600):
-        found = children.read_text(encoding="utf-8").split()
-        if found and Path(f"/proc/{found[0]}/comm").read_text(encoding="utf-8") == "sleep\n":
-            child = found[0]
-            break
-        time.sleep(0.05)
-    assert child
+    children = psutil.Process(parent.pid).children
+    wait_until(lambda: [each.name() for each in children()] == ["sleep"])
+    (child,) = children()
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    for _ in range(100):
-        state = Path(f"/proc/{child}/stat")
-        if not state.exists() or state.read_text(encoding="utf-8").split()[2] == "Z":
-            break
-        time.sleep(0.05)
-    else:
-        pytest.fail("the child goes on")
+    wait_until(lambda: not is_alive(child.pid))
     with alone(tmp_path / "save"):
         assert not (tmp_path / "save" / "done").exists()
