@@ -35,7 +35,6 @@ Values = dict[str, str | int | float | bool | None]
 class Recipe:
     """What a recipe says of training. ``options``: of single systems, beside those of all."""
 
-    name: str
     training: Values
     options: dict[str, Values] = field(default_factory=dict)
 
@@ -87,7 +86,7 @@ def load(name: str) -> Recipe:
     if not isinstance(options, dict):
         raise UserError(f"recipe {name}, options: expected a mapping of systems")
     own = {str(key): _values(options[key], f"recipe {name}, options, {key}") for key in options}
-    return Recipe(name, training, own)
+    return Recipe(training, own)
 
 
 def _values(section: object, where: str) -> Values:

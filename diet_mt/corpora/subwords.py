@@ -7,6 +7,7 @@ of its kind: so it says how a model's output becomes text again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -46,6 +47,15 @@ def to_text(tokens: str, lang: str, kind: str) -> str:
     """The sentence for one line of a model's output; for an empty one nothing."""
     joined = join(tokens, kind)
     return moses.detokenize(joined, lang) if kind == "bpe" else joined
+
+
+def from_text(lines: Sequence[str], lang: str, bin_folder: Path) -> list[str]:
+    """Sentences as preparation splits them, by the model of a folder. Raises UserError as
+    ``kind_of``.
+    """
+    kind = kind_of(bin_folder)
+    plain = [moses.tokenize(line, lang) for line in lines] if kind == "bpe" else list(lines)
+    return _SPLIT[kind](plain, model=bin_folder / MODELS[kind])
 
 
 def split_file(kind: str, model: Path, source: Path, out: Path, workers: int = 1) -> None:

@@ -22,6 +22,7 @@ from ..errors import UserError
 from ..fairseq_patches.safe_checkpoints import load_safely
 from ..stages.child import is_full
 from ..stages.lock import alone
+from .commands import difference
 
 # What fairseq calls checkpoints of an interval of updates, and of an epoch.
 _NUMBERED = (r"checkpoint_\d+_(\d+)\.pt", r"checkpoint(\d+)\.pt")
@@ -78,8 +79,8 @@ def average(paths: list[Path]) -> State:
         state = load(path)
         found = facts(state)
         expected = expected or found
-        if found != expected:
-            raise UserError(f"{path}, unlike {paths[0]}: {_difference(found, expected)}")
+        if what := difference(expected, found):
+            raise UserError(f"{path}: of another model than {paths[0]} ({what})")
         model = state["model"]
         for name in sorted(set(_owners(model).values())):
             if model[name].is_floating_point():
@@ -124,12 +125,6 @@ def facts(state: State) -> dict[str, Any]:
     }
     languages = {name: task.get(name) for name in ("source_lang", "target_lang")}
     return {f"option {name}": value for name, value in options.items()} | languages | tensors
-
-
-def _difference(found: dict[str, Any], expected: dict[str, Any]) -> str:
-    names = sorted(found.keys() | expected.keys())
-    name = next(name for name in names if found.get(name) != expected.get(name))
-    return f"{name} is {found.get(name)}, not {expected.get(name)}"
 
 
 def save(state: State, out: Path) -> None:

@@ -52,7 +52,7 @@ def values_of(command: str, option: str) -> list[str]:
     return [value for name, value in pairwise(shlex.split(command)) if name == option]
 
 
-def difference(there: Mapping[str, str], here: Mapping[str, str]) -> str:
+def difference(there: Mapping[str, object], here: Mapping[str, object]) -> str:
     """The first entry in which they differ, ``--lr: '0.1' there, '0.2' here``; empty: none."""
     sides = (there, here)
     for name in {**there, **here}:

@@ -17,6 +17,7 @@ from pathlib import Path
 from ..command_line import need_file
 from ..corpora.binarized import bin_folder, language_pair, need_source
 from ..corpora.parallel import read_lines
+from ..corpora.testset import dataset_of
 from ..errors import UserError
 from ..files import PLUGIN, make_folder, sha256
 from ..stages.child import module, run_child, why
@@ -28,7 +29,7 @@ from .decoded import Facts, Identity, facts_of, read_decoded, read_facts, write_
 from .generation_options import Search, check_options
 from .records import need_place, put_result
 from .score import Scored, known_before, make_result, sentences_of
-from .test_sets import TestSet, need_sacrebleu, of_data, of_sacrebleu, of_text, source_sha256
+from .test_sets import TestSet, of_data, of_sacrebleu, of_text, source_sha256
 
 _VALID = "valid"  # part of the data that chooses
 
@@ -78,7 +79,7 @@ def evaluate(asked: EvaluateRequest, search: Search, own: Iterable[str] = ()) ->
     pair = direction_of(checkpoint, data, asked.subset)
     folder = checkpoint.parent / "decoded"
     if asked.test_set:
-        need_sacrebleu(asked.test_set, pair)
+        dataset_of(asked.test_set, "-".join(pair))
     if asked.dry_run and (asked.source or asked.test_set):
         return f"# binarizes the text, then decodes it as with --subset, in {folder}"
     if asked.dry_run:

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..corpora import bpe, pieces
+from ..corpora import testset
 from ..corpora.binarized import language_pair
-from ..corpora.moses import tokenize
 from ..corpora.parallel import read_lines, read_sides
 from ..corpora.preprocess import preprocess
-from ..corpora.subwords import MODELS, kind_of
+from ..corpora.subwords import from_text
 from ..errors import UserError
 from ..files import make_folder, sha256, write_lines
 
@@ -75,21 +74,12 @@ def of_text(data: Path, pair: Pair, source: Path, reference: Path, folder: Path)
     return TestSet(made, pair, "test", reference, label, reference.name)
 
 
-def need_sacrebleu(name: str, pair: Pair) -> None:
-    """Raises UserError where SacreBLEU has no such test set in this direction."""
-    from ..corpora.testset import dataset_of
-
-    dataset_of(name, "-".join(pair))
-
-
 def of_sacrebleu(data: Path, pair: Pair, name: str, folder: Path) -> TestSet:
     """A test set that SacreBLEU knows: from its cache, else downloaded by it.
 
     Raises UserError where it does not know it in this direction, or cannot get it.
     """
-    from ..corpora.testset import sentences
-
-    source, reference = sentences(name, "-".join(pair))
+    source, reference = testset.sentences(name, "-".join(pair))
     label = re.sub(r"[^A-Za-z0-9_-]", "_", name)
     place = folder / f"{label}.{'-'.join(pair)}"
     made = _binarized(data, pair, source, place)
@@ -102,7 +92,7 @@ def _binarized(data: Path, pair: Pair, lines: Sequence[str], place: Path) -> Pat
     """The folder of the sentences, split by the subword model beside the data; made once."""
     made = place / "bin"
     text = place / f"test.{pair[0]}"
-    split = _subwords(data, pair[0], lines)
+    split = from_text(lines, pair[0], data)
     if made.is_dir() and text.is_file() and list(read_lines(text)) == split:
         return made
     shutil.rmtree(place, ignore_errors=True)
@@ -117,15 +107,6 @@ def _binarized(data: Path, pair: Pair, lines: Sequence[str], place: Path) -> Pat
         shutil.copyfile(data / f"dict.{lang}.txt", part / f"dict.{lang}.txt")
     os.replace(part, made)
     return made
-
-
-def _subwords(data: Path, lang: str, lines: Sequence[str]) -> list[str]:
-    """As preparation splits them."""
-    kind = kind_of(data)
-    model = data / MODELS[kind]
-    if kind == "spm":
-        return pieces.split(list(lines), model=model)
-    return bpe.split([tokenize(line, lang) for line in lines], model=model)
 
 
 def source_sha256(test: TestSet) -> str:

@@ -172,6 +172,7 @@ def _chosen(
         for values in itertools.product(*point.values())
     ]
     own = [each for number, each in enumerate(own) if each not in own[:number]]
+    chosen: list[dict[str, Value]] = []
     for choice in choices:
         fitting = own
         for name, value in choice.items():
@@ -179,12 +180,8 @@ def _chosen(
             known = {str(each[name]) for each in fitting if name in each}
             need_known(name, [value], known, "--runs")
             fitting = [each for each in fitting if str(each.get(name)) == value]
-    return [
-        {**settings, **each}
-        for each in own
-        if not choices
-        or any(all(str(each.get(n)) == v for n, v in choice.items()) for choice in choices)
-    ]
+        chosen += fitting
+    return [{**settings, **each} for each in own if not choices or each in chosen]
 
 
 def _check_folders(folders: Sequence[str], where: str) -> None:

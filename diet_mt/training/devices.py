@@ -42,13 +42,6 @@ def split_update(tokens: int, ceiling: int, devices: int) -> Batches:
     return Batches(size, per_update, size * devices * per_update)
 
 
-def precision_for(capabilities: list[tuple[int, int]]) -> str:
-    """Of ``PRECISIONS``, the fastest that all GPUs calculate in; fp32 without a GPU."""
-    if not capabilities:
-        return "fp32"
-    return "bf16" if min(capabilities) >= _BF16_FROM else "fp16"
-
-
 def visible_gpus() -> list[tuple[int, int]]:
     """The compute capability of each GPU that this process may use."""
     import torch
@@ -64,7 +57,8 @@ def need_gpus(asked: str) -> None:
 
 
 def choose(gpus: str, precision: str, seen: list[tuple[int, int]]) -> tuple[int, str]:
-    """The number of GPUs and the precision; both ``auto`` or what the user wants.
+    """The number of GPUs and the precision; both ``auto`` or what the user wants. The automatic one
+    is the fastest that all GPUs calculate in; fp32 without a GPU.
 
     Raises UserError where ``gpus`` is no number, or the precision is left open for GPUs that are
     not here.
@@ -79,7 +73,9 @@ def choose(gpus: str, precision: str, seen: list[tuple[int, int]]) -> tuple[int,
             f"{number} GPUs asked for, {len(seen)} found here; give --precision too, one of "
             f"{', '.join(PRECISIONS)}"
         )
-    return number, precision_for(seen[:number])
+    if not number:
+        return 0, "fp32"
+    return number, "bf16" if min(seen[:number]) >= _BF16_FROM else "fp16"
 
 
 @dataclass(frozen=True)

@@ -108,11 +108,17 @@ def other(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("second", "complaint"),
     [
-        (state(1.0, _name="none_tiny"), "option _name is none_tiny, not diet_rel_tiny"),
-        (state(1.0, dropout=0.3), "option dropout is 0.3, not 0.1"),
-        (other(half=torch.zeros(3)), "tensor half is (3,) of torch.float32"),
-        (other(half=None), "tensor half is None, not (2,)"),
-        (other(more=torch.zeros(1)), "tensor more is (1,)"),
+        (state(1.0, _name="none_tiny"), "option _name: 'diet_rel_tiny' there, 'none_tiny' here"),
+        (state(1.0, dropout=0.3), "option dropout: '0.1' there, '0.3' here"),
+        (
+            other(half=torch.zeros(3)),
+            "tensor half: '(2,) of torch.bfloat16, memory of half' there, '(3,)",
+        ),
+        (
+            other(half=None),
+            "tensor half: '(2,) of torch.bfloat16, memory of half' there, not given here",
+        ),
+        (other(more=torch.zeros(1)), "tensor more: not given there, '(1,)"),
         ({"weights": torch.zeros(1)}, "not a checkpoint of fairseq-train"),
         ({"model": Path("x")}, "could run code"),
     ],

@@ -79,16 +79,6 @@ def test_models_that_differ_in_an_option_are_lines_of_their_own(name: str) -> No
         assert second == first + len(values)
 
 
-def test_a_rank_and_who_shares_it_are_told_apart() -> None:
-    cases = [
-        {"position_rank": rank, "position_sharing": sharing}
-        for rank in (64, 128, 512)
-        for sharing in ("none", "head-wise", "layer-wise")
-    ]
-    (found,) = group(result(seed, "diet-abs", **case) for seed, case in enumerate(cases))
-    assert len(found.lines) == len(cases)
-
-
 def test_scaled_frequencies_are_told_apart() -> None:
     (found,) = group(result(seed, "rotary", **case) for seed, case in enumerate([{}, *SCALED]))
     assert len(found.lines) == 1 + len(SCALED)

@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.options import get_training_parser, parse_args_and_arch
 from fairseq.tasks import setup_task
-from omegaconf import OmegaConf
 
 from diet_mt.positions import AttentionPositions, InputPositions, SegmentPositions
 
+from ..checkpoints import config_of, state_of
 from ..commands.runner import Runner
 from ..toy import parameters_of
 
@@ -53,23 +51,15 @@ def checkpoint(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Callab
         encoder_only = arch.startswith("roberta")
         words = [str(corpus / "masked" if encoder_only else corpus), "--arch", arch, *options]
         words += ["--task", "masked_lm"] if encoder_only else ["--share-all-embeddings"]
-        args = parse_args_and_arch(get_training_parser(), words)
-        cfg = convert_namespace_to_omegaconf(args)
+        cfg = config_of(*words)
         model = setup_task(cfg.task).build_model(cfg.model)
         torch.manual_seed(1)
         kinds = (AttentionPositions, InputPositions, SegmentPositions)
         for table in parameters_of(model, *kinds).values():
             torch.nn.init.normal_(table, std=0.5)
-        state = {
-            "args": None,
-            "cfg": OmegaConf.to_container(cfg, resolve=True, enum_to_str=True),
-            "model": model.state_dict(),
-            "optimizer_history": [{"num_updates": 7, "lr_scheduler_state": {}}],
-            "extra_state": {"train_iterator": {"epoch": 2, "iterations_in_epoch": 0}},
-        }
         folder = tmp_path_factory.mktemp("trained") / arch.rpartition("_")[0]
         folder.mkdir()
-        torch.save(state, folder / "checkpoint_best.pt")
+        torch.save(state_of(cfg, model), folder / "checkpoint_best.pt")
         return folder
 
     return write

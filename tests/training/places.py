@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import torch
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.options import get_training_parser, parse_args_and_arch
-from omegaconf import OmegaConf
+
+from ..checkpoints import config_of, state_of
 
 EXAMPLES = {"CoLA": 8551, "STS-B": 5749, "XNLI": 392702}
 WINDOWS = 88641  # of SQuAD
@@ -43,28 +41,4 @@ def write_pretrained(path: Path) -> None:
     words = ["data", "--task", "masked_lm", "--criterion", "masked_lm", "--save-dir", "x"]
     words += ["--arch", "roberta_diet_rel_tiny", "--encoder-layers", "2"]
     words += ["--max-source-positions", "24", "--tokens-per-sample", "24"]
-    cfg = convert_namespace_to_omegaconf(parse_args_and_arch(get_training_parser(), words))
-    torch.save(state_of(cfg, updates=7, epoch=2), path)
-
-
-def state_of(
-    cfg: Any, *, updates: int, epoch: int, begun: int = 0, passed: int = 0
-) -> dict[str, Any]:
-    """A checkpoint as fairseq writes it; ``epoch``: the one that comes next; ``passed``: so many
-    validations did not improve on the best.
-    """
-    iterator = {"epoch": epoch, "iterations_in_epoch": begun}
-    history = {"num_updates": updates, "lr_scheduler_state": {}}
-    history |= {"criterion_name": "x", "optimizer_name": "y"}
-    return {
-        "args": None,
-        "cfg": OmegaConf.to_container(cfg, resolve=True, enum_to_str=True) if cfg else None,
-        "model": {},
-        "best_loss": 1.0,
-        "optimizer_history": [history],
-        "extra_state": {
-            "train_iterator": iterator,
-            "best": 1.0,
-            "patience": {"best": 1.0, "num_runs": passed},
-        },
-    }
+    torch.save(state_of(config_of(*words)), path)

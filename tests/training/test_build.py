@@ -22,7 +22,7 @@ from diet_mt.training.devices import Machines
 )
 def test_the_note_says_where_and_in_what_batches(gpus: str, nodes: int, said: str) -> None:
     machines = Machines(gpus=gpus, precision="fp32", nodes=nodes, master="here:1")
-    request = TrainingRequest(Recipe("own", {}), Path("save"), machines=machines)
+    request = TrainingRequest(Recipe({}), Path("save"), machines=machines)
     options = {"tokens-per-update": ["800"]}
     made = placed(Path("data"), options, request, ("tokens", "max-tokens", 400))
     assert made.note.startswith(said)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.training.devices import Batches, choose, precision_for, split_update
+from diet_mt.training.devices import Batches, choose, split_update
 
 AMPERE, TURING, HOPPER = (8, 0), (7, 5), (9, 0)
 
@@ -39,33 +39,20 @@ def test_an_update_is_the_same_for_any_number_of_gpus() -> None:
 
 
 @pytest.mark.parametrize(
-    ("capabilities", "expected"),
-    [
-        ([], "fp32"),
-        ([HOPPER], "bf16"),
-        ([AMPERE] * 8, "bf16"),
-        ([TURING], "fp16"),
-        ([AMPERE, TURING], "fp16"),
-    ],
-)
-def test_the_precision_that_all_gpus_have(
-    capabilities: list[tuple[int, int]], expected: str
-) -> None:
-    assert precision_for(capabilities) == expected
-
-
-@pytest.mark.parametrize(
     ("gpus", "precision", "seen", "expected"),
     [
         ("auto", "auto", [], (0, "fp32")),
         ("auto", "auto", [AMPERE] * 8, (8, "bf16")),
+        ("auto", "auto", [HOPPER], (1, "bf16")),
+        ("auto", "auto", [TURING], (1, "fp16")),
+        ("auto", "auto", [AMPERE, TURING], (2, "fp16")),
         ("auto", "fp16", [AMPERE], (1, "fp16")),
         ("1", "auto", [AMPERE, TURING], (1, "bf16")),
         ("0", "auto", [AMPERE], (0, "fp32")),
         ("8", "fp16", [], (8, "fp16")),
     ],
 )
-def test_what_the_user_wants_goes_first(
+def test_what_the_user_wants_goes_first_and_the_rest_is_what_all_gpus_have(
     gpus: str, precision: str, seen: list[tuple[int, int]], expected: tuple[int, str]
 ) -> None:
     assert choose(gpus, precision, seen) == expected

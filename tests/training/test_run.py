@@ -20,19 +20,22 @@ from diet_mt.training import run
 from diet_mt.training.build import Training
 from diet_mt.training.options import Options, parse
 
+from ..checkpoints import state_of
 from ..held import held
 from ..processes import is_alive, wait_until
-from .places import state_of
 
 
 def nothing() -> None:
     """No option is checked here."""
 
 
-def save_last(folder: Path, **where: int) -> bytes:
-    """``save/checkpoint_last.pt``; returns what is in it."""
+def save_last(folder: Path, passed: int = 0, **where: int) -> bytes:
+    """``save/checkpoint_last.pt``; returns what is in it. ``passed``: so many validations did not
+    improve on the best.
+    """
     file = folder / "save" / "checkpoint_last.pt"
-    torch.save(state_of(None, **where) | {"cfg": {"model": {}}}, file)
+    state = state_of(**where, patience={"best": 1.0, "num_runs": passed})  # type: ignore[arg-type]
+    torch.save(state | {"cfg": {"model": {}}}, file)
     return file.read_bytes()
 
 
