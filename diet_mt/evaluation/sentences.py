@@ -180,6 +180,8 @@ def sentence_bleu(counts: Counts, references: Sequence[int]) -> list[float]:
     """BLEU of each sentence by itself, of the orders that it has n-grams of."""
     matches, totals = zip(*counts.matches, strict=True), zip(*_totals(counts.lengths), strict=True)
     return [
-        BLEU.compute_bleu(*each, smooth_method="exp", effective_order=True).score
-        for each in zip(matches, totals, counts.lengths, references, strict=True)
+        BLEU.compute_bleu([*right], [*every], own, other, "exp", effective_order=True).score
+        for right, every, own, other in zip(
+            matches, totals, counts.lengths, references, strict=True
+        )
     ]
