@@ -21,7 +21,7 @@ from ..errors import UserError
 from .json_rows import Row, read_rows, write_rows
 from .kept import by_checksum, kept_hypotheses, sources_beside
 from .records import Result, read_results
-from .resampling import ORDERS, counter
+from .resampling import ORDERS, Floats, counter
 
 SHOWN = 48  # sentences whose texts are kept
 
@@ -135,13 +135,13 @@ def _counted(
         sources, references = read_sides(source, reference)
     else:
         sources, references = [], list(read_lines(reference))
-    statistics = counter(references)
+    count = counter(references)
     found, lengths = [], [0] * len(references)
     for row in rows:
         hypotheses = kept_hypotheses(folder, row)
         if len(hypotheses) != len(references):
             raise UserError(f"{row.hypotheses}: not {len(references)} lines; evaluate again")
-        counts = statistics(hypotheses).astype(int)
+        counts = count(hypotheses).astype(int)
         own, lengths = counts[:, 0].tolist(), counts[:, 1].tolist()
         matches = counts[:, 2 : 2 + ORDERS].T.tolist()
         found.append(Counts(row.hypotheses_sha256, row.references_sha256, own, matches))
@@ -160,22 +160,11 @@ def _counted(
     return found, texts
 
 
-def _totals(lengths: Sequence[int]) -> list[int]:
-    """N-grams of sentences of these lengths, for each order."""
-    return [sum(max(length - order, 0) for length in lengths) for order in range(ORDERS)]
-
-
-def bleu_of(counts: Counts, references: Sequence[int], members: Sequence[int]) -> float:
-    """BLEU of these sentences together. ``references``: lengths."""
-    own = [counts.lengths[number] for number in members]
-    score = BLEU.compute_bleu(
-        [sum(order[number] for number in members) for order in counts.matches],
-        _totals(own),
-        sum(own),
-        sum(references[number] for number in members),
-        smooth_method="exp",
-    )
-    return float(score.score)
+def statistics(counts: Counts, references: Sequence[int]) -> Floats:
+    """As ``resampling.counter`` has them, (sentences, 10). ``references``: lengths."""
+    lengths = np.array(counts.lengths)
+    totals = [np.maximum(lengths - order, 0) for order in range(ORDERS)]
+    return np.array([lengths, references, *counts.matches, *totals], dtype=np.float64).T
 
 
 def sentence_bleu(counts: Counts, references: Sequence[int]) -> list[float]:
@@ -183,7 +172,7 @@ def sentence_bleu(counts: Counts, references: Sequence[int]) -> list[float]:
     return [
         BLEU.compute_bleu(
             [order[number] for order in counts.matches],
-            _totals([length]),
+            [max(length - order, 0) for order in range(ORDERS)],
             length,
             references[number],
             smooth_method="exp",
