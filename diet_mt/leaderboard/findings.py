@@ -56,10 +56,8 @@ def of_section(section: Section) -> str:
 
 def _p(standing: Standing) -> str:
     """In brackets, of the difference to the baseline; empty where it is not known."""
-    if standing.comparison is None or standing.p_value is None:
-        return ""
-    text = standing.comparison.p_text(standing.p_value)
-    return f" (p {text})" if text.startswith("≤") else f" (p = {text})"
+    text = standing.p_text
+    return text and (f" (p {text})" if text.startswith("≤") else f" (p = {text})")
 
 
 def of_trade(found: Sequence[Point], better: str, *, most: bool) -> str:
