@@ -19,9 +19,10 @@ from typing import Any
 import torch
 
 from ..blocks import Grid, markdown_table
+from ..command_line import need_known
 from ..errors import UserError
 from ..models._architectures import SIZES
-from .machine import Rows, chosen, grouped, machine, need_device, revised
+from .machine import Rows, grouped, machine, need_device, revised
 from .process.timing import interleaved, numbers, ratios, rounds_on_stderr
 from .systems import (
     STOCK,
@@ -79,11 +80,11 @@ class SpeedSettings:
 def measure_all(how: SpeedSettings, command: str) -> None:
     """Prints a record for each measure and system, of each size and device. Raises UserError."""
     how = replace(how, threads=how.threads or torch.get_num_threads())
-    systems = chosen("system", how.systems, list(SYSTEMS))
-    chosen("size", how.size, sorted(SIZES))
-    chosen("system", list(how.checkpoint), [name for name in SYSTEMS if name not in WEIGHTS_OF])
+    need_known("system", how.systems, SYSTEMS)
+    need_known("size", how.size, SIZES)
+    need_known("system", how.checkpoint, set(SYSTEMS) - set(WEIGHTS_OF))
     for device, half in _places(how):
-        names = _available(systems, device)
+        names = _available(how.systems or SYSTEMS, device)
         for size in how.size:
             for record in measure(names, size, device, half, how):
                 facts = machine(device, half, command) | {"threads": how.threads}
@@ -180,7 +181,7 @@ def _places(how: SpeedSettings) -> list[tuple[str, bool]]:
     return places + ([("cuda", True)] if how.fp16 and "cuda" in devices else [])
 
 
-def _available(names: list[str], device: str) -> list[str]:
+def _available(names: Sequence[str], device: str) -> list[str]:
     """Those of ``names`` that run here; the others are named on stderr.
 
     Raises UserError if none is left.

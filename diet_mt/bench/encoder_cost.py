@@ -1,11 +1,5 @@
-"""What each encoding costs an encoder, beside one with learned positions at the input.
-
-The measure of Chen et al. 2021, table 1: training step and inference forward pass of BERT_SMALL and
-BERT_BASE over 128 tokens of two segments, which enter where the paper has them: per head with DIET
-(-ABS of rank 128, shared), at the input with the others; TUPE's [CLS] is untied, Shaw's vectors are
-on keys and values, unclipped. Each encoding takes turns with the baseline, and ratios are taken
-within a turn of both; the baseline's own row is that of a second copy of it, and says how far
-measurements of equal things lie apart.
+"""What each encoding costs an encoder, beside one with learned positions at the input (Chen et al.
+2021, table 1); what is measured, and of which models, is in the help of ``diet-mt bench encoder``.
 """
 
 from __future__ import annotations
@@ -21,11 +15,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..blocks import Grid, markdown_table
+from ..command_line import need_known
 from ..models.diet_roberta import DietRobertaModel
 from ..positions import NAMES
 from .encoders import SHAW
 from .encoders import make_bert as make_roberta
-from .machine import chosen, grouped, machine, need_device, revised, take_turns
+from .machine import grouped, machine, need_device, revised, take_turns
 from .process.timing import numbers, ratios
 
 BASELINE = "learned"
@@ -56,7 +51,6 @@ PAPER = {
 def make_bert(encoding: str, shape: str) -> DietRobertaModel:
     """BERT with its output layer in one of ``SHAPES``, the same at every call."""
     layers, width, inner, heads = SHAPES[shape]
-    torch.manual_seed(1)
     model = {
         "segments": "input",
         "encoder_layers": layers,
@@ -112,7 +106,8 @@ class EncoderSettings:
 def measure_all(shapes: Sequence[str], how: EncoderSettings, command: str) -> None:
     """Prints the records of each shape. Raises UserError."""
     logging.getLogger("fairseq").setLevel(logging.WARNING)
-    how = replace(how, encodings=chosen("encoding", how.encodings, list(NAMES)))
+    need_known("encoding", how.encodings, NAMES)
+    how = replace(how, encodings=how.encodings or list(NAMES))
     need_device(how.device)
     for shape in shapes:
         for record in measure(shape, how):

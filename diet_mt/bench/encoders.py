@@ -1,4 +1,4 @@
-"""Encoders by themselves, for measurements."""
+"""Encoders by themselves, for measurements: random weights, the same at every call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from ..layers.encoder import DietEncoder
 from ..models._architectures import architecture_name
-from ..models._options import NestedConfig, nested_config
 from ..models.diet_roberta import DietRobertaModel
 from ..models.diet_transformer import DietTransformerModel
 
@@ -20,41 +19,25 @@ from ..models.diet_transformer import DietTransformerModel
 SHAW = {"position_clip": 1023, "position_values": True}
 
 
-class _Task:
-    """What a model asks of a task: a dictionary of so many words."""
-
-    def __init__(self, words: int) -> None:
-        self.source_dictionary = Dictionary()
-        for number in range(words - len(self.source_dictionary)):
-            self.source_dictionary.add_symbol(str(number))
-
-
 def make_bert(encoding: str, *, segments: str, vocabulary: int, **options: Any) -> DietRobertaModel:
-    """``roberta_<encoding>_base`` with random weights; other sizes where ``options`` say so."""
-    given = Namespace(segment_encoding=segments, **options)
-    ARCH_CONFIG_REGISTRY[f"roberta_{architecture_name(encoding, 'base')}"](given)
-    return DietRobertaModel.build_model(given, _Task(vocabulary))
+    """``roberta_<encoding>_base``; other sizes where ``options`` say so."""
+    name = f"roberta_{architecture_name(encoding, 'base')}"
+    return _model(DietRobertaModel, name, vocabulary, segment_encoding=segments, **options)
 
 
-def make_encoder(
-    encoding: str, sizes: dict[str, int], *, positions: int, vocabulary: int, **options: Any
-) -> DietEncoder:
-    """An encoder with random weights, the same at every call.
+def make_encoder(encoding: str, *, vocabulary: int, **options: Any) -> DietEncoder:
+    """That of ``<encoding>_tiny``; other sizes where ``options`` say so."""
+    name = architecture_name(encoding, "tiny")
+    encoder: DietEncoder = _model(DietTransformerModel, name, vocabulary, **options).encoder
+    return encoder
 
-    ``sizes``: ``layers``, ``embed_dim``, ``ffn_embed_dim``, ``attention_heads``. ``positions``: the
-    longest sentence. ``options``: further ones of the model, by their fields.
-    """
-    cfg = nested_config(
-        Namespace(
-            **{f"encoder_{name}": size for name, size in sizes.items()},
-            **{f"decoder_{name}": size for name, size in sizes.items()},  # checked, never built
-            position_encoding=encoding,
-            max_source_positions=positions,
-            **options,
-        ),
-        NestedConfig,
-    )
-    words = _Task(vocabulary).source_dictionary
+
+def _model(kind: Any, architecture: str, vocabulary: int, **options: Any) -> Any:
+    """``vocabulary``: words of the dictionary, which is all that a model asks of its task."""
+    words = Dictionary()
+    for number in range(vocabulary - len(words)):
+        words.add_symbol(str(number))
+    given = Namespace(**options)
+    ARCH_CONFIG_REGISTRY[architecture](given)
     torch.manual_seed(1)
-    embedding = DietTransformerModel.build_embedding(cfg, words, sizes["embed_dim"])
-    return DietEncoder(cfg, words, embedding)
+    return kind.build_model(given, Namespace(source_dictionary=words, target_dictionary=words))

@@ -1,8 +1,7 @@
 """Peak memory of a translation model over a long sentence pair: a table of positions, or factors.
 
-Encoder and decoder, two layers each, width 256, 4 heads, and one pair of as many source as target
-tokens. Each case and length runs in a process of its own, whose peak says what the pass needed
-beyond the model and the optimizer's state. Linux only (/proc).
+Each case and length runs in a process of its own, whose peak says what the pass needed beyond the
+model and the optimizer's state. Linux only (/proc).
 """
 
 from __future__ import annotations
@@ -16,8 +15,9 @@ from typing import Any
 import torch
 
 from ..blocks import Grid, markdown_table
+from ..command_line import need_known
 from ..drawing import pyplot, save
-from .machine import chosen, machine, revised
+from .machine import machine, revised
 from .systems import STOCK, environment, job, model_words, training_words
 from .workers import workers
 
@@ -121,12 +121,12 @@ def plot(records: list[dict[str, Any]], file: Path) -> None:
 
 def measure_all(cases: Sequence[str], lengths: Sequence[int], threads: int, command: str) -> None:
     """Prints the record of each pass; no cases: all. ``threads``: 0 for torch's own choice."""
-    cases = chosen("case", cases, list(CASES))
+    need_known("case", cases, CASES)
     if threads:
         torch.set_num_threads(threads)
     facts = {**SIZES, "vocabulary": VOCABULARY, **machine("cpu", False, command)}
     for kind in MEASURES:
-        for case in cases:
+        for case in cases or CASES:
             for length in lengths:
                 if kind == "train" and length > _LONGEST.get(case, length):
                     continue

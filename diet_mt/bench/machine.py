@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from ..command_line import unknown
 from ..errors import UserError
 from ..evaluation.commands import portable
 from ..evaluation.json_rows import read_dicts
@@ -102,11 +101,3 @@ def grouped(
         rows = groups.setdefault((*where(record), record["command"]), {})
         rows.setdefault(record[what], {})[record["measure"]] = record
     return groups
-
-
-def chosen(kind: str, words: Sequence[str], known: Sequence[str]) -> list[str]:
-    """``words``, or all that are known where there are none. Raises UserError for another."""
-    for word in words:
-        if word not in known:
-            raise UserError(unknown(kind, word, known, f"; choose from {', '.join(known)}"))
-    return list(words or known)

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
 from ..blocks import Grid, markdown_table
+from ..command_line import need_known
 from ..positions import NAMES
 from .encoders import make_encoder
-from .machine import chosen, machine, revised
+from .machine import machine, revised
 
 ENCODINGS = ("none", "diet-rel", "diet-abs", "t5")
 SIZES = {"layers": 6, "embed_dim": 256, "ffn_embed_dim": 1024, "attention_heads": 8}
@@ -60,7 +61,9 @@ def peak_of_forward(encoder: nn.Module, tokens: Tensor) -> int:
 
 def measure(encoding: str) -> dict[str, dict[str, int]]:
     """Of ``padded`` and ``unpadded`` sentences, the measures of an encoder with dropout 0.1."""
-    encoder = make_encoder(encoding, SIZES, positions=TOKENS, vocabulary=VOCABULARY, dropout=0.1)
+    sizes = {f"encoder_{name}": size for name, size in SIZES.items()}
+    options = {**sizes, "max_source_positions": TOKENS, "dropout": 0.1}
+    encoder = make_encoder(encoding, vocabulary=VOCABULARY, **options)
     generator = torch.Generator().manual_seed(1)
     tokens = torch.randint(4, VOCABULARY, (SENTENCES, TOKENS), generator=generator)
     padded = tokens.clone()
@@ -103,5 +106,6 @@ def measure_all(encodings: Sequence[str], command: str) -> None:
     """Prints the record of each encoding; none named: of ENCODINGS. Raises UserError."""
     shape = {**SIZES, "sentences": SENTENCES, "tokens": TOKENS, "pads": PADS}
     facts = machine("cpu", False, command)
-    for encoding in chosen("encoding", encodings or ENCODINGS, list(NAMES)):
+    need_known("encoding", encodings, NAMES)
+    for encoding in encodings or ENCODINGS:
         print(json.dumps({"encoding": encoding, **measure(encoding), **shape, **facts}), flush=True)

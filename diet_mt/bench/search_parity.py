@@ -141,20 +141,19 @@ def compare(numbers: list[int], ours: list[Hypotheses], theirs: list[Hypotheses]
 def measure(path: Path, data: Path | None, how: ParitySettings) -> dict[str, Any]:
     """The record of one checkpoint."""
     searches = Searches(path, data, how)
-    total: dict[str, Any] = {}
+    numbers: list[int] = []
+    ours: list[Hypotheses] = []
+    theirs: list[Hypotheses] = []
     for number, batch in enumerate(searches.batches, start=1):
         print(f"{path}: batch {number} of {len(searches.batches)}", file=sys.stderr)
-        found = compare(batch["id"].tolist(), *searches.decode(batch))
-        if not total:
-            total = {"encoding": searches.model.signature, **found}
-            continue
-        total["score_error"] = max(total["score_error"], found.pop("score_error"))
-        for name, value in found.items():
-            total[name] += value
+        numbers += batch["id"].tolist()
+        for to, found in zip((ours, theirs), searches.decode(batch), strict=True):
+            to += found
+    total = compare(numbers, ours, theirs)
     for difference in total["differences"]:
         print(f"{path}: sentence {difference['sentence']} in float64", file=sys.stderr)
         difference["tie"] = searches.agree_in_float64(difference["sentence"])
-    return total
+    return {"encoding": searches.model.signature, **total}
 
 
 def measure_all(

@@ -4,13 +4,13 @@
     diet-mt bench encoder --table results/encoder_cost/cpu.jsonl        Markdown on stdout
 
 The measure of Chen et al. 2021, table 1: training step and inference forward pass of BERT_SMALL and
-BERT_BASE with the paper's models: DIET with segments per head, -ABS of rank 128 and shared; the
-others with segments at the input, TUPE with its [CLS] untied, Shaw's vectors on keys and values,
-unclipped, as the parameters of table 6 have it. Each encoding takes turns with the baseline, and
-ratios are taken within a turn of both; the baseline's own row is that of a second copy of it: the
-error. A training step is masked language modelling as BERT does it: 15 % of the tokens go through
-the output layer (30,000 WordPieces, tied), dropout 0.1 also on attention weights, Adam. JSON lines
-on stdout, progress on stderr.
+BERT_BASE over two segments, with the paper's models: DIET with segments per head, -ABS of rank 128
+and shared; the others with segments at the input, TUPE with its [CLS] untied, Shaw's vectors on
+keys and values, unclipped, as the parameters of table 6 have it. Each encoding takes turns with the
+baseline, and ratios are taken within a turn of both; the baseline's own row is that of a second
+copy of it: the error. A training step is masked language modelling as BERT does it: 15 % of the
+tokens go through the output layer (30,000 WordPieces, tied), dropout 0.1 also on attention weights,
+Adam. JSON lines on stdout, progress on stderr.
 """
 
 from __future__ import annotations

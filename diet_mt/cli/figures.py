@@ -49,6 +49,7 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from ..figures.draw import Asked, draw_all
+    from ..figures.draw import draw_all
+    from ..figures.observed import Asked
 
     draw_all(args.checkpoints, args.data, args.out, args.only, filled(Asked, args))

@@ -19,6 +19,7 @@ A row finds its references among the given ones by checksum, and their sources b
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from ..command_line import Parser, positive
@@ -54,14 +55,16 @@ def run(args: argparse.Namespace) -> None:
     if args.train and args.by_test_set:
         raise UserError("--train: not with --by-test-set")
     from ..blocks import markdown, text
-    from ..leaderboard.by_length import Cut, blocks_of, draw, sheets_of
+    from ..evaluation.lengths import parts_of
+    from ..leaderboard.by_length import blocks_of, draw, sheets_of
 
+    cut = partial(parts_of, width=args.width, count=args.buckets, least=args.least)
     sheets = sheets_of(
         args.results,
         args.references,
         args.sources,
         systems=args.systems,
-        cut=Cut(args.width, args.buckets, args.least, args.by_test_set),
+        cut=None if args.by_test_set else cut,
         training=args.train,
     )
     if args.out:

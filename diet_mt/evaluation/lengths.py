@@ -20,7 +20,7 @@ from sacrebleu.metrics import CHRF
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from .bleu import INTERVAL_RESAMPLES, SEED
-from .resampling import bleu, counter
+from .resampling import ORDERS, Floats, bleu, counter
 
 LEAST = 100  # sentences in a bucket
 WIDTH = 5  # lengths in a bucket
@@ -129,6 +129,17 @@ def buckets(
             )
         )
     return found
+
+
+def difference(first: Sequence[Floats], second: Sequence[Floats]) -> Estimate:
+    """BLEU of one system above another's, of statistics (sentences, 10) for each seed of both."""
+
+    def gap(sums: Floats) -> Floats:
+        scores = bleu(sums.reshape(len(sums), -1, 2 + 2 * ORDERS))  # (n, seeds)
+        own, other = scores[:, : len(first)], scores[:, len(first) :]
+        return np.asarray(own.mean(axis=1) - other.mean(axis=1))
+
+    return _estimate([np.concatenate([*first, *second], axis=1)], gap)
 
 
 def tenths(hypotheses: Sequence[Sequence[str]], references: Sequence[str]) -> list[Estimate]:

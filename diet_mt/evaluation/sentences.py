@@ -21,7 +21,7 @@ from ..errors import UserError
 from .json_rows import Row, read_rows, write_rows
 from .kept import by_checksum, kept_hypotheses, sources_beside
 from .records import Result, read_results
-from .resampling import ORDERS, Floats, bleu, counter
+from .resampling import ORDERS, Floats, counter
 
 SHOWN = 48  # sentences whose texts are kept
 
@@ -141,13 +141,13 @@ def _counted(
         sources, references = read_sides(source, reference)
     else:
         sources, references = [], list(read_lines(reference))
-    statistics = counter(references)
+    count = counter(references)
     found, lengths = [], [0] * len(references)
     for row in rows:
         hypotheses = kept_hypotheses(folder, row)
         if len(hypotheses) != len(references):
             raise UserError(f"{row.hypotheses}: not {len(references)} lines; evaluate again")
-        counts = statistics(hypotheses).astype(int)
+        counts = count(hypotheses).astype(int)
         own, lengths = counts[:, 0].tolist(), counts[:, 1].tolist()
         matches = counts[:, 2 : 2 + ORDERS].T.tolist()
         found.append(Counts(row.hypotheses_sha256, row.references_sha256, own, matches))
@@ -169,11 +169,6 @@ def _counted(
 def _totals(lengths: Sequence[int]) -> list[list[int]]:
     """N-grams of sentences of these lengths, for each order."""
     return [[max(length - order, 0) for length in lengths] for order in range(ORDERS)]
-
-
-def bleu_of(counts: Counts, references: Sequence[int], members: Sequence[int]) -> float:
-    """BLEU of these sentences together. ``references``: lengths."""
-    return float(bleu(counts.statistics(references)[list(members)].sum(axis=0)))
 
 
 def sentence_bleu(counts: Counts, references: Sequence[int]) -> list[float]:

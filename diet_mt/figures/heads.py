@@ -17,11 +17,11 @@ from typing import Any, Optional
 import torch
 from torch import Tensor
 
-from ..blocks import Grid
+from ..blocks import Grid, Note, text
 from ..evaluation.json_rows import Row, write_rows
 from ..positions import DECODER, KINDS
 from .measures import Look, look
-from .observed import Seen, System, observe, sentences
+from .observed import Asked, Seen, System, observe, sentences
 from .patterns import Pattern, patterns
 
 PATTERNS = ("local", "shifted", "global", "between")
@@ -62,16 +62,12 @@ class HeadRow(Row):
         return self.positions_layers[:1] == [self.layer]
 
 
-def head_rows(system: System, subset: str, tokens: int, count: int, near: int) -> Iterator[HeadRow]:
-    """Rows for every head whose keys are tokens.
-
-    ``tokens``: positions that the positional logits are taken over; ``count`` sentences of a split;
-    ``near``: K, in tokens.
-    """
-    tokens = min(tokens, system.longest)
-    found = patterns(system, subset, tokens, count)
+def head_rows(system: System, asked: Asked) -> Iterator[HeadRow]:
+    """Rows for every head whose keys are tokens."""
+    near, tokens = asked.near, min(asked.positions, system.longest)
+    found = patterns(system, asked.subset, tokens, asked.sentences)
     terms = {(p.kind, layer): p for p in found for layer in p.layers if not p.mixes_keys}
-    given = sentences(system, subset, count)
+    given, _ = sentences(system, asked.subset, asked.sentences)
     for call in observe(system, given):
         if call.mixes_keys:
             continue
@@ -122,9 +118,16 @@ def _open_keys(system: System, call: Seen, given: dict[str, Tensor]) -> Tensor:
     return allowed.tril() if call.kind == DECODER else allowed
 
 
-def draw(rows: Sequence[HeadRow], out: Path) -> Grid:
-    """Writes ``heads.jsonl``; returns the table, a line for each system and kind of attention."""
+def draw(systems: Sequence[System], asked: Asked, out: Path) -> list[str]:
+    """Writes ``heads.jsonl``, and prints its table. No system is without."""
+    rows = [row for system in systems for row in head_rows(system, asked)]
     write_rows(out / "heads.jsonl", rows)
+    print(text([_table(rows), Note(_explained(asked.near))]), end="")
+    return []
+
+
+def _table(rows: Sequence[HeadRow]) -> Grid:
+    """A line for each system and kind of attention."""
     groups = dict.fromkeys((row.attention, row.system) for row in rows)
     lines = []
     for kind, system in sorted(groups, key=lambda group: KINDS.index(group[0])):
@@ -137,7 +140,7 @@ def draw(rows: Sequence[HeadRow], out: Path) -> Grid:
     return Grid([*heads, "peaks", "near"], lines, numbers)
 
 
-def explained(near: int) -> str:
+def _explained(near: int) -> str:
     """What the words of the table mean."""
     return (
         f"near: share of a head's weight within {near} tokens of its own position, the median over "

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from ..drawing import color_of, pyplot, save
+from ..drawing import pyplot, save
 
 # Of heads. Okabe & Ito 2008: told apart by all kinds of colour vision.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DIVERGING = "RdBu_r"  # of ColorBrewer's diverging maps, one that colour-blind readers can use
 CLOSED = "0.9"  # grey of a key that the query may not look at
 FORMATS = ("png", "svg")
@@ -31,12 +29,6 @@ AXES = {
     "decoder": ("target position j", "target position i"),
     "cross": ("source position j", "target position i"),
 }
-
-
-def styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The colour of each system, and marks in the order given."""
-    pairs = zip(names, cycle(MARKS), strict=False)
-    return {name: {"color": color_of(name), "marker": mark} for name, mark in pairs}
 
 
 def keep(figure: Any, out: Path, name: str) -> None:

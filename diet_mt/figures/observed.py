@@ -30,6 +30,17 @@ BEST = "checkpoint_best.pt"
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What is looked at. ``subset``: split that sentences are taken from."""
+
+    subset: str
+    sentences: int
+    rank_tokens: int  # n of the matrices whose rank is taken
+    positions: int  # n of the heat maps
+    near: int  # K in tokens: what is near, where heads are called local
+
+
+@dataclass(frozen=True)
 class System:
     """A checkpoint's model, in float64 and evaluation mode, with fairseq's task.
 
@@ -182,20 +193,16 @@ def observe(system: System, given: dict[str, Tensor]) -> list[Seen]:
     return [calls[place] for place in system.modules()]
 
 
-def sentences(system: System, subset: str, count: int) -> dict[str, Tensor]:
+def sentences(system: System, subset: str, count: int) -> tuple[dict[str, Tensor], Tensor]:
     """The first ``count`` sentences of a split that the model has positions for, as arguments of
-    its forward; a target is what the decoder reads, its end mark first. Padded on the right.
+    its forward; a target is what the decoder reads, its end mark first. And what is to be
+    predicted, (B, T): the target, its end mark last, or of an encoder alone its own words. All
+    padded on the right.
     """
-    return _arguments(system, _sides(system, subset, count))
-
-
-def targets(system: System, subset: str, count: int) -> Tensor:
-    """What is to be predicted of the same :func:`sentences`: the target, its end mark last, or of
-    an encoder alone its own words. (B, T), padded on the right.
-    """
+    pairs = [pair for pair in _pairs(system, subset) if max(map(len, pair)) <= system.longest]
+    sides = [list(side) for side in zip(*pairs[:count], strict=True)]
     pad = system.task.source_dictionary.pad()
-    found: Tensor = collate_tokens(_sides(system, subset, count)[-1], pad, left_pad=False)
-    return found
+    return _arguments(system, sides), collate_tokens(sides[-1], pad, left_pad=False)
 
 
 def joined(system: System, subset: str, tokens: int, count: int) -> dict[str, Tensor]:
@@ -235,20 +242,10 @@ def need_split(system: System, subset: str) -> None:
 def _pairs(system: System, subset: str) -> list[tuple[Tensor, ...]]:
     """Source and target of each sentence, or the sentence alone, each ending in its mark."""
     need_split(system, subset)
-    found: list[tuple[Tensor, ...]] = []
     dataset = system.task.dataset(subset)
-    for item in (dataset[number] for number in range(len(dataset))):
-        if system.translates:
-            found.append((item["source"], item["target"]))
-        else:
-            found.append((item["net_input.src_tokens"],))
-    return found
-
-
-def _sides(system: System, subset: str, count: int) -> list[list[Tensor]]:
-    """The first ``count`` sentences that the model has positions for, sources and targets apart."""
-    pairs = [pair for pair in _pairs(system, subset) if max(map(len, pair)) <= system.longest]
-    return [list(side) for side in zip(*pairs[:count], strict=True)]
+    names = ("source", "target") if system.translates else ("net_input.src_tokens",)
+    items = (dataset[number] for number in range(len(dataset)))
+    return [tuple(item[name] for name in names) for item in items]
 
 
 def _arguments(system: System, sides: Sequence[Sequence[Tensor]]) -> dict[str, Tensor]:

@@ -17,7 +17,7 @@ from ..evaluation.json_rows import Row, write_rows
 from ..positions import DECODER, KINDS
 from .looks import AXES, COLORS, TITLES, heat_maps, keep
 from .measures import by_distance
-from .observed import System, joined, observe
+from .observed import Asked, System, joined, observe
 
 # Figure 6: sentences of 32 tokens, the second segment from position 16 on.
 SEGMENT_TOKENS, BORDER = 32, 16
@@ -140,14 +140,14 @@ def _short(value: float) -> float:
     return float(f"{value:.{_DIGITS}g}")
 
 
-def draw(systems: Sequence[System], subset: str, tokens: int, count: int, out: Path) -> str:
+def draw(systems: Sequence[System], asked: Asked, out: Path) -> list[str]:
     """Writes ``patterns.jsonl``, a picture ``patterns.SYSTEM.ATTENTION`` of heat maps for each
     kind of attention with a positional term, and ``distance.SYSTEM`` of what depends on the
     distance alone. Returns the systems without a term.
     """
     rows, without = [], []
     for system in systems:
-        found = patterns(system, subset, tokens, count)
+        found = patterns(system, asked.subset, asked.positions, asked.sentences)
         rows += list(pattern_rows(system, found, False))
         if not found:
             without.append(system.name)
@@ -160,10 +160,10 @@ def draw(systems: Sequence[System], subset: str, tokens: int, count: int, out: P
         if any(pattern.curves is not None for pattern in found):
             keep(_curves(system, found), out, f"distance.{system.name}")
     write_rows(out / "patterns.jsonl", rows)
-    return ", ".join(without)
+    return without
 
 
-def draw_segments(systems: Sequence[System], subset: str, count: int, out: Path) -> str:
+def draw_segments(systems: Sequence[System], asked: Asked, out: Path) -> list[str]:
     """Writes ``segments.jsonl``, and ``segments.SYSTEM`` for each system with segments in its
     logits. Returns the systems without.
     """
@@ -171,7 +171,7 @@ def draw_segments(systems: Sequence[System], subset: str, count: int, out: Path)
     for system in systems:
         found: list[Pattern] = []
         if not system.translates:
-            found = patterns(system, subset, SEGMENT_TOKENS, count, segments=True)
+            found = patterns(system, asked.subset, SEGMENT_TOKENS, asked.sentences, segments=True)
         rows += list(pattern_rows(system, found, True))
         if found:
             title = f"{system.name}: positions and segments, the second one from {BORDER} on"
@@ -180,7 +180,7 @@ def draw_segments(systems: Sequence[System], subset: str, count: int, out: Path)
             without.append(system.name)
     if rows:
         write_rows(out / "segments.jsonl", rows)
-    return ", ".join(without)
+    return without
 
 
 def _maps(found: Sequence[Pattern], title: str, border: int | None = None) -> Any:

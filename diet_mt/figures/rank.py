@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Union
 
 import torch
 from torch import Tensor
 
-from ..drawing import pyplot
+from ..drawing import color_of, pyplot
 from ..evaluation.json_rows import Row, write_rows
 from ..layers.call import AttentionCall
 from ..positions import KINDS
-from .looks import TITLES, keep, styles
+from .looks import TITLES, keep
 from .measures import RANK_THRESHOLD, Ranks, ranks
-from .observed import Seen, System, joined, observe
+from .observed import Asked, Seen, System, joined, observe
 
 LOGITS, POSITIONAL = WHATS = ("logits", "positional logits")
+MARKS = "os^DvPX*"  # of systems
 _DIGITS = 3  # significant, of a singular value in a row
 
 
@@ -49,10 +51,10 @@ class RankRow(Row):
     singular: list[Union[float, int]]
 
 
-def rank_rows(system: System, subset: str, tokens: int, count: int) -> list[RankRow]:
-    """Rows for every head of ``system``, over ``count`` rows of ``tokens`` tokens of a split."""
-    tokens = min(tokens, system.longest)
-    seen = observe(system, joined(system, subset, tokens, count))
+def rank_rows(system: System, asked: Asked) -> list[RankRow]:
+    """Rows for every head of ``system``, over rows of joined sentences of a split."""
+    tokens = min(asked.rank_tokens, system.longest)
+    seen = observe(system, joined(system, asked.subset, tokens, asked.sentences))
     return [
         row
         for call in seen
@@ -100,13 +102,15 @@ def _rows(system: System, call: Seen, what: str, found: Ranks, tokens: int) -> I
         )
 
 
-def draw(rows: Sequence[RankRow], out: Path) -> None:
+def draw(systems: Sequence[System], asked: Asked, out: Path) -> list[str]:
     """Writes ``rank.jsonl``, and as pictures ``rank``: the rank of each head, and ``spectrum``:
-    the singular values.
+    the singular values. No system is without.
     """
+    rows = [row for system in systems for row in rank_rows(system, asked)]
     write_rows(out / "rank.jsonl", rows)
     keep(_ranks(rows), out, "rank")
     keep(_spectra(rows), out, "spectrum")
+    return []
 
 
 def _grid(rows: Sequence[RankRow], title: str) -> tuple[Any, Iterator[tuple[Any, list[RankRow]]]]:
@@ -143,15 +147,19 @@ def _notes(rows: Sequence[RankRow]) -> str:
     return said
 
 
+def _styles(rows: Sequence[RankRow]) -> dict[str, dict[str, Any]]:
+    """The colour and the mark of each system."""
+    systems = dict.fromkeys(row.system for row in rows)
+    pairs = zip(systems, cycle(MARKS), strict=False)
+    return {name: {"color": color_of(name), "marker": mark} for name, mark in pairs}
+
+
 def _finish(figure: Any, rows: Sequence[RankRow], x: str, y: str, line: str = "-") -> Any:
     """Labels, and a legend of all systems, shown with ``line``."""
-    systems = list(dict.fromkeys(row.system for row in rows))
-    looks = styles(systems)
+    usual = {"markersize": 5, "linewidth": 1.2, "linestyle": line}
     handles = [
-        pyplot().Line2D(
-            [], [], label=name, markersize=5, linewidth=1.2, linestyle=line, **looks[name]
-        )
-        for name in systems
+        pyplot().Line2D([], [], label=name, **usual, **style)
+        for name, style in _styles(rows).items()
     ]
     handles.append(pyplot().Line2D([], [], color="0.3", linestyle="--", label="head size"))
     figure.legend(handles=handles, loc="outside right center", fontsize=8, frameon=False)
@@ -161,19 +169,18 @@ def _finish(figure: Any, rows: Sequence[RankRow], x: str, y: str, line: str = "-
 
 
 def _ranks(rows: Sequence[RankRow]) -> Any:
-    systems = list(dict.fromkeys(row.system for row in rows))
-    looks, tokens = styles(systems), max(row.tokens for row in rows)
+    styles, tokens = _styles(rows), max(row.tokens for row in rows)
     most = max(row.matrices for row in rows)
     title = f"Rank over {tokens} tokens, the median of {most} rows of text"
     figure, panels = _grid(rows, title)
     heads = max(row.head for row in rows)
     layers = max(row.layer for row in rows)
     for panel, shown in panels:
-        for number, name in enumerate(systems):
+        for number, (name, style) in enumerate(styles.items()):
             own = [row for row in shown if row.system == name]
-            aside = 0.7 * ((number + 0.5) / len(systems) - 0.5)  # equal ranks side by side
+            aside = 0.7 * ((number + 0.5) / len(styles) - 0.5)  # equal ranks side by side
             places = [(row.layer - 1) * heads + row.head + aside for row in own]
-            panel.plot(places, [row.rank for row in own], linestyle="", markersize=4, **looks[name])
+            panel.plot(places, [row.rank for row in own], linestyle="", markersize=4, **style)
         for size in {row.head_size for row in rows}:
             panel.axhline(size, color="0.3", linestyle="--", linewidth=1)
         for layer in range(1, layers):
@@ -191,19 +198,15 @@ def _ranks(rows: Sequence[RankRow]) -> Any:
 
 
 def _spectra(rows: Sequence[RankRow]) -> Any:
-    systems = list(dict.fromkeys(row.system for row in rows))
-    looks = styles(systems)
     figure, panels = _grid(rows, "Singular values, the median over heads and layers")
     for panel, shown in panels:
-        for name in systems:
+        for name, style in _styles(rows).items():
             own = [row for row in shown if row.system == name]
             if own:
                 values = torch.tensor([row.singular for row in own], dtype=torch.float64)
                 middle = (values / values[:, :1]).median(0).values.numpy()
-                panel.plot(
-                    range(1, len(middle) + 1), middle, linewidth=1.2, markersize=3,
-                    markevery=8, **looks[name],
-                )  # fmt: skip
+                usual = {"linewidth": 1.2, "markersize": 3, "markevery": 8}
+                panel.plot(range(1, len(middle) + 1), middle, **usual, **style)
         for size in {row.head_size for row in rows}:
             panel.axvline(size, color="0.3", linestyle="--", linewidth=1)
         panel.set_yscale("log")

@@ -19,7 +19,7 @@ from ..evaluation.json_rows import Row, write_rows
 from ..positions import CROSS, DECODER, ENCODER, AttentionPositions
 from ..positions.factors import FactorBias
 from .looks import DIVERGING, TITLES, keep
-from .observed import System
+from .observed import Asked, System
 
 BINS = 40
 _COLUMNS = 4  # of the picture
@@ -115,17 +115,17 @@ def row(system: System, table: Table) -> SimilarityRow:
     )
 
 
-def draw(systems: Sequence[System], positions: int, out: Path) -> str:
+def draw(systems: Sequence[System], asked: Asked, out: Path) -> list[str]:
     """Writes ``similarity.jsonl`` and the picture ``similarity``. Returns the systems that have no
     such table.
     """
-    shown = {system.name: tables(system, positions) for system in systems}
+    shown = {system.name: tables(system, asked.positions) for system in systems}
     rows = [row(system, table) for system in systems for table in shown[system.name]]
     if rows:
         write_rows(out / "similarity.jsonl", rows)
         each = [(name, table) for name, own in shown.items() for table in own]
         keep(_picture(each), out, "similarity")
-    return ", ".join(name for name, own in shown.items() if not own)
+    return [name for name, own in shown.items() if not own]
 
 
 def _picture(shown: Sequence[tuple[str, Table]]) -> Any:

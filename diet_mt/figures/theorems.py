@@ -20,7 +20,7 @@ from ..blocks import Block, Grid, Heading, Items, Note, text
 from ..evaluation.fine_tuned import quiet
 from ..positions import KINDS
 from .measures import RANK_THRESHOLD, ranks
-from .observed import System, joined, observe, open_systems, sentences, targets
+from .observed import System, joined, observe, open_systems, sentences
 
 
 @dataclass(frozen=True)
@@ -259,10 +259,10 @@ def head_gradients(system: System, subset: str) -> dict[str, dict[str, Tensor]]:
 
 def _model_loss(system: System, subset: str) -> Tensor:
     """Cross-entropy of eight sentences: the target's words, or in an encoder its own."""
-    given = sentences(system, subset, 8)
+    given, wanted = sentences(system, subset, 8)
     with torch.enable_grad():
         logits = system.model(**given)[0]
-    wanted, pad = targets(system, subset, 8), system.task.source_dictionary.pad()
+    pad = system.task.source_dictionary.pad()
     return F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=pad)
 
 

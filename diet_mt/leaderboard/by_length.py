@@ -17,15 +17,12 @@ from ..errors import UserError
 from ..evaluation.groups import Conditions, Group, Line, group
 from ..evaluation.kept import by_checksum, kept_hypotheses, sources_beside
 from ..evaluation.lengths import (
-    LEAST,
     TENTHS,
-    WIDTH,
     Bucket,
     Estimate,
     Part,
     buckets,
     part_of,
-    parts_of,
     rare_words,
     tenths,
 )
@@ -51,18 +48,6 @@ _MEASURES: list[tuple[str, Callable[[Bucket], Estimate], str]] = [
 ]
 
 
-@dataclass(frozen=True)
-class Cut:
-    """How sentences are divided: buckets of ``width`` lengths, ``count`` equal ones, or none: each
-    test set is a bucket of its own.
-    """
-
-    width: int = WIDTH
-    count: int = 0
-    least: int = LEAST
-    by_test_set: bool = False
-
-
 @dataclass
 class Sheet:
     """What is shown together. By the name of a system: its bucket of each part, and so on."""
@@ -74,34 +59,28 @@ class Sheet:
     rare: dict[str, dict[str, Estimate]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Text:
-    """One test set."""
-
-    sources: list[str]
-    references: list[str]
-
-
 def sheets_of(
     files: Sequence[Path],
     references: Sequence[Path],
     sources: Sequence[Path] = (),
     *,
     systems: Sequence[str] = (),
-    cut: Cut,
+    cut: Callable[[Sequence[int]], list[Part]] | None,
     training: Path | None = None,
 ) -> list[Sheet]:
-    """One sheet for each test set and direction; with ``cut.by_test_set`` for each direction.
+    """One sheet for each test set and direction; without ``cut`` for each direction.
 
     Args:
         sources: of ``references``, in their order; none: beside each, as ``test.en`` of
             ``test.de``.
+        cut: sentences into buckets, by the lengths of their sources; None: each test set is a
+            bucket of its own.
         training: target side of what was trained on, for the frequency of words.
 
     Raises:
         UserError: there are no rows, or no such system; the references of a row are not given; a
-            source is missing, or has another number of lines; hypotheses have changed; with
-            ``cut.by_test_set`` two test sets of one direction have one name.
+            source is missing, or has another number of lines; hypotheses have changed; without
+            ``cut`` two test sets of one direction have one name.
     """
     rows = [(path.parent, row) for path in files for row in read_results(path)]
     need_known("system", systems, (row.system for _, row in rows))
@@ -121,22 +100,22 @@ def sheets_of(
         source = source or sources_beside(reference, first)
         if source is None:
             raise UserError(f"{reference}: its sources are not beside it; give them by --sources")
-        text = Text(*read_sides(source, reference))
-        lengths = [len(line.split()) for line in text.sources]
-        if cut.by_test_set:
+        text = read_sides(source, reference)
+        lengths = [len(line.split()) for line in text[0]]
+        if cut is None:
             parts = [part_of(range(len(lengths)), lengths, first.test_set)]
+            sheet = sheets.setdefault(direction, Sheet(direction))
         else:
-            parts = parts_of(lengths, width=cut.width, count=cut.count, least=cut.least)
-        title = f"{first.test_set}, {direction}, {len(lengths):,} sentences"
-        key, title = (direction, direction) if cut.by_test_set else (direction + digest, title)
-        sheet = sheets.setdefault(key, Sheet(title))
+            parts = cut(lengths)
+            title = f"{first.test_set}, {direction}, {len(lengths):,} sentences"
+            sheet = sheets.setdefault(direction + digest, Sheet(title))
         if {part.name for part in parts} & {part.name for part in sheet.parts}:
             raise UserError(f"{direction}: two test sets of the name {first.test_set}; give one")
         sheet.parts += parts
         for name, line in _lines(group(row for _, row in own)).items():
             folders = {row.key: folder for folder, row in own}
             said = [kept_hypotheses(folders[row.key], row) for row in line.results]
-            _fill(sheet, name, said, text, parts, words, whole=not cut.by_test_set)
+            _fill(sheet, name, said, text, parts, words, whole=cut is not None)
     for sheet in sheets.values():
         sheet.parts.sort(key=lambda part: part.mean_length)
     return list(sheets.values())
@@ -164,21 +143,23 @@ def _fill(
     sheet: Sheet,
     name: str,
     said: Sequence[Sequence[str]],
-    text: Text,
+    text: tuple[list[str], list[str]],
     parts: Sequence[Part],
     training: Sequence[str],
     *,
     whole: bool,
 ) -> None:
+    """``text``: sources and references; ``whole``: also what is of all sentences together."""
+    sources, references = text
     for lines in said:
-        if len(lines) != len(text.references):
-            raise UserError(f"{name}: {len(lines)} hypotheses, {len(text.references)} references")
-    found = buckets(text.sources, said, text.references, parts)
+        if len(lines) != len(references):
+            raise UserError(f"{name}: {len(lines)} hypotheses, {len(references)} references")
+    found = buckets(sources, said, references, parts)
     sheet.buckets.setdefault(name, {}).update({each.part.name: each for each in found})
     if whole:
-        sheet.tenths[name] = tenths(said, text.references)
+        sheet.tenths[name] = tenths(said, references)
     if whole and training:
-        sheet.rare[name] = rare_words(said, text.references, training)
+        sheet.rare[name] = rare_words(said, references, training)
 
 
 def blocks_of(sheets: Sequence[Sheet]) -> list[Block]:

@@ -9,6 +9,7 @@ from statistics import fmean
 
 from ..blocks import Grid
 from ..evaluation.groups import BASELINE
+from ..evaluation.lengths import Estimate
 from .charts import Point
 from .published import AVERAGE
 from .standings import LEVEL, Section, Standing
@@ -55,10 +56,8 @@ def of_section(section: Section) -> str:
 
 def _p(standing: Standing) -> str:
     """In brackets, of the difference to the baseline; empty where it is not known."""
-    if standing.comparison is None or standing.p_value is None:
-        return ""
-    text = standing.comparison.p_text(standing.p_value)
-    return f" (p {text})" if text.startswith("≤") else f" (p = {text})"
+    text = standing.p_text
+    return text and (f" (p {text})" if text.startswith("≤") else f" (p = {text})")
 
 
 def of_trade(found: Sequence[Point], better: str, *, most: bool) -> str:
@@ -84,16 +83,14 @@ def front(found: Sequence[Point], *, most: bool) -> list[Point]:
     return kept
 
 
-Gap = tuple[float, float]  # a difference of BLEU, and half of its 95 % interval
-
-
-def of_lengths(best: str, baseline: str, gaps: Sequence[Gap], buckets: Sequence[str]) -> str:
-    """How a difference changes from the shortest to the longest sources, beyond chance."""
+def of_lengths(best: str, baseline: str, gaps: Sequence[Estimate], buckets: Sequence[str]) -> str:
+    """How a difference of BLEU changes from the shortest to the longest sources, beyond chance."""
     about = f"{best} to {baseline}:"
-    if all(abs(gap) <= half for gap, half in gaps):
+    if all(abs(gap.value) <= gap.half_width for gap in gaps):
         return f"{about} no difference can be told from chance, whatever the length of the source."
-    first, last = (f"{gap:+.1f} ± {half:.1f}" for gap, half in (gaps[0], gaps[-1]))
-    change, half = gaps[-1][0] - gaps[0][0], math.hypot(gaps[0][1], gaps[-1][1])
+    ends = gaps[0], gaps[-1]
+    first, last = (f"{gap.value:+.1f} ± {gap.half_width:.1f}" for gap in ends)
+    change, half = ends[1].value - ends[0].value, math.hypot(*(gap.half_width for gap in ends))
     told = "" if abs(change) > half else ", which cannot be told apart"
     return (
         f"{about} {first} BLEU on sources of {buckets[0]} words and {last} on those of "

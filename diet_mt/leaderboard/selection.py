@@ -55,14 +55,10 @@ def asked_for(
     blocks = task_board([each for each in tasks if not systems or each.system in systems])
     if tasks and not blocks:
         raise UserError("the results are of no split that a table shows (dev sets, test_LANG)")
-    speeds = next((path for path in map(speeds_beside, files) if path.exists()), Path())
-    page = str(Path(speeds.parent.name, speeds.name)) if speeds.name else ""
+    # Where diet-mt bench speed keeps its tables.
+    beside = (path.with_name("benchmark.md") for path in files)
+    page = next((str(Path(*path.parts[-2:])) for path in beside if path.exists()), "")
     return [section_of(each, comparisons, systems, page) for each in groups], blocks
-
-
-def speeds_beside(results: Path) -> Path:
-    """Where diet-mt bench speed keeps its tables."""
-    return results.with_name("benchmark.md")
 
 
 def of_tasks(path: Path) -> bool:

@@ -33,6 +33,13 @@ class Standing:
             return self.comparison.bleu_ci
         return self.line.half_width if self.line else None
 
+    @property
+    def p_text(self) -> str:
+        """The p-value as it is read; empty where it is not known."""
+        if self.comparison is None or self.p_value is None:
+            return ""
+        return self.comparison.p_text(self.p_value)
+
 
 @dataclass(frozen=True)
 class Section:

@@ -65,12 +65,6 @@ def _difference(value: float | None) -> Cell:
     return Cell("0", 0.0) if value == 0 else _number(value, "+.2f")
 
 
-def _p(standing: Standing) -> Cell:
-    if standing.comparison is None or standing.p_value is None:
-        return Cell()
-    return Cell(standing.comparison.p_text(standing.p_value), standing.p_value)
-
-
 def _lenpen(standing: Standing) -> Cell:
     """Where it was chosen: of each seed."""
     results = standing.line.results if standing.line else ()
@@ -98,7 +92,7 @@ _STANDING: list[Wanted[Standing]] = [
     ("cluster", lambda s: _number(s.cluster, "d"), True, False),
     ("length", lambda s: _number(s.line.length_ratio if s.line else None, ".3f"), True, True),
     (f"to {BASELINE}", lambda s: _difference(s.gain), True, True),
-    ("p", _p, True, False),
+    ("p", lambda s: Cell(s.p_text, s.p_value) if s.p_text else Cell(), True, False),
     ("paper", lambda s: _number(s.published.bleu if s.published else None, ".2f"), True, True),
     (
         f"paper, to {BASELINE}",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, stdev
+from statistics import fmean
 
 from ..evaluation.curves import LearningCurve
 from ..evaluation.groups import BASELINE, Line
-from ..evaluation.lengths import Part, parts_of
-from ..evaluation.sentences import Kept, bleu_of
+from ..evaluation.lengths import Part, difference, parts_of
+from ..evaluation.resampling import Floats, bleu
+from ..evaluation.sentences import Kept
 from . import findings
 from .beside import Beside
 from .charts import Curve, Point, curves, points
@@ -19,9 +20,7 @@ from .scales import Scale
 from .standings import Section
 
 _BUCKETS = 5  # of lengths
-_GROUPS = 50  # of sentences, of one such bucket
 _NEAR = 1.6  # times the best perplexity
-_NORMAL = 1.96  # standard errors that 95 % lie within
 LEAST = 3  # points or lines that make a picture
 _SIDES = (0.09, 0.06)  # for the numbers of the vertical axis
 _ENDS = (0.07, 0.33)  # also for the names at the ends of lines
@@ -95,13 +94,18 @@ def by_length(section: Section, beside: Beside) -> View | None:
     lines = [line for line in section.group.lines if is_counted(line, kept)]
     if len(parts) < 2 or len(lines) < 2:
         return None
-    digest = section.group.conditions.references_sha256
-    references = kept.texts[digest].reference_lengths
+
+    def seeds(line: Line, part: Part) -> list[Floats]:
+        """Statistics of the sentences of a part, (sentences, 10) each."""
+        digest = section.group.conditions.references_sha256
+        references = kept.texts[digest].reference_lengths
+        counts = [kept.counts[result.hypotheses_sha256, digest] for result in line.results]
+        return [each.statistics(references)[list(part.members)] for each in counts]
+
     found = []
     for line in lines:
-        counts = [kept.counts[result.hypotheses_sha256, digest] for result in line.results]
         values = [
-            fmean(bleu_of(each, references, part.members) for each in counts) for part in parts
+            fmean(float(bleu(each.sum(axis=0))) for each in seeds(line, part)) for part in parts
         ]
         curve = [(part.mean_length, value) for part, value in zip(parts, values, strict=True)]
         said = ", ".join(f"{value:.1f}" for value in values)
@@ -115,34 +119,10 @@ def by_length(section: Section, beside: Beside) -> View | None:
     baseline = next((line for line in lines if line.system == BASELINE), lines[0])
     said = ""
     if baseline is not lines[0]:
-        gaps = [_gap(lines[0], baseline, part, kept) for part in parts]
+        gaps = [difference(seeds(lines[0], part), seeds(baseline, part)) for part in parts]
         said = findings.of_lengths(lines[0].name, baseline.name, gaps, names)
     axes = "BLEU by words of the source, in buckets of about as many sentences"
     return View("Short and long sentences", said, axes, curves(found, x, y, ticks))
-
-
-def _gap(first: Line, second: Line, part: Part, kept: Kept) -> findings.Gap:
-    """BLEU of the first above the second, means of the seeds, and half of the 95 % interval over
-    the sentences: the jackknife's, which leaves out one group of them after the other.
-    """
-
-    def bleu(line: Line, members: Sequence[int]) -> float:
-        digest = line.results[0].references_sha256
-        references = kept.texts[digest].reference_lengths
-        every = [kept.counts[result.hypotheses_sha256, digest] for result in line.results]
-        return fmean(bleu_of(counts, references, members) for counts in every)
-
-    def gap(members: Sequence[int]) -> float:
-        return bleu(first, members) - bleu(second, members)
-
-    groups = min(_GROUPS, len(part.members))
-    if groups < 2:
-        return gap(part.members), math.inf
-    without = [
-        gap([n for place, n in enumerate(part.members) if place % groups != left])
-        for left in range(groups)
-    ]
-    return gap(part.members), _NORMAL * (groups - 1) / math.sqrt(groups) * stdev(without)
 
 
 # By the names that ``--picture`` takes.

@@ -21,17 +21,7 @@ def test_curves_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     folders.append(train(tmp_path / "t5", "t5", JSON.replace("16.00", "inf")))
     out = tmp_path / "results" / "curves"
     # A folder or the log in it.
-    assert (
-        called(
-            "bench",
-            "curves",
-            *map(str, folders[:2]),
-            str(folders[2] / "train.log"),
-            "--out",
-            str(out),
-        )
-        == 0
-    )
+    assert called("bench", "curves", *folders[:2], folders[2] / "train.log", "--out", out) == 0
     rows = [json.loads(line) for line in out.with_suffix(".jsonl").read_text().split("\n")[:-1]]
     assert [(row["system"], row["points"]) for row in rows] == [
         ("learned", POINTS),
@@ -45,15 +35,8 @@ def test_curves_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     pictures = []
     for name in ("one", "two"):
         # A training that is there already counts once.
-        given = [
-            str(out.with_suffix(".jsonl")),
-            str(more),
-            str(folders[0]),
-            "--svg",
-            "--out",
-            str(tmp_path / name),
-        ]
-        assert called("bench", "curves", *given) == 0
+        given = (out.with_suffix(".jsonl"), more, folders[0])
+        assert called("bench", "curves", *given, "--svg", "--out", tmp_path / name) == 0
         pictures.append((tmp_path / f"{name}.svg").read_text(encoding="utf-8"))
     assert pictures[0] == pictures[1]
     assert "t5: diverged" in pictures[0]
@@ -71,7 +54,7 @@ def test_what_cannot_be_compared_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, value: str
 ) -> None:
     folders = [train(tmp_path / "a", "learned"), train(tmp_path / "b", "shaw", **{option: value})]
-    assert called("bench", "curves", *map(str, folders), "--out", str(tmp_path / "curves")) == 2
+    assert called("bench", "curves", *folders, "--out", tmp_path / "curves") == 2
     name = option.replace("_", "-")
     assert f"error: {name} is " in capsys.readouterr().err
     assert not list(tmp_path.glob("curves*"))

@@ -73,15 +73,7 @@ def test_a_training_step_moves_the_weights_and_a_forward_pass_does_not(
 def test_records_and_table(
     toy_shape: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    how = EncoderSettings(
-        encodings=["diet-rel"],
-        measures=MEASURES,
-        device="cpu",
-        tokens=8,
-        batch=None,
-        rounds=3,
-        warmup=1,
-    )
+    how = EncoderSettings(["diet-rel"], MEASURES, "cpu", tokens=8, batch=None, rounds=3, warmup=1)
     encoder_cost.measure_all([toy_shape], how, "command")
     captured = capsys.readouterr()
     assert "toy cpu diet-rel train: round 3 of 3" in captured.err
@@ -108,16 +100,8 @@ def test_the_table_has_the_papers_figures_beside_ours() -> None:
         facts = dict.fromkeys(
             ("batch", "tokens", "machine", "precision", "threads", "torch", "revision", "date")
         )
-        return {
-            "shape": "small",
-            "encoding": encoding,
-            "measure": kind,
-            "rounds": 1,
-            "ms_median": 100.0,
-            "command": "c",
-            **spread,
-            **facts,
-        }
+        about = {"shape": "small", "encoding": encoding, "measure": kind}
+        return {**about, "rounds": 1, "ms_median": 100.0, "command": "c", **spread, **facts}
 
     text = encoder_cost.table([record("shaw", "train", 1.05), record("shaw", "forward", 1.2)])
     row = next(line for line in text.split("\n") if line.startswith("| shaw"))
@@ -128,10 +112,3 @@ def test_the_table_has_the_papers_figures_beside_ours() -> None:
         "+20.0 % (+20.0 to +20.0)",
         "+65 %",
     ]
-
-
-def test_a_file_that_is_no_record(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    file = tmp_path / "x.jsonl"
-    file.write_text("no json", encoding="utf-8")
-    assert called("bench", "encoder", "--table", str(file)) == 2
-    assert str(file) in capsys.readouterr().err

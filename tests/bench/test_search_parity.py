@@ -85,8 +85,3 @@ def test_the_table_lists_differences(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "| encoding0 | 1 | 2 | 0 | 0.0e+00 |" in text
     assert "- encoding0, sentence 4, ranks [1, 2]: scores differ by 0.0e+00; a tie earlier" in text
     assert "encoding1, sentence" not in text
-
-
-def test_nothing_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    assert called("parity") == 2
-    assert "name the checkpoints" in capsys.readouterr().err

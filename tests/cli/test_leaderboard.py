@@ -219,9 +219,9 @@ def test_the_check_looks_at_the_hypotheses(
         (["--format", "html", "--picture", "speed"], "--picture is for --format svg"),
         (["--format", "svg", "--picture", "speed"], "--picture speed: there is nothing to draw"),
         (["--format", "html", "--references", "README.md"], "none of the --references are those"),
-        (["gone.jsonl"], "gone.jsonl: cannot be read"),
+        (["gone.jsonl"], "gone.jsonl: cannot be read (No such file or directory)"),
         (["empty.jsonl"], "the files hold no results"),
-        (["--readme", "gone.md"], "gone.md: cannot be read"),
+        (["--readme", "gone.md"], "gone.md: cannot be read (No such file"),
     ],
 )
 def test_mistakes_are_told_in_one_line(

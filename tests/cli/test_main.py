@@ -30,10 +30,7 @@ def outcome(argv: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, s
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_a_command_shows_its_name_and_does_nothing(
-    name: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     status, out, err = outcome([*name.split(), "--help"], capsys)
@@ -116,19 +113,12 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         ("bench speed --rounds 0", "argument --rounds: 0: expected a whole number of at least 1; "
          "see diet-mt bench speed --help"),
-        ("bench encoder --encodings diet_rel", "unknown encoding diet_rel; did you mean diet-rel?"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_one_line(
     words: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert outcome(words.split(), capsys) == (2, "", f"error: {said}\n")
-
-
-def test_the_status_is_that_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, err = outcome(["leaderboard", "nowhere.jsonl"], capsys)
-    assert (status, out) == (2, "")
-    assert err.startswith("error: nowhere.jsonl: ")
 
 
 def test_without_fairseq_a_command_that_needs_it_says_so(

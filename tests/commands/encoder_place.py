@@ -1,25 +1,18 @@
-"""A vocabulary, prepared tasks of GLUE and a pretrained encoder, all of them toys.
-
-As in ``workshop.py`` test processes share the folder, and each thing is made once, on first use.
-"""
+"""A vocabulary, prepared tasks of GLUE and a pretrained encoder, all of them toys."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-from filelock import FileLock
 
 from diet_mt.bert import glue, pair_pieces, wordpiece
 from diet_mt.bert.tokenizer import WORDPIECE, load, write_dictionary_of
 
 from ..bert.made_glue import THINGS, WORDS, sentence, write_glue
-from .runner import PLUGIN, Done, Runner
-from .workshop import IN_ONE
+from .runner import Done
+from .workshop import IN_ONE, USER_DIR, Shared
 
-USER_DIR = ("--user-dir", PLUGIN)
 SIZES = {"train": 160, "dev": 37, "test": 11}
 MAX_LENGTH = 24  # tokens
 MODEL = (
@@ -29,29 +22,15 @@ MODEL = (
 BATCHES = ("--required-batch-size-multiple", "1", *IN_ONE)
 
 
-class EncoderPlace:
-    def __init__(self, folder: Path, run: Runner) -> None:
-        self.folder = folder
-        self.run = run
-
-    def _once(self, name: str, make: Callable[[Path], None]) -> Path:
-        folder, done = self.folder / name, self.folder / f"{name}.done"
-        done.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(str(self.folder / f"{name}.lock")):
-            if not done.exists():
-                folder.mkdir()
-                make(folder)
-                done.touch()
-        return folder
-
+class EncoderPlace(Shared):
     @property
     def glue(self) -> Path:
-        return self._once("glue", lambda folder: write_glue(folder, SIZES) and None)
+        return self.once("glue", lambda folder: write_glue(folder, SIZES))
 
     @property
     def vocabulary(self) -> Path:
         """As the bin folder of prepare-mlm.sh: the tokenizer, dict.txt and binarized text."""
-        return self._once("vocabulary", self._write_vocabulary)
+        return self.once("vocabulary", self._write_vocabulary)
 
     def _write_vocabulary(self, folder: Path) -> None:
         draw = random.Random(4)
@@ -74,7 +53,7 @@ class EncoderPlace:
 
     def task(self, name: str) -> Path:
         """As diet-mt prepare glue makes it."""
-        return self._once(name, lambda folder: self._prepare(name, folder))
+        return self.once(name, lambda folder: self._prepare(name, folder))
 
     def _prepare(self, name: str, folder: Path) -> None:
         raw, pieces = folder / "raw", folder / "pieces"
@@ -97,21 +76,15 @@ class EncoderPlace:
     @property
     def pretrained(self) -> Path:
         """A checkpoint of ``masked_lm`` without segments."""
-        return self._once("pretrained", self._pretrain) / "checkpoint_best.pt"
+        return self.once("pretrained", self._pretrain) / "checkpoint_best.pt"
 
-    def _pretrain(self, folder: Path) -> None:
-        task = (
-            "--task",
-            "masked_lm",
-            "--criterion",
-            "masked_lm",
-            "--arch",
-            "roberta_diet_rel_tiny",
-        )
+    def _pretrain(self, folder: Path) -> Done:
+        task = ("--task", "masked_lm", "--criterion", "masked_lm")
+        arch = ("--arch", "roberta_diet_rel_tiny")
         size = ("--tokens-per-sample", MAX_LENGTH, "--batch-size", 16, "--max-update", 20)
         how = ("--optimizer", "adam", "--lr", "0.003", "--max-positions", MAX_LENGTH, "--seed", 1)
         where = ("--save-dir", folder, "--no-epoch-checkpoints", *BATCHES)
-        self.run("train", self.vocabulary, USER_DIR, task, MODEL, size, how, where).ok()
+        return self.run("train", self.vocabulary, USER_DIR, task, arch, MODEL, size, how, where)
 
     def fine_tune(self, name: str, save: Path, *more: Any) -> Done:
         """fairseq-train on a task; ``more`` comes last and so wins."""

@@ -9,7 +9,7 @@ from diet_mt.bert import tokenizer, wordpiece
 
 from ..corpora.wmt18 import sentences
 from .runner import Done
-from .workshop import BATCHES, IN_ONE, ONE_CHECKPOINT, USER_DIR, Workshop
+from .workshop import BATCHES, IN_ONE, ONE_CHECKPOINT, USER_DIR, Shared
 
 LONGEST = 64
 SIZE = (
@@ -41,55 +41,44 @@ def architecture(encoding: str) -> str:
     return f"roberta_{encoding.replace('-', '_')}_tiny"
 
 
-class Encoders:
-    """Made on first use, and shared by test processes, as all of ``workshop`` is."""
-
-    def __init__(self, workshop: Workshop) -> None:
-        self.folder = workshop.folder
-        self.run = workshop.run
-        self.once = workshop.once
-
+class Encoders(Shared):
     @property
     def vocabulary(self) -> Path:
         """Folder of ``wordpiece.json``, ``dict.txt`` and the corpus for masked_lm."""
-        folder = self.folder / "masked"
-        with self.once("masked"):
-            if not (folder / "preprocess.log").exists():
-                folder.mkdir()
-                texts = {
-                    part: [pair["en"] for pair in sentences(count, seed=seed)]
-                    for part, count, seed in (("train", 300, 3), ("valid", 45, 4))
-                }
-                raw = self._write(self.folder / "masked.txt", texts["train"])
-                wordpiece.learn([raw], folder / tokenizer.WORDPIECE, 170)
-                splitter = tokenizer.load(folder)
-                tokenizer.write_dictionary_of(splitter, folder / "dict.txt")
-                self._binarize(folder, texts)
-        return folder
+        return self.once("masked", self._write_vocabulary)
+
+    def _write_vocabulary(self, folder: Path) -> None:
+        texts = {
+            part: [pair["en"] for pair in sentences(count, seed=seed)]
+            for part, count, seed in (("train", 300, 3), ("valid", 45, 4))
+        }
+        raw = self._write(self.folder / "masked.txt", texts["train"])
+        wordpiece.learn([raw], folder / tokenizer.WORDPIECE, 170)
+        splitter = tokenizer.load(folder)
+        tokenizer.write_dictionary_of(splitter, folder / "dict.txt")
+        self._binarize(folder, texts)
 
     @property
     def pairs(self) -> Path:
         """Folder with ``input0``, ``input1`` and ``label``: whether two sentences begin alike."""
-        folder, vocabulary = self.folder / "pairs", self.vocabulary
-        with self.once("pairs"):
-            if not (folder / "done").exists():
-                texts: dict[str, dict[str, list[str]]] = {"input0": {}, "input1": {}, "label": {}}
-                for part, count, seed in (("train", 140, 5), ("valid", 21, 6)):
-                    made = [pair["en"] for pair in sentences(2 * count, seed=seed)]
-                    one, other = made[:count], made[count:]
-                    texts["input0"][part], texts["input1"][part] = one, other
-                    texts["label"][part] = [
-                        "yes" if a.split()[:2] == b.split()[:2] else "no"
-                        for a, b in zip(one, other, strict=True)
-                    ]
-                for name, by_part in texts.items():
-                    (folder / name).mkdir(parents=True)
-                    known = (vocabulary / "dict.txt").read_text(encoding="utf-8")
-                    given = "no 1\nyes 1\n" if name == "label" else known
-                    (folder / name / "dict.txt").write_text(given, encoding="utf-8", newline="\n")
-                    self._binarize(folder / name, by_part, split=name != "label")
-                (folder / "done").touch()
-        return folder
+        return self.once("pairs", self._write_pairs)
+
+    def _write_pairs(self, folder: Path) -> None:
+        texts: dict[str, dict[str, list[str]]] = {"input0": {}, "input1": {}, "label": {}}
+        for part, count, seed in (("train", 140, 5), ("valid", 21, 6)):
+            made = [pair["en"] for pair in sentences(2 * count, seed=seed)]
+            one, other = made[:count], made[count:]
+            texts["input0"][part], texts["input1"][part] = one, other
+            texts["label"][part] = [
+                "yes" if a.split()[:2] == b.split()[:2] else "no"
+                for a, b in zip(one, other, strict=True)
+            ]
+        known = (self.vocabulary / "dict.txt").read_text(encoding="utf-8")
+        for name, by_part in texts.items():
+            (folder / name).mkdir()
+            given = "no 1\nyes 1\n" if name == "label" else known
+            (folder / name / "dict.txt").write_text(given, encoding="utf-8", newline="\n")
+            self._binarize(folder / name, by_part, split=name != "label")
 
     def _binarize(self, folder: Path, texts: dict[str, list[str]], split: bool = True) -> None:
         """fairseq-preprocess of the pieces of ``texts``, by part, with dict.txt of ``folder``."""
@@ -123,25 +112,16 @@ class Encoders:
 
     def pretrained(self, encoding: str) -> Path:
         """Folder with ``checkpoint_last.pt``, of a training without segments."""
-        return self._trained(
-            f"pretrained.{encoding}",
-            lambda folder: self.pretrain(encoding, folder, "--max-update", 30, *ONE_CHECKPOINT),
+        words = ("--max-update", 30, *ONE_CHECKPOINT)
+        return self.once(
+            f"pretrained.{encoding}", lambda folder: self.pretrain(encoding, folder, *words)
         )
 
     def finetuned(self, encoding: str) -> Path:
         """The same with segments per head, fine-tuned on sentence pairs."""
         start = ("--restore-file", self.pretrained(encoding) / "checkpoint_last.pt", *RESET)
         segments = ("--segment-encoding", "per-head", "--max-update", 30, *ONE_CHECKPOINT)
-        return self._trained(
+        return self.once(
             f"finetuned.{encoding}",
             lambda folder: self.finetune(encoding, folder, *start, *segments),
         )
-
-    def _trained(self, name: str, train: Any) -> Path:
-        folder = self.folder / name
-        with self.once(name):
-            if not (folder / "log").exists():
-                done: Done = train(folder).ok()
-                text = done.stdout + done.stderr
-                (folder / "log").write_text(text, encoding="utf-8", newline="")
-        return folder

@@ -14,15 +14,7 @@ from .rescoring import TOLERANCE, load, positional_scores
 from .runner import Done
 from .test_resume import state
 from .transcript import texts, translations
-from .workshop import (
-    BATCHES,
-    MAX_SOURCE,
-    MAX_TARGET,
-    SEARCH,
-    USER_DIR,
-    Workshop,
-    architecture,
-)
+from .workshop import BATCHES, MAX_SOURCE, MAX_TARGET, SEARCH, USER_DIR, Workshop, architecture
 
 pytestmark = pytest.mark.hostile
 

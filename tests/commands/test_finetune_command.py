@@ -8,20 +8,11 @@ import pytest
 
 from diet_mt.cli.main import main
 
-from ..session_folder import session_folder
 from .encoder_place import SIZES, EncoderPlace
-from .runner import Runner
 
 GIVEN = """
     --recipe glue --lr 0.003 --max-epoch 2 --batch-size 16 --save-dir run
 """.split()  # noqa: SIM905
-
-
-@pytest.fixture(scope="session")
-def place(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> EncoderPlace:
-    folder = session_folder(tmp_path_factory) / "encoders"
-    folder.mkdir(exist_ok=True)
-    return EncoderPlace(folder, runner)
 
 
 def test_a_task_is_learnt_once(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,28 +46,38 @@ def architecture(encoding: str) -> str:
     return f"{encoding.replace('-', '_')}_tiny"
 
 
-class Workshop:
+class Shared:
     """``folder`` may be shared by test processes: each thing is made once, behind a lock."""
 
     def __init__(self, folder: Path, run: Runner) -> None:
         self.folder = folder
         self.run = run
-        self._decoded: dict[str, str] = {}
 
-    def once(self, name: str) -> FileLock:
-        return FileLock(str(self.folder / f"{name}.lock"))
+    def once(self, name: str, make: Callable[[Path], object]) -> Path:
+        """The folder of this name, which ``make`` fills on first use. What a command said that it
+        returns is kept there as ``log``.
+        """
+        folder, done = self.folder / name, self.folder / f"{name}.done"
+        with FileLock(str(self.folder / f"{name}.lock")):
+            if not done.exists():
+                folder.mkdir(exist_ok=True)
+                said = make(folder)
+                if isinstance(said, Done):
+                    text = said.ok().stdout + said.stderr
+                    (folder / "log").write_text(text, encoding="utf-8", newline="")
+                done.touch()
+        return folder
+
+
+class Workshop(Shared):
+    def __init__(self, folder: Path, run: Runner) -> None:
+        super().__init__(folder, run)
+        self._decoded: dict[str, str] = {}
 
     @property
     def corpus(self) -> Path:
         """Folder of the text: train, valid and test, .src and .tgt."""
-        folder = self.folder / "text"
-        with self.once("text"):
-            if not folder.exists():
-                part = folder.with_suffix(".part")
-                part.mkdir()
-                write_corpus(part)
-                part.rename(folder)
-        return folder
+        return self.once("text", write_corpus)
 
     def lines(self, name: str = "test.src") -> list[str]:
         text = (self.corpus / name).read_text(encoding="utf-8")
@@ -75,13 +86,10 @@ class Workshop:
     @property
     def bin(self) -> Path:
         """Folder that fairseq-preprocess made, with a joined dictionary."""
-        folder, text = self.folder / "bin", self.corpus
-        with self.once("bin"):
-            if not (folder / "preprocess.log").exists():
-                parts = [(f"--{part}pref", text / part) for part in ("train", "valid", "test")]
-                languages = ("--source-lang", "src", "--target-lang", "tgt", "--joined-dictionary")
-                self.run("preprocess", languages, *parts, "--destdir", folder).ok()
-        return folder
+        parts = [(f"--{part}pref", self.corpus / part) for part in ("train", "valid", "test")]
+        languages = ("--source-lang", "src", "--target-lang", "tgt", "--joined-dictionary")
+        words = (languages, *parts, "--destdir")
+        return self.once("bin", lambda folder: self.run("preprocess", *words, folder))
 
     def train(self, encoding: str, save_dir: Path, *more: Any, **options: Any) -> Done:
         """fairseq-train with the tiny model and the recipe; ``more`` comes last and so wins."""
@@ -94,20 +102,14 @@ class Workshop:
 
     def trained(self, encoding: str) -> Path:
         """Folder with ``checkpoint_last.pt`` and ``log``, the output of its training."""
-        folder = self.folder / f"trained.{encoding}"
-        with self.once(folder.name):
-            if not (folder / "log").exists():
-                done = self.train(encoding, folder, "--max-update", UPDATES, *ONE_CHECKPOINT)
-                (folder / "log").write_text(done.ok().stdout, encoding="utf-8", newline="")
-        return folder
+        words = ("--max-update", UPDATES, *ONE_CHECKPOINT)
+        return self.once(f"trained.{encoding}", lambda folder: self.train(encoding, folder, *words))
 
     def two_epochs(self, encoding: str) -> tuple[Path, str]:
         """Folder and output of a training that ran for two epochs without a stop."""
-        folder = self.folder / f"two_epochs.{encoding}"
-        with self.once(folder.name):
-            if not (folder / "log").exists():
-                done = self.train(encoding, folder, "--max-epoch", 2)
-                (folder / "log").write_text(done.ok().stdout, encoding="utf-8", newline="")
+        folder = self.once(
+            f"two_epochs.{encoding}", lambda folder: self.train(encoding, folder, "--max-epoch", 2)
+        )
         return folder, (folder / "log").read_text(encoding="utf-8")
 
     def checkpoint(self, encoding: str) -> Path:

@@ -11,11 +11,13 @@ import sacrebleu
 from diet_mt.evaluation.lengths import (
     Bucket,
     buckets,
+    difference,
     part_of,
     parts_of,
     rare_words,
     tenths,
 )
+from diet_mt.evaluation.resampling import counter
 
 WORDS = ["der", "Hund", "die", "Katze", "sieht", "alt", ",", "schnell"]
 
@@ -100,6 +102,26 @@ def test_a_seed_more_moves_the_value_and_not_the_draws() -> None:
 
     assert alone(one, one) == alone(one)
     assert alone(one, references).bleu.value == pytest.approx((alone(one).bleu.value + 100) / 2)
+
+
+def test_a_difference_is_that_of_means_over_the_same_resamples() -> None:
+    """Beside 300 draws of its own, each scored by SacreBLEU."""
+    _, references, (one, two) = made_up(200)
+    three = [" ".join(line.split()[:-1]) for line in references]
+    of_seed, rng = counter(references), Random(4)
+    found = difference([of_seed(one), of_seed(two)], [of_seed(three)])
+
+    def gap(rows: list[int]) -> float:
+        refs = [[references[n] for n in rows]]
+        first, second, other = (
+            sacrebleu.corpus_bleu([said[n] for n in rows], refs).score for said in (one, two, three)
+        )
+        return (first + second) / 2 - other
+
+    assert found.value == pytest.approx(gap([*range(200)]))
+    samples = sorted(gap(rng.choices(range(200), k=200)) for _ in range(300))
+    assert found.half_width == pytest.approx((samples[-8] - samples[7]) / 2, rel=0.15)
+    assert difference([of_seed(one)], [of_seed(one)]).half_width == 0
 
 
 def test_tenths_by_hand() -> None:

@@ -37,7 +37,7 @@ def table(state: dict[str, torch.Tensor], kind: str, name: str, layer: int | Non
 
 
 def bucket(relative: int, causal: bool, buckets: int = 32, longest: int = 128) -> int:
-    """Raffel et al. 2020, section 2.1, as their code has it (mesh_tensorflow, T5)."""
+    """Raffel et al. 2019, section 2.1, as their code has it (mesh_tensorflow, T5)."""
     first = 0
     if not causal:
         buckets //= 2

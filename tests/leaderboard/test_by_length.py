@@ -76,13 +76,8 @@ def test_tables_of_each_test_set(place: Path, capsys: pytest.CaptureFixture[str]
 def test_each_test_set_a_bucket(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lengths(place, "--by-test-set", "--format", "markdown") == 0
     bleu = capsys.readouterr().out.split("**chrF")[0].strip().split("\n")
-    assert [cell.strip() for cell in bleu[2].split("|")] == [
-        "",
-        "system",
-        "test (12)",
-        "test2 (6)",
-        "",
-    ]
+    cells = [cell.strip() for cell in bleu[2].split("|")]
+    assert cells == ["", "system", "test (12)", "test2 (6)", ""]
     row = next(line for line in bleu if "sinusoidal" in line)
     assert row.split("|")[3].strip() == "", "not decoded"
     assert "100.0 ± 0.0" in next(line for line in bleu if "diet_rel" in line)
@@ -135,11 +130,7 @@ def test_sources_of_subwords_and_pictures(place: Path, capsys: pytest.CaptureFix
     ("words", "tests", "complaint"),
     [
         ((), ("test",), "none of the references are those of test2"),
-        (
-            ("--systems", "shaw"),
-            ("test", "test2"),
-            "unknown system shaw; choose from",
-        ),
+        (("--systems", "shaw"), ("test", "test2"), "unknown system shaw; choose from"),
         (("--out", "a.gif"), ("test", "test2"), "--out a.gif: name a picture, .png or .svg"),
         (("--width", "0"), ("test", "test2"), "0: expected a whole number of at least 1"),
         (("--sources", "x.en"), ("test", "test2"), "1 --sources, but 2 --references"),

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from diet_mt.blocks import Grid
+from diet_mt.evaluation.lengths import Estimate
 from diet_mt.leaderboard.charts import Point
 from diet_mt.leaderboard.findings import (
-    Gap,
     front,
     of_learning,
     of_lengths,
@@ -80,8 +80,9 @@ def test_speeds_that_cannot_be_told_apart_are_no_advantage() -> None:
          "those of 11–30, which cannot be told apart."),
     ],
 )  # fmt: skip
-def test_a_lead_by_length(first: Gap, last: Gap, said: str) -> None:
-    assert of_lengths("x", "y", [first, last], ["1–10", "11–30"]) == f"x to y: {said}"
+def test_a_lead_by_length(first: tuple[float, float], last: tuple[float, float], said: str) -> None:
+    gaps = [Estimate(value, value - half, value + half) for value, half in (first, last)]
+    assert of_lengths("x", "y", gaps, ["1–10", "11–30"]) == f"x to y: {said}"
 
 
 def test_learning_is_compared_where_all_have_come() -> None:

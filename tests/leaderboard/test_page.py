@@ -62,10 +62,6 @@ def attributes(reader: Reader, tag: str) -> list[dict[str, str | None]]:
     return [found for name, found in reader.tags if name == tag]
 
 
-def test_the_same_results_give_the_same_page(full: list[Section]) -> None:
-    assert page(full) == page(list(full))
-
-
 def test_everything_from_rows_is_escaped() -> None:
     names = ("system", "arch", "positions", "direction", "test_set", "bleu_signature")
     more = ("fairseq", "revision", "checkpoint", "length_penalty")

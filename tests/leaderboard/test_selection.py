@@ -89,10 +89,7 @@ def test_what_is_said_of_a_system_is_said_beside_all() -> None:
     [
         ({"direction": ["en-fr"]}, "unknown direction en-fr; did you mean en-de?"),
         ({"test set": ["x"]}, "unknown test set x; choose from another, toy test"),
-        (
-            {"system": ["shaw", "t5"]},
-            "unknown system t5; choose from diet_rel, shaw, sinusoidal",
-        ),
+        ({"system": ["shaw", "t5"]}, "unknown system t5; choose from diet_rel, shaw, sinusoidal"),
         (
             {"direction": ["de-en"], "system": ["shaw"]},
             "no result with direction de-en, system shaw at once; there is toy test, en-de: shaw, "

@@ -9,12 +9,7 @@ from pathlib import Path
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.evaluation.comparisons import (
-    Comparison,
-    file_beside,
-    p_between,
-    read_comparisons,
-)
+from diet_mt.evaluation.comparisons import Comparison, file_beside, p_between, read_comparisons
 from diet_mt.evaluation.json_rows import write_rows
 
 from ..evaluation.rows import seeds_of

@@ -60,11 +60,6 @@ def test_a_system_that_only_the_paper_has_stands_last(full: list[Section]) -> No
     assert cells(czech, -1)["BLEU"] == Cell("", None)
 
 
-def test_a_filter_leaves_the_paper_out_too(full: list[Section]) -> None:
-    section = section_of(full[2].group, {}, ["diet_rel"])
-    assert "shaw (not measured)" not in [standing.name for standing in section.standings]
-
-
 def test_numbers_are_sorted_from_the_best(full: list[Section]) -> None:
     columns = {column.title: column for column in standings_table(full[0])}
     assert columns["BLEU"].falling

@@ -14,8 +14,6 @@ from diet_mt.leaderboard.task_boards import task_board
 from ..calling import called
 from ..evaluation.task_rows import accuracies, task_row
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-
 
 def task_markdown(rows: list[TaskResult]) -> str:
     return markdown(task_board(rows))
@@ -136,10 +134,3 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().err == said
     assert called("leaderboard", file, "--format", "html") == 0
     assert '<td class="text">diet-rel (tiny)</td>' in capsys.readouterr().out
-
-
-def test_the_projects_own_table_is_that_of_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    files = sorted(Path("results/tasks").glob("*.jsonl"))
-    words = ("--format", "markdown", "--out", "results/tasks.md", "--check")
-    assert called("leaderboard", *files, *words) == 0
