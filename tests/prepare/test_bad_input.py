@@ -138,7 +138,7 @@ def test_text_that_is_none(tmp_path: Path, text: bytes, what: str) -> None:
     (tmp_path / "other").write_bytes(text)
     words = ("--train", tmp_path / "text", "--valid", tmp_path / "other")
     assert what in only_error(prepare("mlm", *words, "--out", tmp_path / "out", "--workers", 1))
-    assert not (tmp_path / "out" / "sentences").exists()
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_bad_row_is_refused_with_file_and_line(vocabulary: Path, tmp_path: Path) -> None:
