@@ -39,9 +39,9 @@ def preparation(
     _refuse_same(text)
     sentences, sample, ids = out / "sentences", out / "sample", out / "pieces"
     if not sentences.exists():
-        for split, by_language in text.items():
+        for part, by_language in text.items():
             for language, files in by_language.items():
-                need_text(files, f"{split}.{language}")
+                need_text(files, f"{part}.{language}")
     tokenizer = out / (WORDPIECE if given.subwords == "wordpiece" else SENTENCEPIECE)
 
     def learn(to: Path) -> None:
