@@ -1,8 +1,13 @@
 # shellcheck shell=bash
 # What the set-up scripts share. Sourced, not run.
 
-# shellcheck source=scripts/messages.sh
-. "$(dirname "${BASH_SOURCE[0]}")/messages.sh"
+# Progress and errors go to stderr.
+say() { printf '%s\n' "$*" >&2; }
+
+die() {
+  say "error: $*"
+  exit 2
+}
 
 # python_version PYTHON: "3.11", or nothing if PYTHON does not run.
 python_version() {

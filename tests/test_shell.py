@@ -70,7 +70,7 @@ def test_a_script_says_what_it_is_and_stops_at_the_first_fault() -> None:
 
 def test_help_is_the_first_thing_a_script_looks_at() -> None:
     """It is not run here: one that did not would install, download or train."""
-    for path in [each for each in RUN if each.parent.name in ("data-prep", "scripts")]:
+    for path in [each for each in RUN if each.parent.name == "scripts"]:
         lines = path.read_text(encoding="utf-8").split("\n")
         code = [line for line in lines if line and not line.startswith("#")]
         assert code[1].startswith('case " $* " in'), path

@@ -22,7 +22,7 @@ from ..corpora.tidy import tidy
 from ..errors import UserError
 from ..files import text_lines, writing
 from ..stages.pool import in_order
-from ..stages.progress import Progress, say
+from ..stages.progress import Progress, say, ticking
 
 PARAGRAPHS = 200  # handed to a worker at a time
 _LANGUAGE = re.compile(r"([a-z]{2,3}(?:-[a-z0-9]+)*):(.+)")
@@ -47,6 +47,15 @@ def inputs(words: Iterable[str], language: str) -> dict[str, list[Path]]:
     return found
 
 
+def need_text(files: Iterable[Path], name: str) -> None:
+    """Reads all of the files. Raises UserError as ``text_lines``, and where there are no sentences:
+    before hours of other work, not after them.
+    """
+    lines = ticking(chain.from_iterable(map(read_documents, files)), f"{name} read")
+    if not sum(bool(tidy(line, Counter())) for line in lines):
+        raise UserError(f"{name}: its files hold no text; give others")
+
+
 def sentences(lines: list[str], language: str) -> tuple[list[str], Counter[str]]:
     """The sentences of some paragraphs, an empty one for each line without text; and what ``tidy``
     mended.
@@ -62,7 +71,7 @@ def sentences(lines: list[str], language: str) -> tuple[list[str], Counter[str]]
 
 def write_sentences(files: Iterable[Path], out: Path, language: str, workers: int = 1) -> None:
     """Writes the sentences of all files to ``out``; a document ends where its file does, too.
-    Raises UserError where there are no sentences, and as ``text_lines``.
+    Raises UserError as ``text_lines``.
     """
     paragraphs = chain.from_iterable(map(read_documents, files))
     progress, mended = Progress(out.name, "sentences"), Counter[str]()
@@ -81,8 +90,6 @@ def write_sentences(files: Iterable[Path], out: Path, language: str, workers: in
                     count += 1
                 between = not sentence
             progress.add(count - before)
-        if not count:
-            raise UserError(f"{out.name}: its files hold no text; give others")
     progress.done()
     kinds = [f"{number:,} {name}" for name, number in sorted(mended.items()) if number]
     say(f"{out.name}: {documents:,} documents, {count:,} sentences")

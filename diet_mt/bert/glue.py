@@ -91,72 +91,29 @@ def _usual(
 _COLA = ("source", "label", "mark", "sentence")  # its training and dev files have no header
 _PAIR = ("sentence1", "sentence2")
 
+# Spearman's, the first of STS-B, is what Devlin et al. 2018 report.
 _ALL = (
-    Task(
-        "CoLA",
-        ("sentence",),
-        YES_NO,
-        ("matthews", "accuracy"),
-        (8551, 1043),
-        _usual("CoLA", numbered=False, columns=_COLA),
-    ),
-    Task(
-        "SST-2",
-        ("sentence",),
-        YES_NO,
-        ("accuracy",),
-        (67349, 872),
-        _usual("SST-2", numbered=False),
-    ),
-    Task(
-        "MRPC",
-        ("#1 String", "#2 String"),
-        YES_NO,
-        ("accuracy", "f1"),
-        (3668, 408),
-        _usual("MRPC", "Quality", numbered=False),
-    ),
-    Task(
-        "STS-B",
-        _PAIR,
-        Labels(low=0.0, high=5.0),
-        ("spearman", "pearson"),  # the first is what Devlin et al. 2018 report
-        (5749, 1500),
-        _usual("STS-B", "score"),
-    ),
-    Task(
-        "QQP",
-        ("question1", "question2"),
-        YES_NO,
-        ("accuracy", "f1"),
-        (363_846, 40_430),
-        _usual("QQP", "is_duplicate", "id"),
-    ),
-    Task(
-        "MNLI",
-        _PAIR,
-        NLI,
-        ("accuracy",),
-        (392_702, 9815),
-        (
-            File("train", "train.tsv", "gold_label", "index"),
-            File("valid", "dev_matched.tsv", "gold_label", "index"),
-            File("valid1", "dev_mismatched.tsv", "gold_label", "index"),
-            File("test", "test_matched.tsv", id="index", submission="MNLI-m.tsv"),
-            File("test1", "test_mismatched.tsv", id="index", submission="MNLI-mm.tsv"),
-        ),
-    ),
-    Task(
-        "QNLI",
-        ("question", "sentence"),
-        ENTAILMENT,
-        ("accuracy",),
-        (104_743, 5463),
-        _usual("QNLI"),
-    ),
+    Task("CoLA", ("sentence",), YES_NO, ("matthews", "accuracy"), (8551, 1043),
+         _usual("CoLA", numbered=False, columns=_COLA)),
+    Task("SST-2", ("sentence",), YES_NO, ("accuracy",), (67_349, 872),
+         _usual("SST-2", numbered=False)),
+    Task("MRPC", ("#1 String", "#2 String"), YES_NO, ("accuracy", "f1"), (3668, 408),
+         _usual("MRPC", "Quality", numbered=False)),
+    Task("STS-B", _PAIR, Labels(low=0.0, high=5.0), ("spearman", "pearson"), (5749, 1500),
+         _usual("STS-B", "score")),
+    Task("QQP", ("question1", "question2"), YES_NO, ("accuracy", "f1"), (363_846, 40_430),
+         _usual("QQP", "is_duplicate", "id")),
+    Task("MNLI", _PAIR, NLI, ("accuracy",), (392_702, 9815), (
+        File("train", "train.tsv", "gold_label", "index"),
+        File("valid", "dev_matched.tsv", "gold_label", "index"),
+        File("valid1", "dev_mismatched.tsv", "gold_label", "index"),
+        File("test", "test_matched.tsv", id="index", submission="MNLI-m.tsv"),
+        File("test1", "test_mismatched.tsv", id="index", submission="MNLI-mm.tsv"))),
+    Task("QNLI", ("question", "sentence"), ENTAILMENT, ("accuracy",), (104_743, 5463),
+         _usual("QNLI")),
     Task("RTE", _PAIR, ENTAILMENT, ("accuracy",), (2490, 277), _usual("RTE")),
     Task("WNLI", _PAIR, YES_NO, ("accuracy",), (635, 71), _usual("WNLI")),
-)
+)  # fmt: skip
 TASKS = {task.name: task for task in _ALL}
 
 

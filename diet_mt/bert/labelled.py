@@ -65,7 +65,7 @@ class Labels:
 
 
 def examples(
-    rows: Iterable[TableRow | UserError],
+    rows: Iterable[TableRow],
     make: Callable[[TableRow, int], Example],
     *,
     bad_rows: str = REFUSE,
@@ -74,14 +74,12 @@ def examples(
     unless they are skipped, and where no other row is left.
 
     Args:
-        bad_rows: "refuse", or "skip" to leave out rows that are no rows or that ``make`` refuses,
-            and say how many those were.
+        bad_rows: "refuse", or "skip" to leave out rows that ``make`` refuses, and say how many
+            those were.
     """
     skipped, first, number = 0, "", 0
     for row in rows:
         try:
-            if isinstance(row, UserError):
-                raise row
             example = make(row, number)
         except UserError as error:
             if bad_rows != SKIP:

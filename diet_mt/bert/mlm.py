@@ -20,7 +20,7 @@ from ..files import lines_in, write_lines
 from ..stages.engine import Count, Preparation, Stage, room_for
 from ..stages.watch import apart
 from . import wordpiece
-from .documents import inputs
+from .documents import inputs, need_text
 from .mlm_settings import MlmSettings
 from .mlm_text import SHORTEST, SPLITS, prepare_sentences, write_pieces, write_sample
 from .tokenizer import SENTENCEPIECE, WORDPIECE, load_file, write_dictionary_of
@@ -30,7 +30,7 @@ def preparation(
     out: Path, train: Sequence[str], valid: Sequence[str], given: MlmSettings
 ) -> Preparation:
     """``train``, ``valid``: [LANGUAGE:]FILE, patterns too. Raises UserError where a file is not
-    there, or both to train and to validate on; a setting is too small.
+    there, holds no text, or is both to train and to validate on; a setting is too small.
     """
     need_fairseq(out)
     if given.max_length < SHORTEST:
@@ -38,6 +38,10 @@ def preparation(
     text = {"train": inputs(train, given.language), "valid": inputs(valid, given.language)}
     _refuse_same(text)
     sentences, sample, ids = out / "sentences", out / "sample", out / "pieces"
+    if not sentences.exists():
+        for part, by_language in text.items():
+            for language, files in by_language.items():
+                need_text(files, f"{part}.{language}")
     tokenizer = out / (WORDPIECE if given.subwords == "wordpiece" else SENTENCEPIECE)
 
     def learn(to: Path) -> None:

@@ -32,14 +32,11 @@ SHORTEST = _MARKS + 1  # sequence
 
 
 def shares(counts: Mapping[str, int], alpha: float) -> dict[str, float]:
-    """The share of each language, 0 to 1, from how many sentences there are of each. Raises
-    UserError where ``alpha`` is not within [0, 1].
+    """The share of each language, 0 to 1, from how many sentences there are of each.
 
     Args:
-        alpha: 1: as they are; 0: all the same.
+        alpha: 0 to 1. 1: as they are; 0: all the same.
     """
-    if not 0 <= alpha <= 1:
-        raise UserError(f"alpha {alpha:g}: must be from 0 (all languages the same) to 1 (as is)")
     total = sum(counts.values())
     weights = {lang: (count / total) ** alpha for lang, count in counts.items()}
     return {lang: weight / sum(weights.values()) for lang, weight in weights.items()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from ..errors import UserError
@@ -16,20 +17,33 @@ from ..files import decoded, plain_or_gz, raw_lines
 _BYTE_ORDER_MARK = "\ufeff"
 
 
-@dataclass(frozen=True)
+@dataclass
 class TableRow:
-    """One row of a table: its cells by the names of their columns, and where it stands."""
+    """One line of a table, which is looked into when a cell is wanted."""
 
-    cells: dict[str, str]
+    raw: bytes
     path: Path
     number: int  # of the line, from 1
+    columns: Sequence[str]
 
     @property
     def where(self) -> str:
         return f"{self.path}, line {self.number}"
 
     def __getitem__(self, column: str) -> str:
-        return self.cells[column]
+        """The cell of a column. Raises UserError where the line cannot be a row."""
+        return self._cells[column]
+
+    @cached_property
+    def _cells(self) -> dict[str, str]:
+        cells = _text(self.path, self.number, self.raw).split("\t")
+        if len(cells) != len(self.columns):
+            kind = "few" if len(cells) < len(self.columns) else "many"
+            raise UserError(
+                f"{self.where}: too {kind} columns, {len(cells)} and not {len(self.columns)} "
+                f"({', '.join(self.columns)})"
+            )
+        return dict(zip(self.columns, cells, strict=True))
 
 
 def find_table(folder: Path, name: str) -> Path:
@@ -41,8 +55,8 @@ def find_table(folder: Path, name: str) -> Path:
 
 def read_table(
     path: Path, needed: Sequence[str], *, columns: Sequence[str] | None = None
-) -> Iterator[TableRow | UserError]:
-    """Yields the rows of a file, plain or gzipped; for a row that cannot be one, its error.
+) -> Iterator[TableRow]:
+    """Yields the rows of a file, plain or gzipped.
 
     A byte order mark at the beginning is left out, as MRPC's official files have it. Raises
     UserError where the file is missing, not UTF-8 in its first line, empty, or lacks a column.
@@ -60,27 +74,11 @@ def read_table(
                 f"{path}, line 1: no column '{missing[0]}'; the first line must be the official "
                 f"header, with {', '.join(needed)}"
             )
-    empty = True
+    number = 0
     for number, raw in lines:
-        empty = False
-        try:
-            row: TableRow | UserError = _row(path, number, raw, columns)
-        except UserError as error:
-            row = error
-        yield row
-    if empty:
+        yield TableRow(raw, path, number, columns)
+    if not number:
         raise UserError(f"{path}: no rows; replace it with the official file")
-
-
-def _row(path: Path, number: int, raw: bytes, columns: Sequence[str]) -> TableRow:
-    cells = _text(path, number, raw).split("\t")
-    if len(cells) != len(columns):
-        kind = "few" if len(cells) < len(columns) else "many"
-        raise UserError(
-            f"{path}, line {number}: too {kind} columns, {len(cells)} and not {len(columns)} "
-            f"({', '.join(columns)})"
-        )
-    return TableRow(dict(zip(columns, cells, strict=True)), path, number)
 
 
 def _text(path: Path, number: int, raw: bytes) -> str:

@@ -15,7 +15,6 @@ from unittest.mock import patch
 from subword_nmt import learn_bpe as learner
 from subword_nmt.apply_bpe import BPE
 
-from ..errors import UserError
 from ..files import writing
 from ..stages.pool import in_order
 from ..stages.progress import Progress, ticking
@@ -38,14 +37,12 @@ def learn(
     """Learns ``merges`` merge operations from all files together and writes them to ``out``.
 
     Memory grows with the number of different words, not with the text: about 2 KiB for each. Raises
-    UserError where ``merges`` is below 1, or as ``read_lines``.
+    UserError as ``read_lines``.
 
     Args:
         max_words: Words that learning looks at, the most frequent first. Rarer ones hardly change
             the merges, but web text has millions of them.
     """
-    if merges < 1:
-        raise UserError(f"number of BPE merges must be at least 1, got {merges}")
     counts = count_words(files, workers)
     words = sorted(counts, key=lambda word: (-counts[word], word))[:max_words]
     listed = [f"{word} {counts[word]}" for word in sorted(words)]

@@ -3,8 +3,7 @@
 They come from a folder of the user's or from the web. A text, which the manifest lists without an
 address, is unpacked: from ``NAME`` or ``NAME.gz``, or from ``URL/NAME.gz``. An archive, which has
 one, stays as it is: one in the user's folder is used where it lies. A file has its name only once
-it is checked; an archive is not checked again while its size and time of change stay what they
-were.
+it is checked.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import UserError
-from ..files import BLOCK, make_folder, opened, plain_or_gz, write_text, writing_bytes
+from ..files import BLOCK, make_folder, opened, plain_or_gz, writing_bytes
 from ..stages.lock import alone
 from ..stages.progress import say
 from .download import Patience, download
@@ -57,7 +56,7 @@ def fetch(origin: Origin, names: Sequence[str], out: Path) -> dict[str, Path]:
     for item in items:
         path = out / item.name
         if item.url and origin.folder is not None:
-            path = archive_in_folder(origin.folder, item, out)
+            path = archive_in_folder(origin.folder, item)
         elif item.url:
             archive_from_web(item, out, origin.patience)
         elif path.exists() and not item.fault_of(path):
@@ -121,12 +120,12 @@ def all_are_there(folder: Path, items: Sequence[Item]) -> None:
             raise UserError(f"{folder}: holds neither {item.name} nor {item.name}.gz")
 
 
-def archive_in_folder(folder: Path, item: Item, stamps: Path) -> Path:
+def archive_in_folder(folder: Path, item: Item) -> Path:
     """The archive of the user's, once it is checked. Raises UserError where it is not the one in
     the manifest.
     """
     path = folder / item.name
-    if fault := _fault_of_archive(path, item, stamps):
+    if fault := item.fault_of(path):
         raise UserError(f"{path}: not the expected archive: {fault}; fetch it from {item.url}")
     return path
 
@@ -138,7 +137,7 @@ def archive_from_web(item: Item, out: Path, patience: Patience) -> None:
     path, part = out / item.name, out / f"{item.name}.part"
     with alone(out, math.inf):
         if path.is_file():
-            if fault := _fault_of_archive(path, item, out):
+            if fault := item.fault_of(path):
                 what = f"not the expected archive: {fault}; remove it to fetch anew"
                 raise UserError(f"{path}: {what}")
             return
@@ -150,24 +149,8 @@ def archive_from_web(item: Item, out: Path, patience: Patience) -> None:
                 "free; make room or choose another folder"
             )
         download(item.url, part, size=item.size, patience=patience)
-        if fault := _fault_of_archive(part, item, out):
+        if fault := item.fault_of(part):
             part.unlink()
             what = f"not the expected archive: {fault}; run again to fetch anew"
             raise UserError(f"{item.url}: {what}")
         part.rename(path)
-
-
-def _fault_of_archive(path: Path, item: Item, stamps: Path) -> str:
-    """What is wrong with an archive; empty if it is right, which is then remembered."""
-    stamp = stamps / f"{item.name}.verified"
-    state = path.stat()
-    place = path.parent.resolve() / item.name  # a download is checked under another name
-    seen = f"{place}\t{state.st_size}\t{state.st_mtime_ns}\t{item.checksum}\n"
-    if stamp.is_file() and stamp.read_text(encoding="utf-8") == seen:
-        return ""
-    if item.size not in (None, state.st_size):
-        return f"{state.st_size} bytes, expected {item.size}"
-    fault = item.fault_of(path)
-    if not fault:
-        write_text(stamp, seen)
-    return fault

@@ -14,6 +14,7 @@ from pathlib import Path
 from ..errors import UserError
 from ..files import blocks, lines_in, make_folder, opened, write_lines, writing_bytes
 from ..stages.progress import say
+from .parallel import unequal
 
 _SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
 _BEGINNING = re.compile(r"<seg\b", re.IGNORECASE)
@@ -33,12 +34,9 @@ def gather(stems: list[Path], langs: tuple[str, str], out: Path) -> int:
             counts[path] = lines_in(path)
             if not counts[path]:
                 raise UserError(f"{path}: no lines")
-        (longer, more), (shorter, fewer) = sorted(counts.items(), key=lambda x: -x[1])
+        fewer, more = sorted(counts.values())
         if more != fewer:
-            raise UserError(
-                f"{longer}: {more} lines, but {shorter} has {fewer}; line n of one must translate "
-                "line n of the other"
-            )
+            raise unequal(sorted(counts, key=lambda path: -counts[path]), more, fewer)
         say(f"{stem.name}: {more:,} pairs")
         total += more
     for lang in langs:

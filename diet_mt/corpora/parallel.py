@@ -9,7 +9,7 @@ language: ``train.en``, ``train.de`` and so on. It may hold a second test set, `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
@@ -57,17 +57,10 @@ def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
 
 def read_sides(source: Path, target: Path) -> tuple[list[str], list[str]]:
     """All sentences of both files, which are read strictly; for test sets, which are small. Raises
-    UserError as ``read_lines``; also where the files differ in length, with both, or hold nothing.
+    UserError as ``read_parallel``.
     """
-    sources, targets = list(read_lines(source)), list(read_lines(target))
-    if not (sources or targets):
-        raise UserError(f"{source}: holds no sentences")
-    if len(sources) != len(targets):
-        raise UserError(
-            f"{source}: {len(sources)} lines, but {target} has {len(targets)}; give the "
-            "translation of each line on the same line"
-        )
-    return sources, targets
+    pairs = list(read_parallel(source, target))
+    return [src for src, _ in pairs], [tgt for _, tgt in pairs]
 
 
 def paired(
@@ -76,18 +69,23 @@ def paired(
     """Yields the lines of two files side by side, as ``read`` gives them. Raises UserError as
     ``read``; also when one file has more lines than the other, or none.
     """
-    pairs = 0
-    for src, tgt in zip_longest(read(source), read(target)):
+    pairs, sides = 0, (read(source), read(target))
+    for src, tgt in zip_longest(*sides):
         if src is None or tgt is None:
-            longer, shorter = (target, source) if src is None else (source, target)
-            raise UserError(
-                f"{longer}: more lines than {shorter}, which ends after line {pairs}; "
-                "line n of one must translate line n of the other"
-            )
+            all_lines = pairs + 1 + sum(1 for side in sides for _ in side)
+            raise unequal((target, source) if src is None else (source, target), all_lines, pairs)
         pairs += 1
         yield src, tgt
     if pairs == 0:
         raise UserError(f"{source}: no lines")
+
+
+def unequal(files: Sequence[Path], more: int, fewer: int) -> UserError:
+    """What is wrong with two files, the longer one first, of so many lines."""
+    return UserError(
+        f"{files[0]}: {more} lines, but {files[1]} has {fewer}; line n of one must translate "
+        "line n of the other"
+    )
 
 
 def convert(

@@ -16,6 +16,7 @@ from sacrebleu.utils import SACREBLEU_DIR
 from ..command_line import unknown
 from ..errors import UserError
 from ..files import decoded_lines, write_lines
+from .parallel import paired
 
 
 def cached(name: str, pair: str) -> bool:
@@ -64,17 +65,15 @@ def sentences(
                 tarball = f"{name.replace('/', '_')}.{Path(url).name}"
                 (_raw_folder(name) / tarball).unlink(missing_ok=True)
         found = dataset.get_files(pair)  # type: ignore[no-untyped-call]
-        files = [Path(file) for file in found[:2]]
+        files = Path(found[0]), Path(found[1])
     except (SystemExit, OSError, EOFError) as error:
         what = f"{archive or usual[0][0]}: SacreBLEU could not take the test set {name} from it"
         raise UserError(f"{what} ({error or 'see above'})") from None
     finally:
         dataset.data, dataset.md5 = usual
     # SacreBLEU has brought white space into order, so each of these is what one seg held.
-    sides = [[line for _, line in decoded_lines(file)] for file in files]
-    if len(sides[0]) != len(sides[1]) or not sides[0]:
-        raise UserError(f"{files[0]}: {len(sides[0])} lines, but {files[1]} has {len(sides[1])}")
-    return sides[0], sides[1]
+    pairs = list(paired(*files, lambda file: (line for _, line in decoded_lines(file))))
+    return [source for source, _ in pairs], [reference for _, reference in pairs]
 
 
 def _reversed(pair: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.bert.documents import inputs, read_documents, write_sentences
+from diet_mt.bert.documents import inputs, need_text, read_documents, write_sentences
 from diet_mt.errors import UserError
 
 ENGLISH = "Mr. Smith met Dr. Jones at 3.5 km. “Who is it?” he asked. Nobody answered … It was late!"
@@ -99,12 +99,13 @@ def test_files_and_their_languages(tmp_path: Path) -> None:
 
 
 def test_text_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="its files hold no text"):
-        sentences_of(tmp_path, "\n \n", "en")
+    empty, text = write(tmp_path / "empty", "\n \u200b\n"), write(tmp_path / "text", "One.\n")
+    with pytest.raises(UserError, match=r"train\.en: its files hold no text"):
+        need_text([empty, empty], "train.en")
+    need_text([empty, text], "train.en")
     (tmp_path / "latin1").write_bytes("Größe\n".encode("latin-1"))
     with pytest.raises(UserError, match=r"latin1, line 1: not valid UTF-8 \(byte 0xf6"):
-        write_sentences([tmp_path / "latin1"], tmp_path / "out", "en")
-    assert not list(tmp_path.glob("out*"))
+        need_text([text, tmp_path / "latin1"], "train.en")
 
 
 # Documents of each file, as the README of the real data counts them.

@@ -8,11 +8,14 @@ import pytest
 
 from diet_mt.bert import mlm_text, tokenizer
 from diet_mt.bert.mlm_text import (
+    copies,
     cut,
     files_of,
     prepare_sentences,
     repeated,
+    shares,
     split_lines,
+    times,
     write_pieces,
     write_sample,
 )
@@ -64,6 +67,27 @@ def write(folder: Path, **texts: str) -> Path:
         path = folder / name.replace("_", ".")
         path.write_text(text, encoding="utf-8", newline="\n")
     return folder
+
+
+def test_shares_by_hand() -> None:
+    """90% and 10%: the square roots are 3 to 1."""
+    counts = {"en": 900, "sw": 100}
+    assert shares(counts, 0.5) == pytest.approx({"en": 0.75, "sw": 0.25})
+    assert shares(counts, 1) == pytest.approx({"en": 0.9, "sw": 0.1})
+    assert shares(counts, 0) == pytest.approx({"en": 0.5, "sw": 0.5})
+
+
+def test_the_most_frequent_language_is_there_once() -> None:
+    """900 to 300 is 3 to 1."""
+    assert times({"en": 900, "sw": 100}, 0.5) == pytest.approx({"en": 1, "sw": 3})
+    assert times({"en": 900}, 0.5) == {"en": 1}
+
+
+@pytest.mark.parametrize(("count", "wanted"), [(10, 3), (10, 10), (3, 10), (7, 0), (1, 4)])
+def test_copies_add_up_and_are_even(count: int, wanted: int) -> None:
+    each = [copies(number, count, wanted) for number in range(count)]
+    assert sum(each) == wanted
+    assert max(each) - min(each) <= 1
 
 
 def test_documents_are_repeated_evenly(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from diet_mt.corpora import bpe
-from diet_mt.errors import UserError
 
 ENGLISH = "the dog is running and the cat is running\nthe dogs are sleeping\n"
 GERMAN = "der Hund läuft und die Katze läuft\ndie Hunde schlafen & warten\n"
@@ -53,13 +52,6 @@ def test_a_frequent_word_stays_whole_and_a_rare_one_is_split(
 ) -> None:
     bpe.learn(files, tmp_path / "codes", 1000)
     assert bpe.split(["running rung"], tmp_path / "codes") == ["running r@@ un@@ g"]
-
-
-@pytest.mark.parametrize("merges", [0, -3])
-def test_no_merges_is_refused(tmp_path: Path, files: list[Path], merges: int) -> None:
-    with pytest.raises(UserError, match=f"at least 1, got {merges}"):
-        bpe.learn(files, tmp_path / "codes", merges)
-    assert not (tmp_path / "codes").exists()
 
 
 def test_rare_words_may_be_left_out(tmp_path: Path) -> None:

@@ -70,8 +70,8 @@ def test_unequal_lengths_are_refused(tmp_path: Path, longer: str) -> None:
     shorter = {"x.en": "x.de", "x.de": "x.en"}[longer]
     with pytest.raises(UserError) as caught:
         list(corpus.read_parallel(tmp_path / "x.en", tmp_path / "x.de"))
-    assert f"{longer}: more lines than" in str(caught.value)
-    assert f"{shorter}, which ends after line 2" in str(caught.value)
+    assert f"{longer}: 3 lines, but " in str(caught.value)
+    assert f"{shorter} has 2; line n of one must translate" in str(caught.value)
 
 
 def test_an_empty_corpus_is_refused(tmp_path: Path) -> None:

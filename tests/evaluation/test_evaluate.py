@@ -272,7 +272,7 @@ def test_one_evaluation_of_a_checkpoint_at_a_time(stand_in: Path, capsys: Captur
         ([DATA, "run", "--subset", "test9"], "no 'test9' data made by fairseq-preprocess"),
         (["data/plain.en-de", "run"], "translates en-de, but data/plain.en-de/bin holds cs-en"),
         ([DATA, "run", "--source", "two", "--reference", "one"], "two: 2 lines, but one has 1"),
-        ([DATA, "run", "--source", "none", "--reference", "none"], "none: holds no sentences"),
+        ([DATA, "run", "--source", "none", "--reference", "none"], "none: no lines"),
         ([DATA, "run", "--source", "gone", "--reference", "one"], "gone: no such file"),
         ([DATA, "run", "--source", "latin", "--reference", "one"], "latin, line 1: not valid UTF"),
     ],

@@ -160,4 +160,4 @@ def test_missing_sources_are_named(place: Path, capsys: pytest.CaptureFixture[st
     )
     (place / "test2.en").write_text("one\n")
     assert lengths(place) == 2
-    assert "test2.en: 1 lines, but" in capsys.readouterr().err
+    assert "test2.en has 1; line n of one must" in capsys.readouterr().err

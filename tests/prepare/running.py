@@ -159,8 +159,8 @@ def state(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def texts(folder: Path) -> dict[str, bytes]:
-    """What is in every file, less logs and times and the places of archives."""
-    left_out = (*OWN_FILES, "stages.tsv", "archives")
+    """What is in every file, less logs and times."""
+    left_out = (*OWN_FILES, "stages.tsv")
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")

@@ -22,7 +22,6 @@ pytestmark = pytest.mark.hostile
 
 # Where each stage is killed: once it is about to do this. What it has made by then stays.
 POINTS = {
-    "archives": ("os.rename", "training-parallel-commoncrawl.tgz.verified.part"),
     "extracted": ("os.rename", "extracted.part/commoncrawl.PAIR.en.part"),
     "raw": ("os.rename", "raw.part/test.en.part"),
     "clean": ("os.rename", "clean.part/train.en.part"),

@@ -14,8 +14,8 @@ from .conftest import of_wmt18
 from .running import only_error, prepare, sentences_in, stages_of, state
 
 STAGES = {
-    "bpe": ["archives", "extracted", "raw", "clean", "tok", "bpe.codes", "bpe", "bin"],
-    "spm": ["archives", "extracted", "raw", "clean", "spm.model", "spm", "bin"],
+    "bpe": ["extracted", "raw", "clean", "tok", "bpe.codes", "bpe", "bin"],
+    "spm": ["extracted", "raw", "clean", "spm.model", "spm", "bin"],
 }
 TRAIN = sum(wmt18.SIZES[name] for name in ("europarl", "commoncrawl", "news"))
 
@@ -98,7 +98,7 @@ def test_the_second_run_does_nothing(made: tuple[str, str, Path], archives: Path
 
 
 def test_the_other_pair_fetches_nothing_again(archives: Path, tmp_path: Path) -> None:
-    """Downloads are shared, and remembered as checked."""
+    """Downloads are shared."""
     content = {path.name: path.read_bytes() for path in archives.glob("*.tgz")}
     with serving(content) as server:
         (tmp_path / "manifest").write_text(wmt18.manifest(content, server.url))

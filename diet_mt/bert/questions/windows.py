@@ -24,9 +24,6 @@ class WindowSizes:
     max_question: int = 64  # what is longer is cut
 
     def __post_init__(self) -> None:
-        for name in ("max_tokens", "stride", "max_question"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} {getattr(self, name)}: must be at least 1")
         least = self.room(self.max_question)
         if least < self.stride:
             raise UserError(
