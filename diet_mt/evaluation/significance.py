@@ -114,7 +114,8 @@ def compare_files(
         need_known("system", systems or (), known_systems)
         known = read_comparisons(file_beside(path))
         rows: list[Comparison] = []
-        asked, is_new = 0, False
+        shown: list[tuple[Resampled, list[Pair]]] = []
+        asked = 0
         for each in groups:
             pairs = list(_pairs(each, systems))
             asked += len(pairs)
@@ -132,14 +133,15 @@ def compare_files(
                     print(f"{path}\t{first.name}\tto {second.name}")
                 continue
             found = _resampled(path.parent, each, references[each.conditions.references_sha256])
-            is_new = True
             rows += [found.comparison(line) for line in each.lines]
+            shown.append((found, pairs))
+        if shown and not systems:
+            write_rows(file_beside(path), rows)  # before `| head` may end us
+        for found, pairs in shown:
             _show(path, found, pairs)
         if not asked:
             needed = " and ".join(systems or ("two systems",))
             print(f"{path}\tnothing to compare: that needs {needed} under the same conditions")
-        if is_new and not systems:
-            write_rows(file_beside(path), rows)
     if others and not count:
         raise UserError(f"none of the references are those of {'; '.join(others)}")
     _warn(missing)

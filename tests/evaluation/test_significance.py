@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.evaluation.comparisons import file_beside, p_between, read_comparisons
+from diet_mt.evaluation import significance
+from diet_mt.evaluation.comparisons import file_beside, key_of, p_between, read_comparisons
 from diet_mt.evaluation.groups import Line, group
 from diet_mt.evaluation.records import put_result, read_results
 from diet_mt.evaluation.significance import resample
@@ -127,6 +128,19 @@ def test_every_pair_is_compared_and_kept(place: Path, capsys: pytest.CaptureFixt
         assert p_between(kept, one, other) == p_between(kept, other, one)
         assert p_between(kept, one, other) is not None
     assert all(row.half_widths.keys() == row.p_values.keys() for row in kept.values())
+
+
+def test_what_nobody_reads_is_kept(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in `diet-mt compare ... | head -1`."""
+
+    def closed(*_: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(significance, "_show", closed)
+    run()
+    assert set(read_comparisons(KEPT)) == {
+        key_of(line.results) for line in group(read_results(ROWS))[0].lines
+    }
 
 
 def test_what_is_known_stays_and_what_changed_is_computed(
