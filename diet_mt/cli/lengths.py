@@ -5,8 +5,9 @@
     ... --sources data/newstest.en-de/bpe/test.en --width 10 --out lengths.svg
     diet-mt lengths results/*.jsonl --references raw/test*.de --by-test-set
 
-By bucket of source length BLEU, chrF (SacreBLEU's, of the sentences in the bucket) and the length
-ratio: tokens of the hypotheses for each token of the references. By tenth of the reference, word
+By bucket of source length BLEU, chrF (SacreBLEU's, of the sentences in the bucket), BLEU above that
+of sinusoidal under the same conditions, each resample of the same sentences, and the length ratio:
+tokens of the hypotheses for each token of the references. By tenth of the reference, word
 accuracy. With --train, the recall of words by how often they stand in the training text. Lengths
 count what spaces separate in the sources: words, or subwords where bpe/test.en is given. Buckets of
 too few sentences are merged. The 95 % intervals are ours, of 1,000 resamples of the sentences in

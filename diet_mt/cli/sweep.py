@@ -102,6 +102,7 @@ def subcommand(words: Command) -> tuple[str, Command]:
 
 def asked(words: Command) -> list[str]:
     """What a command says it would start, or why it cannot say; nothing where it starts nothing."""
+    from ..sweeps.work import with_files
     from .main import main, parser_of
 
     name, _ = subcommand(words)
@@ -110,7 +111,7 @@ def asked(words: Command) -> list[str]:
     out, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
         try:
-            status = main([*words[1:], "--dry-run"])
+            status = main([*with_files(words)[1:], "--dry-run"])
         except SystemExit as stop:
             status = 0 if stop.code is None else 2
     if status:  # what comes before has not been done

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import groupby
 from typing import Any
@@ -54,10 +54,12 @@ class Part:
 @dataclass(frozen=True)
 class Bucket:
     """Scores of one part. BLEU and chrF from 0 to 100; ``ratio``: tokens of the hypotheses for
-    each token of the references, as BLEU counts them.
+    each token of the references, as BLEU counts them; ``statistics``: of each seed, (sentences,
+    10), as ``resampling.counter`` has them.
     """
 
     part: Part
+    statistics: Sequence[Floats] = field(compare=False, repr=False)
     bleu: Estimate
     chrf: Estimate
     ratio: Estimate
@@ -123,6 +125,7 @@ def buckets(
         found.append(
             Bucket(
                 part,
+                own,
                 bleu=_estimate(own, bleu),
                 chrf=_estimate([stats[rows] for stats in of_chrf], chrf),
                 ratio=_shares([stats[:, :1] for stats in own], [stats[:, 1:2] for stats in own])[0],

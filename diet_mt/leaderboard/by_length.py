@@ -14,7 +14,7 @@ from ..command_line import need_known
 from ..corpora.parallel import read_lines, read_sides
 from ..drawing import line_styles, pyplot, save
 from ..errors import UserError
-from ..evaluation.groups import Conditions, Group, Line, group
+from ..evaluation.groups import BASELINE, Conditions, Group, Line, group
 from ..evaluation.kept import by_checksum, kept_hypotheses, sources_beside
 from ..evaluation.lengths import (
     TENTHS,
@@ -22,6 +22,7 @@ from ..evaluation.lengths import (
     Estimate,
     Part,
     buckets,
+    difference,
     part_of,
     rare_words,
     tenths,
@@ -32,6 +33,7 @@ READING = (
     "±: half of the 95 % interval, from resamples of the sentences; it does not cover the choice "
     "of the seed. Several seeds: their mean."
 )
+PAIRED = f" To {BASELINE}: each resample has the same sentences for both systems."
 ACCURACY = (
     "Word accuracy: of the reference's words in each tenth of a sentence, in %, those that the "
     "translation has, too, in the same order (the matching blocks of difflib); the last tenth has "
@@ -50,10 +52,13 @@ _MEASURES: list[tuple[str, Callable[[Bucket], Estimate], str]] = [
 
 @dataclass
 class Sheet:
-    """What is shown together. By the name of a system: its bucket of each part, and so on."""
+    """What is shown together. By the name of a system: its bucket of each part, and so on;
+    ``baselines``: the name of the one that it differs from in nothing but positions.
+    """
 
     title: str
     parts: list[Part] = field(default_factory=list)
+    baselines: dict[str, str] = field(default_factory=dict)
     buckets: dict[str, dict[str, Bucket]] = field(default_factory=dict)
     tenths: dict[str, list[Estimate]] = field(default_factory=dict)
     rare: dict[str, dict[str, Estimate]] = field(default_factory=dict)
@@ -112,7 +117,11 @@ def sheets_of(
         if {part.name for part in parts} & {part.name for part in sheet.parts}:
             raise UserError(f"{direction}: two test sets of the name {first.test_set}; give one")
         sheet.parts += parts
-        for name, line in _lines(group(row for _, row in own)).items():
+        lines = _lines(group(row for _, row in own))
+        names = {line: name for name, (line, _) in lines.items()}
+        for name, (line, baseline) in lines.items():
+            if baseline and baseline is not line:
+                sheet.baselines[name] = names[baseline]
             folders = {row.key: folder for folder, row in own}
             said = [kept_hypotheses(folders[row.key], row) for row in line.results]
             _fill(sheet, name, said, text, parts, words, whole=cut is not None)
@@ -121,9 +130,9 @@ def sheets_of(
     return list(sheets.values())
 
 
-def _lines(groups: Sequence[Group]) -> dict[str, Line]:
-    """All lines under names of their own: one that is in several groups, with what these do not
-    share.
+def _lines(groups: Sequence[Group]) -> dict[str, tuple[Line, Line | None]]:
+    """All lines under names of their own, with the baseline of each: one that is in several groups,
+    with what these do not share.
     """
     times = Counter(line.name for each in groups for line in each.lines)
     differing = [
@@ -135,7 +144,8 @@ def _lines(groups: Sequence[Group]) -> dict[str, Line]:
     for each in groups:
         own = ", ".join(str(getattr(each.conditions, name)) for name in differing)
         for line in each.lines:
-            found[line.name if times[line.name] == 1 else f"{line.name} ({own})"] = line
+            name = line.name if times[line.name] == 1 else f"{line.name} ({own})"
+            found[name] = line, each.baseline
     return found
 
 
@@ -173,6 +183,9 @@ def blocks_of(sheets: Sequence[Sheet]) -> list[Block]:
                 for name, own in sheet.buckets.items()
             }
             blocks += [Heading(f"{title}, {sheet.title}"), _grid(heads, cells)]
+            if title == "BLEU" and sheet.baselines:
+                gaps = {name: _gaps(sheet, name) for name in sheet.baselines}
+                blocks += [Heading(f"BLEU to {BASELINE}, {sheet.title}"), _grid(heads, gaps)]
         accuracy = {name: dict(enumerate(own, 1)) for name, own in sheet.tenths.items()}
         for title, note, of in (
             ("Word accuracy by tenth of the sentence", ACCURACY, accuracy),
@@ -180,7 +193,19 @@ def blocks_of(sheets: Sequence[Sheet]) -> list[Block]:
         ):
             blocks += _shares(f"{title}, {sheet.title}", note, of)
     heads_are = "Heads: lengths of the sources, and in parentheses the number of sentences."
-    return [*blocks, Note(f"{heads_are} {READING}")]
+    paired = PAIRED if any(sheet.baselines for sheet in sheets) else ""
+    return [*blocks, Note(f"{heads_are} {READING}{paired}")]
+
+
+def _gaps(sheet: Sheet, name: str) -> list[str]:
+    """BLEU of each part above that of the baseline."""
+    own, other = sheet.buckets[name], sheet.buckets[sheet.baselines[name]]
+    found = []
+    for part in sheet.parts:
+        first, second = own.get(part.name), other.get(part.name)
+        gap = first and second and difference(first.statistics, second.statistics)
+        found.append(f"{gap.value:+.1f} ± {gap.half_width:.1f}" if gap else "")
+    return found
 
 
 def _cell(bucket: Bucket | None, measure: Callable[[Bucket], Estimate], form: str) -> str:

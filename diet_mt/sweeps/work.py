@@ -36,14 +36,19 @@ def program(word: str) -> str | None:
     return shutil.which(word, path=places)
 
 
-def argv_of(words: Command) -> list[str]:
-    """A command as the operating system takes it, with the names of files for each ``*``."""
-    files = [
+def with_files(words: Command) -> list[str]:
+    """A command with the names of files for each ``*``, as a shell has it."""
+    return [
         file for word in words for file in (sorted(glob(word)) if "*" in word else ()) or [word]
     ]
-    if words[0] == PROGRAM:
-        return module("diet_mt", files[1:])
-    return [program(words[0]) or words[0], *files[1:]]
+
+
+def argv_of(words: Command) -> list[str]:
+    """A command as the operating system takes it."""
+    name, *files = with_files(words)
+    if name == PROGRAM:
+        return module("diet_mt", files)
+    return [program(name) or name, *files]
 
 
 def end(processes: Sequence[subprocess.Popen[bytes]]) -> None:

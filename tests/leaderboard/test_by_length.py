@@ -73,6 +73,22 @@ def test_tables_of_each_test_set(place: Path, capsys: pytest.CaptureFixture[str]
     assert "Recall of words by frequency in training, test, en-de, 12 sentences" in blocks
 
 
+def test_differences_to_the_baseline(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Sentences that are all alike: every resample has the same difference."""
+    assert lengths(place, "--least", 6) == 0
+    out = capsys.readouterr().out
+    blocks = dict(block.split("\n", 1) for block in out.split("\n\n") if block.count("\n"))
+    bleu = blocks["BLEU, test, en-de, 12 sentences"].split("\n")[1:]
+    long = {line.split()[0]: float(line.split()[4]) for line in bleu}
+    (row,) = blocks["BLEU to sinusoidal, test, en-de, 12 sentences"].split("\n")[1:]
+    name, short, _, none, gap, _, half_width = row.split()
+    assert (name, short, none, half_width) == ("diet_rel_tiny", "+0.0", "0.0", "0.0")
+    assert float(gap) == pytest.approx(long["diet_rel_tiny"] - long["sinusoidal_tiny"], abs=0.11)
+    assert float(gap) > 40
+    assert lengths(place, "--systems", "diet_rel", "--least", 6) == 0
+    assert "BLEU to sinusoidal" not in capsys.readouterr().out
+
+
 def test_each_test_set_a_bucket(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lengths(place, "--by-test-set", "--format", "markdown") == 0
     bleu = capsys.readouterr().out.split("**chrF")[0].strip().split("\n")

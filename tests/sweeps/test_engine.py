@@ -180,5 +180,6 @@ def test_a_dry_run_asks_the_commands(here: Path) -> None:
     said = asked(("diet-mt", "sweep", "minne.yaml"))
     assert len(said) == 1
     assert said[0].startswith("cannot say yet: minne.yaml: no such recipe")
+    assert asked(("diet-mt", "sweep", "mine.y*l", "--runs", "seed=1"))[0] == "# prepare"
     assert asked(("diet-mt", "verify", "x", "--references", "y")) == []
     assert asked(("ls",)) == []
