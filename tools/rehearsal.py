@@ -156,7 +156,7 @@ def prepare(folder: Path, archives: Path, options: Sequence[str]) -> list[tuple[
     Raises:
         UserError: it fails.
     """
-    out = folder / "wmt18"
+    out = archives.with_name(f"wmt18.{archives.name}")  # of other archives another
     given = ["--from", archives, "--manifest", archives / "manifest", "--out", out]
     command = [sys.executable, "-m", "diet_mt", "prepare", "wmt18", "-".join(PAIR)]
     done = subprocess.run(

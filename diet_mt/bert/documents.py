@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import glob
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain
@@ -22,7 +22,7 @@ from ..corpora.tidy import tidy
 from ..errors import UserError
 from ..files import text_lines, writing
 from ..stages.pool import in_order
-from ..stages.progress import Progress, say, ticking
+from ..stages.progress import Progress, say
 
 PARAGRAPHS = 200  # handed to a worker at a time
 _LANGUAGE = re.compile(r"([a-z]{2,3}(?:-[a-z0-9]+)*):(.+)")
@@ -47,13 +47,15 @@ def inputs(words: Iterable[str], language: str) -> dict[str, list[Path]]:
     return found
 
 
-def need_text(files: Iterable[Path], name: str) -> None:
-    """Reads all of the files. Raises UserError as ``text_lines``, and where there are no sentences:
-    before hours of other work, not after them.
+def need_text(files: Iterable[Path], name: str, *, whole: bool) -> None:
+    """Reads to the end, or up to the first sentence. Raises UserError as ``text_lines``, and where
+    there is no sentence: before hours of other work, not after them.
     """
-    lines = ticking(chain.from_iterable(map(read_documents, files)), f"{name} read")
-    if not sum(bool(tidy(line, Counter())) for line in lines):
+    lines = chain.from_iterable(map(read_documents, files))
+    if not any(tidy(line, Counter()) for line in lines):
         raise UserError(f"{name}: its files hold no text; give others")
+    if whole:
+        deque(lines, maxlen=0)
 
 
 def sentences(lines: list[str], language: str) -> tuple[list[str], Counter[str]]:

@@ -41,7 +41,7 @@ def preparation(
     if not sentences.exists():
         for part, by_language in text.items():
             for language, files in by_language.items():
-                need_text(files, f"{part}.{language}")
+                need_text(files, f"{part}.{language}", whole=part == "valid")  # which is short
     tokenizer = out / (WORDPIECE if given.subwords == "wordpiece" else SENTENCEPIECE)
 
     def learn(to: Path) -> None:

@@ -61,10 +61,16 @@ def preparation(out: Path, text: TextSettings, origin: Origin, downloads: Path) 
             say(f"{name}: {count:,} pairs, from SacreBLEU's {TEST_SET}")
 
     does = f"files of {', '.join([*_TRAINING, _DEV])} from {origin.folder or 'the web'}"
-    packed_mib = sum(item.size or 0 for item in archives) / MIB
+
+    def room_mib() -> float:
+        """Of the extracted files, and of what is still to be downloaded."""
+        here = [origin.folder is not None or (downloads / a.name).exists() for a in archives]
+        shares = [0.75 if there else 1.75 for there in here]
+        return sum(k * (a.size or 0) for k, a in zip(shares, archives, strict=True)) / MIB
+
     room = partial(room_for, 105, extracted)
     first = [
-        Stage("extracted", does, extract_all, lambda: 0.75 * packed_mib),
+        Stage("extracted", does, extract_all, room_mib),
         Stage("raw", "all training text; newstest2017 and 2018", make_raw, room),
     ]
     return prepared(out, first, text)

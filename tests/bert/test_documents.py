@@ -101,11 +101,12 @@ def test_files_and_their_languages(tmp_path: Path) -> None:
 def test_text_that_is_none(tmp_path: Path) -> None:
     empty, text = write(tmp_path / "empty", "\n \u200b\n"), write(tmp_path / "text", "One.\n")
     with pytest.raises(UserError, match=r"train\.en: its files hold no text"):
-        need_text([empty, empty], "train.en")
-    need_text([empty, text], "train.en")
+        need_text([empty, empty], "train.en", whole=True)
+    need_text([empty, text], "train.en", whole=True)
     (tmp_path / "latin1").write_bytes("Größe\n".encode("latin-1"))
     with pytest.raises(UserError, match=r"latin1, line 1: not valid UTF-8 \(byte 0xf6"):
-        need_text([text, tmp_path / "latin1"], "train.en")
+        need_text([text, tmp_path / "latin1"], "train.en", whole=True)
+    need_text([text, tmp_path / "latin1"], "train.en", whole=False)
 
 
 # Documents of each file, as the README of the real data counts them.
