@@ -64,9 +64,11 @@ def preparation(out: Path, text: TextSettings, origin: Origin, downloads: Path) 
 
     def room_mib() -> float:
         """Of the extracted files, and of what is still to be downloaded."""
-        here = [origin.folder is not None or (downloads / a.name).exists() for a in archives]
-        shares = [0.75 if there else 1.75 for there in here]
-        return sum(k * (a.size or 0) for k, a in zip(shares, archives, strict=True)) / MIB
+        total = 0.0
+        for item in archives:
+            is_here = origin.folder is not None or (downloads / item.name).exists()
+            total += (0.75 if is_here else 1.75) * (item.size or 0)
+        return total / MIB
 
     room = partial(room_for, 105, extracted)
     first = [

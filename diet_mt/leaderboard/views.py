@@ -95,12 +95,20 @@ def by_length(section: Section, beside: Beside) -> View | None:
     if len(parts) < 2 or len(lines) < 2:
         return None
 
+    digest = section.group.conditions.references_sha256
+    references = kept.texts[digest].reference_lengths
+    # Of each seed, (sentences, 10).
+    statistics = {
+        line.name: [
+            kept.counts[result.hypotheses_sha256, digest].statistics(references)
+            for result in line.results
+        ]
+        for line in lines
+    }
+
     def seeds(line: Line, part: Part) -> list[Floats]:
-        """Statistics of the sentences of a part, (sentences, 10) each."""
-        digest = section.group.conditions.references_sha256
-        references = kept.texts[digest].reference_lengths
-        counts = [kept.counts[result.hypotheses_sha256, digest] for result in line.results]
-        return [each.statistics(references)[list(part.members)] for each in counts]
+        """Of the sentences of a part alone."""
+        return [each[list(part.members)] for each in statistics[line.name]]
 
     found = []
     for line in lines:
