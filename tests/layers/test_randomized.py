@@ -111,10 +111,17 @@ def test_alone_equals_together(encoding: str, sharing: str | None) -> None:
         close(words, alone[0])
 
 
-@pytest.mark.parametrize("encoding", KINDS_OF_ENCODING)
-def test_training_draws_and_the_seed_repeats_it(encoding: str) -> None:
-    model = randomized(encoding)
-    source, previous = collate(sources()), collate(targets())
+DRAWN: list[tuple[str, dict[str, Any]]] = [
+    *((encoding, {"position_randomized": RANGE}) for encoding in KINDS_OF_ENCODING),
+    ("shape", {"position_shift": 500}),
+    ("cape", {"position_global_shift": 5.0, "position_local_shift": 0.5}),
+]
+
+
+@pytest.mark.parametrize(("encoding", "options"), DRAWN)
+def test_training_draws_and_the_seed_repeats_it(encoding: str, options: dict[str, Any]) -> None:
+    model = build(encoding, **options)
+    source, previous = collate(sources(), "left"), collate(targets())
 
     def logits(seed: int) -> Tensor:
         torch.manual_seed(seed)
@@ -126,7 +133,9 @@ def test_training_draws_and_the_seed_repeats_it(encoding: str) -> None:
     assert not torch.allclose(logits(6), first, atol=1e-3)
     model.eval()
     assert torch.equal(logits(5), logits(6))
-    logits(5).sin().sum().backward()
+    after = torch.get_rng_state()
+    torch.manual_seed(6)
+    assert torch.equal(torch.get_rng_state(), after), "nothing is drawn in evaluation"
 
 
 @pytest.mark.parametrize("encoding", ["diet-rel", "diet-abs", "shaw", "rotary", "linformer"])

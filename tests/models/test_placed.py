@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from diet_mt.errors import UserError
 from diet_mt.models._roberta_options import plain_options, sentence_config
 from diet_mt.models.diet_transformer import DietTransformerModel
-from diet_mt.positions import KINDS, NAMES, AttentionShape, build_position
+from diet_mt.positions import KINDS
 
 from ..decoding.test_parity import assert_parity
 from ..toy import build, collate, copy_content_weights, position_parameters, sources, targets
@@ -144,11 +144,3 @@ def test_an_encoder_alone_takes_an_input_and_no_places() -> None:
     assert sentence_config(plain_options(Namespace(**given))).encoding.at_input.name == "learned"
     with pytest.raises(UserError, match="--position-in encoder: this model is an encoder alone"):
         sentence_config(plain_options(Namespace(position_in="encoder")))
-
-
-@pytest.mark.parametrize("name", sorted(NAMES))
-def test_every_encoding_acts_where_it_says(name: str) -> None:
-    encoding = build_position(name)
-    shapes = {kind: AttentionShape(2, 2, 4, 9, 9, kind) for kind in KINDS}
-    acts = tuple(kind for kind in KINDS if encoding.attention_positions(shapes[kind]) is not None)
-    assert acts == encoding.acts_in

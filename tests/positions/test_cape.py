@@ -10,12 +10,10 @@ import torch
 from torch import Tensor
 
 from diet_mt.errors import UserError
-from diet_mt.positions import AttentionShape
-from diet_mt.positions.cape import AugmentedInput, Cape
+from diet_mt.positions.cape import AugmentedInput
 from diet_mt.positions.sinusoidal import sinusoids
 
 from .. import oracle
-from ..toy import build, collate, sources, targets
 
 N, E = 9, 12
 B, T = 400, 7
@@ -97,30 +95,3 @@ def test_longer_sentences_are_refused_in_training_too() -> None:
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
 def test_rows_come_in_the_precision_of_the_model(kind: torch.dtype) -> None:
     assert term(global_shift=5.0).to(kind)(torch.zeros(2, 3)).dtype == kind
-
-
-def test_the_seed_of_an_update_repeats_its_draws() -> None:
-    """As fairseq sets it: seed + number of the update."""
-    given = {"position_global_shift": 5.0, "position_local_shift": 0.5}
-    model = build("cape", **given, position_global_scale=1.03)
-    batch = collate(sources(), "left"), None, collate(targets())
-    outputs = []
-    for seed in (7, 8, 7):
-        torch.manual_seed(seed)
-        outputs.append(model(*batch)[0])
-    assert torch.equal(outputs[0], outputs[2])
-    assert not torch.allclose(outputs[0], outputs[1])
-    model.eval()
-    before = torch.get_rng_state()
-    first = model(*batch)[0]
-    assert torch.equal(model(*batch)[0], first)
-    assert torch.equal(torch.get_rng_state(), before), "nothing is drawn in evaluation"
-
-
-def test_nothing_learns_and_nothing_is_saved() -> None:
-    found = Cape().input_positions(N, E)
-    assert isinstance(found, AugmentedInput)
-    assert (found.global_shift, found.local_shift, found.global_scale) == (5.0, 0.5, 1.03)
-    assert not list(found.parameters())
-    assert not found.state_dict()
-    assert Cape().attention_positions(AttentionShape(2, 3, 4, 9, 11)) is None

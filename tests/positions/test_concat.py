@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from diet_mt.errors import UserError
-from diet_mt.positions import AttentionShape
 from diet_mt.positions.concat import Concat, ConcatInput
 
 N, E, R = 9, 12, 5
@@ -54,12 +53,3 @@ def test_starts_as_large_as_the_words() -> None:
     """Words are drawn with (E-R)^-0.5 and scaled by sqrt(E) at the input: near 1."""
     # 16,384 draws, known to 0.6% (one deviation).
     assert ConcatInput(256, 128, 64).weight.std().item() == pytest.approx(1.0, rel=0.03)
-
-
-def test_positions_beyond_the_table_are_refused() -> None:
-    with pytest.raises(UserError, match=r"10 tokens.*9 positions.*--max-source-positions"):
-        ConcatInput(N, E, R).rows(9, 10)
-
-
-def test_nothing_happens_inside_attention() -> None:
-    assert Concat().attention_positions(AttentionShape(2, 3, 4, 9, 11)) is None

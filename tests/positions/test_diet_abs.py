@@ -6,14 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from diet_mt.errors import UserError
 from diet_mt.positions import AttentionShape
 from diet_mt.positions.base import INIT_STD
 from diet_mt.positions.diet_abs import DietAbs, DietAbsBias
 
-from ..toy import sharing_modes
-
-L, H, T, S, D, R = 2, 3, 5, 7, 4, 6
+L, H, D, R = 2, 3, 4, 6
 N_T, N_S = 9, 11
 SHAPE = AttentionShape(L, H, D, N_T, N_S)
 
@@ -46,59 +43,10 @@ PRODUCT = [
 
 
 def test_self_attention_by_hand() -> None:
+    """All positions, then queries 2 and 3 over three keys."""
     bias = with_tables(DietAbsBias(AttentionShape(1, 1, D, 4, 4), "none", 2), QUERY_ROWS, KEY_ROWS)
     assert bias(0, 4, 4).tolist() == [[PRODUCT]]
-
-
-def test_cross_attention_by_hand() -> None:
-    """Two target and three source positions."""
-    shape = AttentionShape(1, 1, D, 2, 3)
-    bias = with_tables(DietAbsBias(shape, "none", 2), QUERY_ROWS[:2], KEY_ROWS[:3])
-    by_hand = [
-        [1.0, 2, 4],
-        [3.0, 0, 6],
-    ]
-    assert bias(0, 2, 3).tolist() == [[by_hand]]
-
-
-def test_rows_of_later_queries_by_hand() -> None:
-    """Queries 2 and 3 over three keys."""
-    bias = with_tables(DietAbsBias(AttentionShape(1, 1, D, 4, 4), "none", 2), QUERY_ROWS, KEY_ROWS)
-    by_hand = [
-        [0.0, -1, -1],
-        [2.0, 1, 5],
-    ]
-    assert bias(2, 2, 3).tolist() == [[by_hand]]
-    assert bias(3, 1, 3).tolist() == [[by_hand[1:]]]
-
-
-@pytest.mark.parametrize("sharing", sharing_modes("diet-abs"))
-@pytest.mark.parametrize(
-    ("start", "queries", "keys"),
-    [(0, T, S), (0, S, T), (4, T, S), (0, 1, 1), (0, 1, S), (0, T, 1), (8, 1, 11), (0, 9, 11)],
-)
-def test_every_entry_by_layer_head_and_position(
-    sharing: str, start: int, queries: int, keys: int
-) -> None:
-    bias = DietAbsBias(SHAPE, sharing, R)
-    layers = 1 if sharing == "layer-wise" else L
-    heads = 1 if sharing == "head-wise" else H
-    with torch.no_grad():
-        # Two columns are enough to tell all four: the first factor of the product names the
-        # query, the second layer, head and key.
-        for layer in range(layers):
-            query, key = tables_of(bias, layer)
-            head = torch.arange(heads)[:, None]
-            query.zero_()[..., 0] = 1.0 + torch.arange(N_T)
-            key.zero_()[..., 0] = 100.0 * layer + 20 * head + 1 + torch.arange(N_S)
-    out = bias(start, queries, keys)
-    assert out.shape == (layers, heads, queries, keys)
-    for layer in range(layers):
-        for h in range(heads):
-            for i in range(queries):
-                for j in range(keys):
-                    expected = (1 + start + i) * (100 * layer + 20 * h + 1 + j)
-                    assert out[layer, h, i, j].item() == expected
+    assert bias(2, 2, 3).tolist() == [[[row[:3] for row in PRODUCT[2:]]]]
 
 
 @pytest.mark.parametrize(("rank", "width"), [(None, D), (1, 1), (R, R)])
@@ -130,25 +78,3 @@ def test_products_are_summed_in_float32_in_a_half_precision_model() -> None:
     out = bias(0, 2, 2)
     assert out.dtype == torch.float32
     assert out.unique().tolist() == [4096.5]
-
-
-def test_autocast_leaves_the_product_in_float32() -> None:
-    bias = DietAbsBias(SHAPE, "none", R)
-    exact = bias(0, T, S)
-    with torch.autocast("cpu", torch.bfloat16):
-        cast = bias(0, T, S)
-    assert cast.dtype == torch.float32
-    assert torch.equal(cast, exact)
-
-
-@pytest.mark.parametrize(("start", "queries", "keys"), [(0, 10, 11), (9, 1, 5), (0, 5, 12)])
-def test_positions_beyond_the_tables_are_refused(start: int, queries: int, keys: int) -> None:
-    bias = DietAbsBias(SHAPE, "none", R)
-    with pytest.raises(UserError, match=r"--max-source-positions.*--max-target-positions"):
-        bias(start, queries, keys)
-
-
-def test_defaults_of_the_scheme() -> None:
-    """Layers share (tables 6 and 9)."""
-    assert DietAbs().attention_positions(SHAPE).sharing == "layer-wise"
-    assert DietAbs().input_positions(N_S, H * D) is None

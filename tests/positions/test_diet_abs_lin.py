@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from diet_mt.errors import UserError
 from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape, factors
 from diet_mt.positions.diet_abs import DietAbsBias
 from diet_mt.positions.diet_abs_lin import DietAbsLin, DietAbsLinPositions
@@ -36,28 +35,6 @@ def test_two_positions_over_three_mixtures_by_hand() -> None:
 
 
 @pytest.mark.parametrize("sharing", sharing_modes("diet-abs-lin"))
-@pytest.mark.parametrize("length", [1, S, 11])
-def test_every_entry_by_layer_head_position_and_mixture(sharing: str, length: int) -> None:
-    positions = DietAbsLinPositions(SHAPE, sharing, K, R)
-    heads = 1 if sharing == "head-wise" else H
-    with torch.no_grad():
-        for layer, table in enumerate(positions.mixed.tables()):
-            query, key = table.get_parameter("query"), table.get_parameter("key")
-            query.zero_()[..., 0] = 1.0 + torch.arange(11)
-            head = torch.arange(heads)[:, None]
-            key.zero_()[..., 0] = 100.0 * layer + 20 * head + 1 + torch.arange(K)
-    for layer in range(L):
-        bias = part(positions, layer, length).bias
-        assert bias is not None
-        assert bias.shape == (heads, length, K)
-        number = 0 if sharing == "layer-wise" else layer
-        for h in range(heads):
-            for i in range(length):
-                for r in range(K):
-                    assert bias[h, i, r].item() == (1 + i) * (100 * number + 20 * h + 1 + r)
-
-
-@pytest.mark.parametrize("sharing", sharing_modes("diet-abs-lin"))
 def test_sharing_concerns_the_factors_alone(sharing: str) -> None:
     """E and F are one pair per layer in every mode."""
     positions = DietAbsLinPositions(SHAPE, sharing, K, R)
@@ -69,11 +46,6 @@ def test_sharing_concerns_the_factors_alone(sharing: str) -> None:
         shares = positions.layers[layer].get_parameter("of_keys")[0, :S]
         expected = torch.einsum("sk,bhsd->bhkd", shares, x)
         torch.testing.assert_close(part(positions, layer).keys(x, None), expected)
-
-
-def test_positions_beyond_the_tables_are_refused() -> None:
-    with pytest.raises(UserError, match=r"12 tokens.*11 positions.*--max-source-positions"):
-        DietAbsLinPositions(SHAPE, "none", K, R).for_layers(0, 12, 12)
 
 
 def test_a_short_sentence_still_has_k_mixtures() -> None:

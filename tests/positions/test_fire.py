@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from diet_mt.positions import AttentionShape
-from diet_mt.positions.fire import Fire, FireBias
+from diet_mt.positions.fire import FireBias
 
-from ..toy import KINDS, sharing_modes
+from ..toy import sharing_modes
 
 L, H, D = 2, 3, 4
 SHAPE = AttentionShape(L, H, D, 9, 11)
@@ -133,11 +133,3 @@ def test_initial_values() -> None:
         assert table.get_parameter("threshold").item() == 1  # 512 tokens
         assert table.get_parameter("hidden_weight").abs().max() <= 1
         assert table.get_parameter("out").abs().max() <= 32**-0.5
-
-
-def test_where_the_scheme_is() -> None:
-    """In every kind of attention."""
-    assert Fire().input_positions(11, H * D) is None
-    for kind in KINDS:
-        found = Fire().attention_positions(AttentionShape(L, H, D, 9, 11, kind))
-        assert isinstance(found, FireBias)

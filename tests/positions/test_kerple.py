@@ -7,10 +7,8 @@ import math
 import pytest
 import torch
 
-from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape
-from diet_mt.positions.kerple import LEAST, Kerple, KerpleBias
-
-from ..toy import sharing_modes
+from diet_mt.positions import AttentionShape
+from diet_mt.positions.kerple import LEAST, KerpleBias
 
 L, H, D = 2, 3, 4
 SHAPE = AttentionShape(L, H, D, 9, 11)
@@ -49,31 +47,6 @@ def test_three_positions_by_hand(kernel: str, r1: float, r2: float, values: list
     expected = torch.tensor(by_hand, dtype=torch.float64)
     torch.testing.assert_close(bias(0, 3, 3)[0, 0], expected, rtol=0, atol=1e-14)
     torch.testing.assert_close(bias(2, 1, 3)[0, 0], expected[2:], rtol=0, atol=1e-14)
-
-
-@any_kernel
-@pytest.mark.parametrize("sharing", sharing_modes("kerple"))
-@pytest.mark.parametrize(
-    ("start", "queries", "keys"), [(0, 5, 7), (0, 7, 5), (4, 5, 7), (0, 1, 1), (8, 1, 9)]
-)
-def test_every_entry_by_layer_head_and_position(
-    kernel: str, sharing: str, start: int, queries: int, keys: int
-) -> None:
-    bias = KerpleBias(SHAPE, sharing, kernel).double()
-    out = bias(start, queries, keys)
-    layers, heads = len(bias.tables()), 1 if sharing == "head-wise" else H
-    assert out.shape == (layers, heads, queries, keys)
-    for layer, table in enumerate(bias.tables()):
-        for h in range(heads):
-            a, b = (table.get_parameter(f"raw_{name}")[h, 0].item() for name in ("r1", "r2"))
-            for i in range(queries):
-                for j in range(keys):
-                    away = abs(start + i - j)
-                    fall = math.log(1 + math.exp(b) * away)
-                    if kernel == "power":
-                        fall = away ** (2 / (1 + math.exp(-b)))
-                    expected = -math.exp(a) * fall
-                    assert out[layer, h, i, j].item() == pytest.approx(expected, abs=1e-12)
 
 
 @any_kernel
@@ -123,13 +96,3 @@ def test_far_away_distances_are_exact_in_half_precision() -> None:
                 parameter.copy_(parameter.to(kind))
         assert torch.equal(exact.to(kind)(3000, 1, 3001), exact.float()(3000, 1, 3001))
     assert found.dtype == torch.float32
-
-
-def test_where_the_scheme_is() -> None:
-    """In self-attention alone."""
-    assert Kerple().input_positions(11, H * D) is None
-    assert Kerple().attention_positions(AttentionShape(L, H, D, 9, 11, CROSS)) is None
-    for kind in (ENCODER, DECODER):
-        found = Kerple(kernel="power").attention_positions(AttentionShape(L, H, D, 9, 11, kind))
-        assert isinstance(found, KerpleBias)
-        assert found.kernel == "power"

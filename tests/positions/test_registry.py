@@ -8,12 +8,20 @@ from typing import Any
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.positions import NAMES, OPTIONS, SHARING, AttentionShape, build_position, takers
+from diet_mt.positions import (
+    DECODER,
+    ENCODER,
+    NAMES,
+    OPTIONS,
+    AttentionShape,
+    build_position,
+    takers,
+)
 from diet_mt.positions.options import options_of
 
 from .. import oracle
+from ..toy import KINDS, every_encoding, sharing_modes
 from ..toy import OPTIONS as SMALL
-from ..toy import every_encoding, sharing_modes
 
 SHAPE = AttentionShape(2, 3, 4, 9, 11)
 
@@ -84,6 +92,32 @@ def test_options_and_their_defaults(name: str) -> None:
     # None and False, what the command line has where nothing was said, mean the same.
     silent = dict.fromkeys(OPTIONS) | {"values": False}
     assert build_position(name, **silent) == encoding
+
+
+# Where an encoding acts: rows at the input, and kinds of attention (all three where not said).
+AT_THE_INPUT = {"sinusoidal", "learned", "shape", "cape", "concat", "linformer"}
+SELF_ATTENTION_ALONE = {"rotary", "pope", "alibi", "kerple", "sandwich", "deberta"}
+ACTS_IN: dict[str, set[str]] = {
+    **{name: set() for name in ("none", *AT_THE_INPUT)},
+    **{name: {ENCODER, DECODER} for name in SELF_ATTENTION_ALONE},
+    "linformer": {ENCODER},
+}
+
+
+@pytest.mark.parametrize("name", SETTLED)
+def test_where_an_encoding_acts_and_that_it_saves_nothing_but_parameters(name: str) -> None:
+    added = build_position(name).input_positions(9, 12)
+    assert (added is not None) == (name in AT_THE_INPUT)
+    inside = {
+        kind: build_position(name).attention_positions(AttentionShape(2, 3, 4, 9, 9, kind))
+        for kind in KINDS
+    }
+    found = [kind for kind, positions in inside.items() if positions is not None]
+    assert set(found) == ACTS_IN.get(name, set(KINDS))
+    assert tuple(found) == NAMES[name].acts_in
+    for module in (added, *inside.values()):
+        if module is not None:
+            assert module.state_dict().keys() == dict(module.named_parameters()).keys()
 
 
 def test_every_encoding_has_its_equations_in_the_oracle() -> None:
@@ -236,7 +270,3 @@ def test_all_problems_are_reported_together() -> None:
         build_position("diet-abs", sharing="x", rank=0)
     with pytest.raises(UserError, match=r"--position-buckets 3: .*; --position-clip 4: "):
         build_position("t5", buckets=3, clip=4)
-
-
-def test_the_modes_of_sharing() -> None:
-    assert SHARING == ("none", "head-wise", "layer-wise")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from diet_mt.errors import UserError
-from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape
+from diet_mt.positions import AttentionShape
 from diet_mt.positions.rotary import Rotary, RotaryLayer, RotaryPositions, rotate
 
 from .one_layer import part_of
@@ -42,22 +42,6 @@ def test_two_pairs_by_hand() -> None:
     torch.testing.assert_close(found[0, 0], expected, rtol=0, atol=ROUNDING)
 
 
-@pytest.mark.parametrize(("start", "queries"), [(0, T), (4, T), (8, 1)])
-def test_every_number_by_position_and_column(start: int, queries: int) -> None:
-    x = torch.randn(B, H, queries, D, dtype=torch.float64)
-    found = part(start, queries).queries(x)
-    assert found.shape == x.shape
-    for i in range(queries):
-        for pair in range(D // 2):
-            angle = (start + i) / 10000 ** (2 * pair / D)
-            a, b = x[:, :, i, 2 * pair], x[:, :, i, 2 * pair + 1]
-            for column, value in (
-                (2 * pair, a * math.cos(angle) - b * math.sin(angle)),
-                (2 * pair + 1, a * math.sin(angle) + b * math.cos(angle)),
-            ):
-                torch.testing.assert_close(found[:, :, i, column], value, rtol=0, atol=ROUNDING)
-
-
 def test_keys_turn_like_queries_and_values_stay() -> None:
     x = torch.randn(B, H, T, D)
     assert torch.equal(part(3, T).keys(x, None), part(3, T).queries(x))
@@ -86,17 +70,6 @@ def test_turning_keeps_lengths() -> None:
     torch.testing.assert_close(part(7, T).queries(x).norm(dim=-1), x.norm(dim=-1))
 
 
-def test_a_step_gets_the_row_of_its_query() -> None:
-    positions = RotaryPositions(SHAPE)
-    for block, alone in zip(
-        positions.for_layers(0, 8, 8), positions.for_layers(5, 1, 6), strict=True
-    ):
-        step = block.step(5, 6)
-        for name in ("cos", "sin"):
-            assert getattr(step, name).shape == (1, D // 2)
-            assert torch.equal(getattr(step, name), getattr(alone, name))
-
-
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
 def test_half_precision_rounds_neither_angles_nor_sums(kind: torch.dtype) -> None:
     """In bfloat16 position 5001 would be 4992, another direction altogether."""
@@ -113,19 +86,3 @@ def test_half_precision_rounds_neither_angles_nor_sums(kind: torch.dtype) -> Non
 def test_an_odd_head_size_is_refused() -> None:
     with pytest.raises(UserError, match=r"head size of 5 is odd.*--\*-attention-heads"):
         Rotary().attention_positions(AttentionShape(L, H, 5, 9, 11))
-
-
-def test_nothing_learns_and_nothing_is_saved() -> None:
-    positions = RotaryPositions(SHAPE)
-    assert not list(positions.parameters())
-    assert not positions.state_dict()
-
-
-def test_where_the_scheme_is() -> None:
-    """In self-attention alone, without options."""
-    assert Rotary() == Rotary(sharing=None)
-    assert Rotary().input_positions(11, H * D) is None
-    assert Rotary().attention_positions(AttentionShape(L, H, D, 9, 11, CROSS)) is None
-    for kind in (ENCODER, DECODER):
-        found = Rotary().attention_positions(AttentionShape(L, H, D, 9, 11, kind))
-        assert isinstance(found, RotaryPositions)

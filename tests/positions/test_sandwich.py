@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
-import pytest
 import torch
 
-from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape
-from diet_mt.positions.sandwich import Sandwich, SandwichBias
+from diet_mt.positions import AttentionShape
+from diet_mt.positions.sandwich import SandwichBias
 
 L, H, D = 2, 3, 4
 SHAPE = AttentionShape(L, H, D, 9, 11)
@@ -38,40 +35,7 @@ def test_differences_are_those_of_the_products_of_sinusoids() -> None:
     torch.testing.assert_close(found, products - 64 / compression, rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize("kind", [ENCODER, DECODER])
-@pytest.mark.parametrize(
-    ("start", "queries", "keys"), [(0, 5, 7), (0, 7, 5), (4, 5, 7), (0, 1, 1), (8, 1, 9)]
-)
-def test_every_entry_by_head_and_position(kind: str, start: int, queries: int, keys: int) -> None:
-    """One table for all layers, also of more than one query that starts late."""
-    out = SandwichBias(AttentionShape(L, H, D, 9, 11, kind))(start, queries, keys)
-    assert out.shape == (1, H, queries, keys)
-    for h in range(H):
-        for i in range(queries):
-            for j in range(keys):
-                away = start + i - j
-                fall = sum(math.cos(away / 10000 ** (c / 64)) - 1 for c in range(64))
-                expected = fall / (8 * (h + 1) / H)
-                assert out[0, h, i, j].item() == pytest.approx(expected, abs=1e-12)
-
-
 def test_half_precision_does_not_round_frequencies_or_distances() -> None:
     exact = SandwichBias(SHAPE)(3000, 1, 3001)
     for kind in (torch.float16, torch.bfloat16):
         assert torch.equal(SandwichBias(SHAPE).to(kind)(3000, 1, 3001), exact)
-
-
-def test_nothing_learns_and_nothing_is_saved() -> None:
-    bias = SandwichBias(SHAPE)
-    assert not list(bias.parameters())
-    assert not bias.state_dict()
-
-
-def test_where_the_scheme_is() -> None:
-    """In self-attention alone, without options."""
-    assert Sandwich() == Sandwich(sharing=None)
-    assert Sandwich().input_positions(11, H * D) is None
-    assert Sandwich().attention_positions(AttentionShape(L, H, D, 9, 11, CROSS)) is None
-    for kind in (ENCODER, DECODER):
-        found = Sandwich().attention_positions(AttentionShape(L, H, D, 9, 11, kind))
-        assert isinstance(found, SandwichBias)

@@ -6,13 +6,11 @@ import pytest
 import torch
 
 from diet_mt.errors import UserError
-from diet_mt.models.diet_transformer import DietTransformerModel
-from diet_mt.positions import AttentionShape
-from diet_mt.positions.shape import Shape, ShiftedInput
+from diet_mt.positions.shape import ShiftedInput
 from diet_mt.positions.sinusoidal import sinusoids
 
 from .. import oracle
-from ..toy import build, collate, sources, targets
+from ..toy import build
 
 N, E, K = 9, 12, 3
 # Values up to 1 in float32: half a unit in the last place is 3e-8.
@@ -77,38 +75,9 @@ def test_the_shift_does_not_make_longer_sentences_possible() -> None:
             term(torch.zeros(2, N + 1))
 
 
-def drawn() -> DietTransformerModel:
-    return build("shape", position_shift=500)
-
-
-def test_the_seed_of_an_update_repeats_its_shifts() -> None:
-    """As fairseq sets it: seed + number of the update."""
-    model, batch = drawn(), (collate(sources(), "left"), None, collate(targets()))
-    outputs = []
-    for seed in (7, 8, 7):
-        torch.manual_seed(seed)
-        outputs.append(model(*batch)[0])
-    assert torch.equal(outputs[0], outputs[2])
-    assert not torch.allclose(outputs[0], outputs[1])
-    model.eval()
-    before = torch.get_rng_state()
-    first = model(*batch)[0]
-    assert torch.equal(model(*batch)[0], first)
-    assert torch.equal(torch.get_rng_state(), before), "nothing is drawn in evaluation"
-
-
 def test_source_and_target_are_shifted_apart() -> None:
-    model = drawn()
+    model = build("shape", position_shift=500)
     tokens = torch.zeros(6, 4, dtype=torch.long)
     source, target = model.encoder.embed_positions(tokens), model.decoder.embed_positions(tokens)
     assert len({row.sum().item() for row in source}) == 6
     assert not torch.equal(source[..., :2], target[..., :2])  # both begin with sin of the position
-
-
-def test_nothing_learns_and_nothing_is_saved() -> None:
-    term = Shape().input_positions(N, E)
-    assert isinstance(term, ShiftedInput)
-    assert term.shift == 500
-    assert not list(term.parameters())
-    assert not term.state_dict()
-    assert Shape().attention_positions(AttentionShape(2, 3, 4, 9, 11)) is None

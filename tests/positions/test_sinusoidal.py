@@ -9,8 +9,7 @@ import torch
 from fairseq.modules import SinusoidalPositionalEmbedding
 
 from diet_mt.errors import UserError
-from diet_mt.positions import AttentionShape
-from diet_mt.positions.sinusoidal import Sinusoidal, SinusoidalInput, sinusoids
+from diet_mt.positions.sinusoidal import SinusoidalInput, sinusoids
 
 from .. import oracle
 
@@ -57,18 +56,6 @@ def test_rows_start_where_they_are_asked_to() -> None:
     assert torch.equal(term(torch.zeros(2, 5))[0], sinusoids(9, 12)[:5])
 
 
-def test_positions_beyond_the_table_are_refused() -> None:
-    with pytest.raises(UserError, match=r"10 tokens.*9 positions.*--max-source-positions"):
-        SinusoidalInput(9, 12).rows(9, 10)
-
-
 def test_an_odd_width_is_refused() -> None:
     with pytest.raises(UserError, match="even --encoder-embed-dim and --decoder-embed-dim, not 13"):
         SinusoidalInput(9, 13)
-
-
-def test_no_parameters_and_nothing_in_the_checkpoint() -> None:
-    term = Sinusoidal().input_positions(9, 12)
-    assert not list(term.parameters())
-    assert not term.state_dict()
-    assert Sinusoidal().attention_positions(AttentionShape(2, 3, 4, 9, 11)) is None
