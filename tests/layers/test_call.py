@@ -16,7 +16,6 @@ from diet_mt.positions.layer import NOTHING
 
 from ..toy import (
     KINDS_OF_ENCODING,
-    attention_positions,
     build,
     close,
     collate,
@@ -100,16 +99,6 @@ def test_a_call_alone_computes_what_the_encoder_computes(model: DietTransformerM
     hidden = layer.self_attn_layer_norm(x + attended)
     more = layer.fc2(torch.relu(layer.fc1(hidden)))
     close(found, layer.final_layer_norm(hidden + more))
-
-
-@pytest.mark.parametrize("encoding", ["none", "linformer", "alibi", "diet-abs"])
-def test_every_layer_gets_its_positions(encoding: str) -> None:
-    built = build(encoding)
-    for kind, layers in (("encoder", 2), ("decoder", 3), ("cross", 3)):
-        positions = attention_positions(built, kind)
-        found = for_layers(positions, layers, 0, 5, 5)
-        assert len(found) == layers
-        assert all(part is NOTHING for part in found) == (positions is None)
 
 
 def gradients(built: DietTransformerModel) -> dict[str, Tensor]:

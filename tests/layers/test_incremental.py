@@ -21,6 +21,7 @@ from ..toy import (
     UNLIMITED,
     WORDS,
     build,
+    close,
     collate,
     each_encoding,
     each_kind,
@@ -28,8 +29,6 @@ from ..toy import (
     targets,
 )
 
-# float64; a step and a full pass add the same numbers in another order.
-ROUNDING = 1e-10
 STEPS = 8
 
 
@@ -73,11 +72,6 @@ class Decoding:
         """Rows for which the run keeps keys and values of the source."""
         run = self.state["diet_mt.run"]["run"]
         return {run.memory.sources[0].size(0)}
-
-
-def close(found: Tensor, expected: Tensor) -> None:
-    assert found.shape == expected.shape
-    torch.testing.assert_close(found, expected, rtol=0, atol=ROUNDING)
 
 
 def within(rows: int, beams: int) -> Tensor:

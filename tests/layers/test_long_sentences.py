@@ -14,7 +14,7 @@ from torch import Tensor
 from diet_mt import attention
 from diet_mt.layers.run import BLOCK
 from diet_mt.models.diet_transformer import DietTransformerModel
-from diet_mt.positions import AttentionShape, LayerPositions, build_position, factors
+from diet_mt.positions import AttentionShape, build_position, factors
 from diet_mt.positions.factors import FactorPositions
 
 from ..toy import (
@@ -117,26 +117,6 @@ def test_half_precision_is_close(
     # As in tests/models/test_precision.py, with the factors rounded before their product.
     limit = 16 * torch.finfo(dtype).eps * expected.abs().max().item()
     torch.testing.assert_close(found.double(), expected, rtol=0, atol=limit)
-
-
-@pytest.mark.parametrize(
-    ("queries", "keys", "appended"),
-    [(8, 8, True), (9, 30, True), (30, 9, True), (7, 30, False), (30, 7, False), (1, 30, False)],
-)
-@pytest.mark.parametrize("encoding", FACTORED)
-def test_the_way_is_chosen_by_size(
-    encoding: str, queries: int, keys: int, appended: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(factors, "APPEND_FROM", 8)
-    shape = AttentionShape(2, 3, 4, 32, 32)
-    positions = build_position(encoding).attention_positions(shape)
-    assert positions is not None
-    for part in positions.for_layers(0, queries, keys):
-        assert type(part) is (FactorPositions if appended else LayerPositions)
-        pair = part.factors()
-        assert (part.bias is None) == (pair is not None) == appended
-        if pair is not None:
-            assert [factor.shape[-2] for factor in pair] == [queries, keys]
 
 
 def test_what_is_no_product_keeps_its_table(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,15 +50,6 @@ def test_no_other_architecture_is_registered() -> None:
     assert registered == named | {"diet_roberta"}
 
 
-def test_sharing_of_the_presets() -> None:
-    shared = {}
-    for encoding in ("diet_abs", "diet_rel"):
-        args = filled(f"roberta_{encoding}_tiny", encoder_layers=2, max_source_positions=16)
-        stack = DietRobertaModel.build_model(args, ToyTask()).encoder.sentence_encoder
-        shared[encoding] = stack.self_attn_positions.sharing
-    assert shared == {"diet_abs": "layer-wise", "diet_rel": "none"}
-
-
 def test_what_the_user_gives_wins() -> None:
     args = filled("roberta_diet_abs_tiny", encoder_layers=3, position_rank=7)
     assert (args.encoder_layers, args.position_rank) == (3, 7)
