@@ -6,8 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
+from ..session_folder import once
 from .corpus import write_corpus
 from .runner import PLUGIN, Done, Runner
 
@@ -57,16 +56,14 @@ class Shared:
         """The folder of this name, which ``make`` fills on first use. What a command said that it
         returns is kept there as ``log``.
         """
-        folder, done = self.folder / name, self.folder / f"{name}.done"
-        with FileLock(str(self.folder / f"{name}.lock")):
-            if not done.exists():
-                folder.mkdir(exist_ok=True)
-                said = make(folder)
-                if isinstance(said, Done):
-                    text = said.ok().stdout + said.stderr
-                    (folder / "log").write_text(text, encoding="utf-8", newline="")
-                done.touch()
-        return folder
+
+        def fill(folder: Path) -> None:
+            said = make(folder)
+            if isinstance(said, Done):
+                text = said.ok().stdout + said.stderr
+                (folder / "log").write_text(text, encoding="utf-8", newline="")
+
+        return once(self.folder, name, fill)
 
 
 class Workshop(Shared):

@@ -5,22 +5,22 @@ With pytest-xdist all workers share them: each is made once, and only read after
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from diet_mt.bert.tokenizer import WORDPIECE, load, write_dictionary_of
 
+from .. import session_folder
 from ..bert.tokenizers_made import write_tokenizer
 from ..corpora import wmt18
 from ..corpora.server import serving
-from ..session_folder import session_folder
 from .originals import write_multi30k
 from .running import SMALL, prepare, sacrebleu_in
 
-Once = Callable[[str, Callable[[Path], None]], Path]
+Once = Callable[[str, Callable[[Path], object]], Path]
 
 
 @pytest.fixture(autouse=True)
@@ -31,20 +31,7 @@ def _own_sacrebleu(tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
-    """A folder of this name, filled by a function unless another worker has done so."""
-    base = session_folder(tmp_path_factory)
-
-    def make(name: str, fill: Callable[[Path], None]) -> Path:
-        folder, done = base / name, base / f"{name}.done"
-        with open(base / f"{name}.lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not done.exists():
-                folder.mkdir()
-                fill(folder)
-                done.touch()
-        return folder
-
-    return make
+    return partial(session_folder.once, session_folder.session_folder(tmp_path_factory))
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +54,7 @@ def prepared(original: Path, once: Once) -> Path:
 @pytest.fixture(scope="session")
 def archives(once: Once) -> Path:
     """A folder for ``prepare wmt18 --from``, and the manifest of what it holds."""
-    return once("archives", lambda folder: wmt18.write(folder) and None)
+    return once("archives", wmt18.write)
 
 
 def of_wmt18(pair: str, archives: Path, out: Path, *more: object) -> tuple[object, ...]:
