@@ -34,16 +34,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if find_spec("setuptools") is None:
         pytest.skip("setuptools is not installed, and tests do not fetch it")
     offline = ("--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        *offline,
-        "--target",
-        str(target),
-        str(source),
-    ]
+    command = [sys.executable, "-m", "pip", "install", *offline, "--target", target, source]
     made = subprocess.run(command, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
     return target / "diet_mt"

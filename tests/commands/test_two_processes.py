@@ -14,10 +14,6 @@ from .test_resume import state
 from .transcript import losses, valid_losses
 from .workshop import Workshop, architecture
 
-OPTIONS = {
-    "diet-rel": (),  # every layer its own tables
-    "diet-abs": (),  # one set of tables for all layers
-}
 # Dropout off: each process draws its own. An odd number of batches leaves the second one idle last.
 COMMON = ("--cpu", "--dropout", 0, "--max-epoch", 2, "--num-workers", 1)
 TWO = (
@@ -43,12 +39,12 @@ def process(workshop: Workshop, rank: int, port: int, save_dir: Path, *options: 
     return command("train", workshop.bin, *every, *where, "--save-dir", save_dir)
 
 
-@pytest.mark.parametrize("case", OPTIONS)
+# Every layer has its own tables, or one set serves all layers.
+@pytest.mark.parametrize("encoding", ["diet-rel", "diet-abs"])
 def test_two_processes_have_the_losses_of_one(
-    workshop: Workshop, tmp_path: Path, case: str
+    workshop: Workshop, tmp_path: Path, encoding: str
 ) -> None:
-    encoding = case.split(" ")[0]
-    options = ("--arch", architecture(encoding), *OPTIONS[case])
+    options = ("--arch", architecture(encoding))
     one, two = tmp_path / "one", tmp_path / "two"
     single = workshop.train(encoding, one, *COMMON, *options, "--update-freq", 2).ok()
     first, second = (done.ok() for done in workshop.run.together(*pair(workshop, two, *options)))
