@@ -245,34 +245,6 @@ def test_the_rank_of_concat_and_of_mixed_keys() -> None:
     assert total(model) == mixed + 4 * 5 * (2 * 15 + 20 + 15)
 
 
-def test_buckets_reach_tupe_too() -> None:
-    encoding = "tupe-rel"
-    flags = ("--position-buckets", "6", "--position-max-distance", "9")
-    model = build_from(*flags, arch=f"{encoding.replace('-', '_')}_tiny")
-    settled = model.cfg.encoding
-    assert (settled.buckets, settled.max_distance) == (6, 9)
-    shapes = {
-        tuple(table.shape)
-        for name, table in position_parameters(model).items()
-        if name.endswith("by_bucket")
-    }
-    assert shapes == {(4, 6)}
-
-
-# As printed in the papers; those of all encodings: tests/positions/test_registry.py.
-DEFAULTS = {
-    "diet_abs_tiny": "diet-abs sharing=layer-wise",
-    "shaw_tiny": "shaw sharing=head-wise clip=16 values=False",
-    "t5_tiny": "t5 sharing=layer-wise buckets=32 max-distance=128",
-    "linformer_tiny": "linformer sharing=head-wise projected=32",
-}
-
-
-@pytest.mark.parametrize("arch", DEFAULTS)
-def test_options_that_are_not_given_are_those_of_the_paper(arch: str) -> None:
-    assert by_default(arch).signature == f"{DEFAULTS[arch]} scale=head"
-
-
 def test_options_left_out_are_the_defaults() -> None:
     model = DietTransformerModel.build_model(parse(arch="diet_transformer"), ToyTask())
     assert model.signature == "diet-rel sharing=none scale=head"

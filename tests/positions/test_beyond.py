@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 import pytest
@@ -145,9 +144,3 @@ def test_what_lies_inside_is_read_as_it_is(change: Callable[[Tensor], Tensor]) -
     for how in BEYOND:
         assert torch.equal(read(table, 1, 4, how, dim=1, zero=2), table[:, 1:4])
         assert torch.equal(read(table, 1, None, how), table[1:])
-
-
-def test_the_rule_shows_when_printed() -> None:
-    bias = bias_of("diet-rel", ENCODER, "clip")
-    assert "beyond='clip'" in repr(bias)
-    assert dataclasses.replace(bias.shape).beyond == "clip"

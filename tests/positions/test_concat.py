@@ -20,14 +20,6 @@ def test_three_positions_by_hand() -> None:
     assert term.rows(1, 3).tolist() == [by_hand[1:]]
 
 
-def test_rows_stand_in_the_last_columns() -> None:
-    term = ConcatInput(N, E, R)
-    rows = term(torch.zeros(2, 7))
-    assert rows.shape == (1, 7, E)
-    assert not rows[..., : E - R].any()
-    assert torch.equal(rows[0, :, E - R :], term.weight[:7])
-
-
 @pytest.mark.parametrize(
     ("rank", "width", "of_positions"), [(None, 64, 8), (None, 12, 1), (None, 7, 1), (5, 12, 5)]
 )

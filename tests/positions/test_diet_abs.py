@@ -8,11 +8,9 @@ from torch import Tensor
 
 from diet_mt.positions import AttentionShape
 from diet_mt.positions.base import INIT_STD
-from diet_mt.positions.diet_abs import DietAbs, DietAbsBias
+from diet_mt.positions.diet_abs import DietAbsBias
 
-L, H, D, R = 2, 3, 4, 6
-N_T, N_S = 9, 11
-SHAPE = AttentionShape(L, H, D, N_T, N_S)
+D = 4
 
 
 Rows = list[list[float]]
@@ -47,15 +45,6 @@ def test_self_attention_by_hand() -> None:
     bias = with_tables(DietAbsBias(AttentionShape(1, 1, D, 4, 4), "none", 2), QUERY_ROWS, KEY_ROWS)
     assert bias(0, 4, 4).tolist() == [[PRODUCT]]
     assert bias(2, 2, 3).tolist() == [[[row[:3] for row in PRODUCT[2:]]]]
-
-
-@pytest.mark.parametrize(("rank", "width"), [(None, D), (1, 1), (R, R)])
-def test_the_rank_is_the_head_size_unless_given(rank: int | None, width: int) -> None:
-    bias = DietAbs(rank=rank).attention_positions(SHAPE)
-    assert isinstance(bias, DietAbsBias)
-    query, key = tables_of(bias)
-    assert query.shape == (H, N_T, width)
-    assert key.shape == (H, N_S, width)
 
 
 def test_both_factors_start_small_and_away_from_zero() -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from diet_mt.positions import AttentionShape
 from diet_mt.positions.clipped import collect, spread
-from diet_mt.positions.shaw import Shaw, ShawLayer, ShawPositions
+from diet_mt.positions.shaw import Shaw, ShawPositions
 
 from ..toy import sharing_modes
 from .one_layer import part_of
@@ -79,47 +79,11 @@ def test_collect_is_the_transpose_of_spread(clip: int) -> None:
         assert torch.equal(weights.grad, spread(by_distance, keys, start))
 
 
-def test_several_queries_may_stand_at_one_position() -> None:
-    """The beams of a sentence, in a decoding step at position 4."""
-    positions = ShawPositions(SHAPE, "none", CLIP, values=True)
-    step = part_of(positions, 1, 4, 1, 6)
-    q, weights = torch.randn(B, H, 3, D), torch.randn(B, H, 3, 6)
-    added, mixed = step.query_bias(q, 6, 0.5), step.output(weights)
-    assert added is not None
-    assert mixed is not None
-    for beam in range(3):
-        rows = slice(beam, beam + 1)
-        torch.testing.assert_close(added[:, :, rows], step.query_bias(q[:, :, rows], 6, 0.5))
-        torch.testing.assert_close(mixed[:, :, rows], step.output(weights[:, :, rows]))
-
-
-def test_queries_may_start_anywhere() -> None:
-    positions = ShawPositions(SHAPE, "none", CLIP, values=True)
-    whole, later = part_of(positions, 0, 0, T, S), part_of(positions, 0, 2, T - 2, S)
-    q, weights = torch.randn(B, H, T, D), torch.rand(B, H, T, S)
-    for method, given, extra in (("query_bias", q, (S, 0.5)), ("output", weights, ())):
-        all_rows = getattr(whole, method)(given, *extra)
-        torch.testing.assert_close(
-            getattr(later, method)(given[:, :, 2:], *extra), all_rows[:, :, 2:]
-        )
-
-
 def test_values_stay_unless_asked_for() -> None:
     part = part_of(Shaw().attention_positions(SHAPE), 0, 0, T, S)
     assert not part.changes_output
     assert part.output(torch.ones(B, H, T, S)) is None
     assert part_of(Shaw(values=True).attention_positions(SHAPE), 0, 0, T, S).changes_output
-
-
-def test_there_is_no_last_position() -> None:
-    part = part_of(Shaw().attention_positions(SHAPE), 0, 5000, 1, 5001)
-    assert isinstance(part, ShawLayer)
-    q = torch.ones(B, H, 1, D)
-    out = part.query_bias(q, 5001, 1.0)
-    assert out is not None
-    assert out.shape == (B, H, 1, 5001)
-    # All keys but the nearest 16 lie beyond the clip.
-    assert torch.equal(out[..., :4985], out[..., :1].expand_as(out[..., :4985]))
 
 
 def test_a_half_precision_model_answers_in_its_precision() -> None:

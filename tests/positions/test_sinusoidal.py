@@ -11,8 +11,6 @@ from fairseq.modules import SinusoidalPositionalEmbedding
 from diet_mt.errors import UserError
 from diet_mt.positions.sinusoidal import SinusoidalInput, sinusoids
 
-from .. import oracle
-
 # Values up to 1 in float32: half a unit in the last place is 3e-8.
 ROUNDING = 1e-7
 
@@ -25,16 +23,6 @@ def test_width_four_by_hand() -> None:
         [0.90929743, 0.00020000, -0.41614684, 0.99999998],
     ]
     torch.testing.assert_close(sinusoids(3, 4), torch.tensor(by_hand), rtol=0, atol=ROUNDING)
-
-
-def test_uneven_sizes_equal_the_formula() -> None:
-    length, width = 7, 12
-    table = sinusoids(length, width)
-    assert table.shape == (length, width)
-    for i in range(length):
-        for c in range(width):
-            expected = oracle.sinusoid({}, i, c, width)
-            assert table[i, c].item() == pytest.approx(expected, abs=ROUNDING)
 
 
 def test_equals_the_table_of_fairseq() -> None:

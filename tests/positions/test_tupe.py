@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape
+from diet_mt.positions import CROSS, ENCODER, AttentionShape
 from diet_mt.positions.base import INIT_STD
 from diet_mt.positions.tupe import TupeAbs, TupeBias, TupeRel
 
 L, H, T, S, D = 2, 3, 5, 7, 4
-E, N_T, N_S = H * D, 9, 11
+N_T = 9
 SHAPE = AttentionShape(L, H, D, N_T, N_T)
-ACROSS = AttentionShape(L, H, D, N_T, N_S, CROSS)
 
 
 def test_self_attention_by_hand() -> None:
@@ -29,15 +28,6 @@ def test_self_attention_by_hand() -> None:
     torch.testing.assert_close(bias(0, 2, 2)[0, 0], by_hand, rtol=0, atol=3e-5)
 
 
-def test_cross_attention_has_positions_for_both_sides() -> None:
-    bias = TupeBias(ACROSS, "none")
-    assert bias.sources is not None
-    assert bias.positions.weight.shape == (N_T, E)
-    assert bias.sources.weight.shape == (N_S, E)
-    for kind in (ENCODER, DECODER):
-        assert TupeBias(AttentionShape(L, H, D, N_T, N_T, kind), "none").sources is None
-
-
 WITH_CLS = AttentionShape(L, H, D, N_T, N_T, ENCODER, first_is_cls=True)
 
 
@@ -48,12 +38,6 @@ def test_cls_is_untied_wherever_it_stands() -> None:
     assert torch.equal(found[..., 1:, 1:], whole[..., places, :][..., places][..., 1:, 1:])
     assert torch.equal(found[..., 0, :], untied[..., 0, :])
     assert torch.equal(found[..., 0], untied[..., 0])
-
-
-def test_only_encoder_only_models_have_a_cls() -> None:
-    for kind in (ENCODER, DECODER, CROSS):
-        shape = AttentionShape(L, H, D, N_T, N_S if kind == CROSS else N_T, kind)
-        assert TupeBias(shape, "none").positions.weight.shape == (N_T, E)
 
 
 @pytest.mark.parametrize("encoding", [TupeAbs(), TupeRel()], ids=lambda encoding: encoding.name)
