@@ -99,18 +99,6 @@ def test_without_positions_it_is_fairseqs_attention(
     torch.testing.assert_close(weights.mean(1), expected_weights, rtol=0, atol=2e-7)
 
 
-def test_what_is_returned_and_its_shapes(kind: dict[str, Any]) -> None:
-    attention = module(**kind)
-    query, source, keys = inputs(kind)
-    plain, nothing = attention(query, source, AttentionCall())
-    assert plain.shape == (T, B, E)
-    assert nothing is None
-    out, weights = attention(query, source, AttentionCall(need_weights=True))
-    close(out, plain)
-    assert weights.shape == (B, H, T, keys)
-    close(weights.sum(-1), torch.ones(B, H, T, dtype=torch.float64))
-
-
 class Loud(LayerPositions):
     """Says what it was given."""
 

@@ -9,14 +9,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diet_mt.errors import UserError
 from diet_mt.layers.decoder import DietDecoder
 from diet_mt.layers.memory import KernelMemory, TensorMemory
 from diet_mt.layers.nodes import ROOM
 from diet_mt.layers.run import BLOCK, Block, DecodingRun, Projection, is_product
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.positions import AttentionPositions, AttentionShape, LayerPositions
-from diet_mt.positions.layer import NOTHING
 
 from ..toy import build, close, collate, sources
 
@@ -86,13 +84,6 @@ class TestBlock:
             (2 * BLOCK, last, 2 * BLOCK + last),
         ]
 
-    def test_a_block_serves_its_steps_of_cross_attention(self) -> None:
-        positions = Counted(200, True)
-        block = Block(positions, L, grows=False)
-        for query in range(BLOCK + 1):
-            assert_at(block.at(query, S), query, S)
-        assert positions.asked == [(0, BLOCK, S), (BLOCK, BLOCK, S)]
-
     def test_more_keys_than_before_are_computed_anew(self) -> None:
         positions = Counted(200, True)
         block = Block(positions, L, grows=False)
@@ -110,17 +101,6 @@ class TestBlock:
         found = Block(Counted(200, True, shared=True), L, grows=True).at(3, 4)
         assert len(found) == L
         assert found[0] is found[1]
-
-    def test_without_positions_there_is_nothing(self) -> None:
-        assert Block(None, L, grows=True).at(3, 4) == [NOTHING] * L
-
-    def test_a_query_beyond_the_tables_is_theirs_to_refuse(self) -> None:
-        block = Block(Counted(10, True), L, grows=True)
-        block.at(9, 10)
-        with pytest.raises(UserError, match=r"11 tokens.*10 positions"):
-            block.at(10, 11)
-        with pytest.raises(UserError, match=r"11 tokens.*10 positions"):
-            Block(Counted(10, True), L, grows=True).at(10, 11)
 
 
 @pytest.mark.usefixtures("either_memory")

@@ -59,10 +59,15 @@ def lengths(
     return called("lengths", rows, "--references", *references, *words)
 
 
+def tables(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    """What was printed, by title."""
+    found = (block.partition("\n") for block in capsys.readouterr().out.split("\n\n"))
+    return {title: rows for title, _, rows in found if rows}
+
+
 def test_tables_of_each_test_set(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lengths(place, "--least", 6, "--train", place / "test.de") == 0
-    out = capsys.readouterr().out
-    blocks = dict(block.split("\n", 1) for block in out.split("\n\n") if block.count("\n"))
+    blocks = tables(capsys)
     ratios = blocks["length ratio, test, en-de, 12 sentences"].split("\n")
     assert ratios[0].split() == ["system", "2", "(6)", "9", "(6)"]
     rows = {line.split()[0]: line.split()[1:] for line in ratios[1:]}
@@ -76,8 +81,7 @@ def test_tables_of_each_test_set(place: Path, capsys: pytest.CaptureFixture[str]
 def test_differences_to_the_baseline(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Sentences that are all alike: every resample has the same difference."""
     assert lengths(place, "--least", 6) == 0
-    out = capsys.readouterr().out
-    blocks = dict(block.split("\n", 1) for block in out.split("\n\n") if block.count("\n"))
+    blocks = tables(capsys)
     bleu = blocks["BLEU, test, en-de, 12 sentences"].split("\n")[1:]
     long = {line.split()[0]: float(line.split()[4]) for line in bleu}
     (row,) = blocks["BLEU to sinusoidal, test, en-de, 12 sentences"].split("\n")[1:]
@@ -104,8 +108,7 @@ def test_each_direction_has_a_table_of_its_own(
 ) -> None:
     keep(place, "diet_rel", 1, "test", [SHORT, "the cat"], "de-en")
     assert lengths(place, "--by-test-set", more=("test.en",)) == 0
-    out = capsys.readouterr().out
-    blocks = dict(block.split("\n", 1) for block in out.split("\n\n") if block.count("\n"))
+    blocks = tables(capsys)
     rows = {
         direction: blocks[f"length ratio, {direction}"].split("\n")
         for direction in ("en-de", "de-en")

@@ -20,10 +20,7 @@ from diet_mt.positions import (
 from diet_mt.positions.options import options_of
 
 from .. import oracle
-from ..toy import KINDS, every_encoding, sharing_modes
-from ..toy import OPTIONS as SMALL
-
-SHAPE = AttentionShape(2, 3, 4, 9, 11)
+from ..toy import KINDS, sharing_modes
 
 # Every encoding with the options it takes and their defaults, beside the sharing. Typed in: what is
 # refused by mistake would otherwise drop out of all tests unseen.
@@ -142,45 +139,6 @@ def test_an_option_means_the_same_in_all_encodings() -> None:
     for encoding in NAMES.values():
         assert {**OPTIONS, **dict(options_of(encoding))} == OPTIONS
     assert len({option.flag for option in OPTIONS.values()}) == len(OPTIONS)
-
-
-@every_encoding
-def test_the_description_names_every_settled_option(encoding: str, sharing: str | None) -> None:
-    """In the checkpoint: what decides over the meaning of the weights. None is settled later, by
-    the size of the stack, and shows in the size of the tables.
-    """
-    text = build_position(encoding, sharing=sharing).describe()
-    settled = [f"sharing={sharing}"] if sharing else []
-    for option, value in SETTLED[encoding].items():
-        if value is not None:
-            settled.append(f"{option.replace('_', '-')}={value}")
-    assert text.split() == [encoding, *settled]
-
-
-def test_the_description_has_what_was_given() -> None:
-    shaw = build_position("shaw", clip=3, values=True)
-    assert shaw.describe() == "shaw sharing=head-wise clip=3 values=True"
-    lin = build_position("diet-abs-lin", sharing="none", rank=5, projected=7)
-    assert lin.describe() == "diet-abs-lin sharing=none rank=5 projected=7"
-
-
-@every_encoding
-def test_positions_are_built_with_the_sharing_asked_for(encoding: str, sharing: str | None) -> None:
-    given = {
-        name: value
-        for name, option in OPTIONS.items()
-        if (value := SMALL.get(encoding, {}).get(option.attribute)) is not None
-    }
-    positions = build_position(encoding, sharing=sharing, **given).attention_positions(SHAPE)
-    if encoding in ("none", "sinusoidal", "learned", "concat", "shape", "cape"):
-        assert positions is None
-        return
-    assert positions is not None
-    assert positions.shape == SHAPE
-    # What --position-sharing means in diet-abs-lin are the tables of its DIET-ABS part.
-    own = positions.mixed if encoding == "diet-abs-lin" else positions
-    assert own.sharing == sharing
-    assert f"sharing={sharing}" in repr(own), "settings show when the module is printed"
 
 
 YARN = {"scaling": "yarn", "scaling_factor": 2.0}
