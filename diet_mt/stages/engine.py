@@ -106,9 +106,9 @@ def plan(what: Preparation) -> Iterator[str]:
         yield f"  {stage.name:14} {state:11}  {stage.does}"
 
 
-def room_for(percent: float, *paths: Path) -> float:
-    """MiB: that share of what the paths take."""
-    return sum(map(size_of, paths)) * percent / 100 / MIB
+def room_for(percent: float, path: Path) -> float:
+    """MiB: that share of what is there."""
+    return size_of(path) * percent / 100 / MIB
 
 
 def _sums(what: Preparation) -> Iterator[str]:
