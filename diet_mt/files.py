@@ -42,9 +42,12 @@ def opened(path: Path) -> IO[bytes]:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def plain_or_gz(folder: Path, name: str) -> Path | None:
-    """The file ``name`` or ``name.gz`` in ``folder``, if there is one."""
-    return next((p for p in (folder / name, folder / f"{name}.gz") if p.is_file()), None)
+def plain_or_gz(folder: Path, name: str, hint: str = "put it there") -> Path:
+    """The file ``name`` or ``name.gz`` in ``folder``. Raises UserError without."""
+    for path in (folder / name, folder / f"{name}.gz"):
+        if path.is_file():
+            return path
+    raise UserError(f"{folder}: holds neither {name} nor {name}.gz; {hint}")
 
 
 def blocks(file: IO[bytes]) -> Iterator[bytes]:

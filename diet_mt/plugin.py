@@ -13,11 +13,11 @@ if find_spec("fairseq") is None:
         name="fairseq",
     )
 
-from . import allocator, fairseq_patches
+from . import allocator
 from . import criterions as criterions
 from . import encoders as encoders
+from . import fairseq_patches as fairseq_patches
 from . import models as models
 from . import tasks as tasks
 
-fairseq_patches.install()
 allocator.keep_memory()

@@ -43,9 +43,7 @@ def preparation_of_glue(
         for file in task.files:
             find_table(folder / task.name, file.name)
 
-    def make_raw(to: Path) -> None:
-        glue.write(folder, task, to, given.bad_rows)
-
+    make_raw = partial(glue.write, folder, task, bad_rows=given.bad_rows)
     stage = Stage("raw", f"{task.name} from {folder}", make_raw)
     parts = [f"input{number}" for number in range(len(task.sentences))]
     return _preparation(out, task.name, stage, parts, task.labels.is_score, given)
@@ -62,9 +60,7 @@ def preparation_of_xnli(
             xnli.files_of(folder, kind)
         find_table(mnli / xnli.SOURCE, "train.tsv")
 
-    def make_raw(to: Path) -> None:
-        xnli.write(folder, mnli, to, given.bad_rows)
-
+    make_raw = partial(xnli.write, folder, mnli, bad_rows=given.bad_rows)
     stage = Stage("raw", f"{folder}, and {xnli.SOURCE} from {mnli}", make_raw)
     return _preparation(out, xnli.NAME, stage, ["input0", "input1"], False, given)
 
@@ -115,7 +111,6 @@ def _binarized(out: Path, part: str, text: Path, dictionary: Path, workers: int)
         return [*own, "--workers", shares(workers), "--testpref", some]
 
     def make(to: Path) -> None:
-        to.mkdir()
         preprocess(options(), to, out / f"preprocess.{part}.log", f"fairseq-preprocess {part}")
         # The sets of the list are now test, test1, test2, ...: each gets its own name.
         named = to / "named"
@@ -128,7 +123,7 @@ def _binarized(out: Path, part: str, text: Path, dictionary: Path, workers: int)
         named.rmdir()
 
     # fairseq cannot continue.
-    return Stage(part, shown([*options(), "--destdir", out / part]), make, restarts=True)
+    return Stage(part, shown(options(), out / part), make, restarts=True)
 
 
 def _counts(out: Path) -> Iterator[Count]:

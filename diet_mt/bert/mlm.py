@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from ..corpora import pieces
 from ..corpora.binarized import sentences_in
 from ..corpora.preprocess import need_fairseq, preprocess, shares, shown
 from ..errors import UserError
-from ..files import lines_in, write_lines
+from ..files import copy, lines_in, write_lines
 from ..stages.engine import Count, Preparation, Stage, room_for
 from ..stages.watch import apart
 from . import wordpiece
@@ -63,9 +62,8 @@ def preparation(
 
     def binarize(to: Path) -> None:
         write_dictionary_of(load_file(tokenizer), out / "dict.txt")
-        to.mkdir()
         preprocess(options, to, out / "preprocess.log")
-        shutil.copyfile(tokenizer, to / tokenizer.name)
+        copy(tokenizer, to / tokenizer.name)
         write_lines(to / "max-length", [str(given.max_length)])
 
     def counts() -> Iterator[Count]:
@@ -92,7 +90,7 @@ def preparation(
         Stage("pieces", "all sentences in pieces", split, partial(room_for, 150, sentences)),
         Stage(
             "bin",
-            shown([*options, "--destdir", out / "bin"]),
+            shown(options, out / "bin"),
             binarize,
             partial(room_for, 100, ids),
             restarts=True,  # fairseq cannot continue

@@ -48,9 +48,7 @@ class TableRow:
 
 def find_table(folder: Path, name: str) -> Path:
     """The file ``name`` or ``name.gz`` in ``folder``. Raises UserError if there is none."""
-    if path := plain_or_gz(folder, name):
-        return path
-    raise UserError(f"{folder}: holds neither {name} nor {name}.gz; put the official file there")
+    return plain_or_gz(folder, name, "put the official file there")
 
 
 def read_table(

@@ -6,24 +6,27 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from ..command_line import Parser, count, place, positive, seed
+from ..command_line import Parser, count, filled, place, positive, seed
 
 if TYPE_CHECKING:
     from ..training.build import Training, TrainingRequest
 
 SEGMENTS = ("none", "input", "per-head")
-_GIVEN = ("tokens_per_update", "sequences_per_update", "max_tokens_per_device")
+# Options of fairseq-train, or beside them, that only some of the commands have.
+_GIVEN = ("tokens_per_update", "sequences_per_update", "max_tokens_per_device", "segment_encoding")
 
 
 def add_arguments(parser: Parser) -> None:
     """The recipe, the folder, and whatever fairseq-train takes."""
     parser.passes_on = True
+    parser.set_defaults(**dict.fromkeys(_GIVEN), nodes=1, node_rank=0, master="")
     add = parser.add_argument
     add("--recipe", required=True, metavar="NAME", help="config/NAME.yaml, or a file FILE.yaml")
     add("--seed", type=seed, default=1, help="default 1")
     add("--save-dir", type=place, required=True, metavar="DIR", help="folder of checkpoints")
     add(
         "--precision",
+        default="",
         choices=("auto", "fp32", "fp16", "bf16"),
         help="auto: bf16 where all GPUs have it, else fp16; fp32 on a CPU (default: the recipe's)",
     )
@@ -63,18 +66,9 @@ def request_of(args: argparse.Namespace) -> TrainingRequest:
 
     given = parse(args.passed)
     for name in _GIVEN:
-        value = getattr(args, name, None)
-        if value is not None:
+        if value := getattr(args, name):
             given[name.replace("_", "-")] = [str(value)]
-    if getattr(args, "segments", None):
-        given["segment-encoding"] = [args.segments]
-    machines = Machines(
-        gpus=args.gpus,
-        precision=args.precision or "",
-        nodes=getattr(args, "nodes", 1),
-        node_rank=getattr(args, "node_rank", 0),
-        master=getattr(args, "master", ""),
-    )
+    machines = filled(Machines, args)
     return TrainingRequest(load(args.recipe), args.save_dir, args.seed, given, machines)
 
 

@@ -24,7 +24,8 @@ def arguments(parser: Parser) -> None:
     add = parser.add_argument
     add("data", type=Path, help="made by diet-mt prepare glue, xnli or qa")
     add("checkpoint", type=Path, help="pretrained")
-    add("--segments", choices=SEGMENTS, help="where they enter (default: the recipe's)")
+    add("--segments", dest="segment_encoding", choices=SEGMENTS,
+        help="where they enter (default: the recipe's)")  # fmt: skip
     add("--task", default="", help="CoLA, XNLI, SQuAD, ... (default: the name of DATA)")
     add("--system", default="", help="encoding that the checkpoint must have (default: any)")
     add("--gpus", default="auto", choices=("auto", "0", "1"), help="0: the CPU (default auto)")

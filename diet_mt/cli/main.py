@@ -120,7 +120,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     if first[0] == "-":
         return _refuse(unknown("option", first, (*_HELP, "--version")))
     return _refuse(unknown("command", name, (*COMMANDS, *GROUPS)))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -22,12 +22,12 @@ from ._training import SEGMENTS, add_arguments, add_devices, carry_out, request_
 
 
 def arguments(parser: Parser) -> None:
-    parser.add_argument("data", type=Path, help="made by diet-mt prepare mlm")
-    parser.add_argument("system", help="encoding: learned, diet_rel, diet_abs, ...")
-    parser.add_argument("--size", default="base", help="tiny, small or base (default base)")
-    parser.add_argument(
-        "--segments", choices=SEGMENTS, help="where segments enter (default: the recipe's, none)"
-    )
+    add = parser.add_argument
+    add("data", type=Path, help="made by diet-mt prepare mlm")
+    add("system", help="encoding: learned, diet_rel, diet_abs, ...")
+    add("--size", default="base", help="tiny, small or base (default base)")
+    add("--segments", dest="segment_encoding", choices=SEGMENTS,
+        help="where segments enter (default: the recipe's, none)")  # fmt: skip
     add_arguments(parser)
     add_devices(parser, "sequences")
 

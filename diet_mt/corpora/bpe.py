@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import cache, partial
 from pathlib import Path
-from unittest.mock import patch
 
 from subword_nmt import learn_bpe as learner
 from subword_nmt.apply_bpe import BPE
@@ -24,6 +23,9 @@ from .settings import BPE_WORDS
 _SEPARATOR = "@@"
 _COUNT_CHUNK = 10_000  # lines: the larger, the fewer times a frequent word's count is added
 _CACHED = 100_000  # words whose split a process remembers: about 30 MiB
+
+# The library's own bar would write into logs, too.
+learner.tqdm = partial(ticking, what="codes", unit="merges")
 
 
 def learn(
@@ -46,9 +48,7 @@ def learn(
     counts = count_words(files, workers)
     words = sorted(counts, key=lambda word: (-counts[word], word))[:max_words]
     listed = [f"{word} {counts[word]}" for word in sorted(words)]
-    # Its own bar would write into logs, too.
-    bar = patch.object(learner, "tqdm", partial(ticking, what="codes", unit="merges"))
-    with writing(out) as codes, bar:
+    with writing(out) as codes:
         learner.learn_bpe(listed, codes, merges, is_dict=True)
 
 

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from ..errors import UserError
-from ..files import blocks, lines_in, make_folder, opened, write_lines, writing_bytes
+from ..files import blocks, lines_in, make_folder, opened, raw_lines, write_lines, writing_bytes
 from ..stages.progress import say
 from .parallel import unequal
 
@@ -73,8 +73,7 @@ def read_segments(path: Path) -> list[str]:
     or an empty one.
     """
     try:
-        with opened(path) as file:
-            text = file.read().decode("utf-8")
+        text = b"".join(raw_lines(path)).decode("utf-8")
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not valid UTF-8 (byte {error.start})") from None
     sentences = [" ".join(unescape(raw).split()) for raw in _SEGMENT.findall(text)]

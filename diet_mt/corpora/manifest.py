@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import UserError
-from ..files import checksum
+from ..files import checksum, decoded_lines
 
 _LINE = re.compile(r"([^\t]+)\t(\d+|-)\t(?:([0-9a-f]{64})|md5:([0-9a-f]{32}))(?:\t([^\t]*))?")
 
@@ -39,21 +39,15 @@ class Item:
 
 
 def read_manifest(path: Path) -> dict[str, Item]:
-    """The files that a manifest lists, by name. Raises UserError where it cannot be read, or a line
-    has not the fields.
+    """The files that a manifest lists, by name. Raises UserError as ``decoded_lines``, and where a
+    line has not the fields.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     items = {}
-    for number, line in enumerate(lines, start=1):
+    for where, line in decoded_lines(path):
         if line and not line.startswith("#"):
             found = _LINE.fullmatch(line)
             if not found:
-                raise UserError(
-                    f"{path}, line {number}: expected name, bytes and sha256, separated by tabs"
-                )
+                raise UserError(f"{where}: expected name, bytes and sha256, separated by tabs")
             name, size, sha256, md5, url = found.groups(default="")
             known, method = None if size == "-" else int(size), "md5" if md5 else "sha256"
             items[name] = Item(name, known, sha256 or md5, url, method)

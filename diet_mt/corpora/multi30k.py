@@ -18,6 +18,7 @@ from ..stages.engine import Preparation, Stage
 from .fetch import Origin, fetch
 from .parallel import check, read_lines
 from .settings import TextSettings
+from .shared_stages import prepared
 
 MANIFEST = Path(__file__).with_suffix(".manifest")
 URL = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
@@ -34,8 +35,6 @@ def preparation(
         in_training: train and valid have lines of 1 to ``joined`` captions in turn, too, each
             caption once.
     """
-    from .shared_stages import prepared
-
     names = [f"{name}.{lang}" for name in _ORIGINAL.values() for lang in text.pair]
     does = f"{', '.join(names)} from {origin.folder or origin.url}"
     if not (out / "raw").exists():

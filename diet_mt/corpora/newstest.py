@@ -50,13 +50,7 @@ def preparation(
 def files_of(folder: Path, year: int, langs: tuple[str, str]) -> list[Path]:
     """The two sides of a year. Raises UserError where the folder lacks one."""
     names = [f"newstest{year}.{'-'.join(langs)}.{lang}" for lang in langs]
-    files = {name: plain_or_gz(folder, name) for name in names}
-    for name, file in files.items():
-        if file is None:
-            raise UserError(
-                f"{folder}: holds neither {name} nor {name}.gz; add it, or ask for other years"
-            )
-    return [file for file in files.values() if file]
+    return [plain_or_gz(folder, name, "add it, or ask for other years") for name in names]
 
 
 def write(

@@ -20,17 +20,21 @@ def shares(workers: int) -> int:
     return 4 * workers
 
 
-def shown(options: Sequence[object]) -> str:
-    """The command, to be pasted."""
-    return shlex.join(["fairseq-preprocess", *map(str, options)])
+def shown(options: Sequence[object], to: Path) -> str:
+    """The command that writes the folder ``to``, to be pasted."""
+    return shlex.join(["fairseq-preprocess", *_words(options, to)])
 
 
 def preprocess(options: Sequence[object], to: Path, log: Path, name: str = "") -> None:
     """Writes the folder ``to``; what fairseq says goes to ``log``. Raises UserError where fairseq
     fails.
     """
-    words = [*map(str, options), "--destdir", str(to)]
-    watch(name or "fairseq-preprocess", python_module("fairseq_cli.preprocess", *words), log, to)
+    command = python_module("fairseq_cli.preprocess", *_words(options, to))
+    watch(name or "fairseq-preprocess", command, log, to)
+
+
+def _words(options: Sequence[object], to: Path) -> list[str]:
+    return [*map(str, options), "--destdir", str(to)]
 
 
 def need_fairseq(out: Path) -> None:

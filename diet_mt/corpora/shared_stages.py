@@ -6,12 +6,11 @@ raw -> [clean] -> spm.model -> spm -> bin               SentencePiece
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from ..files import lines_in
+from ..files import copy, lines_in
 from ..stages.engine import Count, Preparation, Stage, room_for
 from ..stages.watch import apart
 from . import bpe, clean, language, moses, pieces
@@ -74,7 +73,7 @@ def prepared(out: Path, first: list[Stage], text: TextSettings, more: str = "") 
                 yield name, sentences_in(index), lines_in(plain / name)
 
     does = f"{source.name} in subwords"
-    command = shown([*_options(out, text), "--destdir", out / "bin"])
+    command = shown(_options(out, text), out / "bin")
     stages += [
         Stage(model.name, what, learn),
         Stage(made.name, does, split, partial(room_for, 130, source)),
@@ -110,7 +109,6 @@ def _binarize(out: Path, text: TextSettings, to: Path) -> None:
     model = out / MODELS[text.subwords]
     if text.subwords == "spm":
         write_dictionary(pieces.symbols(model), out / "spm.dict")
-    to.mkdir()
     preprocess(_options(out, text), to, out / "preprocess.log")
     # Beside the data, to say how output becomes text again.
-    shutil.copyfile(model, to / model.name)
+    copy(model, to / model.name)

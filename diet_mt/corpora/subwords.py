@@ -58,7 +58,7 @@ def from_text(lines: Sequence[str], lang: str, bin_folder: Path) -> list[str]:
     return _SPLIT[kind](plain, model=bin_folder / MODELS[kind])
 
 
-def split_file(kind: str, model: Path, source: Path, out: Path, workers: int = 1) -> None:
+def split_file(kind: str, model: Path, source: Path, out: Path, workers: int) -> None:
     """Splits the words of a file."""
     split = partial(_SPLIT[kind], model=model)
     lines = chain.from_iterable(in_order(split, read_lines(source), workers))

@@ -34,12 +34,10 @@ def preparation(out: Path, text: TextSettings, sizes: dict[str, int], seed: int)
     """From no text at all to fairseq's binaries; ``sizes``: pairs of train, valid and test."""
     from .shared_stages import prepared
 
-    def make_raw(to: Path) -> None:
-        generate(to, sizes, seed)
-
     pairs = "+".join(str(sizes[split]) for split in SPLITS)
     does = f"{pairs} generated pairs, seed {seed}"
-    return prepared(out, [Stage("raw", does, make_raw)], text, f"pairs={pairs} seed={seed}")
+    raw = Stage("raw", does, lambda to: generate(to, sizes, seed))
+    return prepared(out, [raw], text, f"pairs={pairs} seed={seed}")
 
 
 def twins_beside(file: Path) -> Path:

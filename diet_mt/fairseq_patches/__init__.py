@@ -1,7 +1,8 @@
 """All that the plugin replaces in fairseq when it is imported, and why.
 
 Where fairseq has no hook, a function of it is replaced by one that calls it (all but
-``broadcast``), so what it does in fairseq's next version still counts. One file for each reason:
+``broadcast``), so what it does in fairseq's next version still counts. One file for each reason,
+put in place where it is imported here:
 
 ``archives``
     ``hub_utils.from_pretrained`` and ``file_utils.load_archive_file``: an archive could write
@@ -45,44 +46,18 @@ Where fairseq has no hook, a function of it is replaced by one that calls it (al
     continue from.
 """
 
-from . import (
-    archives,
-    batches,
-    beam_search,
-    bfloat16,
-    broadcast,
-    label_smoothing,
-    literals,
-    named_parts,
-    newer_options,
-    one_line_errors,
-    patience,
-    safe_checkpoints,
-    scalar_quantization,
-    whole_copies,
-)
-
-# A new patch is a file with a function ``install`` that may be called again, an entry here, and
-# a paragraph above.
-PATCHES = (
-    archives,
-    batches,
-    beam_search,
-    bfloat16,
-    broadcast,
-    label_smoothing,
-    literals,
-    named_parts,
-    newer_options,
-    one_line_errors,
-    patience,
-    safe_checkpoints,
-    scalar_quantization,
-    whole_copies,
-)
-
-
-def install() -> None:
-    """Puts all patches in place; once, however often it is called."""
-    for patch in PATCHES:
-        patch.install()
+# A new patch is a file, a line here, and a paragraph above.
+from . import archives as archives
+from . import batches as batches
+from . import beam_search as beam_search
+from . import bfloat16 as bfloat16
+from . import broadcast as broadcast
+from . import label_smoothing as label_smoothing
+from . import literals as literals
+from . import named_parts as named_parts
+from . import newer_options as newer_options
+from . import one_line_errors as one_line_errors
+from . import patience as patience
+from . import safe_checkpoints as safe_checkpoints
+from . import scalar_quantization as scalar_quantization
+from . import whole_copies as whole_copies

@@ -19,7 +19,6 @@ from typing import Any, Callable, Optional
 from fairseq import file_utils, hub_utils
 
 from ..errors import UserError
-from ._replace import replace
 
 
 def take_a_checkpoint(load: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,7 +85,5 @@ def unpacked(archive: str) -> str:
     return alone if os.path.isdir(alone) else folder
 
 
-def install() -> None:
-    """Patches fairseq; once, however often it is called."""
-    replace(file_utils, "load_archive_file", unpack_with_care)
-    replace(hub_utils, "from_pretrained", take_a_checkpoint)
+file_utils.load_archive_file = unpack_with_care(file_utils.load_archive_file)
+hub_utils.from_pretrained = take_a_checkpoint(hub_utils.from_pretrained)

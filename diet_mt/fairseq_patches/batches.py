@@ -14,8 +14,6 @@ from typing import Any, Callable
 
 from fairseq.tasks import FairseqTask
 
-from ._replace import replace
-
 
 def batch_as_at_first(get_batch_iterator: Callable[..., Any]) -> Callable[..., Any]:
     """``get_batch_iterator(task, dataset, ..., epoch=N)`` that makes the batches of epoch 1, and
@@ -42,6 +40,4 @@ def batch_as_at_first(get_batch_iterator: Callable[..., Any]) -> Callable[..., A
     return wrapped
 
 
-def install() -> None:
-    """Patches fairseq; once, however often it is called."""
-    replace(FairseqTask, "get_batch_iterator", batch_as_at_first)
+FairseqTask.get_batch_iterator = batch_as_at_first(FairseqTask.get_batch_iterator)

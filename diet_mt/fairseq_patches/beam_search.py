@@ -15,7 +15,6 @@ from fairseq.tasks import FairseqTask
 
 from ..decoding.choice import own_generator
 from ..layers.decoder import DietDecoder
-from ._replace import replace
 
 
 def with_own_search(build_generator: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,6 +45,4 @@ def with_own_search(build_generator: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def install() -> None:
-    """Puts the replacement in place."""
-    replace(FairseqTask, "build_generator", with_own_search)
+FairseqTask.build_generator = with_own_search(FairseqTask.build_generator)

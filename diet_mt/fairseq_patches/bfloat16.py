@@ -14,8 +14,6 @@ from typing import Any, Callable
 
 from fairseq.dataclass import utils
 
-from ._replace import replace
-
 
 def without_tpu(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """``convert(args)`` where bfloat16 means a TPU only if ``torch_xla`` is there to drive one."""
@@ -29,6 +27,4 @@ def without_tpu(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return wrapped
 
 
-def install() -> None:
-    """Patches fairseq; once, however often it is called."""
-    replace(utils, "override_module_args", without_tpu)
+utils.override_module_args = without_tpu(utils.override_module_args)

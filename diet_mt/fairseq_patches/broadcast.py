@@ -22,6 +22,4 @@ def broadcast_pickled(obj: Any, src_rank: int, group: Any, dist_device: torch.de
     return box[0]
 
 
-def install() -> None:
-    """Patches fairseq; once, however often it is called."""
-    utils._broadcast_object_slow = broadcast_pickled
+utils._broadcast_object_slow = broadcast_pickled

@@ -23,7 +23,6 @@ from torch import Tensor, nn
 from ..cross_entropy import from_features, from_logits
 from ..layers.run import is_method
 from ..products import Linear
-from ._replace import replace
 
 _PRECISE = (torch.float32, torch.float64)
 
@@ -115,7 +114,9 @@ def _output_is_a_product(model: nn.Module) -> bool:
     )
 
 
-def install() -> None:
-    """Puts the replacements in place."""
-    replace(LabelSmoothedCrossEntropyCriterion, "forward", without_logits)
-    replace(LabelSmoothedCrossEntropyCriterion, "compute_loss", in_blocks)
+LabelSmoothedCrossEntropyCriterion.forward = without_logits(
+    LabelSmoothedCrossEntropyCriterion.forward
+)
+LabelSmoothedCrossEntropyCriterion.compute_loss = in_blocks(
+    LabelSmoothedCrossEntropyCriterion.compute_loss
+)

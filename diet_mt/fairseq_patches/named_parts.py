@@ -21,7 +21,6 @@ from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf
 
 from ..errors import UserError
-from ._replace import replace
 
 # Names that the user allows beside ours, separated by commas.
 VARIABLE = "DIET_MT_ALLOW"
@@ -125,6 +124,4 @@ def look_first(upgrade: Callable[[Dict[str, Any]], Dict[str, Any]]) -> Callable[
     return wrapped
 
 
-def install() -> None:
-    """Patches fairseq; once, however often it is called."""
-    replace(checkpoint_utils, "_upgrade_state_dict", look_first)
+checkpoint_utils._upgrade_state_dict = look_first(checkpoint_utils._upgrade_state_dict)

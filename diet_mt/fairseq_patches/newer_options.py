@@ -14,8 +14,6 @@ from fairseq import checkpoint_utils
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_DATACLASS_REGISTRY
 from omegaconf import open_dict
 
-from ._replace import replace
-
 
 def with_newer_options(load: Callable[..., Dict[str, Any]]) -> Callable[..., Dict[str, Any]]:
     """``load(path, arg_overrides, ...)``; what the model has for an option is then set, too."""
@@ -38,6 +36,6 @@ def with_newer_options(load: Callable[..., Dict[str, Any]]) -> Callable[..., Dic
     return wrapped
 
 
-def install() -> None:
-    """Patches fairseq; once, however often it is called."""
-    replace(checkpoint_utils, "load_checkpoint_to_cpu", with_newer_options)
+checkpoint_utils.load_checkpoint_to_cpu = with_newer_options(
+    checkpoint_utils.load_checkpoint_to_cpu
+)

@@ -14,7 +14,6 @@ from types import TracebackType
 from typing import Callable, Iterator, Optional, Type
 
 from ..errors import UserError
-from ._replace import replace
 
 TRACEBACK_VARIABLE = "DIET_MT_TRACEBACK"
 
@@ -102,8 +101,6 @@ def _in_fairseq_command() -> bool:
     return name.startswith(("fairseq-", "fairseq_cli"))
 
 
-def install() -> None:
-    """Patches the interpreter; once, however often it is called."""
-    # hydra shows errors in its own way, with a traceback, unless it is told to let them through.
-    os.environ.setdefault("HYDRA_FULL_ERROR", "1")
-    replace(sys, "excepthook", show_in_one_line)
+# hydra shows errors in its own way, with a traceback, unless it is told to let them through.
+os.environ.setdefault("HYDRA_FULL_ERROR", "1")
+sys.excepthook = show_in_one_line(sys.excepthook)

@@ -14,8 +14,6 @@ from typing import Any, Callable, Dict, Optional
 
 from fairseq.trainer import Trainer
 
-from ._replace import replace
-
 KEY = "patience"
 
 
@@ -61,7 +59,5 @@ def load_count(load_checkpoint: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def install() -> None:
-    """Patches fairseq; once, however often it is called."""
-    replace(Trainer, "save_checkpoint", save_count)
-    replace(Trainer, "load_checkpoint", load_count)
+Trainer.save_checkpoint = save_count(Trainer.save_checkpoint)
+Trainer.load_checkpoint = load_count(Trainer.load_checkpoint)

@@ -19,7 +19,6 @@ import torch
 from fairseq import checkpoint_utils
 
 from ..errors import UserError
-from ._replace import replace
 
 _Global = Union[Any, Tuple[Any, str]]
 
@@ -105,7 +104,5 @@ def _offender(text: str) -> str:
     return line.split(" was not an allowed")[0].rstrip(".")
 
 
-def install() -> None:
-    """Allows :func:`harmless_types` and patches fairseq; once, however often it is called."""
-    torch.serialization.add_safe_globals(harmless_types())
-    replace(checkpoint_utils, "load_checkpoint_to_cpu", load_safely)
+torch.serialization.add_safe_globals(harmless_types())
+checkpoint_utils.load_checkpoint_to_cpu = load_safely(checkpoint_utils.load_checkpoint_to_cpu)

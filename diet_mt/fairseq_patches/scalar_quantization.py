@@ -9,14 +9,13 @@ that knows subclasses, and ``ops.emulate_int8_histogram``, by a function that ca
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Callable, Dict, Optional, Tuple
 
 from fairseq.modules.quantization.scalar import ops, utils
 from torch import Tensor, nn
 
 from ..errors import UserError
 from ..layers.embedding import PaddedEmbedding, QuantizedPaddedEmbedding
-from ._replace import replace
 
 Emulation = Callable[..., Tuple[Tensor, Tensor, Tensor]]
 
@@ -62,9 +61,5 @@ def emulate_on_any_device(emulate: Emulation) -> Emulation:
     return wrapped
 
 
-def install() -> None:
-    """Patches fairseq; once, however often it is called."""
-    if not isinstance(utils.MAPPING, QuantizedForms):
-        own: Dict[type, Any] = {PaddedEmbedding: QuantizedPaddedEmbedding}
-        utils.MAPPING = QuantizedForms({**utils.MAPPING, **own})
-    replace(ops, "emulate_int8_histogram", emulate_on_any_device)
+utils.MAPPING = QuantizedForms({**utils.MAPPING, PaddedEmbedding: QuantizedPaddedEmbedding})
+ops.emulate_int8_histogram = emulate_on_any_device(ops.emulate_int8_histogram)

@@ -13,8 +13,6 @@ from typing import Any, Callable
 
 from fairseq.file_io import PathManager
 
-from ._replace import replace
-
 
 def copy_whole(copy: Callable[..., Any]) -> Callable[..., Any]:
     """``copy(source, target, overwrite)`` that shows ``target`` only when it is complete."""
@@ -30,6 +28,4 @@ def copy_whole(copy: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def install() -> None:
-    """Patches fairseq; once, however often it is called."""
-    replace(PathManager, "copy", copy_whole, static=True)
+PathManager.copy = staticmethod(copy_whole(PathManager.copy))

@@ -37,16 +37,16 @@ def run_child(
     command: Sequence[str],
     *,
     out: IO[bytes],
+    tell: Callable[[], None],
     err: IO[bytes] | None = None,
-    tell: Callable[[], None] = lambda: None,
 ) -> int:
     """Runs a program to its end; its status, negative where a signal ended it. Raises UserError
     where it cannot be run.
 
     Args:
         out: takes what it prints.
-        err: takes its messages; None: with the rest.
         tell: called every progress.EVERY_S.
+        err: takes its messages; None: with the rest.
     """
     process = start(command, out, err=err)
     try:

@@ -17,7 +17,7 @@ import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import UserError
@@ -64,7 +64,7 @@ class Preparation:
     out: Path
     settings: str
     stages: Sequence[Stage]
-    counts: Callable[[], Iterable[Count]] = field(default=lambda: ())
+    counts: Callable[[], Iterable[Count]] = lambda: ()
     text: str = ""  # the file of a folder whose lines stand for it: train.en
     result: str = ""  # what is ready in the end; empty: the folder
 
@@ -106,9 +106,9 @@ def plan(what: Preparation) -> Iterator[str]:
         yield f"  {stage.name:14} {state:11}  {stage.does}"
 
 
-def room_for(percent: float, *paths: Path) -> float:
-    """MiB: that share of what the paths take."""
-    return sum(map(size_of, paths)) * percent / 100 / MIB
+def room_for(percent: float, path: Path) -> float:
+    """MiB: that share of what is there."""
+    return size_of(path) * percent / 100 / MIB
 
 
 def _sums(what: Preparation) -> Iterator[str]:

@@ -29,7 +29,6 @@ def test_what_the_flags_become(
 
 def test_the_configuration_of_a_training() -> None:
     """Through fairseq's own parser, which is what would set the TPU."""
-    bfloat16.install()
     words = ["data", "--arch", "diet_rel_tiny", "--bf16"]
     args = parse_args_and_arch(get_training_parser(), words)
     assert args.tpu

@@ -70,13 +70,15 @@ def test_questions(official: Path, vocabulary: Path, tmp_path: Path) -> None:
     assert "test_xquad_en: was not made of what is in" in message
 
 
-def test_wrong_questions_are_refused_with_file_and_question(
-    official: Path, vocabulary: Path, tmp_path: Path
+@pytest.mark.parametrize("part", ["train", "valid"])
+def test_wrong_questions_are_refused_before_any_work_with_file_and_question(
+    official: Path, vocabulary: Path, tmp_path: Path, part: str
 ) -> None:
     wrong = article("one two", entry("q7", "what?", "one two", "two"))
     wrong["paragraphs"][0]["qas"][0]["answers"][0]["answer_start"] = 1
     file = write_squad(tmp_path / "wrong.json", wrong)
-    given = ("--train", file, "--valid", official / "valid.json", "--vocab", vocabulary)
+    files = {"train": official / "train.json", "valid": official / "valid.json", part: file}
+    given = ("--train", files["train"], "--valid", files["valid"], "--vocab", vocabulary)
     message = only_error(prepare("qa", *given, "--out", tmp_path / "out"))
     assert f"{file}, question q7: answer 'two' does not stand at character 1" in message
-    assert not (tmp_path / "out" / "train").exists()
+    assert not (tmp_path / "out").exists()

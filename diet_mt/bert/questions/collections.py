@@ -30,7 +30,6 @@ _FILES = {
 # The names of the collections in results.
 NAMES = {"xquad": "XQuAD", "mlqa": "MLQA", "tydiqa": "TyDiQA-GoldP"}
 SCORINGS = ("squad", "mlqa")
-_SCORING = {"mlqa": "mlqa"}  # the others: squad
 # TyDi QA writes languages out.
 _CODES = {
     "arabic": "ar", "bengali": "bn", "english": "en", "finnish": "fi", "indonesian": "id",
@@ -54,7 +53,7 @@ def test_sets(collection: str, folder: Path) -> list[QuestionSource]:
             raise UserError(f"{file}: '{name}' is no language of TyDi QA; remove or rename it")
         if language in found:
             raise UserError(f"{file} and {found[language].file}: both are {language}; remove one")
-        scoring = _SCORING.get(collection, "squad")
+        scoring = "mlqa" if collection == "mlqa" else "squad"
         found[language] = QuestionSource(f"test_{collection}_{language}", language, scoring, file)
     if not found:
         raise UserError(f"{folder}: no file is named as {collection} names its test sets")

@@ -38,15 +38,18 @@ def _is_punctuation(character: str) -> bool:
     return character in string.punctuation or unicodedata.category(character).startswith("P")
 
 
-def words(text: str, language: str) -> list[str]:
-    """What is left of an answer, as a list of words. Raises UserError where MLQA has no rules for
-    the language.
-    """
+def need_rules(language: str) -> None:
+    """Raises UserError where MLQA has none for the language."""
     if language not in _ARTICLES:
         raise UserError(
             f"language '{language}': MLQA's scores are defined for {', '.join(LANGUAGES)}; "
             "use SQuAD's for others"
         )
+
+
+def words(text: str, language: str) -> list[str]:
+    """What is left of an answer, as a list of words. Raises UserError as ``need_rules``."""
+    need_rules(language)
     plain = "".join(each for each in text.lower() if not _is_punctuation(each))
     if articles := _ARTICLES[language]:
         plain = re.sub(articles, " ", plain)

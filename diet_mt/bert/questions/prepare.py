@@ -5,7 +5,7 @@ a stage for each such file, with two for the vocabulary.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -19,8 +19,8 @@ from .. import tokenizer as tokenizers
 from ..vocabulary import checksum_of, say_unknown
 from .collections import QuestionSource, test_sets
 from .features import UNKNOWN, About, make_features, read_about, write_features
-from .normalise import LANGUAGES
-from .squad import raw_bytes, read_squad
+from .normalise import need_rules
+from .squad import Question, raw_bytes, read_squad
 from .windows import WindowSizes
 
 
@@ -34,21 +34,13 @@ def prepare(
     scoring: str = "squad",
     need_answers: bool = False,
 ) -> About:
-    """Makes the folder ``out`` of a file of questions. Raises UserError as ``read_squad``,
-    ``tokenizer.load`` and ``read_dictionary``, and where the language has no scoring of this kind,
-    or a question to train on has no answer.
+    """Makes the folder ``out`` of a file of questions. Raises UserError as ``read_questions``,
+    ``tokenizer.load`` and ``read_dictionary``.
 
     Args:
         vocab: Folder with ``dict.txt`` and the tokenizer that the model was pretrained with.
     """
-    if scoring == "mlqa" and language not in LANGUAGES:
-        raise UserError(
-            f"{file}: language '{language}': MLQA's scores are defined for {', '.join(LANGUAGES)}"
-        )
-    questions = read_squad(file)
-    without = next((each for each in questions if not each.has_gold), None)
-    if need_answers and without is not None:
-        raise UserError(f"{file}, question {without.id}: no answers, so it cannot be trained on")
+    questions = read_questions(file, language, scoring, need_answers)
     numbers = read_dictionary(vocab / "dict.txt")
     features, lost = make_features(questions, tokenizers.load(vocab), numbers, sizes)
     squad = raw_bytes(file)
@@ -68,6 +60,19 @@ def prepare(
     make_folder(out)
     write_features(out, features, squad, about)
     return about
+
+
+def read_questions(file: Path, language: str, scoring: str, need_answers: bool) -> list[Question]:
+    """Raises UserError as ``read_squad``, and where the language has no scoring of this kind, or a
+    question to train on has no answer.
+    """
+    if scoring == "mlqa":
+        need_rules(language)
+    questions = read_squad(file)
+    without = next((each for each in questions if not each.has_gold), None)
+    if need_answers and without is not None:
+        raise UserError(f"{file}, question {without.id}: no answers, so it cannot be trained on")
+    return questions
 
 
 def check_source(file: Path, out: Path) -> None:
@@ -90,7 +95,8 @@ def preparation(
     sizes: WindowSizes,
 ) -> Preparation:
     """``collections``: folders of test sets, by the names in ``collections.py``. Raises UserError
-    where a file is not there, or both to train and to validate on; as ``test_sets``.
+    where a file is not there, or both to train and to validate on; as ``test_sets``, and as
+    ``read_questions`` of all that is still to be made.
     """
     for file in (train, valid):
         if not file.is_file():
@@ -103,20 +109,21 @@ def preparation(
         QuestionSource("valid", language, "squad", valid),
         *(each for name, folder in collections.items() for each in test_sets(name, folder)),
     ]
-
-    def stages() -> Iterator[Stage]:
-        for file in (vocab / "dict.txt", tokenizer):
-            yield Stage(file.name, f"from {vocab}", partial(copy, file))
-        for each in files:
-            make = partial(_make, each, vocab, sizes)
-            check = partial(check_source, each.file)
-            yield Stage(each.split, f"{each.file} in windows", make, check=check, restarts=True)
-
+    stages = [
+        Stage(file.name, f"from {vocab}", partial(copy, file))
+        for file in (vocab / "dict.txt", tokenizer)
+    ]
+    for each in files:
+        if not (out / each.split).exists():
+            read_questions(each.file, each.language, each.scoring, each.split == "train")
+        make, check = partial(_make, each, vocab, sizes), partial(check_source, each.file)
+        does = f"{each.file} in windows"
+        stages.append(Stage(each.split, does, make, check=check, restarts=True))
     words = (
         f"TRAIN={train} VALID={valid} LANGUAGE={language} MAX_TOKENS={sizes.max_tokens} "
         f"STRIDE={sizes.stride} MAX_QUESTION={sizes.max_question} vocabulary={checksum}"
     )
-    return Preparation(out, words, list(stages()))
+    return Preparation(out, words, stages)
 
 
 def _make(each: QuestionSource, vocab: Path, sizes: WindowSizes, to: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import UserError
-from ...files import blocks, opened
+from ...files import raw_lines
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,7 @@ def read_squad(path: Path) -> list[Question]:
 
 def raw_bytes(path: Path) -> bytes:
     """What is in a file, unpacked. Raises UserError where it cannot be read."""
-    with opened(path) as file:
-        try:
-            return b"".join(blocks(file))
-        except (OSError, EOFError) as error:
-            raise UserError(f"{path}: cannot be read ({error}); replace it") from None
+    return b"".join(raw_lines(path))
 
 
 def read_json(path: Path) -> Any:

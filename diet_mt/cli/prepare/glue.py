@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ...bert.glue import TASKS, task_named
 from ...bert.labelled import REFUSE, SKIP
-from ...command_line import Parser, positive
+from ...command_line import Parser, filled, positive
 from .options import add_common, add_folder, carry_out, setting
 
 MAX_LENGTH = 128
@@ -45,7 +45,7 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     from ...bert.labelled_stages import LabelledSettings, preparation_of_glue
 
-    given = LabelledSettings(args.vocab, args.max_length, args.bad_rows, args.workers)
+    given = filled(LabelledSettings, args)
     above = Path("data/glue")
     if args.task == "all":
         outs = {name: (args.out or above) / name for name in TASKS}

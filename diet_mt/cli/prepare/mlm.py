@@ -18,7 +18,7 @@ import argparse
 from pathlib import Path
 
 from ...bert.mlm_settings import USUAL, MlmSettings
-from ...command_line import Parser, positive, share
+from ...command_line import Parser, filled, positive, share
 from .options import add_common, carry_out, setting
 
 
@@ -53,17 +53,8 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     from ...bert.mlm import preparation
 
-    subwords, size, length = USUAL[args.setting]
-    given = MlmSettings(
-        args.subwords or subwords,
-        args.vocab_size or size,
-        args.max_length or length,
-        language=args.language,
-        cased=args.cased,
-        vocab_sample=args.vocab_sample,
-        spm_coverage=args.spm_coverage,
-        alpha=args.alpha,
-        workers=args.workers,
-    )
-    out = args.out or Path("data/mlm")
+    names = ("subwords", "vocab_size", "max_length")
+    for name, usual in zip(names, USUAL[args.setting], strict=True):
+        setattr(args, name, getattr(args, name) or usual)
+    given, out = filled(MlmSettings, args), args.out or Path("data/mlm")
     carry_out(preparation(out, args.train, args.valid, given), args.dry_run)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...command_line import Parser, not_negative, place, positive, share
+from ...command_line import Parser, filled, not_negative, place, positive, share
 from ...corpora.settings import Limits, TextSettings
 from ...errors import UserError
 from ...stages.pool import cores
@@ -108,10 +107,9 @@ def text_of(args: argparse.Namespace, pair: str) -> TextSettings:
             raise UserError(f"{name}: of --subwords {kind}, not {args.subwords}; leave it out")
     source, _, target = pair.partition("-")
     langs = (source, target)
-    limits = {f.name: getattr(args, f.name) for f in fields(Limits) if f.name != "langs"}
-    own = ("pair", "clean")
-    text = {f.name: getattr(args, f.name) for f in fields(TextSettings) if f.name not in own}
-    return TextSettings(langs, clean=Limits(langs, **limits) if args.clean else None, **text)
+    given = argparse.Namespace(**{**vars(args), "pair": langs, "langs": langs})
+    given.clean = filled(Limits, given) if args.clean else None
+    return filled(TextSettings, given)
 
 
 def out_of(args: argparse.Namespace, name: str) -> Path:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ...command_line import Parser
+from ...command_line import Parser, filled
 from .glue import add_labelled
 from .options import add_common, add_folder, carry_out
 
@@ -36,6 +36,6 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     from ...bert.labelled_stages import LabelledSettings, preparation_of_xnli
 
-    given = LabelledSettings(args.vocab, args.max_length, args.bad_rows, args.workers)
+    given = filled(LabelledSettings, args)
     out = args.out or Path("data/XNLI")
     carry_out(preparation_of_xnli(out, args.folder, args.mnli, given), args.dry_run)

@@ -17,11 +17,11 @@ from . import lexicon, plan
 
 # Endings by case, for masculine, feminine, neuter, plural.
 _DER = {"nom": "der die das die", "acc": "den die das die", "dat": "dem der dem den"}
-_STRONG = {"nom": "er e es e", "acc": "en e es e", "dat": "em er em en"}  # dies-er, jed-er
+# dies-er, jed-er; of an adjective that stands alone
+_STRONG = {"nom": "er e es e", "acc": "en e es e", "dat": "em er em en"}
 _EIN = {"nom": "- e - e", "acc": "en e - e", "dat": "em er em en"}  # ein, mein, unser
 _ADJECTIVE_AFTER_DER = {"nom": "e e e en", "acc": "en e e en", "dat": "en en en en"}
 _ADJECTIVE_AFTER_EIN = {"nom": "er e es en", "acc": "en e es en", "dat": "en en en en"}
-_ADJECTIVE_ALONE = {"nom": "er e es e", "acc": "en e es e", "dat": "em er em en"}
 _PRONOUN = {"nom": "er sie es sie", "acc": "ihn sie es sie", "dat": "ihm ihr ihm ihnen"}
 _RELATIVE = {"nom": "der die das die", "acc": "den die das die", "dat": "dem der dem denen"}
 
@@ -181,9 +181,9 @@ def _noun_phrase(phrase: plan.NounPhrase, case: str) -> list[str]:
     elif word in _DIES_WORDS:
         determiner, endings = _DIES_WORDS[word] + _form(_STRONG, *slot), _ADJECTIVE_AFTER_DER
     elif word == "many":
-        determiner, endings = "viel" + _form(_STRONG, *slot), _ADJECTIVE_ALONE
+        determiner, endings = "viel" + _form(_STRONG, *slot), _STRONG
     elif word in _BARE_WORDS:
-        determiner, endings = _BARE_WORDS[word], _ADJECTIVE_ALONE
+        determiner, endings = _BARE_WORDS[word], _STRONG
     else:
         determiner, endings = _form(_DER, *slot), _ADJECTIVE_AFTER_DER
     ending = _form(endings, *slot)

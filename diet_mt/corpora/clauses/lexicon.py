@@ -311,7 +311,7 @@ BE = Verb("is", "be", "was", "", "sein", "ist", "gewesen", "sein", "patf")
 
 PREPOSITIONS = {
     "in": "in", "on": "auf", "under": "unter", "behind": "hinter",
-    "in front of": "vor", "next to": "neben", "with": "mit",
+    "in front of": "vor", "next to": "neben",
 }  # fmt: skip
 CONJUNCTIONS = {
     "because": "weil", "although": "obwohl", "if": "wenn", "before": "bevor", "while": "während",
