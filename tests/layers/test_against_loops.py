@@ -33,6 +33,7 @@ from ..toy import (
     every_encoding,
     position_parameters,
     real,
+    sharing_modes,
     sources,
     targets,
 )
@@ -132,6 +133,14 @@ def test_every_attention_module_equals_the_loops(
             torch.testing.assert_close(call.weights, weights, rtol=0, atol=ROUNDING)
             with_weights.append(place)
     assert with_weights == [("cross", 2)], "no other attention was asked for its weights"
+
+
+@pytest.mark.parametrize("sharing", sharing_modes("kerple"))
+def test_the_other_kernel_of_kerple(sharing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(OPTIONS, "kerple", {"position_kernel": "power"})
+    test_every_attention_module_equals_the_loops(
+        "kerple", sharing, False, "left", "head", monkeypatch
+    )
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
