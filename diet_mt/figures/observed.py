@@ -214,9 +214,9 @@ def joined(system: System, subset: str, tokens: int, count: int) -> dict[str, Te
         torch.cat([sentence[:-1] for sentence in side])
         for side in zip(*_pairs(system, subset), strict=True)
     ]
-    count = min(count, min(map(len, sides)) // tokens)
+    least = min(map(len, sides))
+    count = min(count, least // tokens)
     if count == 0:
-        least = min(map(len, sides))
         raise UserError(
             f"{subset}: {least:,} tokens, {tokens} are asked for; give another --subset"
         )
