@@ -31,7 +31,6 @@ from .systems import (
     benchmark_job,
     environment,
     label,
-    measured,
     unavailable,
 )
 from .workers import Worker, workers
@@ -105,7 +104,7 @@ def measure(
         further = shlex.split(how.options)
         jobs[name] = benchmark_job(name, size, given, how.dropout, further), environment(name)
     for kind in how.measures:
-        chosen = [name for name in names if measured(name, kind)]
+        chosen = [name for name in names if kind == "decode" or name not in WEIGHTS_OF]
         for number, group in enumerate(_groups(chosen, kind, how.together)):
             # Processes of this measure alone: what another one left in memory would be in the way.
             with workers({name: jobs[name] for name in group}) as crew:

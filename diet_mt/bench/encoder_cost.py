@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +15,7 @@ from torch import Tensor
 
 from ..blocks import Grid, markdown_table
 from ..command_line import need_known
+from ..evaluation.fine_tuned import quiet
 from ..models.diet_roberta import DietRobertaModel
 from ..positions import NAMES
 from .encoders import SHAW
@@ -105,7 +105,7 @@ class EncoderSettings:
 
 def measure_all(shapes: Sequence[str], how: EncoderSettings, command: str) -> None:
     """Prints the records of each shape. Raises UserError."""
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
+    quiet()
     need_known("encoding", how.encodings, NAMES)
     how = replace(how, encodings=how.encodings or list(NAMES))
     need_device(how.device)

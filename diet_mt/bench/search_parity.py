@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,15 +10,15 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import torch
-from fairseq import checkpoint_utils
+from fairseq import checkpoint_utils, utils
 from fairseq.sequence_generator import SequenceGenerator
 
 from .. import plugin as plugin
 from ..blocks import Grid, markdown_table
 from ..decoding.generator import BeamSearchGenerator
+from ..evaluation.fine_tuned import quiet
 from .machine import machine
 
 KEYS = ("encoding", "sentences", "hypotheses", "equal", "score_error", "differences", "command")
@@ -88,15 +87,14 @@ def _in_float64(models: list[Any]) -> Iterator[None]:
     def log_softmax(x: torch.Tensor, dim: int, onnx_trace: bool = False) -> torch.Tensor:
         return torch.log_softmax(x, dim)
 
+    before = torch.Tensor.float, utils.log_softmax
     for model in models:
         model.double()  # and back: nothing is lost
+    torch.Tensor.float, utils.log_softmax = torch.Tensor.double, log_softmax  # type: ignore
     try:
-        with (
-            patch.object(torch.Tensor, "float", torch.Tensor.double),
-            patch("fairseq.utils.log_softmax", log_softmax),
-        ):
-            yield
+        yield
     finally:
+        torch.Tensor.float, utils.log_softmax = before  # type: ignore
         for model in models:
             model.float()
 
@@ -160,8 +158,7 @@ def measure_all(
     paths: Sequence[Path], data: Path | None, how: ParitySettings, command: str
 ) -> None:
     """Prints the record of each checkpoint. ``data``: None for that of its training."""
-    for name in ("fairseq", "hydra"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+    quiet()
     facts = machine("cpu", False, command)
     for path in paths:
         print(json.dumps({**measure(path, data, how), **facts}), flush=True)

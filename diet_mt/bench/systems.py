@@ -26,11 +26,6 @@ def label(system: str) -> str:
     return f"{name} (fairseq's search)" if name else system
 
 
-def measured(system: str, kind: str) -> bool:
-    """Whether ``system`` does what the measure ``kind`` times."""
-    return kind == "decode" or system not in WEIGHTS_OF
-
-
 def unavailable(system: str, device: str) -> str | None:
     """Why ``system`` cannot be measured here, or None."""
     if system == CTRANSLATE2 and find_spec("ctranslate2") is None:

@@ -1,11 +1,12 @@
 """Decodes a test set by both searches, ours and fairseq's, and lists every difference.
 
-    diet-mt parity checkpoints/*/checkpoint_best.pt > parity.jsonl
+    diet-mt parity checkpoints/*.1 > parity.jsonl
     diet-mt parity --table parity.jsonl                     Markdown on stdout
 
 Compared are all hypotheses of all sentences: tokens, order, scores and log-probabilities by token.
 Where they differ, the sentence is decoded again by both in float64. If they agree there, it was a
 tie: two candidates of one step whose scores differ by less than float32 can tell apart.
+CHECKPOINT is a file, or a folder with a checkpoint_best.pt, of a translation model.
 JSON lines on stdout, one for each checkpoint; progress on stderr.
 """
 
@@ -16,11 +17,12 @@ from pathlib import Path
 
 from ..command_line import Parser, filled, finite, need_file, positive
 from ..errors import UserError
+from ..evaluation.provenance import best_in
 
 
 def arguments(parser: Parser) -> None:
     add = parser.add_argument
-    add("checkpoints", type=Path, nargs="*", metavar="CHECKPOINT", help="of translation models")
+    add("checkpoints", type=Path, nargs="*", metavar="CHECKPOINT", help="file, or its folder")
     add("--table", type=Path, metavar="FILE", help="decode nothing; these lines as Markdown")
     add("--data", type=Path, metavar="FOLDER", help="bin folder (default: the checkpoint's)")
     add("--subset", default="test", help="default test")
@@ -33,10 +35,11 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     if not args.checkpoints and not args.table:
         raise UserError("name the checkpoints to decode with, or --table FILE")
-    for path in args.checkpoints:
-        need_file(path, "checkpoint; give files, not folders")
+    checkpoints = [best_in(path) for path in args.checkpoints]
+    for path in checkpoints:
+        need_file(path, "checkpoint")
     if args.dry_run:
-        print("\n".join(map(str, args.checkpoints)))
+        print("\n".join(map(str, checkpoints)))
         return
     from ..bench import search_parity
     from ..bench.machine import command_of, read_records
@@ -46,4 +49,4 @@ def run(args: argparse.Namespace) -> None:
         return
     settings = filled(search_parity.ParitySettings, args)
     command = command_of("parity", args.words)
-    search_parity.measure_all(args.checkpoints, args.data, settings, command)
+    search_parity.measure_all(checkpoints, args.data, settings, command)

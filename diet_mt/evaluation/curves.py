@@ -13,6 +13,7 @@ from typing import Union
 from ..errors import UserError
 from .commands import options_of, portable
 from .json_rows import Row, wrong_field
+from .provenance import beside
 
 # What decides which sequences are validated, how they are masked, and what the loss is.
 _SAME = (
@@ -118,7 +119,6 @@ def read_training(folder: Path) -> LearningCurve:
     given = options_of(shlex.split(command))
     options = {name: " ".join(words) for name, words in given.items()}
     options["data"] = "/".join(Path(*given.get("", [])[1:2]).parts[-2:])  # its folder's name
-    revision = folder / "revision"
     parameters = _PARAMETERS.search(log)
     arch = options.get("--arch", "")
     system = arch.removeprefix("roberta_").rpartition("_")[0]
@@ -133,6 +133,6 @@ def read_training(folder: Path) -> LearningCurve:
         parameters=int(parameters[1].replace(",", "")) if parameters else 0,
         settings={name.lstrip("-"): options.get(name, "") for name in _SAME},
         points=points,
-        revision=revision.read_text(encoding="utf-8").strip() if revision.is_file() else "",
+        revision=beside(folder / "train.log", "revision"),
         command=portable(command),
     )

@@ -10,12 +10,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 import torch
 
 from ..errors import UserError
-from ..files import sha256, writing
+from ..files import decoded_lines, sha256, writing
 from .checkpoint import device
 from .generation_options import as_text
 from .provenance import fairseq_version, revision, today
@@ -45,7 +46,7 @@ def read_decoded(output: Path, log: Path) -> Decoded:
     """
     best: dict[int, str] = {}
     speed = None
-    for line in _lines(log) + _lines(output):
+    for _, line in chain(decoded_lines(log), decoded_lines(output)):
         if line.startswith("H-"):
             name, _, text = line.split("\t", 2)
             best.setdefault(int(name[2:]), text)
@@ -65,14 +66,6 @@ def read_decoded(output: Path, log: Path) -> Decoded:
         sentences_per_second=float(speed["sentences"]),
         tokens_per_second=float(speed["tokens"]),
     )
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        with open(path, encoding="utf-8", newline="\n") as file:
-            return file.read().split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read ({error})") from None
 
 
 @dataclass(frozen=True)

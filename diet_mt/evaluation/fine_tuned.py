@@ -103,7 +103,7 @@ def own_options(signature: str, arch: str) -> tuple[str, dict[str, Option]]:
 
 def quiet() -> None:
     """No logs but warnings, of what loads and reads: the commands print what they found."""
-    for name in ("fairseq", "diet_mt.tasks"):
+    for name in ("fairseq", "hydra", "diet_mt.tasks"):
         logging.getLogger(name).setLevel(logging.WARNING)
     # fairseq always asks for pinned memory, and torch warns where there is no GPU to pin it for.
     warnings.filterwarnings("ignore", message="'pin_memory'")

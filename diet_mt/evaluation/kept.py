@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
+from typing import TypeVar
 
 from ..corpora.parallel import read_lines
 from ..errors import UserError
-from ..files import sha256
+from ..files import decoded_lines, sha256
 from .records import Result
+
+Given = TypeVar("Given")
 
 
 def read_references(paths: Sequence[Path]) -> dict[str, list[str]]:
@@ -18,16 +21,29 @@ def read_references(paths: Sequence[Path]) -> dict[str, list[str]]:
     return {sha256(path): lines[path] for path in paths}
 
 
-def kept_hypotheses(folder: Path, result: Result) -> list[str]:
-    """The hypotheses of a row. Raises UserError if they are not the ones that were scored."""
+def kept_hypotheses(folder: Path, result: Result, count: int | None = None) -> list[str]:
+    """The hypotheses of a row; ``count``: of its references. Raises UserError if they are not the
+    ones that were scored, or not as many.
+    """
     path = folder / result.hypotheses
     if not path.is_file():
         raise UserError(f"{path}: missing; evaluate {result.system} seed {result.seed} again")
     if sha256(path) != result.hypotheses_sha256:
         raise UserError(f"{path}: changed since it was scored; evaluate again")
-    with open(path, encoding="utf-8", newline="\n") as file:
-        # Not read_lines: a model may well write nothing at all.
-        return file.read().removesuffix("\n").split("\n")
+    lines = [line for _, line in decoded_lines(path)]  # a model may well write nothing at all
+    if count not in (None, len(lines)):
+        raise UserError(f"{path}: not {count} lines; evaluate again")
+    return lines
+
+
+def of_row(result: Result, references: Mapping[str, Given]) -> Given:
+    """What is given for the references of a row. Raises UserError where these are not among them.
+
+    ``references``: by checksum.
+    """
+    if result.references_sha256 not in references:
+        raise UserError(f"none of the references are those of {result.test_set}")
+    return references[result.references_sha256]
 
 
 def by_checksum(

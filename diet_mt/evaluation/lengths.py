@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sacrebleu.metrics import CHRF
@@ -27,6 +27,8 @@ WIDTH = 5  # lengths in a bucket
 TENTHS = 10
 # Least frequencies in training of the classes of words.
 CLASSES = (0, 1, 5, 20, 100, 1000)
+
+Words = TypeVar("Words", list[str], Counter[str])  # of a sentence
 
 
 @dataclass(frozen=True)
@@ -155,15 +157,9 @@ def tenths(hypotheses: Sequence[Sequence[str]], references: Sequence[str]) -> li
     """
     tokens = [_tokens(line) for line in references]
     every = np.array([_by_tenth(len(words), range(len(words))) for words in tokens])
-    found = [
-        np.array(
-            [
-                _by_tenth(len(words), _matched(words, _tokens(line)))
-                for words, line in zip(tokens, lines, strict=True)
-            ]
-        )
-        for lines in hypotheses
-    ]
+    found = _counts(
+        hypotheses, tokens, lambda words, own: _by_tenth(len(words), _matched(words, own))
+    )
     return _shares([100 * each for each in found], [every] * len(found))
 
 
@@ -185,15 +181,7 @@ def rare_words(
         return row
 
     every = np.array([by_class(words) for words in tokens])
-    found = [
-        np.array(
-            [
-                by_class(words & Counter(_tokens(line)))
-                for words, line in zip(tokens, lines, strict=True)
-            ]
-        )
-        for lines in hypotheses
-    ]
+    found = _counts(hypotheses, tokens, lambda words, own: by_class(words & Counter(own)))
     kept = [column for column in range(len(CLASSES)) if every[:, column].any()]
     shares = _shares([100 * each[:, kept] for each in found], [every[:, kept]] * len(found))
     return dict(zip((_class_name(column) for column in kept), shares, strict=True))
@@ -212,6 +200,18 @@ _tokenizer = Tokenizer13a()
 def _tokens(line: str) -> list[str]:
     words: list[str] = _tokenizer(line).split()
     return words
+
+
+def _counts(
+    hypotheses: Sequence[Sequence[str]],
+    references: Sequence[Words],
+    row: Callable[[Words, list[str]], list[int]],
+) -> list[Any]:
+    """Of each seed (sentences, k): ``row`` of a reference and of the tokens of its hypothesis."""
+    return [
+        np.array([row(of, _tokens(line)) for of, line in zip(references, lines, strict=True)])
+        for lines in hypotheses
+    ]
 
 
 def _matched(words: list[str], others: list[str]) -> Iterable[int]:

@@ -8,6 +8,13 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
+BEST = "checkpoint_best.pt"
+
+
+def best_in(path: Path) -> Path:
+    """The best checkpoint of a folder of a training; of a file, the file."""
+    return path / BEST if path.is_dir() else path
+
 
 def beside(checkpoint: Path, name: str) -> str:
     """``command`` or ``revision``, which a training by ``diet-mt`` leaves beside its checkpoints;

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -142,6 +142,14 @@ def read_results(path: Path) -> list[Result]:
             model = model_text(given)
             results[place] = dataclasses.replace(result, positions=positions, model=model)
     return results
+
+
+def read_all(files: Iterable[Path]) -> list[tuple[Path, Result]]:
+    """The rows of several files, each with its file. Raises UserError also where there are none."""
+    rows = [(path, row) for path in files for row in read_results(path)]
+    if not rows:
+        raise UserError("the files hold no results; give those that diet-mt evaluate wrote")
+    return rows
 
 
 def system_of(arch: str) -> str:

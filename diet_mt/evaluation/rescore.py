@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ..errors import UserError
 from .bleu import scores
-from .kept import kept_hypotheses
-from .records import Result, read_results
+from .kept import kept_hypotheses, of_row
+from .records import Result, read_all
 
 
 def rescore(files: Sequence[Path], references: Mapping[str, Sequence[str]]) -> None:
@@ -18,27 +18,21 @@ def rescore(files: Sequence[Path], references: Mapping[str, Sequence[str]]) -> N
     Raises UserError where a row is not what its hypotheses give, or there are none. ``references``:
     checksum -> lines.
     """
-    count = wrong = 0
-    for path in files:
-        for row in read_results(path):
-            found = _differences(path, row, references)
-            print(f"{path}\t{row.system}\tseed {row.seed}\t", end="")
-            print("; ".join(found) or f"BLEU {row.bleu:.2f} again")
-            count += 1
-            wrong += bool(found)
-    if not count:
-        raise UserError("the files hold no results; give those that diet-mt evaluate wrote")
+    rows, wrong = read_all(files), 0
+    for path, row in rows:
+        found = _differences(path, row, references)
+        print(f"{path}\t{row.system}\tseed {row.seed}\t", end="")
+        print("; ".join(found) or f"BLEU {row.bleu:.2f} again")
+        wrong += bool(found)
     if wrong:
-        raise UserError(f"{wrong} of {count} rows differ, or cannot be scored again")
+        raise UserError(f"{wrong} of {len(rows)} rows differ, or cannot be scored again")
 
 
 def _differences(path: Path, row: Result, references: Mapping[str, Sequence[str]]) -> list[str]:
     """What of a row is not as its hypotheses give it, or why that is not known."""
     try:
-        if row.references_sha256 not in references:
-            raise UserError(f"none of the references are those of {row.test_set}")
-        hypotheses = kept_hypotheses(path.parent, row)
-        return differences(row, scores(hypotheses, list(references[row.references_sha256])))
+        own = list(of_row(row, references))
+        return differences(row, scores(kept_hypotheses(path.parent, row), own))
     except UserError as error:
         return [str(error)]
 

@@ -22,7 +22,7 @@ from .checkpoint import read_training
 from .commands import portable
 from .decoded import Decoded, Facts, Identity
 from .generation_options import Search
-from .provenance import beside
+from .provenance import BEST, beside
 from .records import Result, system_of
 from .roles import roles_of
 from .test_sets import TestSet
@@ -30,7 +30,7 @@ from .test_sets import TestSet
 # What a hypothesis file's name does not mention.
 USUAL = {
     "subset": "test",
-    "checkpoint": "checkpoint_best.pt",
+    "checkpoint": BEST,
     "beam": 10,
     "lenpen": 0.6,
     "length_penalty": "fairseq",

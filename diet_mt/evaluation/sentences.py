@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 from sacrebleu.metrics import BLEU
@@ -128,8 +127,9 @@ def keep_sentences(
         if texts and (counts, texts) != (kept.counts, kept.texts):
             if check:
                 raise UserError(f"{files_beside(path)[0]}: not of these rows and references")
-            for file, what in zip(files_beside(path), (counts, texts), strict=True):
-                write_rows(file, cast("dict[Any, Row]", what).values())
+            of_counts, of_texts = files_beside(path)
+            write_rows(of_counts, counts.values())
+            write_rows(of_texts, texts.values())
     if not found:
         raise UserError("none of the --references are those of a row")
 
@@ -144,10 +144,7 @@ def _counted(
     count = counter(references)
     found, lengths = [], [0] * len(references)
     for row in rows:
-        hypotheses = kept_hypotheses(folder, row)
-        if len(hypotheses) != len(references):
-            raise UserError(f"{row.hypotheses}: not {len(references)} lines; evaluate again")
-        counts = count(hypotheses).astype(int)
+        counts = count(kept_hypotheses(folder, row, len(references))).astype(int)
         own, lengths = counts[:, 0].tolist(), counts[:, 1].tolist()
         matches = counts[:, 2 : 2 + ORDERS].T.tolist()
         found.append(Counts(row.hypotheses_sha256, row.references_sha256, own, matches))

@@ -157,11 +157,9 @@ def _pairs(each: Group, systems: Sequence[str] | None) -> Iterator[Pair]:
 
 
 def _resampled(folder: Path, each: Group, references: Sequence[str]) -> Resampled:
-    for result in each.results:
-        if result.sentences != len(references):
-            raise UserError(f"{result.hypotheses}: not {len(references)} lines; evaluate again")
     hypotheses = [
-        [kept_hypotheses(folder, result) for result in line.results] for line in each.lines
+        [kept_hypotheses(folder, result, len(references)) for result in line.results]
+        for line in each.lines
     ]
     return resample(each.lines, hypotheses, references)
 

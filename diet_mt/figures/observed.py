@@ -19,14 +19,13 @@ from torch import Tensor
 from ..corpora.binarized import language_pair, read_index
 from ..errors import UserError
 from ..evaluation.checkpoint import load_with_task
+from ..evaluation.provenance import best_in
 from ..evaluation.records import system_of
 from ..layers.call import AttentionCall
 from ..layers.decoder import DietDecoder
 from ..layers.encoder import DietEncoder
 from ..layers.multihead import PositionalAttention
 from ..positions import CROSS, DECODER, ENCODER, KINDS
-
-BEST = "checkpoint_best.pt"
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,7 @@ def open_systems(checkpoints: Sequence[Path], data: Path) -> list[System]:
 
     Raises UserError where one cannot be loaded or has no positions of ours.
     """
-    files = [path / BEST if path.is_dir() else path for path in checkpoints]
+    files = [best_in(path) for path in checkpoints]
     loaded = [load_with_task(file, data) for file in files]
     archs = [str(cfg["model"]["_name"]) for _, cfg, _ in loaded]
     names = [system_of(arch) for arch in archs]
@@ -215,9 +214,9 @@ def joined(system: System, subset: str, tokens: int, count: int) -> dict[str, Te
         torch.cat([sentence[:-1] for sentence in side])
         for side in zip(*_pairs(system, subset), strict=True)
     ]
-    count = min(count, min(map(len, sides)) // tokens)
+    least = min(map(len, sides))
+    count = min(count, least // tokens)
     if count == 0:
-        least = min(map(len, sides))
         raise UserError(
             f"{subset}: {least:,} tokens, {tokens} are asked for; give another --subset"
         )

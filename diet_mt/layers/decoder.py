@@ -117,16 +117,14 @@ class DietDecoder(TransformerDecoderBase):
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn, output_projection)
         replace_dropout(self, "TransformerDecoder")
         self.need_attn = False
-        heads, width, layers = (
-            cfg.decoder.attention_heads,
-            cfg.decoder.embed_dim,
-            cfg.decoder.layers,
-        )
+        heads, width = cfg.decoder.attention_heads, cfg.decoder.embed_dim
         targets, sources = cfg.max_target_positions, cfg.max_source_positions
         self.places = cfg.encoding.places(targets)
         self.embed_positions = input_positions(cfg, targets, width)
-        own = AttentionShape(layers, heads, width // heads, targets, targets, DECODER)
-        self.attention_shape = replace(own, beyond=cfg.beyond_table)
+        self.attention_shape = AttentionShape(
+            *(cfg.decoder.layers, heads, width // heads, targets, targets, DECODER),
+            beyond=cfg.beyond_table,
+        )
         self.self_attn_positions = cfg.encoding.attention_positions(self.attention_shape)
         self.encoder_attn_positions = None
         if not no_encoder_attn:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import List, Optional, Sequence, Tuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ..positions import LayerPositions
@@ -172,10 +173,10 @@ class Nodes:
             return
         more = -(-(needed - self._room) // ROOM) * ROOM
         self._room += more
-        self.kept = [_longer(each, 2, more) for each in self.kept]
+        self.kept = [F.pad(each, (0, 0, 0, more)) for each in self.kept]
         if self._read is not None and self._positions is not None:
-            self._read = _longer(self._read, 2, more)
-            self._positions = _longer(self._positions, 1, more)
+            self._read = F.pad(self._read, (0, more))
+            self._positions = F.pad(self._positions, (0, more))
 
     def _share(self, length: int) -> None:
         """From one hypothesis of each sentence, which has read ``length`` tokens, to several."""
@@ -200,10 +201,3 @@ class Nodes:
             kept.append(new)
         self.kept, self._read, self._positions, self.mask = kept, None, None, None
         self.width = self._length
-
-
-def _longer(x: Tensor, dim: int, more: int) -> Tensor:
-    """``x`` with ``more`` zeros behind it in dimension ``dim``."""
-    shape = list(x.shape)
-    shape[dim] = more
-    return torch.cat([x, x.new_zeros(shape)], dim=dim)

@@ -15,7 +15,7 @@ from ..corpora.parallel import read_lines, read_sides
 from ..drawing import line_styles, pyplot, save
 from ..errors import UserError
 from ..evaluation.groups import BASELINE, Conditions, Group, Line, group
-from ..evaluation.kept import by_checksum, kept_hypotheses, sources_beside
+from ..evaluation.kept import by_checksum, kept_hypotheses, of_row, sources_beside
 from ..evaluation.lengths import (
     TENTHS,
     Bucket,
@@ -27,7 +27,7 @@ from ..evaluation.lengths import (
     rare_words,
     tenths,
 )
-from ..evaluation.records import Result, read_results
+from ..evaluation.records import Result, read_all
 
 READING = (
     "±: half of the 95 % interval, from resamples of the sentences; it does not cover the choice "
@@ -87,21 +87,18 @@ def sheets_of(
             source is missing, or has another number of lines; hypotheses have changed; without
             ``cut`` two test sets of one direction have one name.
     """
-    rows = [(path.parent, row) for path in files for row in read_results(path)]
+    rows = read_all(files)
     need_known("system", systems, (row.system for _, row in rows))
-    rows = [(folder, row) for folder, row in rows if not systems or row.system in systems]
-    if not rows:
-        raise UserError("the files hold no results; give those that diet-mt evaluate wrote")
     given = by_checksum(references, sources)
     sets: dict[tuple[str, str], list[tuple[Path, Result]]] = {}
-    for folder, row in rows:
-        if row.references_sha256 not in given:
-            raise UserError(f"none of the references are those of {row.test_set}")
-        sets.setdefault((row.references_sha256, row.direction), []).append((folder, row))
+    for path, row in rows:
+        if not systems or row.system in systems:
+            sets.setdefault((row.references_sha256, row.direction), []).append((path.parent, row))
     words = list(read_lines(training)) if training else []
     sheets: dict[str, Sheet] = {}
     for (digest, direction), own in sets.items():
-        (reference, source), first = given[digest], own[0][1]
+        first = own[0][1]
+        reference, source = of_row(first, given)
         source = source or sources_beside(reference, first)
         if source is None:
             raise UserError(f"{reference}: its sources are not beside it; give them by --sources")
@@ -123,7 +120,8 @@ def sheets_of(
             if baseline and baseline is not line:
                 sheet.baselines[name] = names[baseline]
             folders = {row.key: folder for folder, row in own}
-            said = [kept_hypotheses(folders[row.key], row) for row in line.results]
+            count = len(lengths)
+            said = [kept_hypotheses(folders[row.key], row, count) for row in line.results]
             _fill(sheet, name, said, text, parts, words, whole=cut is not None)
     for sheet in sheets.values():
         sheet.parts.sort(key=lambda part: part.mean_length)
@@ -161,9 +159,6 @@ def _fill(
 ) -> None:
     """``text``: sources and references; ``whole``: also what is of all sentences together."""
     sources, references = text
-    for lines in said:
-        if len(lines) != len(references):
-            raise UserError(f"{name}: {len(lines)} hypotheses, {len(references)} references")
     found = buckets(sources, said, references, parts)
     sheet.buckets.setdefault(name, {}).update({each.part.name: each for each in found})
     if whole:

@@ -8,7 +8,7 @@ turned into the nested one when a model is built.
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Tuple, Type, TypeVar
+from typing import Any, Collection, Iterator, List, Optional, Tuple, Type, TypeVar
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models.transformer import TransformerConfig
@@ -205,13 +205,9 @@ def nested_config(options: Any, kind: Type[Config]) -> Config:
         for name, why in _REFUSED.items()
         if safe_getattr(options, name, None)
     ]
-    if cfg.attention_scale not in ATTENTION_SCALES:
-        problems.append(
-            f"--attention-scale {cfg.attention_scale}: choose from {', '.join(ATTENTION_SCALES)}"
-        )
-    if cfg.beyond_table not in BEYOND:
-        problems.append(f"--beyond-table {cfg.beyond_table}: choose from {', '.join(BEYOND)}")
-    elif cfg.beyond_table != REFUSE and cfg.position_randomized is not None:
+    problems += unknown_choice(cfg, "attention_scale", ATTENTION_SCALES)
+    problems += unknown_choice(cfg, "beyond_table", BEYOND)
+    if cfg.beyond_table != REFUSE and cfg.position_randomized is not None:
         problems.append(f"--beyond-table {cfg.beyond_table}: not with --position-randomized")
     words = width = cfg.decoder.embed_dim
     try:
@@ -220,7 +216,7 @@ def nested_config(options: Any, kind: Type[Config]) -> Config:
             cfg.position_in,
             cfg.position_input,
             cfg.position_randomized,
-            **_position_options(cfg),
+            **{name: getattr(cfg, option.attribute) for name, option in OPTIONS.items()},
         )
         words = cfg.encoding.token_dim(width)
         cfg.encoding.token_dim(cfg.encoder.embed_dim)
@@ -245,9 +241,11 @@ def nested_config(options: Any, kind: Type[Config]) -> Config:
     return cfg
 
 
-def _position_options(cfg: NestedConfig) -> Dict[str, Any]:
-    """The options of the encodings by the names of their fields."""
-    return {name: getattr(cfg, option.attribute) for name, option in OPTIONS.items()}
+def unknown_choice(options: Any, name: str, known: Collection[str]) -> Iterator[str]:
+    """A sentence where the value of the option ``name`` is none of ``known``."""
+    value = str(getattr(options, name))
+    if value not in known:
+        yield f"--{name.replace('_', '-')} {value}: choose from {', '.join(known)}"
 
 
 def _size_problems(cfg: NestedConfig) -> List[str]:

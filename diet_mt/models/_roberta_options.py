@@ -13,7 +13,7 @@ from omegaconf import OmegaConf, open_dict
 
 from ..errors import UserError
 from ..positions import SEGMENT_ENCODINGS
-from ._options import NestedConfig, PositionOptions, nested_config
+from ._options import NestedConfig, PositionOptions, nested_config, unknown_choice
 
 # Tokens in the longest sequence, where neither options nor task say it: as in BERT.
 LONGEST = 512
@@ -169,12 +169,8 @@ def _further_problems(options: Namespace, cfg: Optional[SentenceConfig]) -> Iter
     """A sentence for each invalid option that only an encoder-only model has; ``cfg`` is None where
     there are problems already.
     """
-    if options.segment_encoding not in SEGMENT_ENCODINGS:
-        yield (
-            f"--segment-encoding {options.segment_encoding}: choose from "
-            f"{', '.join(SEGMENT_ENCODINGS)}"
-        )
-    elif cfg is not None and options.segment_encoding == "per-head" and cfg.encoding.mixes_keys:
+    yield from unknown_choice(options, "segment_encoding", SEGMENT_ENCODINGS)
+    if cfg is not None and options.segment_encoding == "per-head" and cfg.encoding.mixes_keys:
         yield (
             f"--segment-encoding per-head: the keys of {cfg.position_encoding} are mixed from "
             "tokens of all segments; use --segment-encoding input"
@@ -190,11 +186,6 @@ def _further_problems(options: Namespace, cfg: Optional[SentenceConfig]) -> Iter
             f"give --max-positions {longest} or less, or --max-source-positions as in pretraining"
         )
     for name in ("activation_fn", "pooler_activation_fn"):
-        value = str(getattr(options, name))
-        if value not in get_available_activation_fns():
-            yield (
-                f"--{name.replace('_', '-')} {value}: choose from "
-                f"{', '.join(get_available_activation_fns())}"
-            )
+        yield from unknown_choice(options, name, get_available_activation_fns())
     if options.mha_heads_to_keep != -1:
         yield "--mha-heads-to-keep: positions have a table for every head; leave it out"

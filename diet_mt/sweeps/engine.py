@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,8 +10,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from ..errors import UserError
-from ..stages.child import environment
-from ..stages.orphans import end_with_parent
+from ..stages.child import start
 from ..stages.progress import announce, say
 from .sweep import Run, Sweep
 from .variables import Command, shown
@@ -65,12 +63,7 @@ def _one_by_one(commands: Sequence[Command], to: TextIO) -> int:
     to.flush()
     for words in commands:
         say(shown(words))
-        process = subprocess.Popen(
-            argv_of(words),
-            stdout=to.fileno(),
-            env=environment(),
-            preexec_fn=end_with_parent,
-        )
+        process = start(argv_of(words), to.buffer, err=sys.stderr.buffer)
         try:
             status = process.wait()
         finally:
