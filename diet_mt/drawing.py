@@ -38,7 +38,7 @@ COLORS: Mapping[str, str] = {
     "linformer": "#17becf",
     "diet_abs_lin": "#1f4e79",
 }
-DASHES = ("-", "--", ":", "-.")
+MARKERS = "o^sxv*D"
 
 
 def color_of(name: str) -> str:
@@ -60,12 +60,12 @@ def color_of(name: str) -> str:
 
 
 def line_styles(names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """``color`` and ``linestyle`` of each name; those of one colour have different dashes."""
+    """``color`` and ``marker`` of each name; those of one colour have different markers."""
     drawn: Counter[str] = Counter()
     styles = {}
     for name in names:
         color = color_of(name)
-        styles[name] = {"color": color, "linestyle": DASHES[drawn[color] % len(DASHES)]}
+        styles[name] = {"color": color, "marker": MARKERS[drawn[color] % len(MARKERS)]}
         drawn[color] += 1
     return styles
 

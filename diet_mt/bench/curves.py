@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
-from ..drawing import DASHES, color_of, pyplot, save
+from ..drawing import line_styles, pyplot, save
 from ..errors import UserError
 from ..evaluation.curves import MEASURES, LearningCurve, read_training
 from ..evaluation.json_rows import read_rows, write_rows
 
-MARKERS = ".x^sv*"
+DASHES = ("-", "--", ":", "-.")  # of the seeds of a system
 
 
 def draw(logs: Sequence[Path], out: Path, kind: str, measure: str) -> None:
@@ -81,11 +81,9 @@ def plot(curves: Sequence[LearningCurve], file: Path, measure: str) -> None:
         systems.setdefault(curve.what, []).append(curve)
     height = max(4.4, 0.18 * len(systems) + 0.8)  # inches; the legend has a line for each
     figure, panels = plt.subplots(1, 2, figsize=(11, height), layout="constrained")
-    colors = [color_of(what) for what in systems]
+    styles = line_styles(systems)
     longest = max(n for curve in curves for n, _ in curve.finite(measure) or [(0, 0.0)])
-    for number, (color, seeds) in enumerate(zip(colors, systems.values(), strict=True)):
-        # Variants of a system share its color.
-        marker = MARKERS[colors[:number].count(color) % len(MARKERS)]
+    for what, seeds in systems.items():
         ordered = sorted(seeds, key=lambda curve: curve.seed)
         for (place, curve), (panel, begin) in product(
             enumerate(ordered), zip(panels, (0, longest / 2), strict=True)
@@ -93,8 +91,8 @@ def plot(curves: Sequence[LearningCurve], file: Path, measure: str) -> None:
             seen = [(n, value) for n, value in curve.finite(measure) if n >= begin]
             panel.plot(
                 *(zip(*seen, strict=True) if seen else ([], [])),
-                color=color, linestyle=DASHES[place % len(DASHES)],
-                marker=marker, markersize=4, linewidth=1.2,
+                **styles[what], linestyle=DASHES[place % len(DASHES)],
+                markersize=3, linewidth=1.2,
                 label="" if place else label(ordered, measure),
             )  # fmt: skip
     for panel in panels:

@@ -263,5 +263,5 @@ def _curve(panel: Any, at: Sequence[float], found: Sequence[Estimate], look: dic
     # Resamples of few sentences may all lie to one side.
     below = [max(each.value - each.low, 0) for each in found]
     above = [max(each.high - each.value, 0) for each in found]
-    style = {"marker": "o", "markersize": 3, "linewidth": 1, "elinewidth": 0.5}
+    style = {"markersize": 4, "linewidth": 1, "elinewidth": 0.5}
     return panel.errorbar(at, values, yerr=[below, above], **look, **style)
