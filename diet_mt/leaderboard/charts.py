@@ -125,7 +125,7 @@ def curves(
             f'<line class="lead" x1="{100 * left:.2f}%" x2="{column}" y1="{top}" y2="{top}"/>'
             f'<svg x="{column}" overflow="visible">'
             f'<line class="lead" x2="7" y1="{top}" y2="{at}"/></svg>'
-            f"{_label(clipped(name, _LETTERS), column, at, kind)}"
+            f"{_label(ending(name, _LETTERS), column, at, kind)}"
         )
         out.append(
             f'<g class="{classes}" data-system="{escape(each.name)}">'
@@ -152,9 +152,11 @@ def _spread(wanted: Sequence[float]) -> list[float]:
     return [round(each, 1) for each in found]
 
 
-def clipped(name: str, letters: int) -> str:
-    """``name``, its end left out where it has more ``letters``."""
-    return name if len(name) <= letters else name[: letters - 1] + "…"
+def ending(name: str, letters: int) -> str:
+    """``name``, its beginning left out where it has more ``letters``: variants of a system
+    (``diet_rel.encoder,cross``) begin alike.
+    """
+    return name if len(name) <= letters else "…" + name[1 - letters :]
 
 
 def _label(name: str, x: str, y: float, kind: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..errors import UserError
 from ..evaluation.groups import BASELINE
 from .beside import Beside
-from .charts import HEIGHT, clipped
+from .charts import HEIGHT, ending
 from .families import FAMILIES, family_of_standing
 from .picture import ROW, axis, grid, marks, scale_of
 from .standings import Section
@@ -69,7 +69,7 @@ def intervals(section: Section) -> Drawn:
     out.append(f'<svg {inside} y="{_AXIS}" height="{height}">{grid(section, scale)}</svg>')
     for number, standing in enumerate(section.standings):
         y = _AXIS + ROW * number
-        name = clipped(standing.name, LONGEST)
+        name = ending(standing.name, LONGEST)
         own = " own" if standing.line and standing.line.system == BASELINE else ""
         bleu = f"{standing.line.bleu:.2f}" if standing.line else ""
         out.append(

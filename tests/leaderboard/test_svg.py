@@ -44,11 +44,11 @@ KEYS = ["projected keys", "no positions"]
 
 
 def test_a_long_or_wild_name_does_no_harm() -> None:
-    wild = row(system="<b>&" + "x" * 50, test_set="</svg>")
+    wild = row(system="x" * 50 + "<b>&", test_set="</svg>")
     names = texts(drawn(svg(sections_of([wild]), Beside())), "name")
-    assert names[0].startswith("<b>&xx")
     assert len(names[0]) == LONGEST
-    assert names[0].endswith("…")
+    assert names[0].startswith("…xx")
+    assert "<b>&" in names[0]
 
 
 def test_speed_and_parameters_where_three_are_known() -> None:
