@@ -79,6 +79,19 @@ def test_collect_is_the_transpose_of_spread(clip: int) -> None:
         assert torch.equal(weights.grad, spread(by_distance, keys, start))
 
 
+@pytest.mark.parametrize("clip", [CLIP, 16])
+@pytest.mark.parametrize(("start", "keys"), [(4, S), (8, 9), (8, 3)])
+def test_a_step_is_a_row_of_the_whole(clip: int, start: int, keys: int) -> None:
+    """Also where the query stands further behind than there are keys, and the clip cuts nothing."""
+    positions = ShawPositions(SHAPE, "none", clip, values=True)
+    whole, step = part_of(positions, 1, 0, 9, keys), part_of(positions, 1, start, 1, keys)
+    q, weights = torch.randn(B, H, 9, D), torch.rand(B, H, 9, keys)
+    row = slice(start, start + 1)
+    for method, given, more in (("query_bias", q, (keys, 0.5)), ("output", weights, ())):
+        expected = getattr(whole, method)(given, *more)[:, :, row]
+        torch.testing.assert_close(getattr(step, method)(given[:, :, row], *more), expected)
+
+
 def test_values_stay_unless_asked_for() -> None:
     part = part_of(Shaw().attention_positions(SHAPE), 0, 0, T, S)
     assert not part.changes_output

@@ -40,6 +40,12 @@ def test_cls_is_untied_wherever_it_stands() -> None:
     assert torch.equal(found[..., 0], untied[..., 0])
 
 
+def test_rows_behind_cls_are_those_of_the_whole() -> None:
+    bias = TupeRel(buckets=8, max_distance=6).attention_positions(WITH_CLS)
+    assert isinstance(bias, TupeBias)
+    torch.testing.assert_close(bias(2, 3, S), bias(0, 5, S)[..., 2:, :])
+
+
 @pytest.mark.parametrize("encoding", [TupeAbs(), TupeRel()], ids=lambda encoding: encoding.name)
 def test_half_precision_rounds_the_weights_alone(encoding: TupeAbs | TupeRel) -> None:
     """Norm, projections and products are float32 sums over the rounded weights."""
