@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from diet_mt.positions import AttentionShape, factors
-from diet_mt.positions.diet_abs_lin import DietAbsLinPositions
+from diet_mt.positions.diet_abs_lin import DietAbsLin, DietAbsLinPositions
 from diet_mt.positions.linformer import LinformerLayer
 
 from ..toy import sharing_modes
@@ -31,6 +31,22 @@ def test_two_positions_over_three_mixtures_by_hand() -> None:
     bias = part(positions, 0, 2).bias
     assert bias is not None
     assert bias.tolist() == [[[1, 2, 4], [3, 0, 6]]]
+
+
+def test_later_queries_have_their_rows() -> None:
+    positions = DietAbsLinPositions(SHAPE, "none", K, R)
+    whole, later = part(positions, 1).bias, part_of(positions, 1, 2, S - 2, S).bias
+    assert whole is not None
+    assert later is not None
+    assert torch.equal(later, whole[:, 2:])
+
+
+@pytest.mark.parametrize(("rank", "width"), [(None, D), (R, R)])
+def test_the_rank_is_the_head_size_unless_given(rank: int | None, width: int) -> None:
+    positions = DietAbsLin(rank=rank).attention_positions(SHAPE)
+    assert isinstance(positions, DietAbsLinPositions)
+    for name in ("query", "key"):
+        assert positions.mixed.tables()[0].get_parameter(name).size(-1) == width
 
 
 def test_a_short_sentence_still_has_k_mixtures() -> None:
