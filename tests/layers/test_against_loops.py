@@ -103,21 +103,9 @@ def expected(
     return torch.from_numpy(out), torch.from_numpy(weights)
 
 
-@pytest.mark.parametrize(
-    ("fused", "side", "scale"),
-    [(False, "left", "head"), (True, "right", "model")],
-    ids=["own-left-head", "fused-right-model"],
-)
-@every_encoding
-def test_every_attention_module_equals_the_loops(
-    encoding: str,
-    sharing: str | None,
-    fused: bool,
-    side: str,
-    scale: str,
-    monkeypatch: pytest.MonkeyPatch,
+def assert_every_attention_module_equals_the_loops(
+    encoding: str, sharing: str | None, side: str = "left", scale: str = "head"
 ) -> None:
-    monkeypatch.setattr(attention, "_fused_pays", lambda *_: fused)
     model = build(encoding, sharing, attention_scale=scale)
     with attention_calls(model) as calls:
         model(collate(sources(), side), None, collate(targets()), alignment_layer=2)
@@ -135,12 +123,28 @@ def test_every_attention_module_equals_the_loops(
     assert with_weights == [("cross", 2)], "no other attention was asked for its weights"
 
 
+@pytest.mark.parametrize(
+    ("fused", "side", "scale"),
+    [(False, "left", "head"), (True, "right", "model")],
+    ids=["own-left-head", "fused-right-model"],
+)
+@every_encoding
+def test_every_attention_module_equals_the_loops(
+    encoding: str,
+    sharing: str | None,
+    fused: bool,
+    side: str,
+    scale: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(attention, "_fused_pays", lambda *_: fused)
+    assert_every_attention_module_equals_the_loops(encoding, sharing, side, scale)
+
+
 @pytest.mark.parametrize("sharing", sharing_modes("kerple"))
 def test_the_other_kernel_of_kerple(sharing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(OPTIONS, "kerple", {"position_kernel": "power"})
-    test_every_attention_module_equals_the_loops(
-        "kerple", sharing, False, "left", "head", monkeypatch
-    )
+    assert_every_attention_module_equals_the_loops("kerple", sharing)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
