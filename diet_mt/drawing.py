@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,7 @@ COLORS: Mapping[str, str] = {
     "linformer": "#17becf",
     "diet_abs_lin": "#1f4e79",
 }
-MARKERS = "o^sxv*D"
+MARKERS = "os^DvPX"
 
 
 def color_of(name: str) -> str:
@@ -60,13 +59,16 @@ def color_of(name: str) -> str:
 
 
 def line_styles(names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """``color`` and ``marker`` of each name; those of one colour have different markers."""
-    drawn: Counter[str] = Counter()
+    """``color`` and ``marker`` of each name. Markers take turns from colour to colour, and within
+    one colour.
+    """
+    drawn: dict[str, int] = {}
     styles = {}
-    for name in names:
+    for name in dict.fromkeys(names):
         color = color_of(name)
-        styles[name] = {"color": color, "marker": MARKERS[drawn[color] % len(MARKERS)]}
-        drawn[color] += 1
+        place = drawn.setdefault(color, len(drawn))
+        styles[name] = {"color": color, "marker": MARKERS[place % len(MARKERS)]}
+        drawn[color] = place + 1
     return styles
 
 

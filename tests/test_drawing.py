@@ -30,5 +30,5 @@ def test_a_variant_is_lighter_and_another_name_always_the_same() -> None:
 
 def test_lines_of_one_colour_have_their_own_markers() -> None:
     styles = line_styles(["diet_rel.1", "diet_rel.2", "t5"])
-    assert [style["marker"] for style in styles.values()] == ["o", "^", "o"]
+    assert [style["marker"] for style in styles.values()] == ["o", "s", "s"]
     assert styles["diet_rel.1"]["color"] == styles["diet_rel.2"]["color"] != styles["t5"]["color"]

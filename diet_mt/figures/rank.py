@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import cycle
 from pathlib import Path
 from typing import Any, Union
 
 import torch
 from torch import Tensor
 
-from ..drawing import color_of, pyplot
+from ..drawing import line_styles, pyplot
 from ..evaluation.json_rows import Row, write_rows
 from ..layers.call import AttentionCall
 from ..positions import KINDS
@@ -20,7 +19,6 @@ from .measures import RANK_THRESHOLD, Ranks, ranks
 from .observed import Asked, Seen, System, joined, observe
 
 LOGITS, POSITIONAL = WHATS = ("logits", "positional logits")
-MARKS = "os^DvPX*"  # of systems
 _DIGITS = 3  # significant, of a singular value in a row
 
 
@@ -147,19 +145,12 @@ def _notes(rows: Sequence[RankRow]) -> str:
     return said
 
 
-def _styles(rows: Sequence[RankRow]) -> dict[str, dict[str, Any]]:
-    """The colour and the mark of each system."""
-    systems = dict.fromkeys(row.system for row in rows)
-    pairs = zip(systems, cycle(MARKS), strict=False)
-    return {name: {"color": color_of(name), "marker": mark} for name, mark in pairs}
-
-
 def _finish(figure: Any, rows: Sequence[RankRow], x: str, y: str, line: str = "-") -> Any:
     """Labels, and a legend of all systems, shown with ``line``."""
     usual = {"markersize": 5, "linewidth": 1.2, "linestyle": line}
     handles = [
         pyplot().Line2D([], [], label=name, **usual, **style)
-        for name, style in _styles(rows).items()
+        for name, style in line_styles(row.system for row in rows).items()
     ]
     handles.append(pyplot().Line2D([], [], color="0.3", linestyle="--", label="head size"))
     figure.legend(handles=handles, loc="outside right center", fontsize=8, frameon=False)
@@ -169,7 +160,7 @@ def _finish(figure: Any, rows: Sequence[RankRow], x: str, y: str, line: str = "-
 
 
 def _ranks(rows: Sequence[RankRow]) -> Any:
-    styles, tokens = _styles(rows), max(row.tokens for row in rows)
+    styles, tokens = line_styles(row.system for row in rows), max(row.tokens for row in rows)
     most = max(row.matrices for row in rows)
     title = f"Rank over {tokens} tokens, the median of {most} rows of text"
     figure, panels = _grid(rows, title)
@@ -200,7 +191,7 @@ def _ranks(rows: Sequence[RankRow]) -> Any:
 def _spectra(rows: Sequence[RankRow]) -> Any:
     figure, panels = _grid(rows, "Singular values, the median over heads and layers")
     for panel, shown in panels:
-        for name, style in _styles(rows).items():
+        for name, style in line_styles(row.system for row in rows).items():
             own = [row for row in shown if row.system == name]
             if own:
                 values = torch.tensor([row.singular for row in own], dtype=torch.float64)

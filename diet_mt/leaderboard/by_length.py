@@ -237,7 +237,7 @@ def draw(sheets: Sequence[Sheet], file: Path) -> None:
     plt = pyplot()
     shape = {"figsize": (13, 4.2 * len(sheets)), "layout": "constrained", "squeeze": False}
     figure, panels = plt.subplots(len(sheets), 3, **shape)
-    styles = line_styles(dict.fromkeys(name for sheet in sheets for name in sheet.buckets))
+    styles = line_styles(name for sheet in sheets for name in sheet.buckets)
     drawn: dict[str, Any] = {}
     for sheet, (bleu, ratio, place) in zip(sheets, panels, strict=True):
         for name, own in sheet.buckets.items():

@@ -1,9 +1,11 @@
-"""The pages of scripts/ that do by hand what a sweep does, for one system or two."""
+"""The pages of scripts/: what a sweep does, by hand; and results/ made again from its rows."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -95,3 +97,35 @@ def test_the_help_of_a_page_is_its_header(name: str, option: str, tmp_path: Path
     for word in ("Makes ", "From ", f"Example  scripts/{name}.sh", "Takes ", "Licence "):
         assert f"\n{word}" in said
     assert "set -e" not in said
+
+
+def test_results_sh_makes_every_table_and_picture_of_rows(tmp_path: Path) -> None:
+    # Not made of rows: of trained models, or by hand.
+    others = re.compile(r"figures|data-prep/|qa/")
+    kept = [path.relative_to(ROOT) for path in (ROOT / "results").rglob("*") if path.is_file()]
+    wanted = {"README.md"}
+    for path in kept:
+        if path.suffix in (".md", ".png", ".svg", ".html"):
+            wanted |= set() if others.match(str(path.relative_to("results"))) else {str(path)}
+        else:
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).touch()
+    (tmp_path / "README.md").write_bytes((ROOT / "README.md").read_bytes())
+    _, commands = page("results", cwd=tmp_path)
+    written = (tmp_path / "results").rglob("*.md")
+    made = {str(path.relative_to(tmp_path)) for path in written}
+    for words in commands:
+        for option, name in pairwise(words):
+            if option in ("--readme", "--out", "--plot"):
+                made.add(f"{name}.png" if words[:2] == ["bench", "curves"] else name)
+    assert made == wanted
+    compared = {words[1] for words in commands if words[0] == "compare"}
+    tested = [path for path in kept if path.parent.name == "significance"]
+    captions = [path for path in tested if path.name.startswith("multi30k")]
+    assert compared == {str(path.parent.parent / path.name) for path in captions}
+
+
+def test_results_sh_only_helps_where_it_is_asked(tmp_path: Path) -> None:
+    said, commands = page("results", "--help", cwd=tmp_path)
+    assert commands == []
+    assert "Example  scripts/results.sh" in said
