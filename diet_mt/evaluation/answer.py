@@ -116,11 +116,10 @@ def answer(asked: AnswerRequest, loaded: FineTuned, group: QuestionSet) -> Predi
         for row, number in zip(rows, sample["window"].tolist(), strict=True):
             window = number - group.first
             start, end = _logits(row, group, window)
-            extents = np.asarray(group.features.extents[group.features.slice_of(window)])
             context = int(group.features.column("context")[window])
             question = group.question_of(window)
             found[question] += candidates_of(
-                start, end, extents, context, asked.max_answer, asked.n_best
+                start, end, loaded.task.extents_of(number), context, asked.max_answer, asked.n_best
             )
             none = no_answer(start, end)
             # Of all windows the one that is least sure that there is no answer.
