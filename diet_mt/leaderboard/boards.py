@@ -5,6 +5,7 @@ were computed, and the commands behind them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ..blocks import Block, Commands, Folded, Grid, Heading, Items, Note
 from ..evaluation.commands import general
@@ -13,6 +14,7 @@ from ..evaluation.resampling import RESAMPLES
 from .published import source
 from .standings import LEVEL, Section
 from .tables import Table, evaluations_table, rows, standings_table
+from .where import where_they_act
 
 # What is said of v, by whether a system of the table has a second seed.
 _CHANCE = {
@@ -36,6 +38,8 @@ def board(sections: Sequence[Section]) -> list[Block]:
     blocks: list[Block] = []
     for section in sections:
         blocks += [Heading(section.group.title), grid(standings_table(section))]
+        for where in where_they_act(section):
+            blocks += [Note(f"{where.caption}:"), grid(where.table)]
         blocks.append(Items([*remarks(section), *signatures(section)]))
         blocks.append(Folded(EVALUATIONS, grid(evaluations_table(section.group))))
         blocks.append(Commands(FOLDED, commands(section.group)))
@@ -43,11 +47,19 @@ def board(sections: Sequence[Section]) -> list[Block]:
 
 
 def brief_board(sections: Sequence[Section]) -> list[Block]:
-    """Headings and narrow tables alone."""
+    """Headings and narrow tables alone; where an encoding acts in a part of its attention stands
+    only in the table of that.
+    """
     blocks: list[Block] = []
     for section in sections:
-        table = [column for column in standings_table(section) if column.title in BRIEF]
-        blocks += [Heading(section.group.title), grid(table)]
+        tables = list(where_they_act(section))
+        parts = {name for where in tables for name in where.names}
+        whole = tuple(each for each in section.standings if each.name not in parts)
+        table = standings_table(replace(section, standings=whole))
+        blocks.append(Heading(section.group.title))
+        blocks.append(grid([column for column in table if column.title in BRIEF]))
+        for where in tables:
+            blocks += [Note(f"{where.caption}:"), grid(where.table)]
     return blocks
 
 

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
+from typing import Any
 
 from ..blocks import Grid
 from ..evaluation.groups import BASELINE
@@ -13,6 +14,7 @@ from ..evaluation.lengths import Estimate
 from .charts import Point
 from .published import AVERAGE
 from .standings import LEVEL, Section, Standing
+from .tables import Table
 from .task_boards import PAPER
 from .task_scores import TASK_OF
 
@@ -113,6 +115,20 @@ def of_learning(found: Sequence[tuple[str, Sequence[tuple[float, float]]]]) -> s
         f"After {update:,.0f} updates the perplexity is lowest with {low} ({values[low]:.1f}) "
         f"and highest with {high} ({values[high]:.1f})."
     )
+
+
+def of_where(table: Table) -> str:
+    """The range with the encoder and without; empty where either has no value."""
+    rows = zip(*(column.cells for column in table[1:]), strict=True)
+    outside, inside = ([cell.value for cell in row if cell.text] for row in rows)
+    if not outside or not inside:
+        return ""
+    return f"With positions in the encoder {_range(inside)} BLEU, without {_range(outside)}."
+
+
+def _range(values: Sequence[Any]) -> str:
+    low, high = f"{min(values):.2f}", f"{max(values):.2f}"
+    return low if low == high else f"{low} to {high}"
 
 
 def of_scores(grid: Grid) -> str:

@@ -23,6 +23,7 @@ from .picture import axis, grid, marks, scale_of
 from .standings import Section
 from .tables import Cell, Column, Table, evaluations_table, rows, standings_table
 from .task_boards import PAPER
+from .where import where_they_act
 
 _BESIDE = Path(__file__).parent
 _STYLES = ("marks.css", "page.css")
@@ -54,6 +55,7 @@ def page(
     script = "".join((_BESIDE / name).read_text(encoding="utf-8") for name in _SCRIPTS)
     parts = (
         findings.of_scores,
+        findings.of_where,
         axis,
         commands,
         evaluations_table,
@@ -65,6 +67,7 @@ def page(
         remarks,
         rows,
         scale_of,
+        where_they_act,
     )
     environment = Environment(
         loader=FileSystemLoader(_BESIDE),

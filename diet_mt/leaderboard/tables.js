@@ -100,6 +100,6 @@ function makeFilter(form) {
   filter(form, boards); // a browser may remember what was typed
 }
 
-document.querySelectorAll("table").forEach(makeSortable);
+document.querySelectorAll("table:has([data-first])").forEach(makeSortable);
 document.getElementById("sorting").hidden = false;
 makeFilter(document.getElementById("filter"));
