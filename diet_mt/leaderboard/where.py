@@ -28,9 +28,10 @@ class Where:
 
 def where_they_act(section: Section) -> Iterator[Where]:
     """A table for each encoding that was trained in parts of its attention, every kind of attention
-    among them. Acting nowhere is the system without positions.
+    among them; names alike up to the first dot are of one. Acting nowhere is the system without
+    positions.
     """
-    found: dict[tuple[str, str], dict[tuple[str, ...], Standing]] = {}
+    found: dict[tuple[str, str, str], dict[tuple[str, ...], Standing]] = {}
     nowhere = None
     for standing in section.standings:
         if standing.line is None:
@@ -43,8 +44,9 @@ def where_they_act(section: Section) -> Iterator[Where]:
         kinds = [word.partition("=")[2] for word in words if word.startswith("in=")]
         rest = " ".join(word for word in words if not word.startswith("in="))
         places = tuple(kinds[0].split(",")) if kinds else _ALL
-        found.setdefault((result.arch, rest), {})[places] = standing
-    for (arch, _), own in found.items():
+        key = result.system.partition(".")[0], result.arch, rest
+        found.setdefault(key, {}).setdefault(places, standing)
+    for (_, arch, _), own in found.items():
         parts = {places: each for places, each in own.items() if places != _ALL}
         # No part is larger than what the encoding does by default: that is all three then.
         if {place for places in parts for place in places} == set(_ALL):

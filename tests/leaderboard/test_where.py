@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from diet_mt.blocks import markdown, text
@@ -66,9 +68,11 @@ def test_one_kind_of_attention_that_no_part_has_and_there_is_no_table(systems: o
 
 def test_models_that_differ_in_more_have_their_own_tables() -> None:
     others = [acting(places, "sharing=head-wise", 30.0) for places in BLEU]
-    first, second = where_they_act(section(*ALL, *others))
+    named = [replace(each, system="mine" + each.system[8:], bleu=20.0) for each in ALL]
+    first, second, third = where_they_act(section(*ALL, *others, *named))
     assert first.table[1].cells[1].value == 38.0
     assert second.table[1].cells[1].value == 30.0
+    assert third.table[1].cells[1].value == 20.0
 
 
 def test_it_stands_below_the_systems_and_in_a_brief_table_in_their_place() -> None:
