@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Every table and picture of results/ that is made of rows, again: to run where rows were added, or
-# code that shows them has changed. What needs trained models stays (figures/, new lines of curves/)
+# The tables and pictures of results/ that are made of rows, again: to run where rows were added, or
+# code that shows them has changed. Not those of trained models (figures/, new lines of curves/), nor
+# p-values of newstest
 #
 # From     results/, data/multi30k.en-de and .cs-en: diet-mt prepare multi30k en-de --out data/multi30k.en-de
 # Example  scripts/results.sh && git diff --stat results
@@ -8,9 +9,15 @@
 # Licence  the captions derive from Flickr30k: for research
 set -euo pipefail
 case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+(($# == 0)) || { echo "$0: takes no arguments, and $1 was given" >&2; exit 2; }
 
 de=data/multi30k.en-de/raw/test.de
-both=(data/multi30k.en-de/raw/test.de data/multi30k.cs-en/raw/test.en)
+both=("$de" data/multi30k.cs-en/raw/test.en)
+new=$(mktemp)
+trap 'rm -f "$new"' EXIT
+
+# FILE COMMAND...: what it prints becomes the file, where it succeeds.
+into() { "${@:2}" > "$new" && cat "$new" > "$1"; }
 
 for rows in results/multi30k.*.jsonl results/{search,short,early}/multi30k.*.jsonl; do
   diet-mt compare "$rows" --references "${both[@]}"
@@ -20,27 +27,27 @@ diet-mt bench curves results/curves/multi30k.jsonl --loss --out results/curves/m
 diet-mt bench curves results/curves/recipe.jsonl --loss --out results/curves/recipe
 diet-mt bench curves results/mlm/curves.jsonl --out results/mlm/curves
 
-lengths() {  # FOLDER ROWS OPTIONS...
-  diet-mt lengths "${@:2}" --references "$de" --format markdown --out "$1/lengths.png" > "$1/lengths.md.new"
-  mv "$1/lengths.md.new" "$1/lengths.md"
-}
-lengths results results/multi30k.en-de.jsonl --buckets 5 --train data/multi30k.en-de/raw/train.de
-lengths results/short results/short/multi30k.*.jsonl --buckets 4 --sources data/multi30k.en-de/bpe/test.en
+into results/lengths.md diet-mt lengths results/multi30k.en-de.jsonl --references "$de" --buckets 5 \
+  --train data/multi30k.en-de/raw/train.de --format markdown --out results/lengths.png
+into results/short/lengths.md diet-mt lengths results/short/multi30k.*.jsonl --references "$de" --buckets 4 \
+  --sources data/multi30k.en-de/bpe/test.en --format markdown --out results/short/lengths.png
 diet-mt leaderboard results/early/multi30k.en-de.jsonl --format svg --out results/early/multi30k.en-de.svg
 diet-mt leaderboard results/early/multi30k.en-de.jsonl --format svg --picture lengths \
   --out results/early/multi30k.en-de.lengths.svg
 
-diet-mt bench speed --table results/benchmark/*.jsonl > results/benchmark.md
-diet-mt bench encoder --table results/encoder_cost/*.jsonl > results/encoder_cost.md
-diet-mt bench memory --table results/long_sequences/xeon.jsonl > results/long_sequences.md
+into results/benchmark.md diet-mt bench speed --table results/benchmark/*.jsonl
+into results/encoder_cost.md diet-mt bench encoder --table results/encoder_cost/*.jsonl
+into results/long_sequences.md diet-mt bench memory --table results/long_sequences/xeon.jsonl
 diet-mt bench memory --plot results/long_sequences.png results/long_sequences/xeon.jsonl
-diet-mt bench padding --table results/padding_memory/xeon.jsonl > results/padding_memory.md
-diet-mt parity --table results/search_parity/*.jsonl > results/search_parity.md
+into results/padding_memory.md diet-mt bench padding --table results/padding_memory/xeon.jsonl
+into results/search_parity.md diet-mt parity --table results/search_parity/*.jsonl
 diet-mt leaderboard results/tasks/*.jsonl --format markdown --out results/tasks.md
 
 diet-mt leaderboard --format html --out results/leaderboard.html --references "${both[@]}"
 diet-mt leaderboard --readme results/README.md
-bash -euo pipefail -c "$(sed -n 's/^<!-- results:begin \(.*\) -->$/\1/p' README.md)"  # the command beside its table
 for part in search short early; do
   diet-mt leaderboard results/"$part"/*.jsonl --readme results/"$part"/README.md
 done
+beside=$(sed -n 's/^<!-- results:begin \(diet-mt .*\) -->$/\1/p' README.md)  # the command of its table
+[ -n "$beside" ] || { echo "README.md: its table names no command" >&2; exit 1; }
+bash -euo pipefail -c "$beside"

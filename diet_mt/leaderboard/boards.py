@@ -52,12 +52,13 @@ def brief_board(sections: Sequence[Section]) -> list[Block]:
     """
     blocks: list[Block] = []
     for section in sections:
-        tables = list(where_they_act(section))
+        tables = where_they_act(section)
         parts = {name for where in tables for name in where.names}
         whole = tuple(each for each in section.standings if each.name not in parts)
         table = standings_table(replace(section, standings=whole))
         blocks.append(Heading(section.group.title))
-        blocks.append(grid([column for column in table if column.title in BRIEF]))
+        if whole:
+            blocks.append(grid([column for column in table if column.title in BRIEF]))
         for where in tables:
             blocks += [Note(f"{where.caption}:"), grid(where.table)]
     return blocks

@@ -100,6 +100,8 @@ function makeFilter(form) {
   filter(form, boards); // a browser may remember what was typed
 }
 
-document.querySelectorAll("table:has([data-first])").forEach(makeSortable);
+for (const table of document.querySelectorAll("table")) {
+  if (table.querySelector("[data-first]")) makeSortable(table);
+}
 document.getElementById("sorting").hidden = false;
 makeFilter(document.getElementById("filter"));

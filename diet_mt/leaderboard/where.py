@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import dataclass
 
+from .families import family_of
 from .standings import Section, Standing
 from .tables import Cell, Column, Table
 
@@ -13,7 +14,7 @@ _BESIDE = {
     (): "in nothing else",
     ("decoder",): "in the decoder",
     ("cross",): "in cross-attention",
-    ("decoder", "cross"): "in both",
+    ("decoder", "cross"): "in decoder and cross-attention",
 }
 
 
@@ -22,38 +23,49 @@ class Where:
     """``names``: of the standings where the encoding acts in some of its attention."""
 
     caption: str
+    family: str
     table: Table
     names: frozenset[str]
 
 
-def where_they_act(section: Section) -> Iterator[Where]:
+def where_they_act(section: Section) -> list[Where]:
     """A table for each encoding that was trained in parts of its attention, every kind of attention
-    among them; names alike up to the first dot are of one. Acting nowhere is the system without
-    positions.
+    among them. Acting nowhere is the system without positions.
+
+    Names alike up to the first dot are of one; where two claim a cell, the shorter name has it.
+    Models with positions at the input as well have no table.
     """
     found: dict[tuple[str, str, str], dict[tuple[str, ...], Standing]] = {}
-    nowhere = None
-    for standing in section.standings:
-        if standing.line is None:
-            continue
-        result = standing.line.results[0]
-        words = result.positions.split()
+    nowhere: dict[frozenset[str], Standing] = {}
+    measured = [(each, each.line) for each in section.standings if each.line]
+    for standing, line in sorted(measured, key=lambda pair: len(pair[1].system)):
+        arch, words = line.results[0].arch, line.results[0].positions.split()
         if words[:1] == ["none"]:
-            nowhere = standing
-            continue
-        kinds = [word.partition("=")[2] for word in words if word.startswith("in=")]
-        rest = " ".join(word for word in words if not word.startswith("in="))
-        places = tuple(kinds[0].split(",")) if kinds else _ALL
-        key = result.system.partition(".")[0], result.arch, rest
-        found.setdefault(key, {}).setdefault(places, standing)
-    for (_, arch, _), own in found.items():
-        parts = {places: each for places, each in own.items() if places != _ALL}
-        # No part is larger than what the encoding does by default: that is all three then.
-        if {place for places in parts for place in places} == set(_ALL):
-            if nowhere:
-                own[()] = nowhere
-            names = frozenset(each.name for each in parts.values())
-            yield Where(f"BLEU by where {arch} acts", _table(own), names)
+            nowhere.setdefault(frozenset(words[1:]), standing)
+        elif not any(word.startswith("input=") for word in words):
+            kinds = [word.partition("=")[2] for word in words if word.startswith("in=")]
+            rest = " ".join(word for word in words if not word.startswith("in="))
+            places = tuple(kinds[0].split(",")) if kinds else _ALL
+            own = found.setdefault((line.system.partition(".")[0], arch, rest), {})
+            own.setdefault(places, standing)
+    # No part is larger than what the encoding does by default: with a part for each kind of
+    # attention, that is all three.
+    shown = {
+        key: cells
+        for key, cells in found.items()
+        if {place for places in cells if places != _ALL for place in places} == set(_ALL)
+    }
+    archs = Counter(arch for _, arch, _ in shown)
+    tables = []
+    for (name, arch, rest), cells in shown.items():
+        parts = frozenset(each.name for places, each in cells.items() if places != _ALL)
+        for options, each in nowhere.items():
+            if options <= set(rest.split()):
+                cells.setdefault((), each)
+        more = f" ({name}: {rest})" if archs[arch] > 1 else ""
+        caption = f"BLEU by where {arch} acts{more}"
+        tables.append(Where(caption, family_of(rest), _table(cells), parts))
+    return tables
 
 
 def _table(cells: dict[tuple[str, ...], Standing]) -> Table:
