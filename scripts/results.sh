@@ -24,6 +24,7 @@ for rows in results/multi30k.*.jsonl results/{search,short,early}/multi30k.*.jso
 done
 
 diet-mt bench curves results/curves/multi30k.jsonl --loss --out results/curves/multi30k
+diet-mt bench curves results/curves/multi30k.cs-en.jsonl --loss --out results/curves/multi30k.cs-en
 diet-mt bench curves results/curves/recipe.jsonl --loss --out results/curves/recipe
 diet-mt bench curves results/mlm/curves.jsonl --out results/mlm/curves
 
