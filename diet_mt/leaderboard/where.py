@@ -39,14 +39,12 @@ def where_they_act(section: Section) -> list[Where]:
     nowhere: dict[frozenset[str], Standing] = {}
     measured = [(each, each.line) for each in section.standings if each.line]
     for standing, line in sorted(measured, key=lambda pair: len(pair[1].system)):
-        arch, words = line.results[0].arch, line.results[0].positions.split()
-        if words[:1] == ["none"]:
-            nowhere.setdefault(frozenset(words[1:]), standing)
-        elif not any(word.startswith("input=") for word in words):
-            kinds = [word.partition("=")[2] for word in words if word.startswith("in=")]
-            rest = " ".join(word for word in words if not word.startswith("in="))
-            places = tuple(kinds[0].split(",")) if kinds else _ALL
-            own = found.setdefault((line.system.partition(".")[0], arch, rest), {})
+        arch = line.results[0].arch
+        options, places = _options_and_places(line.results[0].positions)
+        if options[:1] == ["none"]:
+            nowhere.setdefault(frozenset(options[1:]), standing)
+        elif not any(option.startswith("input=") for option in options):
+            own = found.setdefault((line.system.partition(".")[0], arch, " ".join(options)), {})
             own.setdefault(places, standing)
     # No part is larger than what the encoding does by default: with a part for each kind of
     # attention, that is all three.
@@ -57,15 +55,23 @@ def where_they_act(section: Section) -> list[Where]:
     }
     archs = Counter(arch for _, arch, _ in shown)
     tables = []
-    for (name, arch, rest), cells in shown.items():
+    for (name, arch, encoding), cells in shown.items():
         parts = frozenset(each.name for places, each in cells.items() if places != _ALL)
-        for options, each in nowhere.items():
-            if options <= set(rest.split()):
+        for alike, each in nowhere.items():
+            if alike <= set(encoding.split()):
                 cells.setdefault((), each)
-        more = f" ({name}: {rest})" if archs[arch] > 1 else ""
+        more = f" ({name}: {encoding})" if archs[arch] > 1 else ""
         caption = f"BLEU by where {arch} acts{more}"
-        tables.append(Where(caption, family_of(rest), _table(cells), parts))
+        tables.append(Where(caption, family_of(encoding), _table(cells), parts))
     return tables
+
+
+def _options_and_places(positions: str) -> tuple[list[str], tuple[str, ...]]:
+    """``diet-rel in=encoder,cross scale=head`` -> ``diet-rel``, ``scale=head``; encoder, cross."""
+    words = positions.split()
+    places = next((word[3:] for word in words if word.startswith("in=")), "")
+    options = [word for word in words if not word.startswith("in=")]
+    return options, tuple(places.split(",")) if places else _ALL
 
 
 def _table(cells: dict[tuple[str, ...], Standing]) -> Table:

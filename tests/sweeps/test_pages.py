@@ -38,19 +38,24 @@ PAGES: dict[str, tuple[str, dict[str, Value]]] = {
 SHOWN = {"--beam", "10", "--lenpen", "0.6", "--checkpoint", "checkpoint_best.pt"}
 
 
-def page(name: str, *words: str, cwd: Path) -> tuple[str, list[list[str]]]:
-    """What a page prints, and the words of the commands that it runs: a stand-in does nothing."""
-    stub = cwd / "diet-mt"
-    stub.write_text('#!/bin/sh\nprintf "%s\\t" "$@" >>commands\necho >>commands\n')
-    stub.chmod(0o755)
-    done = subprocess.run(
+def run(name: str, *words: str, cwd: Path, stub: str) -> subprocess.CompletedProcess[str]:
+    """A page, with the shell script ``stub`` for ``diet-mt``."""
+    (cwd / "diet-mt").write_text(f"#!/bin/sh\n{stub}")
+    (cwd / "diet-mt").chmod(0o755)
+    return subprocess.run(
         [ROOT / "scripts" / f"{name}.sh", *words],
         cwd=cwd,
         env={**os.environ, "PATH": f"{cwd}{os.pathsep}{os.environ['PATH']}"},
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+
+
+def page(name: str, *words: str, cwd: Path) -> tuple[str, list[list[str]]]:
+    """What a page prints, and the words of the commands that it runs: a stand-in does nothing."""
+    done = run(name, *words, cwd=cwd, stub='printf "%s\\t" "$@" >>commands\necho >>commands\n')
+    assert done.returncode == 0, done.stderr
     kept = cwd / "commands"
     lines = kept.read_text(encoding="utf-8").splitlines() if kept.exists() else []
     return done.stdout, [line.rstrip("\t").split("\t") for line in lines]
@@ -137,16 +142,8 @@ def test_a_fault_leaves_the_files_of_results_as_they_are(tmp_path: Path) -> None
     kept = tmp_path / "results" / "benchmark.md"
     kept.parent.mkdir()
     kept.write_text("kept", encoding="utf-8")
-    (tmp_path / "diet-mt").write_text("#!/bin/sh\necho half\ntest $2 != speed\n")
-    (tmp_path / "diet-mt").chmod(0o755)
     (tmp_path / "results" / "short").mkdir()
-    done = subprocess.run(
-        [ROOT / "scripts" / "results.sh"],
-        cwd=tmp_path,
-        env={**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"},
-        capture_output=True,
-        check=False,
-    )
+    done = run("results", cwd=tmp_path, stub="echo half\ntest $2 != speed\n")
     assert done.returncode == 1
     assert kept.read_text(encoding="utf-8") == "kept"
     assert (tmp_path / "results" / "lengths.md").read_text(encoding="utf-8") == "half\n"
