@@ -15,9 +15,10 @@ from diet_mt.cli.main import main
 from ..commands.runner import ENVIRONMENT, ROOT
 from ..processes import wait_until
 
-# stub.sh WHAT FOLDER [SCRIPT]: does the script once, and says so in the journal.
+# stub.sh WHAT FOLDER [SCRIPT]: does the script once, and says so in the journal. That line alone
+# tells that it is done: a kill between two marks would leave one of them.
 STUB = """\
-if [ -f "$2/$1.done" ]; then echo "$1: done before"; exit; fi
+if grep -qsx "end $1 $2" journal; then echo "$1: done before"; exit; fi
 echo "begin $1 $2" >>journal
 eval "$3"
 mkdir -p "$2" && touch "$2/$1.done"
