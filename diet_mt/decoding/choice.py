@@ -21,6 +21,7 @@ from .generator import BeamSearchGenerator, GnmtBeamSearchGenerator
 
 VARIABLE = "DIET_MT_SEARCH"
 CHOICES = ("auto", "own", "fairseq")
+# By length penalty.
 GENERATORS = {"fairseq": BeamSearchGenerator, "gnmt": GnmtBeamSearchGenerator}
 
 # Options of fairseq's generation that ask for something else than plain beam search, and the value

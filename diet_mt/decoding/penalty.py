@@ -5,7 +5,7 @@ A length counts the end mark, as in fairseq and in Tensor2Tensor.
 
 from __future__ import annotations
 
-from typing import Callable, Dict
+from typing import Callable
 
 # (subwords, alpha) -> divisor
 Penalty = Callable[[int, float], float]
@@ -24,6 +24,3 @@ def gnmt_penalty(length: int, alpha: float) -> float:
     Where we differ: the paper's coverage term is left out, as in Tensor2Tensor.
     """
     return float(((5 + length) / 6) ** alpha)
-
-
-PENALTIES: Dict[str, Penalty] = {"fairseq": fairseq_penalty, "gnmt": gnmt_penalty}

@@ -6,9 +6,8 @@ from typing import Any, Dict, Optional
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
-from ..decoding.choice import own_generator
+from ..decoding.choice import GENERATORS, own_generator
 from ..decoding.gnmt_generator import GnmtGenerator, GnmtGeneratorWithAlignment
-from ..decoding.penalty import PENALTIES
 from ..errors import UserError
 
 
@@ -34,9 +33,9 @@ class DietTranslationTask(TranslationTask):
     """
 
     def __init__(self, cfg: DietTranslationConfig, src_dict: Any, tgt_dict: Any) -> None:
-        if cfg.length_penalty not in PENALTIES:
+        if cfg.length_penalty not in GENERATORS:
             raise UserError(
-                f"--length-penalty {cfg.length_penalty}: choose from {', '.join(PENALTIES)}"
+                f"--length-penalty {cfg.length_penalty}: choose from {', '.join(GENERATORS)}"
             )
         super().__init__(cfg, src_dict, tgt_dict)
 
