@@ -5,7 +5,6 @@ were computed, and the commands behind them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from ..blocks import Block, Commands, Folded, Grid, Heading, Items, Note
 from ..evaluation.commands import general
@@ -53,11 +52,10 @@ def brief_board(sections: Sequence[Section]) -> list[Block]:
     blocks: list[Block] = []
     for section in sections:
         tables = where_they_act(section)
-        parts = {name for where in tables for name in where.names}
-        whole = tuple(each for each in section.standings if each.name not in parts)
-        table = standings_table(replace(section, standings=whole))
+        whole = section.without({name for where in tables for name in where.names})
         blocks.append(Heading(section.group.title))
-        if whole:
+        if whole.standings:
+            table = standings_table(whole)
             blocks.append(grid([column for column in table if column.title in BRIEF]))
         for where in tables:
             blocks += [Note(f"{where.caption}:"), grid(where.table)]

@@ -37,7 +37,7 @@ def of_section(section: Section) -> str:
     if best.line.system != BASELINE and best.gain is not None:
         side = "below" if best.gain < 0 else "above"
         found += f", {abs(best.gain):.2f} {side} {baseline.name}{_p(best)}"
-    beside = [e.name for e in section.measured if e.cluster == best.cluster and e != best]
+    beside = [e.name for e in measured if e.cluster == best.cluster and e != best]
     if best.cluster and len(beside) <= _MOST_NAMES:
         found += f", in a cluster with {_listed(beside)}" if beside else ", in a cluster of its own"
     others = [each for each in measured if each.line and each.line.system != BASELINE]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..evaluation.comparisons import Comparison, Key, key_of, p_between
+from ..evaluation.comparisons import Comparison, Key, key_of, mark_of, p_between
 from ..evaluation.groups import Group, Line
 from .published import Figure, figures
 
@@ -40,37 +40,44 @@ class Standing:
             return ""
         return self.comparison.p_text(self.p_value)
 
+    def p_to(self, other: Standing) -> float | None:
+        """The p-value of the difference of two measured systems; None where it is not known."""
+        if self.comparison is None or other.line is None:
+            return None
+        return self.comparison.p_values.get(mark_of(other.line.results))
+
 
 @dataclass(frozen=True)
 class Section:
     """A group as it is shown: measured systems best first, then those only the paper has.
 
-    ``measured``: all, also those that were not asked for. ``speeds``: the page that has some, if
-    there is one.
+    ``has_seeds``: whether a system of the group has several, one that was not asked for, too: what
+    is known of the chance of a seed, all share. ``speeds``: the page that has some, if there is
+    one.
     """
 
     group: Group
     standings: tuple[Standing, ...]
-    measured: tuple[Standing, ...]
+    has_seeds: bool
     speeds: str = ""
 
-    @property
-    def has_seeds(self) -> bool:
-        """Whether a system has several: what is known of the chance of a seed, all share."""
-        return any(each.line and each.line.several_seeds for each in self.measured)
+    def without(self, names: Collection[str]) -> Section:
+        """The same table, less these."""
+        kept = [each for each in self.standings if each.name not in names]
+        return replace(self, standings=in_clusters(kept))
 
 
 def section_of(
     group: Group, known: Known, systems: Sequence[str] = (), speeds: str = ""
 ) -> Section:
-    """``systems``: if any, no others are shown. Clusters stay those of the whole group."""
+    """``systems``: if any, no others are shown, and clusters are of these alone."""
 
     def wanted(system: str) -> bool:
         return not systems or system in systems
 
     paper = figures(group.conditions)
     standings = []
-    for line, cluster in zip(group.lines, clusters(group.lines, known), strict=True):
+    for line in group.lines:
         baseline = group.baseline if group.baseline != line else None
         standings.append(
             Standing(
@@ -79,7 +86,6 @@ def section_of(
                 gain=group.gain(line),
                 comparison=known.get(key_of(line.results)),
                 p_value=p_between(known, line.results, baseline.results) if baseline else None,
-                cluster=cluster,
                 published=paper.get(line.system),
             )
         )
@@ -89,23 +95,28 @@ def section_of(
         if system not in known_here and wanted(system):
             shown.append(Standing(name=f"{system} (not measured)", published=figure))
     lines = tuple(line for line in group.lines if wanted(line.system))
-    return Section(replace(group, lines=lines), tuple(shown), tuple(standings), speeds)
+    has_seeds = any(line.several_seeds for line in group.lines)
+    return Section(replace(group, lines=lines), in_clusters(shown), has_seeds, speeds)
 
 
-def clusters(lines: Sequence[Line], known: Known) -> list[int | None]:
-    """The cluster of each line, best first, as the WMT conferences form them.
+def in_clusters(standings: Sequence[Standing]) -> tuple[Standing, ...]:
+    """The same, of which the measured ones, best first, have clusters as the WMT conferences form
+    them.
 
-    A new one begins where every line above is better than every line below with p ≤ LEVEL; so
+    A new one begins where every system above is better than every system below with p ≤ LEVEL; so
     neighbours in one cluster may differ, but no boundary can be put between them. None for all
-    where a pair was not compared.
+    where a pair was not compared, or there is one system.
     """
-    p = [[p_between(known, one.results, other.results) for other in lines] for one in lines]
+    measured = [each for each in standings if each.line]
+    p = [[one.p_to(other) for other in measured] for one in measured]
     found: list[int | None] = []
-    for place in range(len(lines)):
-        across = [p[above][below] for above in range(place) for below in range(place, len(lines))]
-        if None in across:
-            return [None] * len(lines)
-        is_boundary = all(each is not None and each <= LEVEL for each in across)
-        last = found[-1] if found else 0
-        found.append((last or 0) + is_boundary)
-    return found if len(lines) > 1 else [None] * len(lines)
+    cluster = 1
+    for place in range(len(measured)):
+        across = [value for above in p[:place] for value in above[place:]]
+        if len(measured) == 1 or None in across:
+            found = [None] * len(measured)
+            break
+        cluster += place > 0 and all(value is not None and value <= LEVEL for value in across)
+        found.append(cluster)
+    numbers = iter(found)
+    return tuple(replace(each, cluster=next(numbers) if each.line else None) for each in standings)

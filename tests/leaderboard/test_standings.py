@@ -8,7 +8,7 @@ import pytest
 
 from diet_mt.evaluation.comparisons import key_of, mark_of
 from diet_mt.evaluation.groups import group
-from diet_mt.leaderboard.standings import Section, clusters, section_of
+from diet_mt.leaderboard.standings import Section, section_of
 
 from ..evaluation.rows import seeds_of
 from .made_up import comparisons
@@ -58,9 +58,31 @@ def test_clusters_begin_where_all_above_are_better_than_all_below(
         values = {mark: 0.05 if _pair(row.system, name) in separate.split() else 0.06
                   for name, mark in marks.items() if name != row.system}  # fmt: skip
         known[row.key] = dataclasses.replace(row, p_values=values)
-    assert clusters(each.lines, known) == expected
+    assert clusters(section_of(each, known)) == expected
     del known[key_of(each.lines[0].results)]
-    assert clusters(each.lines, known) == [None] * 4
+    assert clusters(section_of(each, known)) == [None] * 4
+
+
+def test_clusters_are_of_the_systems_that_are_shown() -> None:
+    """c, of one seed, cannot be told from any; without it there is a boundary between a and b."""
+    rows = [row for place, name in enumerate("abc") for row in seeds_of(name, {1: 40.0 - place})]
+    (each,) = group(rows)
+    c = mark_of(each.lines[2].results)
+    known = {
+        row.key: dataclasses.replace(
+            row, p_values={mark: 0.5 if c in (mark, row.mark) else 0.01 for mark in row.p_values}
+        )
+        for row in comparisons(rows)
+    }
+    whole = section_of(each, known)
+    assert clusters(whole) == [1, 1, 1]
+    assert clusters(whole.without(["c_tiny"])) == [1, 2]
+    assert clusters(section_of(each, known, ["a", "b"])) == [1, 2]
+    assert clusters(section_of(each, known, ["a"])) == [None]
+
+
+def clusters(section: Section) -> list[int | None]:
+    return [standing.cluster for standing in section.standings]
 
 
 def _pair(first: str, second: str) -> str:

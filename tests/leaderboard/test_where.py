@@ -110,7 +110,7 @@ def test_positions_at_the_input_as_well_are_no_place() -> None:
 
 def test_an_interval_is_that_of_the_table(full: list[Section]) -> None:
     """Of the paired bootstrap where there is one; what only the paper has is no model."""
-    comparison = next(filter(None, (each.comparison for each in full[0].measured)))
+    comparison = next(filter(None, (each.comparison for each in full[0].standings)))
     compared = [replace(each, comparison=comparison) for each in section(*ALL).standings]
     published = Standing("shaw (not measured)")
     (where,) = where_they_act(replace(section(*ALL), standings=(*compared, published)))
