@@ -3,7 +3,8 @@
 # code that shows them has changed. Not those of trained models (figures/, new lines of curves/), nor
 # p-values of newstest
 #
-# From     results/, data/multi30k.en-de and .cs-en: diet-mt prepare multi30k en-de --out data/multi30k.en-de
+# From     results/, data/multi30k.en-de and .cs-en: diet-mt prepare multi30k en-de --out data/multi30k.en-de; and
+#          data/multi30k.en-de.joined: the same with --join 4
 # Example  scripts/results.sh && git diff --stat results
 # Takes    two minutes on one core; run again, it makes the same files
 # Licence  the captions derive from Flickr30k: for research
@@ -13,6 +14,7 @@ case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; 
 
 de=data/multi30k.en-de/raw/test.de
 both=("$de" data/multi30k.cs-en/raw/test.en)
+joined=("$de" data/multi30k.en-de.joined/raw/test{2,3,4}.de)
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
 
@@ -21,6 +23,9 @@ into() { "${@:2}" > "$new" && cat "$new" > "$1"; }
 
 for rows in results/multi30k.*.jsonl results/{search,short,early}/multi30k.*.jsonl; do
   diet-mt compare "$rows" --references "${both[@]}"
+done
+for rows in results/joined/multi30k.*.jsonl; do
+  diet-mt compare "$rows" --references "${joined[@]}"
 done
 
 diet-mt bench curves results/curves/multi30k.jsonl --loss --out results/curves/multi30k
@@ -32,6 +37,8 @@ into results/lengths.md diet-mt lengths results/multi30k.en-de.jsonl --reference
   --train data/multi30k.en-de/raw/train.de --format markdown --out results/lengths.png
 into results/short/lengths.md diet-mt lengths results/short/multi30k.*.jsonl --references "$de" --buckets 4 \
   --sources data/multi30k.en-de/bpe/test.en --format markdown --out results/short/lengths.png
+into results/joined/lengths.md diet-mt lengths results/joined/multi30k.*.jsonl --references "${joined[@]}" --by-test-set \
+  --format markdown --out results/joined/lengths.png
 diet-mt leaderboard results/early/multi30k.en-de.jsonl --format svg --out results/early/multi30k.en-de.svg
 diet-mt leaderboard results/early/multi30k.en-de.jsonl --format svg --picture lengths \
   --out results/early/multi30k.en-de.lengths.svg
@@ -46,7 +53,7 @@ diet-mt leaderboard results/tasks/*.jsonl --format markdown --out results/tasks.
 
 diet-mt leaderboard --format html --out results/leaderboard.html --references "${both[@]}"
 diet-mt leaderboard --readme results/README.md
-for part in search short early; do
+for part in search short joined early; do
   diet-mt leaderboard results/"$part"/*.jsonl --readme results/"$part"/README.md
 done
 beside=$(sed -n 's/^<!-- results:begin \(diet-mt .*\) -->$/\1/p' README.md)  # the command of its table

@@ -57,6 +57,7 @@ class Sheet:
     """
 
     title: str
+    heads: str = "lengths of the sources"  # what parts are named by
     parts: list[Part] = field(default_factory=list)
     baselines: dict[str, str] = field(default_factory=dict)
     buckets: dict[str, dict[str, Bucket]] = field(default_factory=dict)
@@ -106,7 +107,7 @@ def sheets_of(
         lengths = [len(line.split()) for line in text[0]]
         if cut is None:
             parts = [part_of(range(len(lengths)), lengths, first.test_set)]
-            sheet = sheets.setdefault(direction, Sheet(direction))
+            sheet = sheets.setdefault(direction, Sheet(direction, "test sets"))
         else:
             parts = cut(lengths)
             title = f"{first.test_set}, {direction}, {len(lengths):,} sentences"
@@ -187,7 +188,7 @@ def blocks_of(sheets: Sequence[Sheet]) -> list[Block]:
             ("Recall of words by frequency in training", RECALL, sheet.rare),
         ):
             blocks += _shares(f"{title}, {sheet.title}", note, of)
-    heads_are = "Heads: lengths of the sources, and in parentheses the number of sentences."
+    heads_are = f"Heads: {sheets[0].heads}, and in parentheses the number of sentences."
     paired = PAIRED if any(sheet.baselines for sheet in sheets) else ""
     return [*blocks, Note(f"{heads_are} {READING}{paired}")]
 
@@ -230,29 +231,32 @@ def _grid(heads: Sequence[str], cells: Mapping[str, Sequence[str]]) -> Grid:
 
 
 def draw(sheets: Sequence[Sheet], file: Path) -> None:
-    """For each sheet BLEU and the length ratio by length of the source, and word accuracy by tenth.
+    """For each sheet BLEU and the length ratio by length of the source, and word accuracy by tenth
+    where it was counted.
 
     Raises UserError where the file cannot be written.
     """
     plt = pyplot()
-    shape = {"figsize": (13, 4.2 * len(sheets)), "layout": "constrained", "squeeze": False}
-    figure, panels = plt.subplots(len(sheets), 3, **shape)
+    columns = 3 if any(sheet.tenths for sheet in sheets) else 2
+    shape = {"figsize": (4 * columns + 1, 4.2 * len(sheets)), "layout": "constrained"}
+    figure, panels = plt.subplots(len(sheets), columns, squeeze=False, **shape)
     styles = line_styles(name for sheet in sheets for name in sheet.buckets)
     drawn: dict[str, Any] = {}
-    for sheet, (bleu, ratio, place) in zip(sheets, panels, strict=True):
+    for sheet, (bleu, ratio, *place) in zip(sheets, panels, strict=True):
         for name, own in sheet.buckets.items():
             parts = [part for part in sheet.parts if part.name in own]
             at = [part.mean_length for part in parts]
             for panel, (_, measure, _) in zip((bleu, ratio), _MEASURES[::2], strict=True):
                 found = [measure(own[part.name]) for part in parts]
                 drawn[name] = _curve(panel, at, found, styles[name])
-            if name in sheet.tenths:
-                _curve(place, range(1, TENTHS + 1), sheet.tenths[name], styles[name])
+            for panel in place:
+                _curve(panel, range(1, TENTHS + 1), sheet.tenths[name], styles[name])
         for panel, title in ((bleu, "BLEU"), (ratio, "hypothesis to reference, tokens")):
             panel.set(title=title, xlabel="length of the source")
-        place.set(title="word accuracy, %", xlabel="tenth of the reference")
+        for panel in place:
+            panel.set(title="word accuracy, %", xlabel="tenth of the reference")
         bleu.set_ylabel(sheet.title)
-        for panel in (bleu, ratio, place):
+        for panel in (bleu, ratio, *place):
             panel.grid(alpha=0.3)
     figure.legend(drawn.values(), drawn, loc="outside right upper", fontsize=8)
     save(figure, file)

@@ -65,6 +65,10 @@ def tables(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     return {title: rows for title, _, rows in found if rows}
 
 
+def panels(picture: Path) -> int:
+    return picture.read_text(encoding="utf-8").count('<g id="axes_')
+
+
 def test_tables_of_each_test_set(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lengths(place, "--least", 6, "--train", place / "test.de") == 0
     blocks = tables(capsys)
@@ -101,6 +105,9 @@ def test_each_test_set_a_bucket(place: Path, capsys: pytest.CaptureFixture[str])
     row = next(line for line in bleu if "sinusoidal" in line)
     assert row.split("|")[3].strip() == "", "not decoded"
     assert "100.0 ± 0.0" in next(line for line in bleu if "diet_rel" in line)
+    assert lengths(place, "--by-test-set", "--out", place / "a.svg") == 0
+    assert "Heads: test sets, and in parentheses" in capsys.readouterr().out
+    assert panels(place / "a.svg") == 2  # no word accuracy, which is not counted then
 
 
 def test_each_direction_has_a_table_of_its_own(
@@ -137,6 +144,7 @@ def test_sources_of_subwords_and_pictures(place: Path, capsys: pytest.CaptureFix
     for name in ("a.png", "a.svg"):
         assert lengths(place, *more, *sources, "--out", place / name) == 0
         assert (place / name).stat().st_size > 10_000
+    assert panels(place / "a.svg") == 6
     out = capsys.readouterr().out
     assert out.split("\n")[1].split() == ["system", "3", "(6)", "12", "(6)"]
     assert "sinusoidal" not in out
