@@ -249,6 +249,7 @@ def test_where_there_are_no_results_it_says_so(
         "results/early/README.md",
         "results/search/README.md",
         "results/short/README.md",
+        "results/joined/README.md",
         "results/early/multi30k.en-de.svg",
         "results/early/multi30k.en-de.lengths.svg",
     ],
