@@ -131,19 +131,19 @@ def sheets_of(
 
 def _lines(groups: Sequence[Group]) -> dict[str, tuple[Line, Line | None]]:
     """All lines under names of their own, with the baseline of each: one that is in several groups,
-    with what these do not share.
+    with what tells these apart.
     """
     times = Counter(line.name for each in groups for line in each.lines)
-    differing = [
-        one.name
-        for one in fields(Conditions)
-        if len({getattr(each.conditions, one.name) for each in groups}) > 1
-    ]
+    said: list[list[str]] = [[] for _ in groups]
+    for one in fields(Conditions):
+        values = [str(getattr(each.conditions, one.name)) for each in groups]
+        longer = [[*words, value] for words, value in zip(said, values, strict=True)]
+        if len(set(map(tuple, longer))) > len(set(map(tuple, said))):  # tells more of them apart
+            said = longer
     found = {}
-    for each in groups:
-        own = ", ".join(str(getattr(each.conditions, name)) for name in differing)
+    for each, words in zip(groups, said, strict=True):
         for line in each.lines:
-            name = line.name if times[line.name] == 1 else f"{line.name} ({own})"
+            name = line.name if times[line.name] == 1 else f"{line.name} ({', '.join(words)})"
             found[name] = line, each.baseline
     return found
 
