@@ -38,8 +38,8 @@ def of_section(section: Section) -> str:
         side = "below" if best.gain < 0 else "above"
         found += f", {abs(best.gain):.2f} {side} {baseline.name}{_p(best)}"
     beside = [e.name for e in measured if e.cluster == best.cluster and e != best]
-    whole = any(each.line == baseline for each in measured)  # else it might be in the cluster
-    if best.cluster and whole and len(beside) <= _MOST_NAMES:
+    with_baseline = any(each.line == baseline for each in measured)  # it may be in the cluster
+    if best.cluster and with_baseline and len(beside) <= _MOST_NAMES:
         found += f", in a cluster with {_listed(beside)}" if beside else ", in a cluster of its own"
     others = [each for each in measured if each.line and each.line.system != BASELINE]
     tested = [(each.p_value, each.gain or 0) for each in others if each.p_value is not None]

@@ -74,9 +74,9 @@ def of_tasks(path: Path) -> bool:
 def select(groups: Sequence[Group], wanted: Wanted) -> list[Group]:
     """Groups of these directions and test sets that have one of these systems; empty: all.
 
-    Groups stay whole: what is said of a system is said beside all others, also those that
-    ``section_of`` leaves out. Raises UserError, naming what there is, for a value that no result
-    has and where nothing is left.
+    Groups stay whole: differences are to the baseline, also where ``section_of`` leaves it out.
+    Raises UserError, naming what there is, for a value that no result has and where nothing is
+    left.
     """
     for what, values in wanted.items():
         need_known(what, values, set().union(*(_HAS[what](group) for group in groups)))
