@@ -50,6 +50,10 @@ class Comparison(Row):
     def key(self) -> Key:
         return self.mark, self.references_sha256
 
+    def p_to(self, seeds: Sequence[Result]) -> float | None:
+        """The p-value of the difference to another system; None where they were not compared."""
+        return self.p_values.get(mark_of(seeds))
+
     def p_text(self, value: float) -> str:
         """A p-value as it is shown: ``≤ 0.0001`` for the smallest that n = 10,000 resamples give.
 
@@ -76,7 +80,7 @@ def p_between(
 ) -> float | None:
     """The p-value of the difference of two systems; None where they were not compared."""
     found = known.get(key_of(first))
-    return found.p_values.get(mark_of(second)) if found else None
+    return found.p_to(second) if found else None
 
 
 def file_beside(results: Path) -> Path:

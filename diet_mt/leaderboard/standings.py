@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..evaluation.comparisons import Comparison, Key, key_of, mark_of, p_between
+from ..evaluation.comparisons import Comparison, Key, key_of, p_between
 from ..evaluation.groups import Group, Line
 from .published import Figure, figures
 
@@ -44,7 +44,7 @@ class Standing:
         """The p-value of the difference of two measured systems; None where it is not known."""
         if self.comparison is None or other.line is None:
             return None
-        return self.comparison.p_values.get(mark_of(other.line.results))
+        return self.comparison.p_to(other.line.results)
 
 
 @dataclass(frozen=True)
