@@ -22,6 +22,7 @@ from .checkpoint import load_state, load_with_task, preset_of, reading
 from .commands import portable
 from .pretrained import read_pretrained
 from .provenance import beside, fairseq_version, revision, today
+from .records import options_in
 from .task_records import Option, splits_of
 
 
@@ -91,9 +92,8 @@ def own_options(signature: str, arch: str) -> tuple[str, dict[str, Option]]:
     """``diet-rel sharing=none scale=head`` -> its name and its options, without the rank where it
     is that of the architecture, which the record names.
     """
-    encoding, *words = signature.split()
-    pairs = (word.partition("=") for word in words)
-    options: dict[str, Option] = {key: value for key, equals, value in pairs if equals}
+    encoding = signature.partition(" ")[0]
+    options: dict[str, Option] = {**options_in(signature)}
     usual = vars(preset_of(arch))
     own = encoding, options.get("rank")
     if own == (usual.get("position_encoding"), str(usual.get("position_rank"))):

@@ -1,4 +1,6 @@
-"""Results in comparable groups: within one, nothing differs but the system and the seed."""
+"""Results in comparable groups: within one, test, data and model differ in nothing but the system
+and the seed. How a system was trained may differ, as its recipe may; a table says where seeds do.
+"""
 
 from __future__ import annotations
 

@@ -20,20 +20,20 @@ from ..files import sha256, write_text
 from .commands import PLACES, difference, options_of
 from .json_rows import Row, locked, put_row, read_rows, wrong_field
 
-# Options of fairseq-train, without those of the encoding, that say what a Transformer is; how it is
-# trained (dropout and such) is not in it.
+# Options of fairseq-train, without those of the encoding, that say what a Transformer is or how it
+# decodes; how it is trained (dropout and such) is not in it.
 MODEL_OPTIONS = frozenset(
     """
     activation-fn adaptive-input adaptive-softmax-cutoff adaptive-softmax-factor base-layers
-    base-shuffle base-sublayers char-inputs cross-self-attention decoder-attention-heads
-    decoder-embed-dim decoder-ffn-embed-dim decoder-input-dim decoder-layers
+    base-shuffle base-sublayers beyond-table char-inputs cross-self-attention
+    decoder-attention-heads decoder-embed-dim decoder-ffn-embed-dim decoder-input-dim decoder-layers
     decoder-layers-to-keep decoder-learned-pos decoder-normalize-before decoder-output-dim
     decoder-xformers-att-config encoder-attention-heads encoder-embed-dim encoder-ffn-embed-dim
     encoder-layers encoder-layers-to-keep encoder-learned-pos encoder-normalize-before
     encoder-xformers-att-config layernorm-embedding max-source-positions max-target-positions
     merge-src-tgt-embed no-cross-attention no-decoder-final-norm no-scale-embedding
-    no-token-positional-embeddings share-all-embeddings share-decoder-input-output-embed
-    tie-adaptive-proj tie-adaptive-weights
+    no-token-positional-embeddings quant-noise-scalar share-all-embeddings
+    share-decoder-input-output-embed tie-adaptive-proj tie-adaptive-weights
     """.split()  # noqa: SIM905  (a list would take a line for each)
 )
 # Of our translation models.
@@ -156,6 +156,12 @@ def system_of(arch: str) -> str:
     """``diet_rel_tiny`` -> ``diet_rel``; an architecture without one of our sizes as it is."""
     name, _, size = arch.rpartition("_")
     return name if name and size in SIZES else arch
+
+
+def options_in(positions: str) -> dict[str, str]:
+    """``diet-rel sharing=none scale=head`` -> its options by name."""
+    pairs = (word.partition("=") for word in positions.split())
+    return {key: value for key, equals, value in pairs if equals}
 
 
 def described(positions: str, rank: str | None) -> str:

@@ -15,15 +15,6 @@ from .standings import LEVEL, Section
 from .tables import Table, evaluations_table, rows, standings_table
 from .where import where_they_act
 
-# What is said of v, by whether a system of the table has a second seed.
-_CHANCE = {
-    True: "v is the variance between seeds, pooled over all systems here that have several, less "
-    "what the sentences explain of it; as it is an estimate, each resample draws it anew, by its "
-    "chi-square distribution.",
-    False: "No system here has a second seed, so v is unknown and taken as 0: intervals and "
-    "p-values cover the sentences alone, not the choice of the seed.",
-}
-
 EVALUATIONS = "Every evaluation: length, n-gram precisions, updates"
 FOLDED = "The commands, ARCH for the system"
 # What a reader in a hurry wants to see.
@@ -90,10 +81,15 @@ def legend(sections: Iterable[Section]) -> list[str]:
     if compared:
         found.append(
             f"Bootstrap: each of {RESAMPLES:,} resamples has as many sentences of the test set, "
-            "drawn with replacement and the same for all systems. To the mean of a system's n "
-            "seeds it adds their chance: a normally distributed number of variance v / n. "
-            f"{_CHANCE[any(section.has_seeds for section in sections)]}"
+            "drawn with replacement and the same for all systems."
         )
+        if any(section.has_seeds for section in sections):
+            found.append(
+                "To the mean of a system's n seeds it adds their chance: a normally distributed "
+                "number of variance v / n, where v is the variance between seeds, pooled over all "
+                "systems of the table that have several, less what the sentences explain of it; "
+                "as it is an estimate, each resample draws it anew, by its chi-square distribution."
+            )
     elif lines:
         found.append("SacreBLEU's, over the sentences of the test set; mean of the seeds.")
     if any(line.roles is not None for line in lines):
@@ -129,13 +125,21 @@ def legend(sections: Iterable[Section]) -> list[str]:
 
 
 def remarks(section: Section) -> list[str]:
-    """What is particular about one group: lines whose seeds differ in more than the seed."""
+    """What is particular about one group: lines whose seeds differ in more than the seed, and tests
+    that know nothing of seeds.
+    """
     different = [
         line.name
         for line in section.group.lines
         if len({general(result.train_command) for result in line.results}) > 1
     ]
-    return [f"Seeds trained by different commands: {', '.join(different)}."] if different else []
+    found = [f"Seeds trained by different commands: {', '.join(different)}."] if different else []
+    if not section.has_seeds and any(each.comparison for each in section.standings):
+        found.append(
+            "No system of this table has a second seed: intervals and p-values are over the "
+            "sentences alone, not the choice of the seed."
+        )
+    return found
 
 
 def signatures(section: Section) -> list[str]:

@@ -13,11 +13,23 @@ from pathlib import Path
 from typing import Any
 
 from ..evaluation.groups import BASELINE, Conditions
+from ..evaluation.records import options_in
 
 BLEU = Path(__file__).with_name("published.json")
 TASKS = Path(__file__).with_name("published_tasks.json")
 GLUE, XTREME = "glue", "xtreme"
 AVERAGE = "average"
+
+
+# Options that make another model than the paper's, where its figure does not name them.
+_NOT_THE_PAPERS = ("rank", "in", "input", "randomized")
+
+
+def _is_model(own: Mapping[str, str], options: Mapping[str, object]) -> bool:
+    """Whether a result with ``options`` has the model of a figure whose own options are ``own``."""
+    expected = {**dict.fromkeys(_NOT_THE_PAPERS), **own}
+    same = all(options.get(name) == value for name, value in expected.items())
+    return same and options.get("scale", "head") == "head"
 
 
 @dataclass(frozen=True)
@@ -27,6 +39,11 @@ class Figure:
     name: str  # as the paper calls the system
     bleu: float
     gain: float  # above the paper's own baseline
+    options: Mapping[str, str]
+
+    def is_of(self, positions: str) -> bool:
+        """Whether its model is that of a result with these positions."""
+        return _is_model(self.options, options_in(positions))
 
 
 @cache
@@ -53,7 +70,12 @@ def figures(conditions: Conditions) -> Mapping[str, Figure]:
         return {}
     baseline = rows[BASELINE]["bleu"][direction]
     return {
-        system: Figure(row["name"], row["bleu"][direction], row["bleu"][direction] - baseline)
+        system: Figure(
+            row["name"],
+            row["bleu"][direction],
+            row["bleu"][direction] - baseline,
+            row.get("options", {}),
+        )
         for system, row in rows.items()
     }
 
@@ -71,8 +93,7 @@ class PublishedRow:
 
     def is_of(self, system: str, options: Mapping[str, object]) -> bool:
         """Whether its model is that of a result with these options."""
-        own = {"rank": None, **self.options}
-        return system == self.system and all(options.get(key) == own[key] for key in own)
+        return system == self.system and _is_model(self.options, options)
 
 
 def published_rows(table: str) -> list[PublishedRow]:

@@ -79,6 +79,7 @@ def section_of(
     standings = []
     for line in group.lines:
         baseline = group.baseline if group.baseline != line else None
+        figure = paper.get(line.system)
         standings.append(
             Standing(
                 name=line.name,
@@ -86,10 +87,10 @@ def section_of(
                 gain=group.gain(line),
                 comparison=known.get(key_of(line.results)),
                 p_value=p_between(known, line.results, baseline.results) if baseline else None,
-                published=paper.get(line.system),
+                published=figure if figure and figure.is_of(line.results[0].positions) else None,
             )
         )
-    known_here = {line.system for line in group.lines}
+    known_here = {each.line.system for each in standings if each.line and each.published}
     shown = [each for each in standings if each.line and wanted(each.line.system)]
     for system, figure in paper.items():
         if system not in known_here and wanted(system):

@@ -125,12 +125,12 @@ def build_position(
     apart = _options_of(at_input) - _options_of(name)
     of_input = {key: given.pop(key) for key in apart & given.keys()}
     encoding = _build(name, given)
-    if not kinds and not at_input and randomized is None:
+    if kinds is None and at_input is None and randomized is None:
         return encoding
-    words = [word.strip() for word in kinds.split(",")] if kinds else encoding.acts_in
+    words = encoding.acts_in if kinds is None else [word.strip() for word in kinds.split(",")]
     placed = Placed(
         inside=encoding,
-        at_input=_build(at_input, of_input, "--position-input") if at_input else encoding,
+        at_input=encoding if at_input is None else _at_input(at_input, of_input),
         kinds=tuple(sorted(set(words), key=lambda word: [*KINDS, word].index(word))),
         randomized=randomized,
     )
@@ -138,9 +138,17 @@ def build_position(
     return encoding if is_own and randomized is None else placed
 
 
-def _build(name: str, given: Dict[str, Any], flag: str = "--position-encoding") -> PositionEncoding:
+def _at_input(name: str, given: Dict[str, Any]) -> PositionEncoding:
     if name not in NAMES:
-        raise UserError(f"{flag} {name}: unknown; choose from {', '.join(sorted(NAMES))}")
+        raise UserError(f"--position-input {name}: unknown; choose from {', '.join(AT_INPUT)}")
+    return _build(name, given)
+
+
+def _build(name: str, given: Dict[str, Any]) -> PositionEncoding:
+    if name not in NAMES:
+        raise UserError(
+            f"--position-encoding {name}: unknown; choose from {', '.join(sorted(NAMES))}"
+        )
     kind = NAMES[name]
     chosen = {
         key: value for key, value in given.items() if value is not None and value is not False

@@ -83,13 +83,11 @@ def test_every_option_is_the_model_s_the_encoding_s_or_of_the_training() -> None
         "decoder-layerdrop",
         "encoder-embed-path",
         "decoder-embed-path",
-        "beyond-table",  # of decoding
         "checkpoint-activations",
         "offload-activations",
         "min-params-to-wrap",
         "quant-noise-pq",
         "quant-noise-pq-block-size",
-        "quant-noise-scalar",
         "export",
     }
     names, encoding = (

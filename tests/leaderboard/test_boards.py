@@ -18,6 +18,7 @@ from diet_mt.leaderboard.readme import with_section
 from diet_mt.leaderboard.standings import Section, section_of
 
 from ..evaluation.rows import row, seeds_of
+from .made_up import comparisons
 
 WILD = "cpu <!-- results:end --> a|b <i>&"
 
@@ -39,6 +40,7 @@ def test_everything_is_explained(full: list[Section]) -> None:
         "to sinusoidal: ",
         "±: half",
         "Bootstrap: each of 10,000 resamples",
+        "To the mean of a system's n seeds",
         "p: of the difference to sinusoidal",
         "cluster: a new one begins",
         "length: words of the translations",
@@ -69,6 +71,20 @@ def test_seeds_of_different_trainings_are_named() -> None:
     (found,) = group([first, longer])
     notes = remarks(section_of(found, {}))
     assert notes == ["Seeds trained by different commands: diet_rel_tiny."]
+
+
+def test_a_table_without_a_second_seed_says_what_its_tests_leave_out(full: list[Section]) -> None:
+    """The way seeds are pooled is said of those that have them."""
+    seeds = {"sinusoidal": {1: 38.0}, "shaw": {1: 39.0}}
+    rows = [each for system in seeds for each in seeds_of(system, seeds[system])]
+    known = {each.key: each for each in comparisons(rows)}
+    single = section_of(*group(rows), known)
+    (note,) = remarks(single)
+    assert note.startswith("No system of this table has a second seed: ")
+    said = "To the mean of a system's n seeds"
+    assert not any(line.startswith(said) for line in legend([single]))
+    assert any(line.startswith(said) for line in legend([single, full[0]]))
+    assert remarks(section_of(*group(rows), {})) == [], "nothing was tested"
 
 
 def test_scores_come_with_their_signatures(plain: Section) -> None:

@@ -93,6 +93,16 @@ def names(section: Section) -> list[str]:
     return [standing.name for standing in section.standings]
 
 
+def test_a_figure_of_the_paper_is_beside_its_model_alone() -> None:
+    keys, both = "shaw clip=16", "shaw clip=20 values=True in=encoder,decoder scale=head"
+    for positions, expected in ((keys, None), (both, 18.74)):
+        rows = seeds_of("shaw", {1: 18.0}, direction="en-cs", test_set="newstest2018")
+        (each,) = group([dataclasses.replace(row, positions=positions) for row in rows])
+        first, *others = section_of(each, {}).standings
+        assert (first.published and first.published.bleu) == expected
+        assert ("shaw (not measured)" in [other.name for other in others]) == (expected is None)
+
+
 def test_what_only_the_paper_has_stands_below() -> None:
     rows = seeds_of("sinusoidal", {1: 18.0}, direction="en-cs", test_set="newstest2018")
     (each,) = group(rows)

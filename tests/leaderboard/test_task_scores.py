@@ -154,6 +154,16 @@ def test_the_papers_row_is_that_of_the_model() -> None:
     assert published_row(GLUE, "alibi", "input", {}) is None
 
 
+@pytest.mark.parametrize(
+    "other", [{"input": "learned"}, {"in": "encoder"}, {"randomized": "1024"}, {"scale": "model"}]
+)
+def test_another_model_has_no_row_of_the_paper(other: dict[str, str]) -> None:
+    own = {"sharing": "layer-wise", "scale": "head"}
+    assert published_row(GLUE, "diet-abs", "per-head", own) is not None
+    assert published_row(GLUE, "diet-abs", "per-head", {**own, **other}) is None
+    assert published_row(GLUE, "shaw", "input", {"clip": "16", "values": "False"}) is None
+
+
 def test_results_without_segments_count_with_each_kind_of_their_model() -> None:
     rows = [
         task_row(segments="input"),

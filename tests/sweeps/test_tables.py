@@ -44,6 +44,8 @@ def models(found: Sweep, recipe: str) -> dict[str, tuple[str, Mapping[str, str |
             "sharing": build_position(system, sharing=own["position-sharing"]).sharing,
             "rank": own.get("position-rank"),
             "projected": str(own.get("linformer-k", 32)),
+            "clip": str(own.get("position-clip")),
+            "values": str("position-values" in own),
         }
         out[f"{given(words)['--save-dir']}/checkpoint_best.pt"] = system, options
     return out
