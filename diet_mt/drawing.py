@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import re
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .errors import UserError
 from .files import writing_bytes
+from .made_of import made_of
 
 # Of each system in every picture. The first eight are Okabe & Ito's (2008), but for a brown instead
 # of their yellow: told apart by all kinds of colour vision.
@@ -87,16 +88,18 @@ def pyplot() -> Any:
     return plt
 
 
-def save(figure: Any, *files: Path) -> None:
-    """Writes the picture to each file, in the format that its name says, and closes it.
+def save(figure: Any, *files: Path, rows: Sequence[Path] = ()) -> None:
+    """Writes the picture to each file, in the format that its name says, and closes it; ``rows``:
+    files that it was made of, of which PNG and SVG keep the checksums.
 
     The same picture gives the same file. Raises UserError where it cannot be written.
     """
+    source = {"Source": made_of(rows)} if rows else {}
     try:
         for file in files:
             kind = file.suffix.removeprefix(".")
             # SVG would hold the time of its writing.
-            about = {"Date": None} if kind == "svg" else None
+            about = {"svg": {"Date": None, **source}, "png": source}.get(kind)
             with writing_bytes(file) as out:
                 figure.savefig(out, format=kind, dpi=150, metadata=about)
     except ValueError as error:  # also UserError, which stays as it is

@@ -52,7 +52,8 @@ into results/padding_memory.md diet-mt bench padding --table results/padding_mem
 into results/search_parity.md diet-mt parity --table results/search_parity/*.jsonl
 diet-mt leaderboard results/tasks/*.jsonl --format markdown --out results/tasks.md
 
-diet-mt leaderboard --format html --out results/leaderboard.html --references "${both[@]}"
+diet-mt leaderboard results/*.jsonl results/short/*.jsonl results/tasks/*.jsonl --format html \
+  --out results/leaderboard.html --references "${both[@]}"
 diet-mt leaderboard --readme results/README.md
 for part in search short joined early; do
   diet-mt leaderboard results/"$part"/*.jsonl --readme results/"$part"/README.md

@@ -40,7 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     # The tools.
     "cli": {"bench", "bert", "corpora", "evaluation", "figures", "leaderboard"}
     | {"recipes", "stages", "sweeps", "training", "models", "positions", "blocks", "command_line"}
-    | {"errors", "__version__", "shtab"},
+    | {"made_of", "drawing", "errors", "__version__", "shtab"},
     "training": {"evaluation", "recipes", "stages", "bert", "corpora", "models"}
     | {"fairseq_patches", "command_line", "files", "errors", "torch", "fairseq"},
     "sweeps": {"positions", "stages", "command_line", "errors", "yaml"}
@@ -53,7 +53,8 @@ ALLOWED: dict[str, set[str]] = {
     "figures": {"corpora", "blocks", "drawing", "evaluation", "layers", "positions"}
     | {"files", "errors", "torch", "numpy", "fairseq"},
     "blocks": {"tabulate"},
-    "drawing": {"files", "errors", "matplotlib"},
+    "drawing": {"made_of", "files", "errors", "matplotlib"},
+    "made_of": {"files", "errors"},
     "evaluation": {"bert", "corpora", "models", "tasks", "criterions", "fairseq_patches"}
     | {"stages", "plugin", "register", "command_line", "files", "errors", "sacrebleu"}
     | {"torch", "numpy", "fairseq"},

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from ..drawing import line_styles, pyplot, save
 from ..errors import UserError
@@ -42,8 +43,9 @@ def draw(logs: Sequence[Path], out: Path, kind: str, measure: str) -> None:
     note = check_comparable(curves)
     if note:
         print(note, file=sys.stderr)
-    write_rows(out.with_name(f"{out.name}.jsonl"), curves)
-    plot(curves, out.with_name(f"{out.name}.{kind}"), measure)
+    rows = out.with_name(f"{out.name}.jsonl")
+    write_rows(rows, curves)
+    save(plot(curves, measure), out.with_name(f"{out.name}.{kind}"), rows=[rows])
 
 
 def check_comparable(curves: Sequence[LearningCurve]) -> str:
@@ -73,8 +75,10 @@ def label(seeds: Sequence[LearningCurve], measure: str) -> str:
     return f"{seeds[0].what}: {', '.join(values)}"
 
 
-def plot(curves: Sequence[LearningCurve], file: Path, measure: str) -> None:
-    """All curves, the best first in the legend, which gives the lowest values of each system."""
+def plot(curves: Sequence[LearningCurve], measure: str) -> Any:
+    """A picture of all curves, the best first in the legend, which gives the lowest values of each
+    system.
+    """
     plt = pyplot()
     systems: dict[str, list[LearningCurve]] = {}
     for curve in sorted(curves, key=lambda curve: (curve.lowest(measure), curve.what, curve.seed)):
@@ -111,4 +115,4 @@ def plot(curves: Sequence[LearningCurve], file: Path, measure: str) -> None:
     if len(systems) < len(curves):
         title += "\n(seeds in order: solid, dashed, ...)"
     figure.legend(handles, names, loc="outside right center", title=title, fontsize=8)
-    save(figure, file)
+    return figure

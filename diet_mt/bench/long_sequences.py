@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from ..blocks import Grid, markdown_table
 from ..command_line import need_known
-from ..drawing import pyplot, save
+from ..drawing import pyplot
 from .machine import machine, revised
 from .systems import STOCK, environment, job, model_words, training_words
 from .workers import workers
@@ -98,8 +97,10 @@ def _peaks(records: list[dict[str, Any]], measure: str, case: str) -> dict[int, 
     return {r["length"]: r["peak_bytes"] / 2**20 for r in own}
 
 
-def plot(records: list[dict[str, Any]], file: Path) -> None:
-    """All cases over the length, double logarithmic: slope 2 is quadratic, slope 1 linear."""
+def plot(records: list[dict[str, Any]]) -> Any:
+    """A picture of all cases over the length, double logarithmic: slope 2 is quadratic, slope 1
+    linear.
+    """
     plt = pyplot()
     lengths = sorted({record["length"] for record in records})
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.8), sharey=True, layout="constrained")
@@ -116,7 +117,7 @@ def plot(records: list[dict[str, Any]], file: Path) -> None:
     panels[0].yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     panels[0].legend()
     figure.suptitle("A translation model: an n x n table, or factors in queries and keys")
-    save(figure, file)
+    return figure
 
 
 def measure_all(cases: Sequence[str], lengths: Sequence[int], threads: int, command: str) -> None:

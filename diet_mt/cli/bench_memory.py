@@ -31,12 +31,14 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     from ..bench import long_sequences
     from ..bench.machine import command_of, read_records
+    from ..drawing import save
 
     if args.table:
         print(long_sequences.table(read_records([args.table], long_sequences.KEYS)), end="")
     elif args.plot:
         picture, file = args.plot
-        long_sequences.plot(read_records([file], long_sequences.KEYS), picture)
+        figure = long_sequences.plot(read_records([file], long_sequences.KEYS))
+        save(figure, picture, rows=[file])
     else:
         command = command_of("bench memory", args.words)
         long_sequences.measure_all(args.cases, args.lengths, args.threads or 0, command)

@@ -22,6 +22,7 @@ hypotheses have changed. p-values are shown where diet-mt compare has computed t
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -123,4 +124,5 @@ def _drawn(
     beside = read_beside(own)
     if args.format == "svg":
         return svg(sections, beside, args.picture or PICTURES[0])
-    return page(sections, tasks, beside, read_patterns({file.parent for file in own}))
+    seen = [os.path.relpath(file, args.out.parent) for file in files] if args.out else []
+    return page(sections, tasks, beside, read_patterns({file.parent for file in own}), seen)

@@ -56,8 +56,10 @@ def run(args: argparse.Namespace) -> None:
     if args.train and args.by_test_set:
         raise UserError("--train: not with --by-test-set")
     from ..blocks import markdown, text
+    from ..drawing import save
     from ..evaluation.lengths import parts_of
-    from ..leaderboard.by_length import blocks_of, draw, sheets_of
+    from ..leaderboard.by_length import blocks_of, picture, sheets_of
+    from ..made_of import made_of
 
     cut = partial(parts_of, width=args.width, count=args.buckets, least=args.least)
     sheets = sheets_of(
@@ -69,5 +71,9 @@ def run(args: argparse.Namespace) -> None:
         training=args.train,
     )
     if args.out:
-        draw(sheets, args.out)
-    print((markdown if args.format == "markdown" else text)(blocks_of(sheets)), end="")
+        unit = "tokens" if args.sources else "words"
+        save(picture(sheets, unit), args.out, rows=args.results)
+    if args.format == "markdown":
+        print(f"{markdown(blocks_of(sheets))}\n<!-- {made_of(args.results)} -->")
+    else:
+        print(text(blocks_of(sheets)), end="")

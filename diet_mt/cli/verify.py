@@ -20,7 +20,8 @@ checksum.
 Tables, pages and pictures (.md, .html, .svg): what diet-mt leaderboard would write now, of the rows
 beside them, or in the folder of that name (tasks.md of tasks/*.jsonl); a section of a page whose
 first line names its command, <!-- results:begin diet-mt leaderboard FILE --brief -->, by this,
-called in the page's folder.
+called in the page's folder. Those of diet-mt lengths, and pictures of bench curves and memory (.md,
+.png, .svg): the rows beside them are those that they were made of.
 
 Answers (.json), anyone's, in SQuAD's format: F1 and exact match, equal to the official evaluations,
 as one JSON object. SQuAD's scoring serves XQuAD and TyDiQA-GoldP too; that of version 2.0 is used
@@ -30,15 +31,19 @@ where a question is impossible. A question without a prediction counts as wrong.
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from pathlib import Path
+from urllib.parse import unquote
 
 from ..bert.questions.collections import SCORINGS
 from ..command_line import Parser
 from ..errors import UserError
+from ..made_of import check_mark, has_mark
 from . import leaderboard
 
-WRITTEN = (".md", ".html", ".svg")
+WRITTEN = (".md", ".html", ".svg", ".png")
+_ROWS = re.compile(r'<meta name="rows" content="([^"]*)">')
 # What the command of a section may have.
 OF_SECTIONS = ("results", "directions", "test_sets", "systems", "brief", "readme")
 
@@ -60,14 +65,13 @@ def run(args: argparse.Namespace) -> None:
         if len(written) < len(args.kept) or args.references:
             raise UserError(f"{written[0]}: verified without references, apart from data and rows")
         for path in written:
-            leaderboard.run(_writing(path))
-            print(f"{path}: OK, what its rows say")
+            if path.suffix == ".png" or has_mark(path):
+                check_mark(path)
+                print(f"{path}: OK, made of these rows")
+            else:
+                leaderboard.run(_writing(path))
+                print(f"{path}: OK, what its rows say")
         return
-    for path in args.kept:
-        if path.suffix == ".png":
-            raise UserError(
-                f"{path}: verified are rows, and what is made of them as .md, .html, .svg"
-            )
     scored = [path for path in args.kept if path.suffix in (".jsonl", ".json")]
     if not (scored or args.references):
         from ..evaluation.fairseq_options import import_fairseq
@@ -128,8 +132,8 @@ def _writing(path: Path) -> argparse.Namespace:
 
 
 def _usual(path: Path, *, section: bool) -> list[str]:
-    """Arguments of diet-mt leaderboard that write ``path``, from the rows beside it, or from those
-    of the folder of its name.
+    """Arguments of diet-mt leaderboard that write ``path``, from the rows that it names, those
+    beside it, or those of the folder of its name.
 
     Raises UserError where there are none.
     """
@@ -139,7 +143,9 @@ def _usual(path: Path, *, section: bool) -> list[str]:
         rows = sorted(path.with_suffix("").glob("*.jsonl"))
         how = ["--format", "markdown", "--out", str(path)]
     if path.suffix == ".html":
-        rows += sorted(path.parent.glob("tasks/*.jsonl"))
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        named = _ROWS.search(text)
+        rows = [path.parent / unquote(file) for file in named[1].split()] if named else []
         how = ["--format", "html", "--out", str(path)]
     if path.suffix == ".svg":
         pictures = {

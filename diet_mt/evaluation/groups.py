@@ -5,6 +5,8 @@ and the seed. How a system was trained may differ, as its recipe may; a table sa
 from __future__ import annotations
 
 import dataclasses
+import shlex
+from ast import literal_eval
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +17,9 @@ from .records import Result
 
 # The system that the others are compared with.
 BASELINE = "sinusoidal"
+_OVERRIDES = "--model-overrides"
+# Beside position_*: what a model can be told of its positions when it decodes.
+_OF_POSITIONS = ("beyond_table", "linformer_k", "max_source_positions", "max_target_positions")
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class Conditions:
     checkpoint: str
     averaged: int
     references_sha256: str
-    options: str  # others of the search
+    options: str  # others of the search, but for positions
     subwords: str
 
     @property
@@ -120,6 +125,34 @@ class Group:
         return None if self.baseline is None else line.bleu - self.baseline.bleu
 
 
+def encoding_of(result: Result) -> str:
+    """Its positions, in words, with what the model was told of them when it decoded: an option by
+    ``--model-overrides`` is as much the system's as one of its training.
+    """
+    own = (f"{key}={value}" for key, value in _overrides(result)[0].items())
+    return " ".join([result.positions, *own])
+
+
+def _overrides(result: Result) -> tuple[dict[str, object], str]:
+    """Overrides of positions, and the options of the search without them."""
+    words = shlex.split(result.options)
+    if words.count(_OVERRIDES) != 1 or words[-1] == _OVERRIDES:
+        return {}, result.options
+    place = words.index(_OVERRIDES)
+    try:
+        given = dict(literal_eval(words[place + 1]))
+    except (ValueError, SyntaxError, TypeError):  # of no model of ours
+        return {}, result.options
+    own = {key: value for key, value in given.items() if _is_of_positions(str(key))}
+    rest = {key: value for key, value in given.items() if key not in own}
+    words[place : place + 2] = [_OVERRIDES, repr(rest)] if rest else []
+    return own, shlex.join(words)
+
+
+def _is_of_positions(key: str) -> bool:
+    return key in _OF_POSITIONS or key.startswith("position_")
+
+
 def size_of(result: Result) -> str:
     """``diet_rel_tiny`` -> ``tiny``; empty where architecture and system have the same name."""
     if result.arch == result.system:
@@ -129,11 +162,12 @@ def size_of(result: Result) -> str:
 
 
 def _conditions(result: Result) -> Conditions:
-    same = {field.name for field in dataclasses.fields(Conditions)} - {"size", "lenpen"}
+    same = {field.name for field in dataclasses.fields(Conditions)} - {"size", "lenpen", "options"}
     tried = [each.partition(":")[0] for each in result.lenpen_tried.split()]
     lenpen = f"chosen on the validation set from {' '.join(tried)}" if tried else str(result.lenpen)
     own = {name: getattr(result, name) for name in same}
-    return Conditions(size=size_of(result), lenpen=lenpen, **own)
+    options = _overrides(result)[1]
+    return Conditions(size=size_of(result), lenpen=lenpen, options=options, **own)
 
 
 def _name(result: Result) -> str:
@@ -145,12 +179,12 @@ def _name(result: Result) -> str:
 def group(results: Iterable[Result]) -> list[Group]:
     """Sorts results into groups, in the order of their first results.
 
-    Results are seeds of one line where system, architecture and the encoding's options are the
-    same. Raises UserError if two claim the same place.
+    Results are seeds of one line where system, architecture and the encoding's options, those of
+    decoding among them, are the same. Raises UserError if two claim the same place.
     """
     places: dict[Conditions, dict[tuple[str, str, str], list[Result]]] = {}
     for result in results:
-        line = (result.system, result.arch, result.positions)
+        line = (result.system, result.arch, encoding_of(result))
         seeds = places.setdefault(_conditions(result), {}).setdefault(line, [])
         if any(other.seed == result.seed for other in seeds):
             raise UserError(
@@ -178,12 +212,12 @@ def _lines(lines: list[list[Result]]) -> tuple[Line, ...]:
     """Best first. Of a name that would stand there twice, what they do not share is a part."""
     encodings: dict[str, list[list[str]]] = {}
     for results in lines:
-        encodings.setdefault(_name(results[0]), []).append(results[0].positions.split())
+        encodings.setdefault(_name(results[0]), []).append(encoding_of(results[0]).split())
     found = []
     for results in lines:
         name = _name(results[0])
         shared = set.intersection(*map(set, encodings[name]))
-        own = [word for word in results[0].positions.split() if word not in shared]
+        own = [word for word in encoding_of(results[0]).split() if word not in shared]
         name += f" [{' '.join(own)}]" if own else ""
         ordered = tuple(sorted(results, key=lambda result: result.seed))
         found.append(Line(name, ordered[0].system, ordered))

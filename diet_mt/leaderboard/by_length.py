@@ -12,7 +12,7 @@ from typing import Any
 from ..blocks import Block, Grid, Heading, Note
 from ..command_line import need_known
 from ..corpora.parallel import read_lines, read_sides
-from ..drawing import line_styles, pyplot, save
+from ..drawing import line_styles, pyplot
 from ..errors import UserError
 from ..evaluation.groups import BASELINE, Conditions, Group, Line, group
 from ..evaluation.kept import by_checksum, kept_hypotheses, of_row, sources_beside
@@ -181,7 +181,16 @@ def blocks_of(sheets: Sequence[Sheet]) -> list[Block]:
             blocks += [Heading(f"{title}, {sheet.title}"), _grid(heads, cells)]
             if title == "BLEU" and sheet.baselines:
                 gaps = {name: _gaps(sheet, name) for name in sheet.baselines}
-                blocks += [Heading(f"BLEU to {BASELINE}, {sheet.title}"), _grid(heads, gaps)]
+                cells = {
+                    name: [
+                        f"{own[part.name].value:+.1f} ± {own[part.name].half_width:.1f}"
+                        if part.name in own
+                        else ""
+                        for part in sheet.parts
+                    ]
+                    for name, own in gaps.items()
+                }
+                blocks += [Heading(f"BLEU to {BASELINE}, {sheet.title}"), _grid(heads, cells)]
         accuracy = {name: dict(enumerate(own, 1)) for name, own in sheet.tenths.items()}
         for title, note, of in (
             ("Word accuracy by tenth of the sentence", ACCURACY, accuracy),
@@ -193,15 +202,13 @@ def blocks_of(sheets: Sequence[Sheet]) -> list[Block]:
     return [*blocks, Note(f"{heads_are} {READING}{paired}")]
 
 
-def _gaps(sheet: Sheet, name: str) -> list[str]:
-    """BLEU of each part above that of the baseline."""
-    own, other = sheet.buckets[name], sheet.buckets[sheet.baselines[name]]
-    found = []
-    for part in sheet.parts:
-        first, second = own.get(part.name), other.get(part.name)
-        gap = first and second and difference(first.statistics, second.statistics)
-        found.append(f"{gap.value:+.1f} ± {gap.half_width:.1f}" if gap else "")
-    return found
+def _gaps(sheet: Sheet, name: str) -> dict[str, Estimate]:
+    """BLEU above that of the baseline, by part; nothing of the baseline."""
+    own, other = sheet.buckets[name], sheet.buckets.get(sheet.baselines.get(name, ""), {})
+    return {
+        part: difference(own[part].statistics, other[part].statistics)
+        for part in own.keys() & other.keys()
+    }
 
 
 def _cell(bucket: Bucket | None, measure: Callable[[Bucket], Estimate], form: str) -> str:
@@ -230,11 +237,9 @@ def _grid(heads: Sequence[str], cells: Mapping[str, Sequence[str]]) -> Grid:
     return Grid(["system", *heads], [[name, *row] for name, row in cells.items()])
 
 
-def draw(sheets: Sequence[Sheet], file: Path) -> None:
-    """For each sheet BLEU and the length ratio by length of the source, and word accuracy by tenth
-    where it was counted.
-
-    Raises UserError where the file cannot be written.
+def picture(sheets: Sequence[Sheet], unit: str) -> Any:
+    """For each sheet the distance of BLEU from the baseline and the length ratio by length of the
+    source in ``unit``, and word accuracy by tenth where it was counted. Without a baseline, BLEU.
     """
     plt = pyplot()
     columns = 3 if any(sheet.tenths for sheet in sheets) else 2
@@ -244,22 +249,31 @@ def draw(sheets: Sequence[Sheet], file: Path) -> None:
     drawn: dict[str, Any] = {}
     for sheet, (bleu, ratio, *place) in zip(sheets, panels, strict=True):
         for name, own in sheet.buckets.items():
-            parts = [part for part in sheet.parts if part.name in own]
-            at = [part.mean_length for part in parts]
-            for panel, (_, measure, _) in zip((bleu, ratio), _MEASURES[::2], strict=True):
-                found = [measure(own[part.name]) for part in parts]
-                drawn[name] = _curve(panel, at, found, styles[name])
+            first = _gaps(sheet, name) if sheet.baselines else _each(own, "bleu")
+            for panel, found in ((bleu, first), (ratio, _each(own, "ratio"))):
+                parts = [part for part in sheet.parts if part.name in found]
+                at = [part.mean_length for part in parts]
+                drawn[name] = _curve(panel, at, [found[part.name] for part in parts], styles[name])
             for panel in place:
                 _curve(panel, range(1, TENTHS + 1), sheet.tenths[name], styles[name])
-        for panel, title in ((bleu, "BLEU"), (ratio, "hypothesis to reference, tokens")):
-            panel.set(title=title, xlabel="length of the source")
+        if sheet.baselines:
+            bleu.axhline(0, color="black", linewidth=1)
+        above = f"BLEU above {BASELINE}" if sheet.baselines else "BLEU"
+        for panel, title in ((bleu, above), (ratio, "length ratio")):
+            panel.set(title=title, xlabel=f"length of the source, {unit}")
+            panel.locator_params(axis="x", integer=True)
         for panel in place:
             panel.set(title="word accuracy, %", xlabel="tenth of the reference")
         bleu.set_ylabel(sheet.title)
         for panel in (bleu, ratio, *place):
             panel.grid(alpha=0.3)
     figure.legend(drawn.values(), drawn, loc="outside right upper", fontsize=8)
-    save(figure, file)
+    return figure
+
+
+def _each(buckets_of: Mapping[str, Bucket], measure: str) -> dict[str, Estimate]:
+    """A measure by part."""
+    return {part: getattr(bucket, measure) for part, bucket in buckets_of.items()}
 
 
 def _curve(panel: Any, at: Sequence[float], found: Sequence[Estimate], look: dict[str, str]) -> Any:

@@ -20,6 +20,7 @@ _TOP, _BOTTOM = 14, 24  # for letters above the highest line and below the lowes
 _WIDTHS = {330: "always", 880: "roomy"}
 _LETTER, _LINE = 7.3, 13  # size of letters
 _APART = 14  # names at the ends of lines
+_LEFT = 22  # of the numbers of the vertical axis
 _SHIFTS = (0, 5, -5, -12, 12)  # of a name that meets another, in pixels
 _TURN = 0.7  # from here on a name stands before its point
 _LETTERS = 16  # of a name at the end of a line; tables have all
@@ -182,7 +183,7 @@ def _named(wanted: Sequence[Wanted]) -> list[tuple[str, float]]:
             own = sorted(("after", "before"), key=lambda side: side != sides[number])
             for below, side in product(_SHIFTS, own):
                 box = _box(wanted[number], side, below, width)
-                inside = box[0] >= 0 and box[2] <= width and box[1] >= 0
+                inside = box[0] >= _LEFT and box[2] <= width and box[1] >= 0
                 if number not in named and inside and not any(_meet(box, each) for each in others):
                     named[number] = f"{side} {kind}", below
                     taken.append(box)

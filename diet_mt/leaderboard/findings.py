@@ -30,9 +30,11 @@ def of_section(section: Section) -> str:
         return ""
     best = measured[0]
     assert best.line is not None
+    if len(measured) == 1:
+        return f"{best.name}: {best.line.bleu:.2f} ± {best.half_width:.2f} BLEU."
     found = f"{best.name} has the highest BLEU, {best.line.bleu:.2f}"
     baseline = section.group.baseline
-    if len(measured) == 1 or baseline is None:
+    if baseline is None:
         return f"{found} ± {best.half_width:.2f}."
     if best.line.system != BASELINE and best.gain is not None:
         side = "below" if best.gain < 0 else "above"
@@ -70,7 +72,8 @@ def of_trade(found: Sequence[Point], better: str, *, most: bool) -> str:
     names = [each.name for each in front(found, most=most)]
     if len(names) == len(found):
         return f"The {better} a system, the lower its BLEU."
-    return f"No system is both better and {better} than {_listed(names, 'or')}."
+    than = f"{better} than {_listed(names, 'or')}"
+    return f"Of the {len(found)} measured, none has a higher BLEU and is {than}."
 
 
 def front(found: Sequence[Point], *, most: bool) -> list[Point]:
@@ -94,7 +97,7 @@ def of_lengths(best: str, baseline: str, gaps: Sequence[Estimate], buckets: Sequ
     ends = gaps[0], gaps[-1]
     first, last = (f"{gap.value:+.1f} ± {gap.half_width:.1f}" for gap in ends)
     change, half = ends[1].value - ends[0].value, math.hypot(*(gap.half_width for gap in ends))
-    told = "" if abs(change) > half else ", which cannot be told apart"
+    told = "" if abs(change) > half else "; that it changes with the length cannot be told"
     return (
         f"{about} {first} BLEU on sources of {buckets[0]} words and {last} on those of "
         f"{buckets[-1]}{told}."

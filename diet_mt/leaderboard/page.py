@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -48,8 +49,12 @@ def page(
     tasks: Sequence[Block] = (),
     beside: Beside | None = None,
     patterns: Sequence[heat.Patterns] = (),
+    files: Sequence[str] = (),
 ) -> str:
-    """The whole document. The same results give the same bytes: nothing in it is of today."""
+    """The whole document. The same results give the same bytes: nothing in it is of today.
+
+    ``files``: of the rows, as seen from the page.
+    """
     beside = beside or Beside()
     style = "".join((_BESIDE / name).read_text(encoding="utf-8") for name in _STYLES)
     script = "".join((_BESIDE / name).read_text(encoding="utf-8") for name in _SCRIPTS)
@@ -87,8 +92,10 @@ def page(
         baseline=BASELINE,
         count=sum(len(section.group.results) for section in sections),
         evaluations=EVALUATIONS,
+        files=[quote(file) for file in files],
         families={name: said for name, said in FAMILIES.items() if name in families},
         folded=FOLDED,
+        headings=[section.group.conditions.heading for section in sections],
         found=found,
         learning=[
             view

@@ -64,9 +64,11 @@ function filter(form, boards) {
     board.element.hidden = board.link.hidden = !(wanted && left);
     for (const mark of board.marks) mark.classList.toggle("out", out.has(mark.dataset.system));
   }
-  // Beside the boards: rows of tasks, learned positions and curves, by their family alone.
+  // Beside the boards: rows of tasks, learned positions and curves, by their name and family.
   for (const each of document.querySelectorAll("[data-of], #learning .curve")) {
-    each.classList.toggle("out", off.has(each.dataset.of ?? each.classList[1]));
+    const name = each.dataset.system ?? each.querySelector("summary, th, td").textContent;
+    const named = words.every((word) => name.toLowerCase().includes(word));
+    each.classList.toggle("out", !named || off.has(each.dataset.of ?? each.classList[1]));
   }
   form.querySelector("output").textContent = shown === all ? "" : `${shown} of ${all} rows`;
 }

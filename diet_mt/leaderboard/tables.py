@@ -8,7 +8,7 @@ from functools import partial
 from statistics import fmean
 from typing import TypeVar
 
-from ..evaluation.groups import BASELINE, Group
+from ..evaluation.groups import BASELINE, Group, encoding_of
 from ..evaluation.records import Result
 from .standings import Section, Standing
 
@@ -143,7 +143,7 @@ _EVALUATION: list[Wanted[Result]] = [
     ("chrF", lambda r: _number(r.chrf, ".2f"), True, True),
     ("updates", lambda r: _count(r.updates), True, True),
     ("target tokens seen", lambda r: _count(r.train_tokens), True, True),
-    ("positions", lambda r: _word(r.positions), False, False),
+    ("positions", lambda r: _word(encoding_of(r)), False, False),
     ("checkpoint", lambda r: _word(r.checkpoint_sha256[:8]), False, False),
     ("trained at", lambda r: _word(r.train_revision), False, False),
     ("evaluated at", lambda r: _word(r.revision), False, False),

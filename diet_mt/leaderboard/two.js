@@ -18,26 +18,41 @@ function draw(name, attributes) {
 const signed = (value, digits = 2) =>
   `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(digits)}`;
 
+// Round numbers from least to most, some five of them.
+function round(least, most) {
+  const size = 10 ** Math.floor(Math.log10((most - least) / 5 || 1));
+  const step = [1, 2, 5, 10].map((each) => each * size).find((each) => (most - least) / each <= 6);
+  const first = Math.ceil(least / step);
+  const count = Math.floor(most / step) - first + 1;
+  return Array.from({ length: count }, (_, number) => Number(((first + number) * step).toPrecision(6)));
+}
+
 // Rows like those of the systems: a difference and its interval for each bucket of lengths.
 function byLength(rows) {
   const ends = rows.flatMap(({ low, high }) => [low, high, 0]);
   const [least, most] = [Math.min(...ends), Math.max(...ends)];
   const place = (value) => `${(2 + (96 * (value - least)) / (most - least || 1)).toFixed(2)}%`;
-  const zero = draw("svg", { width: "100%", height: 18, "aria-hidden": "true" });
-  zero.append(draw("text", { class: "tick", x: place(0), y: 14 }));
-  zero.firstChild.textContent = "0";
+  const axis = draw("svg", { width: "100%", height: 18, "aria-hidden": "true" });
+  const ticks = round(least, most);
+  for (const value of ticks) {
+    axis.append(draw("text", { class: "tick", x: place(value), y: 14 }));
+    axis.lastChild.textContent = value ? signed(value, Number.isInteger(value) ? 0 : 1) : "0";
+  }
   const list = make("ol");
   for (const { name, difference, low, high } of rows) {
     const marks = draw("svg", { "aria-hidden": "true" });
+    const grid = ticks.map((at) => draw("line", { class: "grid", x1: place(at), x2: place(at), y1: 0, y2: 24 }));
     marks.append(
+      ...grid,
       draw("line", { class: "baseline", x1: place(0), x2: place(0), y1: 0, y2: 24 }),
       draw("line", { class: "bar", x1: place(low), x2: place(high), y1: 12, y2: 12 }),
       draw("circle", { class: "mean", cx: place(difference), cy: 12, r: 4.5 }),
     );
     const cells = [make("span", { class: "name" }, name), marks];
-    list.append(make("li", {}, ...cells, make("span", { class: "number" }, signed(difference))));
+    const value = `${signed(difference, 1)} ± ${((high - low) / 2).toFixed(1)}`;
+    list.append(make("li", {}, ...cells, make("span", { class: "number" }, value)));
   }
-  const scale = make("div", { class: "scale" }, zero);
+  const scale = make("div", { class: "scale" }, axis);
   return make("figure", { class: "intervals" }, scale, make("div", { class: "rows" }, list));
 }
 
@@ -111,9 +126,9 @@ function compared(data, [first, second]) {
   if (data.parts.length > 1) {
     const rows = data.parts.map(({ name, members }) => ({ name, ...paired(a, b, members) }));
     for (const row of rows) row.name += " words";
-    const drawn = `Intervals of 95 % over the sentences alone: ${RESAMPLES} resamples.`;
+    const drawn = `${first.name} above ${second.name}. Intervals of 95 % over the sentences alone: ${RESAMPLES} resamples.`;
     const note = make("p", { class: "notes" }, drawn);
-    out.push(make("h4", {}, "By the length of the source"), note, byLength(rows));
+    out.push(make("h4", {}, "BLEU by the length of the source"), note, byLength(rows));
   }
   const { numbers, sources, references } = data.shown;
   const gaps = numbers.map((number, place) => {
@@ -128,8 +143,8 @@ function compared(data, [first, second]) {
   });
   if (items.length) {
     const seed = a.length + b.length > 2 ? ", first seeds" : "";
-    const note = `Of the ${numbers.length} sentences on which all systems here differ most, by sentence BLEU${seed}.`;
-    out.push(make("h4", {}, "Where they differ most"), make("p", { class: "notes" }, note));
+    const note = `Those on which these two differ most, by sentence BLEU${seed}, of the ${numbers.length} that the page has: those on which all systems here differ most.`;
+    out.push(make("h4", {}, "Sentences side by side"), make("p", { class: "notes" }, note));
     out.push(make("ol", { class: "sentences" }, ...items));
   }
   return out;

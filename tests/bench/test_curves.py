@@ -33,18 +33,19 @@ def test_curves_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     # More curves beside those that are there; the picture as SVG, the same each time.
     more = train(tmp_path / "more", "learned", seed="2")
     pictures = []
-    for name in ("one", "two"):
+    drawn = tmp_path / "drawn"
+    for _ in range(2):
         # A training that is there already counts once.
         given = (out.with_suffix(".jsonl"), more, folders[0])
-        assert called("bench", "curves", *given, "--svg", "--out", tmp_path / name) == 0
-        pictures.append((tmp_path / f"{name}.svg").read_text(encoding="utf-8"))
+        assert called("bench", "curves", *given, "--svg", "--out", drawn) == 0
+        pictures.append(drawn.with_suffix(".svg").read_text(encoding="utf-8"))
     assert pictures[0] == pictures[1]
     assert "t5: diverged" in pictures[0]
     assert "learned: 16.00, 16.00" in pictures[0]
     assert "seeds in order: solid, dashed" in pictures[0]
     assert "stroke-dasharray" in pictures[0]
     assert "seeds 1, 2: the masks differ" in capsys.readouterr().err
-    assert len(read_rows(LearningCurve, tmp_path / "one.jsonl")) == 4
+    assert len(read_rows(LearningCurve, drawn.with_suffix(".jsonl"))) == 4
 
 
 @pytest.mark.parametrize(

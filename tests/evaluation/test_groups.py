@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from diet_mt.errors import UserError
@@ -149,3 +151,27 @@ def test_an_interval_may_have_no_width() -> None:
 )
 def test_the_size_is_in_the_architecture(system: str, arch: str, size: str) -> None:
     assert size_of(row(system=system, arch=arch)) == size
+
+
+def test_what_a_model_is_told_of_its_positions_is_the_systems_own() -> None:
+    """Scaled when decoding, it stands beside the others; other options stand apart."""
+
+    def told(system: str, overrides: object, *more: str) -> Result:
+        options = shlex.join(["--model-overrides", repr(overrides), *more])
+        return row(system=system, arch=f"{system}_tiny", seed=1, options=options)
+
+    clipped = {"beyond_table": "clip"}
+    scaled = {**clipped, "position_scaling": "ntk"}
+    (found,) = group([told("sinusoidal", clipped), told("rotary", scaled), told("t5", {})])
+    assert found.conditions.options == ""
+    assert {line.system for line in found.lines} == {"sinusoidal", "rotary", "t5"}
+    (found,) = group([told("rotary", clipped), told("rotary", scaled)])
+    first, second = sorted(line.name for line in found.lines)
+    assert (first, second) == ("rotary_tiny", "rotary_tiny [position_scaling=ntk]")
+    quantized = {**clipped, "quant_noise_pq": 0.1}
+    (found,) = group([told("rotary", quantized, "--max-len-b", "5")])
+    assert shlex.split(found.conditions.options) == [
+        *("--model-overrides", "{'quant_noise_pq': 0.1}", "--max-len-b", "5")
+    ]
+    (found,) = group([row(options="--model-overrides '{oops'")])
+    assert found.conditions.options == "--model-overrides '{oops'"

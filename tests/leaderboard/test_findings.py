@@ -43,7 +43,7 @@ def test_without_p_values_or_others_it_says_less(plain: Section) -> None:
         "diet_rel_tiny has the highest BLEU, 34.75, 1.25 above sinusoidal_tiny."
     )
     (alone,) = sections_of(seeds_of("t5", {1: 30.0}))
-    assert of_section(alone) == "t5_tiny has the highest BLEU, 30.00 ± 1.50."
+    assert of_section(alone) == "t5_tiny: 30.00 ± 1.50 BLEU."
 
 
 def point(name: str, x: float, y: float) -> Point:
@@ -55,7 +55,7 @@ def test_none_surpasses_the_front() -> None:
     assert [each.name for each in front(found, most=True)] == ["a", "d"]
     assert [each.name for each in front(found, most=False)] == ["a"]
     said = of_trade(found, "faster", most=True)
-    assert said == "No system is both better and faster than a or d."
+    assert said == "Of the 4 measured, none has a higher BLEU and is faster than a or d."
     assert of_trade(found[:2], "faster", most=True) == "The faster a system, the lower its BLEU."
 
 
@@ -77,7 +77,7 @@ def test_speeds_that_cannot_be_told_apart_are_no_advantage() -> None:
         ((2.0, 0.5), (-1.5, 1.0), "+2.0 ± 0.5 BLEU on sources of 1–10 words and -1.5 ± 1.0 on "
          "those of 11–30."),
         ((2.0, 1.0), (1.0, 1.1), "+2.0 ± 1.0 BLEU on sources of 1–10 words and +1.0 ± 1.1 on "
-         "those of 11–30, which cannot be told apart."),
+         "those of 11–30; that it changes with the length cannot be told."),
     ],
 )  # fmt: skip
 def test_a_lead_by_length(first: tuple[float, float], last: tuple[float, float], said: str) -> None:
