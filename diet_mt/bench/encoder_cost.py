@@ -24,6 +24,8 @@ from .machine import grouped, machine, need_device, revised, take_turns
 from .process.timing import numbers, ratios
 
 BASELINE = "learned"
+# What each encoding takes turns with: the baseline, or itself with segments at the input.
+OVER = (BASELINE, "segments-at-input")
 MEASURES = ("train", "forward")
 # Layers, width, feed-forward, heads (Turc et al. 2019; Devlin et al. 2018), and the batch that
 # keeps a step of either near a second on two cores.
@@ -48,8 +50,10 @@ PAPER = {
 }
 
 
-def make_bert(encoding: str, shape: str) -> DietRobertaModel:
-    """BERT with its output layer in one of ``SHAPES``, the same at every call."""
+def make_bert(encoding: str, shape: str, **changes: Any) -> DietRobertaModel:
+    """BERT with its output layer in one of ``SHAPES``, the same at every call; ``changes``: of the
+    paper's model.
+    """
     layers, width, inner, heads = SHAPES[shape]
     model = {
         "segments": "input",
@@ -61,6 +65,7 @@ def make_bert(encoding: str, shape: str) -> DietRobertaModel:
         "dropout": 0.1,
         "attention_dropout": 0.1,
         **MODELS.get(encoding, {}),
+        **changes,
     }
     return make_roberta(encoding, vocabulary=VOCABULARY, **model)
 
@@ -96,6 +101,7 @@ class EncoderSettings:
 
     encodings: Sequence[str]  # none: all
     measures: Sequence[str]
+    over: str  # one of OVER
     device: str
     tokens: int  # in a sentence
     batch: int | None  # sentences; None: as BATCHES says
@@ -122,10 +128,12 @@ def measure(shape: str, how: EncoderSettings) -> Iterator[dict[str, Any]]:
     masked = torch.rand(size, generator=generator).lt(MASKED).to(how.device)
     names = [BASELINE, *(name for name in how.encodings if name != BASELINE)]
     for name in names:
+        itself = how.over != BASELINE
+        other = make_bert(name, shape, segments="input") if itself else make_bert(BASELINE, shape)
         # Both in memory and in turn, nothing else beside them: the closest comparison there is.
         pair = {
-            who: make_cases(make_bert(encoding, shape).to(how.device), tokens, masked)
-            for who, encoding in (("baseline", BASELINE), ("own", name))
+            who: make_cases(model.to(how.device), tokens, masked)
+            for who, model in (("baseline", other), ("own", make_bert(name, shape)))
         }
         for kind in how.measures:
             kept = {who: cases[kind] for who, cases in pair.items()}
@@ -134,6 +142,7 @@ def measure(shape: str, how: EncoderSettings) -> Iterator[dict[str, Any]]:
             yield {
                 "shape": shape,
                 "encoding": name,
+                "over": how.over,
                 "measure": kind,
                 "batch": size[0],
                 "tokens": size[1],
@@ -149,18 +158,21 @@ def table(records: list[dict[str, Any]]) -> str:
     groups = grouped(records, "encoding", _where)
     for (shape, circumstances, command), rows in groups.items():
         out += [f"**{shape}**", ""]
+        (over,) = {row.get("over", BASELINE) for row in next(iter(rows.values())).values()}
         heads = ["encoding"]
         for kind in MEASURES:
-            heads += [f"{kind}, ms", "over learned", "paper"]
+            heads += [f"{kind}, ms", f"over {over}", *(["paper"] if over == BASELINE else [])]
         lines = []
         for name, row in rows.items():
             cells = [name]
             for number, kind in enumerate(MEASURES):
-                paper = PAPER.get(name, {}).get(shape[5:].lower())
-                cells += [*_cells(row.get(kind)), f"{paper[number]:+d} %" if paper else ""]
+                cells += _cells(row.get(kind))
+                if over == BASELINE:
+                    paper = PAPER.get(name, {}).get(shape[5:].lower())
+                    cells.append(f"{paper[number]:+d} %" if paper else "")
             lines.append(cells)
         out.append(markdown_table(Grid(heads, lines)))
-        out += ["", "Median (quartiles); over learned: median of the rounds' ratios.", ""]
+        out += ["", f"Median (quartiles); over {over}: median of the rounds' ratios.", ""]
         out += [f"The row `{BASELINE}` compares two copies of the same encoder: the error.", ""]
         out += [f"{circumstances}; `{command}`", ""]
     return "\n".join(out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,13 @@ from diet_mt.bench import encoder_cost
 from diet_mt.bench.encoder_cost import (
     BASELINE,
     MEASURES,
+    OVER,
     SHAPES,
     EncoderSettings,
     make_bert,
     make_cases,
 )
+from diet_mt.models.diet_roberta import DietRobertaModel
 from diet_mt.positions import NAMES
 
 from ..calling import called
@@ -70,10 +73,40 @@ def test_a_training_step_moves_the_weights_and_a_forward_pass_does_not(
     assert still == set()
 
 
+SETTINGS = EncoderSettings(
+    ["diet-rel"], MEASURES, OVER[0], "cpu", tokens=8, batch=None, rounds=3, warmup=1
+)
+
+
+def test_segments_per_head_are_timed_beside_segments_at_the_input(
+    toy_shape: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = []
+
+    def noting(encoding: str, shape: str, **changes: str) -> DietRobertaModel:
+        made.append((encoding, changes.get("segments")))
+        return make_bert(encoding, shape, **changes)
+
+    monkeypatch.setattr(encoder_cost, "make_bert", noting)
+    encoder_cost.measure_all([toy_shape], replace(SETTINGS, over=OVER[1]), "command")
+    assert made[2:] == [("diet-rel", "input"), ("diet-rel", None)]
+    stacks = [
+        make_bert("diet-rel", toy_shape, **{"segments": kind} if kind else {}).encoder
+        for _, kind in made[2:]
+    ]
+    assert [each.sentence_encoder.segment_positions is None for each in stacks] == [True, False]
+    records = [json.loads(line) for line in capsys.readouterr().out.strip().split("\n")]
+    head = encoder_cost.table(records).split("\n")[2]
+    assert [cell.strip() for cell in head.split("|")[1:-1]] == [
+        *("encoding", "train, ms", "over segments-at-input"),
+        *("forward, ms", "over segments-at-input"),
+    ]
+
+
 def test_records_and_table(
     toy_shape: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    how = EncoderSettings(["diet-rel"], MEASURES, "cpu", tokens=8, batch=None, rounds=3, warmup=1)
+    how = SETTINGS
     encoder_cost.measure_all([toy_shape], how, "command")
     captured = capsys.readouterr()
     assert "toy cpu diet-rel train: round 3 of 3" in captured.err
