@@ -4,10 +4,11 @@ rows. So it can be told whether they have changed since, without what else it to
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote_to_bytes
 
 from .errors import UserError
 from .files import sha256
@@ -18,7 +19,11 @@ _MARK = re.compile(rb"made of ((?:[^\s;<>]+ [0-9a-f]{64};)+)")
 
 def made_of(rows: Iterable[Path]) -> str:
     """The mark of what is made of these files: ``made of NAME SHA256;...``."""
-    return "made of " + "".join(f"{quote(path.name)} {sha256(path)};" for path in sorted(rows))
+    return "made of " + "".join(f"{_quoted(path)} {sha256(path)};" for path in sorted(rows))
+
+
+def _quoted(path: Path) -> str:
+    return quote(os.fsencode(path.name))
 
 
 def has_mark(file: Path) -> bool:
@@ -27,19 +32,25 @@ def has_mark(file: Path) -> bool:
 
 
 def check_mark(file: Path) -> None:
-    """Raises UserError unless the rows beside ``file`` are those that it was made of."""
+    """Raises UserError unless the rows beside ``file``, or in the folder of its name, are those it
+    was made of. What else was read (references), and what is written there, are not looked at.
+    """
     if not file.is_file():
         raise UserError(f"{file}: no such file")
     found = _MARK.search(file.read_bytes())
     if not found:
-        raise UserError(f"{file}: does not say of which rows it was made, as those of diet-mt do")
-    of = dict(entry.split() for entry in found[1].decode().split(";") if entry)
-    rows = {quote(path.name): path for path in file.parent.glob("*.jsonl")}
-    rows |= {quote(path.name): path for path in file.with_suffix("").glob("*.jsonl")}
-    for name, checksum in of.items():
-        if name not in rows:
-            raise UserError(f"{file}: made of {name}, which is not beside it")
-        if sha256(rows[name]) != checksum:
+        raise UserError(
+            f"{file}: does not say of which rows it was made, as what diet-mt lengths, bench "
+            "curves and bench memory draw does"
+        )
+    for entry in found[1].decode().split(";")[:-1]:
+        name, checksum = entry.split()
+        own = os.fsdecode(unquote_to_bytes(name))
+        places = [file.parent / own, file.with_suffix("") / own]
+        rows = [path for path in places if path.is_file()]
+        if not rows:
+            raise UserError(f"{file}: made of {own}, which is not beside it")
+        if all(sha256(path) != checksum for path in rows):
             raise UserError(
-                f"{file}: {rows[name]} has changed since it was made; make it again by its command"
+                f"{file}: {rows[0]} has changed since it was made; make it again by its command"
             )

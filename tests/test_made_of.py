@@ -39,7 +39,7 @@ def test_rows_that_change_are_noticed(tmp_path: Path, rows: list[Path], name: st
     with pytest.raises(UserError, match=r"a name.jsonl has changed since it was made"):
         check_mark(out)
     rows[1].unlink()
-    with pytest.raises(UserError, match=r"made of a%20name\.jsonl, which is not beside it"):
+    with pytest.raises(UserError, match=r"made of a name\.jsonl, which is not beside it"):
         check_mark(out)
 
 

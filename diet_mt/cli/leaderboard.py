@@ -22,7 +22,6 @@ hypotheses have changed. p-values are shown where diet-mt compare has computed t
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -124,5 +123,9 @@ def _drawn(
     beside = read_beside(own)
     if args.format == "svg":
         return svg(sections, beside, args.picture or PICTURES[0])
-    seen = [os.path.relpath(file, args.out.parent) for file in files] if args.out else []
-    return page(sections, tasks, beside, read_patterns({file.parent for file in own}), seen)
+    folder = args.out.resolve().parent if args.out else None
+    seen = [file.resolve() for file in files]
+    # A page elsewhere does not name them: folders of this machine are no part of it.
+    inside = folder is not None and all(file.is_relative_to(folder) for file in seen)
+    names = [file.relative_to(folder).as_posix() for file in seen] if folder and inside else []
+    return page(sections, tasks, beside, read_patterns({file.parent for file in own}), names)

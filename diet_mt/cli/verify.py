@@ -44,6 +44,7 @@ from . import leaderboard
 
 WRITTEN = (".md", ".html", ".svg", ".png")
 _ROWS = re.compile(r'<meta name="rows" content="([^"]*)">')
+_OUTSIDE = re.compile(r"^[-/]|(^|/)\.\.(/|$)")  # or what would be read as an option
 # What the command of a section may have.
 OF_SECTIONS = ("results", "directions", "test_sets", "systems", "brief", "readme")
 
@@ -65,9 +66,9 @@ def run(args: argparse.Namespace) -> None:
         if len(written) < len(args.kept) or args.references:
             raise UserError(f"{written[0]}: verified without references, apart from data and rows")
         for path in written:
-            if path.suffix == ".png" or has_mark(path):
+            if path.suffix == ".png" or (has_mark(path) and not _is_board(path)):
                 check_mark(path)
-                print(f"{path}: OK, made of these rows")
+                print(f"{path}: OK, its rows are those that it was made of")
             else:
                 leaderboard.run(_writing(path))
                 print(f"{path}: OK, what its rows say")
@@ -104,6 +105,25 @@ def run(args: argparse.Namespace) -> None:
     from ..evaluation.rescore import rescore
 
     rescore(args.kept, read_references(args.references))
+
+
+def _is_board(path: Path) -> bool:
+    """Whether diet-mt leaderboard makes it, or a section of it: then that is checked."""
+    from ..leaderboard.readme import command_of
+
+    if path.suffix == ".md":
+        return command_of(path, "results") is not None
+    return path.suffix == ".html" or _picture(path) is not None
+
+
+def _picture(path: Path) -> tuple[Path, str] | None:
+    """Rows and kind of a picture of the leaderboard, by its name; None of another."""
+    rows = sorted(path.parent.glob("*.jsonl"))
+    pictures = {
+        f"{row.stem}.{kind}.svg": (row, kind) for row in rows for kind in leaderboard.PICTURES
+    }
+    pictures |= {f"{row.stem}.svg": (row, leaderboard.PICTURES[0]) for row in rows}
+    return pictures.get(path.name)
 
 
 def _writing(path: Path) -> argparse.Namespace:
@@ -143,16 +163,10 @@ def _usual(path: Path, *, section: bool) -> list[str]:
         rows = sorted(path.with_suffix("").glob("*.jsonl"))
         how = ["--format", "markdown", "--out", str(path)]
     if path.suffix == ".html":
-        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-        named = _ROWS.search(text)
-        rows = [path.parent / unquote(file) for file in named[1].split()] if named else []
+        rows = _rows_of_page(path, rows)
         how = ["--format", "html", "--out", str(path)]
     if path.suffix == ".svg":
-        pictures = {
-            f"{row.stem}.{kind}.svg": (row, kind) for row in rows for kind in leaderboard.PICTURES
-        }
-        pictures |= {f"{row.stem}.svg": (row, leaderboard.PICTURES[0]) for row in rows}
-        row, kind = pictures.get(path.name, (None, ""))
+        row, kind = _picture(path) or (None, "")
         rows = [row] if row else []
         how = ["--format", "svg", "--picture", kind, "--out", str(path)]
     if not rows:
@@ -160,3 +174,23 @@ def _usual(path: Path, *, section: bool) -> list[str]:
             f"{path}: no rows beside it, nor in a folder of its name, that it could be made of"
         )
     return [*map(str, rows), *how]
+
+
+def _rows_of_page(path: Path, beside: list[Path]) -> list[Path]:
+    """Those that the page names, in its folder; without names the usual ones.
+
+    Raises UserError where it names others, or not all that lie beside it.
+    """
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    found = _ROWS.search(text)
+    if not found:
+        return [*beside, *sorted(path.parent.glob("tasks/*.jsonl"))]
+    named = [unquote(file) for file in found[1].split()]
+    for file in named:
+        if _OUTSIDE.search(file):
+            raise UserError(f"{path}: names rows outside of its folder: {file}")
+    rows = [path.parent / file for file in named]
+    for row in beside:
+        if row not in rows:
+            raise UserError(f"{path}: made without {row}; make it again with these rows, too")
+    return rows

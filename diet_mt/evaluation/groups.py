@@ -129,22 +129,21 @@ def encoding_of(result: Result) -> str:
     """Its positions, in words, with what the model was told of them when it decoded: an option by
     ``--model-overrides`` is as much the system's as one of its training.
     """
-    own = (f"{key}={value}" for key, value in _overrides(result)[0].items())
+    own = sorted(f"{key}={value}" for key, value in _overrides(result)[0].items())
     return " ".join([result.positions, *own])
 
 
 def _overrides(result: Result) -> tuple[dict[str, object], str]:
     """Overrides of positions, and the options of the search without them."""
-    words = shlex.split(result.options)
-    if words.count(_OVERRIDES) != 1 or words[-1] == _OVERRIDES:
-        return {}, result.options
-    place = words.index(_OVERRIDES)
     try:
+        words = shlex.split(result.options.replace(f"{_OVERRIDES}=", f"{_OVERRIDES} "))
+        place = words.index(_OVERRIDES)
         given = dict(literal_eval(words[place + 1]))
-    except (ValueError, SyntaxError, TypeError):  # of no model of ours
+    except (ValueError, SyntaxError, TypeError, IndexError):  # none, or of no model of ours
         return {}, result.options
-    own = {key: value for key, value in given.items() if _is_of_positions(str(key))}
-    rest = {key: value for key, value in given.items() if key not in own}
+    ordered = {str(key): given[key] for key in sorted(given, key=str)}
+    own = {key: value for key, value in ordered.items() if _is_of_positions(key)}
+    rest = {key: value for key, value in ordered.items() if key not in own}
     words[place : place + 2] = [_OVERRIDES, repr(rest)] if rest else []
     return own, shlex.join(words)
 
@@ -196,7 +195,11 @@ def group(results: Iterable[Result]) -> list[Group]:
     titles = Counter(_title(conditions) for conditions in places)
     for conditions, lines in places.items():
         ordered = _lines(list(lines.values()))
-        baseline = next((line for line in ordered if line.system == BASELINE), None)
+        # The one that was told the least of its positions when it decoded.
+        of_baseline = [line for line in ordered if line.system == BASELINE]
+        baseline = min(
+            of_baseline, key=lambda line: len(_overrides(line.results[0])[0]), default=None
+        )
         title = _title(conditions)
         if titles[title] > 1:  # different references under the same name
             title += f", references {conditions.references_sha256[:8]}"

@@ -72,8 +72,8 @@ def of_trade(found: Sequence[Point], better: str, *, most: bool) -> str:
     names = [each.name for each in front(found, most=most)]
     if len(names) == len(found):
         return f"The {better} a system, the lower its BLEU."
-    than = f"{better} than {_listed(names, 'or')}"
-    return f"Of the {len(found)} measured, none has a higher BLEU and is {than}."
+    count = f"Of the {len(found)} measured"
+    return f"{count}, none is both {better} and of higher BLEU than {_listed(names, 'or')}."
 
 
 def front(found: Sequence[Point], *, most: bool) -> list[Point]:
@@ -97,7 +97,7 @@ def of_lengths(best: str, baseline: str, gaps: Sequence[Estimate], buckets: Sequ
     ends = gaps[0], gaps[-1]
     first, last = (f"{gap.value:+.1f} ± {gap.half_width:.1f}" for gap in ends)
     change, half = ends[1].value - ends[0].value, math.hypot(*(gap.half_width for gap in ends))
-    told = "" if abs(change) > half else "; that it changes with the length cannot be told"
+    told = "" if abs(change) > half else "; no change with the length can be told"
     return (
         f"{about} {first} BLEU on sources of {buckets[0]} words and {last} on those of "
         f"{buckets[-1]}{told}."

@@ -29,7 +29,8 @@ def _is_model(own: Mapping[str, str], options: Mapping[str, object]) -> bool:
     """Whether a result with ``options`` has the model of a figure whose own options are ``own``."""
     expected = {**dict.fromkeys(_NOT_THE_PAPERS), **own}
     same = all(options.get(name) == value for name, value in expected.items())
-    return same and options.get("scale", "head") == "head"
+    told = any(name.startswith("position_") for name in options)  # when it decoded
+    return same and not told and options.get("scale", "head") == "head"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..evaluation.comparisons import Comparison, Key, key_of, p_between
-from ..evaluation.groups import Group, Line
+from ..evaluation.groups import Group, Line, encoding_of
 from .published import Figure, figures
 
 LEVEL = 0.05  # of a p-value that separates two systems
@@ -87,7 +87,7 @@ def section_of(
                 gain=group.gain(line),
                 comparison=known.get(key_of(line.results)),
                 p_value=p_between(known, line.results, baseline.results) if baseline else None,
-                published=figure if figure and figure.is_of(line.results[0].positions) else None,
+                published=figure if figure and figure.is_of(encoding_of(line.results[0])) else None,
             )
         )
     known_here = {each.line.system for each in standings if each.line and each.published}

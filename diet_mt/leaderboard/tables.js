@@ -40,9 +40,12 @@ function makeSortable(table) {
   });
 }
 
+// diet-rel is as good as diet_rel.
+const plain = (text) => text.toLowerCase().replaceAll("-", "_");
+
 // A system is shown where all words are in its name or its encoding, and its family is wanted.
 function filter(form, boards) {
-  const words = form.text.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = plain(form.text.value).split(/\s+/).filter(Boolean);
   const off = new Set(
     [...form.querySelectorAll("[aria-pressed=false]")].map((button) => button.dataset.family),
   );
@@ -67,7 +70,7 @@ function filter(form, boards) {
   // Beside the boards: rows of tasks, learned positions and curves, by their name and family.
   for (const each of document.querySelectorAll("[data-of], #learning .curve")) {
     const name = each.dataset.system ?? each.querySelector("summary, th, td").textContent;
-    const named = words.every((word) => name.toLowerCase().includes(word));
+    const named = words.every((word) => plain(name).includes(word));
     each.classList.toggle("out", !named || off.has(each.dataset.of ?? each.classList[1]));
   }
   form.querySelector("output").textContent = shown === all ? "" : `${shown} of ${all} rows`;
@@ -80,7 +83,7 @@ function makeFilter(form) {
     for (const row of rows) {
       row.picture = pictures[row.dataset.row];
       row.name = row.cells[0].textContent;
-      row.words = `${row.name} ${row.cells[1].textContent}`.toLowerCase();
+      row.words = plain(`${row.name} ${row.cells[1].textContent}`);
     }
     const link = document.querySelector(`nav a[href="#${element.id}"]`)?.closest("li") ?? {};
     return { element, link, rows, marks: element.querySelectorAll("[data-system]") };

@@ -18,13 +18,17 @@ function draw(name, attributes) {
 const signed = (value, digits = 2) =>
   `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(digits)}`;
 
-// Round numbers from least to most, some five of them.
+// Round numbers from least to most, some five of them, as they are written.
 function round(least, most) {
   const size = 10 ** Math.floor(Math.log10((most - least) / 5 || 1));
   const step = [1, 2, 5, 10].map((each) => each * size).find((each) => (most - least) / each <= 6);
+  const digits = Math.max(0, -Math.floor(Math.log10(step)));
   const first = Math.ceil(least / step);
   const count = Math.floor(most / step) - first + 1;
-  return Array.from({ length: count }, (_, number) => Number(((first + number) * step).toPrecision(6)));
+  return Array.from({ length: count }, (_, number) => {
+    const value = (first + number) * step;
+    return [value, first + number ? signed(value, digits) : "0"];
+  });
 }
 
 // Rows like those of the systems: a difference and its interval for each bucket of lengths.
@@ -34,14 +38,14 @@ function byLength(rows) {
   const place = (value) => `${(2 + (96 * (value - least)) / (most - least || 1)).toFixed(2)}%`;
   const axis = draw("svg", { width: "100%", height: 18, "aria-hidden": "true" });
   const ticks = round(least, most);
-  for (const value of ticks) {
+  for (const [value, text] of ticks) {
     axis.append(draw("text", { class: "tick", x: place(value), y: 14 }));
-    axis.lastChild.textContent = value ? signed(value, Number.isInteger(value) ? 0 : 1) : "0";
+    axis.lastChild.textContent = text;
   }
   const list = make("ol");
   for (const { name, difference, low, high } of rows) {
     const marks = draw("svg", { "aria-hidden": "true" });
-    const grid = ticks.map((at) => draw("line", { class: "grid", x1: place(at), x2: place(at), y1: 0, y2: 24 }));
+    const grid = ticks.map(([at]) => draw("line", { class: "grid", x1: place(at), x2: place(at), y1: 0, y2: 24 }));
     marks.append(
       ...grid,
       draw("line", { class: "baseline", x1: place(0), x2: place(0), y1: 0, y2: 24 }),

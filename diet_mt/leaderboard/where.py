@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from ..evaluation.groups import encoding_of
 from .families import family_of
 from .standings import Section, Standing
 from .tables import Cell, Column, Table
@@ -40,7 +41,7 @@ def where_they_act(section: Section) -> list[Where]:
     measured = [(each, each.line) for each in section.standings if each.line]
     for standing, line in sorted(measured, key=lambda pair: len(pair[1].system)):
         arch = line.results[0].arch
-        options, places = _options_and_places(line.results[0].positions)
+        options, places = _options_and_places(encoding_of(line.results[0]))
         if options[:1] == ["none"]:
             nowhere.setdefault(frozenset(options[1:]), standing)
         elif not any(option.startswith("input=") for option in options):

@@ -140,7 +140,10 @@ def build_position(
 
 def _at_input(name: str, given: Dict[str, Any]) -> PositionEncoding:
     if name not in NAMES:
-        raise UserError(f"--position-input {name}: unknown; choose from {', '.join(AT_INPUT)}")
+        given_name = name or "(empty)"
+        raise UserError(
+            f"--position-input {given_name}: unknown; choose from {', '.join(AT_INPUT)}"
+        )
     return _build(name, given)
 
 

@@ -43,7 +43,8 @@ class Placed(PositionEncoding):
         own = self.inside.acts_in
         for place in self.kinds:
             if place not in KINDS:
-                yield f"--position-in {place or 'without a word'}: choose from {', '.join(KINDS)}"
+                said = f" {place}" if place else ", a word is missing"
+                yield f"--position-in{said}: choose from {', '.join(KINDS)}"
             elif place not in own:
                 where = f"only in {', '.join(own)}" if own else "at the input alone"
                 yield f"--position-in {place}: {self.name} acts {where}; leave {place} out"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from diet_mt.evaluation.comparisons import file_beside
 from diet_mt.evaluation.json_rows import write_rows
 from diet_mt.evaluation.records import put_result, read_results
+from diet_mt.made_of import made_of
 
 from ..calling import called
 from ..evaluation.rows import seeds_of
@@ -254,7 +256,7 @@ def test_where_there_are_no_results_it_says_so(
         "results/early/multi30k.en-de.lengths.svg",
         *(
             str(path.relative_to(ROOT))
-            for pattern in ("**/lengths.*", "curves/*.png", "mlm/*.png", "*.png")
+            for pattern in ("**/lengths.*", "curves/*.png", "mlm/*.png", "long*.png")
             for path in sorted((ROOT / "results").glob(pattern))
             if path.suffix in (".md", ".png")
         ),
@@ -263,3 +265,38 @@ def test_where_there_are_no_results_it_says_so(
 def test_the_projects_own_boards_are_those_of_its_results(page: str) -> None:
     assert OWN
     assert called("verify", ROOT / page) == 0
+
+
+def test_a_page_names_its_rows_and_is_checked_against_all_that_lie_beside_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (rows,) = (folder / "results").glob("*.jsonl")
+    deep = folder / "results" / "deep"
+    deep.mkdir()
+    (deep / "more.jsonl").write_bytes(rows.read_bytes().replace(b'"toy test"', b'"another"'))
+    shutil.copytree(rows.with_suffix(""), deep / rows.stem)
+    page = folder / "results" / "page.html"
+    words = (rows, deep / "more.jsonl", "--format", "html", "--out", page)
+    assert called("leaderboard", *words) == 0
+    text = page.read_text(encoding="utf-8")
+    assert f'<meta name="rows" content="{rows.name} deep/more.jsonl">' in text
+    assert called("verify", page) == 0
+    for name in ("--help", "/etc/passwd", "../other.jsonl"):
+        page.write_text(text.replace("deep/more.jsonl", name), encoding="utf-8")
+        assert called("verify", page) == 2
+        assert f"names rows outside of its folder: {name}" in capsys.readouterr().err
+    page.write_text(text, encoding="utf-8")
+    (folder / "results" / "new.jsonl").write_bytes(rows.read_bytes())
+    assert called("verify", page) == 2
+    assert "made without" in capsys.readouterr().err
+
+
+def test_a_mark_does_not_take_the_place_of_the_check(folder: Path) -> None:
+    (rows,) = (folder / "results").glob("*.jsonl")
+    page = folder / "results" / "README.md"
+    page.write_text("<!-- results:begin -->\n<!-- results:end -->\n", encoding="utf-8")
+    assert called("leaderboard", rows, "--readme", page) == 0
+    assert called("verify", page) == 0
+    text = page.read_text(encoding="utf-8").replace("BLEU", "BLUE")
+    page.write_text(f"{text}<!-- {made_of([rows])} -->\n", encoding="utf-8")
+    assert called("verify", page) == 2

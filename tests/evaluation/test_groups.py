@@ -175,3 +175,33 @@ def test_what_a_model_is_told_of_its_positions_is_the_systems_own() -> None:
     ]
     (found,) = group([row(options="--model-overrides '{oops'")])
     assert found.conditions.options == "--model-overrides '{oops'"
+
+
+def test_the_order_of_overrides_makes_no_other_system() -> None:
+    overrides = ["{'beyond_table': 'clip', 'position_scaling': 'ntk'}",
+                 "{'position_scaling': 'ntk', 'beyond_table': 'clip'}"]  # fmt: skip
+    rows = [
+        row(seed=seed, hypotheses=str(seed), options=f"--model-overrides={shlex.quote(text)}")
+        for seed, text in enumerate(overrides, start=1)
+    ]
+    (found,) = group(rows)
+    (line,) = found.lines
+    assert [result.seed for result in line.results] == [1, 2]
+
+
+def test_the_baseline_is_the_one_that_was_told_least() -> None:
+    told = "--model-overrides " + shlex.quote("{'max_source_positions': 64}")
+    rows = [
+        *seeds_of("sinusoidal", {1: 30.0}),
+        *seeds_of("sinusoidal", {1: 31.0}, options=told),
+        *seeds_of("t5", {1: 32.0}),
+    ]
+    (found,) = group(rows)
+    assert found.baseline is not None
+    assert found.baseline.bleu == 30.0
+    assert [found.gain(line) for line in found.lines] == [2.0, 1.0, 0.0]
+
+
+def test_options_that_no_shell_reads_stand_as_they_are() -> None:
+    (found,) = group([row(options="--foo 'bar")])
+    assert found.conditions.options == "--foo 'bar"

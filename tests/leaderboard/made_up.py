@@ -33,7 +33,10 @@ TABLE = {
 
 
 # Of systems that are the paper's by options alone.
-PUBLISHED = {"shaw": "shaw sharing=head-wise clip=20 values=True in=encoder,decoder scale=head"}
+PUBLISHED = {
+    "shaw": "shaw sharing=head-wise clip=20 values=True in=encoder,decoder scale=head",
+    "diet_rel": "diet-rel sharing=none scale=head",
+}
 
 
 def learning(system: str, points: Iterable[tuple[int, float]], seed: int = 1) -> LearningCurve:

@@ -55,7 +55,7 @@ def test_none_surpasses_the_front() -> None:
     assert [each.name for each in front(found, most=True)] == ["a", "d"]
     assert [each.name for each in front(found, most=False)] == ["a"]
     said = of_trade(found, "faster", most=True)
-    assert said == "Of the 4 measured, none has a higher BLEU and is faster than a or d."
+    assert said == "Of the 4 measured, none is both faster and of higher BLEU than a or d."
     assert of_trade(found[:2], "faster", most=True) == "The faster a system, the lower its BLEU."
 
 
@@ -77,7 +77,7 @@ def test_speeds_that_cannot_be_told_apart_are_no_advantage() -> None:
         ((2.0, 0.5), (-1.5, 1.0), "+2.0 ± 0.5 BLEU on sources of 1–10 words and -1.5 ± 1.0 on "
          "those of 11–30."),
         ((2.0, 1.0), (1.0, 1.1), "+2.0 ± 1.0 BLEU on sources of 1–10 words and +1.0 ± 1.1 on "
-         "those of 11–30; that it changes with the length cannot be told."),
+         "those of 11–30; no change with the length can be told."),
     ],
 )  # fmt: skip
 def test_a_lead_by_length(first: tuple[float, float], last: tuple[float, float], said: str) -> None:
