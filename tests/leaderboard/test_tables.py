@@ -85,7 +85,7 @@ def test_every_evaluation(full: list[Section], plain: Section) -> None:
         "chrF": "55.50",
         "updates": "250,000",
         "target tokens seen": "6,100,000,000",
-        "positions": "diet-rel",
+        "positions": "diet-rel sharing=none scale=head",
         "checkpoint": "cccccccc",
         "evaluated at": "v0-1-gabc",
         "on": "2026-01-02",
