@@ -23,6 +23,7 @@ RUNS = {
     "multi30k.where": 6,
     "multi30k.cs-en": 4 * 3,
     "multi30k.others": 15,
+    "multi30k.early": 2 * 3,
     "multi30k.ablations": 7,
     # Five systems with three seeds, eight with one, rotary scaled and randomized positions.
     **dict.fromkeys(
