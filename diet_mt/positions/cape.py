@@ -66,8 +66,8 @@ class Cape(PositionEncoding):
     ``--position-local-shift``, ``--position-global-scale``); the defaults, 5, 0.5 and 1.03, are the
     authors' for text. As they do for text, positions count from the first token; their mean is
     subtracted for speech alone, and no decoder could: it does not know how long its sentence will
-    be. Where we differ: source and target are drawn apart. The sinusoids are those of
-    ``sinusoidal``.
+    be. Where we differ: source and target are drawn apart, and positions of the source are not
+    scaled to the lengths of the target. The sinusoids are those of ``sinusoidal``.
     """
 
     name: ClassVar[str] = "cape"

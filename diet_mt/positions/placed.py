@@ -48,6 +48,11 @@ class Placed(PositionEncoding):
             elif place not in own:
                 where = f"only in {', '.join(own)}" if own else "at the input alone"
                 yield f"--position-in {place}: {self.name} acts {where}; leave {place} out"
+        if self.inside.mixes_keys and ENCODER not in self.kinds:
+            yield (
+                f"--position-in {','.join(self.kinds)}: {self.name} mixes keys in the encoder; add "
+                "encoder, or choose an encoding that mixes none"
+            )
         if self.at_input == self.inside:
             return
         if self.at_input.acts_in:

@@ -25,7 +25,8 @@ class RandomPlaces(nn.Module):
     not know how long its sentence will be, and a translation must not depend on its batch. So
     outside of training there is one draw of ``longest`` places, from a fixed seed, of which a
     sentence takes the first T. They lie closer than T of N would; so that training knows this, too,
-    it draws m places, m from T to ``longest`` (evenly by its logarithm), and takes the first T.
+    it draws m places, m from T to N (evenly by its logarithm), and takes the first T. It does not
+    stop at its own ``longest``: a model may be decoded with room for more tokens.
     """
 
     def __init__(self, count: int, longest: int) -> None:
@@ -42,8 +43,8 @@ class RandomPlaces(nn.Module):
         fixed = self.at(0, length)
         if not self.training:
             return fixed
-        density = (self.longest / max(length, 1)) ** torch.rand(()).item()
-        drawn = min(max(round(length * density), length), self.longest)
+        density = (self.count / max(length, 1)) ** torch.rand(()).item()
+        drawn = min(max(round(length * density), length), self.count)
         every = torch.randperm(self.count, device=fixed.device)
         return every[:drawn].sort().values[:length]
 

@@ -276,7 +276,7 @@ GIVEN: dict[str, Any] = {
     "decoder_layers_to_keep": "1",
     "adaptive_softmax_cutoff": "10,20",
     "position_encoding": "diet-abs-lin",
-    "position_in": "decoder",
+    "position_in": "encoder",
     "position_input": "sinusoidal",
     "position_randomized": 5000,
     "position_sharing": "head-wise",

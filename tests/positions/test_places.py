@@ -23,8 +23,11 @@ def test_a_draw_is_a_sorted_choice_of_all_positions() -> None:
     assert set(found.flatten().tolist()) == set(range(COUNT))
 
 
-def test_as_many_tokens_as_there_may_be_meet_every_position_equally_often() -> None:
-    """There the draw is the paper's: T of N without replacement."""
+def test_a_draw_for_its_own_length_meets_every_position_equally_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There it is the paper's: T of N without replacement."""
+    monkeypatch.setattr(torch, "rand", torch.zeros)
     torch.manual_seed(1)
     times = 4000
     found = draws(RandomPlaces(COUNT, T), times)
@@ -36,11 +39,13 @@ def test_as_many_tokens_as_there_may_be_meet_every_position_equally_often() -> N
     assert found.double().mean(0).tolist() == pytest.approx(means, abs=0.5)
 
 
-def test_training_sees_its_own_density_and_that_outside_of_training() -> None:
-    """The mean distance of neighbours is between N / T and N / longest."""
+@pytest.mark.parametrize("longest", [20, 400])
+def test_training_sees_its_own_density_and_all_there_may_be_outside_of_it(longest: int) -> None:
+    """The mean distance of neighbours is between N / T and 1, however long sentences may be."""
     torch.manual_seed(1)
-    gaps = draws(RandomPlaces(4000, 400), 3000, 20).double().diff(dim=1).mean(1)
-    assert gaps.quantile(0.02) < 15, "4000 / 400 is 10"
+    gaps = draws(RandomPlaces(4000, longest), 3000, 20).double().diff(dim=1).mean(1)
+    assert gaps.quantile(0.02) < 1.5
+    assert gaps.quantile(0.5) == pytest.approx((4000 / 20) ** 0.5, rel=0.25)
     assert gaps.quantile(0.98) > 150, "4000 / 20 is 200"
 
 
