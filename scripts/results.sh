@@ -21,7 +21,7 @@ trap 'rm -f "$new"' EXIT
 # FILE COMMAND...: what it prints becomes the file, where it succeeds.
 into() { "${@:2}" > "$new" && cat "$new" > "$1"; }
 
-for rows in results/multi30k.*.jsonl results/{search,short,early}/multi30k.*.jsonl; do
+for rows in results/multi30k.*.jsonl results/{search,short,early,early/searches}/multi30k.*.jsonl; do
   diet-mt compare "$rows" --references "${both[@]}"
 done
 for rows in results/joined/multi30k.*.jsonl; do
@@ -55,7 +55,7 @@ diet-mt leaderboard results/tasks/*.jsonl --format markdown --out results/tasks.
 diet-mt leaderboard results/*.jsonl results/short/*.jsonl results/tasks/*.jsonl --format html \
   --out results/leaderboard.html --references "${both[@]}"
 diet-mt leaderboard --readme results/README.md
-for part in search short joined early; do
+for part in search short joined early early/searches; do
   diet-mt leaderboard results/"$part"/*.jsonl --readme results/"$part"/README.md
 done
 beside=$(sed -n 's/^<!-- results:begin \(diet-mt .*\) -->$/\1/p' README.md)  # the command of its table

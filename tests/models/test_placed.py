@@ -127,7 +127,7 @@ def test_what_is_usual_has_the_usual_signature() -> None:
         ("diet-rel", {"position_in": "encodr"}, "--position-in encodr: choose from"),
         ("diet-rel", {"position_in": ""}, "--position-in, a word is missing: choose from encoder"),
         ("rotary", {"position_in": "cross"}, "rotary acts only in encoder, decoder"),
-        ("diet-abs-lin", {"position_in": "decoder,cross"}, "mixes keys in the encoder; add encoder"),
+        ("diet-abs-lin", {"position_in": "decoder,cross"}, "mixes keys in the encoder; add it"),
         ("learned", {"position_in": "encoder"}, "learned acts at the input alone"),
         ("diet-rel", {"position_input": "t5"}, "--position-input t5: acts inside attention"),
         ("learned", {"position_input": "sinusoidal"}, "learned is at the input itself"),
