@@ -50,8 +50,8 @@ class Placed(PositionEncoding):
                 yield f"--position-in {place}: {self.name} acts {where}; leave {place} out"
         if self.inside.mixes_keys and ENCODER not in self.kinds:
             yield (
-                f"--position-in {','.join(self.kinds)}: {self.name} mixes keys in the encoder; add it, "
-                "or choose an encoding that mixes none"
+                f"--position-in {','.join(self.kinds)}: {self.name} mixes keys in the encoder; add "
+                "it, or choose an encoding that mixes none"
             )
         if self.at_input == self.inside:
             return
