@@ -21,16 +21,12 @@ GLUE, XTREME = "glue", "xtreme"
 AVERAGE = "average"
 
 
-# Options that make another model than the paper's, where its figure does not name them.
-_NOT_THE_PAPERS = ("rank", "in", "input", "randomized")
-
-
 def _is_model(own: Mapping[str, str], options: Mapping[str, object]) -> bool:
-    """Whether a result with ``options`` has the model of a figure whose own options are ``own``."""
-    expected = {**dict.fromkeys(_NOT_THE_PAPERS), **own}
-    same = all(options.get(name) == value for name, value in expected.items())
-    told = any(name.startswith("position_") for name in options)  # when it decoded
-    return same and not told and options.get("scale", "head") == "head"
+    """Whether a result with ``options`` has the model of a figure: those of the figure, ``own``,
+    and no other.
+    """
+    of_encoding = {name: value for name, value in options.items() if name != "arch"}
+    return {"scale": "head", **of_encoding} == {"scale": "head", **own}
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ class Figure:
     name: str  # as the paper calls the system
     bleu: float
     gain: float  # above the paper's own baseline
-    options: Mapping[str, str]
+    options: Mapping[str, str]  # all of its encoding
 
     def is_of(self, positions: str) -> bool:
         """Whether its model is that of a result with these positions."""
@@ -89,7 +85,7 @@ class PublishedRow:
     system: str
     segments: str
     tables: list[int]  # that it stands in
-    options: dict[str, str]  # sharing, and the rank where it is not that of the architecture, 128
+    options: dict[str, str]  # all of its encoding; the rank where it is not the architecture's, 128
     scores: dict[str, float]
 
     def is_of(self, system: str, options: Mapping[str, object]) -> bool:

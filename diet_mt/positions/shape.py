@@ -11,7 +11,7 @@ from torch import Tensor
 from .base import PositionEncoding
 from .input import InputPositions
 from .options import option
-from .sinusoidal import SinusoidalInput
+from .sinusoidal import SinusoidalInput, sinusoids_at
 
 
 class ShiftedInput(SinusoidalInput):
@@ -26,12 +26,15 @@ class ShiftedInput(SinusoidalInput):
         self.shift = shift
 
     def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
-        rows = self.rows(start, start + tokens.size(1))
+        stop = start + tokens.size(1)
+        rows = self.rows(start, stop)
         if not self.training or self.shift == 0:
             return rows
         first = torch.randint(self.shift + 1, (tokens.size(0), 1), device=tokens.device)
-        place = torch.arange(start, start + tokens.size(1), device=tokens.device)
-        return self.table()[first + place]  # (B, T, E)
+        places = first + torch.arange(start, stop, device=tokens.device)  # (B, T)
+        if stop <= self.max_positions:
+            return self.table()[places]  # (B, T, E)
+        return sinusoids_at(places.double(), self.embed_dim).to(rows.dtype)  # (B, T, E)
 
 
 @dataclass(frozen=True)

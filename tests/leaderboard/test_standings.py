@@ -94,8 +94,12 @@ def names(section: Section) -> list[str]:
 
 
 def test_a_figure_of_the_paper_is_beside_its_model_alone() -> None:
-    keys, both = "shaw clip=16", "shaw clip=20 values=True in=encoder,decoder scale=head"
-    for positions, expected in ((keys, None), (both, 18.74)):
+    both = "shaw sharing=head-wise clip=20 values=True in=encoder,decoder scale=head"
+    others = ("values=True", "values=False"), ("clip=20", "clip=16"), ("head-wise", "none")
+    for positions, expected in (
+        (both, 18.74),
+        *((both.replace(own, other), None) for own, other in others),
+    ):
         rows = seeds_of("shaw", {1: 18.0}, direction="en-cs", test_set="newstest2018")
         (each,) = group([dataclasses.replace(row, positions=positions) for row in rows])
         first, *others = section_of(each, {}).standings

@@ -98,7 +98,7 @@ def test_the_average_wants_every_column_of_the_paper() -> None:
         for number, task in enumerate(tasks)
     ]
     rows += accuracies("MNLI", [67], split="valid1")
-    published = {"clip": "1023", "values": "True"}
+    published = {"sharing": "head-wise", "clip": "1023", "values": "True"}
     rows += accuracies("MNLI", [10], system="shaw", segments="input", options=published)
     rows += accuracies("WNLI", [50])
     table = rows_of(task_markdown(rows))

@@ -8,6 +8,7 @@ from diet_mt.bert.glue import TASKS
 from diet_mt.bert.questions.collections import NAMES
 from diet_mt.errors import UserError
 from diet_mt.evaluation.answer import SQUAD
+from diet_mt.evaluation.records import options_in
 from diet_mt.leaderboard.published import AVERAGE, GLUE, XTREME, published_row, published_rows
 from diet_mt.leaderboard.task_scores import (
     GLUE_COLUMNS,
@@ -18,6 +19,7 @@ from diet_mt.leaderboard.task_scores import (
     languages_of,
     score,
 )
+from diet_mt.positions import build_position
 
 from ..evaluation.task_rows import accuracies, task_row
 
@@ -155,13 +157,24 @@ def test_the_papers_row_is_that_of_the_model() -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [{"input": "learned"}, {"in": "encoder"}, {"randomized": "1024"}, {"scale": "model"}]
+    "other",
+    [{"input": "learned"}, {"in": "encoder"}, {"randomized": "1024"}, {"scale": "model"}],
+    ids=str,
 )
 def test_another_model_has_no_row_of_the_paper(other: dict[str, str]) -> None:
     own = {"sharing": "layer-wise", "scale": "head"}
     assert published_row(GLUE, "diet-abs", "per-head", own) is not None
     assert published_row(GLUE, "diet-abs", "per-head", {**own, **other}) is None
-    assert published_row(GLUE, "shaw", "input", {"clip": "16", "values": "False"}) is None
+
+
+@pytest.mark.parametrize("table", [GLUE, XTREME])
+def test_every_option_of_the_encoding_is_the_papers(table: str) -> None:
+    for row in published_rows(table):
+        own = options_in(build_position(row.system).describe())
+        assert row.options.keys() - {"rank"} == own.keys(), row.name
+        for name in row.options:
+            other = {**row.options, name: "other"}
+            assert published_row(table, row.system, row.segments, other) is None
 
 
 def test_results_without_segments_count_with_each_kind_of_their_model() -> None:

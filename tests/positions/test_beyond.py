@@ -121,6 +121,20 @@ def test_sinusoids_go_on(encoding: str, how: str) -> None:
     assert torch.equal(added.rows(9, 10)[0], sinusoids(LONG, 16)[9:10])
 
 
+@pytest.mark.parametrize("how", HOW)
+def test_shifted_sinusoids_go_on_in_training(how: str) -> None:
+    """Every sentence has LONG rows of the sinusoids, from some place up to the shift on."""
+    shift = 2
+    added = build_position("shape", shift=shift).input_positions(QUERIES, 16)
+    assert added is not None
+    added.beyond = how
+    rows = added.train()(torch.ones(6, LONG))
+    known = sinusoids(LONG + shift, 16)
+    starts = [known[first : first + LONG] for first in range(shift + 1)]
+    for sentence in rows:
+        assert any(torch.equal(sentence, each) for each in starts)
+
+
 @pytest.mark.parametrize("encoding", sorted(NAMES))
 def test_by_default_what_has_a_table_refuses(encoding: str) -> None:
     made = build_position(encoding)

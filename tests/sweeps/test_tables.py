@@ -9,8 +9,9 @@ from itertools import pairwise
 import pytest
 
 from diet_mt import recipes
+from diet_mt.evaluation.records import options_in
 from diet_mt.leaderboard.published import GLUE, XTREME, published_rows
-from diet_mt.positions import build_position
+from diet_mt.positions import OPTIONS, build_position
 from diet_mt.sweeps.sweep import Sweep
 from diet_mt.sweeps.variables import Command
 
@@ -30,24 +31,23 @@ def given(words: Command) -> dict[str, str]:
     return {a: b for a, b in pairwise(words) if a.startswith("--")}
 
 
-def models(found: Sweep, recipe: str) -> dict[str, tuple[str, Mapping[str, str | None]]]:
-    """Folder of a pretraining -> its encoding, and the options by which the paper calls it."""
-    out: dict[str, tuple[str, Mapping[str, str | None]]] = {}
+def models(found: Sweep, recipe: str) -> dict[str, tuple[str, Mapping[str, str]]]:
+    """Folder of a pretraining -> its encoding, and that with its options, as a row says them."""
+    out: dict[str, tuple[str, Mapping[str, str]]] = {}
     for words in found.prepare:
         if words[1] != "pretrain":
             continue
-        own = {**recipes.load(recipe).values_of(words[3]), "position-sharing": None}
+        own = {**recipes.load(recipe).values_of(words[3])}
         own |= {name[2:]: value for name, value in given(words).items()}
         assert given(words)["--recipe"] == recipe
         system = words[3].replace("_", "-")
         options = {
-            "sharing": build_position(system, sharing=own["position-sharing"]).sharing,
-            "rank": own.get("position-rank"),
-            "projected": str(own.get("linformer-k", 32)),
-            "clip": str(own.get("position-clip")),
-            "values": str("position-values" in own),
+            name: option.kind is bool or option.kind(own[option.flag[2:]])
+            for name, option in OPTIONS.items()
+            if option.flag[2:] in own
         }
-        out[f"{given(words)['--save-dir']}/checkpoint_best.pt"] = system, options
+        text = build_position(system, **options).describe()
+        out[f"{given(words)['--save-dir']}/checkpoint_best.pt"] = system, options_in(text)
     return out
 
 
