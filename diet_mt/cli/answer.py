@@ -41,7 +41,12 @@ def arguments(parser: Parser) -> None:
     add("--results", type=place, metavar="FOLDER", help="for the record, such as results/tasks")
     add("--task", metavar="NAME", help="in the record (default: by the split)")
     add("--system", metavar="NAME", help="in the record (default: the encoding's)")
-    add("--pretrained", type=Path, metavar="FILE", help="what was fine-tuned, for the record")
+    add(
+        "--pretrained",
+        type=Path,
+        metavar="FILE",
+        help="what was fine-tuned, if it is elsewhere now",
+    )
     add("--batch-size", type=positive, default=32, help="windows at a time (default 32)")
     add("--dry-run", action="store_true", help="only list what would be written")
 

@@ -31,7 +31,12 @@ def arguments(parser: Parser) -> None:
     add("--predictions", type=Path, metavar="FOLDER", help="folder to write them to")
     add("--results", type=place, metavar="FOLDER", help="for the record, such as results/tasks")
     add("--system", metavar="NAME", help="in the record (default: the encoding's)")
-    add("--pretrained", type=Path, metavar="FILE", help="what was fine-tuned, for the record")
+    add(
+        "--pretrained",
+        type=Path,
+        metavar="FILE",
+        help="what was fine-tuned, if it is elsewhere now",
+    )
     add("--batch-size", type=positive, default=64, help="examples at a time (default 64)")
     add("--dry-run", action="store_true", help="only list what would be written")
 

@@ -5,6 +5,7 @@ A command is one line for a shell.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shlex
@@ -60,6 +61,24 @@ def difference(there: Mapping[str, object], here: Mapping[str, object]) -> str:
             was, now = (f"'{side[name]}'" if name in side else "not given" for side in sides)
             return f"{name}: {was} there, {now} here"
     return ""
+
+
+# Together the size of an update: fewer GPUs take more batches for it.
+_UPDATE = ("--max-tokens", "--update-freq", "--distributed-world-size")
+
+
+def training_options(command: str) -> dict[str, str]:
+    """Option of a training -> its value, wherever it ran and whatever its seed."""
+    options = {
+        name or "the command": shlex.join(words)
+        for name, words in options_of(shlex.split(command)).items()
+        if name not in PLACES and name != "--seed"
+    }
+    size = [options.get(name, "1") for name in _UPDATE]
+    if _UPDATE[0] in options and all(value.isdecimal() for value in size):
+        options = {name: value for name, value in options.items() if name not in _UPDATE}
+        options["tokens of an update"] = str(math.prod(map(int, size)))
+    return options
 
 
 def portable(command: str) -> str:

@@ -20,9 +20,9 @@ from ..files import sha256
 from ..stages.progress import say
 from .checkpoint import load_state, load_with_task, preset_of, reading
 from .commands import portable
-from .pretrained import read_pretrained
+from .pretrained import beyond_the_architecture, read_pretrained, started_from
 from .provenance import beside, fairseq_version, revision, today
-from .records import options_in
+from .records import model_text, options_in
 from .task_records import Option, splits_of
 
 
@@ -43,7 +43,7 @@ class EvaluationRequest:
     task: str | None  # its name in the record
     results: Path | None  # folder for the record
     system: str | None  # its name there; None: the encoding's
-    pretrained: Path | None  # the checkpoint that was fine-tuned
+    pretrained: Path | None  # the checkpoint that was fine-tuned; None: as the training says
     batch_size: int
 
 
@@ -125,7 +125,7 @@ def facts(
     """Fields of :class:`TaskResult` that do not depend on the task.
 
     ``content``: SHA-256 of the checkpoint, before the ``model`` was loaded from it. Raises
-    UserError where a file is no checkpoint.
+    UserError where a file is no checkpoint, or not there.
     """
     with reading(asked.checkpoint):
         state = load_state(asked.checkpoint)
@@ -140,7 +140,8 @@ def facts(
         "system": asked.system or encoding,
         "options": {"arch": arch, **options},
         "segments": str(cfg["model"]["segment_encoding"]),
-        **read_pretrained(asked.pretrained),
+        **read_pretrained(asked.pretrained or started_from(asked.checkpoint, cfg)),
+        "model": model_text(dict(beyond_the_architecture(cfg["model"]))),
         "checkpoint_sha256": content,
         "seed": int(cfg["common"]["seed"]),
         "lr": float(cfg["optimization"]["lr"][0]),

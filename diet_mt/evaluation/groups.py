@@ -179,7 +179,8 @@ def group(results: Iterable[Result]) -> list[Group]:
     """Sorts results into groups, in the order of their first results.
 
     Results are seeds of one line where system, architecture and the encoding's options, those of
-    decoding among them, are the same. Raises UserError if two claim the same place.
+    decoding among them, are the same. Raises UserError if two claim the same place, or are models
+    of different sizes.
     """
     places: dict[Conditions, dict[tuple[str, str, str], list[Result]]] = {}
     for result in results:
@@ -189,6 +190,12 @@ def group(results: Iterable[Result]) -> list[Group]:
             raise UserError(
                 f"two results of {_name(result)}, seed {result.seed}, {result.test_set}; give one "
                 "of them a name of its own (SYSTEM), or another folder"
+            )
+        if any(other.parameters != result.parameters for other in seeds):
+            raise UserError(
+                f"{_name(result)}, {result.test_set}, seed {result.seed}: {result.parameters:,} "
+                f"parameters, other seeds have {seeds[0].parameters:,}; give one of the models a "
+                "name of its own (SYSTEM), or another folder"
             )
         seeds.append(result)
     groups = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,23 @@ from ..models._roberta_options import DietRobertaConfig, plain_options
 from .checkpoint import load_state, preset_of, reading
 
 # Options that do not shape the model, or that fine-tuning has its own values for.
-_NOT_ITS_SHAPE = ("_name", "segment_encoding", "max_positions", "load_checkpoint_heads")
-_NOT_ITS_SHAPE_IF = ("dropout", "layerdrop", "min_params", "reg_scale")
+_NOT_ITS_SHAPE = ("segment-encoding", "max-positions", "load-checkpoint-heads")
+_NOT_ITS_SHAPE_IF = ("dropout", "layerdrop", "min-params", "reg-scale")
+
+
+def started_from(checkpoint: Path, saved: Mapping[str, Any]) -> Path | None:
+    """What the training of ``checkpoint``, whose options were ``saved``, was fine-tuned from; None:
+    from nothing. Raises UserError where that is no longer there.
+    """
+    name = saved["checkpoint"].get("finetune_from_model")
+    if not name:
+        return None
+    if not Path(name).is_file():
+        raise UserError(
+            f"{checkpoint}: fine-tuned from {name}, which is not there; say where it is "
+            "with --pretrained"
+        )
+    return Path(name)
 
 
 def read_pretrained(checkpoint: Path | None) -> dict[str, Any]:
@@ -56,15 +71,11 @@ def model_options(checkpoint: Path, system: str = "") -> list[str]:
             f"{checkpoint}: pretrained with {values['position_encoding']}, not {system}; give the "
             "checkpoint of this system"
         )
-    usual = plain_options(preset_of(arch))
     found = ["--arch", arch]
-    for field in dataclasses.fields(DietRobertaConfig):
-        name, value = field.name, values.get(field.name)
+    for name, value in beyond_the_architecture(values):
         if name in _NOT_ITS_SHAPE or any(part in name for part in _NOT_ITS_SHAPE_IF):
             continue
-        if value is None or value == getattr(usual, name):
-            continue
-        option = f"--{name.replace('_', '-')}"
+        option = f"--{name}"
         if value is False:
             raise UserError(
                 f"{checkpoint}: made without {option}; fine-tune it by a command of yours"
@@ -72,3 +83,12 @@ def model_options(checkpoint: Path, system: str = "") -> list[str]:
         found += [option] if value is True else [option, str(value)]
     # The longest input is that of the model.
     return [*found, "--max-positions", str(values["max_source_positions"])]
+
+
+def beyond_the_architecture(saved: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Options of a ``diet_roberta``, with dashes, that are not its architecture's."""
+    usual = vars(plain_options(preset_of(str(saved.get("arch") or saved["_name"]))))
+    for field in dataclasses.fields(DietRobertaConfig):
+        value = saved.get(field.name)
+        if field.name != "_name" and value is not None and value != usual[field.name]:
+            yield field.name.replace("_", "-"), value

@@ -8,7 +8,6 @@ to exactly one row: evaluating the same training again replaces both.
 from __future__ import annotations
 
 import dataclasses
-import math
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,11 +16,11 @@ from typing import Any
 
 from ..errors import UserError
 from ..files import sha256, write_text
-from .commands import PLACES, difference, options_of
+from .commands import difference, options_of, training_options
 from .json_rows import Row, locked, put_row, read_rows, wrong_field
 
-# Options of fairseq-train, without those of the encoding, that say what a Transformer is or how it
-# decodes; how it is trained (dropout and such) is not in it.
+# Options of fairseq-train, without those of the encoding, that say what a Transformer or an encoder
+# alone is or how it decodes; how it is trained (dropout and such) is not in it.
 MODEL_OPTIONS = frozenset(
     """
     activation-fn adaptive-input adaptive-softmax-cutoff adaptive-softmax-factor base-layers
@@ -32,8 +31,9 @@ MODEL_OPTIONS = frozenset(
     encoder-layers encoder-layers-to-keep encoder-learned-pos encoder-normalize-before
     encoder-xformers-att-config layernorm-embedding max-source-positions max-target-positions
     merge-src-tgt-embed no-cross-attention no-decoder-final-norm no-scale-embedding
-    no-token-positional-embeddings quant-noise-scalar share-all-embeddings
-    share-decoder-input-output-embed tie-adaptive-proj tie-adaptive-weights
+    no-token-positional-embeddings num-segments pooler-activation-fn quant-noise-scalar
+    share-all-embeddings share-decoder-input-output-embed tie-adaptive-proj tie-adaptive-weights
+    untie-weights-roberta
     """.split()  # noqa: SIM905  (a list would take a line for each)
 )
 # Of our translation models.
@@ -231,28 +231,10 @@ def _refuse_another_training(results: list[Result], new: Mapping[str, Any]) -> N
     names = (*_TRAINED, *_EVALUATED) if is_another else _EVALUATED
     there, here = ({name: str(row[name]) for name in names} for row in (vars(old), new))
     if is_another:
-        there |= _training(old.train_command)
-        here |= _training(new["train_command"])
+        there |= training_options(old.train_command)
+        here |= training_options(new["train_command"])
     if what := difference(there, here):
         raise UserError(
             f"{old.corpus}.jsonl has {old.hypotheses} of another training or test set ({what}); "
             "give --system another name for this one"
         )
-
-
-# Together the size of an update: fewer GPUs take more batches for it.
-_UPDATE = ("--max-tokens", "--update-freq", "--distributed-world-size")
-
-
-def _training(command: str) -> dict[str, str]:
-    """Option of a training -> its value, wherever it ran and whatever its seed."""
-    options = {
-        name or "the command": shlex.join(words)
-        for name, words in options_of(shlex.split(command)).items()
-        if name not in PLACES and name != "--seed"
-    }
-    size = [options.get(name, "1") for name in _UPDATE]
-    if _UPDATE[0] in options and all(value.isdecimal() for value in size):
-        options = {name: value for name, value in options.items() if name not in _UPDATE}
-        options["tokens of an update"] = str(math.prod(map(int, size)))
-    return options

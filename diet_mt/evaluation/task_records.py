@@ -1,7 +1,7 @@
 """What fine-tuning leaves behind: one result of one task is one JSON line.
 
 A results folder (``results/tasks``) holds one file for each task, ``TASK.jsonl``. Rows are written
-by the commands that evaluate, never by hand; evaluating the same run again replaces its row.
+by the commands that evaluate, never by hand; evaluating the same training again replaces its row.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Union
 
 from ..errors import UserError
-from .json_rows import Row, put_row, read_rows
+from .commands import difference, training_options
+from .json_rows import Row, locked, put_row, read_rows
 
 # A value of an option, as JSON has it.
 Option = Union[str, bool, int, float, None]
@@ -55,6 +56,7 @@ class TaskResult(Row):
     chosen_by: str = ""  # what chose the checkpoint among those of the run: "valid accuracy"
     predictions: str = ""  # their file, as seen from where the command ran; empty: not kept
     notes: list[str] = field(default_factory=list)  # what a reader of the table must know
+    model: str = ""  # records.MODEL_OPTIONS beyond the architecture's; older rows do not say it
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,11 +74,12 @@ class TaskResult(Row):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What evaluations of the same run on the same split share."""
+        """What evaluations of the same model on the same split share."""
         options = tuple(sorted(self.options.items(), key=lambda option: option[0]))
         return (
             *(self.task, self.split, self.language, self.system, self.segments, options),
-            *(self.pretrained_sha256, self.seed, self.lr, self.epochs, self.batch),
+            *(self.model, self.parameters, self.pretrained_sha256),
+            *(self.seed, self.lr, self.epochs, self.batch),
         )
 
 
@@ -88,12 +91,27 @@ def read_task_results(path: Path) -> list[TaskResult]:
 def put_task_result(folder: Path, result: TaskResult) -> Path:
     """Keeps ``result`` in ``folder``; returns the file of its task's rows.
 
-    Takes the place of the row of the same run (``key``). Safe to be called by several
-    processes at a time.
+    Takes the place of the row with the same ``key``. Safe to be called by several processes at a
+    time. Raises UserError where that row is of another training.
     """
     rows = folder / f"{result.task}.jsonl"
-    put_row(rows, result)
+    with locked(folder):
+        known = read_task_results(rows) if rows.exists() else []
+        old = next((row for row in known if row.key == result.key), result)
+        if what := difference(_training(old), _training(result)):
+            raise UserError(
+                f"{rows}: has {result.system}, seed {result.seed}, of another training ({what}); "
+                "give --system another name for this one"
+            )
+        put_row(rows, result)
     return rows
+
+
+def _training(result: TaskResult) -> dict[str, str]:
+    """Its options, where ``diet-mt finetune`` did it; the pretrained model by its content."""
+    training, *evaluation = result.commands
+    options = training_options(training) if evaluation else {}
+    return {**options, "--finetune-from-model": result.pretrained_sha256}
 
 
 def splits_of(folder: Path, task: str, checkpoint: str) -> set[str]:

@@ -152,7 +152,7 @@ def entrants(results: Iterable[TaskResult]) -> list[Entrant]:
     """
     groups: dict[tuple[object, ...], dict[str, list[TaskResult]]] = {}
     for result in results:
-        options = tuple(sorted((name, repr(value)) for name, value in result.options.items()))
+        options = tuple(sorted((name, repr(value)) for name, value in _options(result).items()))
         model = groups.setdefault((result.system, options, result.pretrained_sha256), {})
         model.setdefault(result.segments, []).append(result)
     found = [rows for model in groups.values() for rows in _with_plain(model)]
@@ -173,14 +173,20 @@ def _with_plain(model: dict[str, list[TaskResult]]) -> Iterator[list[TaskResult]
             yield rows
 
 
+def _options(result: TaskResult) -> dict[str, Option]:
+    """Of its encoding and of the rest of the model."""
+    rest = (word.partition("=") for word in result.model.split())
+    return {**result.options, **{name: value or True for name, _, value in rest}}
+
+
 def _arch(result: TaskResult) -> str:
     return str(result.options.get("arch", ""))
 
 
 def _apart(rows: list[TaskResult], found: Iterable[list[TaskResult]]) -> str:
-    own = rows[0].options
+    own = _options(rows[0])
     alike = [
-        each[0].options
+        _options(each[0])
         for each in found
         if (each[0].system, _arch(each[0])) == (rows[0].system, _arch(rows[0]))
     ]
@@ -197,7 +203,7 @@ def languages_of(column: TaskColumn, results: Iterable[TaskResult]) -> tuple[str
     found: dict[tuple[object, ...], set[str]] = {}
     for result in results:
         if column.holds(result):
-            model = (result.system, result.segments, result.pretrained_sha256)
+            model = (result.system, result.segments, result.model, result.pretrained_sha256)
             run = (*model, _setting(result), result.seed)
             found.setdefault(run, set()).add(result.language)
     if not found:

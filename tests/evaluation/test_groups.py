@@ -35,6 +35,12 @@ def test_without_a_baseline_there_is_no_difference(results: list[Result]) -> Non
     assert [found.gain(line) for line in found.lines] == [None, None]
 
 
+def test_models_of_different_sizes_are_no_seeds_of_one(results: list[Result]) -> None:
+    other = seeds_of("sinusoidal", {9: 34.0}, parameters=7)
+    with pytest.raises(UserError, match=r"sinusoidal_tiny, .* seed 9: 7 parameters, other seeds"):
+        group([*results, *other])
+
+
 @pytest.mark.parametrize(
     "change",
     [

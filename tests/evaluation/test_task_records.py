@@ -32,6 +32,7 @@ def test_a_row_of_an_earlier_version_reads(tmp_path: Path) -> None:
     fields = json.loads(task_row().to_json())
     for name in ("examples", "train_examples", "updates", "chosen_by", "predictions", "notes"):
         del fields[name]
+    del fields["model"]
     assert read_task_results(written(tmp_path / "a", json.dumps(fields))) == [task_row()]
 
 
@@ -67,6 +68,34 @@ def test_the_same_run_takes_its_own_place(tmp_path: Path) -> None:
     for row in (task_row(), other, *rest, again):
         assert put_task_result(tmp_path / "tasks", row) == tmp_path / "tasks" / "CoLA.jsonl"
     assert read_task_results(tmp_path / "tasks" / "CoLA.jsonl") == [again, other, *rest]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": "encoder-layers=6"},
+        {"parameters": 9_000_000},
+        {"pretrained_sha256": "d" * 64},
+        {"options": {"arch": "roberta_diet_rel_tiny", "sharing": "head-wise"}},
+    ],
+    ids=str,
+)
+def test_another_model_has_a_row_of_its_own(tmp_path: Path, changes: dict[str, Any]) -> None:
+    rows = [task_row(), task_row(**changes)]
+    for row in rows:
+        put_task_result(tmp_path, row)
+    assert read_task_results(tmp_path / "CoLA.jsonl") == rows
+
+
+def test_another_training_takes_nobodys_place(tmp_path: Path) -> None:
+    put_task_result(tmp_path, task_row())
+    training, evaluation = task_row().commands
+    other = task_row(checkpoint_sha256="c" * 64, commands=[f"{training} --dropout 0.3", evaluation])
+    with pytest.raises(UserError, match=r"of another training \(--dropout: not given there, '0.3'"):
+        put_task_result(tmp_path, other)
+    elsewhere = [f"{training} --save-dir elsewhere --finetune-from-model b.pt", evaluation]
+    put_task_result(tmp_path, task_row(commands=elsewhere))
+    assert [row.commands for row in read_task_results(tmp_path / "CoLA.jsonl")] == [elsewhere]
 
 
 def test_rows_written_at_the_same_time_are_all_kept(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def write_said(folder: Path, systems: int = 0) -> tuple[Path, Path]:
         file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     more = {f"t5_{number}": (1, 0.2 + 0.5 * draw.random()) for number in range(systems)}
     rows = []
-    for system, (seeds, share) in {**SYSTEMS, **more}.items():
+    for number, (system, (seeds, share)) in enumerate({**SYSTEMS, **more}.items()):
         for seed in range(1, seeds + 1):
             said = [_changed(line, share, draw) for line in references]
             text = "".join(f"{line}\n" for line in said)
@@ -54,7 +54,7 @@ def write_said(folder: Path, systems: int = 0) -> tuple[Path, Path]:
                     positions=system.split("_")[0] if system in more else system.replace("_", "-"),
                     seed=seed,
                     sentences=count,
-                    parameters=1_000_000 + 1000 * len(rows),
+                    parameters=1_000_000 + 1000 * number,
                     hypotheses=name,
                     hypotheses_sha256=sha256(text.encode()).hexdigest(),
                     references_sha256=sha256((folder / "test.de").read_bytes()).hexdigest(),

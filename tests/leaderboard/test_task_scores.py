@@ -201,6 +201,14 @@ def test_models_of_one_name_are_told_apart() -> None:
         "rank=64 sharing=none",
         "sharing=layer-wise",
     ]
+    sizes = [
+        task_row(model=model, seed=2) for model in ("", "encoder-layers=6", "encoder-layers=9")
+    ]
+    assert [entrant.apart for entrant in entrants(sizes)] == [
+        "",
+        "encoder-layers=6",
+        "encoder-layers=9",
+    ]
     assert [entrant.apart for entrant in entrants([task_row()])] == [""]
 
 
