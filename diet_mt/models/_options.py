@@ -23,6 +23,7 @@ from ..errors import UserError
 from ..positions import (
     AT_INPUT,
     BEYOND,
+    CROSS,
     KINDS,
     NAMES,
     OPTIONS,
@@ -209,6 +210,10 @@ def nested_config(options: Any, kind: Type[Config]) -> Config:
     problems += unknown_choice(cfg, "beyond_table", BEYOND)
     if cfg.beyond_table != REFUSE and cfg.position_randomized is not None:
         problems.append(f"--beyond-table {cfg.beyond_table}: not with --position-randomized")
+    if cfg.no_cross_attention and CROSS in (cfg.position_in or ""):
+        problems.append(
+            f"--position-in {cfg.position_in}: there is no cross-attention; leave it out"
+        )
     words = width = cfg.decoder.embed_dim
     try:
         cfg.encoding = build_position(

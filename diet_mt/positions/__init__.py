@@ -125,6 +125,8 @@ def build_position(
     apart = _options_of(at_input) - _options_of(name)
     of_input = {key: given.pop(key) for key in apart & given.keys()}
     encoding = _build(name, given)
+    if at_input == encoding.own_input:
+        at_input = None
     if kinds is None and at_input is None and randomized is None:
         return encoding
     words = encoding.acts_in if kinds is None else [word.strip() for word in kinds.split(",")]

@@ -248,6 +248,9 @@ class PositionEncoding:
     def __post_init__(self) -> None:
         if self.sharing is None:
             object.__setattr__(self, "sharing", self.default_sharing)
+        for name, its in options_of(self):
+            if its.kind is float and type(getattr(self, name)) is int:  # 2 and 2.0 are one model
+                object.__setattr__(self, name, float(getattr(self, name)))
         problems = list(self.problems())
         if problems:
             raise UserError("; ".join(problems))
@@ -267,6 +270,11 @@ class PositionEncoding:
     def content_scale_in(self, kind: str) -> float:
         """Further factor of q . k in one kind of attention."""
         return self.content_scale if kind in self.acts_in else 1.0
+
+    @property
+    def own_input(self) -> str:
+        """Name of what it has at the input, unless another one is given."""
+        return "none" if self.acts_in else self.name
 
     def token_dim(self, embed_dim: int) -> int:
         """Width of the token embeddings in a stack of width E."""

@@ -112,6 +112,10 @@ class Linformer(Projecting):
     acts_in: ClassVar[Tuple[str, ...]] = (ENCODER,)
     default_sharing: ClassVar[Optional[str]] = "head-wise"
 
+    @property
+    def own_input(self) -> str:
+        return "learned"
+
     def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions:
         return LearnedInput(max_positions, embed_dim)
 

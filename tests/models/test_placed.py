@@ -115,6 +115,12 @@ def test_what_is_usual_has_the_usual_signature() -> None:
         == build("diet-rel").signature
     )
     placed = build("diet-rel", position_in="decoder,encoder", position_input="sinusoidal")
+    for encoding, at_input in (
+        ("diet-rel", "none"),
+        ("linformer", "learned"),
+        ("learned", "learned"),
+    ):
+        assert build(encoding, position_input=at_input).signature == build(encoding).signature
     words = "diet-rel sharing=none in=encoder,decoder input=sinusoidal scale=head"
     assert placed.signature == words
     with pytest.raises(UserError, match="in=encoder,decoder"):
@@ -128,6 +134,7 @@ def test_what_is_usual_has_the_usual_signature() -> None:
         ("diet-rel", {"position_in": ""}, "--position-in, a word is missing: choose from encoder"),
         ("rotary", {"position_in": "cross"}, "rotary acts only in encoder, decoder"),
         ("diet-abs-lin", {"position_in": "decoder,cross"}, "mixes keys in the encoder; add it"),
+        ("t5", {"position_in": "cross", "no_cross_attention": True}, "there is no cross-attention"),
         ("learned", {"position_in": "encoder"}, "learned acts at the input alone"),
         ("diet-rel", {"position_input": "t5"}, "--position-input t5: acts inside attention"),
         ("learned", {"position_input": "sinusoidal"}, "learned is at the input itself"),
