@@ -25,10 +25,10 @@ diet-mt finetune data/glue/CoLA checkpoints/mlm.base/diet_rel.1/checkpoint_best.
 
 diet-mt predict data/glue/CoLA \
   checkpoints/glue.base/CoLA/learned.input/lr3e-5.epochs5.1/checkpoint_best.pt --split dev \
-  --pretrained checkpoints/mlm.base/learned.1/checkpoint_best.pt --results results/tasks
+  --results results/tasks
 diet-mt predict data/glue/CoLA \
   checkpoints/glue.base/CoLA/diet_rel.per-head/lr3e-5.epochs5.1/checkpoint_best.pt --split dev \
-  --pretrained checkpoints/mlm.base/diet_rel.1/checkpoint_best.pt --results results/tasks
+  --results results/tasks
 # For GLUE's server: --split test --predictions FOLDER, with the run that you choose.
 
 diet-mt leaderboard results/tasks/CoLA.jsonl

@@ -22,5 +22,5 @@ diet-mt prepare glue CoLA --from GLUE --vocab data/mlm/bin --out data/glue/CoLA
 diet-mt finetune data/glue/CoLA checkpoints/mlm/diet_rel.1/checkpoint_best.pt --recipe glue --seed 1 \
   --lr 2e-5 --max-epoch 10 --segments per-head --save-dir checkpoints/CoLA/diet_rel.1
 diet-mt predict data/glue/CoLA checkpoints/CoLA/diet_rel.1/checkpoint_best.pt \
-  --pretrained checkpoints/mlm/diet_rel.1/checkpoint_best.pt --results results/tasks
+  --results results/tasks
 diet-mt leaderboard results/tasks/CoLA.jsonl

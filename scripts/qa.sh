@@ -26,7 +26,6 @@ diet-mt finetune data/SQuAD checkpoints/mlm-multilingual.base/diet_rel.1/checkpo
 
 diet-mt answer data/SQuAD checkpoints/qa.base/diet_rel.per-head/lr3e-5.epochs3.1/checkpoint_best.pt \
   --split valid test_xquad_de test_xquad_zh \
-  --pretrained checkpoints/mlm-multilingual.base/diet_rel.1/checkpoint_best.pt \
   --out checkpoints/qa.base/diet_rel.per-head/lr3e-5.epochs3.1/answers --results results/tasks
 
 diet-mt leaderboard results/tasks/XQuAD.jsonl results/tasks/SQuAD.jsonl

@@ -24,6 +24,6 @@ diet-mt finetune data/XNLI checkpoints/mlm-multilingual.base/diet_rel.1/checkpoi
 diet-mt predict data/XNLI \
   checkpoints/xnli.base/diet_rel.per-head/lr3e-5.epochs3.1/checkpoint_best.pt \
   --task XNLI --split valid_en test_en test_de test_zh \
-  --pretrained checkpoints/mlm-multilingual.base/diet_rel.1/checkpoint_best.pt --results results/tasks
+  --results results/tasks
 
 diet-mt leaderboard results/tasks/XNLI.jsonl

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
 import diet_mt
+from diet_mt.errors import UserError
 from diet_mt.evaluation.fine_tuned import own_options
+from diet_mt.evaluation.pretrained import started_from
 from diet_mt.models._roberta_options import plain_options, sentence_config
 
 
@@ -34,3 +37,15 @@ def test_the_rank_is_said_where_it_is_not_the_architectures(
     name, options = own_options(text, arch)
     assert (name, options.get("rank")) == (model.position_encoding, said)
     assert options["scale"] == "head"
+
+
+def test_the_pretrained_model_is_the_one_of_the_training(tmp_path: Path) -> None:
+    def named(value: str | None) -> dict[str, Any]:
+        return {"checkpoint": {"finetune_from_model": value}}
+
+    file = tmp_path / "pre.pt"
+    file.touch()
+    assert started_from(tmp_path / "best.pt", named(str(file))) == file
+    assert started_from(tmp_path / "best.pt", named(None)) is None
+    with pytest.raises(UserError, match=r"best.pt: fine-tuned from gone.pt, .* --pretrained"):
+        started_from(tmp_path / "best.pt", named("gone.pt"))

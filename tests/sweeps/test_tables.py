@@ -77,7 +77,6 @@ def test_every_cell_has_its_runs_and_every_run_its_cell(number: int) -> None:
         setting = options["--lr"], options["--max-epoch"], options["--seed"]
         assert (cell, setting) not in settings
         settings.add((cell, setting))
-        assert given(test)["--pretrained"] == tuning[3]
         assert test[2:4] == (tuning[2], f"{options['--save-dir']}/checkpoint_best.pt")
         assert test[1] == ("answer" if task == "SQuAD" else "predict")
     assert {setting for _, setting in settings} == {
