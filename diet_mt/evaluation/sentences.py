@@ -2,14 +2,15 @@
 
 BLEU of any part of a test set, and of any resample, follows from a few whole numbers of each
 sentence: the n-grams that a hypothesis shares with its reference, and both lengths. These are kept,
-references are not. Of the sentences on which systems differ most, a few dozen, source and reference
-are kept too, in ``sentences/CORPUS.texts.jsonl``.
+references are not. Of up to a hundred sentences, those on which two systems differ most, source and
+reference are kept too, in ``sentences/CORPUS.texts.jsonl``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,8 @@ from .kept import by_checksum, kept_hypotheses, sources_beside
 from .records import Result, read_results
 from .resampling import ORDERS, Floats, counter
 
-SHOWN = 48  # sentences whose texts are kept
+SHOWN = 100  # sentences whose texts are kept
+_OF_TWO = 10  # on which two systems differ most
 
 
 @dataclass(frozen=True)
@@ -148,10 +150,11 @@ def _counted(
         own, lengths = counts[:, 0].tolist(), counts[:, 1].tolist()
         matches = counts[:, 2 : 2 + ORDERS].T.tolist()
         found.append(Counts(row.hypotheses_sha256, row.references_sha256, own, matches))
-    # Of the sentences whose own BLEU varies most among the hypotheses, in their order.
-    spread = np.array([sentence_bleu(each, lengths) for each in found]).std(axis=0)
-    most = np.argsort(-spread, kind="stable")[:SHOWN]
-    numbers = sorted(int(number) for number in most if spread[number] > 0)
+    # The page shows what the first seeds say.
+    first: dict[tuple[str, str], Counts] = {}
+    for row, each in sorted(zip(rows, found, strict=True), key=lambda pair: pair[0].seed):
+        first.setdefault((row.system, row.arch), each)
+    numbers = _differing([sentence_bleu(each, lengths) for each in first.values()])
     texts = Texts(
         rows[0].references_sha256,
         [len(line.split()) for line in sources],
@@ -161,6 +164,20 @@ def _counted(
         [references[number] for number in numbers],
     )
     return found, texts
+
+
+def _differing(scores: Sequence[Sequence[float]]) -> list[int]:
+    """Sentences on which two systems differ most, in their order; ``scores``: of each system, BLEU
+    of each sentence. Those that lead the list of a pair, or are in the lists of many, go first.
+    """
+    values = np.array(scores)
+    weights = np.zeros(values.shape[1])
+    for one, other in combinations(values, 2):
+        gaps = np.abs(one - other)
+        most = [number for number in np.argsort(-gaps, kind="stable")[:_OF_TWO] if gaps[number] > 0]
+        weights[most] += 1 / np.arange(1, len(most) + 1)
+    best = np.argsort(-weights, kind="stable")[:SHOWN]
+    return sorted(int(number) for number in best if weights[number] > 0)
 
 
 def _totals(lengths: Sequence[int]) -> list[list[int]]:

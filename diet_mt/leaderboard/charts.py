@@ -91,7 +91,7 @@ def points(found: Sequence[Point], x: Scale, y: Scale) -> str:
         ends = f'x1="{x.place(each.low)}" x2="{x.place(each.high)}" y1="{top}" y2="{top}"'
         bar = f'<line class="bar" {ends}/>' if each.around else ""
         out.append(
-            f'<g class="point {each.family}" data-system="{escape(each.name)}">'
+            f'<g class="point {each.family}" data-system="{escape(each.name)}" tabindex="-1">'
             f"<title>{escape(each.said)}</title>"
             f'<circle class="hit" cx="{place}" cy="{top}" r="10"/>{bar}'
             f'<circle class="mean" cx="{place}" cy="{top}" r="4.5"/>'
@@ -129,7 +129,7 @@ def curves(
             f"{_label(ending(name, _LETTERS), column, at, kind)}"
         )
         out.append(
-            f'<g class="{classes}" data-system="{escape(each.name)}">'
+            f'<g class="{classes}" data-system="{escape(each.name)}" tabindex="-1">'
             f"<title>{escape(each.said or each.name)}</title>"
             f'<svg width="100%" height="{HEIGHT}" viewBox="0 0 1000 {HEIGHT}" '
             f'preserveAspectRatio="none"><polyline class="hit" points="{path}"/>'

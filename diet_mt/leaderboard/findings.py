@@ -104,21 +104,26 @@ def of_lengths(best: str, baseline: str, gaps: Sequence[Estimate], buckets: Sequ
     )
 
 
-def of_learning(found: Sequence[tuple[str, Sequence[tuple[float, float]]]]) -> str:
-    """Lowest and highest after the updates that all have reached, of means over the seeds."""
+def of_learning(
+    found: Sequence[tuple[str, Sequence[tuple[float, float]]]],
+) -> tuple[str, tuple[str, ...]]:
+    """Lowest and highest after the updates that all have reached, of means over the seeds; and the
+    names that are said.
+    """
     shared = set.intersection(*({update for update, _ in points} for _, points in found))
     if not shared or len({name for name, _ in found}) < 2:
-        return ""
+        return "", ()
     update = max(shared)
     seeds: dict[str, list[float]] = {}
     for name, points in found:
         seeds.setdefault(name, []).append(dict(points)[update])
     values = {name: fmean(each) for name, each in seeds.items()}
     low, high = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
-    return (
+    said = (
         f"After {update:,.0f} updates the perplexity is lowest with {low} ({values[low]:.1f}) "
         f"and highest with {high} ({values[high]:.1f})."
     )
+    return said, (low, high)
 
 
 def of_where(table: Table) -> str:

@@ -30,7 +30,8 @@ Wanted = Mapping[str, Sequence[str]]
 def asked_for(
     files: Sequence[Path], wanted: Wanted, *, check: bool
 ) -> tuple[list[Section], list[Block]]:
-    """Sections of the rows of translation, and a board of those of tasks.
+    """Sections of the rows of translation, those of the most systems first, and a board of those of
+    tasks.
 
     ``check``: the kept hypotheses, too. Raises UserError where there is nothing to show.
     """
@@ -49,7 +50,7 @@ def asked_for(
         raise UserError("the files hold no results; diet-mt evaluate and predict add them")
     groups = group(results)
     if groups:
-        groups = select(groups, wanted)
+        groups = sorted(select(groups, wanted), key=lambda each: -len(each.lines))
     if tasks:
         need_known("system", systems, (result.system for result in tasks))
     blocks = task_board([each for each in tasks if not systems or each.system in systems])

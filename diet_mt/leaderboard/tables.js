@@ -64,7 +64,7 @@ function filter(form, boards) {
       shown += keep && wanted;
       all += 1;
     }
-    board.element.hidden = board.link.hidden = !(wanted && left);
+    board.element.hidden = linkTo(board.element.id).hidden = !(wanted && left);
     for (const mark of board.marks) mark.classList.toggle("out", out.has(mark.dataset.system));
   }
   // Beside the boards: rows of tasks, learned positions and curves, by their name and family.
@@ -73,7 +73,42 @@ function filter(form, boards) {
     const named = words.every((word) => plain(name).includes(word));
     each.classList.toggle("out", !named || off.has(each.dataset.of ?? each.classList[1]));
   }
+  hideEmpty(form);
   form.querySelector("output").textContent = shown === all ? "" : `${shown} of ${all} rows`;
+}
+
+const linkTo = (id) => document.querySelector(`nav a[href="#${id}"]`)?.closest("li") ?? {};
+
+// A picture, a table or a section with nothing left in it, or of another direction or corpus.
+function hideEmpty({ direction, corpus }) {
+  const empty = (element, marks) => {
+    const all = [...element.querySelectorAll(marks)];
+    return all.length > 0 && all.every((mark) => mark.classList.contains("out"));
+  };
+  for (const view of document.querySelectorAll(".view")) {
+    const of = view.dataset.corpus;
+    const other =
+      of !== undefined &&
+      ((direction.value && !of.split(".").includes(direction.value)) ||
+        (corpus.value && of !== corpus.value));
+    view.classList.toggle("out", Boolean(other) || empty(view, "[data-system]"));
+  }
+  for (const frame of document.querySelectorAll("#tasks .frame")) {
+    const hidden = empty(frame, "[data-of]");
+    let each = frame;
+    do {
+      each.classList.toggle("out", hidden);
+      each = each.previousElementSibling;
+    } while (each?.matches("h3, .finding"));
+  }
+  // These are of no direction or corpus of a board.
+  const beside = direction.value || corpus.value;
+  for (const [id, parts] of [["learning", ".view"], ["positions", "details"], ["tasks", ".frame"]]) {
+    const section = document.getElementById(id);
+    if (!section) continue;
+    const out = (beside && id !== "learning") || empty(section, parts);
+    section.hidden = linkTo(id).hidden = Boolean(out);
+  }
 }
 
 function makeFilter(form) {
@@ -85,8 +120,7 @@ function makeFilter(form) {
       row.name = row.cells[0].textContent;
       row.words = plain(`${row.name} ${row.cells[1].textContent}`);
     }
-    const link = document.querySelector(`nav a[href="#${element.id}"]`)?.closest("li") ?? {};
-    return { element, link, rows, marks: element.querySelectorAll("[data-system]") };
+    return { element, rows, marks: element.querySelectorAll("[data-system]") };
   });
   for (const name of ["direction", "corpus"]) {
     const values = [...new Set(boards.map((board) => board.element.dataset[name]))];

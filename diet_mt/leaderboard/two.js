@@ -1,5 +1,7 @@
 // Two systems of a section, chosen and compared. All that rows say is set as text.
 const SENTENCES = 10; // that are shown
+const OPEN = 4; // of them, before more are asked for
+const LINE = 13; // pixels of a name in a picture
 const SVG = "http://www.w3.org/2000/svg";
 
 function make(name, attributes = {}, ...children) {
@@ -60,6 +62,9 @@ function byLength(rows) {
   return make("figure", { class: "intervals" }, scale, make("div", { class: "rows" }, list));
 }
 
+// Without the architecture behind it.
+const short = (name) => name.split(" (")[0];
+
 // Which words of each are no part of a longest common subsequence.
 function differing(first, second) {
   const [a, b] = [first.split(" "), second.split(" ")];
@@ -96,12 +101,12 @@ function sentence(number, gap, texts, [first, second]) {
   const [a, b] = differing(first.text, second.text);
   const list = make("dl");
   const put = (term, kind, ...words) =>
-    list.append(make("dt", { title: term }, term), make("dd", { class: kind }, ...words));
+    list.append(make("dt", {}, term), make("dd", { class: kind }, ...words));
   if (texts.source) put("source", "given", texts.source);
   put("reference", "given", texts.reference);
-  put(first.name, "first", ...marked(a));
-  put(second.name, "second", ...marked(b));
-  const ahead = gap > 0 ? first.name : second.name;
+  put(short(first.name), "first", ...marked(a));
+  put(short(second.name), "second", ...marked(b));
+  const ahead = short(gap > 0 ? first.name : second.name);
   const head = make("b", {}, `Sentence ${number + 1}: ${ahead} ${Math.abs(gap).toFixed(1)} ahead`);
   return make("li", {}, head, list);
 }
@@ -147,11 +152,36 @@ function compared(data, [first, second]) {
   });
   if (items.length) {
     const seed = a.length + b.length > 2 ? ", first seeds" : "";
-    const note = `Those on which these two differ most, by sentence BLEU${seed}, of the ${numbers.length} that the page has: those on which all systems here differ most.`;
+    const note = `Those on which these two differ most, by sentence BLEU${seed}, of the ${numbers.length} that the page has: those on which some two systems here differ most.`;
     out.push(make("h4", {}, "Sentences side by side"), make("p", { class: "notes" }, note));
-    out.push(make("ol", { class: "sentences" }, ...items));
+    out.push(make("ol", { class: "sentences" }, ...items.splice(0, OPEN)));
+    if (items.length) {
+      const summary = make("summary", {}, `${items.length} more sentences`);
+      out.push(make("details", {}, summary, make("ol", { class: "sentences" }, ...items)));
+    }
   }
   return out;
+}
+
+// At the ends of curves the names of the chosen two stand alone where others would be beneath them.
+function uncover(picture) {
+  const labels = [...picture.querySelectorAll(".curve .label")].map((label) => ({
+    label,
+    place: label.parentElement,
+    chosen: label.closest(".chosen") !== null,
+  }));
+  for (const { label, place } of labels) {
+    label.classList.remove("beneath");
+    place.setAttribute("y", (place.dataset.y ??= place.getAttribute("y")));
+  }
+  const at = ({ place }) => Number(place.getAttribute("y"));
+  const [upper, lower] = labels.filter(({ chosen }) => chosen).sort((a, b) => at(a) - at(b));
+  if (lower && at(lower) - at(upper) < LINE) lower.place.setAttribute("y", at(upper) + LINE);
+  const taken = [upper, lower].filter(Boolean).map(at);
+  for (const each of labels) {
+    const covered = taken.some((y) => Math.abs(y - at(each)) < LINE);
+    if (!each.chosen && covered) each.label.classList.add("beneath");
+  }
 }
 
 function makeTwo(place) {
@@ -172,24 +202,27 @@ function makeTwo(place) {
     for (const mark of board.querySelectorAll("[data-system]")) {
       mark.classList.toggle("chosen", names.includes(mark.dataset.system));
     }
+    for (const picture of board.querySelectorAll(".picture")) uncover(picture);
   };
   const form = make("form", {}, selects[0], "against", selects[1]);
   form.addEventListener("change", show);
   form.addEventListener("submit", (event) => event.preventDefault());
   place.append(form, result);
-  show();
+  place.hidden = false;
+  return show;
 }
 
-// Nothing is worked out before it comes into sight.
+// The keyboard reaches the choice at once; nothing is worked out before it comes into sight.
+const waiting = new Map();
 const seen = new IntersectionObserver((entries) => {
   for (const { isIntersecting, target } of entries) {
     if (isIntersecting) {
       seen.unobserve(target);
-      makeTwo(target);
+      waiting.get(target)();
     }
   }
 }, { rootMargin: "300px" });
 for (const place of document.querySelectorAll(".two")) {
-  place.hidden = false;
+  waiting.set(place, makeTwo(place));
   seen.observe(place);
 }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import fmean
 
 from ..evaluation.curves import LearningCurve
@@ -20,7 +20,7 @@ from .scales import Scale
 from .standings import Section
 
 _BUCKETS = 5  # of lengths
-_NEAR = 1.6  # times the best perplexity
+_NEAR = 2  # times the best perplexity
 LEAST = 3  # points or lines that make a picture
 _SIDES = (0.09, 0.06)  # for the numbers of the vertical axis
 _ENDS = (0.07, 0.33)  # also for the names at the ends of lines
@@ -28,12 +28,13 @@ _ENDS = (0.07, 0.33)  # also for the names at the ends of lines
 
 @dataclass(frozen=True)
 class View:
-    """``content``: SVG; ``axes``: what they are."""
+    """``content``: SVG; ``axes``: what they are; ``corpus``: of trainings, what they saw."""
 
     title: str
     finding: str
     axes: str
     content: str
+    corpus: str = ""
 
 
 def by_speed(section: Section, beside: Beside) -> View | None:
@@ -129,7 +130,8 @@ def by_length(section: Section, beside: Beside) -> View | None:
     if baseline is not lines[0]:
         gaps = [difference(seeds(lines[0], part), seeds(baseline, part)) for part in parts]
         said = findings.of_lengths(lines[0].name, baseline.name, gaps, names)
-    axes = "BLEU by words of the source, in buckets of about as many sentences"
+    counts = ", ".join(str(len(part.members)) for part in parts)
+    axes = f"BLEU by words of the source, in buckets of {counts} sentences"
     return View("Short and long sentences", said, axes, curves(found, x, y, ticks))
 
 
@@ -148,25 +150,22 @@ def is_counted(line: Line, kept: Kept) -> bool:
 
 
 def of_learning(name: str, trainings: Sequence[LearningCurve]) -> View | None:
-    """Validation perplexity by updates, from where the last training comes near the best or the
-    second half begins; None for trainings of one system. Seeds of a system have one name.
+    """Validation perplexity by updates, from where the first training comes near the best; None for
+    trainings of one system. Seeds of a system have one name.
     """
     if len({each.system for each in trainings}) < 2:
         return None
     known = [(each, each.finite("perplexity")) for each in trainings]
-    last = {own[-1][1] for _, own in known}
-    near = [
-        next((update for update, value in own if value <= _NEAR * min(last)), math.inf)
-        for _, own in known
-    ]
-    begin = min(max(near), max(update for _, own in known for update, _ in own) / 2)
+    best = min(own[-1][1] for _, own in known)
+    begin = min(update for _, own in known for update, value in own if value <= _NEAR * best)
+    said, named = findings.of_learning([(each.what, own) for each, own in known])
     found = [
         Curve(
             each.what,
             family_of(each.system),
             [point for point in own if point[0] >= begin] or own[-1:],
             f"{each.what}, seed {each.seed}: {own[-1][1]:.1f} in the end",
-            own[-1][1] in (min(last), max(last)),
+            each.what in named or each.what == BASELINE,
         )
         for each, own in known
     ]
@@ -176,6 +175,7 @@ def of_learning(name: str, trainings: Sequence[LearningCurve]) -> View | None:
     ranked = sorted(found, key=lambda each: (not each.important, each.points[-1][1]))
     first = {each.name: each for each in reversed(ranked)}
     shown = [each if each is first[each.name] else replace(each, name="") for each in found]
-    said = findings.of_learning([(each.what, own) for each, own in known])
     axes = f"Perplexity against updates, from {begin:,.0f} on; a line for each seed"
-    return View(f"Validation perplexity, {name}", said, axes, curves(shown, x, y))
+    data = Path(trainings[0].settings.get("data", ""))  # the folder of binaries, or what it is in
+    corpus = data.parent.name or data.name
+    return View(f"Validation perplexity, {name}", said, axes, curves(shown, x, y), corpus)

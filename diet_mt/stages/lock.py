@@ -6,6 +6,7 @@ holds it stands beside it, for those who are refused.
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import sys
@@ -24,6 +25,8 @@ from .progress import say
 _LOCK, _HOLDER = ".lock", ".holder"
 OWN_FILES = (_LOCK, _HOLDER)
 _HELD: set[tuple[int, Path]] = set()  # by a thread of this process
+# It reports every lock that it takes, and fairseq's libraries may have all reports shown.
+logging.getLogger("filelock").setLevel(logging.WARNING)
 
 
 @contextmanager

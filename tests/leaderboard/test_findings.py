@@ -88,8 +88,8 @@ def test_a_lead_by_length(first: tuple[float, float], last: tuple[float, float],
 def test_learning_is_compared_where_all_have_come() -> None:
     curves = [("a", [(1, 90), (2, 45), (3, 10)]), ("b", [(1, 80), (2, 60)]), ("a", [(2, 55)])]
     said = "After 2 updates the perplexity is lowest with a (50.0) and highest with b (60.0)."
-    assert of_learning(curves) == said
-    assert of_learning(curves[:1]) == ""
+    assert of_learning(curves) == (said, ("a", "b"))
+    assert of_learning(curves[:1]) == ("", ())
 
 
 def scores(heads: str, *rows: str) -> str:

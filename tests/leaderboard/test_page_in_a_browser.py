@@ -10,12 +10,13 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from diet_mt.blocks import Grid
+from diet_mt.blocks import Grid, Heading
 from diet_mt.corpora.parallel import read_lines
 from diet_mt.evaluation.groups import group
 from diet_mt.evaluation.kept import kept_hypotheses
@@ -134,19 +135,25 @@ def test_the_picture_is_drawn(tab: Page, full: list[Section]) -> None:
 
 @pytest.mark.parametrize("screen", SCREENS)
 def test_names_at_the_ends_of_curves_stand_apart(browser: Browser, said: Path, screen: str) -> None:
+    """Whatever two are chosen; these have theirs."""
     with opened(browser, said / "page.html", screen) as tab:
-        # All are shown; the two that are chosen from the start are among them.
-        pictures = tab.locator(".picture:has(> .curve)").evaluate_all(
-            "all => all.map(one => [...one.querySelectorAll('.curve .label')].map(name =>"
-            "name.getBoundingClientRect()).map(box => [box.top, box.bottom, box.right]))"
-        )
-    assert pictures
-    for names in pictures:
-        assert len(names) > 1
-        assert all(top < bottom for top, bottom, _ in names)
-        for above, below in itertools.pairwise(sorted(names)):
-            assert above[1] <= below[0] + 3  # pixels, between letters
-        assert max(right for *_, right in names) <= SCREENS[screen][0]
+        first, second = (tab.get_by_label(f"{place} system") for place in ("first", "second"))
+        systems = first.locator("option").all_inner_texts()
+        for one, other in itertools.combinations(systems, 2):
+            first.select_option(one)
+            second.select_option(other)
+            pictures = tab.locator(".board .picture:has(> .curve)").evaluate_all(
+                "all => all.map(one => [...one.querySelectorAll('.curve .label')].filter(name =>"
+                "getComputedStyle(name).display !== 'none').map(name => [name.textContent,"
+                "name.getBoundingClientRect()]).map(([said, box]) =>"
+                "[box.top, box.bottom, box.right, said]))"
+            )
+            assert pictures
+            for names in pictures:
+                assert {one, other} <= {name for *_, name in names}
+                for above, below in itertools.pairwise(sorted(names)):
+                    assert above[1] <= below[0] + 3  # pixels, between letters
+                assert max(right for _, _, right, _ in names) <= SCREENS[screen][0]
 
 
 def test_a_click_sorts_table_and_picture_and_another_turns_both(tab: Page) -> None:
@@ -198,6 +205,47 @@ def test_a_section_without_a_row_left_goes(browser: Browser, page_file: Path) ->
         assert tab.locator("nav li:visible").count() == 5
 
 
+@pytest.mark.parametrize("screen", SCREENS)
+def test_the_keyboard_reaches_the_choice_of_two(browser: Browser, said: Path, screen: str) -> None:
+    with opened(browser, said / "page.html", screen) as tab:
+        reached = []
+        for _ in range(100):
+            tab.keyboard.press("Tab")
+            reached.append(tab.evaluate("document.activeElement.ariaLabel"))
+            if reached[-1] == "second system":
+                break
+        assert reached[-2:] == ["first system", "second system"]
+        verdict = tab.locator(".two [role=status]")
+        before = verdict.inner_text()
+        tab.keyboard.press("ArrowDown")
+        assert verdict.inner_text() != before
+
+
+def test_nothing_is_left_of_what_a_filter_empties(
+    browser: Browser, tmp_path: Path, full: list[Section]
+) -> None:
+    points = [(1, 9.0), (2, 8.0)]
+    data = {"data": "wmt18.en-de/bin"}
+    curves = [replace(learning(name, points), settings=data) for name in ("t5", "rotary")]
+    beside = Beside(learning={"x": curves})
+    board = Grid(["system", "MRPC"], [["diet-rel (tiny)", "80"]], [False, True])
+    file = tmp_path / "page.html"
+    file.write_text(page(full, [Heading("GLUE"), board], beside), encoding="utf-8")
+    with opened(browser, file) as tab:
+        search = tab.get_by_role("searchbox")
+        for text, left in (("rotary", {"learning"}), ("diet", {"tasks"}), ("zzz", set())):
+            search.fill(text)
+            sections = tab.locator("main > section:visible").evaluate_all(
+                "all => all.map(s => s.id)"
+            )
+            assert {each for each in sections if not each.startswith("group")} == left
+        assert tab.locator("main h2:visible, main h3:visible, .view:visible").count() == 0
+        search.fill("")
+        tab.get_by_label("Direction").select_option("cs-en")
+        assert not tab.locator("#tasks").is_visible()
+        assert not tab.locator("#learning").is_visible()  # trained on a corpus of another direction
+
+
 def test_tasks_and_learning_follow_the_families(
     browser: Browser, tmp_path: Path, full: list[Section]
 ) -> None:
@@ -241,6 +289,7 @@ def test_sentences_that_differ_most_stand_side_by_side(desk: Page, said: Path) -
     desk.get_by_label("second system").select_option("none_tiny")
     items = desk.locator(".sentences li")
     assert items.count() == 10
+    assert desk.locator(".sentences li:visible").count() == 4
     kept = read_sentences([said / "toy.en-de.jsonl"])
     (texts,) = kept.texts.values()
     rows = {row.system: row for row in read_results(said / "toy.en-de.jsonl")}

@@ -51,6 +51,14 @@ def test_each_filter(groups: list[Group]) -> None:
     assert headings(both) == ["another, en-de"]
 
 
+def test_the_largest_comparison_comes_first(groups: list[Group], tmp_path: Path) -> None:
+    rows = sorted((row for each in groups for row in each.results), key=lambda row: row.test_set)
+    write_rows(tmp_path / "rows.jsonl", rows)
+    sections, _ = asked_for([tmp_path / "rows.jsonl"], {}, check=False)
+    found = [section.group.conditions.heading for section in sections]
+    assert found == ["toy test, en-de", "another, en-de", "toy test, de-en"]
+
+
 def test_the_baseline_is_compared_with_where_it_is_not_shown(groups: list[Group]) -> None:
     (whole,) = select(groups, {"system": ["shaw"]})
     found = section_of(whole, {}, ["shaw"])
