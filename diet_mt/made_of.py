@@ -40,8 +40,8 @@ def check_mark(file: Path) -> None:
     found = _MARK.search(file.read_bytes())
     if not found:
         raise UserError(
-            f"{file}: does not say of which rows it was made, as what diet-mt lengths, bench "
-            "curves and bench memory draw does"
+            f"{file}: does not say of which rows it was made, as what diet-mt lengths, "
+            "figures, bench curves and bench memory draw does"
         )
     for entry in found[1].decode().split(";")[:-1]:
         name, checksum = entry.split()

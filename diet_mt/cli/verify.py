@@ -20,8 +20,9 @@ checksum.
 Tables, pages and pictures (.md, .html, .svg): what diet-mt leaderboard would write now, of the rows
 beside them, or in the folder of that name (tasks.md of tasks/*.jsonl); a section of a page whose
 first line names its command, <!-- results:begin diet-mt leaderboard FILE --brief -->, by this,
-called in the page's folder. Those of diet-mt lengths, and pictures of bench curves and memory (.md,
-.png, .svg): the rows beside them are those that they were made of.
+called in the page's folder. Tables of diet-mt bench and parity, FOLDER.md of FOLDER/*.jsonl: what
+--table would print. Those of diet-mt lengths, and pictures of figures, bench curves and memory
+(.md, .png, .svg): the rows beside them are those that they were made of.
 
 Answers (.json), anyone's, in SQuAD's format: F1 and exact match, equal to the official evaluations,
 as one JSON object. SQuAD's scoring serves XQuAD and TyDiQA-GoldP too; that of version 2.0 is used
@@ -39,6 +40,7 @@ from urllib.parse import unquote
 from ..bert.questions.collections import SCORINGS
 from ..command_line import Parser
 from ..errors import UserError
+from ..evaluation.json_rows import read_dicts
 from ..made_of import check_mark, has_mark
 from . import leaderboard
 
@@ -69,6 +71,10 @@ def run(args: argparse.Namespace) -> None:
             if path.suffix == ".png" or (has_mark(path) and not _is_board(path)):
                 check_mark(path)
                 print(f"{path}: OK, its rows are those that it was made of")
+            elif table := _measured(path):
+                if path.read_text(encoding="utf-8") != table:
+                    raise UserError(f"{path}: not what its rows say; make it again by its command")
+                print(f"{path}: OK, what its rows say")
             else:
                 leaderboard.run(_writing(path))
                 print(f"{path}: OK, what its rows say")
@@ -114,6 +120,16 @@ def _is_board(path: Path) -> bool:
     if path.suffix == ".md":
         return command_of(path, "results") is not None
     return path.suffix == ".html" or _picture(path) is not None
+
+
+def _measured(path: Path) -> str | None:
+    """The table of the measurements in the folder of its name; None where there are none."""
+    files = sorted(path.with_suffix("").glob("*.jsonl"))
+    if path.suffix != ".md" or not files or _is_board(path):
+        return None
+    from ..bench.tables import table_of
+
+    return table_of(files)
 
 
 def _picture(path: Path) -> tuple[Path, str] | None:
@@ -162,6 +178,8 @@ def _usual(path: Path, *, section: bool) -> list[str]:
     if path.suffix == ".md" and not section:
         rows = sorted(path.with_suffix("").glob("*.jsonl"))
         how = ["--format", "markdown", "--out", str(path)]
+        if rows and not {"bleu", "main_metric"} & read_dicts(rows[0], ())[0].keys():
+            raise UserError(f"{path}: no command writes it as a whole; there is nothing to compare")
     if path.suffix == ".html":
         rows = _rows_of_page(path, rows)
         how = ["--format", "html", "--out", str(path)]

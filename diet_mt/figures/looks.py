@@ -31,9 +31,11 @@ AXES = {
 }
 
 
-def keep(figure: Any, out: Path, name: str) -> None:
-    """Writes ``out``/``name`` in every format. Raises UserError where it cannot be written."""
-    save(figure, *(out / f"{name}.{kind}" for kind in FORMATS))
+def keep(figure: Any, numbers: Path, name: str) -> None:
+    """Writes ``name`` in every format beside ``numbers``, the file of rows that it shows. Raises
+    UserError where it cannot be written.
+    """
+    save(figure, *(numbers.with_name(f"{name}.{kind}") for kind in FORMATS), rows=[numbers])
 
 
 def heat_maps(

@@ -145,42 +145,44 @@ def draw(systems: Sequence[System], asked: Asked, out: Path) -> list[str]:
     kind of attention with a positional term, and ``distance.SYSTEM`` of what depends on the
     distance alone. Returns the systems without a term.
     """
-    rows, without = [], []
-    for system in systems:
-        found = patterns(system, asked.subset, asked.positions, asked.sentences)
-        rows += list(pattern_rows(system, found, False))
-        if not found:
-            without.append(system.name)
+    shown = {
+        system.name: (system, patterns(system, asked.subset, asked.positions, asked.sentences))
+        for system in systems
+    }
+    rows = [row for each in shown.values() for row in pattern_rows(*each, False)]
+    write_rows(numbers := out / "patterns.jsonl", rows)
+    for system, found in shown.values():
         for kind in dict.fromkeys(pattern.kind for pattern in found):
             own = [pattern for pattern in found if pattern.kind == kind]
             title = f"{system.name}: positional logits of {TITLES[kind]}"
             if (sentences := max(pattern.sentences for pattern in own)) > 1:
                 title += f", mean over {sentences} sentences"
-            keep(_maps(own, title), out, f"patterns.{system.name}.{kind}")
+            keep(_maps(own, title), numbers, f"patterns.{system.name}.{kind}")
         if any(pattern.curves is not None for pattern in found):
-            keep(_curves(system, found), out, f"distance.{system.name}")
-    write_rows(out / "patterns.jsonl", rows)
-    return without
+            keep(_curves(system, found), numbers, f"distance.{system.name}")
+    return [name for name, (_, found) in shown.items() if not found]
 
 
 def draw_segments(systems: Sequence[System], asked: Asked, out: Path) -> list[str]:
     """Writes ``segments.jsonl``, and ``segments.SYSTEM`` for each system with segments in its
     logits. Returns the systems without.
     """
-    rows, without = [], []
-    for system in systems:
-        found: list[Pattern] = []
-        if not system.translates:
-            found = patterns(system, asked.subset, SEGMENT_TOKENS, asked.sentences, segments=True)
-        rows += list(pattern_rows(system, found, True))
-        if found:
-            title = f"{system.name}: positions and segments, the second one from {BORDER} on"
-            keep(_maps(found, title, border=BORDER), out, f"segments.{system.name}")
-        else:
-            without.append(system.name)
+    shown = {
+        system.name: (
+            system,
+            patterns(system, asked.subset, SEGMENT_TOKENS, asked.sentences, segments=True),
+        )
+        for system in systems
+        if not system.translates
+    }
+    rows = [row for each in shown.values() for row in pattern_rows(*each, True)]
     if rows:
-        write_rows(out / "segments.jsonl", rows)
-    return without
+        write_rows(numbers := out / "segments.jsonl", rows)
+    for name, (_, found) in shown.items():
+        if found:
+            title = f"{name}: positions and segments, the second one from {BORDER} on"
+            keep(_maps(found, title, border=BORDER), numbers, f"segments.{name}")
+    return [each.name for each in systems if not shown.get(each.name, (each, []))[1]]
 
 
 def _maps(found: Sequence[Pattern], title: str, border: int | None = None) -> Any:

@@ -105,9 +105,9 @@ def draw(systems: Sequence[System], asked: Asked, out: Path) -> list[str]:
     the singular values. No system is without.
     """
     rows = [row for system in systems for row in rank_rows(system, asked)]
-    write_rows(out / "rank.jsonl", rows)
-    keep(_ranks(rows), out, "rank")
-    keep(_spectra(rows), out, "spectrum")
+    write_rows(numbers := out / "rank.jsonl", rows)
+    keep(_ranks(rows), numbers, "rank")
+    keep(_spectra(rows), numbers, "spectrum")
     return []
 
 

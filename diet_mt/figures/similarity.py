@@ -122,9 +122,9 @@ def draw(systems: Sequence[System], asked: Asked, out: Path) -> list[str]:
     shown = {system.name: tables(system, asked.positions) for system in systems}
     rows = [row(system, table) for system in systems for table in shown[system.name]]
     if rows:
-        write_rows(out / "similarity.jsonl", rows)
+        write_rows(numbers := out / "similarity.jsonl", rows)
         each = [(name, table) for name, own in shown.items() for table in own]
-        keep(_picture(each), out, "similarity")
+        keep(_picture(each), numbers, "similarity")
     return [name for name, own in shown.items() if not own]
 
 

@@ -22,6 +22,13 @@ from ..leaderboard.said import write_said
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OWN = sorted((ROOT / "results").glob("*.jsonl"))
+MEASURED = (
+    "benchmark.md",
+    "encoder_cost.md",
+    "*_memory.md",
+    "search_parity.md",
+    "figures/rank.png",
+)
 
 
 @pytest.fixture
@@ -256,7 +263,7 @@ def test_where_there_are_no_results_it_says_so(
         "results/early/multi30k.en-de.lengths.svg",
         *(
             str(path.relative_to(ROOT))
-            for pattern in ("**/lengths.*", "curves/*.png", "mlm/*.png", "long*.png")
+            for pattern in ("**/lengths.*", "curves/*.png", "mlm/*.png", "long*.png", *MEASURED)
             for path in sorted((ROOT / "results").glob(pattern))
             if path.suffix in (".md", ".png")
         ),
@@ -300,3 +307,18 @@ def test_a_mark_does_not_take_the_place_of_the_check(folder: Path) -> None:
     text = page.read_text(encoding="utf-8").replace("BLEU", "BLUE")
     page.write_text(f"{text}<!-- {made_of([rows])} -->\n", encoding="utf-8")
     assert called("verify", page) == 2
+
+
+def test_a_table_of_measurements_is_what_its_rows_say(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "padding_memory.md"
+    shutil.copytree(ROOT / "results" / "padding_memory", page.with_suffix(""))
+    text = (ROOT / "results" / page.name).read_text(encoding="utf-8")
+    page.write_text(text, encoding="utf-8")
+    assert called("verify", page) == 0
+    page.write_text(text.replace("1", "2"), encoding="utf-8")
+    assert called("verify", page) == 2
+    assert "padding_memory.md: not what its rows say" in capsys.readouterr().err
+    assert called("verify", ROOT / "results" / "figures.md") == 2
+    assert "figures.md: no command writes it as a whole" in capsys.readouterr().err
