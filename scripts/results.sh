@@ -35,7 +35,9 @@ diet-mt bench curves results/curves/recipe.jsonl --loss --out results/curves/rec
 diet-mt bench curves results/mlm/curves.jsonl --out results/mlm/curves
 
 into results/lengths.md diet-mt lengths results/multi30k.en-de.jsonl --references "$de" --buckets 5 \
-  --train data/multi30k.en-de/raw/train.de --format markdown --out results/lengths.png
+  --train data/multi30k.en-de/raw/train.de --format markdown
+diet-mt lengths results/multi30k.en-de.jsonl --references "$de" --buckets 5 --out results/lengths.png --systems \
+  sinusoidal learned shaw.published t5.published tupe_abs rotary diet_rel diet_abs deberta none > /dev/null
 into results/short/lengths.md diet-mt lengths results/short/multi30k.*.jsonl --references "$de" --buckets 4 \
   --sources data/multi30k.en-de/bpe/test.en --format markdown --out results/short/lengths.png
 into results/joined/lengths.md diet-mt lengths results/joined/multi30k.*.jsonl --references "${joined[@]}" --by-test-set \

@@ -22,7 +22,8 @@ class Scale:
         width = high - low
         below, above = (share * width / (1 - sum(margin)) for share in margin)
         self.low, self.high = low - below, high + above
-        inside = self.high - self.low
+        # A wide margin would leave the values with a single number.
+        inside = min(self.high - self.low, 1.1 * width)
         self.step = next((step for step in _STEPS if inside / step <= _MOST_TICKS), _STEPS[-1])
 
     def ticks(self) -> list[float]:
