@@ -24,7 +24,7 @@ def table_of(files: Sequence[Path]) -> str | None:
 
     Raises UserError where they cannot be read.
     """
-    fields = {name for row in read_dicts(files[0], ()) for name in row} if files else set()
+    fields = {name for file in files for row in read_dicts(file, ()) for name in row}
     for field, name in _MODULES.items():
         if field in fields:
             module = import_module(f".{name}", __package__)

@@ -178,7 +178,8 @@ def _usual(path: Path, *, section: bool) -> list[str]:
     if path.suffix == ".md" and not section:
         rows = sorted(path.with_suffix("").glob("*.jsonl"))
         how = ["--format", "markdown", "--out", str(path)]
-        if rows and not {"bleu", "main_metric"} & read_dicts(rows[0], ())[0].keys():
+        fields = {name for file in rows for row in read_dicts(file, ()) for name in row}
+        if fields and not {"bleu", "main_metric"} & fields:
             raise UserError(f"{path}: no command writes it as a whole; there is nothing to compare")
     if path.suffix == ".html":
         rows = _rows_of_page(path, rows)

@@ -64,21 +64,32 @@ def difference(there: Mapping[str, object], here: Mapping[str, object]) -> str:
 
 
 # Together the size of an update: fewer GPUs take more batches for it.
-_UPDATE = ("--max-tokens", "--update-freq", "--distributed-world-size")
+_BATCH = {"--max-tokens": "tokens", "--batch-size": "sentences"}
+_BATCHES = ("--update-freq", "--distributed-world-size")
 
 
 def training_options(command: str) -> dict[str, str]:
     """Option of a training -> its value, wherever it ran and whatever its seed."""
     options = {
-        name or "the command": shlex.join(words)
+        name or "the command": _settled(shlex.join(words))
         for name, words in options_of(shlex.split(command)).items()
         if name not in PLACES and name != "--seed"
     }
-    size = [options.get(name, "1") for name in _UPDATE]
-    if _UPDATE[0] in options and all(value.isdecimal() for value in size):
-        options = {name: value for name, value in options.items() if name not in _UPDATE}
-        options["tokens of an update"] = str(math.prod(map(int, size)))
+    given = [name for name in _BATCH if name in options]
+    size = [options.get(name, "1") for name in (*given, *_BATCHES)]
+    if len(given) == 1 and all(value.isdecimal() for value in size):
+        options = {k: value for k, value in options.items() if k not in (*given, *_BATCHES)}
+        options[f"{_BATCH[given[0]]} of an update"] = str(math.prod(map(int, size)))
     return options
+
+
+def _settled(value: str) -> str:
+    """A number as it is always written: ``0`` for ``0.0``, ``2e-5`` and ``0.00002`` alike."""
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    return str(int(number)) if number.is_integer() else repr(number)
 
 
 def portable(command: str) -> str:

@@ -151,9 +151,10 @@ def _counted(
         matches = counts[:, 2 : 2 + ORDERS].T.tolist()
         found.append(Counts(row.hypotheses_sha256, row.references_sha256, own, matches))
     # The page shows what the first seeds say.
-    first: dict[tuple[str, str], Counts] = {}
+    first: dict[tuple[object, ...], Counts] = {}
     for row, each in sorted(zip(rows, found, strict=True), key=lambda pair: pair[0].seed):
-        first.setdefault((row.system, row.arch), each)
+        search = row.beam, row.lenpen_tried or row.lenpen, row.length_penalty, row.options
+        first.setdefault((row.system, row.arch, *search), each)
     numbers = _differing([sentence_bleu(each, lengths) for each in first.values()])
     texts = Texts(
         rows[0].references_sha256,

@@ -6,6 +6,7 @@ by the commands that evaluate, never by hand; evaluating the same training again
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Union
 
 from ..errors import UserError
 from .commands import difference, training_options
-from .json_rows import Row, locked, put_row, read_rows
+from .json_rows import Row, locked, put_row, read_rows, write_rows
 
 # A value of an option, as JSON has it.
 Option = Union[str, bool, int, float, None]
@@ -91,8 +92,9 @@ def read_task_results(path: Path) -> list[TaskResult]:
 def put_task_result(folder: Path, result: TaskResult) -> Path:
     """Keeps ``result`` in ``folder``; returns the file of its task's rows.
 
-    Takes the place of the row with the same ``key``. Safe to be called by several processes at a
-    time. Raises UserError where that row is of another training.
+    Takes the place of the row with the same ``key``, and of an older one of this checkpoint that
+    does not say its ``model``. Safe to be called by several processes at a time. Raises UserError
+    where the row with its key is of another training.
     """
     rows = folder / f"{result.task}.jsonl"
     with locked(folder):
@@ -103,14 +105,22 @@ def put_task_result(folder: Path, result: TaskResult) -> Path:
                 f"{rows}: has {result.system}, seed {result.seed}, of another training ({what}); "
                 "give --system another name for this one"
             )
+        same = [row for row in known if not row.model and _is_again(result, row)]
+        if same:
+            write_rows(rows, (result if row is same[0] else row for row in known))
         put_row(rows, result)
     return rows
 
 
+def _is_again(result: TaskResult, row: TaskResult) -> bool:
+    """Whether ``row`` is an evaluation of the same checkpoint, whatever it says of its model."""
+    same = result.checkpoint_sha256 == row.checkpoint_sha256
+    return same and dataclasses.replace(row, model=result.model).key == result.key
+
+
 def _training(result: TaskResult) -> dict[str, str]:
     """Its options, where ``diet-mt finetune`` did it; the pretrained model by its content."""
-    training, *evaluation = result.commands
-    options = training_options(training) if evaluation else {}
+    options = training_options(result.commands[0]) if len(result.commands) > 1 else {}
     return {**options, "--finetune-from-model": result.pretrained_sha256}
 
 

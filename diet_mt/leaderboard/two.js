@@ -170,13 +170,17 @@ function uncover(picture) {
     place: label.parentElement,
     chosen: label.closest(".chosen") !== null,
   }));
-  for (const { label, place } of labels) {
-    label.classList.remove("beneath");
-    place.setAttribute("y", (place.dataset.y ??= place.getAttribute("y")));
-  }
   const at = ({ place }) => Number(place.getAttribute("y"));
+  const move = ({ place }, y) => {
+    place.setAttribute("y", y);
+    place.previousElementSibling.querySelector(".lead").setAttribute("y2", y);
+  };
+  for (const each of labels) {
+    each.label.classList.remove("beneath");
+    move(each, (each.place.dataset.y ??= at(each)));
+  }
   const [upper, lower] = labels.filter(({ chosen }) => chosen).sort((a, b) => at(a) - at(b));
-  if (lower && at(lower) - at(upper) < LINE) lower.place.setAttribute("y", at(upper) + LINE);
+  if (lower && at(lower) - at(upper) < LINE) move(lower, at(upper) + LINE);
   const taken = [upper, lower].filter(Boolean).map(at);
   for (const each of labels) {
     const covered = taken.some((y) => Math.abs(y - at(each)) < LINE);

@@ -176,6 +176,6 @@ def of_learning(name: str, trainings: Sequence[LearningCurve]) -> View | None:
     first = {each.name: each for each in reversed(ranked)}
     shown = [each if each is first[each.name] else replace(each, name="") for each in found]
     axes = f"Perplexity against updates, from {begin:,.0f} on; a line for each seed"
-    data = Path(trainings[0].settings.get("data", ""))  # the folder of binaries, or what it is in
-    corpus = data.parent.name or data.name
+    data = Path(trainings[0].settings.get("data", ""))
+    corpus = data.parent.name if data.name == "bin" else data.name
     return View(f"Validation perplexity, {name}", said, axes, curves(shown, x, y), corpus)

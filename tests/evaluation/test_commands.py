@@ -6,7 +6,14 @@ import shlex
 
 import pytest
 
-from diet_mt.evaluation.commands import difference, general, options_of, portable, values_of
+from diet_mt.evaluation.commands import (
+    difference,
+    general,
+    options_of,
+    portable,
+    training_options,
+    values_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -57,3 +64,19 @@ def test_the_first_difference_is_told() -> None:
     assert difference(there, dict(there)) == ""
     assert difference(there, {**there, "--lr": "0.2"}) == "--lr: '0.1' there, '0.2' here"
     assert difference({}, {"--share": ""}) == "--share: not given there, '' here"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("--clip-norm 0.0 --lr 2e-5", "--clip-norm 0 --lr 0.00002 --seed 2", True),
+        ("--batch-size 32", "--batch-size 16 --update-freq 2 --save-dir x", True),
+        ("--max-tokens 4096", "--max-tokens 1024 --update-freq 2 --distributed-world-size 2", True),
+        ("--max-tokens 4096", "--batch-size 4096", False),
+        ("--max-tokens 512 --batch-size 8", "--max-tokens 512 --batch-size 4", False),
+        ("--lr 1e-3", "--lr 2e-3", False),
+    ],
+)
+def test_trainings_are_alike_however_they_are_written(one: str, other: str, alike: bool) -> None:
+    both = (training_options(f"fairseq-train data {options}") for options in (one, other))
+    assert (difference(*both) == "") == alike

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import combinations
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from diet_mt.evaluation.records import read_results
 from diet_mt.evaluation.resampling import bleu
 from diet_mt.evaluation.sentences import (
     SHOWN,
+    _differing,
     files_beside,
     keep_sentences,
     read_sentences,
@@ -60,7 +62,7 @@ def test_texts_are_those_of_a_few_sentences(said: tuple[Path, Path]) -> None:
     (texts,) = read_sentences([file]).texts.values()
     references, sources = (list(read_lines(p)) for p in (path, path.with_suffix(".en")))
     assert texts.source_lengths == [len(line.split()) for line in sources]
-    assert len(texts.numbers) <= SHOWN < SENTENCES
+    assert 0 < len(texts.numbers) <= SHOWN < SENTENCES
     assert texts.references == [references[number] for number in texts.numbers]
     assert texts.sources == [sources[number] for number in texts.numbers]
 
@@ -75,6 +77,19 @@ def test_the_sentence_on_which_two_systems_differ_most_is_kept(said: tuple[Path,
     for one, other in combinations(scores, 2):
         gaps = [abs(x - y) for x, y in zip(one, other, strict=True)]
         assert gaps.index(max(gaps)) in texts.numbers
+
+
+def test_of_many_systems_the_sentences_of_most_pairs_are_kept() -> None:
+    """30 systems that differ on one sentence of their own each, by much, and on all by chance."""
+    draw = random.Random(5)
+    scores = [[draw.random() for _ in range(500)] for _ in range(30)]
+    for system, own in enumerate(scores):
+        own[10 * system] = 50
+    found = _differing(scores)
+    assert len(found) == SHOWN
+    assert found == sorted(found)
+    assert {10 * system for system in range(30)} <= set(found)
+    assert _differing([[1.0, 2.0], [1.0, 2.0]]) == []
 
 
 def test_a_check_writes_nothing(said: tuple[Path, Path]) -> None:

@@ -81,10 +81,25 @@ def test_the_same_run_takes_its_own_place(tmp_path: Path) -> None:
     ids=str,
 )
 def test_another_model_has_a_row_of_its_own(tmp_path: Path, changes: dict[str, Any]) -> None:
-    rows = [task_row(), task_row(**changes)]
+    rows = [
+        task_row(model="encoder-layers=3"),
+        task_row(**{"model": "encoder-layers=3", **changes}),
+    ]
     for row in rows:
         put_task_result(tmp_path, row)
     assert read_task_results(tmp_path / "CoLA.jsonl") == rows
+
+
+def test_an_older_row_of_the_checkpoint_gives_way_to_one_that_says_its_model(
+    tmp_path: Path,
+) -> None:
+    put_task_result(tmp_path, task_row())
+    put_task_result(tmp_path, task_row(seed=2, checkpoint_sha256="c" * 64))
+    again = task_row(model="encoder-layers=6")
+    put_task_result(tmp_path, again)
+    first, second = read_task_results(tmp_path / "CoLA.jsonl")
+    assert (first, second.seed) == (again, 2)
+    put_task_result(tmp_path, task_row(seed=3, commands=[]))
 
 
 def test_another_training_takes_nobodys_place(tmp_path: Path) -> None:

@@ -244,6 +244,10 @@ def test_nothing_is_left_of_what_a_filter_empties(
         tab.get_by_label("Direction").select_option("cs-en")
         assert not tab.locator("#tasks").is_visible()
         assert not tab.locator("#learning").is_visible()  # trained on a corpus of another direction
+        tab.get_by_label("Direction").select_option("")
+        for corpus, is_there in (("wmt18.en-de", True), ("wmt18.cs-en", False)):
+            tab.get_by_label("Corpus").select_option(corpus)
+            assert tab.locator("#learning").is_visible() == is_there
 
 
 def test_tasks_and_learning_follow_the_families(
