@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from ..evaluation.json_rows import read_dicts
+from ..evaluation.json_rows import fields_in
 from .machine import read_records
 
 # A field that no other rows have -> the module whose ``table`` they make.
@@ -24,7 +24,7 @@ def table_of(files: Sequence[Path]) -> str | None:
 
     Raises UserError where they cannot be read.
     """
-    fields = {name for file in files for row in read_dicts(file, ()) for name in row}
+    fields = fields_in(files)
     for field, name in _MODULES.items():
         if field in fields:
             module = import_module(f".{name}", __package__)

@@ -40,7 +40,7 @@ from urllib.parse import unquote
 from ..bert.questions.collections import SCORINGS
 from ..command_line import Parser
 from ..errors import UserError
-from ..evaluation.json_rows import read_dicts
+from ..evaluation.json_rows import fields_in
 from ..made_of import check_mark, has_mark
 from . import leaderboard
 
@@ -178,7 +178,7 @@ def _usual(path: Path, *, section: bool) -> list[str]:
     if path.suffix == ".md" and not section:
         rows = sorted(path.with_suffix("").glob("*.jsonl"))
         how = ["--format", "markdown", "--out", str(path)]
-        fields = {name for file in rows for row in read_dicts(file, ()) for name in row}
+        fields = fields_in(rows)
         if fields and not {"bleu", "main_metric"} & fields:
             raise UserError(f"{path}: no command writes it as a whole; there is nothing to compare")
     if path.suffix == ".html":

@@ -128,6 +128,11 @@ def read_dicts(path: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
     return _read(path, parse)
 
 
+def fields_in(files: Iterable[Path]) -> set[str]:
+    """Entries that any line of these files has. Raises UserError naming the file and the line."""
+    return {name for file in files for row in read_dicts(file, ()) for name in row}
+
+
 def _object(line: str) -> dict[str, Any]:
     try:
         values = json.loads(line)

@@ -97,6 +97,7 @@ def test_a_figure_of_the_paper_is_beside_its_model_alone() -> None:
     both = "shaw sharing=head-wise clip=20 values=True in=encoder,decoder scale=head"
     others = ("values=True", "values=False"), ("clip=20", "clip=16"), ("head-wise", "none")
     for positions, expected in (
+        ("shaw clip=16", None),
         (both, 18.74),
         *((both.replace(own, other), None) for own, other in others),
     ):

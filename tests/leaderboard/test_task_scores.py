@@ -165,6 +165,7 @@ def test_another_model_has_no_row_of_the_paper(other: dict[str, str]) -> None:
     own = {"sharing": "layer-wise", "scale": "head"}
     assert published_row(GLUE, "diet-abs", "per-head", own) is not None
     assert published_row(GLUE, "diet-abs", "per-head", {**own, **other}) is None
+    assert published_row(GLUE, "shaw", "input", {"clip": "16", "values": "False"}) is None
 
 
 @pytest.mark.parametrize("table", [GLUE, XTREME])
