@@ -64,10 +64,15 @@ def read_training(checkpoint: Path, data: Path) -> Trained:
 def _beyond_the_architecture(options: Mapping[str, Any]) -> dict[str, object]:
     """Options of a model, with dashes, whose value is not the one that its architecture has."""
     usual = {**vars(DietTransformerConfig()), **vars(preset_of(options["_name"]))}
+    return unusual(options, usual)
+
+
+def unusual(options: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of ``options``, with dashes, whose value is not the one in ``usual``, in its order."""
     return {
-        name.replace("_", "-"): value
-        for name, value in options.items()
-        if name in usual and value != usual[name]
+        name.replace("_", "-"): options[name]
+        for name, value in usual.items()
+        if name in options and options[name] != value
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 from ..errors import UserError
 from ..files import sha256
 from ..models._roberta_options import DietRobertaConfig, plain_options
-from .checkpoint import load_state, preset_of, reading
+from .checkpoint import load_state, preset_of, reading, unusual
 
 # Options that do not shape the model, or that fine-tuning has its own values for.
 _NOT_ITS_SHAPE = ("segment-encoding", "max-positions", "load-checkpoint-heads")
@@ -72,7 +72,7 @@ def model_options(checkpoint: Path, system: str = "") -> list[str]:
             "checkpoint of this system"
         )
     found = ["--arch", arch]
-    for name, value in beyond_the_architecture(values):
+    for name, value in beyond_the_architecture(values).items():
         if name in _NOT_ITS_SHAPE or any(part in name for part in _NOT_ITS_SHAPE_IF):
             continue
         option = f"--{name}"
@@ -85,10 +85,9 @@ def model_options(checkpoint: Path, system: str = "") -> list[str]:
     return [*found, "--max-positions", str(values["max_source_positions"])]
 
 
-def beyond_the_architecture(saved: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def beyond_the_architecture(saved: Mapping[str, Any]) -> dict[str, Any]:
     """Options of a ``diet_roberta``, with dashes, that are not its architecture's."""
     usual = vars(plain_options(preset_of(str(saved.get("arch") or saved["_name"]))))
-    for field in dataclasses.fields(DietRobertaConfig):
-        value = saved.get(field.name)
-        if field.name != "_name" and value is not None and value != usual[field.name]:
-            yield field.name.replace("_", "-"), value
+    names = [each.name for each in dataclasses.fields(DietRobertaConfig) if each.name != "_name"]
+    given = {name: value for name, value in saved.items() if value is not None}
+    return unusual(given, {name: usual[name] for name in names})
