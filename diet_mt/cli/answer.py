@@ -15,7 +15,8 @@ import argparse
 from pathlib import Path
 
 from ..bert.questions.collections import SCORINGS
-from ..command_line import Parser, filled, finite, need_file, place, positive
+from ..command_line import Parser, filled, finite, need_file, positive
+from ._task_record import record_arguments
 
 
 def arguments(parser: Parser) -> None:
@@ -38,15 +39,8 @@ def arguments(parser: Parser) -> None:
         help="where questions can be impossible: odds of no answer above which there is none; "
         "diet-mt verify --null-odds finds the best ones (default 0)",
     )
-    add("--results", type=place, metavar="FOLDER", help="for the record, such as results/tasks")
     add("--task", metavar="NAME", help="in the record (default: by the split)")
-    add("--system", metavar="NAME", help="in the record (default: the encoding's)")
-    add(
-        "--pretrained",
-        type=Path,
-        metavar="FILE",
-        help="what was fine-tuned, if it is elsewhere now",
-    )
+    record_arguments(parser)
     add("--batch-size", type=positive, default=32, help="windows at a time (default 32)")
     add("--dry-run", action="store_true", help="only list what would be written")
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..command_line import Parser, filled, need_file, place, positive
+from ..command_line import Parser, filled, need_file, positive
+from ._task_record import record_arguments
 
 
 def arguments(parser: Parser) -> None:
@@ -29,14 +30,7 @@ def arguments(parser: Parser) -> None:
     )
     add("--task", help="CoLA, MNLI, XNLI, ... (default: the data folder's name)")
     add("--predictions", type=Path, metavar="FOLDER", help="folder to write them to")
-    add("--results", type=place, metavar="FOLDER", help="for the record, such as results/tasks")
-    add("--system", metavar="NAME", help="in the record (default: the encoding's)")
-    add(
-        "--pretrained",
-        type=Path,
-        metavar="FILE",
-        help="what was fine-tuned, if it is elsewhere now",
-    )
+    record_arguments(parser)
     add("--batch-size", type=positive, default=64, help="examples at a time (default 64)")
     add("--dry-run", action="store_true", help="only list what would be written")
 
