@@ -26,12 +26,12 @@ from .machine import Rows, grouped, machine, need_device, revised
 from .process.timing import interleaved, numbers, ratios, rounds_on_stderr
 from .systems import (
     STOCK,
-    SYSTEMS,
     WEIGHTS_OF,
     benchmark_job,
     environment,
     label,
     unavailable,
+    variants_beside,
 )
 from .workers import Worker, workers
 
@@ -72,18 +72,22 @@ class SpeedSettings:
     beam: int
     lenpen: float
     dropout: float
-    options: str  # further ones of fairseq-train
+    variant: Mapping[
+        str, Sequence[str]
+    ]  # further systems: an encoding, and options of fairseq-train
+    options: str  # further ones of fairseq-train, of all systems
     checkpoint: Mapping[str, Path]  # weights of a system
 
 
 def measure_all(how: SpeedSettings, command: str) -> None:
     """Prints a record for each measure and system, of each size and device. Raises UserError."""
     how = replace(how, threads=how.threads or torch.get_num_threads())
-    need_known("system", how.systems, SYSTEMS)
+    systems = variants_beside(how.variant)
+    need_known("system", how.systems, systems)
     need_known("size", how.size, SIZES)
-    need_known("system", how.checkpoint, set(SYSTEMS) - set(WEIGHTS_OF))
+    need_known("system", how.checkpoint, set(systems) - set(WEIGHTS_OF))
     for device, half in _places(how):
-        names = _available(how.systems or SYSTEMS, device)
+        names = _available(how.systems or systems, device)
         for size in how.size:
             for record in measure(names, size, device, half, how):
                 facts = machine(device, half, command) | {"threads": how.threads}
@@ -101,8 +105,9 @@ def measure(
     for name in names:
         file = how.checkpoint.get(WEIGHTS_OF.get(name, name))
         given = {**common, "checkpoint": str(file) if file else None}
-        further = shlex.split(how.options)
-        jobs[name] = benchmark_job(name, size, given, how.dropout, further), environment(name)
+        system, *own = how.variant.get(name, [name])
+        further = [*shlex.split(how.options), *own]
+        jobs[name] = benchmark_job(system, size, given, how.dropout, further), environment(name)
     for kind in how.measures:
         chosen = [name for name in names if kind == "decode" or name not in WEIGHTS_OF]
         for number, group in enumerate(_groups(chosen, kind, how.together)):
@@ -118,8 +123,12 @@ def measure(
                 )
                 equal = _compared(crew) if kind == "decode" and not how.decode_length else {}
             for name in group if number == 0 else group[1:]:
+                if name in WEIGHTS_OF:  # the encoding's own speed is that of our search
+                    facts[name]["positions"] = ""
                 record = _summary(kind, seconds[name], seconds.get(STOCK), facts[name])
-                about = {"size": size, "system": name, "measure": kind}
+                about: dict[str, Any] = {"size": size, "system": name, "measure": kind}
+                if kind == "decode":
+                    about["decode_length"] = how.decode_length
                 yield {**about, **record, **equal.get(name, {})}
 
 
@@ -166,7 +175,8 @@ def _summary(
     if stock:
         # Of times for times, of throughputs for throughputs.
         record |= numbers("ratio_", ratios(stock, ours) if decoding else ratios(ours, stock))
-    turn = {key: facts[key] for key in ("batches", "sentences", "setting") if facts[key]}
+    said = ("batches", "sentences", "setting", "positions")
+    turn = {key: facts[key] for key in said if facts[key]}
     return {**record, **turn, "rounds": len(ours), "seconds": [round(value, 6) for value in ours]}
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
+from ..command_line import need_known
 from ..decoding.choice import VARIABLE as SEARCH
+from ..errors import UserError
 from ..files import PLUGIN
 from ..models._architectures import SIZES
 from ..positions import COMMAND_NAMES
@@ -18,6 +20,18 @@ UNDER_FAIRSEQ = {f"{name}:fairseq": name for name in ("diet_rel", "diet_abs")}
 SYSTEMS = (STOCK, *COMMAND_NAMES, CTRANSLATE2, *UNDER_FAIRSEQ)
 # Peers, which only decode -> the system whose weights they have.
 WEIGHTS_OF = {CTRANSLATE2: STOCK, **UNDER_FAIRSEQ}
+
+
+def variants_beside(variants: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """All systems, with ``variants``: by a new name an encoding, and options of its model.
+
+    Raises UserError for a name that is taken and for what is no encoding.
+    """
+    for name, words in variants.items():
+        if name in SYSTEMS:
+            raise UserError(f"{name}: a system already; give the variant another name")
+        need_known("encoding", words[:1], COMMAND_NAMES, name)
+    return *SYSTEMS, *variants
 
 
 def label(system: str) -> str:

@@ -2,6 +2,7 @@
 
     diet-mt bench speed --size tiny --data data/multi30k.en-de/bin > bench.jsonl
     diet-mt bench speed --table bench.jsonl                 Markdown on stdout
+    diet-mt bench speed --variant "t5.published=t5 --position-in encoder,decoder"
 
 Each system lives in a process of its own, stock fairseq in one without the plugin; one at a time
 has its turn, and another one begins each round. Random weights, unless --checkpoint gives real
@@ -14,6 +15,7 @@ SYSTEM's. JSON lines on stdout, one for each system and measure; progress on std
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from ..command_line import Parser, count, filled, finite, pair, positive, share
@@ -53,6 +55,14 @@ def arguments(parser: Parser) -> None:
     add("--beam", type=positive, default=10, help="default 10")
     add("--lenpen", type=finite, default=0.6, help="default 0.6")
     add("--dropout", type=share, default=0.3, help="of all systems (default 0.3)")
+    add(
+        "--variant",
+        type=pair,
+        action="append",
+        default=[],
+        metavar="NAME=WORDS",
+        help="one more system: an encoding, and further fairseq-train options of it alone",
+    )
     add("--options", default="", help="further fairseq-train options for all systems, in one word")
     add(
         "--checkpoint",
@@ -72,4 +82,5 @@ def run(args: argparse.Namespace) -> None:
         print(table(read_records(args.table, KEYS)), end="")
         return
     args.checkpoint = {name: Path(file) for name, file in args.checkpoint}
+    args.variant = {name: tuple(shlex.split(words)) for name, words in args.variant}
     measure_all(filled(SpeedSettings, args), command_of("bench speed", args.words))

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..evaluation.commands import values_of
 from ..evaluation.curves import LearningCurve
-from ..evaluation.groups import Group, Line
+from ..evaluation.groups import Line, encoding_of
 from ..evaluation.json_rows import read_dicts, read_rows
 from ..evaluation.kept import kept_hypotheses
 from ..evaluation.records import read_results
@@ -18,31 +18,24 @@ from ..evaluation.sentences import Kept, read_sentences
 
 @dataclass(frozen=True)
 class Speed:
-    """Sentences a second, and their quartiles. ``positions``: the encoding as a result describes
-    it; empty: with its usual options.
-    """
+    """Sentences a second, and their quartiles."""
 
     median: float
     low: float
     high: float
-    positions: str = ""
 
 
 @dataclass(frozen=True)
 class Speeds:
-    """Of one run of the side-by-side benchmark, by system. ``where``: data, machine, revision."""
+    """Of one run of the side-by-side benchmark, by the encoding with its options, as a result
+    describes it. ``where``: data, machine, revision.
+    """
 
     where: str
-    by_system: Mapping[str, Speed]
+    by_encoding: Mapping[str, Speed]
 
-    def of(self, line: Line, group: Group) -> Speed | None:
-        """None also where the benchmark does not say which of several lines it has timed."""
-        found = self.by_system.get(line.system)
-        alike = [each for each in group.lines if each.system == line.system]
-        is_known = found is not None and (
-            found.positions == line.results[0].positions if found.positions else len(alike) == 1
-        )
-        return found if is_known else None
+    def of(self, line: Line) -> Speed | None:
+        return self.by_encoding.get(encoding_of(line.results[0]))
 
 
 @dataclass(frozen=True)
@@ -73,40 +66,35 @@ def read_beside(files: Sequence[Path]) -> Beside:
 
 
 def _speeds(folders: Sequence[Path]) -> dict[tuple[str, str], Speeds]:
-    """Decoding of real sentences, of each size and corpus one run: of trained models if there is
-    one, and of such the one that timed most systems.
-    """
-    needed = ("size", "system", "measure", "median", "low", "high", "machine", "threads")
+    """Decoding of real sentences, of each size and corpus the run that timed most encodings."""
+    needed = ("size", "measure", "median", "low", "high", "machine", "threads")
     runs: dict[tuple[object, ...], list[dict[str, Any]]] = {}
     for folder in folders:
         for path in sorted(folder.glob("benchmark/*.jsonl")):
             for row in read_dicts(path, needed):
-                if row["measure"] == "decode":
+                if row["measure"] == "decode" and row.get("positions"):
                     how = [row.get(name, "") for name in ("command", "device", "precision")]
                     runs.setdefault((row["size"], *how, path), []).append(row)
     found: dict[tuple[str, str], Speeds] = {}
-    best: dict[tuple[str, str], tuple[bool, int]] = {}
     for run in runs.values():
         first = run[0]
         command = first.get("command", "")
         data = [Path(value) for value in values_of(command, "--data")]
         corpora = [each.parent.name if each.name == "bin" else each.name for each in data]
-        trained = {each.partition("=")[0] for each in values_of(command, "--checkpoint")}
-        own = [row for row in run if not trained or row["system"] in trained]
         key = first["size"], corpora[0] if corpora else ""
-        worth = bool(trained), len(own)
-        if own and key[1] and worth > best.get(key, (False, 0)):
+        speeds = {row["positions"]: _speed(row) for row in run}
+        if key[1] and (key not in found or len(speeds) > len(found[key].by_encoding)):
             parts = [key[1], first["machine"], f"{first['threads']} threads"]
             parts += [f"revision {first['revision']}"] if first.get("revision") else []
-            parts += [] if trained else ["weights random"]
-            best[key] = worth
-            found[key] = Speeds(", ".join(parts), {row["system"]: _speed(row) for row in own})
+            parts += [] if values_of(command, "--checkpoint") else ["weights random"]
+            length = first.get("decode_length")
+            parts += [f"every translation {length} tokens long"] if length else []
+            found[key] = Speeds(", ".join(parts), speeds)
     return found
 
 
 def _speed(row: Mapping[str, Any]) -> Speed:
-    median, low, high = (float(row[name]) for name in ("median", "low", "high"))
-    return Speed(median, low, high, row.get("positions", ""))
+    return Speed(*(float(row[name]) for name in ("median", "low", "high")))
 
 
 def _learning(folders: Sequence[Path]) -> dict[str, list[LearningCurve]]:

@@ -43,7 +43,7 @@ def by_speed(section: Section, beside: Beside) -> View | None:
     speeds = beside.speeds.get((conditions.size, conditions.corpus))
     found = []
     for line in section.group.lines:
-        speed = speeds.of(line, section.group) if speeds else None
+        speed = speeds.of(line) if speeds else None
         if speed:
             around = speed.low, speed.high
             said = f"{speed.median:.0f} sentences/s ({speed.low:.0f}–{speed.high:.0f})"

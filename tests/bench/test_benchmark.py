@@ -41,6 +41,7 @@ def test_a_run_and_its_table(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     said = f"ctranslate2: {peer['equal']} of {peer['compared']} translations are those of stock"
     assert said in output.err
     assert "equal" not in ours
+    assert not any("positions" in row for row in records.values())  # their speed is no encoding's
 
     file = tmp_path / "bench.jsonl"
     file.write_text(output.out, encoding="utf-8")
@@ -54,8 +55,35 @@ def test_a_run_and_its_table(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     assert "inter_threads 1, intra_threads 1" in table
 
 
+def test_a_variant_is_timed_beside_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "--systems t5 t5.published --measures decode --rounds 1 --warmup 1 --batches 1"
+    words += " --vocabulary 60 --decode-tokens 30 --decode-length 3 --threads 1 --device cpu"
+    variant = "t5.published=t5 --position-in encoder,decoder"
+    assert called("bench", "speed", *words.split(), "--variant", variant) == 0
+    found = list(map(json.loads, capsys.readouterr().out.strip().split("\n")))
+    assert [row["system"] for row in found] == ["t5", "t5.published"]
+    assert [row["decode_length"] for row in found] == [3, 3]
+    usual = "t5 sharing=layer-wise buckets=32 max-distance=128"
+    assert [row["positions"] for row in found] == [
+        f"{usual} scale=head",
+        f"{usual} in=encoder,decoder scale=head",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("variant", "said"),
+    [
+        ("shaw=shaw --position-clip 2", "shaw: a system already; give the variant another name"),
+        ("mine=stock", "mine: unknown encoding stock; choose from alibi, "),
+    ],
+)
+def test_an_invalid_variant(variant: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert called("bench", "speed", "--variant", variant) == 2
+    assert capsys.readouterr().err.startswith(f"error: {said}")
+
+
 def test_a_step_is_a_time_and_its_ratio_is_to_stock_round_by_round() -> None:
-    facts = {"batches": 2, "sentences": 5, "setting": ""}
+    facts = {"batches": 2, "sentences": 5, "setting": "", "positions": ""}
     found = _summary("train", [0.2, 0.4, 0.8], [0.1, 0.4, 1.6], facts)
     assert (found["unit"], found["median"], found["ratio_median"]) == ("ms", 200.0, 1.0)
     assert (found["rounds"], found["batches"]) == (3, 2)

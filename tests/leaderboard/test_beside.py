@@ -29,7 +29,8 @@ def timed(file: Path, *options: str, systems: Iterable[str] = SYSTEMS, **more: o
     file.parent.mkdir(exist_ok=True)
     with open(file, "a", encoding="utf-8") as out:
         for system in systems:
-            out.write(json.dumps({"system": system, **usual, **numbers, **more}) + "\n")
+            about = {"system": system, "positions": seeds_of(system, {1: 1.0})[0].positions}
+            out.write(json.dumps({**about, **usual, **numbers, **more}) + "\n")
 
 
 @pytest.fixture
@@ -42,18 +43,21 @@ def one(system: str, **changes: str) -> list[Result]:
     return seeds_of(system, {1: SYSTEMS[system]}, **changes)
 
 
-def test_trained_models_are_taken_before_more_of_random_weights(results: Path) -> None:
+def test_the_run_that_timed_most_encodings_is_taken(results: Path) -> None:
     file = results.parent / "benchmark" / "x.jsonl"
-    timed(file, TOY, systems=[*SYSTEMS, "none", "alibi"])
-    speeds = read_beside([results]).speeds["tiny", "toy.en-de"]
-    assert speeds.where == "toy.en-de, a machine, 2 threads, revision abc, weights random"
     checkpoints = [f"--checkpoint {name}={name}.pt" for name in SYSTEMS]
-    timed(file, TOY, *checkpoints, systems=[*SYSTEMS, "ctranslate2"], median=50)
+    timed(file, TOY, *checkpoints, median=50)
+    timed(file, TOY, systems=["stock"] * 5, positions="")  # has none
     speeds = read_beside([results]).speeds["tiny", "toy.en-de"]
     assert speeds.where == "toy.en-de, a machine, 2 threads, revision abc"
-    assert {name: speed.median for name, speed in speeds.by_system.items()} == dict.fromkeys(
-        SYSTEMS, 50
+    assert [speed.median for speed in speeds.by_encoding.values()] == [50] * 3
+    timed(file, TOY, systems=[*SYSTEMS, "none"], decode_length=20)
+    speeds = read_beside([results]).speeds["tiny", "toy.en-de"]
+    assert speeds.where == (
+        "toy.en-de, a machine, 2 threads, revision abc, weights random, every translation 20 "
+        "tokens long"
     )
+    assert [speed.median for speed in speeds.by_encoding.values()] == [100] * 4
 
 
 def test_speeds_on_other_sentences_are_not_shown(results: Path) -> None:
@@ -79,12 +83,12 @@ def test_a_variant_has_not_the_speed_of_the_usual_encoding(results: Path) -> Non
         [*one("sinusoidal"), *one("t5"), *one("shaw"), replace(one("shaw")[0], positions=clipped)]
     )
 
-    def has_speed() -> list[bool]:
+    def with_speed() -> list[str]:
         speeds = read_beside([results]).speeds["tiny", "toy.en-de"]
-        return [speeds.of(line, section.group) is not None for line in section.group.lines]
+        return [line.results[0].positions for line in section.group.lines if speeds.of(line)]
 
-    assert has_speed() == [True, True, False, False]  # which of both was timed?
-    file.unlink()
+    assert clipped not in with_speed()
+    assert len(with_speed()) == len(SYSTEMS)
     timed(file, TOY, systems=["shaw"], positions=clipped)
-    of_clipped = [line.results[0].positions == clipped for line in section.group.lines]
-    assert has_speed() == of_clipped
+    assert clipped in with_speed()
+    assert len(with_speed()) == len(SYSTEMS) + 1

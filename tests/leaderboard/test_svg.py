@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from diet_mt.errors import UserError
+from diet_mt.evaluation.groups import encoding_of
 from diet_mt.evaluation.records import read_results
 from diet_mt.leaderboard.beside import Beside, Speed, Speeds, read_beside
 from diet_mt.leaderboard.standings import Section
@@ -54,7 +55,10 @@ def test_a_long_or_wild_name_does_no_harm() -> None:
 def test_speed_and_parameters_where_three_are_known() -> None:
     rows = [seeds_of(s, {1: b}, parameters=p)[0] for s, b, p in TRADED]
     known = {"t5": 100.0, "shaw": 150.0, "none": 200.0}
-    timed = Speeds("a machine", {name: Speed(s, s, s) for name, s in known.items()})
+    by_encoding = {
+        encoding_of(row): Speed(*[known[row.system]] * 3) for row in rows if row.system in known
+    }
+    timed = Speeds("a machine", by_encoding)
     speeds = {("tiny", "toy.en-de"): timed}
     for picture in ("speed", "parameters"):
         scene = drawn(svg(sections_of(rows), Beside(speeds=speeds), picture))

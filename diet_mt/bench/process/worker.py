@@ -81,6 +81,8 @@ class Turns:
             "sentences": case.sentences,
             "digest": digest.hexdigest()[:16],
             "setting": case.setting,
+            # The encoding with its options, as checkpoints and results have it; none of stock.
+            "positions": getattr(case.model, "signature", ""),
             # Whether fairseq is as the plugin changes it.
             "plugin": "diet_mt" in sys.modules,
         }
