@@ -40,7 +40,7 @@ diet-mt lengths results/multi30k.en-de.jsonl --references "$de" --buckets 5 --ou
   sinusoidal learned shaw.published t5.published tupe_abs rotary diet_rel diet_abs deberta none > /dev/null
 into results/short/lengths.md diet-mt lengths results/short/multi30k.*.jsonl --references "$de" --buckets 4 \
   --sources data/multi30k.en-de/bpe/test.en --format markdown --out results/short/lengths.png
-into results/joined/lengths.md diet-mt lengths results/joined/multi30k.*.jsonl --references "${joined[@]}" --by-test-set \
+into results/joined/lengths.md diet-mt lengths results/joined/multi30k.en-de.joined.jsonl --references "${joined[@]}" --by-test-set \
   --format markdown --out results/joined/lengths.png
 diet-mt leaderboard results/early/multi30k.en-de.jsonl --format svg --out results/early/multi30k.en-de.svg
 diet-mt leaderboard results/early/multi30k.en-de.jsonl --format svg --picture lengths \
