@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,15 +134,15 @@ def _grid(rows: Sequence[RankRow], title: str) -> tuple[Any, Iterator[tuple[Any,
     return figure, each()
 
 
-def _notes(rows: Sequence[RankRow]) -> str:
+def _notes(rows: Sequence[RankRow]) -> list[str]:
     """Lines below the pictures."""
-    said = "positional logits of an input: of layer 1, with the biases of its projections"
+    said = ["positional logits of an input: of layer 1, with the biases of its projections"]
     if any(row.trained for row in rows):
         source, target = (
             max(row.trained[0] for row in rows if row.trained and row.attention == kind)
             for kind in KINDS[:2]
         )
-        said = f"positions that training had: {source} of sources, {target} of targets\n{said}"
+        said.insert(0, f"positions that training had: {source} of sources, {target} of targets")
     return said
 
 
@@ -154,7 +155,9 @@ def _finish(figure: Any, rows: Sequence[RankRow], x: str, y: str, line: str = "-
     ]
     handles.append(pyplot().Line2D([], [], color="0.3", linestyle="--", label="head size"))
     figure.legend(handles=handles, loc="outside right center", fontsize=8, frameon=False)
-    figure.supxlabel(f"{x}\n{_notes(rows)}", fontsize=9)
+    width = int(14 * figure.get_size_inches()[0])  # characters of this size
+    below = [line for note in (x, *_notes(rows)) for line in textwrap.wrap(note, width)]
+    figure.supxlabel("\n".join(below), fontsize=9)
     figure.supylabel(y, fontsize=9)
     return figure
 
