@@ -186,8 +186,11 @@ class KernelMemory(Memory):
         how = {"slots": self._slots, "new": (k, v)}
         if not positions.reads_keys:
             return self._attend(q, keys, positions, None, False, self.scale[0], **how)
-        read = keys[0][self._slots[:, : self.length - 1].long()].unflatten(2, k.shape[1:])
-        in_order = torch.cat([read, k.unsqueeze(1)], dim=1).transpose(1, 2)  # (rows, H, S, R)
+        slots = self._slots[:, : self.length]
+        # As attention will write them, too; here they are read before.
+        keys[0].index_copy_(0, slots[:, -1].long(), k.flatten(1))
+        read = keys[0].index_select(0, slots.flatten())  # (rows S, H R)
+        in_order = read.view(*slots.shape, *k.shape[1:]).transpose(1, 2)  # (rows, H, S, R)
         bias = positions.key_bias(in_order, self.scale[0])  # (rows, H, 1, S)
         return self._attend(q, keys, positions, bias, False, self.scale[0], **how)
 

@@ -35,6 +35,8 @@ class DebertaLayer(ClippedLayer):
 
     def key_bias(self, k: Tensor, scale: float, key_positions: Optional[Tensor] = None) -> Tensor:
         assert self.of_queries is not None
+        if key_positions is None and self.rows is None and self.query_len == 1:
+            return self._of_one_query(k, self.of_queries.to(k.dtype) * scale)
         products = (k * scale) @ self.of_queries.to(k.dtype).transpose(-1, -2)  # (B, H, S, 2c+1)
         if key_positions is not None:
             clip = products.size(-1) // 2
@@ -48,6 +50,17 @@ class DebertaLayer(ClippedLayer):
             return pick(products, self.rows.t()).transpose(-1, -2)
         # Keys are rows here, and queries what each row is spread over: by i - j.
         return spread(products.flip(-1), self.query_len, -self.query_start).transpose(-1, -2)
+
+    def _of_one_query(self, k: Tensor, of_queries: Tensor) -> Tensor:
+        """A key meets one vector of (H|1, 2c+1, D) then; all would be 2c+1 times the work."""
+        heads, keys, size = k.shape[1:]
+        clip = of_queries.size(1) // 2
+        offset = torch.arange(keys, device=k.device) - self.query_start
+        met = of_queries[:, offset.clamp(-clip, clip) + clip].expand(heads, -1, -1)  # (H, S, D)
+        # Keys lie in memory as (B, S, H, D), so this copies none.
+        by_key = k.permute(2, 1, 0, 3).flatten(0, 1)  # (S H, B, D)
+        products = by_key @ met.transpose(0, 1).reshape(-1, size, 1)
+        return products.view(keys, heads, -1).permute(2, 1, 0).unsqueeze(2)  # (B, H, 1, S)
 
 
 class DebertaPositions(AttentionPositions):
