@@ -3,7 +3,9 @@
 glibc asks the system for each block above 32 MiB anew and gives it back when freed, as it does with
 the end of its heap; each page is then zeroed at its first touch. Six tensors of 64 MiB written and
 freed take 126 ms that way and 48 ms from a heap that never shrinks (one core of an Intel Xeon); a
-training step of a base model touches 3,700 new pages instead of 18,500, its peak the same.
+training step of a base model touches 3,700 new pages instead of 18,500, its peak the same. Over
+batches of many shapes the heap grows further: a tiny masked language model has 2.1 GB after 200
+updates, without this 1.2.
 """
 
 from __future__ import annotations
