@@ -72,9 +72,7 @@ class SpeedSettings:
     beam: int
     lenpen: float
     dropout: float
-    variant: Mapping[
-        str, Sequence[str]
-    ]  # further systems: an encoding, and options of fairseq-train
+    variant: Mapping[str, Sequence[str]]  # further systems: encoding, options of fairseq-train
     options: str  # further ones of fairseq-train, of all systems
     checkpoint: Mapping[str, Path]  # weights of a system
 
@@ -123,9 +121,9 @@ def measure(
                 )
                 equal = _compared(crew) if kind == "decode" and not how.decode_length else {}
             for name in group if number == 0 else group[1:]:
-                if name in WEIGHTS_OF:  # the encoding's own speed is that of our search
-                    facts[name]["positions"] = ""
                 record = _summary(kind, seconds[name], seconds.get(STOCK), facts[name])
+                if name in WEIGHTS_OF:  # the encoding's own speed is that of our search
+                    record.pop("positions", None)
                 about: dict[str, Any] = {"size": size, "system": name, "measure": kind}
                 if kind == "decode":
                     about["decode_length"] = how.decode_length

@@ -39,24 +39,25 @@ class DebertaLayer(ClippedLayer):
             return self._of_one_query(k, self.of_queries.to(k.dtype) * scale)
         products = (k * scale) @ self.of_queries.to(k.dtype).transpose(-1, -2)  # (B, H, S, 2c+1)
         if key_positions is not None:
-            clip = products.size(-1) // 2
-            if self.rows is None:
-                row = (key_positions - self.query_start).clamp(-clip, clip) + clip  # (B, S)
-            else:
-                row = self.rows[0][key_positions]  # (B, S)
-            row = row[:, None, :, None].expand(*products.shape[:-1], 1)
-            return products.gather(3, row).transpose(-1, -2)  # (B, H, 1, S)
+            rows = self._rows(key_positions) if self.rows is None else self.rows[0][key_positions]
+            rows = rows[:, None, :, None].expand(*products.shape[:-1], 1)
+            return products.gather(3, rows).transpose(-1, -2)  # (B, H, 1, S)
         if self.rows is not None:
             return pick(products, self.rows.t()).transpose(-1, -2)
         # Keys are rows here, and queries what each row is spread over: by i - j.
         return spread(products.flip(-1), self.query_len, -self.query_start).transpose(-1, -2)
 
+    def _rows(self, key_positions: Tensor) -> Tensor:
+        """What keys there meet, of the one query."""
+        assert self.of_queries is not None
+        clip = self.of_queries.size(1) // 2
+        return (key_positions - self.query_start).clamp(-clip, clip) + clip
+
     def _of_one_query(self, k: Tensor, of_queries: Tensor) -> Tensor:
         """A key meets one vector of (H|1, 2c+1, D) then; all would be 2c+1 times the work."""
         heads, keys, size = k.shape[1:]
-        clip = of_queries.size(1) // 2
-        offset = torch.arange(keys, device=k.device) - self.query_start
-        met = of_queries[:, offset.clamp(-clip, clip) + clip].expand(heads, -1, -1)  # (H, S, D)
+        rows = self._rows(torch.arange(keys, device=k.device))
+        met = of_queries[:, rows].expand(heads, -1, -1)  # (H, S, D)
         # Keys lie in memory as (B, S, H, D), so this copies none.
         by_key = k.permute(2, 1, 0, 3).flatten(0, 1)  # (S H, B, D)
         products = by_key @ met.transpose(0, 1).reshape(-1, size, 1)
