@@ -8,6 +8,7 @@ import difflib
 import math
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -41,6 +42,24 @@ def need_known(kind: str, words: Iterable[str], known: Iterable[str], place: str
         if word not in names:
             complaint = unknown(kind, word, names, f"; choose from {', '.join(names)}")
             raise UserError(f"{place}: {complaint}" if place else complaint)
+
+
+def shell_words(text: str, place: str) -> tuple[str, ...]:
+    """``text`` as a shell splits it. Raises UserError, with ``place``, for a quote left open."""
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise UserError(f"{place}: {text}: {error}") from None
+
+
+def by_name(pairs: Iterable[tuple[str, str]], option: str) -> dict[str, str]:
+    """Values of an ``option`` that is given once for each name. Raises UserError for a second."""
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if name in found:
+            raise UserError(f"{option} {name}: given twice")
+        found[name] = value
+    return found
 
 
 def need_file(path: Path, what: str = "file") -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from .machine import Rows, grouped, machine, need_device, revised
 from .process.timing import interleaved, numbers, ratios, rounds_on_stderr
 from .systems import (
     STOCK,
+    SYSTEMS,
     WEIGHTS_OF,
     benchmark_job,
     environment,
@@ -73,7 +73,7 @@ class SpeedSettings:
     lenpen: float
     dropout: float
     variant: Mapping[str, Sequence[str]]  # further systems: encoding, options of fairseq-train
-    options: str  # further ones of fairseq-train, of all systems
+    options: Sequence[str]  # further ones of fairseq-train, of all systems
     checkpoint: Mapping[str, Path]  # weights of a system
 
 
@@ -85,7 +85,7 @@ def measure_all(how: SpeedSettings, command: str) -> None:
     need_known("size", how.size, SIZES)
     need_known("system", how.checkpoint, set(systems) - set(WEIGHTS_OF))
     for device, half in _places(how):
-        names = _available(how.systems or systems, device)
+        names = _available([*dict.fromkeys([*(how.systems or SYSTEMS), *how.variant])], device)
         for size in how.size:
             for record in measure(names, size, device, half, how):
                 facts = machine(device, half, command) | {"threads": how.threads}
@@ -104,7 +104,7 @@ def measure(
         file = how.checkpoint.get(WEIGHTS_OF.get(name, name))
         given = {**common, "checkpoint": str(file) if file else None}
         system, *own = how.variant.get(name, [name])
-        further = [*shlex.split(how.options), *own]
+        further = [*how.options, *own]
         jobs[name] = benchmark_job(system, size, given, how.dropout, further), environment(name)
     for kind in how.measures:
         chosen = [name for name in names if kind == "decode" or name not in WEIGHTS_OF]

@@ -25,11 +25,13 @@ WEIGHTS_OF = {CTRANSLATE2: STOCK, **UNDER_FAIRSEQ}
 def variants_beside(variants: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """All systems, with ``variants``: by a new name an encoding, and options of its model.
 
-    Raises UserError for a name that is taken and for what is no encoding.
+    Raises UserError for a name that is taken, for no encoding and for an unknown one.
     """
     for name, words in variants.items():
         if name in SYSTEMS:
             raise UserError(f"{name}: a system already; give the variant another name")
+        if not words:
+            raise UserError(f"{name}: no encoding; give {name}=ENCODING, and options after it")
         need_known("encoding", words[:1], COMMAND_NAMES, name)
     return *SYSTEMS, *variants
 

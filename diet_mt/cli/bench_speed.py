@@ -15,10 +15,19 @@ SYSTEM's. JSON lines on stdout, one for each system and measure; progress on std
 from __future__ import annotations
 
 import argparse
-import shlex
 from pathlib import Path
 
-from ..command_line import Parser, count, filled, finite, pair, positive, share
+from ..command_line import (
+    Parser,
+    by_name,
+    count,
+    filled,
+    finite,
+    pair,
+    positive,
+    share,
+    shell_words,
+)
 
 MEASURES = ("train", "forward", "decode")
 
@@ -61,7 +70,7 @@ def arguments(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="NAME=WORDS",
-        help="one more system: an encoding, and further fairseq-train options of it alone",
+        help="one system more than --systems: an encoding, fairseq-train options of it alone",
     )
     add("--options", default="", help="further fairseq-train options for all systems, in one word")
     add(
@@ -81,6 +90,9 @@ def run(args: argparse.Namespace) -> None:
     if args.table:
         print(table(read_records(args.table, KEYS)), end="")
         return
-    args.checkpoint = {name: Path(file) for name, file in args.checkpoint}
-    args.variant = {name: tuple(shlex.split(words)) for name, words in args.variant}
+    files = by_name(args.checkpoint, "--checkpoint")
+    args.checkpoint = {name: Path(file) for name, file in files.items()}
+    variants = by_name(args.variant, "--variant")
+    args.variant = {name: shell_words(text, name) for name, text in variants.items()}
+    args.options = shell_words(args.options, "--options")
     measure_all(filled(SpeedSettings, args), command_of("bench speed", args.words))

@@ -67,7 +67,7 @@ def read_beside(files: Sequence[Path]) -> Beside:
 
 def _speeds(folders: Sequence[Path]) -> dict[tuple[str, str], Speeds]:
     """Decoding of real sentences, of each size and corpus the run that timed most encodings."""
-    needed = ("size", "measure", "median", "low", "high", "machine", "threads")
+    needed = ("size", "system", "measure", "median", "low", "high", "machine", "threads")
     runs: dict[tuple[object, ...], list[dict[str, Any]]] = {}
     for folder in folders:
         for path in sorted(folder.glob("benchmark/*.jsonl")):
@@ -86,11 +86,20 @@ def _speeds(folders: Sequence[Path]) -> dict[tuple[str, str], Speeds]:
         if key[1] and (key not in found or len(speeds) > len(found[key].by_encoding)):
             parts = [key[1], first["machine"], f"{first['threads']} threads"]
             parts += [f"revision {first['revision']}"] if first.get("revision") else []
-            parts += [] if values_of(command, "--checkpoint") else ["weights random"]
+            parts += _random(command, [row["system"] for row in run])
             length = first.get("decode_length")
             parts += [f"every translation {length} tokens long"] if length else []
             found[key] = Speeds(", ".join(parts), speeds)
     return found
+
+
+def _random(command: str, systems: Sequence[str]) -> list[str]:
+    """What to say where weights are random: of all ``systems``, or but those given weights."""
+    given = [each.partition("=")[0] for each in values_of(command, "--checkpoint")]
+    trained = [system for system in systems if system in given]
+    if len(trained) == len(systems):
+        return []
+    return [f"weights random but for {', '.join(trained)}" if trained else "weights random"]
 
 
 def _speed(row: Mapping[str, Any]) -> Speed:

@@ -36,10 +36,10 @@ class DebertaLayer(ClippedLayer):
     def key_bias(self, k: Tensor, scale: float, key_positions: Optional[Tensor] = None) -> Tensor:
         assert self.of_queries is not None
         if key_positions is None and self.rows is None and self.query_len == 1:
-            return self._of_one_query(k, self.of_queries.to(k.dtype) * scale)
+            return self._of_one_query(k, scale)
         products = (k * scale) @ self.of_queries.to(k.dtype).transpose(-1, -2)  # (B, H, S, 2c+1)
         if key_positions is not None:
-            rows = self._rows(key_positions) if self.rows is None else self.rows[0][key_positions]
+            rows = self._met(key_positions) if self.rows is None else self.rows[0][key_positions]
             rows = rows[:, None, :, None].expand(*products.shape[:-1], 1)
             return products.gather(3, rows).transpose(-1, -2)  # (B, H, 1, S)
         if self.rows is not None:
@@ -47,18 +47,20 @@ class DebertaLayer(ClippedLayer):
         # Keys are rows here, and queries what each row is spread over: by i - j.
         return spread(products.flip(-1), self.query_len, -self.query_start).transpose(-1, -2)
 
-    def _rows(self, key_positions: Tensor) -> Tensor:
-        """What keys there meet, of the one query."""
+    def _met(self, key_positions: Tensor) -> Tensor:
+        """Rows of Q^r that keys there meet, of the one query."""
         assert self.of_queries is not None
         clip = self.of_queries.size(1) // 2
         return (key_positions - self.query_start).clamp(-clip, clip) + clip
 
-    def _of_one_query(self, k: Tensor, of_queries: Tensor) -> Tensor:
-        """A key meets one vector of (H|1, 2c+1, D) then; all would be 2c+1 times the work."""
+    def _of_one_query(self, k: Tensor, scale: float) -> Tensor:
+        """A key meets one vector of 2c+1 then; all would be 2c+1 times the work."""
+        assert self.of_queries is not None
         heads, keys, size = k.shape[1:]
-        rows = self._rows(torch.arange(keys, device=k.device))
-        met = of_queries[:, rows].expand(heads, -1, -1)  # (H, S, D)
-        # Keys lie in memory as (B, S, H, D), so this copies none.
+        rows = self._met(torch.arange(keys, device=k.device))
+        met = self.of_queries[:, rows].to(k.dtype) * scale  # (H|1, S, D)
+        met = met.expand(heads, -1, -1)
+        # The compiled search keeps keys as (B, S, H, D), so there this copies none.
         by_key = k.permute(2, 1, 0, 3).flatten(0, 1)  # (S H, B, D)
         products = by_key @ met.transpose(0, 1).reshape(-1, size, 1)
         return products.view(keys, heads, -1).permute(2, 1, 0).unsqueeze(2)  # (B, H, 1, S)

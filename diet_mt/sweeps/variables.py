@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import yaml
 
-from ..command_line import unknown
+from ..command_line import shell_words, unknown
 from ..errors import UserError
 
 # Text, or a list: a word that names one is there once for each of its texts, so perhaps not at all.
@@ -97,13 +97,9 @@ def command(text: str, runs: Sequence[Mapping[str, Value]], where: str) -> Comma
 
     Raises UserError as ``filled``, and where the quotes are not closed, or there is no word.
     """
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise UserError(f"{where}: {text}: {error}") from None
     found = [
         each
-        for word in words
+        for word in shell_words(text, where)
         for filling in dict.fromkeys(tuple(filled(word, variables, where)) for variables in runs)
         for each in filling
     ]

@@ -56,7 +56,7 @@ def test_a_run_and_its_table(capsys: pytest.CaptureFixture[str], tmp_path: Path)
 
 
 def test_a_variant_is_timed_beside_the_others(capsys: pytest.CaptureFixture[str]) -> None:
-    words = "--systems t5 t5.published --measures decode --rounds 1 --warmup 1 --batches 1"
+    words = "--systems t5 --measures decode --rounds 1 --warmup 1 --batches 1"
     words += " --vocabulary 60 --decode-tokens 30 --decode-length 3 --threads 1 --device cpu"
     variant = "t5.published=t5 --position-in encoder,decoder"
     assert called("bench", "speed", *words.split(), "--variant", variant) == 0
@@ -75,11 +75,21 @@ def test_a_variant_is_timed_beside_the_others(capsys: pytest.CaptureFixture[str]
     [
         ("shaw=shaw --position-clip 2", "shaw: a system already; give the variant another name"),
         ("mine=stock", "mine: unknown encoding stock; choose from alibi, "),
+        ("mine=", "mine: no encoding; give mine=ENCODING, and options after it"),
+        ("mine=t5 'x", "mine: t5 'x: No closing quotation"),
     ],
 )
 def test_an_invalid_variant(variant: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert called("bench", "speed", "--variant", variant) == 2
     assert capsys.readouterr().err.startswith(f"error: {said}")
+
+
+def test_an_option_is_given_once_for_each_name(capsys: pytest.CaptureFixture[str]) -> None:
+    for option in "--variant", "--checkpoint":
+        assert called("bench", "speed", option, "a=shaw", option, "a=t5") == 2
+        assert capsys.readouterr().err == f"error: {option} a: given twice\n"
+    assert called("bench", "speed", "--options", "'x") == 2
+    assert capsys.readouterr().err == "error: --options: 'x: No closing quotation\n"
 
 
 def test_a_step_is_a_time_and_its_ratio_is_to_stock_round_by_round() -> None:

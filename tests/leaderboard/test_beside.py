@@ -60,6 +60,16 @@ def test_the_run_that_timed_most_encodings_is_taken(results: Path) -> None:
     assert [speed.median for speed in speeds.by_encoding.values()] == [100] * 4
 
 
+def test_which_weights_are_random_is_said(results: Path) -> None:
+    timed(
+        results.parent / "benchmark" / "x.jsonl",
+        TOY,
+        "--checkpoint stock=a.pt --checkpoint t5=b.pt",
+    )
+    speeds = read_beside([results]).speeds["tiny", "toy.en-de"]
+    assert speeds.where.endswith(", weights random but for t5")
+
+
 def test_speeds_on_other_sentences_are_not_shown(results: Path) -> None:
     timed(results.parent / "benchmark" / "x.jsonl", "--data data/other.en-de/bin")
     timed(results.parent / "benchmark" / "made-up.jsonl")
