@@ -84,8 +84,9 @@ def measure_all(how: SpeedSettings, command: str) -> None:
     need_known("system", how.systems, systems)
     need_known("size", how.size, SIZES)
     need_known("system", how.checkpoint, set(systems) - set(WEIGHTS_OF))
+    chosen = list(dict.fromkeys([*(how.systems or SYSTEMS), *how.variant]))
     for device, half in _places(how):
-        names = _available([*dict.fromkeys([*(how.systems or SYSTEMS), *how.variant])], device)
+        names = _available(chosen, device)
         for size in how.size:
             for record in measure(names, size, device, half, how):
                 facts = machine(device, half, command) | {"threads": how.threads}

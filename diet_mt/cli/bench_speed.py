@@ -70,7 +70,7 @@ def arguments(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="NAME=WORDS",
-        help="one system more than --systems: an encoding, fairseq-train options of it alone",
+        help="timed beside --systems: an encoding, and further fairseq-train options of it alone",
     )
     add("--options", default="", help="further fairseq-train options for all systems, in one word")
     add(
