@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ..corpora import testset
 from ..corpora.binarized import language_pair
@@ -101,8 +102,9 @@ def _binarized(data: Path, pair: Pair, lines: Sequence[str], place: Path) -> Pat
     part = place / "bin.part"
     words = ["--source-lang", pair[0], "--target-lang", pair[1], "--only-source"]
     words += ["--srcdict", str(data / f"dict.{pair[0]}.txt")]
-    words += ["--testpref", str(place / "test")]
-    preprocess(words, part, place / "preprocess.log")
+    with TemporaryDirectory() as beside:  # fairseq cuts --testpref at commas, and systems have them
+        shutil.copy(text, beside)
+        preprocess([*words, "--testpref", f"{beside}/test"], part, place / "preprocess.log")
     for lang in pair:
         shutil.copyfile(data / f"dict.{lang}.txt", part / f"dict.{lang}.txt")
     os.replace(part, made)
