@@ -25,10 +25,10 @@ RUNS = {
     "multi30k.others": 15,
     "multi30k.early": 2 * 3,
     "multi30k.ablations": 7,
-    # Five systems with three seeds, eight with one, DIET-REL without positions in cross-attention,
-    # rotary scaled and randomized positions.
+    # Five systems and DIET-REL without positions in cross-attention with three seeds, eight with
+    # one, rotary scaled and randomized positions.
     **dict.fromkeys(
-        ("multi30k.short", "multi30k.joined", "multi30k.joined-training", "newstest.short"), 26
+        ("multi30k.short", "multi30k.joined", "multi30k.joined-training", "newstest.short"), 28
     ),
     "table4": 12,
     "table4-vaswani": 12,
