@@ -87,7 +87,8 @@ def model_options(checkpoint: Path, system: str = "") -> list[str]:
 
 def beyond_the_architecture(saved: Mapping[str, Any]) -> dict[str, Any]:
     """Options of a ``diet_roberta``, with dashes, that are not its architecture's."""
-    usual = vars(plain_options(preset_of(str(saved.get("arch") or saved["_name"]))))
+    values = dict(saved)  # omegaconf 2.0, that of stock fairseq, raises where get finds nothing
+    usual = vars(plain_options(preset_of(str(values.get("arch") or values["_name"]))))
     names = [each.name for each in dataclasses.fields(DietRobertaConfig) if each.name != "_name"]
-    given = {name: value for name, value in saved.items() if value is not None}
+    given = {name: value for name, value in values.items() if value is not None}
     return unusual(given, {name: usual[name] for name in names})
