@@ -141,7 +141,7 @@ def facts(
         "options": {"arch": arch, **options},
         "segments": str(cfg["model"]["segment_encoding"]),
         **read_pretrained(asked.pretrained or started_from(asked.checkpoint, cfg)),
-        "model": model_text(beyond_the_architecture(cfg["model"])),
+        "model": model_text(beyond_the_architecture(arch, cfg["model"])),
         "checkpoint_sha256": content,
         "seed": int(cfg["common"]["seed"]),
         "lr": float(cfg["optimization"]["lr"][0]),

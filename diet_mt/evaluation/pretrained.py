@@ -72,7 +72,7 @@ def model_options(checkpoint: Path, system: str = "") -> list[str]:
             "checkpoint of this system"
         )
     found = ["--arch", arch]
-    for name, value in beyond_the_architecture(values).items():
+    for name, value in beyond_the_architecture(arch, values).items():
         if name in _NOT_ITS_SHAPE or any(part in name for part in _NOT_ITS_SHAPE_IF):
             continue
         option = f"--{name}"
@@ -85,10 +85,9 @@ def model_options(checkpoint: Path, system: str = "") -> list[str]:
     return [*found, "--max-positions", str(values["max_source_positions"])]
 
 
-def beyond_the_architecture(saved: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of a ``diet_roberta``, with dashes, that are not its architecture's."""
-    values = dict(saved)  # omegaconf 2.0, that of stock fairseq, raises where get finds nothing
-    usual = vars(plain_options(preset_of(str(values.get("arch") or values["_name"]))))
+def beyond_the_architecture(arch: str, saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of a ``diet_roberta``, with dashes, that ``arch``, its architecture, has not."""
+    usual = vars(plain_options(preset_of(arch)))
     names = [each.name for each in dataclasses.fields(DietRobertaConfig) if each.name != "_name"]
-    given = {name: value for name, value in values.items() if value is not None}
+    given = {name: value for name, value in saved.items() if value is not None}
     return unusual(given, {name: usual[name] for name in names})
