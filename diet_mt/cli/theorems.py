@@ -30,6 +30,6 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     if bool(args.checkpoints) != bool(args.data):
         raise UserError("checkpoints and --data BIN: give both, or neither")
-    from ..figures.theorems import report
+    from ..figures.theorems.report import report
 
     print(report(args.checkpoints, args.data, args.subset, args.tokens, args.seed), end="")

@@ -192,6 +192,12 @@ def observe(system: System, given: dict[str, Tensor]) -> list[Seen]:
     return [calls[place] for place in system.modules()]
 
 
+def word_vectors(stack: Any) -> Tensor:
+    """All word vectors of a stack as they are added, but for their scale: (V, E)."""
+    vectors: Tensor = stack.embed_tokens(torch.arange(stack.embed_tokens.num_embeddings))
+    return vectors.detach().double()
+
+
 def sentences(system: System, subset: str, count: int) -> tuple[dict[str, Tensor], Tensor]:
     """The first ``count`` sentences of a split that the model has positions for, as arguments of
     its forward; a target is what the decoder reads, its end mark first. And what is to be

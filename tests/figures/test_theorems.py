@@ -11,15 +11,10 @@ import torch
 import torch.nn.functional as F
 
 from diet_mt.figures.observed import System, open_systems
-from diet_mt.figures.theorems import (
-    Sizes,
-    bilinear_error,
-    chosen,
-    head_gradients,
-    input_gradients,
-    logits_of,
-    shared_columns,
-)
+from diet_mt.figures.theorems.concatenation import bilinear_error, shared_columns
+from diet_mt.figures.theorems.draws import Sizes
+from diet_mt.figures.theorems.gradients import head_gradients, input_gradients
+from diet_mt.figures.theorems.rank import chosen, logits_of
 
 from ..calling import called
 
