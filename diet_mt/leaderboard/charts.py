@@ -6,11 +6,11 @@ lines, inside the picture.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import product
+from statistics import fmean
 
 from .scales import Scale
 
@@ -19,10 +19,14 @@ _TOP, _BOTTOM = 14, 24  # for letters above the highest line and below the lowes
 # Pixels of width, of a phone and of a file, at which names must not meet.
 _WIDTHS = {330: "always", 880: "roomy"}
 _LETTER, _LINE = 7.3, 13  # size of letters
+_SIDES = ("after", "before")  # of a point, on which its name stands
 _APART = 14  # names at the ends of lines
 _LEFT = 22  # of the numbers of the vertical axis
-_SHIFTS = (0, 5, -5, -12, 12)  # of a name that meets another, in pixels
-_TURN = 0.7  # from here on a name stands before its point
+# Of a name that meets another, in pixels.
+_SHIFTS = (0, 5, -5, -12, 12, -20, 20, -28, 28, -36, 36, 44, 52)
+_LED = 8  # a name farther from its point has a line to it
+_NEAR = 5  # pixels from a name to other points, at least
+_STRETCH = 50  # pixels from the end of a curve to its name, at most
 _LETTERS = 16  # of a name at the end of a line; tables have all
 
 
@@ -95,7 +99,7 @@ def points(found: Sequence[Point], x: Scale, y: Scale) -> str:
             f"<title>{escape(each.said)}</title>"
             f'<circle class="hit" cx="{place}" cy="{top}" r="10"/>{bar}'
             f'<circle class="mean" cx="{place}" cy="{top}" r="4.5"/>'
-            f"{_label(each.name, place, top + names[number][1], names[number][0])}</g>"
+            f"{_beside(each.name, place, top, *names[number])}</g>"
         )
     return "\n".join(out)
 
@@ -105,17 +109,15 @@ def curves(
 ) -> str:
     """A line for each curve; ``ticks``: places along the width, with names.
 
-    Names stand in a column behind the last end, the important ones first where not all fit; others
-    are read by pointing.
+    Names stand in a column behind the last end, near the ends of their curves, the important ones
+    first where not all fit; others are read by pointing.
     """
     last = max(each.points[-1][0] for each in found)
     out = list(_axes(x, y, ticks or [(t, x.text(t)) for t in x.ticks() if t <= last]))
     ends = [(x.share(e.points[-1][0]), _y(y, e.points[-1][1])) for e in found]
     column = f"{100 * max(left for left, _ in ends):.2f}%"
     by_importance = sorted(range(len(found)), key=lambda number: not found[number].important)
-    with_name = [number for number in by_importance if found[number].name]
-    named = with_name[: int((HEIGHT - _TOP - _BOTTOM) / _APART)]
-    heights = dict(zip(named, _spread([ends[number][1] for number in named]), strict=True))
+    heights = _heights({n: ends[n][1] for n in by_importance if found[n].name})
     for number in reversed(by_importance):
         each, (left, top) = found[number], ends[number]
         path = " ".join(f"{1000 * x.share(a):.1f},{_y(y, b)}" for a, b in each.points)
@@ -138,19 +140,33 @@ def curves(
     return "\n".join(out)
 
 
+def _heights(ends: Mapping[int, float]) -> dict[int, float]:
+    """Of the names that are shown, by the heights of their curves' ends, the first ones first."""
+    named: dict[int, float] = {}
+    for number, end in ends.items():
+        more = [*named, number]
+        spread = _spread([ends[each] for each in more])
+        if all(abs(at - ends[each]) <= _STRETCH for each, at in zip(more, spread, strict=True)):
+            named[number] = end
+    return dict(zip(named, _spread(list(named.values())), strict=True))
+
+
 def _spread(wanted: Sequence[float]) -> list[float]:
-    """Heights near those ``wanted``, in their order and a line of text apart."""
+    """The heights nearest to those ``wanted``, by least squares, in their order and a line of text
+    apart: an isotonic regression, by pooling adjacent violators (Barlow et al. 1972).
+    """
     order = sorted(range(len(wanted)), key=lambda number: wanted[number])
+    pools: list[list[float]] = []  # of what is left of a height without the lines above it
+    for place, number in enumerate(order):
+        pools.append([wanted[number] - place * _APART])
+        while len(pools) > 1 and fmean(pools[-2]) >= fmean(pools[-1]):
+            pools[-2:] = [pools[-2] + pools[-1]]
+    least, most = _TOP / 2, HEIGHT - _BOTTOM - _APART / 2 - (len(wanted) - 1) * _APART
+    free = [max(least, min(fmean(pool), most)) for pool in pools for _ in pool]
     found = list(wanted)
-    lowest = -math.inf
-    for number in order:
-        lowest = found[number] = max(wanted[number], lowest)
-        lowest += _APART
-    highest = float(HEIGHT - _BOTTOM - _APART / 2)
-    for number in reversed(order):
-        highest = found[number] = min(found[number], highest)
-        highest -= _APART
-    return [round(each, 1) for each in found]
+    for place, number in enumerate(order):
+        found[number] = round(free[place] + place * _APART, 1)
+    return found
 
 
 def ending(name: str, letters: int) -> str:
@@ -165,28 +181,50 @@ def _label(name: str, x: str, y: float, kind: str) -> str:
     return f'<svg x="{x}" y="{y}" overflow="visible">{text}</svg>'
 
 
+def _beside(name: str, x: str, y: float, kind: str, below: float) -> str:
+    """The name of a point, with a line to it where it stands farther away."""
+    if abs(below) < _LED:
+        return _label(name, x, y + below, kind)
+    sign = 1 if "before" in kind else -1
+    lead = f'<line class="lead" x1="{9 * sign}" y1="{-below}" x2="{sign}"/>'
+    text = f'<text y="4">{escape(name)}</text>'
+    label = f'<g class="label {kind}">{lead}{text}</g>'
+    return f'<svg x="{x}" y="{round(y + below, 1)}" overflow="visible">{label}</svg>'
+
+
 def _named(wanted: Sequence[Wanted]) -> list[tuple[str, float]]:
     """Of each name its classes, and how far it is below its point.
 
-    Classes: its side of the point, and ``always`` or ``roomy`` where it meets no other name or
-    point at that width, the important ones first; others are read by pointing.
+    Classes: its side of the point, and ``always`` or ``roomy`` where it meets no other name and is
+    near no other point at that width, the important ones first; others are read by pointing.
     """
-    sides = ["before" if left > _TURN else "after" for left, *_ in wanted]
+    # A page shows at any width what is pointed at: the side with the most room on a phone.
+    narrow = min(_WIDTHS)
+    sides = [
+        min(_SIDES, key=lambda side: _outside(_box(each, side, 0, narrow), narrow))
+        for each in wanted
+    ]
+    order = sorted(range(len(wanted)), key=lambda number: not wanted[number][3])
     named: dict[int, tuple[str, float]] = {}
     for width, kind in _WIDTHS.items():
         dots = [(w[4][0] * width - 5, w[1] - 5, w[4][1] * width + 5, w[1] + 5) for w in wanted]
         taken = [
             _box(wanted[n], said.split()[0], below, width) for n, (said, below) in named.items()
         ]
-        for number in sorted(range(len(wanted)), key=lambda n: not wanted[n][3]):
-            others = taken + dots
-            own = sorted(("after", "before"), key=lambda side: side != sides[number])
-            for below, side in product(_SHIFTS, own):
+        for number in order:
+            if number in named:
+                continue
+            own = [side for side in _SIDES if width == narrow or side == sides[number]]
+            others = taken + dots[:number] + dots[number + 1 :]
+            for below, side in product(_SHIFTS, sorted(own, key=lambda s: s != sides[number])):
                 box = _box(wanted[number], side, below, width)
-                inside = box[0] >= _LEFT and box[2] <= width and box[1] >= 0
-                if number not in named and inside and not any(_meet(box, each) for each in others):
+                # Without a line to its point a name is nearer to it than to any other.
+                far = 0 if abs(below) >= _LED else _NEAR
+                meets = _meet(box, dots[number]) or any(_meet(box, each, far) for each in others)
+                if not meets and not _outside(box, width):
                     named[number] = f"{side} {kind}", below
                     taken.append(box)
+                    break
     return [named.get(number, (side, 0)) for number, side in enumerate(sides)]
 
 
@@ -203,5 +241,14 @@ def _box(wanted: Wanted, side: str, below: float, width: int) -> Box:
     return start, top - _LINE / 2, start + length, top + _LINE / 2
 
 
-def _meet(one: Box, other: Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _outside(box: Box, width: int) -> float:
+    """Pixels of a box beyond the picture, where the numbers of the vertical axis count as such."""
+    left, top, right, bottom = box
+    outside = (_LEFT - left, right - width, -top, bottom - (HEIGHT - _BOTTOM))
+    return sum(max(0, each) for each in outside)
+
+
+def _meet(one: Box, other: Box, far: float = 0) -> bool:
+    """Whether two boxes are less than ``far`` apart."""
+    (left, top, right, bottom), (x0, y0, x1, y1) = one, other
+    return left < x1 + far and x0 < right + far and top < y1 + far and y0 < bottom + far

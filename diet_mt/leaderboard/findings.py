@@ -65,19 +65,20 @@ def _p(standing: Standing) -> str:
     return text and (f" (p {text})" if text.startswith("≤") else f" (p = {text})")
 
 
-def of_trade(found: Sequence[Point], better: str, *, most: bool) -> str:
-    """Which points none surpasses in both. ``better``: what the horizontal axis means, such as
-    ``faster``; ``most``: whether that is to its right.
+def of_trade(found: Sequence[Point], good: str, *, most: bool) -> str:
+    """Which points have the highest BLEU of all that are as far along the horizontal axis.
+    ``good``: what that means, such as ``fast``; ``most``: whether it is to its right.
     """
     names = [each.name for each in front(found, most=most)]
-    if len(names) == len(found):
-        return f"The {better} a system, the lower its BLEU."
-    count = f"Of the {len(found)} measured"
-    return f"{count}, none is both {better} and of higher BLEU than {_listed(names, 'or')}."
+    who = "each has" if len(names) == len(found) else f"only {_listed(names)} have"
+    who = f"only {names[0]} has" if len(names) == 1 else who
+    return f"Of the {len(found)} measured, {who} more BLEU than all others at least as {good}."
 
 
 def front(found: Sequence[Point], *, most: bool) -> list[Point]:
-    """The points that none surpasses in both, highest first; ranges that meet count as equal."""
+    """The points above all others that are at least as far along, highest first; ranges that meet
+    count as equal.
+    """
     sign = 1 if most else -1
     kept: list[Point] = []
     reached = -math.inf
@@ -170,6 +171,6 @@ def of_scores(grid: Grid) -> str:
     return f"{said}."
 
 
-def _listed(parts: Sequence[str], last: str = "and") -> str:
+def _listed(parts: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
-    return f" {last} ".join(filter(None, [", ".join(parts[:-1]), parts[-1]])) if parts else ""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]])) if parts else ""

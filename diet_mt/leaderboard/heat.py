@@ -46,12 +46,14 @@ class HeatMap:
 class Patterns:
     """All of one system: maps where positions decide, views where distances do.
 
-    ``local``: how many of its ``heads`` look near by their positions alone; 0 of 0: not known.
+    ``local``: how many of its ``heads`` have, by their positions alone, at least half of their
+    weight within ``near`` tokens of the query's own position; 0 of 0: not known.
     """
 
     system: str
     local: int
     heads: int
+    near: int
     maps: Sequence[HeatMap]
     views: Sequence[View]
 
@@ -64,23 +66,36 @@ def read_patterns(folders: Iterable[Path]) -> list[Patterns]:
     needed = ("system", "attention", "layers", "head", "first_distance", "by_distance", "values")
     heads: dict[str, dict[str, list[dict[str, Any]]]] = {}
     looks: dict[str, list[str]] = {}
+    near: dict[str, int] = {}
     for folder in sorted(folders):
         file = folder / HEADS
-        for row in read_dicts(file, ("system", "positions_pattern")) if file.exists() else ():
+        named = ("system", "positions_pattern", "near_tokens")
+        for row in read_dicts(file, named) if file.exists() else ():
             # A table that layers share looks the same in each; older rows do not name them.
             own = [row.get("layer")]
             if row["positions_pattern"] and row.get("positions_layers", own)[:1] == own:
                 looks.setdefault(row["system"], []).append(row["positions_pattern"])
+                near[row["system"]] = row["near_tokens"]
         for row in read_dicts(folder / FILE, needed) if (folder / FILE).exists() else ():
             title = f"{_KINDS.get(row['attention'], row['attention'])}, {_layers(row['layers'])}"
             heads.setdefault(row["system"], {}).setdefault(title, []).append(row)
-    return [_patterns(system, own, looks.get(system, ())) for system, own in heads.items()]
+    return [
+        _patterns(system, own, looks.get(system, ()), near.get(system, 0))
+        for system, own in heads.items()
+    ]
 
 
 def finding(found: Sequence[Patterns]) -> str:
     """How many heads of each system look near."""
-    parts = [f"{each.local} of {each.heads} with {each.system}" for each in found if each.heads]
-    return f"Heads that look near by their positions alone: {', '.join(parts)}." if parts else ""
+    known = [each for each in found if each.heads]
+    if not known:
+        return ""
+    parts = [f"{each.local} of {each.heads} with {each.system}" for each in known]
+    near = " or ".join(sorted({str(each.near) for each in known}, key=int))
+    return (
+        "Heads that by their positions alone have at least half of their weight within "
+        f"{near} tokens of the query: {', '.join(parts)}."
+    )
 
 
 def _layers(layers: Sequence[int]) -> str:
@@ -88,7 +103,7 @@ def _layers(layers: Sequence[int]) -> str:
 
 
 def _patterns(
-    system: str, heads: Mapping[str, Sequence[Mapping[str, Any]]], looks: Sequence[str]
+    system: str, heads: Mapping[str, Sequence[Mapping[str, Any]]], looks: Sequence[str], near: int
 ) -> Patterns:
     most: dict[str, float] = {}
     values = []
@@ -102,7 +117,7 @@ def _patterns(
             views.append(_by_distance(title, rows, Scale(values)))
         else:
             maps.append(heat_map(title, rows, most[rows[0]["attention"]]))
-    return Patterns(system, looks.count("local"), len(looks), maps, views)
+    return Patterns(system, looks.count("local"), len(looks), near, maps, views)
 
 
 def _by_distance(title: str, rows: Sequence[Mapping[str, Any]], y: Scale) -> View:

@@ -42,6 +42,7 @@ function makeSortable(table) {
 
 // diet-rel is as good as diet_rel.
 const plain = (text) => text.toLowerCase().replaceAll("-", "_");
+const withoutSize = (name) => name.replace(/_(tiny|base|big)$/, "");
 
 // A system is shown where all words are in its name or its encoding, and its family is wanted.
 function filter(form, boards) {
@@ -67,14 +68,18 @@ function filter(form, boards) {
     board.element.hidden = linkTo(board.element.id).hidden = !(wanted && left);
     for (const mark of board.marks) mark.classList.toggle("out", out.has(mark.dataset.system));
   }
-  // Beside the boards: rows of tasks, learned positions and curves, by their name and family.
+  // Beside the boards: rows of tasks, learned positions and curves, by their name and family. They
+  // do without the size that is part of a name in the boards.
   for (const each of document.querySelectorAll("[data-of], #learning .curve")) {
     const name = each.dataset.system ?? each.querySelector("summary, th, td").textContent;
-    const named = words.every((word) => plain(name).includes(word));
-    each.classList.toggle("out", !named || off.has(each.dataset.of ?? each.classList[1]));
+    const family = each.dataset.of ?? each.classList[1];
+    const said = form.querySelector(`[data-family="${family}"]`)?.textContent ?? "";
+    const text = plain(`${name} ${said}`);
+    const named = words.every((word) => text.includes(withoutSize(word)));
+    each.classList.toggle("out", !named || off.has(family));
   }
   hideEmpty(form);
-  form.querySelector("output").textContent = shown === all ? "" : `${shown} of ${all} rows`;
+  form.querySelector("output").textContent = shown === all ? "" : `${shown} of ${all} rows of BLEU`;
 }
 
 const linkTo = (id) => document.querySelector(`nav a[href="#${id}"]`)?.closest("li") ?? {};
@@ -136,7 +141,8 @@ function makeFilter(form) {
   form.addEventListener("input", () => filter(form, boards));
   form.addEventListener("submit", (event) => event.preventDefault());
   form.hidden = boards.length === 0;
-  filter(form, boards); // a browser may remember what was typed
+  // A browser remembers what was typed, and puts it back after scripts have run.
+  addEventListener("pageshow", () => filter(form, boards));
 }
 
 for (const table of document.querySelectorAll("table")) {

@@ -117,21 +117,21 @@ function testOf(systems, pair) {
   return systems[late].tests[early];
 }
 
-function compared(data, [first, second]) {
+function compared(data, [first, second], verdict) {
   const rowsOf = (system) =>
     (system.rows ??= system.results.map(({ counts }) => statistics(counts, data.references)));
   const [a, b] = [rowsOf(first), rowsOf(second)];
   const all = data.references.map((_, number) => number);
   const difference = mean(scores(a, all)) - mean(scores(b, all));
   const test = testOf(data.systems, [first, second]);
-  const verdict = make("p", { role: "status" }, make("b", {}, `${signed(difference)} BLEU`));
+  verdict.replaceChildren(make("b", {}, `${signed(difference)} BLEU`));
   verdict.append(` for ${first.name} over ${second.name}`);
   if (test) verdict.append(` ± ${test.half.toFixed(2)}, p ${test.p.replace(/^(?!≤)/, "= ")}`);
   verdict.append(".");
   const how = test
     ? "±: half of the 95 % interval; as p by diet-mt compare, over sentences and seeds."
     : "An interval and p are shown after diet-mt compare.";
-  const out = [verdict, make("p", { class: "notes" }, how)];
+  const out = [make("p", { class: "notes" }, how)];
   if (data.parts.length > 1) {
     const rows = data.parts.map(({ name, members }) => ({ name, ...paired(a, b, members) }));
     for (const row of rows) row.name += " words";
@@ -197,11 +197,13 @@ function makeTwo(place) {
     select.value = data.first[which];
     return select;
   });
+  const verdict = make("p", { role: "status" }); // one element: what changes in it is read aloud
   const result = make("div");
   const show = () => {
     const chosen = selects.map((select) => data.systems[select.value]);
     const same = chosen[0] === chosen[1];
-    result.replaceChildren(...(same ? ["Choose two different systems."] : compared(data, chosen)));
+    if (same) verdict.textContent = "Choose two different systems.";
+    result.replaceChildren(...(same ? [] : compared(data, chosen, verdict)));
     const names = chosen.map(({ name }) => name);
     for (const mark of board.querySelectorAll("[data-system]")) {
       mark.classList.toggle("chosen", names.includes(mark.dataset.system));
@@ -211,7 +213,7 @@ function makeTwo(place) {
   const form = make("form", {}, selects[0], "against", selects[1]);
   form.addEventListener("change", show);
   form.addEventListener("submit", (event) => event.preventDefault());
-  place.append(form, result);
+  place.append(form, verdict, result);
   place.hidden = false;
   return show;
 }

@@ -28,13 +28,16 @@ _ENDS = (0.07, 0.33)  # also for the names at the ends of lines
 
 @dataclass(frozen=True)
 class View:
-    """``content``: SVG; ``axes``: what they are; ``corpus``: of trainings, what they saw."""
+    """``content``: SVG; ``axes``: what they are; ``corpus``: of trainings, what they saw;
+    ``numbers``: the same as text, a line for each mark.
+    """
 
     title: str
     finding: str
     axes: str
     content: str
     corpus: str = ""
+    numbers: Sequence[str] = ()
 
 
 def by_speed(section: Section, beside: Beside) -> View | None:
@@ -54,7 +57,7 @@ def by_speed(section: Section, beside: Beside) -> View | None:
         "BLEU against sentences a second, median and quartiles, which tell two speeds apart where "
         f"they do not overlap: {speeds.where}"
     )
-    return _trade("Quality and speed", axes, found, "faster", most=True)
+    return _trade("Quality and speed", axes, found, "fast", most=True)
 
 
 def by_parameters(section: Section, beside: Beside) -> View | None:
@@ -64,7 +67,7 @@ def by_parameters(section: Section, beside: Beside) -> View | None:
         found.append(_point(line, count, f"{count:,} parameters"))
     if len(found) < LEAST or len({each.x for each in found}) < 2:
         return None
-    return _trade("Quality and size", "BLEU against parameters", found, "smaller", most=False)
+    return _trade("Quality and size", "BLEU against parameters", found, "small", most=False)
 
 
 def _point(line: Line, x: float, said: str) -> Point:
@@ -73,12 +76,13 @@ def _point(line: Line, x: float, said: str) -> Point:
     return Point(line.name, family, x, line.bleu, said, line.system == BASELINE)
 
 
-def _trade(title: str, axes: str, found: Sequence[Point], better: str, *, most: bool) -> View:
+def _trade(title: str, axes: str, found: Sequence[Point], good: str, *, most: bool) -> View:
     best = findings.front(found, most=most)
     shown = [replace(each, important=each.important or each in best) for each in found]
     x = Scale([end for each in found for end in (each.low, each.high)], margin=_SIDES)
     y = Scale([each.y for each in found])
-    return View(title, findings.of_trade(found, better, most=most), axes, points(shown, x, y))
+    said = findings.of_trade(found, good, most=most)
+    return View(title, said, axes, points(shown, x, y), numbers=[each.said for each in found])
 
 
 def parts_in(section: Section, kept: Kept) -> list[Part]:
@@ -116,15 +120,16 @@ def by_length(section: Section, beside: Beside) -> View | None:
         values = [
             fmean(float(bleu(each.sum(axis=0))) for each in seeds(line, part)) for part in parts
         ]
-        curve = [(part.mean_length, value) for part, value in zip(parts, values, strict=True)]
+        curve = [(float(number), value) for number, value in enumerate(values)]
         said = ", ".join(f"{value:.1f}" for value in values)
         strong = line in (lines[0], lines[-1]) or line.system == BASELINE
         family = family_of(line.results[0].positions)
         found.append(Curve(line.name, family, curve, f"{line.name}: {said}", strong))
-    x = Scale([part.mean_length for part in parts], margin=_ENDS)
+    # Evenly: by their mean lengths the names of narrow buckets would meet on a phone.
+    x = Scale(range(len(parts)), margin=_ENDS)
     y = Scale([value for each in found for _, value in each.points])
     names = [part.name for part in parts]
-    ticks = [(part.mean_length, part.name) for part in parts]
+    ticks = [(float(number), name) for number, name in enumerate(names)]
     baseline = next((line for line in lines if line.system == BASELINE), lines[0])
     said = ""
     if baseline is not lines[0]:
@@ -132,7 +137,8 @@ def by_length(section: Section, beside: Beside) -> View | None:
         said = findings.of_lengths(lines[0].name, baseline.name, gaps, names)
     counts = ", ".join(str(len(part.members)) for part in parts)
     axes = f"BLEU by words of the source, in buckets of {counts} sentences"
-    return View("Short and long sentences", said, axes, curves(found, x, y, ticks))
+    drawn = curves(found, x, y, ticks)
+    return View("Short and long sentences", said, axes, drawn, numbers=[e.said for e in found])
 
 
 # By the names that ``--picture`` takes.
@@ -178,4 +184,5 @@ def of_learning(name: str, trainings: Sequence[LearningCurve]) -> View | None:
     axes = f"Perplexity against updates, from {begin:,.0f} on; a line for each seed"
     data = Path(trainings[0].settings.get("data", ""))
     corpus = data.parent.name if data.name == "bin" else data.name
-    return View(f"Validation perplexity, {name}", said, axes, curves(shown, x, y), corpus)
+    title, numbers = f"Validation perplexity, {name}", [each.said for each in ranked]
+    return View(title, said, axes, curves(shown, x, y), corpus, numbers)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import re
 
+import pytest
+
 from diet_mt.leaderboard.beside import Beside
-from diet_mt.leaderboard.charts import HEIGHT, Curve, curves
+from diet_mt.leaderboard.charts import HEIGHT, Curve, Point, curves, points
 from diet_mt.leaderboard.scales import Scale
 from diet_mt.leaderboard.views import by_parameters, of_learning
 
@@ -36,8 +38,37 @@ def test_all_are_shown_where_there_is_room() -> None:
 
 def test_the_important_ones_are_shown_where_there_is_not() -> None:
     found = heights(200)
-    assert 8 < len(found) < 20
+    assert 5 < len(found) < 20
     assert "n199" in found
+
+
+def test_names_stand_near_the_ends_of_their_curves() -> None:
+    found = sorted(heights(200).values())
+    assert found[-1] - found[0] <= 100
+    middle = heights(1)["n0"]
+    assert (found[0] + found[-1]) / 2 == pytest.approx(middle, abs=8)
+
+
+def test_a_name_far_from_its_point_has_a_line_to_it() -> None:
+    """And is at no other point, as it would be without."""
+    found = [Point(f"p{n}", "input", 1 + n / 100, 1, "") for n in range(4)]
+    drawn = points(found, Scale([0, 2]), Scale([0, 2]))
+    labels = re.findall(r'<g class="label [^>]*always">(<line class="lead"[^>]*>)?<text', drawn)
+    assert labels
+    assert all(labels)
+    alone = points(found[:1], Scale([0, 2]), Scale([0, 2]))
+    assert "always" in alone
+    assert "lead" not in alone
+
+
+def test_what_is_pointed_at_is_inside_a_phone() -> None:
+    found = [Point("a_long_name_tiny", "input", x / 100, 1, "") for x in range(101)]
+    for shown in re.findall(
+        r'x="([0-9.]+)%"[^>]*><(?:text|g) class="label (before|after)',
+        points(found, Scale([0, 1]), Scale([0, 2])),
+    ):
+        left, length = 330 * float(shown[0]) / 100, 7.3 * 16 + 9
+        assert left + length <= 330 if shown[1] == "after" else left >= length
 
 
 def test_the_baseline_is_named_beside_others() -> None:
@@ -50,7 +81,7 @@ def test_the_baseline_is_named_beside_others() -> None:
     ]
     view = by_parameters(sections_of(rows)[0], Beside())
     assert view is not None
-    assert re.search("always[^>]*>sinusoidal_tiny<", view.content)
+    assert re.search(r'always">(<line [^>]*>)?<text[^>]*>sinusoidal_tiny<', view.content)
 
 
 def test_trainings_of_one_system_compare_nothing() -> None:

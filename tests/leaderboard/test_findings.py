@@ -54,9 +54,14 @@ def test_none_surpasses_the_front() -> None:
     found = [point("a", 1, 9), point("b", 2, 8), point("c", 1.5, 7), point("d", 3, 8)]
     assert [each.name for each in front(found, most=True)] == ["a", "d"]
     assert [each.name for each in front(found, most=False)] == ["a"]
-    said = of_trade(found, "faster", most=True)
-    assert said == "Of the 4 measured, none is both faster and of higher BLEU than a or d."
-    assert of_trade(found[:2], "faster", most=True) == "The faster a system, the lower its BLEU."
+    said = of_trade(found, "fast", most=True)
+    assert (
+        said == "Of the 4 measured, only a and d have more BLEU than all others at least as fast."
+    )
+    said = of_trade(found, "small", most=False)
+    assert said == "Of the 4 measured, only a has more BLEU than all others at least as small."
+    said = of_trade(found[:2], "fast", most=True)
+    assert said == "Of the 2 measured, each has more BLEU than all others at least as fast."
 
 
 def test_speeds_that_cannot_be_told_apart_are_no_advantage() -> None:

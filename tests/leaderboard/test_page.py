@@ -90,8 +90,8 @@ def test_what_models_wrote_is_text(said_page: str) -> None:
 
 
 def test_without_references_the_page_says_what_it_lacks(plain: Section, said_page: str) -> None:
-    assert "where the page is made with the references" in page([plain])
-    assert "where the page is made with the references" not in said_page
+    assert "whose references the page was made with" in page([plain])
+    assert "whose references the page was made with" not in said_page
 
 
 def test_nothing_is_loaded_from_anywhere(read: Reader) -> None:

@@ -181,7 +181,7 @@ def test_filters_by_words_families_direction(tab: Page) -> None:
     search.focus()
     tab.keyboard.type("DIET rel")
     assert shown(tab, "table") == shown(tab, "picture") == ["diet_rel_base"]
-    assert tab.locator("output").inner_text() == "4 of 16 rows"
+    assert tab.locator("output").inner_text() == "4 of 16 rows of BLEU"
     search.fill("")
     assert tab.locator("output").inner_text() == ""
     chip = tab.get_by_role("button", name="in the logits")
@@ -194,6 +194,35 @@ def test_filters_by_words_families_direction(tab: Page) -> None:
     visible = tab.locator(".board:not([hidden])")
     assert visible.count() == 1
     assert "cs-en" in visible.inner_text()
+
+
+def test_what_a_browser_remembers_is_filtered_by(browser: Browser, page_file: Path) -> None:
+    tab = browser.new_page()
+    tab.goto(page_file.as_uri())
+    tab.get_by_label("Direction").select_option("cs-en")
+    tab.goto("about:blank")
+    tab.go_back()
+    assert tab.get_by_label("Direction").input_value() == "cs-en"
+    assert tab.locator(".board:not([hidden])").count() == 1
+    tab.close()
+
+
+def test_on_paper_no_column_is_cut(browser: Browser, page_file: Path) -> None:
+    """A4 with usual margins."""
+    with opened(browser, page_file) as tab:
+        tab.set_viewport_size({"width": 718, "height": 1047})
+        tab.emulate_media(media="print")
+        assert not tab.locator("#filter").is_visible()
+        cut = "frames => frames.filter(each => each.scrollWidth > each.clientWidth).length"
+        assert tab.locator(".board > .frame").evaluate_all(cut) == 0
+
+
+def test_pictures_can_be_read_as_text(desk: Page) -> None:
+    for view in desk.locator(".board .view").all():
+        points = view.locator(".picture > [data-system] > title").all_text_contents()
+        assert sorted(points) == sorted(view.locator("figcaption li").all_text_contents())
+        view.get_by_text("As text").click()
+        assert view.locator("figcaption li").first.is_visible()
 
 
 def test_a_section_without_a_row_left_goes(browser: Browser, page_file: Path) -> None:
@@ -233,7 +262,7 @@ def test_nothing_is_left_of_what_a_filter_empties(
     file.write_text(page(full, [Heading("GLUE"), board], beside), encoding="utf-8")
     with opened(browser, file) as tab:
         search = tab.get_by_role("searchbox")
-        for text, left in (("rotary", {"learning"}), ("diet", {"tasks"}), ("zzz", set())):
+        for text, left in (("rotary", {"learning"}), ("diet_rel_tiny", {"tasks"}), ("zzz", set())):
             search.fill(text)
             sections = tab.locator("main > section:visible").evaluate_all(
                 "all => all.map(s => s.id)"
@@ -321,6 +350,18 @@ def test_sentences_that_differ_most_stand_side_by_side(desk: Page, said: Path) -
     assert all(word in rest for word in unmarked.split())  # in this order
     # What models wrote is text: no element of theirs is in the page.
     assert desk.locator("img").count() == 0
+
+
+def test_a_system_is_not_compared_with_itself(desk: Page) -> None:
+    """What is said instead is read aloud: the element of the verdict stays."""
+    desk.locator(".two").scroll_into_view_if_needed()
+    verdict = desk.locator(".two [role=status]").element_handle()
+    for first, said in (("shaw_tiny", "Choose two different"), ("none_tiny", "BLEU for none")):
+        desk.get_by_label("first system").select_option(first)
+        desk.get_by_label("second system").select_option("shaw_tiny")
+        assert said in verdict.inner_text()
+    desk.get_by_label("first system").select_option("shaw_tiny")
+    assert desk.locator(".sentences").count() == 0
 
 
 def test_length_buckets_are_shown(desk: Page, said: Path) -> None:
