@@ -81,6 +81,7 @@ def pyplot() -> Any:
         import matplotlib as mpl
 
         mpl.use("Agg")
+        mpl.rcParams["text.parse_math"] = False  # a name may have dollars
         mpl.rcParams["svg.hashsalt"] = "diet_mt"  # names inside an SVG would be random otherwise
         from matplotlib import pyplot as plt
     except ImportError:

@@ -7,7 +7,8 @@
 CHECKPOINT is a file, or a folder with a checkpoint_best.pt, of a translation or masked language
 model. Each figure is a PNG, an SVG, and its numbers as JSON lines:
 
-    rank        of logits and positional logits, with singular values     paper, figures 2 and 8
+    rank        of logits and positional logits; spectrum: their          paper, figures 2 and 8
+                singular values
     patterns    positional logits by head: heat maps, and curves where    figures 4 and 7
                 they depend on the distance alone
     similarity  of positions to each other, at the input and in factors   figure 5
@@ -15,9 +16,9 @@ model. Each figure is a PNG, an SVG, and its numbers as JSON lines:
     heads       which heads look near, and how far away: a table on stdout
 
 The logits are those of the model's own attention, in float64, the biases of its projections
-included. How many positions training had, by the longest sentences of the data's training split, is
-said where more are shown. Time: half a minute for three tiny
-models.
+included. Of models with fewer positions than --rank-tokens or --positions all are shown over as
+many as every one has. How many positions training had, by the longest sentences of the data's
+training split, is said where more are shown. Time: half a minute for three tiny models.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import argparse
 from pathlib import Path
 
 from ..command_line import Parser, count, filled, positive
+from ..errors import UserError
 
 FIGURES = ("rank", "patterns", "similarity", "segments", "heads")
 
@@ -44,11 +46,19 @@ def arguments(parser: Parser) -> None:
         "--rank-tokens", type=positive, default=96, metavar="N",
         help="of joined sentences, for rank (default 96)",
     )  # fmt: skip
-    add("--positions", type=positive, default=32, metavar="N", help="in patterns (default 32)")
+    add(
+        "--positions", type=positive, default=32, metavar="N",
+        help="in patterns, similarity and heads (default 32)",
+    )  # fmt: skip
     add("--near", type=count, default=2, metavar="K", help="tokens that are near (default 2)")
 
 
 def run(args: argparse.Namespace) -> None:
+    least = 2 * args.near + 2  # so that the last position is not near the first half
+    if args.positions < least:
+        raise UserError(
+            f"--positions {args.positions}: with --near {args.near} give {least} or more"
+        )
     from ..figures.draw import draw_all
     from ..figures.observed import Asked
 

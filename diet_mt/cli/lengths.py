@@ -25,6 +25,7 @@ from pathlib import Path
 
 from ..command_line import Parser, positive
 from ..errors import UserError
+from ..files import make_folder
 
 FORMATS = ("text", "markdown")
 PICTURES = (".png", ".svg")
@@ -36,14 +37,15 @@ def arguments(parser: Parser) -> None:
     add("--references", type=Path, nargs="+", required=True, help="raw references of the test sets")
     add("--sources", type=Path, nargs="+", default=[], metavar="FILE",
         help="of the references, in their order (default: test.en beside test.de)")  # fmt: skip
-    add("--systems", nargs="+", default=[], metavar="NAME", help="only these: diet_rel ...")
+    add("--systems", nargs="+", default=[], metavar="NAME",
+        help="only these: diet_rel ...; compared with sinusoidal even so")  # fmt: skip
     how = parser.add_mutually_exclusive_group().add_argument
     how("--width", type=positive, default=5, metavar="N", help="lengths in a bucket (default 5)")
     how("--buckets", type=positive, default=0, metavar="N",
         help="so many, of about as many sentences each")  # fmt: skip
     how("--by-test-set", action="store_true",
         help="a table for each direction, each test set a bucket of its own")  # fmt: skip
-    add("--least", type=positive, default=100, metavar="N",
+    add("--least", type=positive, metavar="N",
         help="sentences; buckets of fewer are merged (default 100)")  # fmt: skip
     add("--train", type=Path, metavar="FILE", help="target side of the training text: rare words")
     add("--format", choices=FORMATS, default="text", help="default text")
@@ -53,15 +55,18 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     if args.out and args.out.suffix not in PICTURES:
         raise UserError(f"--out {args.out}: name a picture, {' or '.join(PICTURES)}")
-    if args.train and args.by_test_set:
-        raise UserError("--train: not with --by-test-set")
+    for option, value in (("--train", args.train), ("--least", args.least)):
+        if value and args.by_test_set:
+            raise UserError(f"{option}: not with --by-test-set")
+    if args.out:
+        make_folder(args.out.parent)
     from ..blocks import markdown, text
     from ..drawing import save
-    from ..evaluation.lengths import parts_of
+    from ..evaluation.lengths import LEAST, parts_of
     from ..leaderboard.by_length import blocks_of, picture, sheets_of
     from ..made_of import made_of
 
-    cut = partial(parts_of, width=args.width, count=args.buckets, least=args.least)
+    cut = partial(parts_of, width=args.width, count=args.buckets, least=args.least or LEAST)
     sheets = sheets_of(
         args.results,
         args.references,
@@ -70,10 +75,9 @@ def run(args: argparse.Namespace) -> None:
         cut=None if args.by_test_set else cut,
         training=args.train,
     )
-    if args.out:
-        unit = "tokens" if args.sources else "words"
-        save(picture(sheets, unit), args.out, rows=args.results)
     if args.format == "markdown":
         print(f"{markdown(blocks_of(sheets))}\n<!-- {made_of(args.results)} -->")
     else:
         print(text(blocks_of(sheets)), end="")
+    if args.out:
+        save(picture(sheets), args.out, rows=args.results)

@@ -109,9 +109,9 @@ def load_state(checkpoint: Path, **overrides: str) -> dict[str, Any]:
 
 def load_with_task(checkpoint: Path, data: Path) -> tuple[Any, Any, Any]:
     """Model in evaluation mode, the configuration of its training, and fairseq's task over the
-    folder ``data``. Raises UserError where the checkpoint cannot be read.
+    folder ``data``. Raises UserError where the checkpoint cannot be read, or not with this data.
     """
-    with reading(checkpoint):
+    with reading(checkpoint, data):
         models, cfg, task = checkpoint_utils.load_model_ensemble_and_task(
             [str(checkpoint)], arg_overrides={"data": str(data)}
         )
@@ -119,8 +119,10 @@ def load_with_task(checkpoint: Path, data: Path) -> tuple[Any, Any, Any]:
 
 
 @contextmanager
-def reading(checkpoint: Path) -> Iterator[None]:
-    """Any error of torch or fairseq becomes a :class:`UserError` that names the file."""
+def reading(checkpoint: Path, data: Path | None = None) -> Iterator[None]:
+    """Any error of torch or fairseq becomes a :class:`UserError` that names the file, and the
+    ``data`` that it is read with.
+    """
     need_file(checkpoint, "checkpoint; train first")
     try:
         yield
@@ -128,7 +130,8 @@ def reading(checkpoint: Path) -> Iterator[None]:
         raise
     except Exception as error:  # torch and fairseq each have their own kinds
         why = one_line(error) or str(error).strip().split("\n")[0] or type(error).__name__
-        raise UserError(f"{checkpoint}: cannot be loaded ({why})") from error
+        where = f" with {data}, if that is what it was trained on" if data else ""
+        raise UserError(f"{checkpoint}: cannot be loaded{where} ({why})") from error
 
 
 def _tokens(extra_state: dict[str, Any], updates: int) -> int:

@@ -42,7 +42,10 @@ def of_row(result: Result, references: Mapping[str, Given]) -> Given:
     ``references``: by checksum.
     """
     if result.references_sha256 not in references:
-        raise UserError(f"none of the references are those of {result.test_set}")
+        raise UserError(
+            f"none of the references are those of {result.test_set}, {result.direction}, with "
+            f"{result.sentences:,} lines, that {result.system} was scored with"
+        )
     return references[result.references_sha256]
 
 

@@ -146,6 +146,10 @@ def read_results(path: Path) -> list[Result]:
 
 def read_all(files: Iterable[Path]) -> list[tuple[Path, Result]]:
     """The rows of several files, each with its file. Raises UserError also where there are none."""
+    files = list(files)
+    for path in files:
+        if sum(path.resolve() == other.resolve() for other in files) > 1:
+            raise UserError(f"{path}: given more than once")
     rows = [(path, row) for path in files for row in read_results(path)]
     if not rows:
         raise UserError("the files hold no results; give those that diet-mt evaluate wrote")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any, Optional
@@ -21,7 +21,7 @@ from ..blocks import Grid, Note, text
 from ..evaluation.json_rows import Row, write_rows
 from ..positions import DECODER, KINDS
 from .measures import Look, look
-from .observed import Asked, Seen, System, observe, sentences
+from .observed import Asked, Seen, System, fitting, observe, sentences
 from .patterns import Pattern, patterns
 
 PATTERNS = ("local", "shifted", "global", "between")
@@ -64,7 +64,7 @@ class HeadRow(Row):
 
 def head_rows(system: System, asked: Asked) -> Iterator[HeadRow]:
     """Rows for every head whose keys are tokens."""
-    near, tokens = asked.near, min(asked.positions, system.longest)
+    near, tokens = asked.near, asked.positions
     found = patterns(system, asked.subset, tokens, asked.sentences)
     terms = {(p.kind, layer): p for p in found for layer in p.layers if not p.mixes_keys}
     given, _ = sentences(system, asked.subset, asked.sentences)
@@ -120,6 +120,7 @@ def _open_keys(system: System, call: Seen, given: dict[str, Tensor]) -> Tensor:
 
 def draw(systems: Sequence[System], asked: Asked, out: Path) -> list[str]:
     """Writes ``heads.jsonl``, and prints its table. No system is without."""
+    asked = replace(asked, positions=fitting(systems[0], asked.positions, "heads"))
     rows = [row for system in systems for row in head_rows(system, asked)]
     write_rows(out / "heads.jsonl", rows)
     print(text([_table(rows), Note(_explained(asked.near))]), end="")

@@ -25,7 +25,7 @@ TITLES = {
 }
 # What stands along the rows and columns of a matrix of logits.
 AXES = {
-    "encoder": ("source position j", "source position i"),
+    "encoder": ("position j of the key", "position i of the query"),
     "decoder": ("target position j", "target position i"),
     "cross": ("source position j", "target position i"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from torch import Tensor
 from ..corpora.binarized import language_pair, read_index
 from ..errors import UserError
 from ..evaluation.checkpoint import load_with_task
-from ..evaluation.provenance import best_in
+from ..evaluation.provenance import BEST, best_in
 from ..evaluation.records import system_of
 from ..layers.call import AttentionCall
 from ..layers.decoder import DietDecoder
@@ -43,6 +44,8 @@ class Asked:
 class System:
     """A checkpoint's model, in float64 and evaluation mode, with fairseq's task.
 
+    ``longest``: tokens that every table of all models opened together has positions for.
+
     In float64, since the rank of a matrix is a question of its smallest singular values.
     """
 
@@ -50,6 +53,7 @@ class System:
     arch: str
     model: Any
     task: Any
+    longest: int
 
     @property
     def stacks(self) -> dict[str, Any]:
@@ -65,12 +69,6 @@ class System:
     @property
     def translates(self) -> bool:
         return isinstance(self.model, FairseqEncoderDecoderModel)
-
-    @property
-    def longest(self) -> int:
-        """Tokens that every table of the model has positions for."""
-        most = self.model.max_positions()
-        return int(min(most)) if isinstance(most, tuple) else int(most)
 
     @cached_property
     def trained(self) -> dict[str, tuple[int, int]]:
@@ -153,26 +151,60 @@ class Seen:
 
 def open_systems(checkpoints: Sequence[Path], data: Path) -> list[System]:
     """Loads checkpoints, files or folders with a ``checkpoint_best.pt``; ``data``: their binarized
-    folder. Systems of one name are told apart by their folders.
+    folder. Systems of one name are told apart by their folders and files.
 
-    Raises UserError where one cannot be loaded or has no positions of ours.
+    Raises UserError where one cannot be loaded, is there twice or has no positions of ours.
     """
     files = [best_in(path) for path in checkpoints]
+    resolved = [file.resolve() for file in files]
+    for file, path in zip(files, resolved, strict=True):
+        if resolved.count(path) > 1:
+            raise UserError(f"{file}: given more than once")
     loaded = [load_with_task(file, data) for file in files]
+    longest = min(_longest(model) for model, _, _ in loaded)
     archs = [str(cfg["model"]["_name"]) for _, cfg, _ in loaded]
     names = [system_of(arch) for arch in archs]
+    places = _places(resolved)
     systems = []
-    for file, arch, name, (model, _, task) in zip(files, archs, names, loaded, strict=True):
-        own = name if names.count(name) == 1 else file.absolute().parent.name
-        system = System(own, arch, model.double().cpu().eval(), task)
+    for number, (model, _, task) in enumerate(loaded):
+        own = names[number] if names.count(names[number]) == 1 else places[number]
+        system = System(own, archs[number], model.double().cpu().eval(), task, longest)
         if not system.stacks:
-            raise UserError(f"{file}: {arch} is no architecture of diet-mt")
+            raise UserError(f"{files[number]}: {archs[number]} is no architecture of diet-mt")
         systems.append(system)
-    labels = [system.name for system in systems]
-    twice = sorted({label for label in labels if labels.count(label) > 1})
-    if twice:
-        raise UserError(f"{twice[0]}: given more than once; rename its folder, or leave it out")
     return systems
+
+
+def _longest(model: Any) -> int:
+    """Tokens that every table of a model has positions for."""
+    most = model.max_positions()
+    return int(min(most)) if isinstance(most, tuple) else int(most)
+
+
+def _places(files: Sequence[Path]) -> list[str]:
+    """The shortest ends of the paths that differ, from the folder on: ``diet_rel.1`` for the best
+    checkpoint in it, ``diet_rel.1.checkpoint_last`` for another.
+    """
+    parts = [
+        file.parent.parts if file.name == BEST else (*file.parent.parts, file.stem)
+        for file in files
+    ]
+    for depth in range(max(map(len, parts))):
+        ends = [
+            ".".join(part[-(depth + 1 + (file.name != BEST)) :])
+            for file, part in zip(files, parts, strict=True)
+        ]
+        if len(set(ends)) == len(ends):
+            break
+    return ends
+
+
+def fitting(system: System, tokens: int, what: str) -> int:
+    """``tokens``, or as many as there are positions for, which is said on stderr."""
+    if tokens > system.longest:
+        said = f"{what}: over {system.longest} tokens, not {tokens}"
+        print(f"{said}: no more have positions in every one of these models", file=sys.stderr)
+    return min(tokens, system.longest)
 
 
 @torch.no_grad()
@@ -198,9 +230,19 @@ def word_vectors(stack: Any) -> Tensor:
     return vectors.detach().double()
 
 
+def added_rows(stack: Any, count: int) -> Tensor:
+    """What a stack adds to its first ``count`` tokens outside of training: (1, n, E)."""
+    added = stack.embed_positions
+    if stack.places is None:
+        rows: Tensor = added.rows(0, count)
+    else:
+        rows = added.at(stack.places.at(0, count))
+    return rows.detach().double()
+
+
 def sentences(system: System, subset: str, count: int) -> tuple[dict[str, Tensor], Tensor]:
-    """The first ``count`` sentences of a split that the model has positions for, as arguments of
-    its forward; a target is what the decoder reads, its end mark first. And what is to be
+    """The first ``count`` sentences of a split that all models have positions for, as arguments of
+    the forward of one; a target is what the decoder reads, its end mark first. And what is to be
     predicted, (B, T): the target, its end mark last, or of an encoder alone its own words. All
     padded on the right.
     """

@@ -17,7 +17,7 @@ from ..evaluation.json_rows import Row, write_rows
 from ..positions import DECODER, KINDS
 from .looks import AXES, COLORS, TITLES, heat_maps, keep
 from .measures import by_distance
-from .observed import Asked, System, joined, observe
+from .observed import Asked, System, fitting, joined, observe
 
 # Figure 6: sentences of 32 tokens, the second segment from position 16 on.
 SEGMENT_TOKENS, BORDER = 32, 16
@@ -92,7 +92,6 @@ def patterns(
     ``count``: sentences that those are averaged over which depend on words. ``segments``: with what
     segments add, two segments with the border in the middle.
     """
-    tokens = min(tokens, system.longest)
     given = joined(system, subset, tokens, count)
     if segments:
         border = torch.arange(tokens) >= BORDER
@@ -145,12 +144,15 @@ def draw(systems: Sequence[System], asked: Asked, out: Path) -> list[str]:
     kind of attention with a positional term, and ``distance.SYSTEM`` of what depends on the
     distance alone. Returns the systems without a term.
     """
+    tokens = fitting(systems[0], asked.positions, "patterns")
     shown = {
-        system.name: (system, patterns(system, asked.subset, asked.positions, asked.sentences))
+        system.name: (system, patterns(system, asked.subset, tokens, asked.sentences))
         for system in systems
     }
     rows = [row for each in shown.values() for row in pattern_rows(*each, False)]
-    write_rows(numbers := out / "patterns.jsonl", rows)
+    numbers = out / "patterns.jsonl"
+    if rows:
+        write_rows(numbers, rows)
     for system, found in shown.values():
         for kind in dict.fromkeys(pattern.kind for pattern in found):
             own = [pattern for pattern in found if pattern.kind == kind]
@@ -167,10 +169,11 @@ def draw_segments(systems: Sequence[System], asked: Asked, out: Path) -> list[st
     """Writes ``segments.jsonl``, and ``segments.SYSTEM`` for each system with segments in its
     logits. Returns the systems without.
     """
+    tokens = fitting(systems[0], SEGMENT_TOKENS, "segments")
     shown = {
         system.name: (
             system,
-            patterns(system, asked.subset, SEGMENT_TOKENS, asked.sentences, segments=True),
+            patterns(system, asked.subset, tokens, asked.sentences, segments=True),
         )
         for system in systems
         if not system.translates

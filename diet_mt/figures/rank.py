@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Union
 
@@ -17,7 +18,7 @@ from ..layers.call import AttentionCall
 from ..positions import KINDS
 from .looks import TITLES, keep
 from .measures import RANK_THRESHOLD, Ranks, ranks
-from .observed import Asked, Seen, System, joined, observe
+from .observed import Asked, Seen, System, added_rows, fitting, joined, observe
 
 LOGITS, POSITIONAL = WHATS = ("logits", "positional logits")
 _DIGITS = 3  # significant, of a singular value in a row
@@ -52,7 +53,7 @@ class RankRow(Row):
 
 def rank_rows(system: System, asked: Asked) -> list[RankRow]:
     """Rows for every head of ``system``, over rows of joined sentences of a split."""
-    tokens = min(asked.rank_tokens, system.longest)
+    tokens = asked.rank_tokens
     seen = observe(system, joined(system, asked.subset, tokens, asked.sentences))
     return [
         row
@@ -69,15 +70,18 @@ def _matrices(system: System, call: Seen, tokens: int) -> Iterator[tuple[str, Te
     if term.any():
         same = (term == term[:1]).all()
         yield POSITIONAL, term[:1] if same else term
-    elif call.layer == 0 and call.source is None:
-        added = system.stacks[call.kind].embed_positions
-        if added is not None:
-            # P W_Q W_K^T P^T with the first layer's projections and their biases, which the
-            # paper's formula is without (appendix C): in those above, positions and words have
-            # been mixed.
-            with torch.no_grad():
-                rows = added.rows(0, tokens).double().transpose(0, 1)  # (T, 1, E)
-                yield POSITIONAL, call.module.logits(rows, None, AttentionCall())
+    elif call.layer == 0 and (stack := _with_input(system, call)):
+        # P W_Q W_K^T P^T with the first layer's projections and their biases, which the paper's
+        # formula is without (appendix C): in those above, positions and words have been mixed.
+        with torch.no_grad():
+            rows = added_rows(stack, tokens).transpose(0, 1)  # (T, 1, E)
+            yield POSITIONAL, call.module.logits(rows, None, AttentionCall())
+
+
+def _with_input(system: System, call: Seen) -> Any:
+    """The stack of a call in self-attention, if it adds positions at its input; or None."""
+    stack = system.stacks.get(call.kind)
+    return stack if stack is not None and stack.embed_positions is not None else None
 
 
 def _rows(system: System, call: Seen, what: str, found: Ranks, tokens: int) -> Iterator[RankRow]:
@@ -105,7 +109,15 @@ def draw(systems: Sequence[System], asked: Asked, out: Path) -> list[str]:
     """Writes ``rank.jsonl``, and as pictures ``rank``: the rank of each head, and ``spectrum``:
     the singular values. No system is without.
     """
+    tokens = fitting(systems[0], asked.rank_tokens, "rank")
+    asked = replace(asked, rank_tokens=tokens)
     rows = [row for system in systems for row in rank_rows(system, asked)]
+    if tokens <= (size := max(row.head_size for row in rows)):
+        print(
+            f"rank: of {tokens} tokens the rank is at most that, and with heads of size {size} it "
+            "may be that with any encoding; the singular values say more",
+            file=sys.stderr,
+        )
     write_rows(numbers := out / "rank.jsonl", rows)
     keep(_ranks(rows), numbers, "rank")
     keep(_spectra(rows), numbers, "spectrum")
@@ -142,7 +154,7 @@ def _notes(rows: Sequence[RankRow]) -> list[str]:
             max(row.trained[0] for row in rows if row.trained and row.attention == kind)
             for kind in KINDS[:2]
         )
-        said.insert(0, f"positions that training had: {source} of sources, {target} of targets")
+        said.insert(0, f"longest training sentences: {source} source, {target} target tokens")
     return said
 
 
@@ -163,7 +175,7 @@ def _finish(figure: Any, rows: Sequence[RankRow], x: str, y: str, line: str = "-
 
 
 def _ranks(rows: Sequence[RankRow]) -> Any:
-    styles, tokens = line_styles(row.system for row in rows), max(row.tokens for row in rows)
+    styles, tokens = line_styles(row.system for row in rows), rows[0].tokens
     most = max(row.matrices for row in rows)
     title = f"Rank over {tokens} tokens, the median of {most} rows of text"
     figure, panels = _grid(rows, title)
@@ -192,7 +204,8 @@ def _ranks(rows: Sequence[RankRow]) -> Any:
 
 
 def _spectra(rows: Sequence[RankRow]) -> Any:
-    figure, panels = _grid(rows, "Singular values, the median over heads and layers")
+    title = f"Singular values over {rows[0].tokens} tokens, the median over heads and layers"
+    figure, panels = _grid(rows, title)
     for panel, shown in panels:
         for name, style in line_styles(row.system for row in rows).items():
             own = [row for row in shown if row.system == name]

@@ -17,9 +17,9 @@ from torch import Tensor
 from ..drawing import color_of, pyplot
 from ..evaluation.json_rows import Row, write_rows
 from ..positions import CROSS, DECODER, ENCODER, AttentionPositions
-from ..positions.factors import FactorBias
+from ..positions.factors import FactorBias, Places
 from .looks import DIVERGING, TITLES, keep
-from .observed import Asked, System
+from .observed import Asked, System, added_rows, fitting
 
 BINS = 40
 _COLUMNS = 4  # of the picture
@@ -66,29 +66,31 @@ def tables(system: System, positions: int) -> list[Table]:
     """The tables of positions that a model has: what it adds to the words, and the factors of
     logits that are a product of two. What encoder and decoder have alike is there once.
     """
-    positions = min(positions, system.longest)
     added = {
-        kind: stack.embed_positions.rows(0, positions)[None].detach().double()  # (1, 1, n, E)
+        kind: added_rows(stack, positions)[None]  # (1, 1, n, E)
         for kind, stack in system.stacks.items()
         if stack.embed_positions is not None
     }
     if len(added) == 2 and torch.equal(*added.values()):
         added = {"encoder and decoder": added[ENCODER]}
     found = [Table(f"input of the {kind}", "input", rows) for kind, rows in added.items()]
+    places = {
+        kind: slice(0, positions) if stack.places is None else stack.places.at(0, positions)
+        for kind, stack in system.stacks.items()
+    }
     for kind, stack in system.stacks.items():
-        attentions = {kind: stack.self_attn_positions}
+        found += _factors(kind, stack.self_attn_positions, places[kind], places[kind])
         if kind == DECODER:
-            attentions[CROSS] = stack.encoder_attn_positions
-        for name, own in attentions.items():
-            found += list(_factors(name, own, positions))
+            found += _factors(CROSS, stack.encoder_attn_positions, places[kind], places[ENCODER])
     return found
 
 
-def _factors(kind: str, own: AttentionPositions | None, positions: int) -> Iterator[Table]:
+def _factors(
+    kind: str, own: AttentionPositions | None, queries: Places, keys: Places
+) -> Iterator[Table]:
     if not isinstance(own, FactorBias):
         return
-    all_of_them = slice(0, min(positions, own.shape.max_keys))
-    found = own.factors(all_of_them, all_of_them)
+    found = own.factors(queries, keys)
     for of, vectors in zip(("queries", "keys"), found, strict=True):
         yield Table(TITLES[kind], of, vectors.detach().double())
 
@@ -119,7 +121,8 @@ def draw(systems: Sequence[System], asked: Asked, out: Path) -> list[str]:
     """Writes ``similarity.jsonl`` and the picture ``similarity``. Returns the systems that have no
     such table.
     """
-    shown = {system.name: tables(system, asked.positions) for system in systems}
+    positions = fitting(systems[0], asked.positions, "similarity")
+    shown = {system.name: tables(system, positions) for system in systems}
     rows = [row(system, table) for system in systems for table in shown[system.name]]
     if rows:
         write_rows(numbers := out / "similarity.jsonl", rows)
@@ -157,7 +160,7 @@ def _picture(shown: Sequence[tuple[str, Table]]) -> Any:
     bar = figure.colorbar(image, ax=panels, shrink=0.5, aspect=30, pad=0.01)
     bar.set_label("cosine", fontsize=9)
     bar.ax.tick_params(labelsize=8)
-    figure.supxlabel("position, and below the cosine", fontsize=9)
+    figure.supxlabel("above: position; below: cosine", fontsize=9)
     figure.supylabel("position", fontsize=9)
     return figure
 

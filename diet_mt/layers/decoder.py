@@ -203,8 +203,7 @@ class DietDecoder(TransformerDecoderBase):
         if self.project_in_dim is not None:
             x = self.project_in_dim(x)
         if self.embed_positions is not None:
-            added = self.embed_positions
-            x = x + (added(tokens, query_start) if places is None else added.at(places))
+            x = x + self.embed_positions(tokens, query_start, places)
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
         return self.dropout_module(x).transpose(0, 1)

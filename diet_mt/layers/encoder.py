@@ -133,8 +133,7 @@ class DietEncoder(TransformerEncoderBase):
         words = self.embed_tokens(src_tokens) if token_embedding is None else token_embedding
         x = embedded = self.embed_scale * words
         if self.embed_positions is not None:
-            added = self.embed_positions
-            x = x + (added(src_tokens) if places is None else added.at(places))
+            x = x + self.embed_positions(src_tokens, 0, places)
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
         x = self.dropout_module(x)

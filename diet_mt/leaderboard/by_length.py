@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from ..evaluation.lengths import (
     tenths,
 )
 from ..evaluation.records import Result, read_all
+from ..files import sha256
 
 READING = (
     "±: half of the 95 % interval, from resamples of the sentences; it does not cover the choice "
@@ -43,6 +45,8 @@ RECALL = (
     "Recall of words: of the reference's words that stand so often in the training text, in %, "
     "those that the translation has, too; ± at most {:.1f}."
 )
+_SPREAD = 0.5  # of the distance between buckets, over which the marks of one are spread
+_LABELS = {"beam": "beam ", "lenpen": "length penalty "}  # of conditions that are numbers
 _MEASURES: list[tuple[str, Callable[[Bucket], Estimate], str]] = [
     ("BLEU", lambda bucket: bucket.bleu, ".1f"),
     ("chrF", lambda bucket: bucket.chrf, ".1f"),
@@ -53,16 +57,23 @@ _MEASURES: list[tuple[str, Callable[[Bucket], Estimate], str]] = [
 @dataclass
 class Sheet:
     """What is shown together. By the name of a system: its bucket of each part, and so on;
-    ``baselines``: the name of the one that it differs from in nothing but positions.
+    ``baselines``: the name of the one that it differs from in nothing but positions; ``asked``:
+    the systems that are shown, all but a baseline that others are only compared with.
     """
 
     title: str
-    heads: str = "lengths of the sources"  # what parts are named by
+    unit: str  # of lengths
+    heads: str  # what parts are named by
     parts: list[Part] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
     baselines: dict[str, str] = field(default_factory=dict)
     buckets: dict[str, dict[str, Bucket]] = field(default_factory=dict)
     tenths: dict[str, list[Estimate]] = field(default_factory=dict)
     rare: dict[str, dict[str, Estimate]] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> dict[str, dict[str, Bucket]]:
+        return {name: self.buckets[name] for name in self.asked}
 
 
 def sheets_of(
@@ -81,52 +92,74 @@ def sheets_of(
             ``test.de``.
         cut: sentences into buckets, by the lengths of their sources; None: each test set is a
             bucket of its own.
+        systems: that are shown; none: all. Sinusoidal positions are compared with even so.
         training: target side of what was trained on, for the frequency of words.
 
     Raises:
         UserError: there are no rows, or no such system; the references of a row are not given; a
-            source is missing, or has another number of lines; hypotheses have changed; without
-            ``cut`` two test sets of one direction have one name.
+            source is missing, has another number of lines, or is the reference; hypotheses have
+            changed; the training text is empty; without ``cut`` two test sets of one direction have
+            one name.
     """
     rows = read_all(files)
     need_known("system", systems, (row.system for _, row in rows))
     given = by_checksum(references, sources)
     sets: dict[tuple[str, str], list[tuple[Path, Result]]] = {}
     for path, row in rows:
-        if not systems or row.system in systems:
+        if not systems or row.system in (*systems, BASELINE):
             sets.setdefault((row.references_sha256, row.direction), []).append((path.parent, row))
     words = list(read_lines(training)) if training else []
+    if training and not words:
+        raise UserError(f"{training}: empty; give the target side of the training text")
     sheets: dict[str, Sheet] = {}
     for (digest, direction), own in sets.items():
+        if systems and not any(row.system in systems for _, row in own):
+            continue
         first = own[0][1]
-        reference, source = of_row(first, given)
-        source = source or sources_beside(reference, first)
-        if source is None:
-            raise UserError(f"{reference}: its sources are not beside it; give them by --sources")
+        source, reference, unit = _texts(first, given)
         text = read_sides(source, reference)
         lengths = [len(line.split()) for line in text[0]]
         if cut is None:
             parts = [part_of(range(len(lengths)), lengths, first.test_set)]
-            sheet = sheets.setdefault(direction, Sheet(direction, "test sets"))
+            sheet = sheets.setdefault(direction, Sheet(direction, unit, "test sets"))
         else:
             parts = cut(lengths)
             title = f"{first.test_set}, {direction}, {len(lengths):,} sentences"
-            sheet = sheets.setdefault(direction + digest, Sheet(title))
+            heads = f"lengths of the sources in {unit}"
+            sheet = sheets.setdefault(direction + digest, Sheet(title, unit, heads))
         if {part.name for part in parts} & {part.name for part in sheet.parts}:
             raise UserError(f"{direction}: two test sets of the name {first.test_set}; give one")
         sheet.parts += parts
         lines = _lines(group(row for _, row in own))
         names = {line: name for name, (line, _) in lines.items()}
         for name, (line, baseline) in lines.items():
-            if baseline and baseline is not line:
+            asked = not systems or line.system in systems
+            if asked and name not in sheet.asked:
+                sheet.asked.append(name)
+            if asked and baseline and baseline is not line:
                 sheet.baselines[name] = names[baseline]
             folders = {row.key: folder for folder, row in own}
             count = len(lengths)
             said = [kept_hypotheses(folders[row.key], row, count) for row in line.results]
-            _fill(sheet, name, said, text, parts, words, whole=cut is not None)
+            _fill(sheet, name, said, text, parts, words, whole=asked and cut is not None)
     for sheet in sheets.values():
         sheet.parts.sort(key=lambda part: part.mean_length)
     return list(sheets.values())
+
+
+def _texts(row: Result, given: Mapping[str, tuple[Path, Path | None]]) -> tuple[Path, Path, str]:
+    """Source and references of a row, and what the words of the source are: its own words, or
+    tokens of another file. Raises UserError as ``sheets_of``.
+    """
+    reference, source = of_row(row, given)
+    beside = sources_beside(reference, row)
+    source = source or beside
+    if source is None:
+        raise UserError(f"{reference}: its sources are not beside it; give them by --sources")
+    if sha256(source) == row.references_sha256:
+        raise UserError(f"{source}: these are the references, not their sources")
+    own = beside is not None and source.resolve() == beside.resolve()
+    return source, reference, "words" if own else "tokens"
 
 
 def _lines(groups: Sequence[Group]) -> dict[str, tuple[Line, Line | None]]:
@@ -136,7 +169,8 @@ def _lines(groups: Sequence[Group]) -> dict[str, tuple[Line, Line | None]]:
     times = Counter(line.name for each in groups for line in each.lines)
     said: list[list[str]] = [[] for _ in groups]
     for one in fields(Conditions):
-        values = [str(getattr(each.conditions, one.name)) for each in groups]
+        label = _LABELS.get(one.name, "")
+        values = [f"{label}{getattr(each.conditions, one.name)}" for each in groups]
         longer = [[*words, value] for words, value in zip(said, values, strict=True)]
         if len(set(map(tuple, longer))) > len(set(map(tuple, said))):  # tells more of them apart
             said = longer
@@ -176,7 +210,7 @@ def blocks_of(sheets: Sequence[Sheet]) -> list[Block]:
             heads = [f"{part.name} ({len(part.members)})" for part in sheet.parts]
             cells = {
                 name: [_cell(own.get(part.name), measure, form) for part in sheet.parts]
-                for name, own in sheet.buckets.items()
+                for name, own in sheet.shown.items()
             }
             blocks += [Heading(f"{title}, {sheet.title}"), _grid(heads, cells)]
             if title == "BLEU" and sheet.baselines:
@@ -237,30 +271,32 @@ def _grid(heads: Sequence[str], cells: Mapping[str, Sequence[str]]) -> Grid:
     return Grid(["system", *heads], [[name, *row] for name, row in cells.items()])
 
 
-def picture(sheets: Sequence[Sheet], unit: str) -> Any:
+def picture(sheets: Sequence[Sheet]) -> Any:
     """For each sheet the distance of BLEU from the baseline and the length ratio by length of the
-    source in ``unit``, and word accuracy by tenth where it was counted. Without a baseline, BLEU.
+    source, and word accuracy by tenth where it was counted. Without a baseline, BLEU.
     """
     plt = pyplot()
     columns = 3 if any(sheet.tenths for sheet in sheets) else 2
     shape = {"figsize": (4 * columns + 1, 4.2 * len(sheets)), "layout": "constrained"}
     figure, panels = plt.subplots(len(sheets), columns, squeeze=False, **shape)
-    styles = line_styles(name for sheet in sheets for name in sheet.buckets)
+    styles = line_styles(name for sheet in sheets for name in sheet.asked)
     drawn: dict[str, Any] = {}
     for sheet, (bleu, ratio, *place) in zip(sheets, panels, strict=True):
-        for name, own in sheet.buckets.items():
+        aside = _aside(sheet)
+        for name, own in sheet.shown.items():
             first = _gaps(sheet, name) if sheet.baselines else _each(own, "bleu")
             for panel, found in ((bleu, first), (ratio, _each(own, "ratio"))):
                 parts = [part for part in sheet.parts if part.name in found]
-                at = [part.mean_length for part in parts]
+                at = [part.mean_length + aside[name] for part in parts]
                 drawn[name] = _curve(panel, at, [found[part.name] for part in parts], styles[name])
             for panel in place:
                 _curve(panel, range(1, TENTHS + 1), sheet.tenths[name], styles[name])
         if sheet.baselines:
             bleu.axhline(0, color="black", linewidth=1)
         above = f"BLEU above {BASELINE}" if sheet.baselines else "BLEU"
+        by = "the test set, mean length of its sources" if place == [] else "length of the source"
         for panel, title in ((bleu, above), (ratio, "length ratio")):
-            panel.set(title=title, xlabel=f"length of the source, {unit}")
+            panel.set(title=title, xlabel=f"{by}, {sheet.unit}")
             panel.locator_params(axis="x", integer=True)
         for panel in place:
             panel.set(title="word accuracy, %", xlabel="tenth of the reference")
@@ -268,7 +304,21 @@ def picture(sheets: Sequence[Sheet], unit: str) -> Any:
         for panel in (bleu, ratio, *place):
             panel.grid(alpha=0.3)
     figure.legend(drawn.values(), drawn, loc="outside right upper", fontsize=8)
+    figure.supxlabel(
+        "bars: 95 % intervals over the sentences; of several seeds the mean", fontsize=9
+    )
     return figure
+
+
+def _aside(sheet: Sheet) -> dict[str, float]:
+    """How far to the right of its place each system's mark stands, so that bars do not hide one
+    another.
+    """
+    places = [part.mean_length for part in sheet.parts]
+    gaps = [after - before for before, after in pairwise(places)]
+    width = _SPREAD * min(gaps, default=0.0)
+    count = len(sheet.asked)
+    return {name: width * ((number + 0.5) / count - 0.5) for number, name in enumerate(sheet.asked)}
 
 
 def _each(buckets_of: Mapping[str, Bucket], measure: str) -> dict[str, Estimate]:

@@ -36,7 +36,7 @@ class AugmentedInput(SinusoidalInput):
         self.global_shift, self.local_shift = global_shift, local_shift
         self.global_scale = global_scale
 
-    def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
+    def from_start(self, tokens: Tensor, start: int) -> Tensor:
         rows = self.rows(start, start + tokens.size(1))
         settings = self.global_shift, self.local_shift, self.global_scale
         if not self.training or settings == (0, 0, 1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Optional
 
 from torch import Tensor, nn
 
@@ -48,11 +49,15 @@ class InputPositions(nn.Module, ABC):
         """Rows of the positions ``places`` (T,): (1, T, E)."""
         return self.table()[places].unsqueeze(0)
 
-    def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
+    def from_start(self, tokens: Tensor, start: int) -> Tensor:
         """``tokens`` (B, T), right-padded, from position ``start`` on -> (B|1, T, E): B where
         training draws positions for every sentence.
         """
         return self.rows(start, start + tokens.size(1))
+
+    def forward(self, tokens: Tensor, start: int = 0, places: Optional[Tensor] = None) -> Tensor:
+        """:meth:`from_start`; where the tokens stand at ``places`` (T,), :meth:`at` these."""
+        return self.from_start(tokens, start) if places is None else self.at(places)
 
     def extra_repr(self) -> str:
         return f"max_positions={self.max_positions}, embed_dim={self.embed_dim}"

@@ -25,7 +25,7 @@ class ShiftedInput(SinusoidalInput):
         self.max_positions = max_positions
         self.shift = shift
 
-    def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
+    def from_start(self, tokens: Tensor, start: int) -> Tensor:
         stop = start + tokens.size(1)
         rows = self.rows(start, stop)
         if not self.training or self.shift == 0:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from diet_mt.figures.observed import open_systems
 from diet_mt.figures.patterns import BORDER, SEGMENT_TOKENS, patterns
@@ -200,7 +201,7 @@ def test_the_longest_sentences_of_training(checkpoint: Write, corpus: Path, tmp_
         whole.trained.values()
     )
     for name, said in (
-        ("rank", "positions that training had: 9 of sources, 10 of targets"),
+        ("rank", "longest training sentences: 9 source, 10 target tokens"),
         ("rank", "with the biases of its projections"),
         ("distance.diet_rel", "dotted: the largest of training"),
     ):
@@ -234,6 +235,7 @@ def test_segments_have_their_border(checkpoint: Write, corpus: Path, tmp_path: P
         ("--only segments", "segments: nothing to draw of none; it needs an encoder-only model"),
         ("--only patterns", "patterns: nothing to draw of none; it needs positions with a term"),
         ("--only rank --rank-tokens 900", "valid: 131 tokens, 900 are asked for"),
+        ("--positions 5", "--positions 5: with --near 2 give 6 or more"),
         ("--only rnak", "unknown value rnak; did you mean rank?"),
     ],
 )
@@ -254,6 +256,67 @@ def test_what_cannot_be_drawn_is_one_line(
     assert complaint in said.err
 
 
+def test_all_are_shown_over_the_tokens_that_each_can_read(
+    checkpoint: Write, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In heads over the same sentences, too: with eight positions none of nine tokens."""
+    folders = [checkpoint("learned_tiny", "--max-source-positions", "8"), checkpoint("rotary_tiny")]
+    words = ("--data", corpus, "--rank-tokens", 15, "--only", "rank", "similarity", "heads")
+    assert called("figures", *folders, *words, "--out", tmp_path) == 0
+    said = capsys.readouterr().err
+    assert "rank: over 8 tokens, not 15" in said
+    assert "heads: over 8 tokens, not 32" in said
+    assert "rank: of 8 tokens the rank is at most that, and with heads of size 32" in said
+    heads = rows(tmp_path / "heads.jsonl")
+    for name, file in (("rank", rows(tmp_path / "rank.jsonl")), ("heads", heads)):
+        assert {(row["system"], row["tokens"]) for row in file} == {
+            ("learned", 8),
+            ("rotary", 8),
+        }, name
+    (count,) = {row["sentences"] for row in heads}
+    assert 0 < count < 20
+
+
+def test_random_positions_are_those_of_decoding(
+    checkpoint: Write, corpus: Path, tmp_path: Path
+) -> None:
+    options = ("--position-randomized", "100", "--max-source-positions", "20")
+    options += ("--max-target-positions", "20")
+    words = ("--data", corpus, "--positions", 9, "--only", "similarity", "--out", tmp_path)
+    assert called("figures", checkpoint("learned_tiny", *options), *words) == 0
+    state = saved(checkpoint("learned_tiny", *options))
+    places = torch.randperm(100, generator=torch.Generator().manual_seed(1))[:20].sort().values[:9]
+    for row in rows(tmp_path / "similarity.jsonl"):
+        stack = row["place"].rpartition(" ")[2]
+        (table,) = (
+            value for name, value in state.items() if name.startswith(f"{stack}.embed_positions")
+        )
+        shown = F.normalize(table[places].double(), dim=-1)
+        assert row["by_distance"][1] == pytest.approx(
+            float((shown[1:] * shown[:-1]).sum(-1).mean()), abs=1e-3
+        )
+
+
+def test_two_checkpoints_of_a_folder_are_told_apart(checkpoint: Write, corpus: Path) -> None:
+    folder = checkpoint("alibi_tiny")
+    (folder / "checkpoint_last.pt").write_bytes((folder / "checkpoint_best.pt").read_bytes())
+    other = folder.parent / "more" / folder.name
+    other.mkdir(parents=True)
+    (other / "checkpoint_best.pt").write_bytes((folder / "checkpoint_best.pt").read_bytes())
+    systems = open_systems([folder, folder / "checkpoint_last.pt"], corpus)
+    assert [system.name for system in systems] == ["alibi", "alibi.checkpoint_last"]
+    systems = open_systems([folder, other], corpus)
+    assert [each.name for each in systems] == [f"{folder.parent.name}.alibi", "more.alibi"]
+
+
+def test_what_is_not_drawn_leaves_what_was(checkpoint: Write, corpus: Path, tmp_path: Path) -> None:
+    words = ("--data", corpus, "--sentences", 2, "--out", tmp_path, "--only", "patterns")
+    assert called("figures", checkpoint("alibi_tiny"), *words) == 0
+    before = (tmp_path / "patterns.jsonl").read_bytes()
+    assert called("figures", checkpoint("none_tiny"), *words, "heads") == 0
+    assert (tmp_path / "patterns.jsonl").read_bytes() == before
+
+
 def test_nothing_is_made_of_wrong_inputs(
     checkpoint: Write, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -262,7 +325,10 @@ def test_nothing_is_made_of_wrong_inputs(
     assert called("figures", folder, *words, "--subset", "tst") == 2
     assert "no split 'tst'" in capsys.readouterr().err
     assert called("figures", folder, folder, *words) == 2
-    assert "none: given more than once" in capsys.readouterr().err
+    assert "checkpoint_best.pt: given more than once" in capsys.readouterr().err
     assert called("figures", tmp_path, *words) == 2
     assert "checkpoint_best.pt: no such checkpoint" in capsys.readouterr().err
+    data = ("--data", corpus / "masked", "--out", tmp_path / "out")
+    assert called("figures", folder, *data) == 2
+    assert "if that is what it was trained on" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

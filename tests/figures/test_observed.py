@@ -14,7 +14,7 @@ from ..toy import build, collate, each_encoding, sources, targets
 
 def seen_in(encoding: str, sharing: str | None = None) -> list[Seen]:
     """All calls of attention of a toy model, over padded sentences."""
-    system = System(encoding, encoding, build(encoding, sharing).eval(), None)
+    system = System(encoding, encoding, build(encoding, sharing).eval(), None, 9)
     source = collate(sources())
     lengths = torch.tensor([len(row) for row in sources()])
     given = {"src_tokens": source, "src_lengths": lengths, "prev_output_tokens": collate(targets())}

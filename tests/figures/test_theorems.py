@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,6 +98,25 @@ def test_the_report_over_checkpoints(
     assert ["sinusoidal", "encoder", "70", "32", "0", "32", "32"] in lines
     assert ["concat", "input", "of", "the", "encoder", "words,", "positions", "no", "column",
             "is", "of", "both"] in lines  # fmt: skip
+
+
+def test_the_report_over_few_and_random_positions(
+    checkpoint: Write, corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = ("--max-source-positions", "20", "--max-target-positions", "20")
+    random = ("--position-randomized", "100")
+    folders = [checkpoint("learned_tiny", *few), checkpoint("sinusoidal_tiny", *few, *random)]
+    assert called("theorems", *folders, "--data", corpus) == 0
+    said = capsys.readouterr()
+    lines = [line.split() for line in said.out.splitlines()]
+    assert ["learned", "encoder", "20", "32", "0", "20", "20"] in lines
+    assert "of the first 20 positions" in said.out
+    assert "here the bound says nothing" in " ".join(said.out.split())
+    assert "Theorem 1: over 20 tokens, not 96" in said.err
+    # Also where positions are drawn at random, words and positions have one gradient.
+    differ = re.findall(r"differ by ([0-9.e-]+) in the 128 columns", said.out)
+    assert len(differ) == 4
+    assert all(float(each) < 1e-12 for each in differ)
 
 
 def test_draws_alone_need_no_data(capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,7 +94,16 @@ def test_differences_to_the_baseline(place: Path, capsys: pytest.CaptureFixture[
     assert float(gap) == pytest.approx(long["diet_rel_tiny"] - long["sinusoidal_tiny"], abs=0.11)
     assert float(gap) > 40
     assert lengths(place, "--systems", "diet_rel", "--least", 6) == 0
-    assert "BLEU to sinusoidal" not in capsys.readouterr().out
+    alone = tables(capsys)
+    assert alone["BLEU to sinusoidal, test, en-de, 12 sentences"].split("\n")[1:] == [row]
+    assert all(
+        "sinusoidal" not in found
+        for title, found in alone.items()
+        if "to sinusoidal" not in title and not title.startswith("Heads")
+    )
+    assert lengths(place, "--systems", "sinusoidal", "--least", 6) == 0
+    alone = tables(capsys)
+    assert not any("test2" in title or "to sinusoidal" in title for title in alone)
 
 
 def test_each_test_set_a_bucket(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,7 +156,8 @@ def test_sources_of_subwords_and_pictures(place: Path, capsys: pytest.CaptureFix
     assert panels(place / "a.svg") == 6
     out = capsys.readouterr().out
     assert out.split("\n")[1].split() == ["system", "3", "(6)", "12", "(6)"]
-    assert "sinusoidal" not in out
+    assert "sinusoidal_tiny" not in out
+    assert "lengths of the sources in tokens" in out
     first = (place / "a.svg").read_bytes()
     assert lengths(place, *more, *sources, "--out", place / "a.svg") == 0
     assert (place / "a.svg").read_bytes() == first
@@ -161,6 +171,13 @@ def test_sources_of_subwords_and_pictures(place: Path, capsys: pytest.CaptureFix
         (("--out", "a.gif"), ("test", "test2"), "--out a.gif: name a picture, .png or .svg"),
         (("--width", "0"), ("test", "test2"), "0: expected a whole number of at least 1"),
         (("--sources", "x.en"), ("test", "test2"), "1 --sources, but 2 --references"),
+        (
+            ("--sources", "test.de", "test2.de"),
+            ("test", "test2"),
+            "test.de: these are the references",
+        ),
+        (("--train", "empty"), ("test", "test2"), "empty: empty; give the target side"),
+        (("--by-test-set", "--least", "9"), ("test", "test2"), "--least: not with --by-test-set"),
         (("--width", "3", "--buckets", "4"), ("test", "test2"), "not allowed with"),
     ],
 )
@@ -170,13 +187,22 @@ def test_bad_input_is_one_line(
     tests: tuple[str, ...],
     complaint: str,
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(place)
+    (place / "empty").touch()
     assert lengths(place, *words, tests=tests) == 2
     found = capsys.readouterr()
     assert found.out == ""
     assert found.err.startswith("error: ")
     assert found.err.count("\n") == 1
     assert complaint in found.err
+
+
+def test_rows_given_twice_are_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = place / "results" / "toy.en-de.jsonl"
+    assert called("lengths", rows, rows, "--references", place / "test.de") == 2
+    assert "toy.en-de.jsonl: given more than once" in capsys.readouterr().err
 
 
 def test_missing_sources_are_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

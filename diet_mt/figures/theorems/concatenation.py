@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from ...blocks import Block, Grid, Heading, Items, Note
-from ..observed import System, word_vectors
-from .draws import normal
+from ..observed import System, added_rows, word_vectors
+from .draws import SHOWN, normal
 
 
 def sum_and_concatenation(generator: torch.Generator) -> Iterator[Block]:
@@ -88,15 +88,16 @@ def columns_of_checkpoints(systems: Sequence[System]) -> Iterator[Block]:
         for name, stack in system.stacks.items():
             if stack.embed_positions is None:
                 continue
-            positions = stack.embed_positions.rows(0, 32)[0].detach().double()
+            positions = added_rows(stack, shown := min(SHOWN, system.longest))[0]
             shared, columns = shared_columns(word_vectors(stack), positions)
             width = positions.size(1)
             shares = [f"{shared:.1%}", f"{columns / width:.1%}"]
             rows.append([system.name, name, f"{columns} of {width}", *shares])
     if rows:
         yield Note(
-            "In checkpoints: directions that hold 99 % of the first 32 positions, and the share of "
-            "the words' variance there; 0 where words leave room, the last column by chance."
+            f"In checkpoints: directions that hold 99 % of the first {shown} positions, and the "
+            "share of the words' variance there; 0 where words leave room, the last column by "
+            "chance."
         )
         heads = ["system", "input of", "directions", "words there", "by chance"]
         yield Grid(heads, rows, [False, False, True, True, True])

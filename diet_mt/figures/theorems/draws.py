@@ -9,6 +9,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
+SHOWN = 32  # positions at the input of a checkpoint that are looked at, if it has as many
+
 
 @dataclass(frozen=True)
 class Sizes:

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...blocks import Block, Grid, Heading, Items, Note
-from ..observed import System, sentences, word_vectors
-from .draws import Sizes, normal
+from ..observed import System, added_rows, sentences, word_vectors
+from .draws import SHOWN, Sizes, normal
 
 
 def theorem_2(sizes: Sizes, generator: torch.Generator) -> Iterator[Block]:
@@ -54,9 +54,8 @@ def gradients_of_checkpoints(systems: Sequence[System], subset: str) -> Iterator
         for name, stack in system.stacks.items():
             if stack.embed_positions is not None:
                 words, positions = input_gradients(system, name, subset)
-                both = _columns(word_vectors(stack)) & _columns(
-                    stack.embed_positions.rows(0, 32)[0]
-                )
+                added = added_rows(stack, min(SHOWN, system.longest))[0]
+                both = _columns(word_vectors(stack)) & _columns(added)
                 apart = (words - positions)[:, both].abs()
                 cell = "no column is of both"
                 if both.any():

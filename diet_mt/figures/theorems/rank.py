@@ -10,7 +10,7 @@ from torch import Tensor
 from ...blocks import Block, Grid, Heading, Note
 from ...positions import KINDS
 from ..measures import RANK_THRESHOLD, ranks
-from ..observed import System, joined, observe
+from ..observed import System, fitting, joined, observe
 from .draws import Sizes, normal
 
 
@@ -68,8 +68,8 @@ def chosen(sizes: Sizes) -> Tensor:
 def ranks_of_checkpoints(systems: Sequence[System], subset: str, tokens: int) -> Iterator[Block]:
     """For each system and kind of attention the rank of its heads over text."""
     rows = []
+    size = fitting(systems[0], tokens, "Theorem 1") if systems else 0
     for system in systems:
-        size = min(tokens, system.longest)
         seen = observe(system, joined(system, subset, size, 4))
         for kind in KINDS:
             calls = [call for call in seen if call.kind == kind]
@@ -81,6 +81,12 @@ def ranks_of_checkpoints(systems: Sequence[System], subset: str, tokens: int) ->
             sizes = [str(size), str(head), _range(term.tolist())]
             bound = str(min(size, head + int(term.max())))
             rows.append([system.name, kind, *sizes, bound, _range(whole.tolist())])
+    sizes_of_heads = [m.head_dim for system in systems for m in system.modules().values()]
+    if rows and size <= max(sizes_of_heads):
+        yield Note(
+            f"Matrices of {size} tokens have no rank above the size of a head: here the bound says "
+            "nothing."
+        )
     if rows:
         yield Note(
             "Over text, all layers and heads; at most: head size and the rank of the term. (A term "
