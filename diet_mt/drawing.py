@@ -25,7 +25,7 @@ COLORS: Mapping[str, str] = {
     "tupe_abs": "#56b4e9",
     "learned": "#7f4a1e",
     "tupe_rel": "#332288",
-    "none": "#cccccc",
+    "none": "#aaaaaa",
     "alibi": "#882255",
     "kerple": "#a3a300",
     "fire": "#44cc44",
@@ -56,7 +56,7 @@ def color_of(name: str) -> str:
     if system == word:
         return color
     parts = (int(color[place : place + 2], 16) for place in (1, 3, 5))
-    return "#" + "".join(f"{(part + 255) // 2:02x}" for part in parts)
+    return "#" + "".join(f"{(2 * part + 255) // 3:02x}" for part in parts)
 
 
 def line_styles(names: Iterable[str]) -> dict[str, dict[str, str]]:

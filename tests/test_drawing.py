@@ -23,7 +23,7 @@ def test_a_system_has_its_colour_whatever_it_is_called(name: str) -> None:
 
 def test_a_variant_is_lighter_and_another_name_always_the_same() -> None:
     assert color_of("diet_abs_lin_tiny") == COLORS["diet_abs_lin"]
-    assert color_of("sinusoidal_randomized") == "#7f7f7f"
+    assert color_of("sinusoidal_randomized") == "#555555"
     assert color_of("shaw.published (shaw_tiny)") == color_of("shaw.published") != color_of("shaw")
     assert color_of("another") == color_of("another_tiny") in COLORS.values()
 

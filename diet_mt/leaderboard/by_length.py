@@ -45,7 +45,7 @@ RECALL = (
     "Recall of words: of the reference's words that stand so often in the training text, in %, "
     "those that the translation has, too; ± at most {:.1f}."
 )
-_SPREAD = 0.5  # of the distance between buckets, over which the marks of one are spread
+_SPREAD = 0.25  # of the distance between buckets, over which the marks of one are spread
 _LABELS = {"beam": "beam ", "lenpen": "length penalty "}  # of conditions that are numbers
 _MEASURES: list[tuple[str, Callable[[Bucket], Estimate], str]] = [
     ("BLEU", lambda bucket: bucket.bleu, ".1f"),
@@ -62,7 +62,6 @@ class Sheet:
     """
 
     title: str
-    unit: str  # of lengths
     heads: str  # what parts are named by
     parts: list[Part] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
@@ -121,12 +120,13 @@ def sheets_of(
         lengths = [len(line.split()) for line in text[0]]
         if cut is None:
             parts = [part_of(range(len(lengths)), lengths, first.test_set)]
-            sheet = sheets.setdefault(direction, Sheet(direction, unit, "test sets"))
+            sheet = sheets.setdefault(direction, Sheet(direction, "test sets"))
         else:
             parts = cut(lengths)
             title = f"{first.test_set}, {direction}, {len(lengths):,} sentences"
-            heads = f"lengths of the sources in {unit}"
-            sheet = sheets.setdefault(direction + digest, Sheet(title, unit, heads))
+            sheet = sheets.setdefault(
+                direction + digest, Sheet(title, f"lengths of the sources in {unit}")
+            )
         if {part.name for part in parts} & {part.name for part in sheet.parts}:
             raise UserError(f"{direction}: two test sets of the name {first.test_set}; give one")
         sheet.parts += parts
@@ -294,10 +294,10 @@ def picture(sheets: Sequence[Sheet]) -> Any:
         if sheet.baselines:
             bleu.axhline(0, color="black", linewidth=1)
         above = f"BLEU above {BASELINE}" if sheet.baselines else "BLEU"
-        by = "the test set, mean length of its sources" if place == [] else "length of the source"
+        at = [part.mean_length for part in sheet.parts]
         for panel, title in ((bleu, above), (ratio, "length ratio")):
-            panel.set(title=title, xlabel=f"{by}, {sheet.unit}")
-            panel.locator_params(axis="x", integer=True)
+            panel.set(title=title, xlabel=sheet.heads)
+            panel.set_xticks(at, [part.name for part in sheet.parts], fontsize=8)
         for panel in place:
             panel.set(title="word accuracy, %", xlabel="tenth of the reference")
         bleu.set_ylabel(sheet.title)
