@@ -102,6 +102,7 @@ def page(
             for name, trainings in beside.learning.items()
             if (view := views.of_learning(name, trainings))
         ],
+        paper=PAPER,
         patterns=patterns,
         patterns_say=heat.finding(patterns),
         policy=_policy(style, script, images=bool(patterns)),

@@ -1,6 +1,7 @@
 "use strict";
 // Tables are sorted by the values of their cells, not by what is read there; without values by that.
-// A cell with nothing in it stays at the end in both orders. Pictures follow the table below them.
+// A cell with nothing in it stays at the end in both orders. A row of class "follows" stays below the
+// one above it, and pictures follow the table below them.
 function sort(table, heads, column) {
   const head = heads[column];
   const before = head.getAttribute("aria-sort");
@@ -16,16 +17,21 @@ function sort(table, heads, column) {
     return numbers ? Number.parseFloat(text) : text;
   };
   const empty = (x) => x === "" || Number.isNaN(x);
+  const groups = [];
+  for (const row of table.tBodies[0].rows) {
+    if (row.classList.contains("follows")) groups.at(-1)[1].push(row);
+    else groups.push([value(row), [row]]);
+  }
   const compare = ([x], [y]) => {
     if (empty(x) || empty(y)) return empty(x) - empty(y);
     return sign * (numbers ? x - y : x.localeCompare(y, "en", { numeric: true }));
   };
-  const rows = [...table.tBodies[0].rows].map((row) => [value(row), row]).sort(compare);
-  table.tBodies[0].append(...rows.map(([, row]) => row));
+  const rows = groups.sort(compare).flatMap(([, group]) => group);
+  table.tBodies[0].append(...rows);
   const list = table.closest(".board")?.querySelector(".rows ol");
-  if (!list || !rows[0]?.[1].dataset.row) return;
-  list.append(...rows.map(([, row]) => row.picture));
-  const moved = rows.some(([, row], place) => Number(row.dataset.row) !== place);
+  if (!list || !rows[0]?.dataset.row) return;
+  list.append(...rows.map((row) => row.picture));
+  const moved = rows.some((row, place) => Number(row.dataset.row) !== place);
   list.classList.toggle("sorted", moved);
 }
 
@@ -79,7 +85,7 @@ function filter(form, boards) {
     each.classList.toggle("out", !named || off.has(family));
   }
   hideEmpty(form);
-  form.querySelector("output").textContent = shown === all ? "" : `${shown} of ${all} rows of BLEU`;
+  form.querySelector("output").textContent = shown === all ? "" : `${shown} of ${all} rows of BLEU; sentences are about all`;
 }
 
 const linkTo = (id) => document.querySelector(`nav a[href="#${id}"]`)?.closest("li") ?? {};

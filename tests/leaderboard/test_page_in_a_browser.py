@@ -181,7 +181,7 @@ def test_filters_by_words_families_direction(tab: Page) -> None:
     search.focus()
     tab.keyboard.type("DIET rel")
     assert shown(tab, "table") == shown(tab, "picture") == ["diet_rel_base"]
-    assert tab.locator("output").inner_text() == "4 of 16 rows of BLEU"
+    assert tab.locator("output").inner_text() == "4 of 16 rows of BLEU; sentences are about all"
     search.fill("")
     assert tab.locator("output").inner_text() == ""
     chip = tab.get_by_role("button", name="in the logits")
@@ -290,6 +290,12 @@ def test_tasks_and_learning_follow_the_families(
     file.write_text(page(full, [board], beside), encoding="utf-8")
     with opened(browser, file) as tab:
         assert tab.locator("#tasks tbody tr:visible").count() == 3
+        tab.locator("#tasks").get_by_role("button", name="MRPC").click()
+        scores = tab.locator("#tasks tbody tr").all_inner_texts()
+        assert [row.split("\t")[-1] for row in scores] == ["80", "90", "−3"]  # below its system
+        tab.locator("#tasks").get_by_role("button", name="MRPC").click()
+        scores = tab.locator("#tasks tbody tr").all_inner_texts()
+        assert [row.split("\t")[-1] for row in scores] == ["−3", "80", "90"]
         tab.get_by_role("button", name="in the logits").click()
         assert tab.locator("#tasks tbody tr:visible").all_inner_texts() == ["rotary (tiny)\t−3"]
         names = "all => all.map(one => one.dataset.system)"
