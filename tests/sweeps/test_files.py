@@ -25,10 +25,10 @@ RUNS = {
     "multi30k.others": 15,
     "multi30k.early": 2 * 3,
     "multi30k.ablations": 7,
-    # Five systems and DIET-REL without positions in cross-attention with three seeds, eight with
-    # one, rotary scaled and randomized positions.
+    # Five systems, DIET-REL without positions in cross-attention and rotary scaled with three seeds,
+    # eight with one, and randomized positions.
     **dict.fromkeys(
-        ("multi30k.short", "multi30k.joined", "multi30k.joined-training", "newstest.short"), 28
+        ("multi30k.short", "multi30k.joined", "multi30k.joined-training", "newstest.short"), 30
     ),
     "table4": 12,
     "table4-vaswani": 12,
