@@ -85,7 +85,7 @@ def points(found: Sequence[Point], x: Scale, y: Scale) -> str:
     places = [(x.share(each.x), _y(y, each.y)) for each in found]
     names = _named(
         [
-            (*place, e.name, e.important, (x.share(e.low), x.share(e.high)))
+            (*place, _short(e.name), e.important, (x.share(e.low), x.share(e.high)))
             for place, e in zip(places, found, strict=True)
         ]
     )
@@ -99,7 +99,7 @@ def points(found: Sequence[Point], x: Scale, y: Scale) -> str:
             f"<title>{escape(each.said)}</title>"
             f'<circle class="hit" cx="{place}" cy="{top}" r="10"/>{bar}'
             f'<circle class="mean" cx="{place}" cy="{top}" r="4.5"/>'
-            f"{_beside(each.name, place, top, *names[number])}</g>"
+            f"{_beside(_short(each.name), place, top, *names[number])}</g>"
         )
     return "\n".join(out)
 
@@ -122,7 +122,7 @@ def curves(
         each, (left, top) = found[number], ends[number]
         path = " ".join(f"{1000 * x.share(a):.1f},{_y(y, b)}" for a, b in each.points)
         classes = f"curve {each.family}{' strong' if each.important else ''}"
-        name = each.name.partition(" (")[0]  # without the architecture behind it
+        name = _short(each.name)
         at, kind = heights.get(number, top), "after always" if number in heights else "after"
         lead = (
             f'<line class="lead" x1="{100 * left:.2f}%" x2="{column}" y1="{top}" y2="{top}"/>'
@@ -167,6 +167,11 @@ def _spread(wanted: Sequence[float]) -> list[float]:
     for place, number in enumerate(order):
         found[number] = round(free[place] + place * _APART, 1)
     return found
+
+
+def _short(name: str) -> str:
+    """Without the architecture behind it."""
+    return name.partition(" (")[0]
 
 
 def ending(name: str, letters: int) -> str:
