@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import UserError
-from .files import writing_bytes
+from .files import make_folder, writing_bytes
 from .made_of import made_of
 
 # Of each system in every picture. The first eight are Okabe & Ito's (2008), but for a brown instead
@@ -90,14 +90,15 @@ def pyplot() -> Any:
 
 
 def save(figure: Any, *files: Path, rows: Sequence[Path] = ()) -> None:
-    """Writes the picture to each file, in the format that its name says, and closes it; ``rows``:
-    files that it was made of, of which PNG and SVG keep the checksums.
+    """Writes the picture to each file, in the format that its name says, makes their folders, and
+    closes it; ``rows``: files that it was made of, of which PNG and SVG keep the checksums.
 
     The same picture gives the same file. Raises UserError where it cannot be written.
     """
     source = {"Source": made_of(rows)} if rows else {}
     try:
         for file in files:
+            make_folder(file.parent)
             kind = file.suffix.removeprefix(".")
             # SVG would hold the time of its writing.
             about = {"svg": {"Date": None, **source}, "png": source}.get(kind)

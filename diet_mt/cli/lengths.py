@@ -25,7 +25,6 @@ from pathlib import Path
 
 from ..command_line import Parser, positive
 from ..errors import UserError
-from ..files import make_folder
 
 FORMATS = ("text", "markdown")
 PICTURES = (".png", ".svg")
@@ -58,8 +57,6 @@ def run(args: argparse.Namespace) -> None:
     for option, value in (("--train", args.train), ("--least", args.least)):
         if value and args.by_test_set:
             raise UserError(f"{option}: not with --by-test-set")
-    if args.out:
-        make_folder(args.out.parent)
     from ..blocks import markdown, text
     from ..drawing import save
     from ..evaluation.lengths import LEAST, parts_of

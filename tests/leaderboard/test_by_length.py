@@ -159,6 +159,8 @@ def test_sources_of_subwords_and_pictures(place: Path, capsys: pytest.CaptureFix
     assert "sinusoidal_tiny" not in out
     assert "lengths of the sources in tokens" in out
     first = (place / "a.svg").read_bytes()
+    assert lengths(place, *more, *sources, "--out", place / "new" / "a.svg") == 0
+    assert (place / "new" / "a.svg").read_bytes() == first
     assert lengths(place, *more, *sources, "--out", place / "a.svg") == 0
     assert (place / "a.svg").read_bytes() == first
 

@@ -25,8 +25,8 @@ RUNS = {
     "multi30k.others": 15,
     "multi30k.early": 2 * 3,
     "multi30k.ablations": 7,
-    # Five systems, DIET-REL without positions in cross-attention and rotary scaled with three seeds,
-    # eight with one, and randomized positions.
+    # Five systems, DIET-REL without positions in cross-attention and rotary scaled with three
+    # seeds, eight with one, and randomized positions.
     **dict.fromkeys(
         ("multi30k.short", "multi30k.joined", "multi30k.joined-training", "newstest.short"), 30
     ),
