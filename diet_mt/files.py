@@ -13,7 +13,7 @@ import hashlib
 import os
 import shutil
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
@@ -54,6 +54,14 @@ def blocks(file: IO[bytes]) -> Iterator[bytes]:
     """All that is in an open file, a megabyte at a time."""
     while block := file.read(BLOCK):
         yield block
+
+
+def need_once(paths: Sequence[Path]) -> None:
+    """Raises UserError for the first file that is there more than once, under whatever name."""
+    resolved = [path.resolve() for path in paths]
+    for number, path in enumerate(paths):
+        if resolved[number] in resolved[:number]:
+            raise UserError(f"{path}: given more than once")
 
 
 def sha256(path: Path) -> str:

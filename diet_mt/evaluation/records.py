@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
-from ..files import sha256, write_text
+from ..files import need_once, sha256, write_text
 from .commands import difference, options_of, training_options
 from .json_rows import Row, locked, put_row, read_rows, wrong_field
 
@@ -147,9 +147,7 @@ def read_results(path: Path) -> list[Result]:
 def read_all(files: Iterable[Path]) -> list[tuple[Path, Result]]:
     """The rows of several files, each with its file. Raises UserError also where there are none."""
     files = list(files)
-    for path in files:
-        if sum(path.resolve() == other.resolve() for other in files) > 1:
-            raise UserError(f"{path}: given more than once")
+    need_once(files)
     rows = [(path, row) for path in files for row in read_results(path)]
     if not rows:
         raise UserError("the files hold no results; give those that diet-mt evaluate wrote")

@@ -22,6 +22,7 @@ from ..errors import UserError
 from ..evaluation.checkpoint import load_with_task
 from ..evaluation.provenance import BEST, best_in
 from ..evaluation.records import system_of
+from ..files import need_once
 from ..layers.call import AttentionCall
 from ..layers.decoder import DietDecoder
 from ..layers.encoder import DietEncoder
@@ -156,18 +157,15 @@ def open_systems(checkpoints: Sequence[Path], data: Path) -> list[System]:
     Raises UserError where one cannot be loaded, is there twice or has no positions of ours.
     """
     files = [best_in(path) for path in checkpoints]
-    resolved = [file.resolve() for file in files]
-    for file, path in zip(files, resolved, strict=True):
-        if resolved.count(path) > 1:
-            raise UserError(f"{file}: given more than once")
+    need_once(files)
     loaded = [load_with_task(file, data) for file in files]
     longest = min(_longest(model) for model, _, _ in loaded)
     archs = [str(cfg["model"]["_name"]) for _, cfg, _ in loaded]
     names = [system_of(arch) for arch in archs]
-    places = _places(resolved)
+    ends = _ends([file.resolve() for file in files])
     systems = []
     for number, (model, _, task) in enumerate(loaded):
-        own = names[number] if names.count(names[number]) == 1 else places[number]
+        own = names[number] if names.count(names[number]) == 1 else ends[number]
         system = System(own, archs[number], model.double().cpu().eval(), task, longest)
         if not system.stacks:
             raise UserError(f"{files[number]}: {archs[number]} is no architecture of diet-mt")
@@ -181,7 +179,7 @@ def _longest(model: Any) -> int:
     return int(min(most)) if isinstance(most, tuple) else int(most)
 
 
-def _places(files: Sequence[Path]) -> list[str]:
+def _ends(files: Sequence[Path]) -> list[str]:
     """The shortest ends of the paths that differ, from the folder on: ``diet_rel.1`` for the best
     checkpoint in it, ``diet_rel.1.checkpoint_last`` for another.
     """
@@ -230,13 +228,15 @@ def word_vectors(stack: Any) -> Tensor:
     return vectors.detach().double()
 
 
+def places_of(stack: Any, count: int) -> Tensor:
+    """Positions of a stack's first ``count`` tokens outside of training: (n,)."""
+    fixed: Tensor = torch.arange(count) if stack.places is None else stack.places.at(0, count)
+    return fixed
+
+
 def added_rows(stack: Any, count: int) -> Tensor:
     """What a stack adds to its first ``count`` tokens outside of training: (1, n, E)."""
-    added = stack.embed_positions
-    if stack.places is None:
-        rows: Tensor = added.rows(0, count)
-    else:
-        rows = added.at(stack.places.at(0, count))
+    rows: Tensor = stack.embed_positions.at(places_of(stack, count))
     return rows.detach().double()
 
 

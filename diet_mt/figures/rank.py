@@ -70,18 +70,15 @@ def _matrices(system: System, call: Seen, tokens: int) -> Iterator[tuple[str, Te
     if term.any():
         same = (term == term[:1]).all()
         yield POSITIONAL, term[:1] if same else term
-    elif call.layer == 0 and (stack := _with_input(system, call)):
-        # P W_Q W_K^T P^T with the first layer's projections and their biases, which the paper's
-        # formula is without (appendix C): in those above, positions and words have been mixed.
-        with torch.no_grad():
-            rows = added_rows(stack, tokens).transpose(0, 1)  # (T, 1, E)
-            yield POSITIONAL, call.module.logits(rows, None, AttentionCall())
-
-
-def _with_input(system: System, call: Seen) -> Any:
-    """The stack of a call in self-attention, if it adds positions at its input; or None."""
-    stack = system.stacks.get(call.kind)
-    return stack if stack is not None and stack.embed_positions is not None else None
+    elif call.layer == 0 and call.source is None:
+        stack = system.stacks[call.kind]
+        if stack.embed_positions is not None:
+            # P W_Q W_K^T P^T with the first layer's projections and their biases, which the
+            # paper's formula is without (appendix C): in those above, positions and words have
+            # been mixed.
+            with torch.no_grad():
+                rows = added_rows(stack, tokens).transpose(0, 1)  # (T, 1, E)
+                yield POSITIONAL, call.module.logits(rows, None, AttentionCall())
 
 
 def _rows(system: System, call: Seen, what: str, found: Ranks, tokens: int) -> Iterator[RankRow]:

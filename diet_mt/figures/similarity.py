@@ -17,9 +17,9 @@ from torch import Tensor
 from ..drawing import color_of, pyplot
 from ..evaluation.json_rows import Row, write_rows
 from ..positions import CROSS, DECODER, ENCODER, AttentionPositions
-from ..positions.factors import FactorBias, Places
+from ..positions.factors import FactorBias
 from .looks import DIVERGING, TITLES, keep
-from .observed import Asked, System, added_rows, fitting
+from .observed import Asked, System, added_rows, fitting, places_of
 
 BINS = 40
 _COLUMNS = 4  # of the picture
@@ -74,10 +74,7 @@ def tables(system: System, positions: int) -> list[Table]:
     if len(added) == 2 and torch.equal(*added.values()):
         added = {"encoder and decoder": added[ENCODER]}
     found = [Table(f"input of the {kind}", "input", rows) for kind, rows in added.items()]
-    places = {
-        kind: slice(0, positions) if stack.places is None else stack.places.at(0, positions)
-        for kind, stack in system.stacks.items()
-    }
+    places = {kind: places_of(stack, positions) for kind, stack in system.stacks.items()}
     for kind, stack in system.stacks.items():
         found += _factors(kind, stack.self_attn_positions, places[kind], places[kind])
         if kind == DECODER:
@@ -86,7 +83,7 @@ def tables(system: System, positions: int) -> list[Table]:
 
 
 def _factors(
-    kind: str, own: AttentionPositions | None, queries: Places, keys: Places
+    kind: str, own: AttentionPositions | None, queries: Tensor, keys: Tensor
 ) -> Iterator[Table]:
     if not isinstance(own, FactorBias):
         return

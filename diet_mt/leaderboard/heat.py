@@ -65,8 +65,7 @@ def read_patterns(folders: Iterable[Path]) -> list[Patterns]:
     """Of ``FILE`` in these folders, as far as it is there. Raises UserError for another file."""
     needed = ("system", "attention", "layers", "head", "first_distance", "by_distance", "values")
     heads: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    looks: dict[str, list[str]] = {}
-    near: dict[str, int] = {}
+    looks: dict[str, list[dict[str, Any]]] = {}
     for folder in sorted(folders):
         file = folder / HEADS
         named = ("system", "positions_pattern", "near_tokens")
@@ -74,15 +73,11 @@ def read_patterns(folders: Iterable[Path]) -> list[Patterns]:
             # A table that layers share looks the same in each; older rows do not name them.
             own = [row.get("layer")]
             if row["positions_pattern"] and row.get("positions_layers", own)[:1] == own:
-                looks.setdefault(row["system"], []).append(row["positions_pattern"])
-                near[row["system"]] = row["near_tokens"]
+                looks.setdefault(row["system"], []).append(row)
         for row in read_dicts(folder / FILE, needed) if (folder / FILE).exists() else ():
             title = f"{_KINDS.get(row['attention'], row['attention'])}, {_layers(row['layers'])}"
             heads.setdefault(row["system"], {}).setdefault(title, []).append(row)
-    return [
-        _patterns(system, own, looks.get(system, ()), near.get(system, 0))
-        for system, own in heads.items()
-    ]
+    return [_patterns(system, own, looks.get(system, ())) for system, own in heads.items()]
 
 
 def finding(found: Sequence[Patterns]) -> str:
@@ -103,7 +98,9 @@ def _layers(layers: Sequence[int]) -> str:
 
 
 def _patterns(
-    system: str, heads: Mapping[str, Sequence[Mapping[str, Any]]], looks: Sequence[str], near: int
+    system: str,
+    heads: Mapping[str, Sequence[Mapping[str, Any]]],
+    looks: Sequence[Mapping[str, Any]],
 ) -> Patterns:
     most: dict[str, float] = {}
     values = []
@@ -117,7 +114,9 @@ def _patterns(
             views.append(_by_distance(title, rows, Scale(values)))
         else:
             maps.append(heat_map(title, rows, most[rows[0]["attention"]]))
-    return Patterns(system, looks.count("local"), len(looks), near, maps, views)
+    local = sum(row["positions_pattern"] == "local" for row in looks)
+    near = max((row["near_tokens"] for row in looks), default=0)
+    return Patterns(system, local, len(looks), near, maps, views)
 
 
 def _by_distance(title: str, rows: Sequence[Mapping[str, Any]], y: Scale) -> View:

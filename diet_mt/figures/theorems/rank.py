@@ -81,13 +81,12 @@ def ranks_of_checkpoints(systems: Sequence[System], subset: str, tokens: int) ->
             sizes = [str(size), str(head), _range(term.tolist())]
             bound = str(min(size, head + int(term.max())))
             rows.append([system.name, kind, *sizes, bound, _range(whole.tolist())])
-    sizes_of_heads = [m.head_dim for system in systems for m in system.modules().values()]
-    if rows and size <= max(sizes_of_heads):
-        yield Note(
-            f"Matrices of {size} tokens have no rank above the size of a head: here the bound says "
-            "nothing."
-        )
     if rows:
+        if size <= max(m.head_dim for system in systems for m in system.modules().values()):
+            yield Note(
+                f"Matrices of {size} tokens have no rank above the size of a head: here the bound "
+                "says nothing."
+            )
         yield Note(
             "Over text, all layers and heads; at most: head size and the rank of the term. (A term "
             "that is 0: positions at the input, or rotated into queries and keys.)"
