@@ -21,11 +21,12 @@ from diet_mt.leaderboard.page import page
 from diet_mt.leaderboard.standings import Section, section_of
 
 from ..evaluation.rows import seeds_of
+from .browsing import opened
 from .made_up import comparisons, results
 from .said import write_said
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 SPEEDS = "results/benchmark.md"
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
@@ -96,3 +97,10 @@ def browser() -> Iterator[Browser]:
         running = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield running
         running.close()
+
+
+@pytest.fixture
+def desk(browser: Browser, said: Path) -> Iterator[Page]:
+    """The page with sentences."""
+    with opened(browser, said / "page.html") as tab:
+        yield tab

@@ -5,11 +5,9 @@ With SCREENSHOTS=DIR in the environment the pictures stay there.
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,56 +15,23 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from diet_mt.blocks import Grid, Heading
-from diet_mt.corpora.parallel import read_lines
-from diet_mt.evaluation.groups import group
-from diet_mt.evaluation.kept import kept_hypotheses
-from diet_mt.evaluation.lengths import parts_of
-from diet_mt.evaluation.records import read_results
-from diet_mt.evaluation.sentences import read_sentences, sentence_bleu
-from diet_mt.evaluation.significance import resample
 from diet_mt.leaderboard.beside import Beside
 from diet_mt.leaderboard.page import page
 from diet_mt.leaderboard.standings import Section
 
+from .browsing import SCREENS, opened
 from .conftest import page_of_said
 from .made_up import learning
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-SCREENS = {"phone": (360, 740), "desktop": (1440, 900)}
 NAMES = "rows => rows.map(row => row.querySelector('.name, th').textContent)"
-
-
-@contextmanager
-def opened(browser: Browser, file: Path, screen: str = "desktop", **how: Any) -> Iterator[Page]:
-    """A page in a screen of its own. Fails for any request but the first, and for what the console
-    shows.
-    """
-    width, height = SCREENS[screen]
-    context = browser.new_context(viewport={"width": width, "height": height}, **how)
-    context.set_default_timeout(10_000)  # milliseconds
-    page = context.new_page()
-    wrong: list[str] = []
-    page.on("console", lambda message: wrong.append(message.text))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("request", lambda request: wrong.append(request.url))
-    page.goto(file.as_uri())
-    yield page
-    context.close()
-    assert wrong == [file.as_uri()]
 
 
 @pytest.fixture(params=SCREENS)
 def tab(request: pytest.FixtureRequest, browser: Browser, page_file: Path) -> Iterator[Page]:
     with opened(browser, page_file, request.param) as page:
-        yield page
-
-
-@pytest.fixture
-def desk(browser: Browser, said: Path) -> Iterator[Page]:
-    """The page with sentences."""
-    with opened(browser, said / "page.html") as page:
         yield page
 
 
@@ -131,29 +96,6 @@ def test_the_picture_is_drawn(tab: Page, full: list[Section]) -> None:
         assert name <= left < right <= value
     colours = {family: fill for *_, family, fill in marked}
     assert len(set(colours.values())) == len(colours) > 3
-
-
-@pytest.mark.parametrize("screen", SCREENS)
-def test_names_at_the_ends_of_curves_stand_apart(browser: Browser, said: Path, screen: str) -> None:
-    """Whatever two are chosen; these have theirs."""
-    with opened(browser, said / "page.html", screen) as tab:
-        first, second = (tab.get_by_label(f"{place} system") for place in ("first", "second"))
-        systems = first.locator("option").all_inner_texts()
-        for one, other in itertools.combinations(systems, 2):
-            first.select_option(one)
-            second.select_option(other)
-            pictures = tab.locator(".board .picture:has(> .curve)").evaluate_all(
-                "all => all.map(one => [...one.querySelectorAll('.curve .label')].filter(name =>"
-                "getComputedStyle(name).display !== 'none').map(name => [name.textContent,"
-                "name.getBoundingClientRect()]).map(([said, box]) =>"
-                "[box.top, box.bottom, box.right, said]))"
-            )
-            assert pictures
-            for names in pictures:
-                assert {one, other} <= {name for *_, name in names}
-                for above, below in itertools.pairwise(sorted(names)):
-                    assert above[1] <= below[0] + 3  # pixels, between letters
-                assert max(right for _, _, right, _ in names) <= SCREENS[screen][0]
 
 
 def test_a_click_sorts_table_and_picture_and_another_turns_both(tab: Page) -> None:
@@ -234,22 +176,6 @@ def test_a_section_without_a_row_left_goes(browser: Browser, page_file: Path) ->
         assert tab.locator("nav li:visible").count() == 5
 
 
-@pytest.mark.parametrize("screen", SCREENS)
-def test_the_keyboard_reaches_the_choice_of_two(browser: Browser, said: Path, screen: str) -> None:
-    with opened(browser, said / "page.html", screen) as tab:
-        reached = []
-        for _ in range(100):
-            tab.keyboard.press("Tab")
-            reached.append(tab.evaluate("document.activeElement.ariaLabel"))
-            if reached[-1] == "second system":
-                break
-        assert reached[-2:] == ["first system", "second system"]
-        verdict = tab.locator(".two [role=status]")
-        before = verdict.inner_text()
-        tab.keyboard.press("ArrowDown")
-        assert verdict.inner_text() != before
-
-
 def test_nothing_is_left_of_what_a_filter_empties(
     browser: Browser, tmp_path: Path, full: list[Section]
 ) -> None:
@@ -300,82 +226,6 @@ def test_tasks_and_learning_follow_the_families(
         assert tab.locator("#tasks tbody tr:visible").all_inner_texts() == ["rotary (tiny)\t−3"]
         names = "all => all.map(one => one.dataset.system)"
         assert tab.locator("#learning .curve:not(.out)").evaluate_all(names) == ["rotary"]
-
-
-def test_two_systems_are_compared_as_diet_mt_compare_does(desk: Page, said: Path) -> None:
-    (found,) = group(read_results(said / "toy.en-de.jsonl"))
-    references = list(read_lines(said / "test.de"))
-    hypotheses = [[kept_hypotheses(said, row) for row in line.results] for line in found.lines]
-    expected = resample(found.lines, hypotheses, references)
-    lines = {line.system: line for line in found.lines}
-    desk.locator(".two").scroll_into_view_if_needed()
-    for first, second in (("shaw", "none"), ("none", "diet_rel"), ("diet_rel", "shaw")):
-        names = [lines[system].name for system in (first, second)]
-        for place, name in zip(("first", "second"), names, strict=True):
-            desk.get_by_label(f"{place} system").select_option(name)
-        verdict = desk.locator(".two [role=status]").inner_text().replace("−", "-")
-        difference, half, p = expected.difference((lines[first], lines[second]))
-        p_text = expected.comparison(lines[first]).p_text(p)
-        sign = "" if p_text.startswith("≤") else "= "
-        assert verdict.strip() == (
-            f"{difference:+.2f} BLEU for {names[0]} over {names[1]} ± {half:.2f}, p {sign}{p_text}."
-        )
-
-
-def test_sentences_that_differ_most_stand_side_by_side(desk: Page, said: Path) -> None:
-    desk.locator(".two").scroll_into_view_if_needed()
-    desk.get_by_label("first system").select_option("shaw_tiny")
-    desk.get_by_label("second system").select_option("none_tiny")
-    items = desk.locator(".sentences li")
-    assert items.count() == 10
-    assert desk.locator(".sentences li:visible").count() == 4
-    kept = read_sentences([said / "toy.en-de.jsonl"])
-    (texts,) = kept.texts.values()
-    rows = {row.system: row for row in read_results(said / "toy.en-de.jsonl")}
-    bleu = [
-        sentence_bleu(
-            kept.counts[r.hypotheses_sha256, r.references_sha256], texts.reference_lengths
-        )
-        for r in (rows["shaw"], rows["none"])
-    ]
-    gaps = {n: abs(bleu[0][n] - bleu[1][n]) for n in texts.numbers}
-    number = max(gaps, key=gaps.__getitem__)
-    first = items.first.inner_text()
-    assert first.startswith(f"Sentence {number + 1}: shaw_tiny {gaps[number]:.1f} ahead")
-    said_of = [kept_hypotheses(said, rows[system])[number] for system in ("shaw", "none")]
-    for text, kind in zip(said_of, ("first", "second"), strict=True):
-        shown_text = items.first.locator(f".{kind}").inner_text()
-        assert shown_text.split() == text.split()
-    marked = items.first.locator(".second mark").all_inner_texts()
-    unmarked = items.first.locator(".second").evaluate(
-        "place => [...place.childNodes].filter((node) => node.nodeType === 3)"
-        ".map((node) => node.textContent).join(' ')"
-    )
-    assert marked
-    rest = iter(said_of[0].split())
-    assert all(word in rest for word in unmarked.split())  # in this order
-    # What models wrote is text: no element of theirs is in the page.
-    assert desk.locator("img").count() == 0
-
-
-def test_a_system_is_not_compared_with_itself(desk: Page) -> None:
-    """What is said instead is read aloud: the element of the verdict stays."""
-    desk.locator(".two").scroll_into_view_if_needed()
-    verdict = desk.locator(".two [role=status]").element_handle()
-    for first, said in (("shaw_tiny", "Choose two different"), ("none_tiny", "BLEU for none")):
-        desk.get_by_label("first system").select_option(first)
-        desk.get_by_label("second system").select_option("shaw_tiny")
-        assert said in verdict.inner_text()
-    desk.get_by_label("first system").select_option("shaw_tiny")
-    assert desk.locator(".sentences").count() == 0
-
-
-def test_length_buckets_are_shown(desk: Page, said: Path) -> None:
-    parts = parts_of([len(line.split()) for line in read_lines(said / "test.en")], count=5)
-    desk.locator(".two").scroll_into_view_if_needed()
-    names = desk.locator(".two .rows .name").all_inner_texts()
-    assert names == [f"{part.name} words" for part in parts]
-    assert len(names) > 1
 
 
 def test_without_its_script_the_page_is_all_there(
