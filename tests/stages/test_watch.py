@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,21 +14,35 @@ from diet_mt.errors import UserError
 from diet_mt.stages import progress
 from diet_mt.stages.watch import apart, python_module, watch
 
+from ..processes import wait_until
+
 
 def test_it_tells_how_much_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(progress, "EVERY_S", 0.1)
     (tmp_path / "out" / "in").mkdir(parents=True)
     (tmp_path / "out" / "in" / "file").write_bytes(b"x" * 300_000)
-    program = "import time; print('hello'); time.sleep(0.5)"
-    command = [sys.executable, "-c", program]
+    say = progress.say
+
+    def say_and_let_it_end(text: str) -> None:  # however slow this machine is
+        say(text)
+        (tmp_path / text.partition(":")[0]).touch()
+
+    monkeypatch.setattr(progress, "EVERY_S", 0.1)
+    monkeypatch.setattr(progress, "say", say_and_let_it_end)
+    program = """\
+import os, sys, time
+print("hello")
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "it")]
     watch("it", command, tmp_path / "log", tmp_path / "out")
     printed = capfd.readouterr()
     assert re.search(r"^   it: 0\.3 MB so far, \d+ s$", printed.err, re.MULTILINE)
     assert "hello" not in printed.err + printed.out
     assert (tmp_path / "log").read_text() == "hello\n"
-    apart("that", time.sleep, 0.5, grows=tmp_path / "out")
+    apart("that", wait_until, (tmp_path / "that").exists, grows=tmp_path / "out")
     said = capfd.readouterr().err
     assert re.search(r"^   that: 0\.3 MB so far, \d+ s$", said, re.MULTILINE)
 

@@ -30,6 +30,7 @@ RUNS = {
     **dict.fromkeys(
         ("multi30k.short", "multi30k.joined", "multi30k.joined-training", "newstest.short"), 30
     ),
+    "multi30k.joined-where": 2,
     "table4": 12,
     "table4-vaswani": 12,
     "table4-small": 6,
