@@ -163,15 +163,25 @@ def tenths(hypotheses: Sequence[Sequence[str]], references: Sequence[str]) -> li
     return _shares([100 * each for each in found], [every] * len(found))
 
 
+def frequencies(text: Iterable[str]) -> Counter[str]:
+    """How often each token (BLEU's, 13a) stands in a text."""
+    return Counter(token for line in text for token in _tokens(line))
+
+
+def share_known(references: Iterable[str], frequency: Counter[str]) -> float:
+    """Of all tokens of the references, the share that has a frequency."""
+    known = [frequency[token] > 0 for line in references for token in _tokens(line)]
+    return sum(known) / max(len(known), 1)
+
+
 def rare_words(
-    hypotheses: Sequence[Sequence[str]], references: Sequence[str], training: Iterable[str]
+    hypotheses: Sequence[Sequence[str]], references: Sequence[str], frequency: Counter[str]
 ) -> dict[str, Estimate]:
-    """Recall of words, 0 to 100, by how often they stand in the target side of ``training``.
+    """Recall of words, 0 to 100, by their frequency in the target side of the training text.
 
     The share of a reference's tokens (BLEU's, 13a) that the hypothesis has, too, wherever it has
     them, each as often as it has it. Classes that no token is of are left out.
     """
-    frequency = Counter(token for line in training for token in _tokens(line))
     tokens = [Counter(_tokens(line)) for line in references]
 
     def by_class(counts: Counter[str]) -> list[int]:

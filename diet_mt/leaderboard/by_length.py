@@ -24,8 +24,10 @@ from ..evaluation.lengths import (
     Part,
     buckets,
     difference,
+    frequencies,
     part_of,
     rare_words,
+    share_known,
     tenths,
 )
 from ..evaluation.records import Result, read_all
@@ -46,6 +48,7 @@ RECALL = (
     "those that the translation has, too; ± at most {:.1f}."
 )
 _SPREAD = 0.25  # of the distance between buckets, over which the marks of one are spread
+_KNOWN = 0.5  # of a test set's words, at least, in a training text of its language
 _LABELS = {"beam": "beam ", "lenpen": "length penalty "}  # of conditions that are numbers
 _MEASURES: list[tuple[str, Callable[[Bucket], Estimate], str]] = [
     ("BLEU", lambda bucket: bucket.bleu, ".1f"),
@@ -97,8 +100,8 @@ def sheets_of(
     Raises:
         UserError: there are no rows, or no such system; the references of a row are not given; a
             source is missing, has another number of lines, or is the reference; hypotheses have
-            changed; the training text is empty; without ``cut`` two test sets of one direction have
-            one name.
+            changed; the training text is of another language; without ``cut`` two test sets of one
+            direction have one name.
     """
     rows = read_all(files)
     need_known("system", systems, (row.system for _, row in rows))
@@ -107,9 +110,7 @@ def sheets_of(
     for path, row in rows:
         if not systems or row.system in (*systems, BASELINE):
             sets.setdefault((row.references_sha256, row.direction), []).append((path.parent, row))
-    words = list(read_lines(training)) if training else []
-    if training and not words:
-        raise UserError(f"{training}: empty; give the target side of the training text")
+    frequency = frequencies(read_lines(training)) if training else Counter[str]()
     sheets: dict[str, Sheet] = {}
     for (digest, direction), own in sets.items():
         if systems and not any(row.system in systems for _, row in own):
@@ -117,6 +118,8 @@ def sheets_of(
         first = own[0][1]
         source, reference, unit = _texts(first, given)
         text = read_sides(source, reference)
+        if training:
+            _need_target_side(training, share_known(text[1], frequency), reference)
         lengths = [len(line.split()) for line in text[0]]
         if cut is None:
             parts = [part_of(range(len(lengths)), lengths, first.test_set)]
@@ -141,7 +144,7 @@ def sheets_of(
             folders = {row.key: folder for folder, row in own}
             count = len(lengths)
             said = [kept_hypotheses(folders[row.key], row, count) for row in line.results]
-            _fill(sheet, name, said, text, parts, words, whole=asked and cut is not None)
+            _fill(sheet, name, said, text, parts, frequency, whole=asked and cut is not None)
     for sheet in sheets.values():
         sheet.parts.sort(key=lambda part: part.mean_length)
     return list(sheets.values())
@@ -160,6 +163,14 @@ def _texts(row: Result, given: Mapping[str, tuple[Path, Path | None]]) -> tuple[
         raise UserError(f"{source}: these are the references, not their sources")
     own = beside is not None and source.resolve() == beside.resolve()
     return source, reference, "words" if own else "tokens"
+
+
+def _need_target_side(training: Path, known: float, reference: Path) -> None:
+    if known < _KNOWN:
+        raise UserError(
+            f"{training}: has {100 * known:.0f} % of the words of {reference}; "
+            "give the target side of the training text"
+        )
 
 
 def _lines(groups: Sequence[Group]) -> dict[str, tuple[Line, Line | None]]:
@@ -188,7 +199,7 @@ def _fill(
     said: Sequence[Sequence[str]],
     text: tuple[list[str], list[str]],
     parts: Sequence[Part],
-    training: Sequence[str],
+    frequency: Counter[str],
     *,
     whole: bool,
 ) -> None:
@@ -198,8 +209,8 @@ def _fill(
     sheet.buckets.setdefault(name, {}).update({each.part.name: each for each in found})
     if whole:
         sheet.tenths[name] = tenths(said, references)
-    if whole and training:
-        sheet.rare[name] = rare_words(said, references, training)
+    if whole and frequency:
+        sheet.rare[name] = rare_words(said, references, frequency)
 
 
 def blocks_of(sheets: Sequence[Sheet]) -> list[Block]:

@@ -13,9 +13,11 @@ from diet_mt.evaluation.lengths import (
     Bucket,
     buckets,
     difference,
+    frequencies,
     part_of,
     parts_of,
     rare_words,
+    share_known,
     tenths,
 )
 from diet_mt.evaluation.resampling import counter
@@ -88,7 +90,8 @@ def test_the_usual_buckets_count_words_of_the_source() -> None:
 def test_an_interval_by_the_formula_of_a_share() -> None:
     """Of n sentences a share p: p ± 1.96 sqrt(p (1 - p) / n); 1,000 resamples come within 15 %."""
     references = ["a"] * 400
-    (found,) = rare_words([["a"] * 280 + ["b"] * 120], references, ["a"]).values()
+    said = ["a"] * 280 + ["b"] * 120
+    (found,) = rare_words([said], references, frequencies(["a"])).values()
     assert found.value == pytest.approx(70)
     assert found.half_width == pytest.approx(196 * math.sqrt(0.7 * 0.3 / 400), rel=0.15)
 
@@ -142,8 +145,9 @@ def test_tenths_of_sentences_that_are_shorter_or_longer() -> None:
 
 
 def test_rare_words_by_hand() -> None:
-    training = ["a a a b"] * 40 + ["c"]
-    found = rare_words([["a b b d"]], ["b a a c e"], training)
+    frequency = frequencies(["a a a b"] * 40 + ["c"])
+    assert share_known(["b a a c e"], frequency) == 0.8
+    found = rare_words([["a b b d"]], ["b a a c e"], frequency)
     assert {name: each.value for name, each in found.items()} == {
         "0": 0,  # e
         "1–4": 0,  # c
