@@ -9,8 +9,10 @@ import math
 import os
 import re
 import shlex
+import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -203,7 +205,8 @@ def filled(kind: type[Fields], args: argparse.Namespace) -> Fields:
 def run(main: Callable[[], int | None]) -> int:
     """Runs a command's body; what the user can mend becomes one line on stderr and status 2."""
     try:
-        return main() or 0
+        with _sigterm_as_ctrl_c():
+            return main() or 0
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -214,6 +217,20 @@ def run(main: Callable[[], int | None]) -> int:
         where = f"{error.filename}: " if error.filename else ""
         print(f"error: {where}{error.strerror or error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         print("error: interrupted; run again to continue", file=sys.stderr)
-        return 130
+        return 128 + (interrupt.args[0] if interrupt.args else signal.SIGINT)
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """What batch systems send leaves nothing half-written either, and nothing at work."""
+
+    def stop(number: int, frame: object) -> None:
+        raise KeyboardInterrupt(number)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

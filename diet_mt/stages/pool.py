@@ -73,8 +73,9 @@ def _chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def begin_worker() -> None:
-    """A worker leaves Ctrl-C to its parent, and ends when its parent has been killed."""
+    """A worker leaves Ctrl-C to its parent, and ends on SIGTERM, or when its parent was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     end_with_parent()  # at once, also within a library; the rest of this, where it cannot be had
     threading.Thread(target=_follow_parent, daemon=True).start()
 

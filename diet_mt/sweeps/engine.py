@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import TextIO
 
 from ..errors import UserError
@@ -26,21 +24,20 @@ def go(sweep: Sweep, runner: Runner) -> int:
     Raises UserError where a run failed. Then there is no report.
     """
     began = time.monotonic()
-    with _ended_by_sigterm():
-        announce(f"== 1/3 prepare: {len(sweep.prepare)} commands")
-        if status := _one_by_one(sweep.prepare, sys.stderr):
-            return status
-        announce(f"== 2/3 runs: {len(sweep.runs)}")
-        failures = runner(sweep.runs)
-        if failures is None:
-            say("the runs are submitted; the same command again shows how they are")
-            return 0
-        if failures:
-            for failure in failures[:-1]:
-                announce(f"error: {failure}")
-            raise UserError(failures[-1])
-        announce(f"== 3/3 report, after {clock(time.monotonic() - began)}")
-        return _one_by_one(sweep.report, sys.stdout)
+    announce(f"== 1/3 prepare: {len(sweep.prepare)} commands")
+    if status := _one_by_one(sweep.prepare, sys.stderr):
+        return status
+    announce(f"== 2/3 runs: {len(sweep.runs)}")
+    failures = runner(sweep.runs)
+    if failures is None:
+        say("the runs are submitted; the same command again shows how they are")
+        return 0
+    if failures:
+        for failure in failures[:-1]:
+            announce(f"error: {failure}")
+        raise UserError(failures[-1])
+    announce(f"== 3/3 report, after {clock(time.monotonic() - began)}")
+    return _one_by_one(sweep.report, sys.stdout)
 
 
 def dry_run(sweep: Sweep, ask: Callable[[Command], list[str]]) -> Iterator[str]:
@@ -74,17 +71,3 @@ def _one_by_one(commands: Sequence[Command], to: TextIO) -> int:
         if status:
             return status
     return 0
-
-
-@contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM ends this process in the orderly way that Ctrl-C does, with all it has started."""
-
-    def stop(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
