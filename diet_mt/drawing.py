@@ -46,17 +46,34 @@ def color_of(name: str) -> str:
     and encoder (``roberta_diet_rel``), too. A variant (``rotary_ntk``) has that of its system,
     lighter; any other name one of the table's.
     """
-    word = (name.split() or [""])[0].rstrip(",").removeprefix("roberta_").replace("-", "_")
-    word = re.sub(r"_(tiny|small|base|big)$", "", re.sub(r"\.\d+$", "", word))
-    own = [known for known in COLORS if re.match(rf"{known}([._]|$)", word)]
-    if not own:
+    word = _word(name)
+    system = system_of(name)
+    if not system:
         return list(COLORS.values())[zlib.crc32(word.encode()) % len(COLORS)]
-    system = max(own, key=len)
     color = COLORS[system]
     if system == word:
         return color
     parts = (int(color[place : place + 2], 16) for place in (1, 3, 5))
     return "#" + "".join(f"{(2 * part + 255) // 3:02x}" for part in parts)
+
+
+def _word(name: str) -> str:
+    word = (name.split() or [""])[0].rstrip(",").removeprefix("roberta_").replace("-", "_")
+    return re.sub(r"_(tiny|small|base|big)$", "", re.sub(r"\.\d+$", "", word))
+
+
+def system_of(name: str) -> str:
+    """The system of the table above that has a name as ``color_of`` reads it; "" for none."""
+    own = [known for known in COLORS if re.match(rf"{known}([._]|$)", _word(name))]
+    return max(own, key=len, default="")
+
+
+def dashes(names: Iterable[str]) -> dict[str, str]:
+    """The line of each name: dashed for a variant whose system is drawn, too."""
+    words = {name: _word(name) for name in names}
+    drawn = set(words.values())
+    variants = {name for name, word in words.items() if system_of(name) in drawn - {word}}
+    return {name: "--" if name in variants else "-" for name in words}
 
 
 def line_styles(names: Iterable[str]) -> dict[str, dict[str, str]]:

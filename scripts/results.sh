@@ -41,7 +41,10 @@ diet-mt lengths results/multi30k.en-de.jsonl --references "$de" --buckets 5 --ou
 into results/short/lengths.md diet-mt lengths results/short/multi30k.*.jsonl --references "$de" --buckets 4 \
   --sources data/multi30k.en-de/bpe/test.en --format markdown --out results/short/lengths.png
 into results/joined/lengths.md diet-mt lengths results/joined/multi30k.en-de.joined.jsonl --references "${joined[@]}" --by-test-set \
-  --format markdown --out results/joined/lengths.png
+  --format markdown
+diet-mt lengths results/joined/multi30k.en-de.joined.jsonl --references "${joined[@]}" --by-test-set --out results/joined/lengths.png \
+  --systems sinusoidal shaw shaw.encoder,decoder diet_rel diet_rel.encoder,decoder diet_abs diet_abs.encoder,decoder rotary rotary_ntk none \
+  > /dev/null
 diet-mt leaderboard results/early/multi30k.en-de.jsonl --format svg --out results/early/multi30k.en-de.svg
 diet-mt leaderboard results/early/multi30k.en-de.jsonl --format svg --picture lengths \
   --out results/early/multi30k.en-de.lengths.svg
@@ -54,8 +57,8 @@ into results/padding_memory.md diet-mt bench padding --table results/padding_mem
 into results/search_parity.md diet-mt parity --table results/search_parity/*.jsonl
 diet-mt leaderboard results/tasks/*.jsonl --format markdown --out results/tasks.md
 
-diet-mt leaderboard results/*.jsonl results/short/*.jsonl results/tasks/*.jsonl --format html \
-  --out results/leaderboard.html --references "${both[@]}"
+diet-mt leaderboard results/*.jsonl results/short/*.jsonl results/joined/multi30k.en-de.joined.jsonl results/tasks/*.jsonl \
+  --format html --out results/leaderboard.html --references "${both[@]}" "${joined[@]:1}"
 diet-mt leaderboard --readme results/README.md
 for part in search short joined early early/searches; do
   diet-mt leaderboard results/"$part"/*.jsonl --readme results/"$part"/README.md

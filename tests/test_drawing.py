@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diet_mt.drawing import COLORS, color_of, line_styles
+from diet_mt.drawing import COLORS, color_of, dashes, line_styles
 from diet_mt.positions import NAMES
 
 
@@ -32,3 +32,8 @@ def test_lines_of_one_colour_have_their_own_markers() -> None:
     styles = line_styles(["diet_rel.1", "diet_rel.2", "t5"])
     assert [style["marker"] for style in styles.values()] == ["o", "s", "s"]
     assert styles["diet_rel.1"]["color"] == styles["diet_rel.2"]["color"] != styles["t5"]["color"]
+
+
+def test_a_variant_beside_its_system_is_dashed() -> None:
+    names = ["shaw_tiny", "shaw.encoder,decoder (shaw_tiny)", "rotary_ntk (rotary_tiny)", "other"]
+    assert list(dashes(names).values()) == ["-", "--", "-", "-"]

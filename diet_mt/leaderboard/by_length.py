@@ -13,7 +13,7 @@ from typing import Any
 from ..blocks import Block, Grid, Heading, Note
 from ..command_line import need_known
 from ..corpora.parallel import read_lines, read_sides
-from ..drawing import line_styles, pyplot
+from ..drawing import dashes, line_styles, pyplot
 from ..errors import UserError
 from ..evaluation.groups import BASELINE, Conditions, Group, Line, group
 from ..evaluation.kept import by_checksum, kept_hypotheses, of_row, sources_beside
@@ -290,7 +290,11 @@ def picture(sheets: Sequence[Sheet]) -> Any:
     columns = 3 if any(sheet.tenths for sheet in sheets) else 2
     shape = {"figsize": (4 * columns + 1, 4.2 * len(sheets)), "layout": "constrained"}
     figure, panels = plt.subplots(len(sheets), columns, squeeze=False, **shape)
-    styles = line_styles(name for sheet in sheets for name in sheet.asked)
+    names = [name for sheet in sheets for name in sheet.asked]
+    lines = dashes(names)
+    styles = {
+        name: {**style, "linestyle": lines[name]} for name, style in line_styles(names).items()
+    }
     drawn: dict[str, Any] = {}
     for sheet, (bleu, ratio, *place) in zip(sheets, panels, strict=True):
         aside = _aside(sheet)

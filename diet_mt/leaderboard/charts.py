@@ -6,7 +6,8 @@ lines, inside the picture.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import product
@@ -27,7 +28,7 @@ _SHIFTS = (0, 5, -5, -12, 12, -20, 20, -28, 28, -36, 36, 44, 52)
 _LED = 8  # a name farther from its point has a line to it
 _NEAR = 5  # pixels from a name to other points, at least
 _STRETCH = 50  # pixels from the end of a curve to its name, at most
-_LETTERS = 16  # of a name at the end of a line; tables have all
+_LETTERS = 15  # of a name at the end of a line; tables have all
 
 
 @dataclass(frozen=True)
@@ -116,19 +117,20 @@ def curves(
     out = list(_axes(x, y, ticks or [(t, x.text(t)) for t in x.ticks() if t <= last]))
     ends = [(x.share(e.points[-1][0]), _y(y, e.points[-1][1])) for e in found]
     column = f"{100 * max(left for left, _ in ends):.2f}%"
+    names = shortened([_short(each.name) for each in found], _LETTERS)
     by_importance = sorted(range(len(found)), key=lambda number: not found[number].important)
     heights = _heights({n: ends[n][1] for n in by_importance if found[n].name})
     for number in reversed(by_importance):
         each, (left, top) = found[number], ends[number]
         path = " ".join(f"{1000 * x.share(a):.1f},{_y(y, b)}" for a, b in each.points)
         classes = f"curve {each.family}{' strong' if each.important else ''}"
-        name = _short(each.name)
+        name = names[_short(each.name)]
         at, kind = heights.get(number, top), "after always" if number in heights else "after"
         lead = (
             f'<line class="lead" x1="{100 * left:.2f}%" x2="{column}" y1="{top}" y2="{top}"/>'
             f'<svg x="{column}" overflow="visible">'
             f'<line class="lead" x2="7" y1="{top}" y2="{at}"/></svg>'
-            f"{_label(ending(name, _LETTERS), column, at, kind)}"
+            f"{_label(name, column, at, kind)}"
         )
         out.append(
             f'<g class="{classes}" data-system="{escape(each.name)}" tabindex="-1">'
@@ -174,11 +176,18 @@ def _short(name: str) -> str:
     return name.partition(" (")[0]
 
 
-def ending(name: str, letters: int) -> str:
-    """``name``, its beginning left out where it has more ``letters``: variants of a system
-    (``diet_rel.encoder,cross``) begin alike.
+def shortened(names: Iterable[str], letters: int) -> dict[str, str]:
+    """Names of at most so many letters: of a longer one the beginning is left out, since variants
+    of a system (``diet_rel.encoder,cross``) begin alike; its middle, where variants of two systems
+    end alike, too.
     """
-    return name if len(name) <= letters else "…" + name[1 - letters :]
+    whole = list(dict.fromkeys(names))
+    found = {name: name for name in whole if len(name) <= letters}
+    for kept in (0, letters // 2):  # of the beginning
+        cut = {n: n[:kept] + "…" + n[kept + 1 - letters :] for n in whole if n not in found}
+        times = Counter(cut.values())
+        found |= {name: short for name, short in cut.items() if times[short] == 1 or kept}
+    return found
 
 
 def _label(name: str, x: str, y: float, kind: str) -> str:

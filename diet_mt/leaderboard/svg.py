@@ -9,7 +9,7 @@ from pathlib import Path
 from ..errors import UserError
 from ..evaluation.groups import BASELINE
 from .beside import Beside
-from .charts import HEIGHT, ending
+from .charts import HEIGHT, shortened
 from .families import FAMILIES, family_of_standing
 from .picture import ROW, axis, grid, marks, scale_of
 from .standings import Section
@@ -67,14 +67,14 @@ def intervals(section: Section) -> Drawn:
     inside = f'x="{_NAMES}" width="{width}" overflow="visible"'
     out = [f"<svg {inside}>{axis(scale)}</svg>"]
     out.append(f'<svg {inside} y="{_AXIS}" height="{height}">{grid(section, scale)}</svg>')
+    names = shortened([standing.name for standing in section.standings], LONGEST)
     for number, standing in enumerate(section.standings):
         y = _AXIS + ROW * number
-        name = ending(standing.name, LONGEST)
         own = " own" if standing.line and standing.line.system == BASELINE else ""
         bleu = f"{standing.line.bleu:.2f}" if standing.line else ""
         out.append(
             f'<g class="{family_of_standing(standing)}">'
-            f'<text class="name{own}" x="0" y="{y + 16}">{escape(name)}</text>'
+            f'<text class="name{own}" x="0" y="{y + 16}">{escape(names[standing.name])}</text>'
             f'<svg {inside} y="{y}" height="{ROW}">{marks(standing, scale)}</svg>'
             f'<text class="value{own}" x="{_WIDTH}" y="{y + 16}">{bleu}</text></g>'
         )

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from diet_mt.leaderboard.beside import Beside
-from diet_mt.leaderboard.charts import HEIGHT, Curve, Point, curves, points
+from diet_mt.leaderboard.charts import HEIGHT, Curve, Point, curves, points, shortened
 from diet_mt.leaderboard.scales import Scale
 from diet_mt.leaderboard.views import by_parameters, of_learning
 
@@ -106,3 +106,17 @@ def test_learning_is_drawn_where_trainings_can_be_told_apart() -> None:
     ticks = [float(tick) for tick in re.findall(r'class="tick left"[^>]*>([^<]*)<', view.content)]
     assert max(ticks) <= 2 * 5.5 + 1
     assert "from 3,000 on" in view.axes
+
+
+@pytest.mark.parametrize(
+    "systems",
+    [
+        ("diet_rel.encoder,cross", "diet_rel.decoder,cross"),
+        ("shaw.encoder,decoder", "diet_rel.encoder,decoder"),
+    ],
+)
+def test_two_long_names_are_told_apart(systems: tuple[str, str]) -> None:
+    found = shortened([*systems, "t5"], 16)
+    assert found["t5"] == "t5"
+    assert len(set(found.values())) == 3
+    assert all(len(name) <= 16 for name in found.values())
