@@ -20,8 +20,9 @@ FILE is a path or the name of a file in config/, in YAML:
     report: ["diet-mt leaderboard results/mine.jsonl"]
 
 and training and options, which diet-mt train --recipe reads. The commands of a run go one after the
-other, and what they say to FOLDER/sweep.log. Run again, a sweep continues: every command does only
-what is not done yet. A run that fails does not stop the others; in the end there is a line for
+other, and what they say to FOLDER/sweep.log. Entries of one folder that begin with the same command
+are one run: a training, decoded in several ways. Run again, a sweep continues: every command does
+only what is not done yet. A run that fails does not stop the others; in the end there is a line for
 each, status 2, and no table.
 """
 

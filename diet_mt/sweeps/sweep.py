@@ -4,14 +4,15 @@
 of values, which are multiplied out. Two more are known everywhere: ``recipe``, the name of the
 file, and ``folder``. A command of ``prepare`` that names variables of runs is filled for every run,
 and done once where that gives the same. A command of ``report`` is about all runs: it has each word
-once for each of its values.
+once for each of its values. Entries with the same folder and the same first command are one run:
+one training, decoded in several ways.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os.path import commonpath
 from pathlib import Path
 
@@ -78,7 +79,6 @@ def sweep_of(
     if not chosen:
         raise UserError(f"{where}, runs: a variable has no values, so there are no runs")
     folders = [one_text(texts["folder"][0], each, f"{where}, folder") for each in chosen]
-    _check_folders(folders, where)
     complete = [{**each, "folder": folder} for each, folder in zip(chosen, folders, strict=True)]
 
     def filled(section: str, variables: Variables) -> tuple[Command, ...]:
@@ -91,7 +91,7 @@ def sweep_of(
     prepare = [filled("prepare", each) for each in complete]
     return Sweep(
         tuple(dict.fromkeys(itertools.chain(*zip(*prepare, strict=True)))),
-        tuple(runs),
+        tuple(_merged(runs, where)),
         tuple(command(text, complete, f"{where}, report") for text in texts["report"]),
     )
 
@@ -184,13 +184,24 @@ def _chosen(
     return [{**settings, **each} for each in own if not choices or each in chosen]
 
 
-def _check_folders(folders: Sequence[str], where: str) -> None:
-    for folder in folders:
-        if folders.count(folder) > 1:
+def _merged(runs: Iterable[Run], where: str) -> Iterable[Run]:
+    """Runs of one folder as one, where they begin with the same command.
+
+    Raises UserError where they do not, or are the same altogether.
+    """
+    found: dict[Path, Run] = {}
+    for run in runs:
+        first = found.setdefault(run.folder, run)
+        if first is run:
+            continue
+        more = tuple(each for each in run.commands if each not in first.commands)
+        if run.commands[0] != first.commands[0] or not more:
             raise UserError(
-                f"{where}, folder: {folder} would be that of {folders.count(folder)} runs; "
+                f"{where}, folder: {run.folder} would be that of several runs; "
                 "name all variables of a run in it"
             )
+        found[run.folder] = replace(first, commands=first.commands + more)
+    return found.values()
 
 
 def _names(folders: Sequence[str]) -> list[str]:

@@ -25,10 +25,10 @@ RUNS = {
     "multi30k.others": 15,
     "multi30k.early": 2 * 3,
     "multi30k.ablations": 7,
-    # Five systems, DIET-REL without positions in cross-attention and rotary scaled with three
-    # seeds, eight with one, and randomized positions.
+    # Five systems and DIET-REL without positions in cross-attention with three seeds, eight with
+    # one, and randomized positions.
     **dict.fromkeys(
-        ("multi30k.short", "multi30k.joined", "multi30k.joined-training", "newstest.short"), 30
+        ("multi30k.short", "multi30k.joined", "multi30k.joined-training", "newstest.short"), 27
     ),
     "multi30k.joined-where": 2,
     "table4": 12,
@@ -132,6 +132,14 @@ def test_randomized_positions_have_room_when_decoding(name: str) -> None:
         assert set(given) == {"max_source_positions", "max_target_positions"}
         assert places >= max(given.values())
     assert len(tests) == (4 if "joined" in name else 1)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_scaled_rotary_is_a_decoding_of_rotary(seed: int) -> None:
+    (run,) = [run for run in swept("multi30k.short").runs if run.name == f"rotary.{seed}"]
+    assert [words[1] for words in run.commands] == ["train", "evaluate", "evaluate"]
+    names = [words[words.index("--system") + 1] for words in run.commands[1:]]
+    assert names == ["rotary", "rotary_ntk"]
 
 
 @pytest.mark.parametrize("name", ["glue", "glue-small"])

@@ -47,6 +47,16 @@ def test_what_prepares_the_same_is_done_once_and_a_report_is_about_all_runs() ->
     ]
 
 
+def test_one_training_decoded_in_several_ways_is_one_run() -> None:
+    runs = [{"seed": [1, 2], "way": "plain"}, {"seed": 1, "way": "scaled"}]
+    work = ["train {seed} {folder}", "decode {folder} {way}"]
+    found = sweep_of({**CONTENT, "runs": runs, "run": work, "folder": "m.{seed}"}, "mine").runs
+    assert {run.name: [shown(words) for words in run.commands] for run in found} == {
+        "m.1": ["train 1 m.1", "decode m.1 plain", "decode m.1 scaled"],
+        "m.2": ["train 2 m.2", "decode m.2 plain"],
+    }
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -71,7 +81,8 @@ def test_what_prepares_the_same_is_done_once_and_a_report_is_about_all_runs() ->
         ({"run": ["train }"]}, "mine, run: }: Single '}' encountered"),
         ({"run": ["train 'x"]}, "mine, run: train 'x: No closing quotation"),
         ({"run": [""]}, "mine, run: an empty command"),
-        ({"folder": "runs"}, "mine, folder: runs would be that of 2 runs; name all"),
+        ({"folder": "runs"}, "mine, folder: runs would be that of several runs; name all"),
+        ({"folder": "runs", "run": ["x"]}, "mine, folder: runs would be that of several runs"),
         ({"folder": "{a}", "settings": {"a": ["x", "y"]}}, "mine, folder: {a}: 2 values"),
         (
             {"runs": [{"system": ["diet_rell"]}]},
