@@ -172,14 +172,19 @@ def _chosen(
         for values in itertools.product(*point.values())
     ]
     own = [each for number, each in enumerate(own) if each not in own[:number]]
+
+    def text(name: str, run: Variables) -> str:
+        given = run.get(name)
+        return one_text(given, {**settings, **run}, name) if isinstance(given, str) else str(given)
+
     chosen: list[dict[str, Value]] = []
     for choice in choices:
         fitting = own
         for name, value in choice.items():
             need_known("variable", [name], {each for point in own for each in point}, "--runs")
-            known = {str(each[name]) for each in fitting if name in each}
+            known = {text(name, each) for each in fitting if name in each}
             need_known(name, [value], known, "--runs")
-            fitting = [each for each in fitting if str(each.get(name)) == value]
+            fitting = [each for each in fitting if text(name, each) == value]
         chosen += fitting
     return [{**settings, **each} for each in own if not choices or each in chosen]
 

@@ -148,6 +148,13 @@ def test_set_replaces_values_of_runs(here: Path, capfd: pytest.CaptureFixture[st
     assert [line for line in said.splitlines() if line.startswith("# run")] == ["# run learned.8"]
 
 
+def test_runs_are_chosen_by_values_as_they_are_filled() -> None:
+    runs = [{"seed": [1, 2], "name": "{seed}.x,y"}]
+    content = {**CONTENT, "runs": runs, "folder": "{name}"}
+    (run,) = sweep_of(content, "mine", choices=[{"name": "2.x,y"}]).runs
+    assert run.name == "2.x,y"
+
+
 def test_a_variable_that_is_not_used_is_refused(
     here: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
