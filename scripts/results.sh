@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # The tables and pictures of results/ that are made of rows, again: to run where rows were added, or
 # code that shows them has changed. Not those of trained models (figures/, new lines of curves/), nor
-# p-values of newstest
+# p-values of results/newstest.*
 #
-# From     results/, data/multi30k.en-de and .cs-en: diet-mt prepare multi30k en-de --out data/multi30k.en-de; and
-#          data/multi30k.en-de.joined: the same with --join 4
+# From     results/, data/multi30k.en-de and .cs-en: diet-mt prepare multi30k en-de --out data/multi30k.en-de;
+#          data/multi30k.en-de.joined: the same with --join 4; data/newstest.en-de.short: diet-mt prepare newstest en-de
 # Example  scripts/results.sh && git diff --stat results
 # Takes    two minutes on one core; run again, it makes the same files
 # Licence  the captions derive from Flickr30k: for research
@@ -15,6 +15,7 @@ case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; 
 de=data/multi30k.en-de/raw/test.de
 both=("$de" data/multi30k.cs-en/raw/test.en)
 joined=("$de" data/multi30k.en-de.joined/raw/test{2,3,4}.de)
+news=data/newstest.en-de.short/raw/test.de
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
 
@@ -27,10 +28,12 @@ done
 for rows in results/joined/multi30k.*.jsonl; do
   diet-mt compare "$rows" --references "${joined[@]}"
 done
+diet-mt compare results/short/newstest.en-de.short.jsonl --references "$news"
 
 diet-mt bench curves results/curves/multi30k.jsonl --loss --out results/curves/multi30k
 diet-mt bench curves results/curves/multi30k.cs-en.jsonl --loss --out results/curves/multi30k.cs-en
 diet-mt bench curves results/curves/multi30k.joined-training.jsonl --loss --out results/curves/multi30k.joined-training
+diet-mt bench curves results/curves/newstest.short.jsonl --loss --out results/curves/newstest.short
 diet-mt bench curves results/curves/recipe.jsonl --loss --out results/curves/recipe
 diet-mt bench curves results/mlm/curves.jsonl --out results/mlm/curves
 
@@ -38,8 +41,10 @@ into results/lengths.md diet-mt lengths results/multi30k.en-de.jsonl --reference
   --train data/multi30k.en-de/raw/train.de --format markdown
 diet-mt lengths results/multi30k.en-de.jsonl --references "$de" --buckets 5 --out results/lengths.png --systems \
   sinusoidal learned shaw.published t5.published tupe_abs rotary diet_rel diet_abs deberta none > /dev/null
-into results/short/lengths.md diet-mt lengths results/short/multi30k.*.jsonl --references "$de" --buckets 4 \
+into results/short/lengths.md diet-mt lengths results/short/multi30k.*.jsonl --references "$de" --buckets 4 --trained-to 14 \
   --sources data/multi30k.en-de/bpe/test.en --format markdown --out results/short/lengths.png
+into results/short/newstest.md diet-mt lengths results/short/newstest.*.jsonl --references "$news" --width 10 --trained-to 50 \
+  --sources data/newstest.en-de.short/bpe/test.en --format markdown --out results/short/newstest.png
 into results/joined/lengths.md diet-mt lengths results/joined/multi30k.en-de.joined.jsonl --references "${joined[@]}" --by-test-set \
   --format markdown
 diet-mt lengths results/joined/multi30k.en-de.joined.jsonl --references "${joined[@]}" --by-test-set --out results/joined/lengths.png \
@@ -58,7 +63,7 @@ into results/search_parity.md diet-mt parity --table results/search_parity/*.jso
 diet-mt leaderboard results/tasks/*.jsonl --format markdown --out results/tasks.md
 
 diet-mt leaderboard results/*.jsonl results/short/*.jsonl results/joined/multi30k.en-de.joined.jsonl results/tasks/*.jsonl \
-  --format html --out results/leaderboard.html --references "${both[@]}" "${joined[@]:1}"
+  --format html --out results/leaderboard.html --references "${both[@]}" "${joined[@]:1}" "$news"
 diet-mt leaderboard --readme results/README.md
 for part in search short joined early early/searches; do
   diet-mt leaderboard results/"$part"/*.jsonl --readme results/"$part"/README.md

@@ -2,7 +2,7 @@
 
     diet-mt lengths results/multi30k.en-de.jsonl --references data/multi30k.en-de/raw/test.de
     ... --systems sinusoidal diet_rel --buckets 4 --train data/multi30k.en-de/raw/train.de
-    ... --sources data/newstest.en-de/bpe/test.en --width 10 --out lengths.svg
+    ... --sources data/newstest.en-de/bpe/test.en --width 10 --trained-to 50 --out lengths.svg
     diet-mt lengths results/*.jsonl --references raw/test*.de --by-test-set
 
 By bucket of source length BLEU, chrF (SacreBLEU's, of the sentences in the bucket), BLEU above that
@@ -46,6 +46,8 @@ def arguments(parser: Parser) -> None:
         help="a table for each direction, each test set a bucket of its own")  # fmt: skip
     add("--least", type=positive, metavar="N",
         help="sentences; buckets of fewer are merged (default 100)")  # fmt: skip
+    add("--trained-to", type=positive, metavar="N",
+        help="the longest source of training, marked in the picture")  # fmt: skip
     add("--train", type=Path, metavar="FILE", help="target side of the training text: rare words")
     add("--format", choices=FORMATS, default="text", help="default text")
     add("--out", type=Path, metavar="FILE", help="a picture, too: .png or .svg")
@@ -54,7 +56,11 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     if args.out and args.out.suffix not in PICTURES:
         raise UserError(f"--out {args.out}: name a picture, {' or '.join(PICTURES)}")
-    for option, value in (("--train", args.train), ("--least", args.least)):
+    for option, value in (
+        ("--train", args.train),
+        ("--trained-to", args.trained_to),
+        ("--least", args.least),
+    ):
         if value and args.by_test_set:
             raise UserError(f"{option}: not with --by-test-set")
     from ..blocks import markdown, text
@@ -71,6 +77,7 @@ def run(args: argparse.Namespace) -> None:
         systems=args.systems,
         cut=None if args.by_test_set else cut,
         training=args.train,
+        trained_to=args.trained_to,
     )
     if args.format == "markdown":
         print(f"{markdown(blocks_of(sheets))}\n<!-- {made_of(args.results)} -->")

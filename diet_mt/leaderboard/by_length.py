@@ -66,6 +66,7 @@ class Sheet:
 
     title: str
     heads: str  # what parts are named by
+    trained_to: int | None = None  # the longest source of training, where that is told
     parts: list[Part] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     baselines: dict[str, str] = field(default_factory=dict)
@@ -86,6 +87,7 @@ def sheets_of(
     systems: Sequence[str] = (),
     cut: Callable[[Sequence[int]], list[Part]] | None,
     training: Path | None = None,
+    trained_to: int | None = None,
 ) -> list[Sheet]:
     """One sheet for each test set and direction; without ``cut`` for each direction.
 
@@ -96,6 +98,7 @@ def sheets_of(
             bucket of its own.
         systems: that are shown; none: all. Sinusoidal positions are compared with even so.
         training: target side of what was trained on, for the frequency of words.
+        trained_to: the longest source of training, to be shown; in what ``sources`` count.
 
     Raises:
         UserError: there are no rows, or no such system; the references of a row are not given; a
@@ -127,9 +130,8 @@ def sheets_of(
         else:
             parts = cut(lengths)
             title = f"{first.test_set}, {direction}, {len(lengths):,} sentences"
-            sheet = sheets.setdefault(
-                direction + digest, Sheet(title, f"lengths of the sources in {unit}")
-            )
+            heads = f"lengths of the sources in {unit}"
+            sheet = sheets.setdefault(direction + digest, Sheet(title, heads, trained_to))
         if {part.name for part in parts} & {part.name for part in sheet.parts}:
             raise UserError(f"{direction}: two test sets of the name {first.test_set}; give one")
         sheet.parts += parts
@@ -243,6 +245,8 @@ def blocks_of(sheets: Sequence[Sheet]) -> list[Block]:
         ):
             blocks += _shares(f"{title}, {sheet.title}", note, of)
     heads_are = f"Heads: {sheets[0].heads}, and in parentheses the number of sentences."
+    if sheets[0].trained_to:
+        heads_are += f" The longest of training is {sheets[0].trained_to}."
     paired = PAIRED if any(sheet.baselines for sheet in sheets) else ""
     return [*blocks, Note(f"{heads_are} {READING}{paired}")]
 
@@ -313,6 +317,10 @@ def picture(sheets: Sequence[Sheet]) -> Any:
         for panel, title in ((bleu, above), (ratio, "length ratio")):
             panel.set(title=title, xlabel=sheet.heads)
             panel.set_xticks(at, [part.name for part in sheet.parts], fontsize=8)
+            if sheet.trained_to:
+                drawn["longest of training"] = panel.axvline(
+                    sheet.trained_to, color="gray", linestyle=":", linewidth=1
+                )
         for panel in place:
             panel.set(title="word accuracy, %", xlabel="tenth of the reference")
         bleu.set_ylabel(sheet.title)

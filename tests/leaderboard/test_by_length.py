@@ -165,6 +165,16 @@ def test_sources_of_subwords_and_pictures(place: Path, capsys: pytest.CaptureFix
     assert (place / "a.svg").read_bytes() == first
 
 
+def test_the_longest_of_training_is_marked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, more in (("without.svg", ()), ("with.svg", ("--trained-to", 5))):
+        assert lengths(place, "--least", 6, *more, "--out", place / name) == 0
+    without, _, out = capsys.readouterr().out.partition("Several seeds: their mean")
+    assert "longest of training" not in without
+    assert "The longest of training is 5." in out
+    assert "longest of training" not in (place / "without.svg").read_text(encoding="utf-8")
+    assert "longest of training" in (place / "with.svg").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("words", "tests", "complaint"),
     [
@@ -181,6 +191,7 @@ def test_sources_of_subwords_and_pictures(place: Path, capsys: pytest.CaptureFix
         (("--train", "empty"), ("test", "test2"), "empty: has 0 % of the words of "),
         (("--train", "test.en"), ("test", "test2"), "test.en: has 0 % of the words of "),
         (("--by-test-set", "--least", "9"), ("test", "test2"), "--least: not with --by-test-set"),
+        (("--by-test-set", "--trained-to", "9"), ("test", "test2"), "--trained-to: not with --by"),
         (("--width", "3", "--buckets", "4"), ("test", "test2"), "not allowed with"),
     ],
 )
