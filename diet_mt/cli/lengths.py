@@ -66,7 +66,8 @@ def run(args: argparse.Namespace) -> None:
     from ..blocks import markdown, text
     from ..drawing import save
     from ..evaluation.lengths import LEAST, parts_of
-    from ..leaderboard.by_length import blocks_of, picture, sheets_of
+    from ..leaderboard.by_length import blocks_of, sheets_of
+    from ..leaderboard.by_length_picture import picture
     from ..made_of import made_of
 
     cut = partial(parts_of, width=args.width, count=args.buckets, least=args.least or LEAST)
