@@ -134,8 +134,8 @@ def test_results_sh_makes_every_table_and_picture_of_rows(tmp_path: Path) -> Non
     assert made == wanted
     compared = {words[1] for words in commands if words[0] == "compare"}
     tested = [path for path in kept if path.parent.name == "significance"]
-    pages = {str(path.parent.parent / path.name) for path in tested}
-    assert compared == pages - {"results/newstest.en-de.jsonl", "results/newstest.en-cs.jsonl"}
+    rows = {str(path.parent.parent / path.name) for path in tested}
+    assert compared == rows - {"results/newstest.en-de.jsonl", "results/newstest.en-cs.jsonl"}
 
 
 def test_a_fault_leaves_the_files_of_results_as_they_are(tmp_path: Path) -> None:
