@@ -45,9 +45,7 @@ def alone(folder: Path, wait_s: float = 0) -> Iterator[None]:
     lock = FileLock(folder / _LOCK)
     try:
         (folder / _LOCK).touch()  # where that is not possible, filelock would go on trying
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
+        if not _acquire_at_once(lock, holder):
             if wait_s:
                 say(f"{folder}: waiting for {_read(holder)}")
             # filelock waits for ever where the time is negative.
@@ -68,6 +66,21 @@ def alone(folder: Path, wait_s: float = 0) -> Iterator[None]:
         _HELD.discard(own)
         holder.unlink(missing_ok=True)
         lock.release()
+
+
+def _acquire_at_once(lock: FileLock, holder: Path) -> bool:
+    """Whether it could be. A lock without its holder's name is being taken or given back this very
+    moment: the one or the other is waited for, 1 s at most.
+    """
+    end = time.monotonic() + 1
+    while True:
+        try:
+            lock.acquire(timeout=0)
+            return True
+        except Timeout:
+            if holder.exists() or time.monotonic() > end:
+                return False
+        time.sleep(0.01)
 
 
 def _own_name() -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from filelock import FileLock
+
 from diet_mt.errors import UserError
 from diet_mt.stages.lock import OWN_FILES, alone
 
@@ -48,6 +50,26 @@ def test_who_holds_it_is_said_and_a_dead_process_holds_nothing(
             pass
         assert (tmp_path / OWN_FILES[1]).exists(), "it is held until the first has left"
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [OWN_FILES[0]]
+
+
+def test_a_name_that_is_yet_to_be_written_is_waited_for(tmp_path: Path) -> None:
+    """Whoever is refused right after the lock was taken is told by whom, too."""
+    lock, holder = (tmp_path / name for name in OWN_FILES)
+    with FileLock(lock):
+        threading.Timer(0.2, holder.write_text, ("process 1",)).start()
+        with pytest.raises(UserError, match="process 1 is at work"), alone(tmp_path):
+            pass
+        holder.unlink()
+        with pytest.raises(UserError, match="another process is at work"), alone(tmp_path):
+            pass
+
+
+def test_a_lock_that_is_being_given_back_is_taken(tmp_path: Path) -> None:
+    lock = FileLock(tmp_path / OWN_FILES[0], thread_local=False)
+    lock.acquire()
+    threading.Timer(0.2, lock.release).start()
+    with alone(tmp_path):
+        pass
 
 
 def _made(folder: Path) -> Path:
