@@ -22,6 +22,13 @@ trap 'rm -f "$new"' EXIT
 # FILE COMMAND...: what it prints becomes the file, where it succeeds.
 into() { "${@:2}" > "$new" && cat "$new" > "$1"; }
 
+# NAME SYSTEMS ARGUMENTS...: NAME.md of all systems, and NAME.png of these, as more could not be told apart.
+lengths() {
+  into "$1.md" diet-mt lengths "${@:3}" --format markdown
+  # shellcheck disable=SC2086
+  diet-mt lengths "${@:3}" --out "$1.png" --systems $2 > /dev/null
+}
+
 for rows in results/multi30k.*.jsonl results/{search,short,early,early/searches}/multi30k.*.jsonl; do
   diet-mt compare "$rows" --references "${both[@]}"
 done
@@ -37,19 +44,15 @@ diet-mt bench curves results/curves/newstest.short.jsonl --loss --out results/cu
 diet-mt bench curves results/curves/recipe.jsonl --loss --out results/curves/recipe
 diet-mt bench curves results/mlm/curves.jsonl --out results/mlm/curves
 
-into results/lengths.md diet-mt lengths results/multi30k.en-de.jsonl --references "$de" --buckets 5 \
-  --train data/multi30k.en-de/raw/train.de --format markdown
-diet-mt lengths results/multi30k.en-de.jsonl --references "$de" --buckets 5 --out results/lengths.png --systems \
-  sinusoidal learned shaw.published t5.published tupe_abs rotary diet_rel diet_abs deberta none > /dev/null
-into results/short/lengths.md diet-mt lengths results/short/multi30k.*.jsonl --references "$de" --buckets 4 --trained-to 14 \
-  --sources data/multi30k.en-de/bpe/test.en --format markdown --out results/short/lengths.png
-into results/short/newstest.md diet-mt lengths results/short/newstest.*.jsonl --references "$news" --width 10 --trained-to 50 \
-  --sources data/newstest.en-de.short/bpe/test.en --format markdown --out results/short/newstest.png
-into results/joined/lengths.md diet-mt lengths results/joined/multi30k.en-de.joined.jsonl --references "${joined[@]}" --by-test-set \
-  --format markdown
-diet-mt lengths results/joined/multi30k.en-de.joined.jsonl --references "${joined[@]}" --by-test-set --out results/joined/lengths.png \
-  --systems sinusoidal shaw shaw.encoder,decoder diet_rel diet_rel.encoder,decoder diet_abs diet_abs.encoder,decoder rotary rotary_ntk none \
-  > /dev/null
+few="sinusoidal shaw diet_rel diet_abs rotary rotary_ntk"
+lengths results/lengths "sinusoidal learned shaw.published t5.published tupe_abs rotary diet_rel diet_abs deberta none" \
+  results/multi30k.en-de.jsonl --references "$de" --buckets 5 --train data/multi30k.en-de/raw/train.de
+lengths results/short/lengths "$few tupe_abs fire none" results/short/multi30k.*.jsonl --references "$de" --buckets 4 \
+  --sources data/multi30k.en-de/bpe/test.en --trained-to 14
+lengths results/short/newstest "$few" results/short/newstest.*.jsonl --references "$news" --width 10 \
+  --sources data/newstest.en-de.short/bpe/test.en --trained-to 50
+lengths results/joined/lengths "$few shaw.encoder,decoder diet_rel.encoder,decoder diet_abs.encoder,decoder none" \
+  results/joined/multi30k.en-de.joined.jsonl --references "${joined[@]}" --by-test-set
 diet-mt leaderboard results/early/multi30k.en-de.jsonl --format svg --out results/early/multi30k.en-de.svg
 diet-mt leaderboard results/early/multi30k.en-de.jsonl --format svg --picture lengths \
   --out results/early/multi30k.en-de.lengths.svg

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from ..evaluation.curves import MEASURES, LearningCurve, read_training
 from ..evaluation.json_rows import read_rows, write_rows
 
 DASHES = ("-", "--", ":", "-.")  # of the seeds of a system
+_NAME_POINTS = 8  # from one name at the end of a curve to the next
+_AROUND = 1.0  # inches above and below a panel
 
 
 def draw(logs: Sequence[Path], out: Path, kind: str, measure: str) -> None:
@@ -110,9 +112,33 @@ def plot(curves: Sequence[LearningCurve], measure: str) -> Any:
     panels[0].set_ylabel(MEASURES[measure][1])
     panels[0].set_title("from the start, logarithmic")
     panels[1].set_title("the second half")
+    _name_ends(
+        panels[1],
+        {what: (seeds[0], styles[what]["color"]) for what, seeds in systems.items()},
+        measure,
+    )
     handles, names = panels[0].get_legend_handles_labels()
     title = f"lowest {measure}"
     if len(systems) < len(curves):
         title += "\n(seeds in order: solid, dashed, ...)"
     figure.legend(handles, names, loc="outside right center", title=title, fontsize=8)
     return figure
+
+
+def _name_ends(panel: Any, drawn: Mapping[str, tuple[LearningCurve, str]], measure: str) -> None:
+    """Names beside a panel, at the height where their curves end; not of those that end nearer than
+    a line to one that is named: the legend has all.
+    """
+    low, high = panel.get_ylim()
+    inches = panel.figure.get_size_inches()[1] - _AROUND
+    line = (high - low) * _NAME_POINTS / (72 * inches)
+    heights: list[float] = []
+    for what, (curve, color) in drawn.items():
+        update, height = (curve.finite(measure) or [(0, math.nan)])[-1]
+        seen = update >= panel.get_xlim()[0] and low <= height <= high
+        if seen and all(abs(height - other) >= line for other in heights):
+            heights.append(height)
+            panel.annotate(
+                what, (1.01, height), xycoords=("axes fraction", "data"),
+                color=color, fontsize=_NAME_POINTS - 1, va="center",
+            )  # fmt: skip

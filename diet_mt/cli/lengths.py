@@ -47,7 +47,7 @@ def arguments(parser: Parser) -> None:
     add("--least", type=positive, metavar="N",
         help="sentences; buckets of fewer are merged (default 100)")  # fmt: skip
     add("--trained-to", type=positive, metavar="N",
-        help="the longest source of training, marked in the picture")  # fmt: skip
+        help="length of the longest source of training, in what the sources count")  # fmt: skip
     add("--train", type=Path, metavar="FILE", help="target side of the training text: rare words")
     add("--format", choices=FORMATS, default="text", help="default text")
     add("--out", type=Path, metavar="FILE", help="a picture, too: .png or .svg")

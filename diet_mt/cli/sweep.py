@@ -20,10 +20,10 @@ FILE is a path or the name of a file in config/, in YAML:
     report: ["diet-mt leaderboard results/mine.jsonl"]
 
 and training and options, which diet-mt train --recipe reads. The commands of a run go one after the
-other, and what they say to FOLDER/sweep.log. Entries of one folder that begin with the same command
-are one run: a training, decoded in several ways. Run again, a sweep continues: every command does
-only what is not done yet. A run that fails does not stop the others; in the end there is a line for
-each, status 2, and no table.
+other, and what they say to FOLDER/sweep.log; where one fails, the rest is left for the next time.
+Entries of one folder that begin with the same command are one run: a training, decoded in several
+ways. Run again, a sweep continues: every command does only what is not done yet. A run that fails
+does not stop the others; in the end there is a line for each, status 2, and no table.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ import shutil
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..command_line import Parser, not_negative, pair, positive, unknown
+from ..command_line import Parser, by_name, not_negative, pair, positive, unknown
 from ..errors import UserError
 
 if TYPE_CHECKING:
@@ -45,8 +45,12 @@ if TYPE_CHECKING:
 
 
 def pairs(text: str) -> dict[str, str]:
-    """``key=value,key=value``; a value may have commas, too."""
-    return dict(pair(each) for each in re.split(r",(?=[^,=]+=)", text)) if text else {}
+    """``key=value,key=value``, each key once; a value may have commas, too."""
+    found = [pair(each) for each in re.split(r",(?=[^,=]+=)", text)] if text else []
+    try:
+        return by_name(found, f"{text}:")
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def choice(text: str) -> dict[str, str]:

@@ -18,21 +18,28 @@ from .where import where_they_act
 EVALUATIONS = "Every evaluation: length, n-gram precisions, updates"
 FOLDED = "The commands, ARCH for the system"
 # What a reader in a hurry wants to see.
-BRIEF = ("system", "BLEU", "±", "cluster", "length", f"to {BASELINE}", "p")
+BRIEF = ("system", "BLEU", "±", "length", f"to {BASELINE}", "p")
 HOW_TO_TEST = "diet-mt compare RESULTS.jsonl --references FILE"
 ARCH = "ARCH"  # in a command, for any system of the table
 
 
 def board(sections: Sequence[Section]) -> list[Block]:
-    """Tables with signatures and commands, and how to read them."""
+    """Tables with signatures and commands, and how to read them. A command that several tables have
+    stands below the first.
+    """
     blocks: list[Block] = []
+    said: set[str] = set()
     for section in sections:
         blocks += [Heading(section.group.title), grid(standings_table(section))]
         for where in where_they_act(section):
             blocks += [Note(f"{where.caption}:"), grid(where.table)]
         blocks.append(Items([*remarks(section), *signatures(section)]))
         blocks.append(Folded(EVALUATIONS, grid(evaluations_table(section.group))))
-        blocks.append(Commands(FOLDED, commands(section.group)))
+        own = commands(section.group)
+        new = [command for command in own if command not in said]
+        if new:
+            blocks.append(Commands(FOLDED if new == own else f"{FOLDED}; others: above", new))
+        said.update(own)
     return [*blocks, *(Note(line) for line in [" ".join(legend(sections))] if line)]
 
 

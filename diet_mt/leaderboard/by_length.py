@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from math import isnan
 from pathlib import Path
@@ -44,6 +44,7 @@ RECALL = (
     "Recall of words: of the reference's words that stand so often in the training text, in %, "
     "those that the translation has, too; ± at most {:.1f}."
 )
+_MARKS = 0.05  # of all tokens, at least, in a text of subwords
 _KNOWN = 0.5  # of a test set's words, at least, in a training text of its language
 _LABELS = {"beam": "beam ", "lenpen": "length penalty "}  # of conditions that are numbers
 _MEASURES: list[tuple[str, Callable[[Bucket], Estimate], str]] = [
@@ -61,7 +62,7 @@ class Sheet:
     """
 
     title: str
-    heads: str  # what parts are named by
+    unit: str = ""  # of the lengths that parts are named by; none: they are test sets
     trained_to: int | None = None  # the longest source of training, where that is told
     parts: list[Part] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
@@ -69,6 +70,11 @@ class Sheet:
     buckets: dict[str, dict[str, Bucket]] = field(default_factory=dict)
     tenths: dict[str, list[Estimate]] = field(default_factory=dict)
     rare: dict[str, dict[str, Estimate]] = field(default_factory=dict)
+
+    @property
+    def heads(self) -> str:
+        """What parts are named by."""
+        return f"lengths of the sources in {self.unit}" if self.unit else "test sets"
 
     @property
     def shown(self) -> dict[str, dict[str, Bucket]]:
@@ -107,8 +113,9 @@ def sheets_of(
     Raises:
         UserError: there are no rows, or no such system; the references of a row are not given; a
             source is missing, has another number of lines, or is the reference; hypotheses have
-            changed; the training text is of another language; without ``cut`` two test sets of one
-            direction have one name.
+            changed; the training text is of another language, or in subwords; sources count
+            different things with ``trained_to``; without ``cut`` two test sets of one direction
+            have one name.
     """
     rows = read_all(files)
     need_known("system", systems, (row.system for _, row in rows))
@@ -126,16 +133,15 @@ def sheets_of(
         source, reference, unit = _texts(first, given)
         text = read_sides(source, reference)
         if training:
-            _need_target_side(training, share_known(text[1], frequency), reference)
+            _need_target_side(training, frequency, text[1], reference)
         lengths = [len(line.split()) for line in text[0]]
         if cut is None:
             parts = [part_of(range(len(lengths)), lengths, first.test_set)]
-            sheet = sheets.setdefault(direction, Sheet(direction, "test sets"))
+            sheet = sheets.setdefault(direction, Sheet(direction))
         else:
             parts = cut(lengths)
             title = f"{first.test_set}, {direction}, {len(lengths):,} sentences"
-            heads = f"lengths of the sources in {unit}"
-            sheet = sheets.setdefault(direction + digest, Sheet(title, heads, trained_to))
+            sheet = sheets.setdefault(direction + digest, Sheet(title, unit, trained_to))
         if {part.name for part in parts} & {part.name for part in sheet.parts}:
             raise UserError(f"{direction}: two test sets of the name {first.test_set}; give one")
         sheet.parts += parts
@@ -151,6 +157,7 @@ def sheets_of(
             count = len(lengths)
             said = [kept_hypotheses(folders[row.key], row, count) for row in line.results]
             _fill(sheet, name, said, text, parts, frequency, whole=asked and cut is not None)
+    _need_one_unit(trained_to, sheets.values())
     for sheet in sheets.values():
         sheet.parts.sort(key=lambda part: part.mean_length)
     return list(sheets.values())
@@ -171,11 +178,25 @@ def _texts(row: Result, given: Mapping[str, tuple[Path, Path | None]]) -> tuple[
     return source, reference, "words" if own else "tokens"
 
 
-def _need_target_side(training: Path, known: float, reference: Path) -> None:
+def _need_target_side(
+    training: Path, frequency: Counter[str], references: Sequence[str], reference: Path
+) -> None:
+    # The marks of BPE, which are tokens of their own here, and of SentencePiece.
+    marks = frequency["@"] + sum(n for word, n in frequency.items() if word.startswith("▁"))
+    if marks > _MARKS * sum(frequency.values()):
+        raise UserError(f"{training}: is cut into subwords; give the raw text")
+    known = share_known(references, frequency)
     if known < _KNOWN:
         raise UserError(
             f"{training}: has {100 * known:.0f} % of the words of {reference}; "
             "give the target side of the training text"
+        )
+
+
+def _need_one_unit(trained_to: int | None, sheets: Iterable[Sheet]) -> None:
+    if trained_to and len({sheet.unit for sheet in sheets}) > 1:
+        raise UserError(
+            "--trained-to: some sources count words, others tokens; show these test sets apart"
         )
 
 
@@ -248,9 +269,11 @@ def blocks_of(sheets: Sequence[Sheet]) -> list[Block]:
             ("Recall of words by frequency in training", RECALL, sheet.rare),
         ):
             blocks += _shares(f"{title}, {sheet.title}", note, of)
-    heads_are = f"Heads: {sheets[0].heads}, and in parentheses the number of sentences."
+    named_by = " or ".join(dict.fromkeys(sheet.heads for sheet in sheets))
+    heads_are = f"Heads: {named_by}, and in parentheses the number of sentences."
     if sheets[0].trained_to:
-        heads_are += f" The longest of training is {sheets[0].trained_to}."
+        first = sheets[0]
+        heads_are += f" The longest source of training has {first.trained_to} {first.unit}."
     paired = PAIRED if any(sheet.baselines for sheet in sheets) else ""
     return [*blocks, Note(f"{heads_are} {READING}{paired}")]
 

@@ -15,8 +15,9 @@ _SPREAD = 0.25  # of the distance between buckets, over which the marks of one a
 
 
 def picture(sheets: Sequence[Sheet]) -> Any:
-    """For each sheet the distance of BLEU from the baseline and the length ratio by length of the
-    source, and word accuracy by tenth where it was counted. Without a baseline, BLEU.
+    """For each sheet the distance of BLEU from the baseline, whose own stands below, and the length
+    ratio by length of the source, and word accuracy by tenth where it was counted. Without a
+    baseline, BLEU.
     """
     plt = pyplot()
     columns = 3 if any(sheet.tenths for sheet in sheets) else 2
@@ -40,15 +41,22 @@ def picture(sheets: Sequence[Sheet]) -> Any:
                 _curve(panel, range(1, TENTHS + 1), sheet.tenths[name], styles[name])
         if sheet.baselines:
             bleu.axhline(0, color="black", linewidth=1)
-        above = f"BLEU above {BASELINE}" if sheet.baselines else "BLEU"
+        above = f"BLEU minus that of {BASELINE}" if sheet.baselines else "BLEU"
         at = [part.mean_length for part in sheet.parts]
         for panel, title in ((bleu, above), (ratio, "length ratio")):
             panel.set(title=title, xlabel=sheet.heads)
             panel.set_xticks(at, [part.name for part in sheet.parts], fontsize=8)
             if sheet.trained_to:
+                limits = panel.get_xlim()  # wherever that is
                 drawn["longest of training"] = panel.axvline(
                     sheet.trained_to, color="gray", linestyle=":", linewidth=1
                 )
+                panel.set_xlim(limits)
+        levels = _levels(sheet)
+        if levels:
+            bleu.set_xlabel(f"{sheet.heads}; below, BLEU of {BASELINE}")
+            names = [f"{part.name}\n{levels[part.name]:.1f}" for part in sheet.parts]
+            bleu.set_xticks(at, names, fontsize=8)
         for panel in place:
             panel.set(title="word accuracy, %", xlabel="tenth of the reference")
         bleu.set_ylabel(sheet.title)
@@ -59,6 +67,14 @@ def picture(sheets: Sequence[Sheet]) -> Any:
         "bars: 95 % intervals over the sentences; of several seeds the mean", fontsize=9
     )
     return figure
+
+
+def _levels(sheet: Sheet) -> dict[str, float]:
+    """BLEU of the baseline by part; nothing where there are several baselines, or none."""
+    own = [sheet.buckets[name] for name in {*sheet.baselines.values()} & {*sheet.buckets}]
+    if len(own) != 1 or len(own[0]) < len(sheet.parts):
+        return {}
+    return {part: bucket.bleu.value for part, bucket in own[0].items()}
 
 
 def _aside(sheet: Sheet) -> dict[str, float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -50,10 +52,15 @@ def apart(name: str, function: Callable[..., object], *arguments: object, grows:
     """
     started = time.monotonic()
     with ProcessPoolExecutor(1, initializer=begin_worker) as executor:
-        future = executor.submit(function, *arguments)
-        while not wait([future], progress.EVERY_S).done:
-            _say_size(name, grows, started)
         try:
+            worker = executor.submit(os.getpid).result()
+            future = executor.submit(function, *arguments)
+            try:
+                while not wait([future], progress.EVERY_S).done:
+                    _say_size(name, grows, started)
+            except BaseException:  # interrupted: the library would go on to its end
+                os.kill(worker, signal.SIGTERM)
+                raise
             future.result()
         except BrokenProcessPool:
             raise UserError(f"{name}: its process was killed (out of memory?)") from None

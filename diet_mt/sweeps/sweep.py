@@ -5,7 +5,8 @@ of values, which are multiplied out. Two more are known everywhere: ``recipe``, 
 file, and ``folder``. A command of ``prepare`` that names variables of runs is filled for every run,
 and done once where that gives the same. A command of ``report`` is about all runs: it has each word
 once for each of its values. Entries with the same folder and the same first command are one run:
-one training, decoded in several ways.
+one training, decoded in several ways. It has the commands that they all begin with once, and then
+the others of each.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from os.path import commonpath
+from os.path import commonpath, normpath
 from pathlib import Path
 
 from ..command_line import need_known
 from ..errors import UserError
-from .variables import Command, Value, command, one_text, value_of
+from .variables import Command, Value, command, filled, one_text, value_of
 
 Variables = Mapping[str, Value]
 Choice = Mapping[str, str]
@@ -75,20 +76,24 @@ def sweep_of(
     settings, points = _changed(settings, list(_points(content, where)), changes or {})
     _check_used({*(changes or {})}, [settings, *points], texts.values(), where)
     _check_systems(points, where)
-    chosen = _chosen({"recipe": where, **settings}, points, choices)
-    if not chosen:
+    every = [{"recipe": where, **settings, **each} for each in _multiplied(points)]
+    if not every:
         raise UserError(f"{where}, runs: a variable has no values, so there are no runs")
-    folders = [one_text(texts["folder"][0], each, f"{where}, folder") for each in chosen]
-    complete = [{**each, "folder": folder} for each, folder in zip(chosen, folders, strict=True)]
+    folder = texts["folder"][0]
+    complete = [{**each, "folder": one_text(folder, each, f"{where}, folder")} for each in every]
+    complete = _chosen(complete, choices)
+    folders = [str(each["folder"]) for each in complete]
 
-    def filled(section: str, variables: Variables) -> tuple[Command, ...]:
+    def of_section(section: str, variables: Variables) -> tuple[Command, ...]:
         return tuple(command(text, [variables], f"{where}, {section}") for text in texts[section])
 
     runs = (
-        Run(name, Path(folder), filled("run", variables))
-        for name, folder, variables in zip(_names(folders), folders, complete, strict=True)
+        Run(name, Path(folder), of_section("run", variables))
+        for name, folder, variables in zip(
+            _names(folders, f"{where}, folder"), folders, complete, strict=True
+        )
     )
-    prepare = [filled("prepare", each) for each in complete]
+    prepare = [of_section("prepare", each) for each in complete]
     return Sweep(
         tuple(dict.fromkeys(itertools.chain(*zip(*prepare, strict=True)))),
         tuple(_merged(runs, where)),
@@ -162,54 +167,61 @@ def _check_systems(points: Iterable[Mapping[str, list[Value]]], where: str) -> N
         need_known("system", map(str, point.get("system", [])), COMMAND_NAMES, where)
 
 
-def _chosen(
-    settings: Variables, points: Iterable[Mapping[str, list[Value]]], choices: Sequence[Choice]
-) -> list[dict[str, Value]]:
-    """Variables of each run that was chosen. Raises UserError where a choice fits none."""
-    own = [
-        dict(zip(point, values, strict=True))
-        for point in points
-        for values in itertools.product(*point.values())
-    ]
-    own = [each for number, each in enumerate(own) if each not in own[:number]]
+def _multiplied(points: Iterable[Mapping[str, list[Value]]]) -> list[dict[str, Value]]:
+    """Each combination of the values of an entry, once."""
+    found: list[dict[str, Value]] = []
+    for point in points:
+        for values in itertools.product(*point.values()):
+            run = dict(zip(point, values, strict=True))
+            found += [] if run in found else [run]
+    return found
 
-    def text(name: str, run: Variables) -> str:
-        given = run.get(name)
-        return one_text(given, {**settings, **run}, name) if isinstance(given, str) else str(given)
+
+def _chosen(runs: list[dict[str, Value]], choices: Sequence[Choice]) -> list[dict[str, Value]]:
+    """Runs that were chosen, by values as they are filled; of several texts as a list. Raises
+    UserError where a choice fits none.
+    """
+    variables = {name for run in runs for name in run}
+
+    def value(name: str, run: Variables) -> str:
+        texts = filled(f"{{{name}}}", run, name)
+        return texts[0] if len(texts) == 1 else str(texts)
 
     chosen: list[dict[str, Value]] = []
     for choice in choices:
-        fitting = own
-        for name, value in choice.items():
-            need_known("variable", [name], {each for point in own for each in point}, "--runs")
-            known = {text(name, each) for each in fitting if name in each}
-            need_known(name, [value], known, "--runs")
-            fitting = [each for each in fitting if text(name, each) == value]
+        fitting = runs
+        for name, wanted in choice.items():
+            need_known("variable", [name], variables, "--runs")
+            known = [(value(name, run), run) for run in fitting if name in run]
+            need_known(name, [wanted], {given for given, _ in known}, "--runs")
+            fitting = [run for given, run in known if given == wanted]
         chosen += fitting
-    return [{**settings, **each} for each in own if not choices or each in chosen]
+    return [run for run in runs if not choices or run in chosen]
 
 
-def _merged(runs: Iterable[Run], where: str) -> Iterable[Run]:
+def _merged(runs: Iterable[Run], where: str) -> Iterator[Run]:
     """Runs of one folder as one, where they begin with the same command.
 
-    Raises UserError where they do not, or are the same altogether.
+    Raises UserError where they do not, or two are the same altogether.
     """
-    found: dict[Path, Run] = {}
+    by_folder: dict[str, list[Run]] = {}
     for run in runs:
-        first = found.setdefault(run.folder, run)
-        if first is run:
-            continue
-        more = tuple(each for each in run.commands if each not in first.commands)
-        if run.commands[0] != first.commands[0] or not more:
+        by_folder.setdefault(normpath(run.folder), []).append(run)
+    for own in by_folder.values():
+        alike = zip(*(run.commands for run in own), strict=True)
+        shared = tuple(each[0] for each in itertools.takewhile(lambda of: len({*of}) == 1, alike))
+        others = [run.commands[len(shared) :] for run in own]
+        if not shared or len({*others}) < len(others):
             raise UserError(
-                f"{where}, folder: {run.folder} would be that of several runs; "
+                f"{where}, folder: {own[0].folder} would be that of several runs; "
                 "name all variables of a run in it"
             )
-        found[run.folder] = replace(first, commands=first.commands + more)
-    return found.values()
+        yield replace(own[0], commands=shared + tuple(itertools.chain(*others)))
 
 
-def _names(folders: Sequence[str]) -> list[str]:
-    """The folders without what they all begin with."""
+def _names(folders: Sequence[str], where: str) -> list[str]:
+    """The folders without what they all begin with. Raises UserError where some are absolute."""
+    if len({Path(folder).is_absolute() for folder in folders}) > 1:
+        raise UserError(f"{where}: some are absolute, some relative; give all in one way")
     above = commonpath([str(Path(folder).parent) for folder in folders])
     return [str(Path(folder).relative_to(above)) for folder in folders]

@@ -48,7 +48,11 @@ def value_in(text: str, where: str) -> Value:
 
 
 def names_in(text: str, where: str) -> list[str]:
-    """The variables that a text names, each once. Raises UserError where a brace stands alone."""
+    """The variables that a text names, each once. Raises UserError where a brace stands alone, or
+    where there is a NUL, which no command and no folder can have.
+    """
+    if "\0" in text:
+        raise UserError(f"{where}: {text!r}: has a NUL")
     try:
         fields = list(string.Formatter().parse(text))
     except ValueError as error:

@@ -63,10 +63,13 @@ def end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
     for each in all_of_them:
         with suppress(psutil.NoSuchProcess):
             each.terminate()
-    _, alive = psutil.wait_procs(all_of_them, PATIENCE)
-    for each in alive:
-        with suppress(psutil.NoSuchProcess):
-            each.kill()
+    alive = all_of_them
+    try:
+        _, alive = psutil.wait_procs(all_of_them, PATIENCE)
+    finally:  # whoever interrupts again does not wait, but nothing stays at work
+        for each in alive:
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
 
 
 def tail(path: Path) -> list[str]:

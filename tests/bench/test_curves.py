@@ -41,6 +41,9 @@ def test_curves_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         pictures.append(drawn.with_suffix(".svg").read_text(encoding="utf-8"))
     assert pictures[0] == pictures[1]
     assert "t5: diverged" in pictures[0]
+    # Beside the second half, where learned and shaw end at one height.
+    names = [name for name in ("learned", "shaw", "t5") if f"<!-- {name} -->" in pictures[0]]
+    assert names == ["learned", "t5"]
     assert "learned: 16.00, 16.00" in pictures[0]
     assert "seeds in order: solid, dashed" in pictures[0]
     assert "stroke-dasharray" in pictures[0]

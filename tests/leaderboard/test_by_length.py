@@ -114,9 +114,19 @@ def test_each_test_set_a_bucket(place: Path, capsys: pytest.CaptureFixture[str])
     row = next(line for line in bleu if "sinusoidal" in line)
     assert row.split("|")[3].strip() == "", "not decoded"
     assert "100.0 ± 0.0" in next(line for line in bleu if "diet_rel" in line)
-    assert lengths(place, "--by-test-set", "--out", place / "a.svg") == 0
+    drawn = place / "a.svg"
+    assert lengths(place, "--by-test-set", "--out", drawn) == 0
     assert "Heads: test sets, and in parentheses" in capsys.readouterr().out
-    assert panels(place / "a.svg") == 2  # no word accuracy, which is not counted then
+    assert panels(drawn) == 2  # no word accuracy, which is not counted then
+    below = "; below, BLEU of sinusoidal"
+    assert below not in drawn.read_text(encoding="utf-8"), "it has not all test sets"
+    rows = place / "results" / "toy.en-de.jsonl"
+    assert called("lengths", rows, "--references", place / "test.de", "--out", drawn) == 2
+    keep(place, "sinusoidal", 1, "test2", TEST[1:])
+    assert lengths(place, "--by-test-set", "--out", drawn) == 0
+    picture = drawn.read_text(encoding="utf-8")
+    assert f"test sets{below}" in picture
+    assert picture.index("<!-- test2 -->") < picture.index("<!-- 100.0 -->") < picture.index(below)
 
 
 def test_each_direction_has_a_table_of_its_own(
@@ -170,7 +180,12 @@ def test_the_longest_of_training_is_marked(place: Path, capsys: pytest.CaptureFi
         assert lengths(place, "--least", 6, *more, "--out", place / name) == 0
     without, _, out = capsys.readouterr().out.partition("Several seeds: their mean")
     assert "longest of training" not in without
-    assert "The longest of training is 5." in out
+    assert "The longest source of training has 5 words." in out
+    # Of this test set, tokens; of the other, words.
+    sources = ("--sources", place / "bpe.en", place / "test2.en")
+    (place / "bpe.en").write_text("d@@ o@@ g\na b c d e f g h i j k l\n" * 6)
+    assert lengths(place, "--least", 1, *sources, "--trained-to", 5) == 2
+    assert "--trained-to: some sources count words, others tokens" in capsys.readouterr().err
     assert "longest of training" not in (place / "without.svg").read_text(encoding="utf-8")
     assert "longest of training" in (place / "with.svg").read_text(encoding="utf-8")
 
@@ -190,6 +205,8 @@ def test_the_longest_of_training_is_marked(place: Path, capsys: pytest.CaptureFi
         ),
         (("--train", "empty"), ("test", "test2"), "empty: has 0 % of the words of "),
         (("--train", "test.en"), ("test", "test2"), "test.en: has 0 % of the words of "),
+        (("--train", "bpe.de"), ("test", "test2"), "bpe.de: is cut into subwords; give the raw"),
+        (("--train", "spm.de"), ("test", "test2"), "spm.de: is cut into subwords; give the raw"),
         (("--by-test-set", "--least", "9"), ("test", "test2"), "--least: not with --by-test-set"),
         (("--by-test-set", "--trained-to", "9"), ("test", "test2"), "--trained-to: not with --by"),
         (("--width", "3", "--buckets", "4"), ("test", "test2"), "not allowed with"),
@@ -205,6 +222,8 @@ def test_bad_input_is_one_line(
 ) -> None:
     monkeypatch.chdir(place)
     (place / "empty").touch()
+    (place / "bpe.de").write_text("ein H@@ und\n")
+    (place / "spm.de").write_text("▁ein ▁H und\n")
     assert lengths(place, *words, tests=tests) == 2
     found = capsys.readouterr()
     assert found.out == ""

@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from filelock import FileLock
 
 from diet_mt.errors import UserError

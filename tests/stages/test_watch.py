@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -45,6 +46,25 @@ while not os.path.exists(sys.argv[1]):
     apart("that", wait_until, (tmp_path / "that").exists, grows=tmp_path / "out")
     said = capfd.readouterr().err
     assert re.search(r"^   that: 0\.3 MB so far, \d+ s$", said, re.MULTILINE)
+
+
+def test_what_is_interrupted_does_not_go_on(tmp_path: Path) -> None:
+    """A library at work in the other process ends, however long it would take."""
+    program = """\
+import sys, time
+from pathlib import Path
+from diet_mt.command_line import run
+from diet_mt.stages import progress, watch
+progress.EVERY_S = 0.1
+progress.say = lambda text: Path("said").touch()
+sys.exit(run(lambda: watch.apart("it", time.sleep, 600, grows=Path("none"))))
+"""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        process = subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path)
+        wait_until((tmp_path / "said").exists)
+        process.send_signal(number)
+        assert process.wait(60) == 128 + number
+        (tmp_path / "said").unlink()
 
 
 @pytest.mark.parametrize(

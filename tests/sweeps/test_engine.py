@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from diet_mt.cli.sweep import asked
-from diet_mt.sweeps.work import training
+from diet_mt.sweeps.work import end, training
 
 from ..processes import is_alive, wait_until
 from .stubs import NAMES, SWEEP, TABLE, finish, here, kill_group, start, sweep, wait_for
@@ -121,6 +124,22 @@ def test_nothing_goes_on_without_the_sweep(here: Path, number: signal.Signals, s
     wait_until(lambda: not any(map(is_alive, pids)))
     if status > 0:
         assert errors.splitlines()[-1] == "error: interrupted; run again to continue"
+
+
+def test_whoever_interrupts_again_leaves_nothing_at_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deaf = "from signal import *; signal(15, SIG_IGN); open('ready', 'w'); pause()"
+    process = subprocess.Popen([sys.executable, "-c", deaf], cwd=tmp_path)
+    wait_until((tmp_path / "ready").exists)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(psutil, "wait_procs", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        end([process])
+    assert process.wait(60) == -signal.SIGKILL
 
 
 def test_a_dry_run_prints_commands_that_can_be_pasted(

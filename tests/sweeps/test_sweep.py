@@ -55,6 +55,12 @@ def test_one_training_decoded_in_several_ways_is_one_run() -> None:
         "m.1": ["train 1 m.1", "decode m.1 plain", "decode m.1 scaled"],
         "m.2": ["train 2 m.2", "decode m.2 plain"],
     }
+    # What they all begin with once, and of the rest nothing is left out.
+    runs = [{"last": [5, 9]}]
+    work = ["train", "average {last}", "evaluate", "rm"]
+    (run,) = sweep_of({**CONTENT, "runs": runs, "run": work, "folder": "m"}, "mine").runs
+    done = [shown(words) for words in run.commands]
+    assert done == ["train", "average 5", "evaluate", "rm", "average 9", "evaluate", "rm"]
 
 
 @pytest.mark.parametrize(
@@ -83,6 +89,12 @@ def test_one_training_decoded_in_several_ways_is_one_run() -> None:
         ({"run": [""]}, "mine, run: an empty command"),
         ({"folder": "runs"}, "mine, folder: runs would be that of several runs; name all"),
         ({"folder": "runs", "run": ["x"]}, "mine, folder: runs would be that of several runs"),
+        (
+            {"folder": "{a}", "runs": [{"a": ["x", "./y/../x"]}], "run": ["train {a}"]},
+            "mine, folder: x would be that of several runs",
+        ),
+        ({"folder": "{a}", "runs": [{"a": ["/x", "x"]}]}, "mine, folder: some are absolute, some"),
+        ({"run": ["train a\0b"]}, "mine, run: 'a\\x00b': has a NUL"),
         ({"folder": "{a}", "settings": {"a": ["x", "y"]}}, "mine, folder: {a}: 2 values"),
         (
             {"runs": [{"system": ["diet_rell"]}]},
@@ -106,6 +118,8 @@ def test_a_wrong_file(more: dict[str, object], said: str) -> None:
         ("--runs modle=shaw", "--runs: unknown variable modle; did you mean model?"),
         ("--runs model=shav", "--runs: unknown model shav; did you mean shaw?"),
         ("--runs seed=7", "--runs: unknown seed 7; choose from 1, 2"),
+        ("--runs seed=1,seed=2", "argument --runs: seed=1,seed=2: seed: given twice; see diet-mt "
+         "sweep --help"),
         ("--runs ''", "argument --runs: '': give name=value; see diet-mt sweep --help"),
         ("--runs seed", "argument --runs: seed: give name=value; see diet-mt sweep --help"),
         ("--jobs 0", "argument --jobs: 0: expected a whole number of at least 1; "
@@ -153,6 +167,33 @@ def test_runs_are_chosen_by_values_as_they_are_filled() -> None:
     content = {**CONTENT, "runs": runs, "folder": "{name}"}
     (run,) = sweep_of(content, "mine", choices=[{"name": "2.x,y"}]).runs
     assert run.name == "2.x,y"
+
+
+@pytest.mark.parametrize(
+    ("choice", "names"),
+    [
+        ({"name": "a"}, ["a.1"]),  # of the settings, as runs do not say
+        ({"name": "None"}, ["None.2"]),  # nothing is not this
+        ({"out": "runs/b.1/x"}, ["b.1"]),
+        ({"out": "y"}, ["a.1", "None.2"]),
+        ({"words": "['--p', '3']"}, ["b.1"]),
+    ],
+)
+def test_what_a_variable_of_a_run_is(choice: dict[str, str], names: list[str]) -> None:
+    content = {
+        **CONTENT,
+        "settings": {"name": "{model}", "out": "y", "places": 3},
+        "runs": [
+            {"model": "a", "seed": 1},
+            {"model": "b", "seed": 1, "out": "{folder}/x", "words": [["--p", "{places}"]]},
+            {"model": "c", "seed": 2, "name": "None"},
+        ],
+        "folder": "runs/{name}.{seed}",
+        "run": ["train {model}"],
+        "prepare": [],
+        "report": [],
+    }
+    assert [run.name for run in sweep_of(content, "mine", choices=[choice]).runs] == names
 
 
 def test_a_variable_that_is_not_used_is_refused(
