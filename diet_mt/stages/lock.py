@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shlex
 import sys
 import threading
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 from filelock import FileLock, Timeout
 
 from ..errors import UserError
@@ -69,8 +71,9 @@ def alone(folder: Path, wait_s: float = 0) -> Iterator[None]:
 
 
 def _acquire_at_once(lock: FileLock, holder: Path) -> bool:
-    """Whether it could be. A lock without its holder's name is being taken or given back this very
-    moment: the one or the other is waited for, 1 s at most.
+    """Whether it could be. A lock without its holder's name, or with that of a process that was
+    killed, is being taken or given back this very moment: the one or the other is waited for, 1 s
+    at most.
     """
     end = time.monotonic() + 1
     while True:
@@ -78,9 +81,16 @@ def _acquire_at_once(lock: FileLock, holder: Path) -> bool:
             lock.acquire(timeout=0)
             return True
         except Timeout:
-            if holder.exists() or time.monotonic() > end:
+            if _is_named(holder) or time.monotonic() > end:
                 return False
         time.sleep(0.01)
+
+
+def _is_named(holder: Path) -> bool:
+    found = re.match(r"process (\d+) on (\S+) ", _read(holder))
+    return found is not None and (
+        found[2] != os.uname().nodename or psutil.pid_exists(int(found[1]))
+    )
 
 
 def _own_name() -> str:

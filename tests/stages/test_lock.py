@@ -51,12 +51,20 @@ def test_who_holds_it_is_said_and_a_dead_process_holds_nothing(
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [OWN_FILES[0]]
 
 
-def test_a_name_that_is_yet_to_be_written_is_waited_for(tmp_path: Path) -> None:
-    """Whoever is refused right after the lock was taken is told by whom, too."""
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_name_that_is_yet_to_be_written_is_waited_for(tmp_path: Path, killed: bool) -> None:
+    """Whoever is refused right after the lock was taken is told by whom, too; not by a process that
+    was killed before.
+    """
     lock, holder = (tmp_path / name for name in OWN_FILES)
+    if killed:
+        child = _held(tmp_path)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        assert holder.read_text(encoding="utf-8").startswith(f"process {child} on ")
     with FileLock(lock):
-        threading.Timer(0.2, holder.write_text, ("process 1",)).start()
-        with pytest.raises(UserError, match="process 1 is at work"), alone(tmp_path):
+        threading.Timer(0.2, holder.write_text, ("process 1 on x (y), since z,",)).start()
+        with pytest.raises(UserError, match="process 1 on x"), alone(tmp_path):
             pass
         holder.unlink()
         with pytest.raises(UserError, match="another process is at work"), alone(tmp_path):
