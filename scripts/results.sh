@@ -47,7 +47,7 @@ diet-mt bench curves results/mlm/curves.jsonl --out results/mlm/curves
 few="sinusoidal shaw diet_rel diet_abs rotary rotary_ntk"
 lengths results/lengths "sinusoidal learned shaw.published t5.published tupe_abs rotary diet_rel diet_abs deberta none" \
   results/multi30k.en-de.jsonl --references "$de" --buckets 5 --train data/multi30k.en-de/raw/train.de
-lengths results/short/lengths "$few tupe_abs fire none" results/short/multi30k.*.jsonl --references "$de" --buckets 4 \
+lengths results/short/lengths "$few t5 tupe_abs fire none" results/short/multi30k.*.jsonl --references "$de" --buckets 4 \
   --sources data/multi30k.en-de/bpe/test.en --trained-to 14
 lengths results/short/newstest "$few t5 alibi none" results/short/newstest.*.jsonl --references "$news" --width 10 \
   --sources data/newstest.en-de.short/bpe/test.en --trained-to 50

@@ -24,22 +24,15 @@ ARCH = "ARCH"  # in a command, for any system of the table
 
 
 def board(sections: Sequence[Section]) -> list[Block]:
-    """Tables with signatures and commands, and how to read them. A command that several tables have
-    stands below the first.
-    """
+    """Tables with signatures and commands, and how to read them."""
     blocks: list[Block] = []
-    said: set[str] = set()
     for section in sections:
         blocks += [Heading(section.group.title), grid(standings_table(section))]
         for where in where_they_act(section):
             blocks += [Note(f"{where.caption}:"), grid(where.table)]
         blocks.append(Items([*remarks(section), *signatures(section)]))
         blocks.append(Folded(EVALUATIONS, grid(evaluations_table(section.group))))
-        own = commands(section.group)
-        new = [command for command in own if command not in said]
-        if new:
-            blocks.append(Commands(FOLDED if new == own else f"{FOLDED}; others: above", new))
-        said.update(own)
+        blocks.append(Commands(FOLDED, commands(section.group)))
     return [*blocks, *(Note(line) for line in [" ".join(legend(sections))] if line)]
 
 

@@ -131,6 +131,7 @@ def sheets_of(
             continue
         first = own[0][1]
         source, reference, unit = _texts(first, given)
+        _need_one_unit(trained_to, unit, sheets.values())
         text = read_sides(source, reference)
         if training:
             _need_target_side(training, frequency, text[1], reference)
@@ -157,7 +158,6 @@ def sheets_of(
             count = len(lengths)
             said = [kept_hypotheses(folders[row.key], row, count) for row in line.results]
             _fill(sheet, name, said, text, parts, frequency, whole=asked and cut is not None)
-    _need_one_unit(trained_to, sheets.values())
     for sheet in sheets.values():
         sheet.parts.sort(key=lambda part: part.mean_length)
     return list(sheets.values())
@@ -193,8 +193,8 @@ def _need_target_side(
         )
 
 
-def _need_one_unit(trained_to: int | None, sheets: Iterable[Sheet]) -> None:
-    if trained_to and len({sheet.unit for sheet in sheets}) > 1:
+def _need_one_unit(trained_to: int | None, unit: str, sheets: Iterable[Sheet]) -> None:
+    if trained_to and any(sheet.unit != unit for sheet in sheets):
         raise UserError(
             "--trained-to: some sources count words, others tokens; show these test sets apart"
         )

@@ -46,17 +46,15 @@ def picture(sheets: Sequence[Sheet]) -> Any:
         for panel, title in ((bleu, above), (ratio, "length ratio")):
             panel.set(title=title, xlabel=sheet.heads)
             panel.set_xticks(at, [part.name for part in sheet.parts], fontsize=8)
-            if sheet.trained_to:
-                limits = panel.get_xlim()  # wherever that is
+            if sheet.trained_to and sheet.trained_to <= panel.get_xlim()[1]:
                 drawn["longest of training"] = panel.axvline(
                     sheet.trained_to, color="gray", linestyle=":", linewidth=1
                 )
-                panel.set_xlim(limits)
         levels = _levels(sheet)
         if levels:
             bleu.set_xlabel(f"{sheet.heads}; below, BLEU of {BASELINE}")
-            names = [f"{part.name}\n{levels[part.name]:.1f}" for part in sheet.parts]
-            bleu.set_xticks(at, names, fontsize=8)
+            ticks = [f"{part.name}\n{levels[part.name]:.1f}" for part in sheet.parts]
+            bleu.set_xticks(at, ticks, fontsize=8)
         for panel in place:
             panel.set(title="word accuracy, %", xlabel="tenth of the reference")
         bleu.set_ylabel(sheet.title)

@@ -25,6 +25,7 @@ from ..files import write_text
 from .progress import say
 
 _LOCK, _HOLDER = ".lock", ".holder"
+_UNNAMED = "another process"
 OWN_FILES = (_LOCK, _HOLDER)
 _HELD: set[tuple[int, Path]] = set()  # by a thread of this process
 # It reports every lock that it takes, and fairseq's libraries may have all reports shown.
@@ -49,12 +50,12 @@ def alone(folder: Path, wait_s: float = 0) -> Iterator[None]:
         (folder / _LOCK).touch()  # where that is not possible, filelock would go on trying
         if not _acquire_at_once(lock, holder):
             if wait_s:
-                say(f"{folder}: waiting for {_read(holder)}")
+                say(f"{folder}: waiting for {_named(holder)}")
             # filelock waits for ever where the time is negative.
             lock.acquire(timeout=wait_s if wait_s < float("inf") else -1, poll_interval=0.1)
     except Timeout:
         raise UserError(
-            f"{folder}: {_read(holder)} is at work on it; wait for its end, or end it"
+            f"{folder}: {_named(holder)} is at work on it; wait for its end, or end it"
         ) from None
     except OSError as error:
         raise UserError(
@@ -81,16 +82,9 @@ def _acquire_at_once(lock: FileLock, holder: Path) -> bool:
             lock.acquire(timeout=0)
             return True
         except Timeout:
-            if _is_named(holder) or time.monotonic() > end:
+            if _named(holder) != _UNNAMED or time.monotonic() > end:
                 return False
         time.sleep(0.01)
-
-
-def _is_named(holder: Path) -> bool:
-    found = re.match(r"process (\d+) on (\S+) ", _read(holder))
-    return found is not None and (
-        found[2] != os.uname().nodename or psutil.pid_exists(int(found[1]))
-    )
 
 
 def _own_name() -> str:
@@ -99,8 +93,12 @@ def _own_name() -> str:
     return f"process {os.getpid()} on {os.uname().nodename} ({command[:200]}), since {since},"
 
 
-def _read(holder: Path) -> str:
+def _named(holder: Path) -> str:
+    """Who holds the lock; not a process that was killed before another took it."""
     try:
-        return holder.read_text(encoding="utf-8").strip() or "another process"
-    except OSError:
-        return "another process"
+        said = holder.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        said = ""
+    found = re.match(r"process (\d+) on (\S+) ", said)
+    killed = found and found[2] == os.uname().nodename and not psutil.pid_exists(int(found[1]))
+    return _UNNAMED if killed or not said else said

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from pathlib import Path
 
 from ..errors import UserError
@@ -58,8 +59,9 @@ def apart(name: str, function: Callable[..., object], *arguments: object, grows:
             try:
                 while not wait([future], progress.EVERY_S).done:
                     _say_size(name, grows, started)
-            except BaseException:  # interrupted: the library would go on to its end
-                os.kill(worker, signal.SIGTERM)
+            except BaseException:  # the library would go on to its end, whoever interrupts
+                with suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGTERM)
                 raise
             future.result()
         except BrokenProcessPool:

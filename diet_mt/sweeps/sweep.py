@@ -184,7 +184,7 @@ def _chosen(runs: list[dict[str, Value]], choices: Sequence[Choice]) -> list[dic
     variables = {name for run in runs for name in run}
 
     def value(name: str, run: Variables) -> str:
-        texts = filled(f"{{{name}}}", run, name)
+        texts = filled(f"{{{name}}}", run, "--runs")
         return texts[0] if len(texts) == 1 else str(texts)
 
     chosen: list[dict[str, Value]] = []
@@ -220,7 +220,9 @@ def _merged(runs: Iterable[Run], where: str) -> Iterator[Run]:
 
 
 def _names(folders: Sequence[str], where: str) -> list[str]:
-    """The folders without what they all begin with. Raises UserError where some are absolute."""
+    """The folders without what they all begin with. Raises UserError where some are absolute and
+    some relative.
+    """
     if len({Path(folder).is_absolute() for folder in folders}) > 1:
         raise UserError(f"{where}: some are absolute, some relative; give all in one way")
     above = commonpath([str(Path(folder).parent) for folder in folders])

@@ -59,7 +59,7 @@ def names_in(text: str, where: str) -> list[str]:
         raise UserError(f"{where}: {text}: {error}; write {{{{ and }}}} for braces") from None
     names = [field for field in fields if field[1] is not None]
     for _, name, layout, conversion in names:
-        if not name or layout or conversion:
+        if not name or not name.isidentifier() or layout or conversion:
             raise UserError(f"{where}: {text}: give the name of a variable alone, as in {{seed}}")
     return list(dict.fromkeys(str(name) for _, name, _, _ in names))
 

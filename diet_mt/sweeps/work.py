@@ -52,21 +52,20 @@ def argv_of(words: Command) -> list[str]:
 
 
 def end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Ends processes and all that they have started: politely first."""
-    all_of_them: list[psutil.Process] = []
+    """Ends processes and all that they have started: politely first, and at once where that is
+    interrupted.
+    """
+    alive: list[psutil.Process] = []
     for process in processes:
-        try:
-            parent = psutil.Process(process.pid)
-            all_of_them += [*parent.children(recursive=True), parent]
-        except psutil.NoSuchProcess:
-            continue
-    for each in all_of_them:
         with suppress(psutil.NoSuchProcess):
-            each.terminate()
-    alive = all_of_them
+            parent = psutil.Process(process.pid)
+            alive += [*parent.children(recursive=True), parent]
     try:
-        _, alive = psutil.wait_procs(all_of_them, PATIENCE)
-    finally:  # whoever interrupts again does not wait, but nothing stays at work
+        for each in alive:
+            with suppress(psutil.NoSuchProcess):
+                each.terminate()
+        _, alive = psutil.wait_procs(alive, PATIENCE)
+    finally:
         for each in alive:
             with suppress(psutil.NoSuchProcess):
                 each.kill()

@@ -102,17 +102,6 @@ def test_commands_stand_once_whatever_seed_and_system(plain: Section) -> None:
     ]
 
 
-def test_a_command_of_several_tables_stands_below_the_first() -> None:
-    commands = {"train_command": "fairseq-train bin", "generate_command": "fairseq-generate bin"}
-    rows = [row(test_set=name, **commands) for name in ("a", "b")]
-    rows.append(row(test_set="c", **{**commands, "generate_command": "fairseq-generate c"}))
-    shown = markdown(board([section_of(each, {}) for each in group(rows)]))
-    for command in (*commands.values(), "fairseq-generate c"):
-        assert shown.count(f"{command}\n") == 1
-    assert shown.count("for the system</summary>") == 1
-    assert shown.count("for the system; others: above</summary>") == 1
-
-
 def test_columns_line_up_in_a_terminal(plain: Section) -> None:
     lines = text(board([plain])).split("\n")
     assert lines[0] == plain.group.title

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -66,9 +67,10 @@ def test_a_name_that_is_yet_to_be_written_is_waited_for(tmp_path: Path, killed: 
         threading.Timer(0.2, holder.write_text, ("process 1 on x (y), since z,",)).start()
         with pytest.raises(UserError, match="process 1 on x"), alone(tmp_path):
             pass
-        holder.unlink()
-        with pytest.raises(UserError, match="another process is at work"), alone(tmp_path):
-            pass
+        for left in ("", f"process {_dead()} on {os.uname().nodename} (x), since y,", "\udcff"):
+            holder.write_text(left, encoding="utf-8", errors="surrogateescape")
+            with pytest.raises(UserError, match="another process is at work"), alone(tmp_path):
+                pass
 
 
 def test_a_lock_that_is_being_given_back_is_taken(tmp_path: Path) -> None:
@@ -77,6 +79,13 @@ def test_a_lock_that_is_being_given_back_is_taken(tmp_path: Path) -> None:
     threading.Timer(0.2, lock.release).start()
     with alone(tmp_path):
         pass
+
+
+def _dead() -> int:
+    """The number of a process that is no more."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
 
 
 def _made(folder: Path) -> Path:

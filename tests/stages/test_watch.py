@@ -59,10 +59,15 @@ progress.EVERY_S = 0.1
 progress.say = lambda text: Path("said").touch()
 sys.exit(run(lambda: watch.apart("it", time.sleep, 600, grows=Path("none"))))
 """
-    for number in (signal.SIGTERM, signal.SIGINT):
-        process = subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path)
+    command = [sys.executable, "-c", program]
+    for number, kill in (
+        (signal.SIGTERM, os.kill),
+        (signal.SIGINT, os.kill),
+        *[(signal.SIGTERM, os.killpg)] * 5,  # the other process may be gone first
+    ):
+        process = subprocess.Popen(command, cwd=tmp_path, start_new_session=True)
         wait_until((tmp_path / "said").exists)
-        process.send_signal(number)
+        kill(process.pid, number)
         assert process.wait(60) == 128 + number
         (tmp_path / "said").unlink()
 

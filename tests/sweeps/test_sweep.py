@@ -75,7 +75,7 @@ def test_one_training_decoded_in_several_ways_is_one_run() -> None:
         ({"run": ["train {sed}"]}, "mine, run: unknown variable sed; did you mean seed?"),
         *(
             ({"run": [f"train {text}"]}, f"mine, run: {text}: give the name of a variable alone")
-            for text in ("{}", "{seed!z}", "{seed:>q}")
+            for text in ("{}", "{seed!z}", "{seed:>q}", "{a.b}", "{0}")
         ),
         ({"runs": [{"model": "a", "seed": []}]}, "mine, runs: a variable has no values"),
         ({"folder": ["a", "b"]}, "mine, folder: should be one text"),
