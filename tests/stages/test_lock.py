@@ -53,7 +53,9 @@ def test_who_holds_it_is_said_and_a_dead_process_holds_nothing(
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_a_name_that_is_yet_to_be_written_is_waited_for(tmp_path: Path, killed: bool) -> None:
+def test_a_name_that_is_yet_to_be_written_is_waited_for(
+    tmp_path: Path, killed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever is refused right after the lock was taken is told by whom, too; not by a process that
     was killed before.
     """
@@ -63,22 +65,31 @@ def test_a_name_that_is_yet_to_be_written_is_waited_for(tmp_path: Path, killed: 
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         assert holder.read_text(encoding="utf-8").startswith(f"process {child} on ")
-    with FileLock(lock):
-        threading.Timer(0.2, holder.write_text, ("process 1 on x (y), since z,",)).start()
+    with FileLock(lock), monkeypatch.context() as patch:
+        name = "process 1 on x (y), since z,"
+        patch.setattr(time, "sleep", lambda _: holder.write_text(name, encoding="utf-8"))
         with pytest.raises(UserError, match="process 1 on x"), alone(tmp_path):
             pass
-        for left in ("", f"process {_dead()} on {os.uname().nodename} (x), since y,", "\udcff"):
-            holder.write_text(left, encoding="utf-8", errors="surrogateescape")
+
+
+def test_a_lock_whose_holder_has_no_name(tmp_path: Path) -> None:
+    lock, holder = (tmp_path / name for name in OWN_FILES)
+    dead = f"process {_dead()} on {os.uname().nodename} (x), since y,"
+    with FileLock(lock):
+        for left in (b"", dead.encode(), b"\xff"):
+            holder.write_bytes(left)
             with pytest.raises(UserError, match="another process is at work"), alone(tmp_path):
                 pass
 
 
-def test_a_lock_that_is_being_given_back_is_taken(tmp_path: Path) -> None:
-    lock = FileLock(tmp_path / OWN_FILES[0], thread_local=False)
+def test_a_lock_that_is_being_given_back_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = FileLock(tmp_path / OWN_FILES[0])
     lock.acquire()
-    threading.Timer(0.2, lock.release).start()
+    monkeypatch.setattr(time, "sleep", lambda _: lock.release())
     with alone(tmp_path):
-        pass
+        assert not lock.is_locked
 
 
 def _dead() -> int:
