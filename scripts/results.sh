@@ -49,7 +49,7 @@ lengths results/lengths "sinusoidal learned shaw.published t5.published tupe_abs
   results/multi30k.en-de.jsonl --references "$de" --buckets 5 --train data/multi30k.en-de/raw/train.de
 lengths results/short/lengths "$few t5 tupe_abs fire none" results/short/multi30k.*.jsonl --references "$de" --buckets 4 \
   --sources data/multi30k.en-de/bpe/test.en --trained-to 14
-lengths results/short/newstest "$few t5 alibi none" results/short/newstest.*.jsonl --references "$news" --width 10 \
+lengths results/short/newstest "$few t5 fire alibi none" results/short/newstest.*.jsonl --references "$news" --width 10 \
   --sources data/newstest.en-de.short/bpe/test.en --trained-to 50
 lengths results/joined/lengths "$few shaw.encoder,decoder diet_rel.encoder,decoder diet_abs.encoder,decoder none" \
   results/joined/multi30k.en-de.joined.jsonl --references "${joined[@]}" --by-test-set
