@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
 from filelock import FileLock, Timeout
 
 from ..errors import UserError
@@ -100,5 +99,15 @@ def _named(holder: Path) -> str:
     except (OSError, UnicodeDecodeError):
         said = ""
     found = re.match(r"process (\d+) on (\S+) ", said)
-    killed = found and found[2] == os.uname().nodename and not psutil.pid_exists(int(found[1]))
+    killed = found and found[2] == os.uname().nodename and not _is_there(int(found[1]))
     return _UNNAMED if killed or not said else said
+
+
+def _is_there(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True
