@@ -124,7 +124,7 @@ def sheets_of(
     for path, row in rows:
         if not systems or row.system in (*systems, BASELINE):
             sets.setdefault((row.references_sha256, row.direction), []).append((path.parent, row))
-    frequency = frequencies(read_lines(training)) if training else Counter[str]()
+    frequency = _frequency_in(training) if training else Counter[str]()
     sheets: dict[str, Sheet] = {}
     for (digest, direction), own in sets.items():
         if systems and not any(row.system in systems for _, row in own):
@@ -134,7 +134,7 @@ def sheets_of(
         _need_one_unit(trained_to, unit, sheets.values())
         text = read_sides(source, reference)
         if training:
-            _need_target_side(training, frequency, text[1], reference)
+            _need_target_side(training, share_known(text[1], frequency), reference)
         lengths = [len(line.split()) for line in text[0]]
         if cut is None:
             parts = [part_of(range(len(lengths)), lengths, first.test_set)]
@@ -178,14 +178,17 @@ def _texts(row: Result, given: Mapping[str, tuple[Path, Path | None]]) -> tuple[
     return source, reference, "words" if own else "tokens"
 
 
-def _need_target_side(
-    training: Path, frequency: Counter[str], references: Sequence[str], reference: Path
-) -> None:
+def _frequency_in(training: Path) -> Counter[str]:
+    """How often words stand in a text. Raises UserError where it is cut into subwords."""
+    found = frequencies(read_lines(training))
     # The marks of BPE, which are tokens of their own here, and of SentencePiece.
-    marks = frequency["@"] + sum(n for word, n in frequency.items() if word.startswith("▁"))
-    if marks > _MARKS * sum(frequency.values()):
+    marks = found["@"] + sum(n for word, n in found.items() if word.startswith("▁"))
+    if marks > _MARKS * sum(found.values()):
         raise UserError(f"{training}: is cut into subwords; give the raw text")
-    known = share_known(references, frequency)
+    return found
+
+
+def _need_target_side(training: Path, known: float, reference: Path) -> None:
     if known < _KNOWN:
         raise UserError(
             f"{training}: has {100 * known:.0f} % of the words of {reference}; "

@@ -43,18 +43,20 @@ def picture(sheets: Sequence[Sheet]) -> Any:
             bleu.axhline(0, color="black", linewidth=1)
         above = f"BLEU minus that of {BASELINE}" if sheet.baselines else "BLEU"
         at = [part.mean_length for part in sheet.parts]
-        for panel, title in ((bleu, above), (ratio, "length ratio")):
-            panel.set(title=title, xlabel=sheet.heads)
-            panel.set_xticks(at, [part.name for part in sheet.parts], fontsize=8)
+        ticks = [part.name for part in sheet.parts]
+        levels = _levels(sheet)
+        lower = [f"{tick}\n{levels[tick]:.1f}" if levels else tick for tick in ticks]
+        heads = f"{sheet.heads}; below, BLEU of {BASELINE}" if levels else sheet.heads
+        for panel, title, label, own_ticks in (
+            (bleu, above, heads, lower),
+            (ratio, "length ratio", sheet.heads, ticks),
+        ):
+            panel.set(title=title, xlabel=label)
+            panel.set_xticks(at, own_ticks, fontsize=8)
             if sheet.trained_to and sheet.trained_to <= panel.get_xlim()[1]:
                 drawn["longest of training"] = panel.axvline(
                     sheet.trained_to, color="gray", linestyle=":", linewidth=1
                 )
-        levels = _levels(sheet)
-        if levels:
-            bleu.set_xlabel(f"{sheet.heads}; below, BLEU of {BASELINE}")
-            ticks = [f"{part.name}\n{levels[part.name]:.1f}" for part in sheet.parts]
-            bleu.set_xticks(at, ticks, fontsize=8)
         for panel in place:
             panel.set(title="word accuracy, %", xlabel="tenth of the reference")
         bleu.set_ylabel(sheet.title)
@@ -69,7 +71,7 @@ def picture(sheets: Sequence[Sheet]) -> Any:
 
 def _levels(sheet: Sheet) -> dict[str, float]:
     """BLEU of the baseline by part; nothing where there are several baselines, or none."""
-    own = [sheet.buckets[name] for name in {*sheet.baselines.values()} & {*sheet.buckets}]
+    own = [sheet.buckets[name] for name in {*sheet.baselines.values()}]
     if len(own) != 1 or len(own[0]) < len(sheet.parts):
         return {}
     return {part: bucket.bleu.value for part, bucket in own[0].items()}

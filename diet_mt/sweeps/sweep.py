@@ -80,8 +80,8 @@ def sweep_of(
     if not every:
         raise UserError(f"{where}, runs: a variable has no values, so there are no runs")
     folder = texts["folder"][0]
-    complete = [{**each, "folder": one_text(folder, each, f"{where}, folder")} for each in every]
-    complete = _chosen(complete, choices)
+    every = [{**each, "folder": one_text(folder, each, f"{where}, folder")} for each in every]
+    complete = _chosen(every, choices)
     folders = [str(each["folder"]) for each in complete]
 
     def of_section(section: str, variables: Variables) -> tuple[Command, ...]:
