@@ -31,6 +31,7 @@ RUNS = {
         ("multi30k.short", "multi30k.joined", "multi30k.joined-training", "newstest.short"), 27
     ),
     "multi30k.joined-where": 2,
+    "multi30k.base": 6,
     "table4": 12,
     "table4-vaswani": 12,
     "table4-small": 6,
