@@ -18,7 +18,8 @@ from .positions.factors import product
 _FUSED_FROM = 192
 # float32 numbers in the longest vector of a processor.
 _VECTOR = 16
-# Fused kernels ask for head sizes that are multiples of this.
+# Fused kernels ask for head sizes that are multiples of this, and for a mask that begins at one in
+# memory. torch widens rows for them, but does not look where the first one begins.
 _ALIGNED = 8
 
 # Queries (B|1, H|1, T, R) and keys (B|1, H|1, S, R) whose product is a bias.
@@ -228,7 +229,7 @@ def _fused(
     causal: bool,
     dropout_p: float,
 ) -> Tensor:
-    """The kernel takes one mask: (B|1, H|1, T|1, S) added to the logits, never copied."""
+    """The kernel takes one mask: (B|1, H|1, T|1, S) added to the logits."""
     kernel: Callable[..., Tensor] = F.scaled_dot_product_attention
     if padding is not None and (bias is not None or factors or causal):
         # As one more column of the keys, which a one in the queries meets; a large negative number,
@@ -250,6 +251,8 @@ def _fused(
     if q.size(-1) > width:  # the kernels want all three alike
         v = F.pad(v, (0, q.size(-1) - width))
     if added is not None:
+        if added.storage_offset() % _ALIGNED:  # a part of something longer
+            added = added.clone(memory_format=torch.contiguous_format)
         added = added.expand(*q.shape[:3], k.size(2))
     out = kernel(q, k, v, attn_mask=added, is_causal=alone, dropout_p=dropout_p, scale=scale)
     return out[..., :width]

@@ -41,6 +41,7 @@ diet-mt bench curves results/curves/multi30k.jsonl --loss --out results/curves/m
 diet-mt bench curves results/curves/multi30k.cs-en.jsonl --loss --out results/curves/multi30k.cs-en
 diet-mt bench curves results/curves/multi30k.joined-training.jsonl --loss --out results/curves/multi30k.joined-training
 diet-mt bench curves results/curves/newstest.short.jsonl --loss --out results/curves/newstest.short
+diet-mt bench curves results/curves/multi30k.base.jsonl --loss --out results/curves/multi30k.base
 diet-mt bench curves results/curves/recipe.jsonl --loss --out results/curves/recipe
 diet-mt bench curves results/mlm/curves.jsonl --out results/mlm/curves
 

@@ -37,7 +37,16 @@ from .models.test_precision import half_precision, tolerance
 from .models.test_search import Hypotheses, talkative
 from .session_folder import session_folder
 from .test_cross_entropy import WITH_PADS, Loss, both, fairseqs, values
-from .toy import build, close, collate, each_encoding, each_kind, sources, targets
+from .toy import (
+    build,
+    close,
+    collate,
+    each_encoding,
+    each_kind,
+    sources,
+    targets,
+    without_weights,
+)
 
 pytestmark = pytest.mark.gpu
 
@@ -47,6 +56,9 @@ EXACT, SINGLE = 1e-10, 1e-3
 # Heads of 8 numbers, as fused kernels ask; a length that is a multiple of 16, and one that is not.
 LONG = {"max_source_positions": 330, "max_target_positions": 330, "encoder_embed_dim": 24}
 LONG_BATCH = collate(sources((320, 301, 7)), "left"), collate(targets((303, 290, 5)))
+# No padding; 322 keys of 304 queries are parts of lines of 624 numbers, a multiple of 8.
+FULL_BATCH = collate(sources((322, 322)), "left"), collate(targets((304, 304)))
+long_batch = pytest.mark.parametrize("given", [LONG_BATCH, FULL_BATCH], ids=["padded", "full"])
 precise = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 FUSED = [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.FLASH_ATTENTION]
 
@@ -127,17 +139,21 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "_fused_pays", lambda *_: False)
 
 
+@long_batch
 @each_encoding
 def test_fused_attention_equals_the_plain_one(
-    encoding: str, sharing: str | None, monkeypatch: pytest.MonkeyPatch
+    encoding: str,
+    sharing: str | None,
+    given: tuple[Tensor, Tensor],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Over long sentences with padding: logits, all gradients, and weights beside the output."""
-    model = moved(build(encoding, sharing, **LONG).float())
-    fused = passed(model, *LONG_BATCH)
-    source, previous = (tokens.to(DEVICE) for tokens in LONG_BATCH)
+    """Over long sentences: logits, all gradients, and weights beside the output."""
+    model = moved(build(encoding, sharing, **LONG, **without_weights(encoding)).float())
+    fused = passed(model, *given)
+    source, previous = (tokens.to(DEVICE) for tokens in given)
     logits, extra = model(source, None, previous, alignment_layer=2)
     plain(monkeypatch)
-    expected = passed(model, *LONG_BATCH)
+    expected = passed(model, *given)
     near(fused, expected, SINGLE)
     near({"logits": logits.detach().cpu()}, {"logits": expected["logits"]}, SINGLE)
     shares = extra["attn"][0].sum(-1)
@@ -145,17 +161,22 @@ def test_fused_attention_equals_the_plain_one(
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@long_batch
 @each_kind
 def test_torch_has_a_fused_kernel_for_it(
-    encoding: str, sharing: str | None, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+    encoding: str,
+    sharing: str | None,
+    dtype: torch.dtype,
+    given: tuple[Tensor, Tensor],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Rather than separate steps, which need memory for all logits; forward and backward."""
-    model = moved(build(encoding, sharing, **LONG))
+    model = moved(build(encoding, sharing, **LONG, **without_weights(encoding)))
     half = copy.deepcopy(model).to(dtype)
     with sdpa_kernel(FUSED):
-        found = passed(half, *LONG_BATCH)
+        found = passed(half, *given)
     plain(monkeypatch)
-    expected = passed(model, *LONG_BATCH)["logits"]
+    expected = passed(model, *given)["logits"]
     limit = max(tolerance(dtype, expected), SINGLE * expected.abs().max().item())
     torch.testing.assert_close(found["logits"], expected, rtol=0, atol=limit)
     assert all(value.isfinite().all() for value in found.values())
