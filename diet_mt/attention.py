@@ -18,8 +18,8 @@ from .positions.factors import product
 _FUSED_FROM = 192
 # float32 numbers in the longest vector of a processor.
 _VECTOR = 16
-# Fused kernels ask for head sizes that are multiples of this, and for a mask that begins at one in
-# memory. torch widens rows for them, but does not look where the first one begins.
+# Fused kernels ask for head sizes that are multiples of this, and for masks whose rows begin at
+# multiples of it in memory.
 _ALIGNED = 8
 
 # Queries (B|1, H|1, T, R) and keys (B|1, H|1, S, R) whose product is a bias.
@@ -198,6 +198,20 @@ def _aligned(x: Tensor) -> Tensor:
     return F.pad(x, (0, missing)) if missing else x
 
 
+def _in_step(mask: Tensor) -> Tensor:
+    """``mask`` (B|1, H|1, T|1, S) with rows that begin ``_ALIGNED`` numbers apart, or a multiple.
+
+    torch would see to that itself, but after the mask is expanded, with a copy for each sentence
+    and head; and it does not look where the first row begins.
+    """
+    steps = *mask.stride()[:-1], mask.storage_offset()
+    if mask.stride(-1) == 1 and not any(step % _ALIGNED for step in steps):
+        return mask
+    if missing := -mask.size(-1) % _ALIGNED:
+        return F.pad(mask, (0, missing))[..., :-missing]
+    return mask.clone(memory_format=torch.contiguous_format)
+
+
 def _fused_pays(
     q: Tensor,
     k: Tensor,
@@ -251,8 +265,6 @@ def _fused(
     if q.size(-1) > width:  # the kernels want all three alike
         v = F.pad(v, (0, q.size(-1) - width))
     if added is not None:
-        if added.storage_offset() % _ALIGNED:  # a part of something longer
-            added = added.clone(memory_format=torch.contiguous_format)
-        added = added.expand(*q.shape[:3], k.size(2))
+        added = _in_step(added).expand(*q.shape[:3], k.size(2))
     out = kernel(q, k, v, attn_mask=added, is_causal=alone, dropout_p=dropout_p, scale=scale)
     return out[..., :width]

@@ -13,11 +13,9 @@ from .base import AttentionBias
 def toeplitz(window: Tensor, query_len: int) -> Tensor:
     """(..., T + S - 1) -> (..., T, S) with ``out[i, j] = window[S - 1 + i - j]``.
 
-    Row i is a part of the window that begins at i, reversed: no table of indices. The keys of a
-    query are side by side in memory, as fused kernels on a GPU ask; ``flip`` alone may give them
-    with steps of T.
+    Row i is a part of the window that begins at i, reversed: one copy, and no table of indices.
     """
-    return window.unfold(-1, window.size(-1) - query_len + 1, 1).flip(-1).contiguous()
+    return window.unfold(-1, window.size(-1) - query_len + 1, 1).flip(-1)
 
 
 class RelativeBias(AttentionBias):
