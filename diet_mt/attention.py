@@ -21,6 +21,9 @@ _VECTOR = 16
 # Fused kernels ask for head sizes that are multiples of this, and for masks whose rows begin at
 # multiples of it in memory.
 _ALIGNED = 8
+# Keys from which on padding beside a bias is a column of the keys there. With fewer, a mask for
+# each sentence is smaller than wider copies of queries, keys and values, with heads of 64.
+_COLUMN_FROM = 192
 
 # Queries (B|1, H|1, T, R) and keys (B|1, H|1, S, R) whose product is a bias.
 Factors = Tuple[Tensor, Tensor]
@@ -198,18 +201,21 @@ def _aligned(x: Tensor) -> Tensor:
     return F.pad(x, (0, missing)) if missing else x
 
 
-def _in_step(mask: Tensor) -> Tensor:
-    """``mask`` (B|1, H|1, T|1, S) with rows that begin ``_ALIGNED`` numbers apart, or a multiple.
+def _in_step(parts: Sequence[Tensor]) -> Tensor:
+    """The sum of ``parts`` (B|1, H|1, T|1, S), its rows a multiple of ``_ALIGNED`` numbers apart.
 
     torch would see to that itself, but after the mask is expanded, with a copy for each sentence
     and head; and it does not look where the first row begins.
     """
-    steps = *mask.stride()[:-1], mask.storage_offset()
-    if mask.stride(-1) == 1 and not any(step % _ALIGNED for step in steps):
-        return mask
-    if missing := -mask.size(-1) % _ALIGNED:
-        return F.pad(mask, (0, missing))[..., :-missing]
-    return mask.clone(memory_format=torch.contiguous_format)
+    keys = parts[0].size(-1)
+    missing = -keys % _ALIGNED
+    first, *others = (F.pad(part, (0, missing)) for part in parts) if missing else parts
+    for part in others:
+        first = first + part
+    steps = *first.stride()[:-1], first.storage_offset()
+    if first.stride(-1) != 1 or any(step % _ALIGNED for step in steps):
+        first = first.clone(memory_format=torch.contiguous_format)
+    return first[..., :keys]
 
 
 def _fused_pays(
@@ -243,28 +249,27 @@ def _fused(
     causal: bool,
     dropout_p: float,
 ) -> Tensor:
-    """The kernel takes one mask: (B|1, H|1, T|1, S) added to the logits."""
+    """The kernel takes one mask, which is added to the logits."""
     kernel: Callable[..., Tensor] = F.scaled_dot_product_attention
-    if padding is not None and (bias is not None or factors or causal):
+    keys = k.size(2)
+    beside = bias is not None or causal
+    if padding is not None and (factors or (beside and keys >= _COLUMN_FROM)):
         # As one more column of the keys, which a one in the queries meets; a large negative number,
         # since the product of -inf with 0 has no gradient.
         closed = padding.to(k.dtype)[:, None, :, None] * (torch.finfo(k.dtype).min / 4)
         factors = [*factors, (k.new_ones((1, 1, 1, 1)), closed)]
         padding = None
-    alone = causal and bias is None and query_bias is None  # the kernel knows causality
-    added = None if alone else _with_causal(bias, q, causal)
-    added = None if added is None else added[None]
-    if query_bias is not None:
-        added = query_bias.to(q.dtype) if added is None else query_bias.to(q.dtype) + added
-    if padding is not None:
-        closed = closed_keys(padding, q.dtype)
-        added = closed if added is None else added + closed
+    # The kernel knows causality where nothing else is added.
+    alone = causal and bias is None and query_bias is None and padding is None
+    parts = [] if alone else [_with_causal(bias, q, causal)]
+    parts.append(None if query_bias is None else query_bias.to(q.dtype))
+    parts.append(None if padding is None else closed_keys(padding, q.dtype))
+    given = [part for part in parts if part is not None]
+    added = _in_step(given).expand(*q.shape[:3], keys) if given else None
     width = v.size(-1)
     if factors:
         q, k, scale = _appended(q, k, scale, factors)
     if q.size(-1) > width:  # the kernels want all three alike
         v = F.pad(v, (0, q.size(-1) - width))
-    if added is not None:
-        added = _in_step(added).expand(*q.shape[:3], k.size(2))
     out = kernel(q, k, v, attn_mask=added, is_causal=alone, dropout_p=dropout_p, scale=scale)
     return out[..., :width]

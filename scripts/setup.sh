@@ -60,7 +60,7 @@ say "== 1/4 build tools"
 pip install --requirement requirements/build.txt
 say "== 2/4 pinned packages, torch among them"
 pip install --no-build-isolation --requirement requirements/dev.txt
-say "== 3/4 fairseq, built from its source archive (about two minutes, without further output)"
+say "== 3/4 fairseq, built from its source archive (about two minutes, without further output; Python 3.12 has a wheel)"
 # pip keeps the wheel it built in its cache, so a later environment takes seconds. Without CUDA_HOME:
 # where it is set, the build also compiles CUDA kernels that nothing here calls.
 env -u CUDA_HOME "$VENV/bin/python" -m pip --disable-pip-version-check install \

@@ -1,4 +1,6 @@
-"""``attend`` against loops, on both of its ways: its own and torch's fused kernel."""
+"""``attend`` against loops, on all of its ways: its own, and torch's fused kernel with padding in a
+mask for each sentence or in a column of the keys.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ B, H, T, S, D, R = 2, 3, 5, 7, 4, 6
 SCALE = 0.37
 INF = math.inf
 
-WAYS = ("own", "fused", "weights")
+WAYS = ("own", "fused", "column", "weights")
 
 
 def inputs(dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]:
@@ -62,7 +64,9 @@ def by_loops(
 @pytest.fixture(params=WAYS)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How ``attend`` computes: the way it would choose by size must not matter."""
-    monkeypatch.setattr(attention, "_fused_pays", lambda *_: request.param == "fused")
+    monkeypatch.setattr(attention, "_fused_pays", lambda *_: request.param in ("fused", "column"))
+    if request.param == "column":
+        monkeypatch.setattr(attention, "_COLUMN_FROM", 0)
     return str(request.param)
 
 
