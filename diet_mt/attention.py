@@ -123,6 +123,22 @@ def _with_causal(bias: Optional[Tensor], q: Tensor, causal: bool) -> Optional[Te
     return closed[None] if bias is None else bias + closed
 
 
+def _added(
+    q: Tensor,
+    bias: Optional[Tensor],
+    query_bias: Optional[Tensor],
+    padding: Optional[Tensor],
+    causal: bool,
+) -> List[Tensor]:
+    """What is added to the logits, but for factors, in the precision of ``q``."""
+    parts = [
+        None if query_bias is None else query_bias.to(q.dtype),
+        _with_causal(bias, q, causal),
+        None if padding is None else closed_keys(padding, q.dtype),
+    ]
+    return [part for part in parts if part is not None]
+
+
 def logits(
     q: Tensor,
     k: Tensor,
@@ -139,9 +155,7 @@ def logits(
     scale * q k^T and all that is added, as one batched product that accumulates.
     """
     given = [product(*pair) for pair in factors]
-    given += [part for part in (query_bias, _with_causal(bias, q, causal)) if part is not None]
-    if padding is not None:
-        given.append(closed_keys(padding, q.dtype))
+    given += _added(q, bias, query_bias, padding, causal)
     shape = (*q.shape[:3], k.size(2))
     q, k = q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2)
     if given:
@@ -196,7 +210,7 @@ def _joined(parts: List[Tensor]) -> Tensor:
 
 
 def _aligned(x: Tensor) -> Tensor:
-    """``x`` (B, H, T, R) with columns of zeros up to a multiple of ``_ALIGNED``."""
+    """``x`` (..., R) with columns of zeros up to a multiple of ``_ALIGNED``."""
     missing = -x.size(-1) % _ALIGNED
     return F.pad(x, (0, missing)) if missing else x
 
@@ -208,14 +222,13 @@ def _in_step(parts: Sequence[Tensor]) -> Tensor:
     and head; and it does not look where the first row begins.
     """
     keys = parts[0].size(-1)
-    missing = -keys % _ALIGNED
-    first, *others = (F.pad(part, (0, missing)) for part in parts) if missing else parts
+    mask, *others = map(_aligned, parts)
     for part in others:
-        first = first + part
-    steps = *first.stride()[:-1], first.storage_offset()
-    if first.stride(-1) != 1 or any(step % _ALIGNED for step in steps):
-        first = first.clone(memory_format=torch.contiguous_format)
-    return first[..., :keys]
+        mask = mask + part
+    steps = *mask.stride()[:-1], mask.storage_offset()
+    if mask.stride(-1) != 1 or any(step % _ALIGNED for step in steps):
+        mask = mask.clone(memory_format=torch.contiguous_format)
+    return mask[..., :keys]
 
 
 def _fused_pays(
@@ -261,10 +274,7 @@ def _fused(
         padding = None
     # The kernel knows causality where nothing else is added.
     alone = causal and bias is None and query_bias is None and padding is None
-    parts = [] if alone else [_with_causal(bias, q, causal)]
-    parts.append(None if query_bias is None else query_bias.to(q.dtype))
-    parts.append(None if padding is None else closed_keys(padding, q.dtype))
-    given = [part for part in parts if part is not None]
+    given = [] if alone else _added(q, bias, query_bias, padding, causal)
     added = _in_step(given).expand(*q.shape[:3], keys) if given else None
     width = v.size(-1)
     if factors:

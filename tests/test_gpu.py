@@ -6,7 +6,6 @@ import copy
 import math
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,12 +22,12 @@ from diet_mt.decoding.generator import BeamSearchGenerator
 from diet_mt.models.diet_transformer import DietTransformerModel
 
 from . import test_dropout as of_dropout
+from .commands import tool
 from .commands.encoders import RESET, Encoders
-from .commands.runner import ENVIRONMENT, ROOT, SECONDS, Command, Done, Runner
+from .commands.runner import ROOT, Command, Done, Runner, run_alone
 from .commands.test_resume import state
 from .commands.test_train import place as place
 from .commands.test_train import training
-from .commands.tool import finish, start
 from .commands.transcript import losses, translations
 from .commands.workshop import ONE_CHECKPOINT, Workshop
 from .decoding.test_parity import LENGTHS, PREFIXES, SequenceGenerator, assert_the_same, search
@@ -267,19 +266,11 @@ class OnGpu(Runner):
     """A new process for each command: what the fork server has done may be in CUDA's way."""
 
     def together(self, *commands: Command) -> list[Done]:
-        return [self._run(one) for one in commands]
-
-    def _run(self, one: Command) -> Done:
-        done = subprocess.run(
-            [sys.executable, "-m", f"fairseq_cli.{one.name}", *one.argv],
-            cwd=self._folder,
-            env={**os.environ, **ENVIRONMENT, **SEEN},
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-        return Done(one, done.returncode, done.stdout, done.stderr)
+        program = [sys.executable, "-m"]
+        return [
+            run_alone([*program, f"fairseq_cli.{one.name}"], one, cwd=self._folder, **SEEN)
+            for one in commands
+        ]
 
 
 @pytest.fixture(scope="module")
@@ -359,7 +350,7 @@ def test_an_encoder_with_segments_in_fp16(workshop: Workshop, tmp_path: Path) ->
 def test_diet_mt_trains_in_bfloat16(place: Path) -> None:
     """Validation with BLEU included."""
     more = ("--gpus", 1, "--precision", "auto", "--max-update", 5)
-    said = finish(start(*training("auto", *more), cwd=place, **SEEN))
+    said = tool.run(*training("auto", *more), cwd=place, **SEEN)
     assert "1 x 1 GPUs, bf16, batches of 400 tokens, 2 for an update: 800 tokens" in said
     log = (place / "auto" / "train.log").read_text(encoding="utf-8")
     assert USED.search(log)

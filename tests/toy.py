@@ -66,13 +66,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "diet-abs-lin": {"linformer_k": 3},
     **WITHOUT_DRAWS,
 }
-
-
-def without_weights(encoding: str) -> dict[str, Any]:
-    """Options with which it asks no attention for its weights, which no fused kernel gives."""
-    return {"position_values": False} if encoding == "shaw" else {}
-
-
 # Their positions end nowhere; those of all others where their tables do.
 UNLIMITED = {"none", "shaw", "t5", "rotary", "pope", "alibi", "kerple", "sandwich", "fire"}
 UNLIMITED |= {"deberta"}
@@ -98,6 +91,11 @@ def sharing_modes(encoding: str) -> list[str | None]:
             continue
         modes.append(mode)
     return modes or [None]
+
+
+def without_weights(encoding: str) -> dict[str, Any]:
+    """Options with which it asks no attention for its weights, which no fused kernel gives."""
+    return {"position_values": False} if encoding == "shaw" else {}
 
 
 # (encoding, sharing) for all that is registered.

@@ -139,15 +139,21 @@ def run_installed(
     name: str, *argv: Any, stdin: str = "", cwd: Path, seconds: int = SECONDS
 ) -> Done:
     """The command as a user starts it: the script that pip installed, a new interpreter."""
-    one = command(name, *argv, stdin=stdin, cwd=cwd)
     script = Path(sys.executable).with_name(f"fairseq-{name}")
+    return run_alone([str(script)], command(name, *argv, stdin=stdin), cwd=cwd, seconds=seconds)
+
+
+def run_alone(
+    program: list[str], one: Command, *, cwd: Path, seconds: int = SECONDS, **environment: str
+) -> Done:
+    """The command in a new interpreter, by a program that takes its arguments."""
     result = subprocess.run(
-        [str(script), *one.argv],
-        input=stdin,
+        [*program, *one.argv],
+        input=one.stdin,
         capture_output=True,
         text=True,
         cwd=cwd,
-        env={**os.environ, **ENVIRONMENT},
+        env={**os.environ, **ENVIRONMENT, **environment},
         timeout=seconds,
         check=False,
     )
