@@ -36,9 +36,9 @@ class Scaling:
     factor: float = 1.0
     trained_length: int = 1
 
-    def speeds(self, head_dim: int) -> Tensor:
+    def speeds(self, head_dim: int, device: Optional[torch.device] = None) -> Tensor:
         """Angle of a position for each of the D/2 pairs, (D/2,) in float64."""
-        pair = torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim
+        pair = torch.arange(0, head_dim, 2, dtype=torch.float64, device=device) / head_dim
         if self.scaling == "ntk":
             # A single pair is the fastest, which stays.
             stretch: float = self.factor ** (head_dim / max(head_dim - 2, 1))
@@ -47,11 +47,11 @@ class Scaling:
         if self.scaling == "linear":
             return speed / self.factor
         if self.scaling == "yarn":
-            slowed = self.ramp(head_dim)
+            slowed = self.ramp(head_dim, device)
             return speed * (1 - slowed) + speed / self.factor * slowed
         return speed
 
-    def ramp(self, head_dim: int) -> Tensor:
+    def ramp(self, head_dim: int, device: Optional[torch.device] = None) -> Tensor:
         """YaRN: how much of the slowing each pair gets, from 0 to 1, (D/2,)."""
 
         def pair_that_turns(times: float) -> float:
@@ -62,7 +62,7 @@ class Scaling:
         first = max(math.floor(pair_that_turns(FAST)), 0)
         last = max(min(math.ceil(pair_that_turns(SLOW)), head_dim - 1), first)
         width = last - first or 0.001  # of no pair: a step, as in transformers
-        pair = torch.arange(head_dim // 2, dtype=torch.float64)
+        pair = torch.arange(head_dim // 2, dtype=torch.float64, device=device)
         return ((pair - first) / width).clamp(0, 1)
 
     def attention_factor(self) -> float:

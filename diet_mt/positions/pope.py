@@ -87,7 +87,7 @@ class PopePositions(AttentionPositions):
 
     def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
         # Of twice as many columns: there a pair is what a column is here.
-        speed = Scaling().speeds(2 * self.shape.head_dim).to(queries.device)  # (D,)
+        speed = Scaling().speeds(2 * self.shape.head_dim, queries.device)  # (D,)
         angle = queries[:, None] * speed  # (T, D) in float64
         phases = self.stacked("phase").clamp(-2 * math.pi, 0)  # (L|1, H|1, D)
         of_keys = directions(angle + phases.unsqueeze(2))  # (2, L|1, H|1, T, D)

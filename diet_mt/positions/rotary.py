@@ -22,37 +22,33 @@ from .layer import LayerPositions
 from .options import option
 
 
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turns columns (0, 1), (2, 3), ... of ``x`` (B, H, T, D) by the angles of (T, D/2) tables.
+def rotate(x: Tensor, turn: Tensor) -> Tensor:
+    """Turns columns (0, 1), (2, 3), ... of ``x`` (B, H, T, D) by the angles of ``turn`` (T, D/2),
+    complex numbers.
 
-    In float32 or better, returned in the precision of ``x``.
+    In the precision of ``turn``, returned in that of ``x``.
     """
-    dtype = at_least_float32(x.dtype)
     # A pair of columns as one complex number: turning it is one multiplication.
-    pairs = torch.view_as_complex(x.to(dtype).unflatten(-1, (-1, 2)))  # (B, H, T, D/2)
-    turned = pairs * torch.complex(cos.to(dtype), sin.to(dtype))
-    return torch.view_as_real(turned).flatten(-2).to(x.dtype)
+    pairs = torch.view_as_complex(x.to(turn.dtype.to_real()).unflatten(-1, (-1, 2)))
+    return torch.view_as_real(pairs * turn).flatten(-2).to(x.dtype)
 
 
 @dataclass(frozen=True)
 class RotaryLayer(LayerPositions):
     """Turns queries and new keys, which stand at the same positions, before keys are cached.
 
-    ``cos`` and ``sin``: (T, D/2) of these positions.
+    ``turn``: (T, D/2) of these positions, complex.
     """
 
-    cos: Optional[Tensor] = None
-    sin: Optional[Tensor] = None
+    turn: Optional[Tensor] = None
 
     def step(self, row: int, keys: int) -> RotaryLayer:
-        assert self.cos is not None
-        assert self.sin is not None
-        return replace(self, cos=self.cos[row : row + 1], sin=self.sin[row : row + 1])
+        assert self.turn is not None
+        return replace(self, turn=self.turn[row : row + 1])
 
     def queries(self, q: Tensor) -> Tensor:
-        assert self.cos is not None
-        assert self.sin is not None
-        return rotate(q, self.cos, self.sin)
+        assert self.turn is not None
+        return rotate(q, self.turn)
 
     def keys(self, k: Tensor, padding: Optional[Tensor]) -> Tensor:
         return self.queries(k)
@@ -73,7 +69,7 @@ class RotaryPositions(AttentionPositions):
                 "rotary positions turn pairs of columns, and a head size of "
                 f"{shape.head_dim} is odd; change --*-embed-dim or --*-attention-heads"
             )
-        # Where the model is. The angles themselves are no buffer: half precision would round them.
+        # Where the model is, and how precise. The angles are no buffer: half would round them.
         self.register_buffer("anchor", torch.empty(0), persistent=False)
 
     def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
@@ -82,10 +78,11 @@ class RotaryPositions(AttentionPositions):
         return self.at(queries, queries)
 
     def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
-        longer = self.scaling.attention_factor()
-        speed = self.scaling.speeds(self.shape.head_dim).to(queries.device)  # (D/2,)
-        angle = queries[:, None] * speed  # (T, D/2) in float64
-        return self.each([RotaryLayer(cos=longer * angle.cos(), sin=longer * angle.sin())])
+        # Turned once for all layers, in float64, and then as precise as what is turned, or float32.
+        angle = queries[:, None] * self.scaling.speeds(self.shape.head_dim, queries.device)
+        length = torch.full_like(angle, self.scaling.attention_factor())
+        precision = at_least_float32(self.get_buffer("anchor").dtype).to_complex()
+        return self.each([RotaryLayer(turn=torch.polar(length, angle).to(precision))])
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, {self.scaling}"

@@ -20,7 +20,7 @@ ROUNDING = 1e-12  # float64
 
 
 def part(start: int, queries: int, shape: AttentionShape = SHAPE) -> RotaryLayer:
-    found = part_of(RotaryPositions(shape), 1, start, queries, start + queries)
+    found = part_of(RotaryPositions(shape).double(), 1, start, queries, start + queries)
     assert isinstance(found, RotaryLayer)
     return found
 
@@ -28,8 +28,7 @@ def part(start: int, queries: int, shape: AttentionShape = SHAPE) -> RotaryLayer
 def test_a_quarter_turn_by_hand() -> None:
     """(x, y) becomes (-y, x); the two pairs of a row turn each by itself."""
     x = torch.tensor([[[[1.0, 2, 3, 4]]]])
-    cos, sin = torch.tensor([[0.0, 1]]), torch.tensor([[1.0, 0]])
-    assert rotate(x, cos, sin).tolist() == [[[[-2, 1, 3, 4]]]]
+    assert rotate(x, torch.tensor([[1j, 1]])).tolist() == [[[[-2, 1, 3, 4]]]]
 
 
 def test_two_pairs_by_hand() -> None:
@@ -75,8 +74,9 @@ def test_half_precision_rounds_neither_angles_nor_sums(kind: torch.dtype) -> Non
     """In bfloat16 position 5001 would be 4992, another direction altogether."""
     found = part_of(RotaryPositions(SHAPE).to(kind), 0, 5001, 1, 5002)
     assert isinstance(found, RotaryLayer)
-    assert found.cos is not None
-    assert found.cos[0, 0].item() == pytest.approx(math.cos(5001), abs=1e-12)
+    assert found.turn is not None
+    exact = torch.tensor(complex(math.cos(5001), math.sin(5001)), dtype=torch.complex64)
+    assert found.turn[0, 0] == exact
     x = torch.randn(B, H, 1, D).to(kind)
     turned = found.queries(x)
     assert turned.dtype == kind
