@@ -220,11 +220,19 @@ def table(records: list[dict[str, Any]]) -> str:
             for name, row in rows.items()
         ]
         out.append(markdown_table(Grid(heads, lines)))
-        wanted = ", ".join(f"{kind} {MEASURES[kind][1]}" for kind in kinds)
-        out += ["", f"Median (quartiles). To {STOCK}: median of the rounds' ratios; {wanted}."]
+        wanted = "; ".join(f"{kind}, {_turn(kind, rows)}: {MEASURES[kind][1]}" for kind in kinds)
+        out += [
+            "",
+            f"Median (quartiles). To {STOCK}: median of the rounds' ratios. Aims: {wanted}.",
+        ]
         out += ["", *_remarks(rows)]
         out += [f"{circumstances}; `{command}`", ""]
     return "\n".join(out)
+
+
+def _turn(kind: str, rows: Rows) -> str:
+    sentences = next(row[kind]["sentences"] for row in rows.values() if kind in row)
+    return f"{sentences:,} sentences a turn"
 
 
 def _where(record: dict[str, Any]) -> tuple[str, str]:
