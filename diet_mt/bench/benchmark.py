@@ -211,7 +211,8 @@ def table(records: list[dict[str, Any]]) -> str:
     out = []
     for (title, circumstances, command), rows in grouped(records, "system", _where).items():
         kinds = [kind for kind in MEASURES if any(kind in row for row in rows.values())]
-        out += [f"**{title}**", ""]
+        turns = ", ".join(f"{kind} {_turn(kind, rows)}" for kind in kinds)
+        out += [f"**{title}; sentences in a turn: {turns}**", ""]
         heads = ["system"]
         for kind in kinds:
             heads += [f"{kind}, {MEASURES[kind][0]}", f"to {STOCK}"]
@@ -220,19 +221,15 @@ def table(records: list[dict[str, Any]]) -> str:
             for name, row in rows.items()
         ]
         out.append(markdown_table(Grid(heads, lines)))
-        wanted = "; ".join(f"{kind}, {_turn(kind, rows)}: {MEASURES[kind][1]}" for kind in kinds)
-        out += [
-            "",
-            f"Median (quartiles). To {STOCK}: median of the rounds' ratios. Aims: {wanted}.",
-        ]
+        wanted = ", ".join(f"{kind} {MEASURES[kind][1]}" for kind in kinds)
+        out += ["", f"Median (quartiles). To {STOCK}: median of the rounds' ratios; {wanted}."]
         out += ["", *_remarks(rows)]
         out += [f"{circumstances}; `{command}`", ""]
     return "\n".join(out)
 
 
 def _turn(kind: str, rows: Rows) -> str:
-    sentences = next(row[kind]["sentences"] for row in rows.values() if kind in row)
-    return f"{sentences:,} sentences a turn"
+    return f"{next(row[kind]['sentences'] for row in rows.values() if kind in row):,}"
 
 
 def _where(record: dict[str, Any]) -> tuple[str, str]:

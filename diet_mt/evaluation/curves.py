@@ -26,6 +26,8 @@ MEASURES = {
     "loss": (1, "validation loss, bits of a subword"),
 }
 _LINE = re.compile(r"\| valid \| (.*)")
+# As fairseq names them where a training begins.
+_GPU = re.compile(r"\| rank +\d+: capabilities = .* ; name = (.+?) *$", re.MULTILINE)
 _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
 
 
@@ -46,6 +48,7 @@ class LearningCurve(Row):
     revision: str
     command: str
     name: str = ""  # of a variant of the system
+    gpus: str = ""  # where some of it was trained, or nothing: on a CPU
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -126,7 +129,7 @@ def read_training(folder: Path) -> LearningCurve:
     named = folder.resolve().name.removesuffix(f".{seed}")
     return LearningCurve(
         system=system,
-        name=named if named.startswith(f"{system}.") else "",
+        name=named if named.startswith((f"{system}.", f"{system}_")) else "",
         arch=arch,
         segments=options.get("--segment-encoding", "none"),
         seed=seed,
@@ -135,4 +138,5 @@ def read_training(folder: Path) -> LearningCurve:
         points=points,
         revision=beside(folder / "train.log", "revision"),
         command=portable(command),
+        gpus=", ".join(sorted(set(_GPU.findall(log)))),
     )

@@ -78,7 +78,7 @@ class RotaryPositions(AttentionPositions):
         return self.at(queries, queries)
 
     def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
-        # Turned once for all layers, in float64, and then as precise as what is turned, or float32.
+        # Computed in float64, then rounded to the model's precision, or float32 where that is less.
         angle = queries[:, None] * self.scaling.speeds(self.shape.head_dim, queries.device)
         length = torch.full_like(angle, self.scaling.attention_factor())
         precision = at_least_float32(self.get_buffer("anchor").dtype).to_complex()

@@ -53,7 +53,7 @@ def test_a_run_and_its_table(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     assert [row[0] for row in cells[1:]] == ["ctranslate2", STOCK, "diet_rel (fairseq's search)"]
     assert f"- ctranslate2: {peer['setting']}; {peer['equal']} of {peer['compared']} tr" in table
     assert "inter_threads 1, intra_threads 1" in table
-    assert f"Aims: decode, {stock['sentences']} sentences a turn: at least 1.00." in table
+    assert f"fp32; sentences in a turn: decode {stock['sentences']}**" in table
 
 
 def test_a_variant_is_timed_beside_the_others(capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,6 +50,18 @@ def test_a_variant_is_told_apart_and_the_lowest_value_counts(tmp_path: Path) -> 
     curve = read_training(folder)
     assert [point[:2] for point in curve.points] == [[10, 5.0], [20, 4.0], [30, 4.5]]
     assert (curve.what, curve.lowest("loss")) == ("shaw.published", 4)
+    folder = train(tmp_path / "shaw_randomized.3", "shaw", log, seed="3", criterion="x")
+    assert read_training(folder).what == "shaw_randomized"
+
+
+def test_the_gpus_of_a_training_are_those_that_its_log_names(tmp_path: Path) -> None:
+    assert read_training(train(tmp_path / "cpu.1", "shaw")).gpus == ""
+    said = "2026-01-01 10:00:00 | INFO | fairseq.utils | rank {}: capabilities =  9.0  ; total "
+    said += "memory = 139.801 GB ; name = NVIDIA {}                      \n"
+    log = said.format("  0", "H200") + said.format("  1", "H200") + said.format(" 10", "H100")
+    assert read_training(train(tmp_path / "gpu.1", "shaw", log + JSON)).gpus == (
+        "NVIDIA H100, NVIDIA H200"
+    )
 
 
 def test_a_folder_without_a_training(tmp_path: Path) -> None:
