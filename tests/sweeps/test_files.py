@@ -30,6 +30,7 @@ RUNS = {
     **dict.fromkeys(
         ("multi30k.short", "multi30k.joined", "multi30k.joined-training", "newstest.short"), 27
     ),
+    "multi30k.joined-rate": 6,
     "multi30k.joined-where": 2,
     "multi30k.base": 6,
     "table4": 12,
