@@ -129,7 +129,7 @@ def read_training(folder: Path) -> LearningCurve:
     named = folder.resolve().name.removesuffix(f".{seed}")
     return LearningCurve(
         system=system,
-        name=named if named.startswith((f"{system}.", f"{system}_")) else "",
+        name=named if re.match(rf"{re.escape(system)}[._]", named) else "",
         arch=arch,
         segments=options.get("--segment-encoding", "none"),
         seed=seed,
