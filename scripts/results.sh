@@ -54,7 +54,7 @@ lengths results/short/newstest "$few t5 fire alibi none" results/short/newstest.
   --sources data/newstest.en-de.short/bpe/test.en --trained-to 50
 lengths results/joined/lengths "$few shaw.encoder,decoder diet_rel.encoder,decoder diet_abs.encoder,decoder none" \
   results/joined/multi30k.en-de.joined.jsonl --references "${joined[@]}" --by-test-set
-lengths results/joined/training "sinusoidal shaw diet_rel diet_abs rotary tupe_abs kerple diet_rel.lr0.003" \
+lengths results/joined/training "sinusoidal shaw diet_rel diet_abs rotary tupe_abs kerple diet_rel.lr0.003 shaw.lr0.003 tupe_abs.lr0.003" \
   results/joined/multi30k.en-de.joined-training.jsonl --references "${joined[@]}" --by-test-set
 diet-mt leaderboard results/early/multi30k.en-de.jsonl --format svg --out results/early/multi30k.en-de.svg
 diet-mt leaderboard results/early/multi30k.en-de.jsonl --format svg --picture lengths \
