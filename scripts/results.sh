@@ -60,12 +60,10 @@ diet-mt leaderboard results/early/multi30k.en-de.jsonl --format svg --out result
 diet-mt leaderboard results/early/multi30k.en-de.jsonl --format svg --picture lengths \
   --out results/early/multi30k.en-de.lengths.svg
 
-into results/benchmark.md diet-mt bench speed --table results/benchmark/*.jsonl
-into results/encoder_cost.md diet-mt bench encoder --table results/encoder_cost/*.jsonl
-into results/long_sequences.md diet-mt bench memory --table results/long_sequences/xeon.jsonl
+for measured in benchmark encoder_cost long_sequences padding_memory search_parity; do
+  into results/$measured.md diet-mt bench table results/$measured/*.jsonl
+done
 diet-mt bench memory --plot results/long_sequences.png results/long_sequences/xeon.jsonl
-into results/padding_memory.md diet-mt bench padding --table results/padding_memory/xeon.jsonl
-into results/search_parity.md diet-mt parity --table results/search_parity/*.jsonl
 diet-mt leaderboard results/tasks/*.jsonl --format markdown --out results/tasks.md
 
 diet-mt leaderboard results/*.jsonl results/short/*.jsonl results/joined/multi30k.en-de.joined.jsonl results/tasks/*.jsonl \

@@ -18,8 +18,7 @@ from ..command_line import need_known
 from ..evaluation.fine_tuned import quiet
 from ..models.diet_roberta import DietRobertaModel
 from ..positions import NAMES
-from .encoders import SHAW
-from .encoders import make_bert as make_roberta
+from .encoders import SHAW, make_roberta
 from .machine import grouped, machine, need_device, revised, take_turns
 from .process.timing import numbers, ratios
 

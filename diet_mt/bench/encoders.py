@@ -19,7 +19,9 @@ from ..models.diet_transformer import DietTransformerModel
 SHAW = {"position_clip": 1023, "position_values": True}
 
 
-def make_bert(encoding: str, *, segments: str, vocabulary: int, **options: Any) -> DietRobertaModel:
+def make_roberta(
+    encoding: str, *, segments: str, vocabulary: int, **options: Any
+) -> DietRobertaModel:
     """``roberta_<encoding>_base``; other sizes where ``options`` say so."""
     name = f"roberta_{architecture_name(encoding, 'base')}"
     return _model(DietRobertaModel, name, vocabulary, segment_encoding=segments, **options)

@@ -77,7 +77,7 @@ def read_records(files: Sequence[Path], keys: Sequence[str]) -> list[dict[str, A
     for path in files:
         records = read_dicts(path, keys)
         if not records:
-            raise UserError(f"{path}: holds no measurements; run the command without --table first")
+            raise UserError(f"{path}: holds no measurements")
         found += records
     return found
 

@@ -9,7 +9,7 @@ from typing import Any
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..blocks import Grid, markdown_table
-from .encoders import SHAW, make_bert
+from .encoders import SHAW, make_roberta
 
 # Entries of the dictionary, fairseq's marks included: BERT's uncased vocabulary, and the 120,000
 # pieces of section 4.3.
@@ -45,7 +45,9 @@ def parameters(row: EncoderRow, vocabulary: int) -> int:
     """Of ``roberta_<encoding>_base`` with BERT's pooler, for 512 tokens; nothing is allocated."""
     # Not torch.device("meta"): fairseq draws initial weights on the CPU, wherever the model is.
     with FakeTensorMode():
-        model = make_bert(row.encoding, segments=row.segments, vocabulary=vocabulary, **row.options)
+        model = make_roberta(
+            row.encoding, segments=row.segments, vocabulary=vocabulary, **row.options
+        )
         # The pooler is the dense layer of a classification head.
         model.register_classification_head("pooled", num_classes=2)
         unpooled = sum(

@@ -20,7 +20,7 @@ _MODULES = {
 
 
 def table_of(files: Sequence[Path]) -> str | None:
-    """What ``--table`` prints of these files; None where they hold no measurements.
+    """Markdown of these files; None where they hold no measurements.
 
     Raises UserError where they cannot be read.
     """

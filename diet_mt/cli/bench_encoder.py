@@ -1,7 +1,6 @@
 """What each encoding costs an encoder, beside one with learned positions at the input.
 
     diet-mt bench encoder --shapes small base > results/encoder_cost/cpu.jsonl
-    diet-mt bench encoder --table results/encoder_cost/cpu.jsonl        Markdown on stdout
 
 The measure of Chen et al. 2021, table 1: training step and inference forward pass of BERT_SMALL and
 BERT_BASE over two segments, with the paper's models: DIET with segments per head, -ABS of rank 128
@@ -17,7 +16,6 @@ attention weights, Adam. JSON lines on stdout, progress on stderr.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from ..command_line import Parser, filled, positive
 
@@ -28,7 +26,6 @@ OVER = ("learned", "segments-at-input")
 
 def arguments(parser: Parser) -> None:
     add = parser.add_argument
-    add("--table", type=Path, nargs="+", metavar="FILE", help="time nothing; these as Markdown")
     add("--shapes", nargs="+", default=["small"], choices=SHAPES, help="default small")
     add("--encodings", nargs="+", default=[], help="diet-rel, t5, ... (default all)")
     add("--measures", nargs="+", default=MEASURES, choices=MEASURES, help="default both")
@@ -42,10 +39,7 @@ def arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from ..bench import encoder_cost
-    from ..bench.machine import command_of, read_records
+    from ..bench.machine import command_of
 
-    if args.table:
-        print(encoder_cost.table(read_records(args.table, encoder_cost.KEYS)), end="")
-        return
     settings = filled(encoder_cost.EncoderSettings, args)
     encoder_cost.measure_all(args.shapes, settings, command_of("bench encoder", args.words))

@@ -1,7 +1,6 @@
 """Peak memory of a translation model over a long sentence pair: a table of positions, or factors.
 
     diet-mt bench memory > cpu.jsonl
-    diet-mt bench memory --table cpu.jsonl                  Markdown on stdout
     diet-mt bench memory --plot long_sequences.png cpu.jsonl
 
 DIET-ABS on either of its two ways, DIET-REL and stock fairseq beside them: two layers on each side,
@@ -21,7 +20,6 @@ LENGTHS = (1024, 2048, 4096, 8192)
 
 def arguments(parser: Parser) -> None:
     add = parser.add_argument
-    add("--table", type=Path, metavar="FILE", help="measure nothing; these lines as Markdown")
     add("--plot", type=Path, nargs=2, metavar=("PNG", "FILE"), help="measure nothing; a picture")
     add("--cases", nargs="+", default=[], help="'diet_abs, factors', diet_rel, ... (default all)")
     add("--lengths", type=positive, nargs="+", default=LENGTHS, help=f"tokens (default {LENGTHS})")
@@ -33,9 +31,7 @@ def run(args: argparse.Namespace) -> None:
     from ..bench.machine import command_of, read_records
     from ..drawing import save
 
-    if args.table:
-        print(long_sequences.table(read_records([args.table], long_sequences.KEYS)), end="")
-    elif args.plot:
+    if args.plot:
         picture, file = args.plot
         figure = long_sequences.plot(read_records([file], long_sequences.KEYS))
         save(figure, picture, rows=[file])

@@ -1,7 +1,6 @@
 """What padding costs in memory: an encoder's activations, with three pads in the batch and without.
 
     diet-mt bench padding > padding.jsonl
-    diet-mt bench padding --table padding.jsonl             Markdown on stdout
 
 Six layers, width 256, 8 heads, 16 sentences of 128 tokens. A bias serves the whole batch; with a
 mask of the padding added to it beforehand it would be one for each sentence. Counted are the bytes
@@ -12,22 +11,17 @@ at a time. JSON lines on stdout.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from ..command_line import Parser
 
 
 def arguments(parser: Parser) -> None:
     add = parser.add_argument
-    add("--table", type=Path, metavar="FILE", help="measure nothing; these lines as Markdown")
     add("--encodings", nargs="+", default=[], help="default none diet-rel diet-abs t5")
 
 
 def run(args: argparse.Namespace) -> None:
     from ..bench import padding_memory
-    from ..bench.machine import command_of, read_records
+    from ..bench.machine import command_of
 
-    if args.table:
-        print(padding_memory.table(read_records([args.table], padding_memory.KEYS)), end="")
-    else:
-        padding_memory.measure_all(args.encodings, command_of("bench padding", args.words))
+    padding_memory.measure_all(args.encodings, command_of("bench padding", args.words))

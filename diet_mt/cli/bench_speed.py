@@ -1,7 +1,6 @@
 """Times fairseq's own Transformer, ours and CTranslate2: training, forward pass, decoding.
 
     diet-mt bench speed --size tiny --data data/multi30k.en-de/bin > bench.jsonl
-    diet-mt bench speed --table bench.jsonl                 Markdown on stdout
     diet-mt bench speed --variant "t5.published=t5 --position-in encoder,decoder"
 
 Each system lives in a process of its own, stock fairseq in one without the plugin; one at a time
@@ -34,7 +33,6 @@ MEASURES = ("train", "forward", "decode")
 
 def arguments(parser: Parser) -> None:
     add = parser.add_argument
-    add("--table", type=Path, nargs="+", metavar="FILE", help="time nothing; these as Markdown")
     add("--size", nargs="+", default=["tiny"], help="tiny, base, big (default tiny)")
     add("--systems", nargs="+", default=[], help="stock, diet_rel, ctranslate2, ... (default all)")
     add("--measures", nargs="+", default=MEASURES, choices=MEASURES, help="default all")
@@ -84,12 +82,9 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from ..bench.benchmark import KEYS, SpeedSettings, measure_all, table
-    from ..bench.machine import command_of, read_records
+    from ..bench.benchmark import SpeedSettings, measure_all
+    from ..bench.machine import command_of
 
-    if args.table:
-        print(table(read_records(args.table, KEYS)), end="")
-        return
     files = by_name(args.checkpoint, "--checkpoint")
     args.checkpoint = {name: Path(file) for name, file in files.items()}
     variants = by_name(args.variant, "--variant")

@@ -24,8 +24,7 @@ from pathlib import Path
 
 from ..command_line import Parser, filled, finite, place, positive
 from ..errors import UserError
-
-_BEST = "checkpoint_best.pt"
+from ..evaluation.provenance import BEST
 
 
 def arguments(parser: Parser) -> None:
@@ -33,7 +32,7 @@ def arguments(parser: Parser) -> None:
     add = parser.add_argument
     add("data", type=Path, help="made by diet-mt prepare or fairseq-preprocess")
     add("folder", metavar="checkpoint", type=Path, help="folder of a training, or a checkpoint")
-    add("--checkpoint", metavar="FILE", help=f"of the folder (default {_BEST})")
+    add("--checkpoint", metavar="FILE", help=f"of the folder (default {BEST})")
     add("--subset", default="", help="part of the data (default test, or test1 where DATA has that "
         "for the other direction)")  # fmt: skip
     add("--source", type=Path, metavar="FILE", help="text to decode, a sentence a line")
@@ -95,4 +94,4 @@ def _checkpoint(args: argparse.Namespace) -> Path:
         raise UserError(f"--checkpoint {args.checkpoint}: give the name of a file in {folder}")
     if (folder / "command").exists() and not (folder / "done").exists():
         print(f"evaluate: warning: training in {folder} has not finished", file=sys.stderr)
-    return folder / (args.checkpoint or _BEST)
+    return folder / (args.checkpoint or BEST)

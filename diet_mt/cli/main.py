@@ -42,6 +42,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "bench padding": ("cli.bench_padding", "what padding costs in memory"),
     "bench parameters": ("cli.bench_parameters", "sizes of encoders beside the paper's"),
     "bench curves": ("cli.bench_curves", "validation loss or perplexity while training"),
+    "bench table": ("cli.bench_table", "measurements of these commands, and of parity, as tables"),
     "completion": ("cli.completion", "completion of these commands for a shell"),
 }
 GROUPS = tuple(dict.fromkeys(name.split(" ")[0] for name in COMMANDS if " " in name))

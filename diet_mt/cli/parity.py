@@ -1,7 +1,6 @@
 """Decodes a test set by both searches, ours and fairseq's, and lists every difference.
 
     diet-mt parity checkpoints/*.1 > parity.jsonl
-    diet-mt parity --table parity.jsonl                     Markdown on stdout
 
 Compared are all hypotheses of all sentences: tokens, order, scores and log-probabilities by token.
 Where they differ, the sentence is decoded again by both in float64. If they agree there, it was a
@@ -16,14 +15,12 @@ import argparse
 from pathlib import Path
 
 from ..command_line import Parser, filled, finite, need_file, positive
-from ..errors import UserError
 from ..evaluation.provenance import best_in
 
 
 def arguments(parser: Parser) -> None:
     add = parser.add_argument
-    add("checkpoints", type=Path, nargs="*", metavar="CHECKPOINT", help="file, or its folder")
-    add("--table", type=Path, metavar="FILE", help="decode nothing; these lines as Markdown")
+    add("checkpoints", type=Path, nargs="+", metavar="CHECKPOINT", help="file, or its folder")
     add("--data", type=Path, metavar="FOLDER", help="bin folder (default: the checkpoint's)")
     add("--subset", default="test", help="default test")
     add("--beam", type=positive, default=10, help="default 10")
@@ -33,8 +30,6 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    if not args.checkpoints and not args.table:
-        raise UserError("name the checkpoints to decode with, or --table FILE")
     checkpoints = [best_in(path) for path in args.checkpoints]
     for path in checkpoints:
         need_file(path, "checkpoint")
@@ -42,11 +37,8 @@ def run(args: argparse.Namespace) -> None:
         print("\n".join(map(str, checkpoints)))
         return
     from ..bench import search_parity
-    from ..bench.machine import command_of, read_records
+    from ..bench.machine import command_of
 
-    if args.table:
-        print(search_parity.table(read_records([args.table], search_parity.KEYS)), end="")
-        return
     settings = filled(search_parity.ParitySettings, args)
     command = command_of("parity", args.words)
     search_parity.measure_all(checkpoints, args.data, settings, command)

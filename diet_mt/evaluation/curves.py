@@ -14,6 +14,7 @@ from ..errors import UserError
 from .commands import options_of, portable
 from .json_rows import Row, wrong_field
 from .provenance import beside
+from .records import system_of
 
 # What decides which sequences are validated, how they are masked, and what the loss is.
 _SAME = (
@@ -124,7 +125,7 @@ def read_training(folder: Path) -> LearningCurve:
     options["data"] = "/".join(Path(*given.get("", [])[1:2]).parts[-2:])  # its folder's name
     parameters = _PARAMETERS.search(log)
     arch = options.get("--arch", "")
-    system = arch.removeprefix("roberta_").rpartition("_")[0]
+    system = system_of(arch.removeprefix("roberta_"))
     seed = int(options.get("--seed", 1))
     named = folder.resolve().name.removesuffix(f".{seed}")
     return LearningCurve(

@@ -37,7 +37,7 @@ MODEL_OPTIONS = frozenset(
     """.split()  # noqa: SIM905  (a list would take a line for each)
 )
 # Of our translation models.
-SIZES = ("tiny", "base", "big")
+SIZES = ("tiny", "small", "base", "big")
 
 
 @dataclass(frozen=True)

@@ -288,7 +288,7 @@ class DietDecoder(TransformerDecoderBase):
             beams = 1 if source is None or encoder_out is None else encoder_out["beams"][0]
             if source is not None and beams > 1:
                 source, mask = source[:, ::beams], None if mask is None else mask[::beams]
-            places = [] if encoder_out is None else encoder_out.get("source_places", [])
+            places = [] if encoder_out is None else encoder_out["source_places"]
             state[_RUN] = {"run": self.start_run(source, mask, tokens.size(0), places)}
         run: DecodingRun = state[_RUN]["run"]
         if run.length != tokens.size(1) - 1:
@@ -310,10 +310,7 @@ def _source(encoder_out: Optional[EncoderOut]) -> Tuple[Optional[Tensor], Option
     """Encoder output (S, B, E') and its mask (B, S), or None for either."""
     if encoder_out is None or not encoder_out["encoder_out"]:
         return None, None
-    if "source_mask" in encoder_out:
-        mask = encoder_out["source_mask"][0] if encoder_out["source_mask"] else None
-    else:
-        mask = mask_of(encoder_out["encoder_padding_mask"][0])
+    mask = encoder_out["source_mask"][0] if encoder_out["source_mask"] else None
     return encoder_out["encoder_out"][0], mask
 
 
@@ -326,7 +323,7 @@ def _source_places(encoder_out: Optional[EncoderOut]) -> Tensor:
 
 def _restore_columns(attn: Tensor, encoder_out: Optional[EncoderOut]) -> Tensor:
     """Attention (B, T, S) over right-padded sources -> over their columns as they came."""
-    if not encoder_out or not encoder_out.get("source_columns"):
+    if not encoder_out or not encoder_out["source_columns"]:
         return attn
     columns = encoder_out["source_columns"][0].unsqueeze(1).expand_as(attn)  # (B, T, S)
     return torch.zeros_like(attn).scatter_(2, columns, attn)

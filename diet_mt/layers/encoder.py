@@ -35,8 +35,8 @@ class DietEncoderLayer(TransformerEncoderLayerBase):
     path.
     """
 
-    def __init__(self, cfg: Any, return_fc: bool = False) -> None:
-        super().__init__(cfg, return_fc=return_fc)
+    def __init__(self, cfg: Any) -> None:
+        super().__init__(cfg)
         replace_dropout(self, "TransformerEncoderLayer")
         self.can_use_fastpath = False
         self.load_to_BT = False
@@ -55,30 +55,24 @@ class DietEncoderLayer(TransformerEncoderLayerBase):
             qn_block_size=self.quant_noise_block_size,
         )
 
-    def forward(self, x: Tensor, call: AttentionCall) -> Any:
-        """(S, B, E) -> (S, B, E), or with ``return_fc`` also the feed-forward part's own output.
-
-        Raises TypeError for a call without positions, as in fairseq's signature.
+    def forward(self, x: Tensor, call: AttentionCall) -> Tensor:
+        """(S, B, E) -> (S, B, E). Raises TypeError for a call without positions, as in fairseq's
+        signature.
         """
         need_call(call, AttentionCall, self)
         return compute(self, self._forward, x, call)
 
-    def _forward(self, x: Tensor, call: AttentionCall) -> Any:
+    def _forward(self, x: Tensor, call: AttentionCall) -> Tensor:
         how = {"norm_first": self.normalize_before, "drop": self.dropout_module}
-        fc_result = x
 
         def attention(x: Tensor) -> Tensor:
             return self.self_attn(x, None, call)[0]
 
         def feed_forward(x: Tensor) -> Tensor:
-            nonlocal fc_result
-            x = self.activation_dropout_module(self.activation_fn(self.fc1(x)))
-            fc_result = self.fc2(x)
-            return fc_result
+            return self.fc2(self.activation_dropout_module(self.activation_fn(self.fc1(x))))
 
         x = residual(x, attention, self.self_attn_layer_norm, **how)
-        x = residual(x, feed_forward, self.final_layer_norm, **how)
-        return (x, fc_result) if self.return_fc else x
+        return residual(x, feed_forward, self.final_layer_norm, **how)
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         nn.Module._load_from_state_dict(self, *args, **kwargs)
@@ -99,10 +93,8 @@ class DietEncoder(TransformerEncoderBase):
     # Whether the first token stands for the whole sentence.
     first_is_cls: ClassVar[bool] = False
 
-    def __init__(
-        self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, return_fc: bool = False
-    ) -> None:
-        super().__init__(cfg, dictionary, embed_tokens, return_fc=return_fc)
+    def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding) -> None:
+        super().__init__(cfg, dictionary, embed_tokens)
         replace_dropout(self, "TransformerEncoder")
         heads, width = cfg.encoder.attention_heads, cfg.encoder.embed_dim
         longest = cfg.max_source_positions
@@ -119,7 +111,7 @@ class DietEncoder(TransformerEncoderBase):
         return longest_sentence(self.attention_shape, super().max_positions())
 
     def build_encoder_layer(self, cfg: Any) -> nn.Module:
-        return wrap_layer(DietEncoderLayer(cfg, return_fc=self.return_fc), cfg)
+        return wrap_layer(DietEncoderLayer(cfg), cfg)
 
     def forward_embedding(
         self,
@@ -184,18 +176,15 @@ class DietEncoder(TransformerEncoderBase):
         both = None if places is None else (places, places)
         positions = for_layers(self.self_attn_positions, self.num_layers, 0, length, length, both)
         states: List[Tensor] = [x] if return_all_hiddens else []
-        fc_results: List[Optional[Tensor]] = []
         numbers = layer_numbers(self.layers)
         for layer in self.layers:
             number = numbers[layer]
             call = AttentionCall(
                 positions[number], mask, segments=None if segments is None else segments[number]
             )
-            result = layer(x, call)
-            x, fc_result = result if isinstance(result, tuple) else (result, None)
+            x = layer(x, call)
             if return_all_hiddens:
                 states.append(x)
-                fc_results.append(fc_result)
         if self.layer_norm is not None:
             x = self.layer_norm(x)
         padding = batch.tokens.eq(self.padding_idx) if batch.padding is None else batch.padding
@@ -204,7 +193,7 @@ class DietEncoder(TransformerEncoderBase):
             "encoder_padding_mask": [padding],  # (B, S)
             "encoder_embedding": [embedded],  # (B, S, E)
             "encoder_states": states,  # each (S, B, E)
-            "fc_results": fc_results,
+            "fc_results": [],  # of fairseq's distillation
             "src_tokens": [],
             "src_lengths": [(~padding).sum(dim=1, keepdim=True, dtype=torch.int32)],
             "source_mask": [] if mask is None else [mask],

@@ -9,6 +9,7 @@ from ..bert.glue import Task
 from ..bert.xnli import ENGLISH, split_name
 from ..bert.xnli import NAME as XNLI
 from ..errors import UserError
+from ..evaluation.records import system_of
 from ..files import lines_in
 from .build import Training, TrainingRequest, merged, placed, warm_up
 from .options import Options, parse, whole
@@ -43,8 +44,7 @@ def fine_tuning(
     model = parse(model_options(pretrained, system))
     fixed = {"finetune-from-model": [str(pretrained)], **head, **model}
     fixed |= {"maximize-best-checkpoint-metric": [], "log-format": ["simple"]}
-    name = model["arch"][0].removeprefix("roberta_").rpartition("_")[0]
-    options = merged(request, name, fixed)
+    options = merged(request, system_of(model["arch"][0].removeprefix("roberta_")), fixed)
     warm_up(options, updates_of(examples, options))
     training = placed(data, options, request, None)
     # One process: a run is small, and several run side by side.

@@ -45,7 +45,7 @@ def test_a_run_and_its_table(capsys: pytest.CaptureFixture[str], tmp_path: Path)
 
     file = tmp_path / "bench.jsonl"
     file.write_text(output.out, encoding="utf-8")
-    assert called("bench", "speed", "--table", file) == 0
+    assert called("bench", "table", file) == 0
     table = capsys.readouterr().out
     rows = [line for line in table.split("\n") if line.startswith("| ")]
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in rows]

@@ -120,7 +120,7 @@ def test_records_and_table(
     assert all(r["ratio_low"] <= r["ratio_median"] <= r["ratio_high"] for r in records)
     file = tmp_path / "cost.jsonl"
     file.write_text(captured.out, encoding="utf-8")
-    assert called("bench", "encoder", "--table", str(file)) == 0
+    assert called("bench", "table", str(file)) == 0
     text = capsys.readouterr().out
     assert "| learned  |" in text
     assert "two copies of the same encoder" in text

@@ -41,7 +41,7 @@ def test_records_table_and_picture(
     assert json.loads(out.split("\n")[0])["case"] == "diet_abs, table"
     file, picture = tmp_path / "long.jsonl", tmp_path / "long.png"
     file.write_text(out, encoding="utf-8")
-    assert called("bench", "memory", "--table", str(file)) == 0
+    assert called("bench", "table", str(file)) == 0
     text = re.sub(" +", " ", capsys.readouterr().out)
     assert "| forward | diet_abs, table | 4 MiB | 16 MiB (x 4.0) |" in text
     assert "| train | diet_abs, factors | 2 MiB | 4 MiB (x 2.0) |" in text

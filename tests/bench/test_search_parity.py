@@ -80,7 +80,7 @@ def test_the_table_lists_differences(tmp_path: Path, capsys: pytest.CaptureFixtu
     lines = [json.dumps({"encoding": f"encoding{n}", **row, **facts}) for n, row in enumerate(rows)]
     file = tmp_path / "parity.jsonl"
     file.write_text("\n".join(lines), encoding="utf-8")
-    assert called("parity", "--table", file) == 0
+    assert called("bench", "table", file) == 0
     text = re.sub(" +", " ", capsys.readouterr().out)
     assert "| encoding0 | 1 | 2 | 0 | 0.0e+00 |" in text
     assert "- encoding0, sentence 4, ranks [1, 2]: scores differ by 0.0e+00; a tie earlier" in text

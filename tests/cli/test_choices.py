@@ -21,7 +21,7 @@ TWICE = {
     "figures --only": (figures.FIGURES, draw.FIGURES),
     "leaderboard --picture": (leaderboard.PICTURES, ("intervals", *views.VIEWS)),
     "pretrain --segments": (_training.SEGMENTS, SEGMENT_ENCODINGS),
-    "sizes in rows": (records.SIZES, _architectures.SIZES),
+    "sizes in rows": (records.SIZES, {**_architectures.SIZES, **_architectures.ROBERTA_SIZES}),
 }
 
 

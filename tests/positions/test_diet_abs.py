@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from diet_mt.positions import AttentionShape
+from diet_mt.positions import AttentionShape, build_position
 from diet_mt.positions.base import INIT_STD
 from diet_mt.positions.diet_abs import DietAbsBias
 
@@ -67,3 +67,14 @@ def test_products_are_summed_in_float32_in_a_half_precision_model() -> None:
     out = bias(0, 2, 2)
     assert out.dtype == torch.float32
     assert out.unique().tolist() == [4096.5]
+
+
+def test_positions_in_the_logits_raise_the_rank_to_the_sum() -> None:
+    """Theorem 1 of the paper: heads of 3, factors of rank 4, words of width 8."""
+    bias = build_position("diet-abs", rank=4).attention_positions(AttentionShape(1, 1, 3, 10, 10))
+    assert bias is not None
+    words, (w_q, w_k) = torch.randn(10, 8).double(), torch.randn(2, 8, 3).double()
+    logits = words @ w_q @ (words @ w_k).T
+    position = bias.double()(0, 10, 10)[0, 0] * 1e4  # from the initial 0.0004 to the size of q . k
+    found = [int(torch.linalg.matrix_rank(each)) for each in (logits, position, logits + position)]
+    assert found == [3, 4, 7]
