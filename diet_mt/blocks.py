@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -119,5 +120,5 @@ def markdown_table(grid: Grid) -> str:
 
 
 def plain(text: str) -> str:
-    """Without what Markdown would take for a tag or a comment."""
-    return text.replace("&", "&amp;").replace("<", "&lt;")
+    """Without what Markdown would take for a tag, a link or emphasis; code stays."""
+    return re.sub(r"\*|\](?=\()", r"\\\g<0>", text.replace("&", "&amp;").replace("<", "&lt;"))

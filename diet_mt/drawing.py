@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import re
 import zlib
@@ -11,7 +12,7 @@ from typing import Any
 
 from .errors import UserError
 from .files import make_folder, writing_bytes
-from .made_of import made_of
+from .made_of import marked
 
 # Of each system in every picture. The first eight are Okabe & Ito's (2008), but for a brown instead
 # of their yellow: told apart by all kinds of colour vision.
@@ -108,20 +109,29 @@ def pyplot() -> Any:
 
 def save(figure: Any, *files: Path, rows: Sequence[Path] = ()) -> None:
     """Writes the picture to each file, in the format that its name says, makes their folders, and
-    closes it; ``rows``: files that it was made of, of which PNG and SVG keep the checksums.
+    closes it; ``rows``: files that it was made of, which PNG and SVG then name.
 
     The same picture gives the same file. Raises UserError where it cannot be written.
     """
-    source = {"Source": made_of(rows)} if rows else {}
     try:
         for file in files:
             make_folder(file.parent)
             kind = file.suffix.removeprefix(".")
             # SVG would hold the time of its writing.
-            about = {"svg": {"Date": None, **source}, "png": source}.get(kind)
+            about = {"Date": None} if kind == "svg" else None
+            drawn = io.BytesIO()
+            figure.savefig(drawn, format=kind, dpi=150, metadata=about)
+            content = drawn.getvalue()
             with writing_bytes(file) as out:
-                figure.savefig(out, format=kind, dpi=150, metadata=about)
+                named = rows and kind in ("svg", "png")
+                out.write(marked(content, file, rows) if named else content)
     except ValueError as error:  # also UserError, which stays as it is
         raise error if isinstance(error, UserError) else UserError(str(error)) from None
     finally:
         pyplot().close(figure)
+
+
+def plain_numbers(axis: Any) -> None:
+    """Numbers without powers along an axis, which as formulas would be shown unread."""
+    axis.set_major_formatter(lambda value, _: f"{value:,.4g}")
+    axis.set_minor_formatter(lambda value, _: f"{value:,.4g}")

@@ -11,3 +11,8 @@ def test_lists_within_lists() -> None:
 
 def test_a_cell_ends_where_it_should() -> None:
     assert markdown_table(Grid(["x", "y"], [["a|b", "1"]])).split("\n")[2] == "| a\\|b | 1 |"
+
+
+def test_a_name_is_no_markup() -> None:
+    cells = markdown_table(Grid(["x"], [["*a* [y](http://e.vil) <b>"]])).split("\n")[2]
+    assert cells == r"| \*a\* [y\](http://e.vil) &lt;b> |"

@@ -1,4 +1,4 @@
-"""A picture or a table says of which rows it was made, and verify notices when they change."""
+"""A picture or a table says of which rows it was made, and verify notices when either changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.made_of import check_mark, has_mark, made_of
+from diet_mt.made_of import check_mark, has_mark, marked
+
+KINDS = pytest.mark.parametrize("name", ["table.md", "picture.png", "picture.svg"])
 
 
 @pytest.fixture
@@ -18,11 +20,10 @@ def rows(tmp_path: Path) -> list[Path]:
     return found
 
 
-def written(folder: Path, rows: list[Path], name: str) -> Path:
+def written(out: Path, rows: list[Path]) -> Path:
     """A file of that kind with the mark, as diet-mt writes it."""
-    out = folder / name
     if out.suffix == ".md":
-        out.write_text(f"| BLEU |\n\n<!-- {made_of(rows)} -->\n", encoding="utf-8")
+        out.write_bytes(marked(b"| BLEU |\n\n", out, rows))
     else:
         drawing = pytest.importorskip("diet_mt.drawing")
         pytest.importorskip("matplotlib")
@@ -30,22 +31,54 @@ def written(folder: Path, rows: list[Path], name: str) -> Path:
     return out
 
 
-@pytest.mark.parametrize("name", ["table.md", "picture.png", "picture.svg"])
+@KINDS
 def test_rows_that_change_are_noticed(tmp_path: Path, rows: list[Path], name: str) -> None:
-    out = written(tmp_path, rows, name)
+    out = written(tmp_path / name, rows)
     assert has_mark(out)
     check_mark(out)
     rows[1].write_text("another row\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"a name.jsonl has changed since it was made"):
         check_mark(out)
     rows[1].unlink()
-    with pytest.raises(UserError, match=r"made of a name\.jsonl, which is not beside it"):
+    with pytest.raises(UserError, match=r"made of a name\.jsonl, which is not there"):
+        check_mark(out)
+
+
+@KINDS
+def test_a_change_of_the_file_itself_is_noticed(
+    tmp_path: Path, rows: list[Path], name: str
+) -> None:
+    out = written(tmp_path / name, rows)
+    content = out.read_bytes()
+    for place in (9, len(content) // 3, -1):
+        changed = bytearray(content)
+        changed[place] ^= 1
+        out.write_bytes(changed)
+        with pytest.raises(UserError, match="has changed since it was made"):
+            check_mark(out)
+    out.write_bytes(content)
+    check_mark(out)
+
+
+def test_a_picture_with_its_mark_is_one(tmp_path: Path, rows: list[Path]) -> None:
+    image = pytest.importorskip("PIL.Image")
+    with image.open(written(tmp_path / "x.png", rows)) as picture:
+        picture.load()
+        assert picture.text["Source"].startswith("made of a%20name.jsonl ")
+
+
+def test_rows_may_lie_elsewhere(tmp_path: Path, rows: list[Path]) -> None:
+    (tmp_path / "pages").mkdir()
+    out = written(tmp_path / "pages" / "table.md", rows)
+    check_mark(out)
+    rows[0].unlink()
+    with pytest.raises(UserError, match=r"made of \.\./b\.jsonl, which is not there"):
         check_mark(out)
 
 
 def test_rows_may_lie_in_the_folder_of_its_name(tmp_path: Path, rows: list[Path]) -> None:
     (tmp_path / "deep").mkdir()
-    out = written(tmp_path, rows, "deep.md")
+    out = written(tmp_path / "deep.md", rows)
     for path in rows:
         path.rename(tmp_path / "deep" / path.name)
     check_mark(out)

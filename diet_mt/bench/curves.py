@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ..drawing import line_styles, pyplot, save
+from ..drawing import line_styles, plain_numbers, pyplot, save
 from ..errors import UserError
 from ..evaluation.curves import MEASURES, LearningCurve, read_training
 from ..evaluation.json_rows import read_rows, write_rows
@@ -107,8 +107,7 @@ def plot(curves: Sequence[LearningCurve], measure: str) -> Any:
         panel.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         panel.grid(alpha=0.3)
     panels[0].set_yscale("log")
-    for axis in (panels[0].yaxis.set_major_formatter, panels[0].yaxis.set_minor_formatter):
-        axis(lambda value, _: f"{value:,.4g}")
+    plain_numbers(panels[0].yaxis)
     panels[0].set_ylabel(MEASURES[measure][1])
     panels[0].set_title("from the start, logarithmic")
     panels[1].set_title("the second half")

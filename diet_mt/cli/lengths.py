@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
     from ..evaluation.lengths import LEAST, parts_of
     from ..leaderboard.by_length import blocks_of, sheets_of
     from ..leaderboard.by_length_picture import picture
-    from ..made_of import made_of
+    from ..made_of import marked
 
     cut = partial(parts_of, width=args.width, count=args.buckets, least=args.least or LEAST)
     sheets = sheets_of(
@@ -81,7 +81,8 @@ def run(args: argparse.Namespace) -> None:
         trained_to=args.trained_to,
     )
     if args.format == "markdown":
-        print(f"{markdown(blocks_of(sheets))}\n<!-- {made_of(args.results)} -->")
+        page = f"{markdown(blocks_of(sheets))}\n".encode()
+        print(marked(page, args.results[0], args.results).decode(), end="")
     else:
         print(text(blocks_of(sheets)), end="")
     if args.out:

@@ -14,15 +14,16 @@ tensors that the model has, in their shapes and finite, the optimizer's state; w
 trained it. For each a line with OK, or a line for each thing that is wrong.
 
 Rows (.jsonl): sentences, BLEU, its bootstrap interval, length ratio and precisions, chrF and the
-signatures are those of the kept hypotheses; a row finds its references among the given ones by
-checksum.
+signatures are those of the kept hypotheses; so are the intervals and p-values of diet-mt compare,
+where it has kept some beside them (minutes for many systems). A row finds its references among the
+given ones by checksum.
 
 Tables, pages and pictures (.md, .html, .svg): what diet-mt leaderboard would write now, of the rows
 beside them, or in the folder of that name (tasks.md of tasks/*.jsonl); a section of a page whose
 first line names its command, <!-- results:begin diet-mt leaderboard FILE --brief -->, by this,
-called in the page's folder. Tables of diet-mt bench and parity, FOLDER.md of FOLDER/*.jsonl: what
---table would print. Those of diet-mt lengths, and pictures of figures, bench curves and memory
-(.md, .png, .svg): the rows beside them are those that they were made of.
+called in the page's folder. Tables of measurements, FOLDER.md of FOLDER/*.jsonl: what diet-mt bench
+table would print. Tables of diet-mt lengths, and pictures of it, figures, bench curves and memory
+(.md, .png, .svg): they are as they were made, and so are the rows that they were made of.
 
 Answers (.json), anyone's, in SQuAD's format: F1 and exact match, equal to the official evaluations,
 as one JSON object. SQuAD's scoring serves XQuAD and TyDiQA-GoldP too; that of version 2.0 is used
@@ -34,6 +35,7 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -67,17 +69,7 @@ def run(args: argparse.Namespace) -> None:
     if written:
         if len(written) < len(args.kept) or args.references:
             raise UserError(f"{written[0]}: verified without references, apart from data and rows")
-        for path in written:
-            if path.suffix == ".png" or (has_mark(path) and not _is_board(path)):
-                check_mark(path)
-                print(f"{path}: OK, its rows are those that it was made of")
-            elif table := _measured(path):
-                if path.read_text(encoding="utf-8") != table:
-                    raise UserError(f"{path}: not what its rows say; make it again by its command")
-                print(f"{path}: OK, what its rows say")
-            else:
-                leaderboard.run(_writing(path))
-                print(f"{path}: OK, what its rows say")
+        _check_each(written)
         return
     scored = [path for path in args.kept if path.suffix in (".jsonl", ".json")]
     if not (scored or args.references):
@@ -109,8 +101,41 @@ def run(args: argparse.Namespace) -> None:
         raise UserError("--scoring, --language and --null-odds are of answers, not of rows")
     from ..evaluation.kept import read_references
     from ..evaluation.rescore import rescore
+    from ..evaluation.significance import check_files
 
-    rescore(args.kept, read_references(args.references))
+    references = read_references(args.references)
+    rescore(args.kept, references)
+    check_files(args.kept, references)
+
+
+def _check_each(written: Sequence[Path]) -> None:
+    """Raises UserError, after all have been looked at, where one is not as its rows have it."""
+    wrong = []
+    for path in written:
+        try:
+            print(f"{path}: OK, {_checked(path)}", flush=True)
+        except UserError as error:
+            wrong.append(str(error))
+            if len(written) > 1:
+                print(error, flush=True)
+    if wrong:
+        told = f"{len(wrong)} of {len(written)} checks failed"
+        raise UserError(wrong[0] if len(written) == 1 else told)
+
+
+def _checked(path: Path) -> str:
+    """What was found to be right. Raises UserError."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    if path.suffix == ".png" or (has_mark(path) and not _is_board(path)):
+        check_mark(path)
+        return "as it was made, and its rows are those that it was made of"
+    table = _measured(path)
+    if table is None:
+        leaderboard.run(_writing(path))
+    elif path.read_text(encoding="utf-8") != table:
+        raise UserError(f"{path}: not what its rows say; make it again by its command")
+    return "what its rows say"
 
 
 def _is_board(path: Path) -> bool:
@@ -134,7 +159,9 @@ def _measured(path: Path) -> str | None:
 
 def _picture(path: Path) -> tuple[Path, str] | None:
     """Rows and kind of a picture of the leaderboard, by its name; None of another."""
-    rows = sorted(path.parent.glob("*.jsonl"))
+    beside = path.parent.glob("*.jsonl")
+    rows = sorted(each for each in beside if path.name.startswith(f"{each.stem}."))
+    rows = [row for row in rows if "hypotheses" in fields_in([row])]
     pictures = {
         f"{row.stem}.{kind}.svg": (row, kind) for row in rows for kind in leaderboard.PICTURES
     }

@@ -45,6 +45,8 @@ class Comparison(Row):
         for value in self.p_values.values():
             if not 0 <= value <= 1:
                 raise wrong_field("p_values", value, "0 to 1")
+        if not 0 <= self.bleu_ci <= 100:
+            raise wrong_field("bleu_ci", self.bleu_ci, "0 to 100")
 
     @property
     def key(self) -> Key:

@@ -10,12 +10,12 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import UnionType
+from types import MappingProxyType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from ..errors import UserError
@@ -25,6 +25,7 @@ from ..stages.lock import alone
 # A record is shown line by line, in UTF-8.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _LONGEST = 200  # letters of a value in an error
+LARGEST = 1e100  # beyond what anything counts or measures, and far from where sums overflow
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,8 @@ def _wrong(value: object) -> str:
     if isinstance(value, (list, dict)):
         parts = [*value, *value.values()] if isinstance(value, dict) else value
         return next(filter(None, map(_wrong, parts)), "")
-    if isinstance(value, (int, float)):
-        try:
-            return "" if math.isfinite(value) else "a finite number"
-        except OverflowError:  # a whole number beyond all decimal ones
-            return "a finite number"
+    if isinstance(value, (int, float)) and not abs(value) < LARGEST:
+        return f"a finite number below {LARGEST:g}"
     return ""
 
 
@@ -111,18 +109,26 @@ def read_rows(kind: type[Kind], path: Path) -> list[Kind]:
     return _read(path, partial(parse_row, kind))
 
 
-def read_dicts(path: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
-    """Lines that are no :class:`Row`, with at least the entries ``needed``. Raises UserError naming
-    the file and the line.
+def read_dicts(
+    path: Path, needed: Sequence[str], types: Mapping[str, Any] = MappingProxyType({})
+) -> list[dict[str, Any]]:
+    """Lines that are no :class:`Row`, with at least the entries ``needed``, and those of ``types``
+    of these types. Raises UserError naming the file and the line.
     """
 
     def parse(line: str) -> dict[str, Any]:
         values = _object(line)
-        if missing := [name for name in needed if name not in values]:
+        if missing := [name for name in (*needed, *types) if name not in values]:
             raise UserError(
                 f"no {', '.join(missing)}; another command wrote it, or an older version: write it "
                 "again"
             )
+        for name, kind in types.items():
+            value = values[name]
+            if not _fits(value, kind):
+                raise wrong_field(name, value, str(getattr(kind, "__name__", kind)))
+            if expected := _wrong(value):
+                raise wrong_field(name, value, expected)
         return values
 
     return _read(path, parse)

@@ -8,6 +8,7 @@ to exactly one row: evaluating the same training again replaces both.
 from __future__ import annotations
 
 import dataclasses
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -106,6 +107,8 @@ class Result(Row):
 _PERCENT = ("bleu", "bleu_mean", "chrf", "roles")
 _SIGNED = ("seed", "lenpen")
 _COMMANDS = ("train_command", "generate_command")
+_PRECISIONS = re.compile(r"\d+\.?\d*(/\d+\.?\d*){3}")
+_REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")  # of all that is shown behind them
 
 
 def _check(result: Result) -> None:
@@ -116,6 +119,10 @@ def _check(result: Result) -> None:
                 raise wrong_field(name, value, "0 to 100")
             if value < 0 and name not in _SIGNED:
                 raise wrong_field(name, value, "0 or more")
+    if result.precisions and not _PRECISIONS.fullmatch(result.precisions):
+        raise wrong_field("precisions", result.precisions, "four numbers with / between them")
+    if _REORDERING.search(result.system):
+        raise wrong_field("system", result.system, "a name without marks that reorder text")
     for name in _COMMANDS:
         try:
             shlex.split(getattr(result, name))

@@ -38,6 +38,11 @@ class Counts(Row):
     lengths: list[int]
     matches: list[list[int]]
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if [len(each) for each in self.matches] != [len(self.lengths)] * ORDERS:
+            raise UserError(f"field 'matches' is not of {ORDERS} orders and all sentences")
+
     @property
     def key(self) -> tuple[str, str]:
         return self.hypotheses_sha256, self.references_sha256
@@ -91,6 +96,10 @@ def read_sentences(files: Iterable[Path]) -> Kept:
         if of_counts.exists() and of_texts.exists():
             counts.update({row.key: row for row in read_rows(Counts, of_counts)})
             texts.update({row.key: row for row in read_rows(Texts, of_texts)})
+            for each in counts.values():
+                text = texts.get(each.references_sha256)
+                if text and len(text.reference_lengths) != len(each.lengths):
+                    raise UserError(f"{of_counts}: not of as many sentences as {of_texts}")
     return Kept(counts, texts)
 
 

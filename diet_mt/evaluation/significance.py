@@ -147,6 +147,46 @@ def compare_files(
     _warn(missing)
 
 
+def check_files(files: Sequence[Path], references: References) -> None:
+    """Compares again what is kept beside the files, as far as its references are given, and prints
+    a line for each group. Raises UserError where something else comes out.
+    """
+    wrong = 0
+    for path in files:
+        known = read_comparisons(file_beside(path))
+        for each in group(read_results(path)):
+            kept = {line: known.get(key_of(line.results)) for line in each.lines}
+            own = references.get(each.conditions.references_sha256)
+            if own is None or not any(kept.values()):
+                continue
+            found = _resampled(path.parent, each, own)
+            differ = [
+                line.name for line, row in kept.items() if not _alike(row, found.comparison(line))
+            ]
+            said = f"other comparisons of {', '.join(differ)}" if differ else "compared again"
+            print(f"{path}\t{each.conditions.heading}\t{said}", flush=True)
+            wrong += bool(differ)
+    if wrong:
+        raise UserError("comparisons are not what the translations give; run diet-mt compare again")
+
+
+def _alike(kept: Comparison | None, found: Comparison) -> bool:
+    """Whether they say the same, but for ties and the last digits, which another processor's
+    arithmetic may decide otherwise.
+    """
+    if kept is None or kept.p_values.keys() != found.p_values.keys():
+        return False
+    own, other = ({"": row.bleu_ci, **row.half_widths} for row in (kept, found))
+    return own.keys() == other.keys() and all(
+        abs(value - again[name]) <= tolerance
+        for values, again, tolerance in (
+            (kept.p_values, found.p_values, 10 / RESAMPLES),
+            (own, other, 0.01),
+        )
+        for name, value in values.items()
+    )
+
+
 def _pairs(each: Group, systems: Sequence[str] | None) -> Iterator[Pair]:
     """The better one first, unless two were named."""
     if not systems:

@@ -169,6 +169,8 @@ def open_systems(checkpoints: Sequence[Path], data: Path) -> list[System]:
         system = System(own, archs[number], model.double().cpu().eval(), task, longest)
         if not system.stacks:
             raise UserError(f"{files[number]}: {archs[number]} is no architecture of diet-mt")
+        if not all(each.isfinite().all() for each in model.parameters()):
+            raise UserError(f"{files[number]}: weights are not finite; the training has diverged")
         systems.append(system)
     return systems
 

@@ -215,4 +215,5 @@ def _spectra(rows: Sequence[RankRow]) -> Any:
             panel.axvline(size, color="0.3", linestyle="--", linewidth=1)
         panel.set_yscale("log")
         panel.set_ylim(1e-6, 1.5)
+        panel.yaxis.set_major_formatter(lambda value, _: f"{value:.0e}".replace("e-0", "e-"))
     return _finish(figure, rows, "number of the singular value", "share of the largest")

@@ -67,11 +67,12 @@ def read_beside(files: Sequence[Path]) -> Beside:
 
 def _speeds(folders: Sequence[Path]) -> dict[tuple[str, str], Speeds]:
     """Decoding of real sentences, of each size and corpus the run that timed most encodings."""
-    needed = ("size", "system", "measure", "median", "low", "high", "machine", "threads")
+    kinds: dict[str, type] = dict.fromkeys(("size", "system", "measure", "machine"), str)
+    kinds |= {"median": float, "low": float, "high": float, "threads": int}
     runs: dict[tuple[object, ...], list[dict[str, Any]]] = {}
     for folder in folders:
         for path in sorted(folder.glob("benchmark/*.jsonl")):
-            for row in read_dicts(path, needed):
+            for row in read_dicts(path, (), kinds):
                 if row["measure"] == "decode" and row.get("positions"):
                     how = [row.get(name, "") for name in ("command", "device", "precision")]
                     runs.setdefault((row["size"], *how, path), []).append(row)

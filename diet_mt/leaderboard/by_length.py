@@ -257,12 +257,7 @@ def blocks_of(sheets: Sequence[Sheet]) -> list[Block]:
             if title == "BLEU" and sheet.baselines:
                 gaps = {name: sheet.gaps(name) for name in sheet.baselines}
                 cells = {
-                    name: [
-                        f"{own[part.name].value:+.1f} ± {own[part.name].half_width:.1f}"
-                        if part.name in own
-                        else ""
-                        for part in sheet.parts
-                    ]
+                    name: [_said(own.get(part.name), part, "+.1f") for part in sheet.parts]
                     for name, own in gaps.items()
                 }
                 blocks += [Heading(f"BLEU to {BASELINE}, {sheet.title}"), _grid(heads, cells)]
@@ -282,10 +277,15 @@ def blocks_of(sheets: Sequence[Sheet]) -> list[Block]:
 
 
 def _cell(bucket: Bucket | None, measure: Callable[[Bucket], Estimate], form: str) -> str:
-    if bucket is None:
+    return "" if bucket is None else _said(measure(bucket), bucket.part, form)
+
+
+def _said(found: Estimate | None, part: Part, form: str) -> str:
+    """The value alone of one sentence, whose resamples are all the same."""
+    if found is None:
         return ""
-    found = measure(bucket)
-    return f"{found.value:{form}} ± {found.half_width:{form}}"
+    said = found.text(form)
+    return said if len(part.members) > 1 else said.partition(" ")[0]
 
 
 def _shares(title: str, note: str, of: Mapping[str, Mapping[Any, Estimate]]) -> list[Block]:

@@ -13,8 +13,9 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
+from ..errors import UserError
 from ..evaluation.json_rows import read_dicts
 from .charts import Curve, curves
 from .scales import Scale
@@ -63,21 +64,38 @@ Matrix = Sequence[Sequence[float | None]]
 
 def read_patterns(folders: Iterable[Path]) -> list[Patterns]:
     """Of ``FILE`` in these folders, as far as it is there. Raises UserError for another file."""
-    needed = ("system", "attention", "layers", "head", "first_distance", "by_distance", "values")
     heads: dict[str, dict[str, list[dict[str, Any]]]] = {}
     looks: dict[str, list[dict[str, Any]]] = {}
     for folder in sorted(folders):
         file = folder / HEADS
-        named = ("system", "positions_pattern", "near_tokens")
-        for row in read_dicts(file, named) if file.exists() else ():
+        kinds = {"system": str, "positions_pattern": Optional[str], "near_tokens": int}
+        for row in read_dicts(file, (), kinds) if file.exists() else ():
             # A table that layers share looks the same in each; older rows do not name them.
             own = [row.get("layer")]
             if row["positions_pattern"] and row.get("positions_layers", own)[:1] == own:
                 looks.setdefault(row["system"], []).append(row)
-        for row in read_dicts(folder / FILE, needed) if (folder / FILE).exists() else ():
+        for row in _rows(folder / FILE):
             title = f"{_KINDS.get(row['attention'], row['attention'])}, {_layers(row['layers'])}"
             heads.setdefault(row["system"], {}).setdefault(title, []).append(row)
     return [_patterns(system, own, looks.get(system, ())) for system, own in heads.items()]
+
+
+def _rows(file: Path) -> list[dict[str, Any]]:
+    """Raises UserError also where a head has no values."""
+    kinds = {
+        "system": str,
+        "attention": str,
+        "layers": list[int],
+        "head": int,
+        "first_distance": int,
+        "by_distance": list[float],
+        "values": list[list[Optional[float]]],
+    }
+    rows = read_dicts(file, (), kinds) if file.exists() else []
+    for number, row in enumerate(rows, start=1):
+        if not (row["layers"] and (row["by_distance"] or (row["values"] and all(row["values"])))):
+            raise UserError(f"{file}, row {number}: no layers, or no values")
+    return rows
 
 
 def finding(found: Sequence[Patterns]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-_STEPS = tuple(digit * 10.0**power for power in range(-3, 9) for digit in (1, 2, 5))
+_FINEST = -3  # power of ten of the smallest step
 _MOST_TICKS = 6
 
 
@@ -24,7 +24,9 @@ class Scale:
         self.low, self.high = low - below, high + above
         # A wide margin would leave the values with a single number.
         inside = min(self.high - self.low, 1.1 * width)
-        self.step = next((step for step in _STEPS if inside / step <= _MOST_TICKS), _STEPS[-1])
+        power = max(_FINEST, math.floor(math.log10(inside / _MOST_TICKS)))
+        steps = [digit * 10.0**power for digit in (1, 2, 5, 10)]
+        self.step = next(step for step in steps if inside / step <= _MOST_TICKS * (1 + 1e-9))
 
     def ticks(self) -> list[float]:
         first, last = math.ceil(self.low / self.step), math.floor(self.high / self.step)

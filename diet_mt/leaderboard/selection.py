@@ -58,7 +58,7 @@ def asked_for(
         raise UserError("the results are of no split that a table shows (dev sets, test_LANG)")
     # Where diet-mt bench speed keeps its tables.
     beside = (path.with_name("benchmark.md") for path in files)
-    page = next((str(Path(*path.parts[-2:])) for path in beside if path.exists()), "")
+    page = next((f"{path.name}, beside the rows" for path in beside if path.exists()), "")
     return [section_of(each, comparisons, systems, page) for each in groups], blocks
 
 

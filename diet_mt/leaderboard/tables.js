@@ -63,11 +63,15 @@ function filter(form, boards) {
       (!form.corpus.value || board.element.dataset.corpus === form.corpus.value);
     const out = new Set();
     let left = false;
+    let above; // cluster of the row above, of those shown
     for (const row of board.rows) {
       const keep = !off.has(row.className) && words.every((word) => row.words.includes(word));
       row.hidden = row.picture.hidden = !keep;
       if (!keep) out.add(row.name);
       left ||= keep;
+      const { cluster } = row.picture.dataset;
+      row.picture.classList.toggle("cluster", keep && Boolean(above && cluster && above !== cluster));
+      if (keep) above = cluster;
       shown += keep && wanted;
       all += 1;
     }

@@ -62,7 +62,9 @@ def standings_table(section: Section) -> Table:
 
 def _difference(value: float | None) -> Cell:
     """Of the baseline itself a plain 0."""
-    return Cell("0", 0.0) if value == 0 else _number(value, "+.2f")
+    if not value:
+        return Cell() if value is None else Cell("0", 0.0)
+    return Cell(f"{round(value, 2) + 0.0:+.2f}", value)  # + 0.0: no negative zero
 
 
 def _lenpen(standing: Standing) -> Cell:

@@ -18,7 +18,10 @@ function draw(name, attributes) {
 }
 
 const signed = (value, digits = 2) =>
-  `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(digits)}`;
+  `${Number(value.toFixed(digits)) < 0 ? "−" : "+"}${Math.abs(value).toFixed(digits)}`;
+
+// Whatever its script, a name leaves the words around it in their order.
+const isolated = (name) => make("bdi", {}, name);
 
 // Round numbers from least to most, some five of them, as they are written.
 function round(least, most) {
@@ -104,10 +107,10 @@ function sentence(number, gap, texts, [first, second]) {
     list.append(make("dt", {}, term), make("dd", { class: kind }, ...words));
   if (texts.source) put("source", "given", texts.source);
   put("reference", "given", texts.reference);
-  put(short(first.name), "first", ...marked(a));
-  put(short(second.name), "second", ...marked(b));
-  const ahead = short(gap > 0 ? first.name : second.name);
-  const head = make("b", {}, `Sentence ${number + 1}: ${ahead} ${Math.abs(gap).toFixed(1)} ahead`);
+  put(isolated(short(first.name)), "first", ...marked(a));
+  put(isolated(short(second.name)), "second", ...marked(b));
+  const ahead = isolated(short(gap > 0 ? first.name : second.name));
+  const head = make("b", {}, `Sentence ${number + 1}: `, ahead, ` ${Math.abs(gap).toFixed(1)} ahead`);
   return make("li", {}, head, list);
 }
 
@@ -125,7 +128,7 @@ function compared(data, [first, second], verdict) {
   const difference = mean(scores(a, all)) - mean(scores(b, all));
   const test = testOf(data.systems, [first, second]);
   verdict.replaceChildren(make("b", {}, `${signed(difference)} BLEU`));
-  verdict.append(` for ${first.name} over ${second.name}`);
+  verdict.append(" for ", isolated(first.name), " over ", isolated(second.name));
   if (test) verdict.append(` ± ${test.half.toFixed(2)}, p ${test.p.replace(/^(?!≤)/, "= ")}`);
   verdict.append(".");
   const how = test
@@ -135,8 +138,8 @@ function compared(data, [first, second], verdict) {
   if (data.parts.length > 1) {
     const rows = data.parts.map(({ name, members }) => ({ name, ...paired(a, b, members) }));
     for (const row of rows) row.name += " words";
-    const drawn = `${first.name} above ${second.name}. Intervals of 95 % over the sentences alone: ${RESAMPLES} resamples.`;
-    const note = make("p", { class: "notes" }, drawn);
+    const how = `. Intervals of 95 % over the sentences alone: ${RESAMPLES} resamples.`;
+    const note = make("p", { class: "notes" }, isolated(first.name), " above ", isolated(second.name), how);
     out.push(make("h4", {}, "BLEU by the length of the source"), note, byLength(rows));
   }
   const { numbers, sources, references } = data.shown;

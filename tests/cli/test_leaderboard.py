@@ -13,7 +13,7 @@ import pytest
 from diet_mt.evaluation.comparisons import file_beside
 from diet_mt.evaluation.json_rows import write_rows
 from diet_mt.evaluation.records import put_result, read_results
-from diet_mt.made_of import made_of
+from diet_mt.made_of import marked
 
 from ..calling import called
 from ..evaluation.rows import seeds_of
@@ -129,7 +129,16 @@ def test_what_was_written_is_verified(folder: Path, capsys: pytest.CaptureFixtur
         assert called("verify", path) == 2
         assert f"{path}: " in capsys.readouterr().err
     assert called("verify", "alone.svg") == 2
-    assert "alone.svg: no rows beside it" in capsys.readouterr().err
+    assert "alone.svg: no such file" in capsys.readouterr().err
+    Path("alone.svg").touch()
+    assert called("leaderboard", "--readme", made[0]) == 0
+    capsys.readouterr()
+    assert called("verify", "alone.svg", "nowhere.html", made[0]) == 2
+    said = capsys.readouterr()
+    assert "alone.svg: no rows beside it" in said.out
+    assert "nowhere.html: no such file" in said.out
+    assert f"{made[0]}: OK" in said.out
+    assert "2 of 3 checks failed" in said.err
 
 
 BRIEF = "diet-mt leaderboard results/toy.en-de.jsonl --directions en-de --brief"
@@ -311,7 +320,7 @@ def test_a_mark_does_not_take_the_place_of_the_check(folder: Path) -> None:
     assert called("leaderboard", rows, "--readme", page) == 0
     assert called("verify", page) == 0
     text = page.read_text(encoding="utf-8").replace("BLEU", "BLUE")
-    page.write_text(f"{text}<!-- {made_of([rows])} -->\n", encoding="utf-8")
+    page.write_bytes(marked(text.encode(), page, [rows]))
     assert called("verify", page) == 2
 
 

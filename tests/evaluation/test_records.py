@@ -54,6 +54,9 @@ def test_whole_numbers_pass_for_decimal_ones() -> None:
         ({"positions": "\ud800"}, r"'positions' is '\\ud800', expected text without .* surrogate"),
         ({"train_command": "x 'y"}, r"'train_command' is not a shell command \(No closing"),
         ({"generate_command": "x \\"}, "'generate_command' is not a shell command"),
+        ({"parameters": 10**101}, "expected a finite number below 1e"),
+        ({"precisions": "1/2/3"}, "'precisions' is '1/2/3', expected four numbers"),
+        ({"system": "a\u202eb"}, "'system' is .* expected a name without marks that reorder text"),
     ],
 )
 def test_a_wrong_field_is_named(changes: dict[str, Any], complaint: str) -> None:

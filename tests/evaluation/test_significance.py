@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from diet_mt.errors import UserError
 from diet_mt.evaluation import significance
 from diet_mt.evaluation.comparisons import file_beside, key_of, p_between, read_comparisons
 from diet_mt.evaluation.groups import Line, group
+from diet_mt.evaluation.json_rows import write_rows
+from diet_mt.evaluation.kept import read_references
 from diet_mt.evaluation.records import put_result, read_results
-from diet_mt.evaluation.significance import resample
+from diet_mt.evaluation.significance import check_files, resample
 from diet_mt.files import sha256
 
 from ..calling import called
@@ -128,6 +131,26 @@ def test_every_pair_is_compared_and_kept(place: Path, capsys: pytest.CaptureFixt
         assert p_between(kept, one, other) == p_between(kept, other, one)
         assert p_between(kept, one, other) is not None
     assert all(row.half_widths.keys() == row.p_values.keys() for row in kept.values())
+
+
+def test_what_was_kept_is_compared_again(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    capsys.readouterr()
+    references = read_references([place / "refs.de"])
+    check_files([ROWS], references)
+    assert capsys.readouterr().out.endswith("\tcompared again\n")
+    rows = list(read_comparisons(KEPT).values())
+    for name, more in (("p_values", 0.002), ("half_widths", 0.02)):
+        ((mark, value),) = getattr(rows[0], name).items()
+        altered = dataclasses.replace(rows[0], **{name: {mark: abs(value - more)}})
+        write_rows(KEPT, [altered, *rows[1:]])
+        with pytest.raises(UserError, match="comparisons are not what the translations give"):
+            check_files([ROWS], references)
+        assert f"other comparisons of {altered.system}_tiny" in capsys.readouterr().out
+    write_rows(KEPT, rows)
+    put(place, "shaw", 1, ["v w x y z", "p q"])  # known to none of them
+    with pytest.raises(UserError, match="run diet-mt compare again"):
+        check_files([ROWS], references)
 
 
 def test_what_nobody_reads_is_kept(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

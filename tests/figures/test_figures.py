@@ -332,3 +332,29 @@ def test_nothing_is_made_of_wrong_inputs(
     assert called("figures", folder, *data) == 2
     assert "if that is what it was trained on" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_training_that_diverged_is_told(
+    checkpoint: Write, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = checkpoint("diet_rel_tiny")
+    state = torch.load(folder / "checkpoint_best.pt", weights_only=False)
+    state["model"]["encoder.layers.0.fc1.weight"][0, 0] = torch.nan
+    torch.save(state, folder / "checkpoint_best.pt")
+    for words in (("figures", folder, "--out", tmp_path / "out"), ("theorems", folder)):
+        assert called(*words, "--data", corpus) == 2
+        assert "weights are not finite; the training has diverged" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_singular_values_are_labelled_and_their_picture_is_verified(
+    checkpoint: Write, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--data", corpus, "--sentences", 2, "--out", tmp_path, "--only", "rank")
+    assert called("figures", checkpoint("diet_abs_tiny"), *words) == 0
+    drawn = (tmp_path / "spectrum.svg").read_text(encoding="utf-8")
+    assert "<!-- 1e-4 -->" in drawn
+    assert "math" not in drawn
+    pictures = [tmp_path / f"rank.{kind}" for kind in ("svg", "png")]
+    assert called("verify", *pictures, tmp_path / "spectrum.svg") == 0
+    assert capsys.readouterr().out.count(": OK") == 3

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from diet_mt.errors import UserError
 from diet_mt.evaluation.json_rows import write_rows
 from diet_mt.evaluation.records import Result
 from diet_mt.leaderboard.beside import read_beside
@@ -102,3 +104,10 @@ def test_a_variant_has_not_the_speed_of_the_usual_encoding(results: Path) -> Non
     timed(file, TOY, systems=["shaw"], positions=clipped)
     assert clipped in with_speed()
     assert len(with_speed()) == len(SYSTEMS) + 1
+
+
+@pytest.mark.parametrize("median", ["x", None, float("nan"), -math.inf])
+def test_a_speed_is_a_number(results: Path, median: object) -> None:
+    timed(results.parent / "benchmark" / "x.jsonl", TOY, median=median)
+    with pytest.raises(UserError, match=r"x.jsonl, line 1: field 'median' is .*, expected"):
+        read_beside([results])

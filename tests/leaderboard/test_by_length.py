@@ -170,7 +170,8 @@ def test_sources_of_subwords_and_pictures(place: Path, capsys: pytest.CaptureFix
     assert "lengths of the sources in tokens" in out
     first = (place / "a.svg").read_bytes()
     assert lengths(place, *more, *sources, "--out", place / "new" / "a.svg") == 0
-    assert (place / "new" / "a.svg").read_bytes() == first
+    other = (place / "new" / "a.svg").read_bytes()
+    assert other == first.replace(b"made of ", b"made of ../")
     assert lengths(place, *more, *sources, "--out", place / "a.svg") == 0
     assert (place / "a.svg").read_bytes() == first
 

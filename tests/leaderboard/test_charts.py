@@ -120,3 +120,11 @@ def test_two_long_names_are_told_apart(systems: tuple[str, str]) -> None:
     assert found["t5"] == "t5"
     assert len(set(found.values())) == 3
     assert all(len(name) <= 16 for name in found.values())
+
+
+@pytest.mark.parametrize("most", [0.004, 7.0, 3e12, 1e23, 1e99])
+def test_an_axis_has_few_numbers_however_far_it_goes(most: float) -> None:
+    scale = Scale([0.0, most])
+    ticks = scale.ticks()
+    assert 2 <= len(ticks) <= 8
+    assert len({scale.text(tick) for tick in ticks}) == len(ticks)

@@ -91,3 +91,20 @@ def test_another_file_is_told(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("{}\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"patterns.jsonl, line 1: no system, attention"):
         read_patterns([tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"values": [[1.0, float("nan")]]}, "line 1: field 'values' is .* expected a finite"),
+        ({"values": [[1e308]]}, "line 1: field 'values' is .* expected a finite number below 1e"),
+        ({"values": "x"}, "line 1: field 'values' is 'x', expected"),
+        ({"values": []}, "row 1: no layers, or no values"),
+        ({"layers": []}, "row 1: no layers, or no values"),
+    ],
+)
+def test_wrong_values_are_told(tmp_path: Path, changes: dict[str, object], complaint: str) -> None:
+    (tmp_path / FILE).parent.mkdir()
+    (tmp_path / FILE).write_text(row(**changes), encoding="utf-8")
+    with pytest.raises(UserError, match=rf"patterns.jsonl, {complaint}"):
+        read_patterns([tmp_path])

@@ -138,6 +138,22 @@ def test_filters_by_words_families_direction(tab: Page) -> None:
     assert "cs-en" in visible.inner_text()
 
 
+def test_a_border_of_clusters_stays_when_the_row_below_it_is_hidden(tab: Page) -> None:
+    board = tab.locator(".board").first
+    names = shown(tab, "picture")
+    below = "rows => rows.forEach((row, place) => { row.dataset.cluster = place < 1 ? 1 : 2; })"
+    board.locator(".rows li").evaluate_all(below)
+    borders = board.locator(".rows li.cluster:not([hidden])")
+    family = board.locator(".rows li").nth(1).get_attribute("class")
+    assert family is not None
+    chip = tab.locator(f'.families [data-family="{family.split()[0]}"]')
+    for hidden in (True, False):
+        chip.click()
+        left = shown(tab, "picture")
+        assert (names[1] in left) != hidden
+        assert borders.evaluate_all(NAMES) == ([left[1]] if left[0] == names[0] else [])
+
+
 def test_what_a_browser_remembers_is_filtered_by(browser: Browser, page_file: Path) -> None:
     tab = browser.new_page()
     tab.goto(page_file.as_uri())

@@ -123,4 +123,4 @@ def test_speeds_are_spoken_of_where_they_lie_beside_the_rows(tmp_path: Path) -> 
 
     assert speeds() == []
     (file.parent / "benchmark.md").touch()
-    assert speeds() == ["Speed is measured side by side, in foreign/benchmark.md."]
+    assert speeds() == ["Speed is measured side by side, in benchmark.md, beside the rows."]
