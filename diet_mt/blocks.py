@@ -120,5 +120,7 @@ def markdown_table(grid: Grid) -> str:
 
 
 def plain(text: str) -> str:
-    """Without what Markdown would take for a tag, a link or emphasis; code stays."""
-    return re.sub(r"\*|\](?=\()", r"\\\g<0>", text.replace("&", "&amp;").replace("<", "&lt;"))
+    """Without what Markdown would take for a tag, a link or emphasis; `code` stays."""
+    pieces = text.replace("&", "&amp;").replace("<", "&lt;").split("`")
+    pieces[::2] = (re.sub(r"[\\*]|\](?=\()", r"\\\g<0>", piece) for piece in pieces[::2])
+    return "`".join(pieces)

@@ -131,7 +131,7 @@ def save(figure: Any, *files: Path, rows: Sequence[Path] = ()) -> None:
         pyplot().close(figure)
 
 
-def plain_numbers(axis: Any) -> None:
-    """Numbers without powers along an axis, which as formulas would be shown unread."""
-    axis.set_major_formatter(lambda value, _: f"{value:,.4g}")
-    axis.set_minor_formatter(lambda value, _: f"{value:,.4g}")
+def tick_text(value: float, _: object = None) -> str:
+    """As it stands along a logarithmic axis; formulas would be shown unread."""
+    text = f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+    return text.replace("e-0", "e-")

@@ -16,8 +16,8 @@ from urllib.parse import quote, unquote_to_bytes
 from .errors import UserError
 from .files import sha256
 
-# The same in every format, so that all are read alike; older ones lack what is after "itself".
-_MARK = re.compile(rb"made of ((?:[^\s;<>]+ [0-9a-f]{64};)+)(?: itself ([0-9a-f]{64});)?")
+# The same in every format, so that all are read alike.
+_MARK = re.compile(rb"made of ((?:[^\s;<>]+ [0-9a-f]{64};)+) itself ([0-9a-f]{64});")
 _PNG = b"\x89PNG\r\n\x1a\n"
 _KEYWORD = b"tEXtSource\0"
 _PNG_END = len(b"....IEND....")
@@ -25,8 +25,7 @@ _PNG_END = len(b"....IEND....")
 
 def marked(content: bytes, file: Path, rows: Iterable[Path]) -> bytes:
     """``content`` of ``file``, a PNG or text in which <!-- --> is a comment, with its mark."""
-    entries = ((_quoted(os.path.relpath(path, file.parent)), sha256(path)) for path in sorted(rows))
-    listed = "".join(f"{name} {checksum};" for name, checksum in entries)
+    listed = "".join(f"{_quoted(path, file)} {sha256(path)};" for path in sorted(rows))
     return _with(
         content, f"made of {listed} itself {hashlib.sha256(content).hexdigest()};".encode()
     )
@@ -41,8 +40,15 @@ def _with(content: bytes, mark: bytes) -> bytes:
     return content[:-_PNG_END] + length + chunk + checksum + content[-_PNG_END:]
 
 
-def _quoted(path: str) -> str:
-    return quote(os.fsencode(path))
+def _quoted(path: Path, file: Path) -> str:
+    """``path`` as it is seen from ``file``; without --, which a comment of XML must not have."""
+    seen = os.path.relpath(path.resolve(), file.parent.resolve())
+    return quote(os.fsencode(seen)).replace("--", "%2D%2D")
+
+
+def _mark_in(content: bytes) -> re.Match[bytes] | None:
+    """The last one: what a row says may look like one, too."""
+    return max(_MARK.finditer(content), key=re.Match.start, default=None)
 
 
 def _without(content: bytes, mark: re.Match[bytes]) -> bytes:
@@ -55,7 +61,7 @@ def _without(content: bytes, mark: re.Match[bytes]) -> bytes:
 
 def has_mark(file: Path) -> bool:
     """Whether ``file`` says what it was made of; False where there is none."""
-    return file.is_file() and _MARK.search(file.read_bytes()) is not None
+    return file.is_file() and _mark_in(file.read_bytes()) is not None
 
 
 def check_mark(file: Path) -> None:
@@ -65,17 +71,16 @@ def check_mark(file: Path) -> None:
     if not file.is_file():
         raise UserError(f"{file}: no such file")
     content = file.read_bytes()
-    found = _MARK.search(content)
+    found = _mark_in(content)
     if not found:
         raise UserError(
             f"{file}: does not say of which rows it was made, as what diet-mt lengths, "
-            "figures, bench curves and bench memory draw does"
+            "figures, bench curves and bench memory draw does; make it again by its command"
         )
-    if found[2]:
-        drawn = _without(content, found)
-        same = hashlib.sha256(drawn).hexdigest().encode() == found[2]
-        if not same or _with(drawn, found[0]) != content:
-            raise UserError(f"{file}: has changed since it was made; make it again by its command")
+    drawn = _without(content, found)
+    same = hashlib.sha256(drawn).hexdigest().encode() == found[2]
+    if not same or _with(drawn, found[0]) != content:
+        raise UserError(f"{file}: has changed since it was made; make it again by its command")
     for entry in found[1].decode().split(";")[:-1]:
         name, checksum = entry.split()
         own = os.fsdecode(unquote_to_bytes(name))

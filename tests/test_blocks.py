@@ -14,5 +14,5 @@ def test_a_cell_ends_where_it_should() -> None:
 
 
 def test_a_name_is_no_markup() -> None:
-    cells = markdown_table(Grid(["x"], [["*a* [y](http://e.vil) <b>"]])).split("\n")[2]
-    assert cells == r"| \*a\* [y\](http://e.vil) &lt;b> |"
+    cells = markdown_table(Grid(["x"], [["*a* [y](http://e.vil) <b> `c*d`"]])).split("\n")[2]
+    assert cells == r"| \*a\* [y\](http://e.vil) &lt;b> `c*d` |"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -50,11 +51,12 @@ def test_a_change_of_the_file_itself_is_noticed(
 ) -> None:
     out = written(tmp_path / name, rows)
     content = out.read_bytes()
-    for place in (9, len(content) // 3, -1):
-        changed = bytearray(content)
+    changes = [bytearray(content) for _ in range(3)]
+    for changed, place in zip(changes, (9, len(content) // 3, -1), strict=True):
         changed[place] ^= 1
+    for changed in (*changes, content[:-30]):
         out.write_bytes(changed)
-        with pytest.raises(UserError, match="has changed since it was made"):
+        with pytest.raises(UserError, match=r"has changed since it was made|does not say of which"):
             check_mark(out)
     out.write_bytes(content)
     check_mark(out)
@@ -92,3 +94,25 @@ def test_what_has_no_mark_is_said_to_have_none(tmp_path: Path) -> None:
     assert not has_mark(tmp_path / "nowhere.png")
     with pytest.raises(UserError, match=r"nowhere.png: no such file"):
         check_mark(tmp_path / "nowhere.png")
+
+
+def test_what_looks_like_a_mark_is_none(tmp_path: Path, rows: list[Path]) -> None:
+    other = f"made of x.jsonl {'0' * 64}; itself {'1' * 64};"
+    out = tmp_path / "table.md"
+    out.write_bytes(marked(f"{other}\n".encode(), out, rows))
+    check_mark(out)
+
+
+def test_a_comment_of_xml_has_no_double_hyphen(tmp_path: Path) -> None:
+    row = tmp_path / "a--b.jsonl"
+    row.touch()
+    out = written(tmp_path / "x.svg", [row])
+    ElementTree.parse(out)
+    check_mark(out)
+
+
+def test_a_folder_may_be_a_link(tmp_path: Path, rows: list[Path]) -> None:
+    (tmp_path / "real" / "deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real" / "deep")
+    out = written(tmp_path / "link" / "table.md", rows)
+    check_mark(out)

@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ..drawing import line_styles, plain_numbers, pyplot, save
+from ..drawing import line_styles, pyplot, save, tick_text
 from ..errors import UserError
 from ..evaluation.curves import MEASURES, LearningCurve, read_training
 from ..evaluation.json_rows import read_rows, write_rows
@@ -107,7 +107,8 @@ def plot(curves: Sequence[LearningCurve], measure: str) -> Any:
         panel.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         panel.grid(alpha=0.3)
     panels[0].set_yscale("log")
-    plain_numbers(panels[0].yaxis)
+    panels[0].yaxis.set_major_formatter(tick_text)
+    panels[0].yaxis.set_minor_formatter(tick_text)
     panels[0].set_ylabel(MEASURES[measure][1])
     panels[0].set_title("from the start, logarithmic")
     panels[1].set_title("the second half")

@@ -115,9 +115,10 @@ def _check_each(written: Sequence[Path]) -> None:
         try:
             print(f"{path}: OK, {_checked(path)}", flush=True)
         except UserError as error:
-            wrong.append(str(error))
+            named = str(error) if str(path) in str(error) else f"{path}: {error}"
+            wrong.append(named)
             if len(written) > 1:
-                print(error, flush=True)
+                print(named, flush=True)
     if wrong:
         told = f"{len(wrong)} of {len(written)} checks failed"
         raise UserError(wrong[0] if len(written) == 1 else told)
@@ -184,7 +185,10 @@ def _writing(path: Path) -> argparse.Namespace:
     if command[:2] != ["diet-mt", "leaderboard"]:
         raise UserError(f"{path}: its section is made by {shlex.join(command)}; verify knows only "
                         "diet-mt leaderboard")  # fmt: skip
-    args = parser.parse_args(command[2:])
+    try:
+        args = parser.parse_args(command[2:])
+    except SystemExit:  # it has said why
+        raise UserError(f"{path}: its command is none: {shlex.join(command)}") from None
     usual = vars(parser.parse_args([]))
     other = {name for name, value in vars(args).items() if value != usual[name]} - set(OF_SECTIONS)
     if other or args.readme not in (None, Path(path.name)) or not args.results:

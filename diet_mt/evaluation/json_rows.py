@@ -112,21 +112,21 @@ def read_rows(kind: type[Kind], path: Path) -> list[Kind]:
 def read_dicts(
     path: Path, needed: Sequence[str], types: Mapping[str, Any] = MappingProxyType({})
 ) -> list[dict[str, Any]]:
-    """Lines that are no :class:`Row`, with at least the entries ``needed``, and those of ``types``
-    of these types. Raises UserError naming the file and the line.
+    """Lines that are no :class:`Row`, with at least the entries ``needed``; those of ``types``, as
+    far as they are there, are of these types. Raises UserError naming the file and the line.
     """
 
     def parse(line: str) -> dict[str, Any]:
         values = _object(line)
-        if missing := [name for name in (*needed, *types) if name not in values]:
+        if missing := [name for name in needed if name not in values]:
             raise UserError(
                 f"no {', '.join(missing)}; another command wrote it, or an older version: write it "
                 "again"
             )
-        for name, kind in types.items():
-            value = values[name]
+        for name in types.keys() & values.keys():
+            value, kind = values[name], types[name]
             if not _fits(value, kind):
-                raise wrong_field(name, value, str(getattr(kind, "__name__", kind)))
+                raise wrong_field(name, value, str(kind) if get_args(kind) else kind.__name__)
             if expected := _wrong(value):
                 raise wrong_field(name, value, expected)
         return values

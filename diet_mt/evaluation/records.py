@@ -37,7 +37,7 @@ MODEL_OPTIONS = frozenset(
     untie-weights-roberta
     """.split()  # noqa: SIM905  (a list would take a line for each)
 )
-# Of our translation models.
+# Of our models; small is an encoder alone.
 SIZES = ("tiny", "small", "base", "big")
 
 

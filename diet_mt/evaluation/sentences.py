@@ -68,6 +68,13 @@ class Texts(Row):
     sources: list[str]
     references: list[str]
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        shown, all_of_them = len(self.numbers), len(self.reference_lengths)
+        fits = all(0 <= number < all_of_them for number in self.numbers)
+        if not (fits and len(self.references) == shown and len(self.sources) in (0, shown)):
+            raise UserError("fields 'numbers', 'sources' and 'references' do not fit together")
+
     @property
     def key(self) -> str:
         return self.references_sha256
@@ -94,12 +101,13 @@ def read_sentences(files: Iterable[Path]) -> Kept:
     for path in files:
         of_counts, of_texts = files_beside(path)
         if of_counts.exists() and of_texts.exists():
-            counts.update({row.key: row for row in read_rows(Counts, of_counts)})
+            own = {row.key: row for row in read_rows(Counts, of_counts)}
             texts.update({row.key: row for row in read_rows(Texts, of_texts)})
-            for each in counts.values():
+            counts.update(own)
+            for each in own.values():
                 text = texts.get(each.references_sha256)
-                if text and len(text.reference_lengths) != len(each.lengths):
-                    raise UserError(f"{of_counts}: not of as many sentences as {of_texts}")
+                if text is None or len(text.reference_lengths) != len(each.lengths):
+                    raise UserError(f"{of_counts}: not of the sentences of {of_texts}")
     return Kept(counts, texts)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -172,19 +173,28 @@ def check_files(files: Sequence[Path], references: References) -> None:
 
 def _alike(kept: Comparison | None, found: Comparison) -> bool:
     """Whether they say the same, but for ties and the last digits, which another processor's
-    arithmetic may decide otherwise.
+    arithmetic may decide otherwise, SacreBLEU's version, and what older ones lack.
     """
     if kept is None or kept.p_values.keys() != found.p_values.keys():
         return False
-    own, other = ({"": row.bleu_ci, **row.half_widths} for row in (kept, found))
-    return own.keys() == other.keys() and all(
-        abs(value - again[name]) <= tolerance
-        for values, again, tolerance in (
-            (kept.p_values, found.p_values, 10 / RESAMPLES),
-            (own, other, 0.01),
-        )
-        for name, value in values.items()
+    half_widths = kept.half_widths or found.half_widths
+    signatures = (re.sub(r"\|version:[^|]*", "", row.signature) for row in (kept, found))
+    same = replace(
+        found,
+        bleu=kept.bleu,
+        bleu_ci=kept.bleu_ci,
+        p_values=kept.p_values,
+        signature=kept.signature,
+        half_widths=kept.half_widths,
     )
+    numbers = [
+        *((value, found.p_values[name], 10 / RESAMPLES) for name, value in kept.p_values.items()),
+        *((value, found.half_widths.get(name, -1), 0.01) for name, value in half_widths.items()),
+        (kept.bleu, found.bleu, 0.01),
+        (kept.bleu_ci, found.bleu_ci, 0.01),
+    ]
+    near = all(abs(value - other) <= tolerance for value, other, tolerance in numbers)
+    return near and same == kept and len(set(signatures)) == 1
 
 
 def _pairs(each: Group, systems: Sequence[str] | None) -> Iterator[Pair]:

@@ -12,7 +12,7 @@ from typing import Any, Union
 import torch
 from torch import Tensor
 
-from ..drawing import line_styles, pyplot
+from ..drawing import line_styles, pyplot, tick_text
 from ..evaluation.json_rows import Row, write_rows
 from ..layers.call import AttentionCall
 from ..positions import KINDS
@@ -215,5 +215,5 @@ def _spectra(rows: Sequence[RankRow]) -> Any:
             panel.axvline(size, color="0.3", linestyle="--", linewidth=1)
         panel.set_yscale("log")
         panel.set_ylim(1e-6, 1.5)
-        panel.yaxis.set_major_formatter(lambda value, _: f"{value:.0e}".replace("e-0", "e-"))
+        panel.yaxis.set_major_formatter(tick_text)
     return _finish(figure, rows, "number of the singular value", "share of the largest")

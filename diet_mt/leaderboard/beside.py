@@ -69,10 +69,11 @@ def _speeds(folders: Sequence[Path]) -> dict[tuple[str, str], Speeds]:
     """Decoding of real sentences, of each size and corpus the run that timed most encodings."""
     kinds: dict[str, type] = dict.fromkeys(("size", "system", "measure", "machine"), str)
     kinds |= {"median": float, "low": float, "high": float, "threads": int}
+    more = dict.fromkeys(("positions", "command", "device", "precision", "revision"), str)
     runs: dict[tuple[object, ...], list[dict[str, Any]]] = {}
     for folder in folders:
         for path in sorted(folder.glob("benchmark/*.jsonl")):
-            for row in read_dicts(path, (), kinds):
+            for row in read_dicts(path, tuple(kinds), {**kinds, **more}):
                 if row["measure"] == "decode" and row.get("positions"):
                     how = [row.get(name, "") for name in ("command", "device", "precision")]
                     runs.setdefault((row["size"], *how, path), []).append(row)

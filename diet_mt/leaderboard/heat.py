@@ -28,6 +28,20 @@ _CLOSED = 2 * _LEVELS + 1
 _GREY = (0x80, 0x88, 0x8E, 0x60)
 _COLOURS = 8  # of heads' lines, in marks.css
 _ABOVE, _BELOW = (0xD5, 0x5E, 0x00), (0x00, 0x72, 0xB2)
+_OF_PATTERNS: Mapping[str, Any] = {
+    "system": str,
+    "attention": str,
+    "layers": list[int],
+    "head": int,
+    "first_distance": int,
+    "by_distance": list[float],
+    "values": list[list[Optional[float]]],
+}
+_OF_HEADS: Mapping[str, Any] = {
+    "system": str,
+    "positions_pattern": Optional[str],
+    "near_tokens": int,
+}
 _KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "cross-attention"}
 
 
@@ -68,11 +82,14 @@ def read_patterns(folders: Iterable[Path]) -> list[Patterns]:
     looks: dict[str, list[dict[str, Any]]] = {}
     for folder in sorted(folders):
         file = folder / HEADS
-        kinds = {"system": str, "positions_pattern": Optional[str], "near_tokens": int}
-        for row in read_dicts(file, (), kinds) if file.exists() else ():
+        for row in (
+            read_dicts(file, tuple(_OF_HEADS), {**_OF_HEADS, "positions_layers": list[int]})
+            if file.exists()
+            else ()
+        ):
             # A table that layers share looks the same in each; older rows do not name them.
             own = [row.get("layer")]
-            if row["positions_pattern"] and row.get("positions_layers", own)[:1] == own:
+            if row["positions_pattern"] and (row.get("positions_layers") or own)[:1] == own:
                 looks.setdefault(row["system"], []).append(row)
         for row in _rows(folder / FILE):
             title = f"{_KINDS.get(row['attention'], row['attention'])}, {_layers(row['layers'])}"
@@ -82,19 +99,11 @@ def read_patterns(folders: Iterable[Path]) -> list[Patterns]:
 
 def _rows(file: Path) -> list[dict[str, Any]]:
     """Raises UserError also where a head has no values."""
-    kinds = {
-        "system": str,
-        "attention": str,
-        "layers": list[int],
-        "head": int,
-        "first_distance": int,
-        "by_distance": list[float],
-        "values": list[list[Optional[float]]],
-    }
-    rows = read_dicts(file, (), kinds) if file.exists() else []
+    rows = read_dicts(file, tuple(_OF_PATTERNS), _OF_PATTERNS) if file.exists() else []
     for number, row in enumerate(rows, start=1):
-        if not (row["layers"] and (row["by_distance"] or (row["values"] and all(row["values"])))):
-            raise UserError(f"{file}, row {number}: no layers, or no values")
+        maps = row["values"] and all(row["values"])
+        if not row["layers"] or bool(row["by_distance"]) == bool(maps):
+            raise UserError(f"{file}, row {number}: no layers, or not either values or by_distance")
     return rows
 
 
@@ -128,10 +137,12 @@ def _patterns(
         values += row["by_distance"]
     maps, views = [], []
     for title, rows in heads.items():
-        if rows[0]["by_distance"]:
+        if all(row["by_distance"] for row in rows):
             views.append(_by_distance(title, rows, Scale(values)))
         else:
-            maps.append(heat_map(title, rows, most[rows[0]["attention"]]))
+            maps.append(
+                heat_map(title, [r for r in rows if r["values"]], most[rows[0]["attention"]])
+            )
     local = sum(row["positions_pattern"] == "local" for row in looks)
     near = max((row["near_tokens"] for row in looks), default=0)
     return Patterns(system, local, len(looks), near, maps, views)

@@ -15,8 +15,8 @@ class Scale:
     def __init__(
         self, values: Sequence[float], *, margin: tuple[float, float] = (0.04, 0.04)
     ) -> None:
-        low, high = min(values), max(values)
-        if low == high:
+        low, high = float(min(values)), float(max(values))
+        if high - low <= 1e-12 * abs(high):  # too near for a number between them
             half = max(abs(high) * 0.005, 0.1)
             low, high = low - half, high + half
         width = high - low

@@ -48,7 +48,7 @@ function makeSortable(table) {
 
 // diet-rel is as good as diet_rel.
 const plain = (text) => text.toLowerCase().replaceAll("-", "_");
-const withoutSize = (name) => name.replace(/_(tiny|base|big)$/, "");
+const withoutSize = (name) => name.replace(/_(tiny|small|base|big)$/, "");
 
 // A system is shown where all words are in its name or its encoding, and its family is wanted.
 function filter(form, boards) {

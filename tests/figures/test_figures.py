@@ -353,7 +353,7 @@ def test_singular_values_are_labelled_and_their_picture_is_verified(
     words = ("--data", corpus, "--sentences", 2, "--out", tmp_path, "--only", "rank")
     assert called("figures", checkpoint("diet_abs_tiny"), *words) == 0
     drawn = (tmp_path / "spectrum.svg").read_text(encoding="utf-8")
-    assert "<!-- 1e-4 -->" in drawn
+    assert "<!-- 1e-5 -->" in drawn
     assert "math" not in drawn
     pictures = [tmp_path / f"rank.{kind}" for kind in ("svg", "png")]
     assert called("verify", *pictures, tmp_path / "spectrum.svg") == 0

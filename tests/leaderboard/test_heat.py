@@ -99,8 +99,8 @@ def test_another_file_is_told(tmp_path: Path) -> None:
         ({"values": [[1.0, float("nan")]]}, "line 1: field 'values' is .* expected a finite"),
         ({"values": [[1e308]]}, "line 1: field 'values' is .* expected a finite number below 1e"),
         ({"values": "x"}, "line 1: field 'values' is 'x', expected"),
-        ({"values": []}, "row 1: no layers, or no values"),
-        ({"layers": []}, "row 1: no layers, or no values"),
+        ({"values": []}, "row 1: no layers, or not either"),
+        ({"layers": []}, "row 1: no layers, or not either"),
     ],
 )
 def test_wrong_values_are_told(tmp_path: Path, changes: dict[str, object], complaint: str) -> None:
