@@ -33,9 +33,11 @@ where a question is impossible. A question without a prediction counts as wrong.
 from __future__ import annotations
 
 import argparse
+import io
 import re
 import shlex
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -185,10 +187,13 @@ def _writing(path: Path) -> argparse.Namespace:
     if command[:2] != ["diet-mt", "leaderboard"]:
         raise UserError(f"{path}: its section is made by {shlex.join(command)}; verify knows only "
                         "diet-mt leaderboard")  # fmt: skip
+    said = io.StringIO()
     try:
-        args = parser.parse_args(command[2:])
-    except SystemExit:  # it has said why
-        raise UserError(f"{path}: its command is none: {shlex.join(command)}") from None
+        with redirect_stdout(said), redirect_stderr(said):
+            args = parser.parse_args(command[2:])
+    except SystemExit:
+        why = said.getvalue().partition("\n")[0].removeprefix("error: ")
+        raise UserError(f"{path}: its command is none: {why}") from None
     usual = vars(parser.parse_args([]))
     other = {name for name, value in vars(args).items() if value != usual[name]} - set(OF_SECTIONS)
     if other or args.readme not in (None, Path(path.name)) or not args.results:
