@@ -124,3 +124,9 @@ def plain(text: str) -> str:
     pieces = text.replace("&", "&amp;").replace("<", "&lt;").split("`")
     pieces[::2] = (re.sub(r"[\\*]|\](?=\()", r"\\\g<0>", piece) for piece in pieces[::2])
     return "`".join(pieces)
+
+
+def number(value: float, form: str) -> str:
+    """``value`` by a format, and 0 without a minus."""
+    text = f"{value:{form}}"
+    return text if float(text) else f"{0:{form}}"

@@ -75,7 +75,7 @@ def read_records(files: Sequence[Path], keys: Sequence[str]) -> list[dict[str, A
     """
     found = []
     for path in files:
-        records = read_dicts(path, keys)
+        records = read_dicts(path, dict.fromkeys(keys, Any))
         if not records:
             raise UserError(f"{path}: holds no measurements")
         found += records

@@ -11,6 +11,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 from ..errors import UserError
+from ..layers.decoder import source_of
 from .candidates import Limits, Vocabulary
 from .gnmt_generator import GnmtGenerator
 from .penalty import Penalty, fairseq_penalty, gnmt_penalty
@@ -53,9 +54,8 @@ class BeamSearchGenerator(SequenceGenerator):
             with torch.no_grad():  # a setting of each thread
                 sources = _trimmed(tokens[part], self.pad, int(lengths[part].max()))
                 encoded = model.encoder(src_tokens=sources, src_lengths=lengths[part])
-                mask = encoded["source_mask"][0] if encoded["source_mask"] else None
                 places = encoded["source_places"]
-                run = model.decoder.start_run(encoded["encoder_out"][0], mask, len(part), places)
+                run = model.decoder.start_run(*source_of(encoded), len(part), places)
                 prefix = None if prefix_tokens is None else prefix_tokens[part]
                 own = copy.copy(vocabulary)  # the weights of all, memory of its own
                 return BeamSearch(model.decoder, run, own, options, prefix).hypotheses()

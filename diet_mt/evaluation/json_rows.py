@@ -10,7 +10,7 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +25,7 @@ from ..stages.lock import alone
 # A record is shown line by line, in UTF-8.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _LONGEST = 200  # letters of a value in an error
-LARGEST = 1e100  # beyond what anything counts or measures, and far from where sums overflow
+_LARGEST = 1e100  # beyond what anything counts or measures, and far from where sums overflow
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ def _wrong(value: object) -> str:
     if isinstance(value, (list, dict)):
         parts = [*value, *value.values()] if isinstance(value, dict) else value
         return next(filter(None, map(_wrong, parts)), "")
-    if isinstance(value, (int, float)) and not abs(value) < LARGEST:
-        return f"a finite number below {LARGEST:g}"
+    if isinstance(value, (int, float)) and not abs(value) < _LARGEST:
+        return f"a finite number below {_LARGEST:g}"
     return ""
 
 
@@ -79,6 +79,8 @@ def _fits(value: Any, kind: Any) -> bool:
     neither.
     """
     origin, args = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return True
     if origin in (Union, UnionType):
         return any(_fits(value, each) for each in args)
     if origin is list:
@@ -110,11 +112,12 @@ def read_rows(kind: type[Kind], path: Path) -> list[Kind]:
 
 
 def read_dicts(
-    path: Path, needed: Sequence[str], types: Mapping[str, Any] = MappingProxyType({})
+    path: Path, needed: Mapping[str, Any], others: Mapping[str, Any] = MappingProxyType({})
 ) -> list[dict[str, Any]]:
-    """Lines that are no :class:`Row`, with at least the entries ``needed``; those of ``types``, as
-    far as they are there, are of these types. Raises UserError naming the file and the line.
+    """Lines that are no :class:`Row`, with at least the entries ``needed``, of these types, and if
+    at all with ``others`` of theirs. Raises UserError naming the file and the line.
     """
+    types = {**needed, **others}
 
     def parse(line: str) -> dict[str, Any]:
         values = _object(line)
@@ -127,7 +130,7 @@ def read_dicts(
             value, kind = values[name], types[name]
             if not _fits(value, kind):
                 raise wrong_field(name, value, str(kind) if get_args(kind) else kind.__name__)
-            if expected := _wrong(value):
+            if kind is not Any and (expected := _wrong(value)):
                 raise wrong_field(name, value, expected)
         return values
 
@@ -136,7 +139,7 @@ def read_dicts(
 
 def fields_in(files: Iterable[Path]) -> set[str]:
     """Entries that any line of these files has. Raises UserError naming the file and the line."""
-    return {name for file in files for row in read_dicts(file, ()) for name in row}
+    return {name for file in files for row in read_dicts(file, {}) for name in row}
 
 
 def _object(line: str) -> dict[str, Any]:

@@ -43,14 +43,6 @@ class Estimate:
     def half_width(self) -> float:
         return (self.high - self.low) / 2
 
-    def text(self, form: str) -> str:
-        """Value and half of the interval, by a format."""
-        value = f"{self.value:{form}}"
-        if float(value) == 0:
-            value = value.replace("-", "+" if "+" in form else "")
-        half = f"{self.half_width:{form.replace('+', '')}}"
-        return f"{value} ± {half}"
-
 
 @dataclass(frozen=True)
 class Part:

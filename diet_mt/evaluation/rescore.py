@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..errors import UserError
-from .bleu import scores
+from .bleu import scores, without_version
 from .kept import kept_hypotheses, of_row
 from .records import Result, read_all
 
@@ -48,5 +47,5 @@ def differences(result: Result, again: Mapping[str, object]) -> list[str]:
 
 
 def _comparable(value: object) -> object:
-    """A signature without SacreBLEU's version, which may have moved on; a number as it is."""
-    return re.sub(r"\|version:[^|]*", "", value) if isinstance(value, str) else value
+    """A signature without its version; a number as it is."""
+    return without_version(value) if isinstance(value, str) else value

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from sacrebleu.metrics import BLEU
 
 from ..command_line import need_known
 from ..errors import UserError
-from .bleu import SEED
+from .bleu import SEED, without_version
 from .comparisons import DIGITS, Comparison, file_beside, key_of, mark_of, read_comparisons
 from .groups import Group, Line, group
 from .json_rows import write_rows
@@ -173,28 +172,29 @@ def check_files(files: Sequence[Path], references: References) -> None:
 
 def _alike(kept: Comparison | None, found: Comparison) -> bool:
     """Whether they say the same, but for ties and the last digits, which another processor's
-    arithmetic may decide otherwise, SacreBLEU's version, and what older ones lack.
+    arithmetic may decide otherwise, SacreBLEU's version, and half widths, which older ones lack.
     """
-    if kept is None or kept.p_values.keys() != found.p_values.keys():
+    if kept is None:
         return False
-    half_widths = kept.half_widths or found.half_widths
-    signatures = (re.sub(r"\|version:[^|]*", "", row.signature) for row in (kept, found))
-    same = replace(
-        found,
-        bleu=kept.bleu,
-        bleu_ci=kept.bleu_ci,
-        p_values=kept.p_values,
-        signature=kept.signature,
-        half_widths=kept.half_widths,
+
+    def exact(row: Comparison) -> tuple[object, ...]:
+        return row.test_set, row.direction, row.system, row.seeds, without_version(row.signature)
+
+    def numbers(row: Comparison) -> dict[str, float]:
+        return {"BLEU": row.bleu, "±": row.bleu_ci, **(row.half_widths if kept.half_widths else {})}
+
+    return (
+        exact(kept) == exact(found)
+        and _near(kept.p_values, found.p_values, 10 / RESAMPLES)
+        and _near(numbers(kept), numbers(found), 0.01)
     )
-    numbers = [
-        *((value, found.p_values[name], 10 / RESAMPLES) for name, value in kept.p_values.items()),
-        *((value, found.half_widths.get(name, -1), 0.01) for name, value in half_widths.items()),
-        (kept.bleu, found.bleu, 0.01),
-        (kept.bleu_ci, found.bleu_ci, 0.01),
-    ]
-    near = all(abs(value - other) <= tolerance for value, other, tolerance in numbers)
-    return near and same == kept and len(set(signatures)) == 1
+
+
+def _near(kept: Mapping[str, float], found: Mapping[str, float], tolerance: float) -> bool:
+    """Whether both have the same entries, no two further apart."""
+    return kept.keys() == found.keys() and all(
+        abs(value - found[name]) <= tolerance for name, value in kept.items()
+    )
 
 
 def _pairs(each: Group, systems: Sequence[str] | None) -> Iterator[Pair]:

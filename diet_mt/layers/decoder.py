@@ -238,7 +238,7 @@ class DietDecoder(TransformerDecoderBase):
         """
         length = batch.tokens.size(1)
         mask = mask_of(batch.padding) if full_context else None
-        source, source_mask = _source(encoder_out)
+        source, source_mask = source_of(encoder_out)
         keys = 0 if source is None else source.size(0)
         both = None if places is None else (places, places)
         own = for_layers(self.self_attn_positions, self.num_layers, 0, length, length, both)
@@ -284,7 +284,7 @@ class DietDecoder(TransformerDecoderBase):
                 "targets padded on the left cannot be decoded step by step; pad them on the right"
             )
         if _RUN not in state:
-            source, mask = _source(encoder_out)
+            source, mask = source_of(encoder_out)
             beams = 1 if source is None or encoder_out is None else encoder_out["beams"][0]
             if source is not None and beams > 1:
                 source, mask = source[:, ::beams], None if mask is None else mask[::beams]
@@ -306,7 +306,7 @@ class DietDecoder(TransformerDecoderBase):
             incremental_state[_RUN]["run"].move_rows(new_order)
 
 
-def _source(encoder_out: Optional[EncoderOut]) -> Tuple[Optional[Tensor], Optional[Tensor]]:
+def source_of(encoder_out: Optional[EncoderOut]) -> Tuple[Optional[Tensor], Optional[Tensor]]:
     """Encoder output (S, B, E') and its mask (B, S), or None for either."""
     if encoder_out is None or not encoder_out["encoder_out"]:
         return None, None

@@ -193,7 +193,7 @@ class DietEncoder(TransformerEncoderBase):
             "encoder_padding_mask": [padding],  # (B, S)
             "encoder_embedding": [embedded],  # (B, S, E)
             "encoder_states": states,  # each (S, B, E)
-            "fc_results": [],  # of fairseq's distillation
+            "fc_results": [],  # which data2vec alone asks for
             "src_tokens": [],
             "src_lengths": [(~padding).sum(dim=1, keepdim=True, dtype=torch.int32)],
             "source_mask": [] if mask is None else [mask],

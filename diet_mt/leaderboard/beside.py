@@ -73,7 +73,7 @@ def _speeds(folders: Sequence[Path]) -> dict[tuple[str, str], Speeds]:
     runs: dict[tuple[object, ...], list[dict[str, Any]]] = {}
     for folder in folders:
         for path in sorted(folder.glob("benchmark/*.jsonl")):
-            for row in read_dicts(path, tuple(kinds), {**kinds, **more}):
+            for row in read_dicts(path, kinds, more):
                 if row["measure"] == "decode" and row.get("positions"):
                     how = [row.get(name, "") for name in ("command", "device", "precision")]
                     runs.setdefault((row["size"], *how, path), []).append(row)

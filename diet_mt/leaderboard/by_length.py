@@ -9,7 +9,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from ..blocks import Block, Grid, Heading, Note
+from ..blocks import Block, Grid, Heading, Note, number
 from ..command_line import need_known
 from ..corpora.parallel import read_lines, read_sides
 from ..errors import UserError
@@ -284,8 +284,8 @@ def _said(found: Estimate | None, part: Part, form: str) -> str:
     """The value alone of one sentence, whose resamples are all the same."""
     if found is None:
         return ""
-    said = found.text(form)
-    return said if len(part.members) > 1 else said.partition(" ")[0]
+    value, half = number(found.value, form), f"{found.half_width:{form.lstrip('+')}}"
+    return f"{value} ± {half}" if len(part.members) > 1 else value
 
 
 def _shares(title: str, note: str, of: Mapping[str, Mapping[Any, Estimate]]) -> list[Block]:

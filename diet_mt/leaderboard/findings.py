@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from ..blocks import Grid
+from ..blocks import Grid, number
 from ..evaluation.groups import BASELINE
 from ..evaluation.lengths import Estimate
 from .charts import Point
@@ -96,7 +96,7 @@ def of_lengths(best: str, baseline: str, gaps: Sequence[Estimate], buckets: Sequ
     if all(abs(gap.value) <= gap.half_width for gap in gaps):
         return f"{about} no difference can be told from chance, whatever the length of the source."
     ends = gaps[0], gaps[-1]
-    first, last = (gap.text("+.1f") for gap in ends)
+    first, last = (f"{number(gap.value, '+.1f')} ± {gap.half_width:.1f}" for gap in ends)
     change, half = ends[1].value - ends[0].value, math.hypot(*(gap.half_width for gap in ends))
     told = "" if abs(change) > half else "; no change with the length can be told"
     return (

@@ -82,11 +82,8 @@ def read_patterns(folders: Iterable[Path]) -> list[Patterns]:
     looks: dict[str, list[dict[str, Any]]] = {}
     for folder in sorted(folders):
         file = folder / HEADS
-        for row in (
-            read_dicts(file, tuple(_OF_HEADS), {**_OF_HEADS, "positions_layers": list[int]})
-            if file.exists()
-            else ()
-        ):
+        others = {"layer": int, "positions_layers": list[int]}
+        for row in read_dicts(file, _OF_HEADS, others) if file.exists() else ():
             # A table that layers share looks the same in each; older rows do not name them.
             own = [row.get("layer")]
             if row["positions_pattern"] and (row.get("positions_layers") or own)[:1] == own:
@@ -98,11 +95,13 @@ def read_patterns(folders: Iterable[Path]) -> list[Patterns]:
 
 
 def _rows(file: Path) -> list[dict[str, Any]]:
-    """Raises UserError also where a head has no values."""
-    rows = read_dicts(file, tuple(_OF_PATTERNS), _OF_PATTERNS) if file.exists() else []
+    """Raises UserError also where a head has not either values or curves, as all of its layers."""
+    rows = read_dicts(file, _OF_PATTERNS) if file.exists() else []
+    curved: dict[tuple[object, ...], bool] = {}
     for number, row in enumerate(rows, start=1):
-        maps = row["values"] and all(row["values"])
-        if not row["layers"] or bool(row["by_distance"]) == bool(maps):
+        curve, whole = bool(row["by_distance"]), bool(row["values"]) and all(row["values"])
+        same = curved.setdefault((row["system"], row["attention"], *row["layers"]), curve)
+        if not row["layers"] or curve == whole or same != curve:
             raise UserError(f"{file}, row {number}: no layers, or not either values or by_distance")
     return rows
 
@@ -137,12 +136,10 @@ def _patterns(
         values += row["by_distance"]
     maps, views = [], []
     for title, rows in heads.items():
-        if all(row["by_distance"] for row in rows):
+        if rows[0]["by_distance"]:
             views.append(_by_distance(title, rows, Scale(values)))
         else:
-            maps.append(
-                heat_map(title, [r for r in rows if r["values"]], most[rows[0]["attention"]])
-            )
+            maps.append(heat_map(title, rows, most[rows[0]["attention"]]))
     local = sum(row["positions_pattern"] == "local" for row in looks)
     near = max((row["near_tokens"] for row in looks), default=0)
     return Patterns(system, local, len(looks), near, maps, views)

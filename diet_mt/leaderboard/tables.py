@@ -8,6 +8,7 @@ from functools import partial
 from statistics import fmean
 from typing import TypeVar
 
+from ..blocks import number
 from ..evaluation.groups import BASELINE, Group, encoding_of
 from ..evaluation.records import Result
 from .standings import Section, Standing
@@ -64,7 +65,7 @@ def _difference(value: float | None) -> Cell:
     """Of the baseline itself a plain 0."""
     if not value:
         return Cell() if value is None else Cell("0", 0.0)
-    return Cell(f"{round(value, 2) + 0.0:+.2f}", value)  # + 0.0: no negative zero
+    return Cell(number(value, "+.2f"), value)
 
 
 def _lenpen(standing: Standing) -> Cell:

@@ -108,3 +108,11 @@ def test_wrong_values_are_told(tmp_path: Path, changes: dict[str, object], compl
     (tmp_path / FILE).write_text(row(**changes), encoding="utf-8")
     with pytest.raises(UserError, match=rf"patterns.jsonl, {complaint}"):
         read_patterns([tmp_path])
+
+
+def test_heads_of_one_title_have_all_values_or_all_curves(tmp_path: Path) -> None:
+    (tmp_path / FILE).parent.mkdir()
+    mixed = row() + row(head=2, by_distance=[1.0, 2.0], values=[])
+    (tmp_path / FILE).write_text(mixed, encoding="utf-8")
+    with pytest.raises(UserError, match=r"patterns.jsonl, row 2: no layers, or not either"):
+        read_patterns([tmp_path])
