@@ -126,7 +126,8 @@ def plain(text: str) -> str:
     return "`".join(pieces)
 
 
-def number(value: float, form: str) -> str:
-    """``value`` by a format, and 0 without a minus."""
+def number(value: float, form: str, half: float | None = None) -> str:
+    """``value`` by a format, 0 without a minus; with ``half``, ``value ± half``."""
     text = f"{value:{form}}"
-    return text if float(text) else f"{0:{form}}"
+    text = text if float(text) else f"{0:{form}}"
+    return text if half is None else f"{text} ± {half:{form.lstrip('+')}}"

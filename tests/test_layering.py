@@ -56,7 +56,7 @@ ALLOWED: dict[str, set[str]] = {
     "drawing": {"made_of", "files", "errors", "matplotlib"},
     "made_of": {"files", "errors"},
     "evaluation": {"bert", "corpora", "models", "tasks", "criterions", "fairseq_patches"}
-    | {"stages", "plugin", "register", "command_line", "files", "errors", "sacrebleu"}
+    | {"stages", "plugin", "register", "blocks", "command_line", "files", "errors", "sacrebleu"}
     | {"torch", "numpy", "fairseq"},
     # The plugin.
     "models": {"bert", "corpora", "encoders", "layers", "positions", "products", "errors"}
@@ -92,9 +92,9 @@ OF_PARTS: dict[tuple[str, ...], set[str]] = {
     # Also run without the rest of the package.
     ("bench", "process"): {"ctranslate2", "fairseq", "numpy", "torch"},
     # Rows are read and written without fairseq.
-    ("evaluation", "commands"): set(),
+    ("evaluation", "commands"): {"command_line"},
     ("evaluation", "provenance"): set(),
-    ("evaluation", "records"): {"errors", "evaluation", "files"},
+    ("evaluation", "records"): {"command_line", "errors", "evaluation", "files"},
     ("evaluation", "task_records"): {"errors", "evaluation"},
     ("evaluation", "json_rows"): {"errors", "files", "stages"},
 }

@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..blocks import Grid, markdown_table
+from ..blocks import Grid, markdown_table, number
 from ..command_line import need_known
-from ..evaluation.fine_tuned import quiet
+from ..evaluation.fairseq_options import quiet
 from ..models.diet_roberta import DietRobertaModel
 from ..positions import NAMES
 from .encoders import SHAW, make_roberta
@@ -164,11 +164,11 @@ def table(records: list[dict[str, Any]]) -> str:
         lines = []
         for name, row in rows.items():
             cells = [name]
-            for number, kind in enumerate(MEASURES):
+            for place, kind in enumerate(MEASURES):
                 cells += _cells(row.get(kind))
                 if over == BASELINE:
                     paper = PAPER.get(name, {}).get(shape[5:].lower())
-                    cells.append(f"{paper[number]:+d} %" if paper else "")
+                    cells.append(f"{paper[place]:+d} %" if paper else "")
             lines.append(cells)
         out.append(markdown_table(Grid(heads, lines)))
         out += ["", f"Median (quartiles); over {over}: median of the rounds' ratios.", ""]
@@ -188,5 +188,5 @@ def _where(record: dict[str, Any]) -> tuple[str, str]:
 def _cells(record: dict[str, Any] | None) -> list[str]:
     if record is None:
         return ["", ""]
-    low, middle, high = (100 * record[f"ratio_{key}"] - 100 for key in ("low", "median", "high"))
-    return [f"{record['ms_median']:.0f}", f"{middle:+.1f} % ({low:+.1f} to {high:+.1f})"]
+    said = [number(100 * record[f"ratio_{key}"] - 100, "+.1f") for key in ("low", "median", "high")]
+    return [f"{record['ms_median']:.0f}", f"{said[1]} % ({said[0]} to {said[2]})"]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
-from ..blocks import Grid, markdown_table
+from ..blocks import Grid, markdown_table, number
 from ..command_line import need_known
 from ..positions import NAMES
 from .encoders import make_encoder
@@ -88,7 +88,7 @@ def table(records: list[dict[str, Any]]) -> str:
         for name in MEASURES:
             without, padded = record["unpadded"][name], record["padded"][name]
             cells += [f"{size / 2**20:.1f} MiB" for size in (without, padded)]
-            cells.append(f"{100 * padded / without - 100:+.1f} %")
+            cells.append(f"{number(100 * padded / without - 100, '+.1f')} %")
         rows.append(cells)
     first = records[0]
     out = [

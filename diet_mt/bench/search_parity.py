@@ -18,7 +18,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from .. import plugin as plugin
 from ..blocks import Grid, markdown_table
 from ..decoding.generator import BeamSearchGenerator
-from ..evaluation.fine_tuned import quiet
+from ..evaluation.fairseq_options import quiet
 from .machine import machine
 
 KEYS = ("encoding", "sentences", "hypotheses", "equal", "score_error", "differences", "command")

@@ -32,10 +32,8 @@ State = dict[str, Any]
 def last_checkpoints(folder: Path, count: int) -> list[Path]:
     """The latest ``count`` checkpoints of intervals, or of epochs where a folder has no others.
 
-    Raises UserError where there are fewer, or ``count`` is below 1.
+    Raises UserError where there are fewer.
     """
-    if count < 1:
-        raise UserError(f"--last {count}: must be at least 1")
     found: list[str] = []
     for pattern in _NUMBERED if folder.is_dir() else ():
         found = found or checkpoint_utils.checkpoint_paths(str(folder), pattern)
@@ -68,10 +66,8 @@ def average(paths: list[Path]) -> State:
     """The last checkpoint, its weights the mean of all; integers, such as signatures, are its own.
 
     Weights that several names share are averaged once and stay shared. Raises UserError as
-    ``load``, where none are given, and where one is of another model than the first.
+    ``load``, and where one is of another model than the first.
     """
-    if not paths:
-        raise UserError("no checkpoints to average")
     sums: dict[str, Tensor] = {}
     expected: dict[str, Any] = {}
     made_of = []

@@ -10,8 +10,10 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
+
+from ..command_line import shell_words
 
 # Options of fairseq whose value is a path, and the folder that it stands in when written down.
 FOLDERS = {
@@ -48,9 +50,16 @@ def options_of(words: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
+def words_of(command: str, option: str = "") -> list[str]:
+    """Its words; ``option=value`` as two. Raises UserError for a quote left open."""
+    words = shell_words(command, "command")
+    parts = (word.split("=", 1) if word.startswith(f"{option}=") else [word] for word in words)
+    return list(chain.from_iterable(parts))
+
+
 def values_of(command: str, option: str) -> list[str]:
-    """The word after the option, each time that it is given."""
-    return [value for name, value in pairwise(shlex.split(command)) if name == option]
+    """The value of the option, each time that it is given."""
+    return [value for name, value in pairwise(words_of(command, option)) if name == option]
 
 
 def difference(there: Mapping[str, object], here: Mapping[str, object]) -> str:
@@ -72,7 +81,7 @@ def training_options(command: str) -> dict[str, str]:
     """Option of a training -> its value, wherever it ran and whatever its seed."""
     options = {
         name or "the command": _settled(shlex.join(words))
-        for name, words in options_of(shlex.split(command)).items()
+        for name, words in options_of(words_of(command)).items()
         if name not in PLACES and name != "--seed"
     }
     given = [name for name in _BATCH if name in options]
@@ -113,7 +122,7 @@ def portable(command: str) -> str:
 
 def general(command: str, arch: str = "") -> str:
     """``command`` whatever the seed; with ``arch`` in the place of the architecture, if given."""
-    saved = " ".join(options_of(shlex.split(command)).get("--save-dir", []))
+    saved = " ".join(options_of(words_of(command)).get("--save-dir", []))
     fixed = {"--seed": "SEED", "--save-dir": "CHECKPOINTS", **({"--arch": arch} if arch else {})}
 
     def generalized(option: str, value: str) -> str:
@@ -133,7 +142,7 @@ def _rewritten(command: str, change: Callable[[str, str], str]) -> str:
     its =; of other words the option is empty.
     """
     words, option = [], ""
-    for word in shlex.split(command):
+    for word in words_of(command):
         key, equals, value = word.partition("=")
         if not (equals and key.startswith("--")):
             key, equals, value = option, "", word

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,8 +45,8 @@ class Comparison(Row):
         for value in self.p_values.values():
             if not 0 <= value <= 1:
                 raise wrong_field("p_values", value, "0 to 1")
-        if not 0 <= self.bleu_ci <= 100:
-            raise wrong_field("bleu_ci", self.bleu_ci, "0 to 100")
+        if self.bleu_ci < 0:  # of two seeds far apart it can be more than 100
+            raise wrong_field("bleu_ci", self.bleu_ci, "0 or more")
 
     @property
     def key(self) -> Key:
@@ -56,14 +56,15 @@ class Comparison(Row):
         """The p-value of the difference to another system; None where they were not compared."""
         return self.p_values.get(mark_of(seeds))
 
-    def p_text(self, value: float) -> str:
-        """A p-value as it is shown: ``≤ 0.0001`` for the smallest that n = 10,000 resamples give.
 
-        It is (c + 1) / (n + 1), where c of them differ by more.
-        """
-        found = re.search(r"\bbs:([1-9]\d*)", self.signature)
-        smallest = 1 / int(found[1]) if found else 0.0
-        return f"≤ {smallest:g}" if value <= smallest else f"{value:.{DIGITS}f}"
+def p_text(value: float, signature: str) -> str:
+    """A p-value as it is shown: ``≤ 0.0001`` for the smallest that n = 10,000 resamples give.
+
+    It is (c + 1) / (n + 1), where c of them differ by more. ``signature``: with the resamples.
+    """
+    found = re.search(r"\bbs:([1-9]\d*)", signature)
+    smallest = 1 / int(found[1]) if found else 0.0
+    return f"≤ {smallest:g}" if value <= smallest else f"{value:.{DIGITS}f}"
 
 
 def mark_of(seeds: Sequence[Result]) -> str:
@@ -75,14 +76,6 @@ def mark_of(seeds: Sequence[Result]) -> str:
 def key_of(seeds: Sequence[Result]) -> Key:
     """The key of the comparison of one system, by its results."""
     return mark_of(seeds), seeds[0].references_sha256
-
-
-def p_between(
-    known: Mapping[Key, Comparison], first: Sequence[Result], second: Sequence[Result]
-) -> float | None:
-    """The p-value of the difference of two systems; None where they were not compared."""
-    found = known.get(key_of(first))
-    return found.p_to(second) if found else None
 
 
 def file_beside(results: Path) -> Path:

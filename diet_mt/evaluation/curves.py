@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Union
 
+from ..command_line import shell_words
 from ..errors import UserError
 from .commands import options_of, portable
 from .json_rows import Row, wrong_field
@@ -120,7 +120,7 @@ def read_training(folder: Path) -> LearningCurve:
     points = read_log(log)
     if not points:
         raise UserError(f"{folder / 'train.log'}: no validation in it; train on")
-    given = options_of(shlex.split(command))
+    given = options_of(shell_words(command, str(folder / "command")))
     options = {name: " ".join(words) for name, words in given.items()}
     options["data"] = "/".join(Path(*given.get("", [])[1:2]).parts[-2:])  # its folder's name
     parameters = _PARAMETERS.search(log)

@@ -28,6 +28,14 @@ def import_fairseq() -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
+def quiet() -> None:
+    """No logs but warnings, of what loads and reads: the commands print what they found."""
+    for name in ("fairseq", "hydra", "diet_mt.tasks"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    # fairseq always asks for pinned memory, and torch warns where there is no GPU to pin it for.
+    warnings.filterwarnings("ignore", message="'pin_memory'")
+
+
 def read_options(parser: Any, words: Sequence[str], own: Iterable[str] = ()) -> Any:
     """Reads options as the program of ``parser`` does, with those of model, task and optimizer.
 

@@ -4,8 +4,6 @@ its task leaves in the records of ``task_records``.
 
 from __future__ import annotations
 
-import logging
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -20,6 +18,7 @@ from ..files import sha256
 from ..stages.progress import say
 from .checkpoint import load_state, load_with_task, preset_of, reading
 from .commands import portable
+from .fairseq_options import quiet
 from .pretrained import beyond_the_architecture, read_pretrained, started_from
 from .provenance import beside, fairseq_version, revision, today
 from .records import model_text, options_in
@@ -99,14 +98,6 @@ def own_options(signature: str, arch: str) -> tuple[str, dict[str, Option]]:
     if own == (usual.get("position_encoding"), str(usual.get("position_rank"))):
         del options["rank"]
     return encoding, options
-
-
-def quiet() -> None:
-    """No logs but warnings, of what loads and reads: the commands print what they found."""
-    for name in ("fairseq", "hydra", "diet_mt.tasks"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    # fairseq always asks for pinned memory, and torch warns where there is no GPU to pin it for.
-    warnings.filterwarnings("ignore", message="'pin_memory'")
 
 
 def load_fine_tuned(checkpoint: Path, data: Path, task: str) -> FineTuned:

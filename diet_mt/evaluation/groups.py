@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from ..errors import UserError
-from .records import Result
+from .commands import words_of
+from .records import Result, system_of
 
 # The system that the others are compared with.
 BASELINE = "sinusoidal"
@@ -30,7 +31,7 @@ class Conditions:
     direction: str
     corpus: str  # trained on
     size: str  # of the model: tiny, base, big; empty for an architecture of fairseq's own
-    model: str | None  # options beyond the size
+    model: str  # options beyond the size
     sentences: int
     beam: int
     lenpen: str  # or those that the validation set has chosen from
@@ -55,7 +56,7 @@ class Conditions:
         parts = [
             f"trained on {self.corpus}",
             *size,
-            *(self.model or "").split(),
+            *self.model.split(),
             f"{self.sentences:,} sentences",
             f"beam {self.beam}",
             f"length penalty {self.lenpen} ({self.length_penalty})",
@@ -136,10 +137,11 @@ def encoding_of(result: Result) -> str:
 def _overrides(result: Result) -> tuple[dict[str, object], str]:
     """Overrides of positions, and the options of the search without them."""
     try:
-        words = shlex.split(result.options.replace(f"{_OVERRIDES}=", f"{_OVERRIDES} "))
+        words = words_of(result.options, _OVERRIDES)
         place = words.index(_OVERRIDES)
         given = dict(literal_eval(words[place + 1]))
-    except (ValueError, SyntaxError, TypeError, IndexError):  # none, or of no model of ours
+    except (UserError, ValueError, SyntaxError, TypeError, IndexError):
+        # None, or of no model of ours.
         return {}, result.options
     ordered = {str(key): given[key] for key in sorted(given, key=str)}
     own = {key: value for key, value in ordered.items() if _is_of_positions(key)}
@@ -153,11 +155,8 @@ def _is_of_positions(key: str) -> bool:
 
 
 def size_of(result: Result) -> str:
-    """``diet_rel_tiny`` -> ``tiny``; empty where architecture and system have the same name."""
-    if result.arch == result.system:
-        return ""
-    name, _, size = result.arch.rpartition("_")
-    return size if name else ""
+    """``diet_rel_tiny`` -> ``tiny``; empty for an architecture without one of our sizes."""
+    return result.arch[len(system_of(result.arch)) :].lstrip("_")
 
 
 def _conditions(result: Result) -> Conditions:

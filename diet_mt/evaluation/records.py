@@ -7,17 +7,16 @@ to exactly one row: evaluating the same training again replaces both.
 
 from __future__ import annotations
 
-import dataclasses
 import re
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..command_line import shell_words
 from ..errors import UserError
 from ..files import need_once, sha256, write_text
-from .commands import difference, options_of, training_options
+from .commands import difference, training_options
 from .json_rows import Row, locked, put_row, read_rows, wrong_field
 
 # Options of fairseq-train, without those of the encoding, that say what a Transformer or an encoder
@@ -80,6 +79,7 @@ class Result(Row):
     references_sha256: str
     bleu_mean: float  # of SacreBLEU's bootstrap resamples of the test set
     bleu_ci: float  # half of their 95% interval: bleu_mean - bleu_ci to bleu_mean + bleu_ci
+    model: str  # MODEL_OPTIONS beyond the architecture's
     train_revision: str = ""  # git describe, of the training's beginning
     length_penalty: str = "fairseq"  # length^lenpen; or "gnmt": ((5 + length) / 6)^lenpen
     averaged: int = 1  # checkpoints whose weights were averaged
@@ -91,7 +91,6 @@ class Result(Row):
     precisions: str = ""  # of BLEU, in percent: 1-grams/2-grams/3-grams/4-grams
     # Where the validation set has chosen lenpen: every value tried, with its BLEU there.
     lenpen_tried: str = ""
-    model: str | None = None  # MODEL_OPTIONS beyond the architecture's; None: not recorded
     roles: float | None = None  # role accuracy, 0 to 100; None: the test set has no twins
 
     def __post_init__(self) -> None:
@@ -124,10 +123,7 @@ def _check(result: Result) -> None:
     if _REORDERING.search(result.system):
         raise wrong_field("system", result.system, "a name without marks that reorder text")
     for name in _COMMANDS:
-        try:
-            shlex.split(getattr(result, name))
-        except ValueError as error:
-            raise UserError(f"field '{name}' is not a shell command ({error})") from None
+        shell_words(getattr(result, name), f"field '{name}'")
     if result.corpus in ("", ".", "..") or "/" in result.corpus:
         raise wrong_field("corpus", result.corpus, "the name of a file")
     parts = result.hypotheses.split("/")
@@ -136,19 +132,8 @@ def _check(result: Result) -> None:
 
 
 def read_results(path: Path) -> list[Result]:
-    """All rows of a file, in order. Raises UserError naming the file and the line.
-
-    Of rows written before ``model`` was a field, the command of the training says what it is.
-    """
-    results = read_rows(Result, path)
-    for place, result in enumerate(results):
-        if result.model is None:
-            words = options_of(shlex.split(result.train_command))
-            given = {name[2:]: shlex.join(value) for name, value in words.items()}
-            positions = described(result.positions, given.get("position-rank"))
-            model = model_text(given)
-            results[place] = dataclasses.replace(result, positions=positions, model=model)
-    return results
+    """All rows of a file, in order. Raises UserError naming the file and the line."""
+    return read_rows(Result, path)
 
 
 def read_all(files: Iterable[Path]) -> list[tuple[Path, Result]]:
@@ -171,15 +156,6 @@ def options_in(positions: str) -> dict[str, str]:
     """``diet-rel sharing=none scale=head`` -> its options by name."""
     pairs = (word.partition("=") for word in positions.split())
     return {key: value for key, equals, value in pairs if equals}
-
-
-def described(positions: str, rank: str | None) -> str:
-    """``positions`` with a rank that was given, where a model of before it said so lacks it."""
-    if rank is None or " rank=" in positions:
-        return positions
-    name, *options = positions.split()
-    shared = sum(option.startswith("sharing=") for option in options)
-    return " ".join([name, *options[:shared], f"rank={rank}", *options[shared:]])
 
 
 def model_text(given: Mapping[str, object]) -> str:

@@ -149,7 +149,7 @@ def _words(
         yield "without the optimizer's state, so no training continues from it"
     try:
         command = portable(beside(path, "command"))
-    except ValueError as error:
+    except UserError as error:
         file = path.parent / "command"
         raise UserError(f"{file}: damaged, it is no command ({error})") from None
     revision = beside(path, "revision") if command else ""

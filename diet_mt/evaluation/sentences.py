@@ -18,6 +18,7 @@ from sacrebleu.metrics import BLEU
 
 from ..corpora.parallel import read_lines, read_sides
 from ..errors import UserError
+from .groups import group
 from .json_rows import Row, read_rows, write_rows
 from .kept import by_checksum, kept_hypotheses, sources_beside
 from .records import Result, read_results
@@ -167,12 +168,10 @@ def _counted(
         own, lengths = counts[:, 0].tolist(), counts[:, 1].tolist()
         matches = counts[:, 2 : 2 + ORDERS].T.tolist()
         found.append(Counts(row.hypotheses_sha256, row.references_sha256, own, matches))
+    of = {each.hypotheses_sha256: each for each in found}
     # The page shows what the first seeds say.
-    first: dict[tuple[object, ...], Counts] = {}
-    for row, each in sorted(zip(rows, found, strict=True), key=lambda pair: pair[0].seed):
-        search = row.beam, row.lenpen_tried or row.lenpen, row.length_penalty, row.options
-        first.setdefault((row.system, row.arch, *search), each)
-    numbers = _differing([sentence_bleu(each, lengths) for each in first.values()])
+    first = [of[line.results[0].hypotheses_sha256] for each in group(rows) for line in each.lines]
+    numbers = _differing([sentence_bleu(each, lengths) for each in first])
     texts = Texts(
         rows[0].references_sha256,
         [len(line.split()) for line in sources],

@@ -6,15 +6,16 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 
 from sacrebleu.metrics import BLEU
 
+from ..blocks import number
 from ..command_line import need_known
 from ..errors import UserError
 from .bleu import SEED, without_version
-from .comparisons import DIGITS, Comparison, file_beside, key_of, mark_of, read_comparisons
+from .comparisons import DIGITS, Comparison, file_beside, key_of, mark_of, p_text, read_comparisons
 from .groups import Group, Line, group
 from .json_rows import write_rows
 from .kept import kept_hypotheses
@@ -106,12 +107,13 @@ def compare_files(
     missing: Counter[str] = Counter()
     others: list[str] = []  # whose references are not given
     count = 0
-    for path in files:
-        groups = group(read_results(path))
+    found_in = {path: group(read_results(path)) for path in files}
+    for path, groups in found_in.items():
         if not groups:
             raise UserError(f"{path}: holds no results; diet-mt evaluate adds them")
-        known_systems = (line.system for each in groups for line in each.lines)
-        need_known("system", systems or (), known_systems)
+    every = chain.from_iterable(found_in.values())
+    need_known("system", systems or (), (line.system for each in every for line in each.lines))
+    for path, groups in found_in.items():
         known = read_comparisons(file_beside(path))
         rows: list[Comparison] = []
         shown: list[tuple[Resampled, list[Pair]]] = []
@@ -128,6 +130,8 @@ def compare_files(
                     missing[each.conditions.heading] += len(each.lines)
                 continue
             count += len(pairs)
+            if systems and not pairs:
+                continue
             if dry_run:
                 for first, second in pairs:
                     print(f"{path}\t{first.name}\tto {second.name}")
@@ -218,10 +222,10 @@ def _show(path: Path, found: Resampled, pairs: Sequence[Pair]) -> None:
     for pair in pairs:
         first, second = pair
         difference, half, p = found.difference(pair)
-        text = found.comparison(first).p_text(p)
+        text = p_text(p, found.signature)
         seeds = " and ".join(str(len(line.results)) for line in pair)
         print(
-            f"{path}\t{first.name}\tto {second.name}\t{difference:+.2f} ± {half:.2f} BLEU"
+            f"{path}\t{first.name}\tto {second.name}\t{number(difference, '+.2f', half)} BLEU"
             f"\tp {text}\tseeds {seeds}",
             flush=True,
         )

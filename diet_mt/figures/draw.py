@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import UserError
-from ..evaluation.fine_tuned import quiet
+from ..evaluation.fairseq_options import quiet
 from ..files import make_folder
 from . import heads, patterns, rank, similarity
 from .observed import Asked, need_split, open_systems

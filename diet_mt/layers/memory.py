@@ -18,6 +18,7 @@ from .. import kernels
 from ..attention import closed_keys, softmax_
 from ..positions import LayerPositions
 from .nodes import Nodes
+from .stack import Dropout
 
 # What attention finds, (rows, H, 1, D), and where asked for its weights (rows, H, 1, S). The width
 # of queries and keys, R, is what the encoding makes it: D, as that of values, or another one.
@@ -27,11 +28,18 @@ Found = Tuple[Tensor, Optional[Tensor]]
 Scale = Tuple[float, float]
 
 
-def memory_for(like: Tensor, sentences: int, group: int, layers: int, scale: Scale) -> Memory:
+# Of the weights, in self- and in cross-attention, if there is one.
+Dropouts = Tuple[Dropout, Optional[Dropout]]
+
+
+def memory_for(
+    like: Tensor, sentences: int, group: int, layers: int, scale: Scale, dropout: Dropouts
+) -> Memory:
     """The faster one for tensors such as ``like``; ``scale``: see :class:`Memory`."""
-    if kernels.serve(like):
+    drops = any(each is not None and each.active for each in dropout)
+    if kernels.serve(like) and not drops:
         return KernelMemory(sentences, group, scale)
-    return TensorMemory(sentences, group, scale, layers, like.device)
+    return TensorMemory(sentences, group, scale, layers, like.device, dropout)
 
 
 class Memory(ABC):
@@ -95,9 +103,16 @@ class TensorMemory(Memory):
     """
 
     def __init__(
-        self, sentences: int, group: int, scale: Scale, layers: int, device: torch.device
+        self,
+        sentences: int,
+        group: int,
+        scale: Scale,
+        layers: int,
+        device: torch.device,
+        dropout: Dropouts,
     ) -> None:
         super().__init__(sentences, group, scale)
+        self._dropout = dropout
         self.nodes = Nodes(sentences, group, layers, device)
 
     def add_source(self, k: Tensor, v: Tensor) -> None:
@@ -120,7 +135,8 @@ class TensorMemory(Memory):
         q = positions.queries(_by_sentence(q, self.group))
         bias = nodes.bias(positions.bias)
         of_nodes = nodes.by_node(positions)
-        out, _ = _attend(q, keys, values, of_nodes, bias, self.scale[0], nodes.mask)
+        how = self.scale[0], self._dropout[0]
+        out, _ = _attend(q, keys, values, of_nodes, bias, *how, nodes.mask)
         found = _by_row(out)
         # NaN to the hypothesis that has read NaN or infinity, and to no other.
         return found if nodes.mask is None else found.add_(own, alpha=0), None
@@ -134,7 +150,7 @@ class TensorMemory(Memory):
         if self._closed is not None and positions.bias is not None:
             bias = self._closed + positions.bias
         flat = keys.flatten(0, 1), values.flatten(0, 1)
-        out, weights = _attend(q, *flat, positions, bias, self.scale[1])
+        out, weights = _attend(q, *flat, positions, bias, self.scale[1], self._dropout[1])
         return _by_row(out), _by_row(weights) if need_weights else None
 
     def _move_target(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
@@ -271,11 +287,12 @@ def _attend(
     positions: LayerPositions,
     bias: Optional[Tensor],
     scale: float,
+    dropout: Optional[Dropout],
     mask: Optional[Tensor] = None,
 ) -> Tuple[Tensor, Tensor]:
     """Attention of one decoding step: ``q`` (B, H, G, R), ``k`` (B*H, S, R), ``v`` (B*H, S, D),
     ``bias`` (B|1, H|1, 1, S), ``scale`` of q k^T, ``mask`` (B, 1, G, S), True where a key is closed
-    -> (B, H, G, D) and the weights (B, H, G, S).
+    -> (B, H, G, D) and the weights before ``dropout`` (B, H, G, S).
 
     :func:`diet_mt.attention.attend` for queries at one position, in as few calls as possible: over
     a few keys, what a call costs by itself is what counts.
@@ -293,6 +310,7 @@ def _attend(
     if mask is not None:  # last, and filled in: -inf added to NaN would be NaN
         logits.masked_fill_(mask, -math.inf)
     weights = softmax_(logits)
-    out = torch.bmm(weights.flatten(0, 1), v).unflatten(0, by_head)
-    added = positions.output(weights) if positions.changes_output else None
+    kept = weights if dropout is None else dropout(weights)
+    out = torch.bmm(kept.flatten(0, 1), v).unflatten(0, by_head)
+    added = positions.output(kept) if positions.changes_output else None
     return out if added is None else out + added, weights

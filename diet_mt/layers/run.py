@@ -144,16 +144,20 @@ class DecodingRun:
         places: Optional[Places] = None,
     ) -> None:
         self.length = 0
-        own = None if places is None else (places[0], places[0])
-        self._self_block = Block(self_positions, len(layers), grows=True, places=own)
+        of_self = None if places is None else (places[0], places[0])
+        self._self_block = Block(self_positions, len(layers), grows=True, places=of_self)
         self._cross_block = Block(cross_positions, len(layers), grows=False, places=places)
         modules = [layer.encoder_attn for layer in layers]
         crosses = source is not None and any(module is not None for module in modules)
         like = next(layers[0].parameters()) if source is None else source
         sentences = rows if source is None or not crosses else source.size(1)
         # One for all layers.
-        scale = layers[0].self_attn.scaling, getattr(modules[0], "scaling", 1.0)
-        self.memory: Memory = memory_for(like, sentences, rows // sentences, len(layers), scale)
+        own, other = layers[0].self_attn, modules[0]
+        scale = own.scaling, getattr(other, "scaling", 1.0)
+        dropout = own.dropout_module, getattr(other, "dropout_module", None)
+        self.memory: Memory = memory_for(
+            like, sentences, rows // sentences, len(layers), scale, dropout
+        )
         self._self_caches = [SelfCache(self, n, each.self_attn) for n, each in enumerate(layers)]
         self._cross_caches: List[SourceCache] = []
         self._source_length = 0

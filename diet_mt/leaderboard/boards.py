@@ -12,13 +12,13 @@ from ..evaluation.groups import BASELINE, Group
 from ..evaluation.resampling import RESAMPLES
 from .published import source
 from .standings import LEVEL, Section
-from .tables import Table, evaluations_table, rows, standings_table
+from .tables import HOLM, Table, evaluations_table, rows, standings_table
 from .where import where_they_act
 
 EVALUATIONS = "Every evaluation: length, n-gram precisions, updates"
 FOLDED = "The commands, ARCH for the system"
 # What a reader in a hurry wants to see.
-BRIEF = ("system", "BLEU", "±", "length", f"to {BASELINE}", "p")
+BRIEF = ("system", "BLEU", "±", "length", f"to {BASELINE}", HOLM)
 HOW_TO_TEST = "diet-mt compare RESULTS.jsonl --references FILE"
 ARCH = "ARCH"  # in a command, for any system of the table
 
@@ -100,8 +100,9 @@ def legend(sections: Iterable[Section]) -> list[str]:
         )
     if any(standing.p_value is not None for standing in standings):
         found.append(
-            f"p: of the difference to {BASELINE}, by the same resamples, two-sided: how often "
-            "equal systems would differ as much. ≤: the smallest that its resamples can give."
+            f"{HOLM}: of the difference to {BASELINE}, by the same resamples, two-sided: how often "
+            "equal systems would differ as much; corrected for the number of systems, shown or not "
+            "(Holm 1979). ≤: the smallest that its resamples can give."
         )
     if any(standing.cluster for standing in standings):
         found.append(

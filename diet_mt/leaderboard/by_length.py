@@ -284,8 +284,7 @@ def _said(found: Estimate | None, part: Part, form: str) -> str:
     """The value alone of one sentence, whose resamples are all the same."""
     if found is None:
         return ""
-    value, half = number(found.value, form), f"{found.half_width:{form.lstrip('+')}}"
-    return f"{value} ± {half}" if len(part.members) > 1 else value
+    return number(found.value, form, found.half_width if len(part.members) > 1 else None)
 
 
 def _shares(title: str, note: str, of: Mapping[str, Mapping[Any, Estimate]]) -> list[Block]:

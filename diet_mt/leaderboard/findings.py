@@ -9,7 +9,6 @@ from statistics import fmean
 from typing import Any
 
 from ..blocks import Grid, number
-from ..evaluation.groups import BASELINE
 from ..evaluation.lengths import Estimate
 from .charts import Point
 from .published import AVERAGE
@@ -36,20 +35,21 @@ def of_section(section: Section) -> str:
     baseline = section.group.baseline
     if baseline is None:
         return f"{found} ± {best.half_width:.2f}."
-    if best.line.system != BASELINE and best.gain is not None:
+    if best.line != baseline and best.gain is not None:
         side = "below" if best.gain < 0 else "above"
         found += f", {abs(best.gain):.2f} {side} {baseline.name}{_p(best)}"
     beside = [e.name for e in measured if e.cluster == best.cluster and e != best]
     with_baseline = any(each.line == baseline for each in measured)  # it may be in the cluster
     if best.cluster and with_baseline and len(beside) <= _MOST_NAMES:
         found += f", in a cluster with {_listed(beside)}" if beside else ", in a cluster of its own"
-    others = [each for each in measured if each.line and each.line.system != BASELINE]
+    others = [each for each in measured if each.line != baseline]
     tested = [(each.p_value, each.gain or 0) for each in others if each.p_value is not None]
     if not tested:
         return f"{found}."
     better = sum(p <= LEVEL and gain > 0 for p, gain in tested)
     worse = sum(p <= LEVEL and gain < 0 for p, gain in tested)
-    parts = [f"{better} of {len(others)} systems are above {baseline.name} with p ≤ {LEVEL}"]
+    how = f"p (Holm) ≤ {LEVEL}"
+    parts = [f"{better} of {len(others)} systems are above {baseline.name} with {how}"]
     for count, said in (
         (worse, "below"),
         (len(tested) - better - worse, "not told apart from it"),
@@ -65,17 +65,17 @@ def _p(standing: Standing) -> str:
     return text and (f" (p {text})" if text.startswith("≤") else f" (p = {text})")
 
 
-def of_trade(found: Sequence[Point], good: str, *, most: bool) -> str:
+def of_trade(found: Sequence[Point], best: Sequence[Point], good: str) -> str:
     """Which points have the highest BLEU of all that are as far along the horizontal axis.
-    ``good``: what that means, such as ``fast``; ``most``: whether it is to its right.
+    ``best``: the ``pareto_front``; ``good``: what far means, such as ``fast``.
     """
-    names = [each.name for each in front(found, most=most)]
+    names = [each.name for each in best]
     who = "each has" if len(names) == len(found) else f"only {_listed(names)} have"
     who = f"only {names[0]} has" if len(names) == 1 else who
     return f"Of the {len(found)} measured, {who} more BLEU than all others at least as {good}."
 
 
-def front(found: Sequence[Point], *, most: bool) -> list[Point]:
+def pareto_front(found: Sequence[Point], *, most: bool) -> list[Point]:
     """The points above all others that are at least as far along, highest first; ranges that meet
     count as equal.
     """
@@ -96,7 +96,7 @@ def of_lengths(best: str, baseline: str, gaps: Sequence[Estimate], buckets: Sequ
     if all(abs(gap.value) <= gap.half_width for gap in gaps):
         return f"{about} no difference can be told from chance, whatever the length of the source."
     ends = gaps[0], gaps[-1]
-    first, last = (f"{number(gap.value, '+.1f')} ± {gap.half_width:.1f}" for gap in ends)
+    first, last = (number(gap.value, "+.1f", gap.half_width) for gap in ends)
     change, half = ends[1].value - ends[0].value, math.hypot(*(gap.half_width for gap in ends))
     told = "" if abs(change) > half else "; no change with the length can be told"
     return (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..evaluation.comparisons import mark_of
-from ..evaluation.groups import BASELINE, Line
+from ..evaluation.comparisons import mark_of, p_text
+from ..evaluation.groups import Line
 from .beside import Beside
 from .standings import Section
 from .views import is_counted, parts_in
@@ -36,7 +36,8 @@ def pairs_of(section: Section, beside: Beside) -> dict[str, Any] | None:
         systems.append(
             {"name": line.name, "results": results, "tests": _tests(section, lines, line)}
         )
-    other = next((n for n, line in enumerate(lines) if line.system == BASELINE), 1)
+    baseline = section.group.baseline
+    other = lines.index(baseline) if baseline in lines else 1
     return {
         "systems": systems,
         "first": [0, other or 1],
@@ -59,6 +60,9 @@ def _tests(section: Section, lines: Sequence[Line], line: Line) -> list[dict[str
     if comparison is None or not comparison.half_widths.keys() >= set(marks):
         return []
     return [
-        {"half": comparison.half_widths[mark], "p": comparison.p_text(comparison.p_values[mark])}
+        {
+            "half": comparison.half_widths[mark],
+            "p": p_text(comparison.p_values[mark], comparison.signature),
+        }
         for mark in marks
     ]

@@ -33,7 +33,6 @@ def _is_model(own: Mapping[str, str], options: Mapping[str, object]) -> bool:
 class Figure:
     """One BLEU of the paper, 0 to 100."""
 
-    name: str  # as the paper calls the system
     bleu: float
     gain: float  # above the paper's own baseline
     options: Mapping[str, str]  # all of its encoding
@@ -68,7 +67,6 @@ def figures(conditions: Conditions) -> Mapping[str, Figure]:
     baseline = rows[BASELINE]["bleu"][direction]
     return {
         system: Figure(
-            row["name"],
             row["bleu"][direction],
             row["bleu"][direction] - baseline,
             row.get("options", {}),

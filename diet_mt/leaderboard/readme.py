@@ -78,10 +78,10 @@ def _read(file: Path) -> str:
 def _put(file: Path, text: str, check: bool, what: str) -> None:
     try:
         same = file.exists() and _read(file) == text
-        if not same and not check:
-            write_text(file, text)
-    except (OSError, UserError) as error:
-        raise UserError(f"{file}: cannot be written ({error})") from None
+    except UserError as error:
+        raise UserError(f"{file}: {error}") from None
+    if not same and not check:
+        write_text(file, text)
     if not same and check:
         raise UserError(
             f"{file}: {what} is not made from these files; make it anew with diet-mt leaderboard"

@@ -35,7 +35,6 @@ def asked_for(
 
     ``check``: the kept hypotheses, too. Raises UserError where there is nothing to show.
     """
-    systems = wanted.get("system", ())
     with_tasks = [path for path in files if of_tasks(path)]
     results: list[Result] = []
     comparisons: dict[Key, Comparison] = {}
@@ -48,18 +47,35 @@ def asked_for(
     tasks = [row for path in with_tasks for row in read_task_results(path)]
     if not results and not tasks:
         raise UserError("the files hold no results; diet-mt evaluate and predict add them")
+    translated = [result.system for result in results]
+    known = [*translated, *(result.system for result in tasks)]
+    systems = _spelled(wanted.get("system", ()), known)
+    own = [name for name in systems if name in translated]
     groups = group(results)
-    if groups:
-        groups = sorted(select(groups, wanted), key=lambda each: -len(each.lines))
-    if tasks:
-        need_known("system", systems, (result.system for result in tasks))
-    blocks = task_board([each for each in tasks if not systems or each.system in systems])
+    if groups and bool(own) == bool(systems):
+        groups = sorted(
+            select(groups, {**wanted, "system": own}), key=lambda each: -len(each.lines)
+        )
+    else:
+        groups = []
+    tasks = [each for each in tasks if not systems or each.system in systems]
+    blocks = task_board(tasks)
     if tasks and not blocks:
         raise UserError("the results are of no split that a table shows (dev sets, test_LANG)")
     # Where diet-mt bench speed keeps its tables.
     beside = (path.with_name("benchmark.md") for path in files)
     page = next((f"{path.name}, beside the rows" for path in beside if path.exists()), "")
     return [section_of(each, comparisons, systems, page) for each in groups], blocks
+
+
+def _spelled(systems: Sequence[str], known: Sequence[str]) -> list[str]:
+    """``systems`` in every spelling of the rows: those of tasks have ``diet-rel`` for ``diet_rel``.
+
+    Raises UserError for one that is not known.
+    """
+    wanted = [name.replace("-", "_") for name in systems]
+    need_known("system", wanted, (name.replace("-", "_") for name in known))
+    return [name for name in dict.fromkeys(known) if name.replace("-", "_") in wanted]
 
 
 def of_tasks(path: Path) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..evaluation.comparisons import Comparison, Key, key_of, p_between
+from ..evaluation.comparisons import DIGITS, Comparison, Key, key_of, p_text
 from ..evaluation.groups import Group, Line, encoding_of
+from ..evaluation.resampling import holm
 from .published import Figure, figures
 
 LEVEL = 0.05  # of a p-value that separates two systems
@@ -22,7 +23,8 @@ class Standing:
     line: Line | None = None
     gain: float | None = None  # BLEU above the baseline
     comparison: Comparison | None = None  # with the others; None where there is none yet
-    p_value: float | None = None  # of the gain
+    p_value: float | None = None  # of the gain, corrected for the number of systems of the group
+    p_text: str = ""  # the same as it is read
     cluster: int | None = None  # from 1, the best
     published: Figure | None = None
 
@@ -32,13 +34,6 @@ class Standing:
         if self.comparison:
             return self.comparison.bleu_ci
         return self.line.half_width if self.line else None
-
-    @property
-    def p_text(self) -> str:
-        """The p-value as it is read; empty where it is not known."""
-        if self.comparison is None or self.p_value is None:
-            return ""
-        return self.comparison.p_text(self.p_value)
 
     def p_to(self, other: Standing) -> float | None:
         """The p-value of the difference of two measured systems; None where it is not known."""
@@ -70,15 +65,18 @@ class Section:
 def section_of(
     group: Group, known: Known, systems: Sequence[str] = (), speeds: str = ""
 ) -> Section:
-    """``systems``: if any, no others are shown, and clusters are of these alone."""
+    """``systems``: if any, no others are shown, and clusters are of these alone; p-values are
+    corrected for all that were measured.
+    """
 
     def wanted(system: str) -> bool:
         return not systems or system in systems
 
     paper = figures(group.conditions)
+    p_values = _p_values(group, known)
     standings = []
     for line in group.lines:
-        baseline = group.baseline if group.baseline != line else None
+        p_value, p_as_text = p_values.get(line.name, (None, ""))
         figure = paper.get(line.system)
         standings.append(
             Standing(
@@ -86,7 +84,8 @@ def section_of(
                 line=line,
                 gain=group.gain(line),
                 comparison=known.get(key_of(line.results)),
-                p_value=p_between(known, line.results, baseline.results) if baseline else None,
+                p_value=p_value,
+                p_text=p_as_text,
                 published=figure if figure and figure.is_of(encoding_of(line.results[0])) else None,
             )
         )
@@ -98,6 +97,24 @@ def section_of(
     lines = tuple(line for line in group.lines if wanted(line.system))
     has_seeds = any(line.several_seeds for line in group.lines)
     return Section(replace(group, lines=lines), in_clusters(shown), has_seeds, speeds)
+
+
+def _p_values(group: Group, known: Known) -> dict[str, tuple[float, str]]:
+    """Of the difference to the baseline, corrected, and as text, by the names of the lines that
+    were compared with it. One that was not counts as 1.
+    """
+    others = [line for line in group.lines if line != group.baseline]
+    compared = [known.get(key_of(line.results)) for line in others]
+    raw = [
+        each.p_to(group.baseline.results) if each and group.baseline else None for each in compared
+    ]
+    corrected = holm([1.0 if p is None else p for p in raw])
+    found = {}
+    for line, each, p, value in zip(others, compared, raw, corrected, strict=True):
+        if each is not None and p is not None:
+            least = "≤ " if p_text(p, each.signature).startswith("≤") else ""
+            found[line.name] = value, f"{least}{value:.{DIGITS}f}"
+    return found
 
 
 def in_clusters(standings: Sequence[Standing]) -> tuple[Standing, ...]:

@@ -37,6 +37,7 @@ class Column:
 
 
 Table = list[Column]
+HOLM = "p (Holm)"  # title of a column
 Shown = TypeVar("Shown")  # what a row is of
 # Title, how a cell is made, and the rest of a Column.
 Wanted = tuple[str, Callable[[Shown], Cell], bool, bool]
@@ -95,7 +96,7 @@ _STANDING: list[Wanted[Standing]] = [
     ("cluster", lambda s: _number(s.cluster, "d"), True, False),
     ("length", lambda s: _number(s.line.length_ratio if s.line else None, ".3f"), True, True),
     (f"to {BASELINE}", lambda s: _difference(s.gain), True, True),
-    ("p", lambda s: Cell(s.p_text, s.p_value) if s.p_text else Cell(), True, False),
+    (HOLM, lambda s: Cell(s.p_text, s.p_value), True, False),
     ("paper", lambda s: _number(s.published.bleu if s.published else None, ".2f"), True, True),
     (
         f"paper, to {BASELINE}",
@@ -127,7 +128,7 @@ def _count(value: int) -> Cell:
 
 
 def _interval(result: Result) -> Cell:
-    return Cell(f"{result.bleu_mean:.2f} ± {result.bleu_ci:.2f}", result.bleu_mean)
+    return Cell(number(result.bleu_mean, ".2f", result.bleu_ci), result.bleu_mean)
 
 
 def _precision(result: Result, order: int) -> Cell:

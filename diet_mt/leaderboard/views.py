@@ -77,11 +77,11 @@ def _point(line: Line, x: float, said: str) -> Point:
 
 
 def _trade(title: str, axes: str, found: Sequence[Point], good: str, *, most: bool) -> View:
-    best = findings.front(found, most=most)
+    best = findings.pareto_front(found, most=most)
     shown = [replace(each, important=each.important or each in best) for each in found]
     x = Scale([end for each in found for end in (each.low, each.high)], margin=_SIDES)
     y = Scale([each.y for each in found])
-    said = findings.of_trade(found, good, most=most)
+    said = findings.of_trade(found, best, good)
     return View(title, said, axes, points(shown, x, y), numbers=[each.said for each in found])
 
 
@@ -130,7 +130,7 @@ def by_length(section: Section, beside: Beside) -> View | None:
     y = Scale([value for each in found for _, value in each.points])
     names = [part.name for part in parts]
     ticks = [(float(number), name) for number, name in enumerate(names)]
-    baseline = next((line for line in lines if line.system == BASELINE), lines[0])
+    baseline = section.group.baseline if section.group.baseline in lines else lines[0]
     said = ""
     if baseline is not lines[0]:
         gaps = [difference(seeds(lines[0], part), seeds(baseline, part)) for part in parts]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from ..blocks import number
 from ..evaluation.groups import encoding_of
 from .families import family_of
 from .standings import Section, Standing
@@ -89,4 +90,4 @@ def _cell(standing: Standing | None) -> Cell:
     if standing is None or standing.line is None:
         return Cell()
     bleu = standing.line.bleu
-    return Cell(f"{bleu:.2f} ± {standing.half_width:.2f}", bleu)
+    return Cell(number(bleu, ".2f", standing.half_width), bleu)

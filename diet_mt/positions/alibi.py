@@ -32,13 +32,8 @@ class AlibiBias(RelativeBias):
 
     limited: ClassVar[bool] = False
 
-    def __init__(self, shape: AttentionShape) -> None:
-        super().__init__(shape)
-        # Where the model is. The slopes are no buffer: half precision would round them.
-        self.register_buffer("anchor", torch.empty(0), persistent=False)
-
     def by_distance(self, lowest: int, highest: int) -> Tensor:
-        device = self.get_buffer("anchor").device
+        device = self.like.device
         rates = torch.tensor(slopes(self.shape.heads), dtype=torch.float64, device=device)
         distance = distances(lowest, highest, device).abs()
         return -(rates[:, None] * distance).unsqueeze(0)  # (1, H, count)

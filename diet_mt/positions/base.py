@@ -151,18 +151,31 @@ class AttentionPositions(LayerTables, ABC):
 
     # Whether there are tables that end, at max_queries and max_keys.
     limited: ClassVar[bool] = True
+    like: Tensor  # (0,), where the model is, and how precise
+
+    def __init__(
+        self,
+        shape: AttentionShape,
+        sharing: Optional[str] = None,
+        make_table: Optional[Callable[[int], nn.Module]] = None,
+    ) -> None:
+        super().__init__(shape, sharing, make_table)
+        # What a formula gives is no buffer: half precision would round it.
+        self.register_buffer("like", torch.empty(0), persistent=False)
 
     @property
     def refuses(self) -> bool:
         """Whether positions end where the tables do."""
         return self.limited and self.shape.beyond == REFUSE
 
-    @abstractmethod
     def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
         """What each of the L layers gets, for ``query_len`` T queries over ``key_len`` S keys.
 
         Raises :class:`UserError` for a position beyond the tables (see :meth:`check_range`).
         """
+        self.check_range(query_start, query_len, key_len)
+        queries = torch.arange(query_start, query_start + query_len, device=self.like.device)
+        return self.at(queries, torch.arange(key_len, device=self.like.device))
 
     @abstractmethod
     def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
@@ -219,7 +232,7 @@ class AttentionBias(AttentionPositions):
 
 @dataclass(frozen=True)
 class PositionEncoding:
-    """An encoding with its options settled; ``NAMES`` of this package has all subclasses.
+    """An encoding with its options settled; ``NAMES`` of this package has all that have a name.
 
     The fields are the options that the encoding takes (see ``options.py``). ``sharing``: one of
     ``SHARING``, or None where the encoding has nothing per head or layer. Raises :class:`UserError`

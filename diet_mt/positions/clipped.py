@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Optional, TypeVar
+from typing import Any, Callable, ClassVar, List, Optional, TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .base import AttentionPositions
 from .layer import LayerPositions
 from .options import option
 
@@ -50,6 +52,30 @@ class ClippedLayer(LayerPositions):
             return move(rows, size, self.query_start)
         # Rows at one position, such as a sentence's beams, are not one query after the other.
         return move(rows.unsqueeze(-2), size, self.query_start).squeeze(-2)
+
+
+class ClippedPositions(AttentionPositions):
+    """What depends on the distance alone, up to the clip c."""
+
+    limited: ClassVar[bool] = False
+    clip: int
+
+    @abstractmethod
+    def up_to(self, furthest: int, **where: Any) -> List[LayerPositions]:
+        """For distances of at most ``furthest``, itself at most the clip; ``where``: the fields of
+        ``ClippedLayer`` that say where the queries stand.
+        """
+
+    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
+        # No more vectors than there are distances: their products with queries cost most.
+        furthest = max(query_start + query_len - 1, key_len - 1 - query_start, 1)
+        where = {"query_start": query_start, "query_len": query_len}
+        return self.each(self.up_to(min(self.clip, furthest), **where))
+
+    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
+        clip = min(self.clip, max(self.shape.max_queries, self.shape.max_keys))
+        rows = (keys - queries[:, None]).clamp(-clip, clip) + clip  # (T, S)
+        return self.each(self.up_to(clip, query_len=queries.numel(), rows=rows))
 
 
 def spread(by_offset: Tensor, keys: int, start: int = 0) -> Tensor:

@@ -18,7 +18,7 @@ from .base import (
     at_least_float32,
     no_autocast,
 )
-from .clipped import ClippedLayer, clip_option, pick, spread
+from .clipped import ClippedLayer, ClippedPositions, clip_option, pick, spread
 from .layer import LayerPositions
 from .projections import Projections
 
@@ -66,10 +66,8 @@ class DebertaLayer(ClippedLayer):
         return products.view(keys, heads, -1).permute(2, 1, 0).unsqueeze(2)  # (B, H, 1, S)
 
 
-class DebertaPositions(AttentionPositions):
+class DebertaPositions(ClippedPositions):
     """P (2k, E), one for all layers and heads, and their projections; row i - j + k for i - j."""
-
-    limited: ClassVar[bool] = False
 
     def __init__(self, shape: AttentionShape, sharing: Optional[str], clip: int) -> None:
         super().__init__(shape, sharing, lambda heads: Projections(heads, shape))
@@ -77,24 +75,12 @@ class DebertaPositions(AttentionPositions):
         self.relative = nn.Parameter(torch.empty(2 * clip, shape.embed_dim))
         nn.init.normal_(self.relative, std=INIT_STD)
 
-    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
-        furthest = max(query_start + query_len - 1, key_len - 1 - query_start, 1)
-        return self._parts(furthest, query_start=query_start, query_len=query_len)
-
-    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
-        clip = min(self.clip, max(self.shape.max_queries, self.shape.max_keys))
-        rows = (keys - queries[:, None]).clamp(-clip, clip) + clip  # (T, S)
-        return self._parts(clip, query_len=queries.numel(), rows=rows)
-
-    def _parts(self, furthest: int, **where: Any) -> List[LayerPositions]:
-        """For distances up to ``furthest``, or the clip."""
-        vectors = self.by_distance(min(self.clip, furthest))  # (2c+1, E)
+    def up_to(self, furthest: int, **where: Any) -> List[LayerPositions]:
+        vectors = self.by_distance(furthest)  # (2c+1, E)
         with no_autocast(vectors.device):
             of_keys, of_queries = (vectors @ self.stacked(name) for name in ("key", "query"))
         pairs = zip(of_keys.unbind(0), of_queries.unbind(0), strict=True)
-        return self.each(
-            [DebertaLayer(of_keys=keys, of_queries=own, **where) for keys, own in pairs]
-        )
+        return [DebertaLayer(of_keys=keys, of_queries=own, **where) for keys, own in pairs]
 
     def by_distance(self, furthest: int) -> Tensor:
         """Rows of P for j - i from ``-furthest`` to ``furthest``, in float32 or better."""

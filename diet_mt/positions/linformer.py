@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from .base import ENCODER, AttentionPositions, AttentionShape, PositionEncoding
 from .input import InputPositions
 from .layer import LayerPositions
-from .learned import LearnedInput
+from .learned import Learned, LearnedInput
 from .options import option
 
 # k of Chen et al. 2021 for GLUE (section 4.1); Wang et al. take 128 and 256 for 512 tokens.
@@ -114,7 +114,7 @@ class Linformer(Projecting):
 
     @property
     def own_input(self) -> str:
-        return "learned"
+        return Learned.name
 
     def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions:
         return LearnedInput(max_positions, embed_dim)

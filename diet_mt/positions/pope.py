@@ -80,11 +80,6 @@ class PopePositions(AttentionPositions):
     def __init__(self, shape: AttentionShape, sharing: Optional[str]) -> None:
         super().__init__(shape, sharing, lambda heads: Phases(heads, shape.head_dim))
 
-    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
-        device = next(self.parameters()).device
-        queries = torch.arange(query_start, query_start + query_len, device=device)
-        return self.at(queries, queries)
-
     def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
         # Of twice as many columns: there a pair is what a column is here.
         speed = Scaling().speeds(2 * self.shape.head_dim, queries.device)  # (D,)

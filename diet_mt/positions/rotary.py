@@ -61,27 +61,20 @@ class RotaryPositions(AttentionPositions):
 
     limited: ClassVar[bool] = False
 
-    def __init__(self, shape: AttentionShape, scaling: Optional[Scaling] = None) -> None:
+    def __init__(self, shape: AttentionShape, scaling: Scaling) -> None:
         super().__init__(shape)
-        self.scaling = scaling or Scaling()
+        self.scaling = scaling
         if shape.head_dim % 2:
             raise UserError(
                 "rotary positions turn pairs of columns, and a head size of "
                 f"{shape.head_dim} is odd; change --*-embed-dim or --*-attention-heads"
             )
-        # Where the model is, and how precise. The angles are no buffer: half would round them.
-        self.register_buffer("anchor", torch.empty(0), persistent=False)
-
-    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
-        device = self.get_buffer("anchor").device
-        queries = torch.arange(query_start, query_start + query_len, device=device)
-        return self.at(queries, queries)
 
     def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
         # Computed in float64, then rounded to the model's precision, or float32 where that is less.
         angle = queries[:, None] * self.scaling.speeds(self.shape.head_dim, queries.device)
         length = torch.full_like(angle, self.scaling.attention_factor())
-        precision = at_least_float32(self.get_buffer("anchor").dtype).to_complex()
+        precision = at_least_float32(self.like.dtype).to_complex()
         return self.each([RotaryLayer(turn=torch.polar(length, angle).to(precision))])
 
     def extra_repr(self) -> str:

@@ -23,13 +23,8 @@ class SandwichBias(RelativeBias):
 
     limited: ClassVar[bool] = False
 
-    def __init__(self, shape: AttentionShape) -> None:
-        super().__init__(shape)
-        # Where the model is. Frequencies are no buffer: half precision would round them.
-        self.register_buffer("anchor", torch.empty(0), persistent=False)
-
     def by_distance(self, lowest: int, highest: int) -> Tensor:
-        device, heads = self.get_buffer("anchor").device, self.shape.heads
+        device, heads = self.like.device, self.shape.heads
         pairs = torch.arange(WIDTH // 2, dtype=torch.float64, device=device)
         angle = distances(lowest, highest, device)[:, None] * BASE ** (-2 * pairs / WIDTH)
         fall = (angle.cos() - 1).sum(-1)  # (count,)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, List, Optional
 import torch
 from torch import Tensor, nn
 
-from .base import AttentionPositions, AttentionShape, PositionEncoding
-from .clipped import ClippedLayer, clip_option, collect, put
+from .base import AttentionShape, PositionEncoding
+from .clipped import ClippedLayer, ClippedPositions, clip_option, collect, put
 from .layer import LayerPositions
 from .options import option
 
@@ -47,10 +47,8 @@ class DistanceVectors(nn.Module):
                 nn.init.xavier_uniform_(rows)
 
 
-class ShawPositions(AttentionPositions):
+class ShawPositions(ClippedPositions):
     """Vectors by clipped distance for all layers."""
-
-    limited: ClassVar[bool] = False
 
     def __init__(
         self, shape: AttentionShape, sharing: Optional[str], clip: int, values: bool
@@ -60,27 +58,15 @@ class ShawPositions(AttentionPositions):
         )
         self.clip = clip
 
-    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
-        # No more vectors than there are distances: their products with queries cost most.
-        furthest = max(query_start + query_len - 1, key_len - 1 - query_start, 1)
-        return self._parts(furthest, query_start=query_start, query_len=query_len)
-
-    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
-        rows = (keys - queries[:, None]).clamp(-self.clip, self.clip) + self.clip  # (T, S)
-        return self._parts(self.clip, query_len=queries.numel(), rows=rows)
-
-    def _parts(self, furthest: int, **where: Any) -> List[LayerPositions]:
-        """For distances up to ``furthest``, or the clip."""
-        left_out = max(self.clip - furthest, 0)
+    def up_to(self, furthest: int, **where: Any) -> List[LayerPositions]:
+        left_out = self.clip - furthest
         rows = left_out, 2 * self.clip + 1 - left_out
         names = [name for name, _ in self.tables()[0].named_parameters()]
         stacks = [self.stacked(name, *rows).unbind(0) for name in names]
-        return self.each(
-            [
-                ShawLayer(**where, **dict(zip(names, vectors, strict=True)))
-                for vectors in zip(*stacks, strict=True)
-            ]
-        )
+        return [
+            ShawLayer(**where, **dict(zip(names, vectors, strict=True)))
+            for vectors in zip(*stacks, strict=True)
+        ]
 
 
 @dataclass(frozen=True)

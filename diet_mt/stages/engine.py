@@ -78,6 +78,7 @@ def prepare(what: Preparation) -> None:
     with alone(what.out, _LEFTOVERS_S):
         _refuse_other_settings(what)
         _keep_settings(what)
+        _remove_stale(what)
         made = [_run(stage, what) for stage in what.stages]
         wrong = False
         for name, found, expected in what.counts():
@@ -144,6 +145,7 @@ def _run(stage: Stage, what: Preparation) -> bool:
     if stage.settings:
         write_text(result.with_name(f"{stage.name}.settings"), f"{stage.settings}\n")
     _make_sure_of_room(what.out, stage)
+    (what.out / SUMS).unlink(missing_ok=True)  # of what is there no longer
     if stage.restarts:
         _remove(part)
     stage.make(part)
@@ -197,6 +199,22 @@ def _keep_settings(what: Preparation) -> None:
         for stage in what.stages:
             _remove(_part(what.out / stage.name))
         write_text(file, now)
+
+
+def _remove_stale(what: Preparation) -> None:
+    """Removes what was made of a stage's result that is gone, and that had other settings."""
+    for place, stage in enumerate(what.stages):
+        result = what.out / stage.name
+        file = result.with_name(f"{stage.name}.settings")
+        if result.exists() or not file.is_file():
+            continue
+        if file.read_text(encoding="utf-8") != f"{stage.settings}\n":
+            _remove(_part(result))
+            for later in what.stages[place + 1 :]:
+                if (what.out / later.name).exists():
+                    announce(f"== {later.name}: removed, it was made of another {stage.name}")
+                _remove(what.out / later.name)
+                _remove(_part(what.out / later.name))
 
 
 def _compare(file: Path, now: str, made: Path) -> None:

@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 from ..errors import UserError
 from ..stages.child import environment, module, start, tail_of
+from ..stages.pool import cores
 from ..stages.progress import status_of
 from .sweep import Run
 from .variables import Command, shown
@@ -102,9 +103,13 @@ class Work:
         if status is None:
             return False
         if status:
-            self._fail(
-                f"ended with status {status}" if status > 0 else f"killed by signal {-status}"
-            )
+            said = tail(self.log)[-1:]
+            if status < 0:
+                self._fail(f"killed by signal {-status}")
+            elif not said or said[0].startswith("== "):  # it has not said why
+                self._fail(f"ended with status {status}")
+            else:
+                self._fail(said[0])
         elif self._left and not self.failure:
             self._begin(self._left.pop(0))
             return self.failure != ""
@@ -123,11 +128,8 @@ class Work:
         except OSError as error:
             self._fail(f"{error.filename}: {error.strerror}")
 
-    def _fail(self, how: str) -> None:
-        said = tail(self.log)[-1:]
-        if not said or said[0].startswith("== ") or how.startswith("killed"):
-            said = [how]  # it has not said why
-        last = said[0].removeprefix("error: ")
+    def _fail(self, last: str) -> None:
+        last = last.removeprefix("error: ")
         where = "" if "(all of it in " in last else f" (all of it in {self.log})"
         self.failure = f"{self.run.name}: {self._name()}: {last}{where}"
 
@@ -153,7 +155,7 @@ def usual_jobs() -> int:
     """Runs at a time: one for each core; where there are GPUs one, on all of them."""
     import torch
 
-    return 1 if torch.cuda.is_available() else len(os.sched_getaffinity(0))
+    return 1 if torch.cuda.is_available() else cores()
 
 
 def clock(seconds: float) -> str:

@@ -63,10 +63,13 @@ def _check_model(args: argparse.Namespace) -> None:
     """Raises UserError for options of an encoding that it does not have."""
     if not hasattr(args, "position_encoding"):
         return
+    from fairseq.models import ARCH_MODEL_REGISTRY
+
     from ..models._options import NestedConfig, nested_config
     from ..models._roberta_options import plain_options, sentence_config
+    from ..models.diet_transformer import DietTransformerModel
 
-    if args.task in ("translation", "diet_translation"):
+    if issubclass(ARCH_MODEL_REGISTRY[args.arch], DietTransformerModel):
         nested_config(args, NestedConfig)
     else:
         sentence_config(plain_options(args))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.evaluation.comparisons import file_beside
+from diet_mt.evaluation.comparisons import file_beside, p_text
 from diet_mt.evaluation.json_rows import write_rows
 from diet_mt.evaluation.records import put_result, read_results
 from diet_mt.made_of import marked
@@ -90,8 +90,9 @@ def test_kept_p_values_are_shown(folder: Path, capsys: pytest.CaptureFixture[str
     found = comparisons(read_results(file))
     write_rows(file_beside(file), found)
     assert called("leaderboard", "--format", "markdown") == 0
-    assert f"+1.00 | {found[0].p_text(next(iter(found[0].p_values.values())))} |" in re.sub(
-        " +", " ", capsys.readouterr().out
+    assert (
+        f"+1.00 | {p_text(next(iter(found[0].p_values.values())), found[0].signature)} |"
+        in re.sub(" +", " ", capsys.readouterr().out)
     )
 
 

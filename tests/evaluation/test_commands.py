@@ -6,6 +6,7 @@ import shlex
 
 import pytest
 
+from diet_mt.errors import UserError
 from diet_mt.evaluation.commands import (
     difference,
     general,
@@ -56,7 +57,9 @@ def test_options_and_their_values() -> None:
         "--share-all": [],
         "--betas": ["0.9", "0.98 x"],
     }
-    assert values_of(command, "--lr") == ["0.1", "0.3"]
+    assert values_of(command, "--lr") == ["0.1", "0.2", "0.3"]
+    with pytest.raises(UserError, match="command: x 'y: No closing quotation"):
+        values_of("x 'y", "--lr")
 
 
 def test_the_first_difference_is_told() -> None:

@@ -7,6 +7,7 @@ import shlex
 import pytest
 
 from diet_mt.errors import UserError
+from diet_mt.evaluation.generation_options import as_text
 from diet_mt.evaluation.groups import BASELINE, group, size_of
 from diet_mt.evaluation.records import Result
 
@@ -153,6 +154,7 @@ def test_an_interval_may_have_no_width() -> None:
         ("my own", "diet_abs_lin_tiny", "tiny"),
         ("transformer_iwslt_de_en", "transformer_iwslt_de_en", ""),
         ("own", "transformer", ""),
+        ("own", "transformer_iwslt_de_en", ""),
     ],
 )
 def test_the_size_is_in_the_architecture(system: str, arch: str, size: str) -> None:
@@ -187,7 +189,7 @@ def test_the_order_of_overrides_makes_no_other_system() -> None:
     overrides = ["{'beyond_table': 'clip', 'position_scaling': 'ntk'}",
                  "{'position_scaling': 'ntk', 'beyond_table': 'clip'}"]  # fmt: skip
     rows = [
-        row(seed=seed, hypotheses=str(seed), options=f"--model-overrides={shlex.quote(text)}")
+        row(seed=seed, hypotheses=str(seed), options=as_text([f"--model-overrides={text}"]))
         for seed, text in enumerate(overrides, start=1)
     ]
     (found,) = group(rows)

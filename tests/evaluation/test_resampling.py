@@ -12,6 +12,7 @@ from diet_mt.evaluation.resampling import (
     bleu,
     counter,
     half_width,
+    holm,
     p_value,
     resampled,
 )
@@ -110,3 +111,18 @@ def test_a_p_value_by_hand() -> None:
     differences = np.array([0.0, 0, 9, 3, 3])
     assert p_value(differences, 3.0) == pytest.approx((3 + 1) / (5 + 1))
     assert p_value(-differences, 3.0) == p_value(differences, -3.0) == p_value(differences, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("p_values", "corrected"),
+    [
+        ([], []),
+        ([0.03], [0.03]),
+        ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]),  # never less than a smaller one's
+        ([0.9, 0.02, 0.8], [1.0, 0.06, 1.0]),
+    ],
+)
+def test_p_values_are_corrected_for_their_number(
+    p_values: list[float], corrected: list[float]
+) -> None:
+    assert holm(p_values) == pytest.approx(corrected)

@@ -12,7 +12,7 @@ import pytest
 
 from diet_mt.errors import UserError
 from diet_mt.evaluation import significance
-from diet_mt.evaluation.comparisons import file_beside, key_of, p_between, read_comparisons
+from diet_mt.evaluation.comparisons import file_beside, key_of, read_comparisons
 from diet_mt.evaluation.groups import Line, group
 from diet_mt.evaluation.json_rows import write_rows
 from diet_mt.evaluation.kept import read_references
@@ -128,8 +128,8 @@ def test_every_pair_is_compared_and_kept(place: Path, capsys: pytest.CaptureFixt
         "diet_rel": [1, 5], "sinusoidal": [1, 2], "shaw": [1],
     }  # fmt: skip
     for one, other in combinations(lines_of.values(), 2):
-        assert p_between(kept, one, other) == p_between(kept, other, one)
-        assert p_between(kept, one, other) is not None
+        there, back = kept[key_of(one)].p_to(other), kept[key_of(other)].p_to(one)
+        assert there == back is not None
     assert all(row.half_widths.keys() == row.p_values.keys() for row in kept.values())
 
 
@@ -213,6 +213,17 @@ def test_any_two_are_compared_and_not_kept(place: Path, capsys: pytest.CaptureFi
     assert not KEPT.exists()
     assert called(*words, "sinusoidal", "t5") == 2
     assert "unknown system t5; choose from diet_rel, sinusoidal" in capsys.readouterr().err
+
+
+def test_two_need_not_be_in_every_file(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = read_results(ROWS)
+    alone = place / "results" / "alone.jsonl"
+    write_rows(alone, [row for row in rows if row.system == "sinusoidal"])
+    words = ("compare", ROWS, alone, "--references", "refs.de", "--systems")
+    assert called(*words, "sinusoidal", "diet_rel") == 0
+    first, second = capsys.readouterr().out.strip().split("\n")
+    assert "\tsinusoidal_tiny\tto diet_rel_tiny\t-" in first
+    assert second.startswith(f"{alone}\tnothing to compare")
 
 
 def test_a_dry_run_only_lists(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

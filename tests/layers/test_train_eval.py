@@ -68,6 +68,19 @@ def test_retained_dropout_is_found_by_the_name_of_fairseqs_module() -> None:
     assert not torch.allclose(model(*batch)[0], model(*batch)[0], rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("encoding", ["diet-rel", "shaw", "rotary"])
+def test_retained_dropout_is_drawn_step_by_step(encoding: str) -> None:
+    """As fairseq's own attention draws it, from the weights of each step."""
+    model = build(encoding, attention_dropout=0.5)
+    model.make_generation_fast_(retain_dropout=True, retain_dropout_modules=["MultiheadAttention"])
+    model.eval()
+    tokens = collate(targets())
+    with torch.no_grad():
+        source = model.encoder(collate(sources(), "left"), None)
+        drawn = [model.decoder(tokens[:, :1], source, incremental_state={})[0] for _ in range(2)]
+    assert not torch.allclose(*drawn, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
 def test_retained_dropout_of_layers_and_stacks(side: str) -> None:
     model = build("diet-rel", dropout=0.5)

@@ -41,7 +41,7 @@ def test_everything_is_explained(full: list[Section]) -> None:
         "±: half",
         "Bootstrap: each of 10,000 resamples",
         "To the mean of a system's n seeds",
-        "p: of the difference to sinusoidal",
+        "p (Holm): of the difference to sinusoidal",
         "cluster: a new one begins",
         "length: words of the translations",
         "Unknown p",
@@ -114,7 +114,7 @@ def test_columns_line_up_in_a_terminal(plain: Section) -> None:
 def test_each_section_has_its_signatures(full: list[Section]) -> None:
     shown = text(board(full))
     assert shown.count("BLEU nrefs:1|tok:13a|version:2.6.0") == len(full)
-    assert shown.count("p: of the difference to sinusoidal") == 1
+    assert shown.count("p (Holm): of the difference to sinusoidal") == 1
     assert "\n\n\n" not in shown
     assert "fairseq-train" not in shown
 

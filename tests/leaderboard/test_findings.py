@@ -10,12 +10,12 @@ from diet_mt.blocks import Grid
 from diet_mt.evaluation.lengths import Estimate
 from diet_mt.leaderboard.charts import Point
 from diet_mt.leaderboard.findings import (
-    front,
     of_learning,
     of_lengths,
     of_scores,
     of_section,
     of_trade,
+    pareto_front,
 )
 from diet_mt.leaderboard.standings import LEVEL, Section
 
@@ -52,15 +52,15 @@ def point(name: str, x: float, y: float) -> Point:
 
 def test_none_surpasses_the_front() -> None:
     found = [point("a", 1, 9), point("b", 2, 8), point("c", 1.5, 7), point("d", 3, 8)]
-    assert [each.name for each in front(found, most=True)] == ["a", "d"]
-    assert [each.name for each in front(found, most=False)] == ["a"]
-    said = of_trade(found, "fast", most=True)
+    assert [each.name for each in pareto_front(found, most=True)] == ["a", "d"]
+    assert [each.name for each in pareto_front(found, most=False)] == ["a"]
+    said = of_trade(found, [found[0], found[3]], "fast")
     assert (
         said == "Of the 4 measured, only a and d have more BLEU than all others at least as fast."
     )
-    said = of_trade(found, "small", most=False)
+    said = of_trade(found, found[:1], "small")
     assert said == "Of the 4 measured, only a has more BLEU than all others at least as small."
-    said = of_trade(found[:2], "fast", most=True)
+    said = of_trade(found[:2], found[:2], "fast")
     assert said == "Of the 2 measured, each has more BLEU than all others at least as fast."
 
 
@@ -70,8 +70,8 @@ def test_speeds_that_cannot_be_told_apart_are_no_advantage() -> None:
         replace(point(name, (low + high) / 2, y), around=(low, high))
         for name, (low, high, y) in ranges.items()
     ]
-    assert [each.name for each in front(found, most=True)] == ["a", "c"]
-    assert [each.name for each in front(found, most=False)] == ["a"]
+    assert [each.name for each in pareto_front(found, most=True)] == ["a", "c"]
+    assert [each.name for each in pareto_front(found, most=False)] == ["a"]
 
 
 @pytest.mark.parametrize(

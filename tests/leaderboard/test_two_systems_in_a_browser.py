@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from diet_mt.corpora.parallel import read_lines
+from diet_mt.evaluation.comparisons import p_text
 from diet_mt.evaluation.groups import group
 from diet_mt.evaluation.kept import kept_hypotheses
 from diet_mt.evaluation.lengths import parts_of
@@ -74,10 +75,10 @@ def test_two_systems_are_compared_as_diet_mt_compare_does(desk: Page, said: Path
             desk.get_by_label(f"{place} system").select_option(name)
         verdict = desk.locator(".two [role=status]").inner_text().replace("−", "-")
         difference, half, p = expected.difference((lines[first], lines[second]))
-        p_text = expected.comparison(lines[first]).p_text(p)
-        sign = "" if p_text.startswith("≤") else "= "
+        said = p_text(p, expected.signature)
+        sign = "" if said.startswith("≤") else "= "
         assert verdict.strip() == (
-            f"{difference:+.2f} BLEU for {names[0]} over {names[1]} ± {half:.2f}, p {sign}{p_text}."
+            f"{difference:+.2f} BLEU for {names[0]} over {names[1]} ± {half:.2f}, p {sign}{said}."
         )
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from diet_mt.errors import UserError
 from diet_mt.positions import AttentionShape
+from diet_mt.positions.frequencies import Scaling
 from diet_mt.positions.rotary import Rotary, RotaryLayer, RotaryPositions, rotate
 
 from .one_layer import part_of
@@ -20,7 +21,7 @@ ROUNDING = 1e-12  # float64
 
 
 def part(start: int, queries: int, shape: AttentionShape = SHAPE) -> RotaryLayer:
-    found = part_of(RotaryPositions(shape).double(), 1, start, queries, start + queries)
+    found = part_of(RotaryPositions(shape, Scaling()).double(), 1, start, queries, start + queries)
     assert isinstance(found, RotaryLayer)
     return found
 
@@ -72,7 +73,7 @@ def test_turning_keeps_lengths() -> None:
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
 def test_half_precision_rounds_neither_angles_nor_sums(kind: torch.dtype) -> None:
     """In bfloat16 position 5001 would be 4992, another direction altogether."""
-    found = part_of(RotaryPositions(SHAPE).to(kind), 0, 5001, 1, 5002)
+    found = part_of(RotaryPositions(SHAPE, Scaling()).to(kind), 0, 5001, 1, 5002)
     assert isinstance(found, RotaryLayer)
     assert found.turn is not None
     exact = torch.tensor(complex(math.cos(5001), math.sin(5001)), dtype=torch.complex64)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from diet_mt.positions import DECODER, AttentionShape
+from diet_mt.positions.frequencies import Scaling
 from diet_mt.positions.rotary import RotaryLayer, RotaryPositions, rotate
 
 from .outside import causal_mask, like_theirs, transformers
@@ -26,7 +27,9 @@ def their_tables(length: int, size: int) -> tuple[Tensor, Tensor]:
 
 
 def ours_of(start: int, length: int, size: int) -> RotaryLayer:
-    positions = RotaryPositions(AttentionShape(1, H, size, length, length, DECODER)).double()
+    positions = RotaryPositions(
+        AttentionShape(1, H, size, length, length, DECODER), Scaling()
+    ).double()
     (part,) = positions.for_layers(start, length, start + length)
     assert isinstance(part, RotaryLayer)
     return part
@@ -73,7 +76,7 @@ def test_the_same_weights_make_the_same_attention() -> None:
     )
     projections = {name: getattr(theirs, name) for name in ("q_proj", "k_proj", "v_proj")}
     projections["out_proj"] = theirs.out_proj
-    ours = RotaryPositions(AttentionShape(1, H, D, T, T, DECODER))
+    ours = RotaryPositions(AttentionShape(1, H, D, T, T, DECODER), Scaling())
     out, weights = like_theirs(ours, x, projections, scale=D**-0.5)
     # All in float32, their angles too: weights up to 1, outputs of the size of x.
     torch.testing.assert_close(weights, expected_weights, rtol=0, atol=1e-5)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.stages.engine import Preparation, Stage, plan, prepare
+from diet_mt.stages.engine import SUMS, Preparation, Stage, plan, prepare
 
 
 def _write(text: str, path: Path) -> None:
@@ -64,6 +64,38 @@ def test_own_settings_of_a_stage_may_change_until_it_is_made(tmp_path: Path) -> 
         UserError, match=r"/two was made with --size 5, not --size 6; remove it, or"
     ):
         prepare(_preparation(tmp_path, first, _stage("two", settings="SIZE=6")))
+
+
+def test_what_was_made_of_a_result_with_other_settings_is_made_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def of(size: int) -> Preparation:
+        last = Stage("last", "", lambda path: _write((tmp_path / "two").read_text(), path))
+        return _preparation(
+            tmp_path, _stage("one"), _stage("two", f"{size}\n", settings=f"SIZE={size}"), last
+        )
+
+    prepare(of(5))
+    (tmp_path / "two").unlink()
+    prepare(of(5))
+    assert "last: removed" not in capsys.readouterr().err
+    (tmp_path / "two").unlink()
+    (tmp_path / "two.part").write_text("5\n")
+    prepare(of(6))
+    assert "== last: removed, it was made of another two\n" in capsys.readouterr().err
+    assert (tmp_path / "last").read_text() == "6\n"
+
+
+def test_checksums_are_gone_while_something_is_made(tmp_path: Path) -> None:
+    prepare(_preparation(tmp_path, _stage("last")))
+    (tmp_path / "last").unlink()
+
+    def killed(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare(_preparation(tmp_path, Stage("last", "", killed)))
+    assert not (tmp_path / SUMS).exists()
 
 
 def test_a_check_may_have_a_result_made_again(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from diet_mt.cli.sweep import asked
+from diet_mt.stages.child import start as start_child
 from diet_mt.sweeps.work import end, training
 
 from ..processes import is_alive, wait_until
@@ -80,6 +81,20 @@ def test_the_others_finish_when_one_fails(here: Path, capfd: pytest.CaptureFixtu
         assert (here / "runs" / name / "evaluate.done").exists() == (name in ("none.1", "shaw.2"))
     assert sweep("mine.yaml") == 0, "the same again, mended"
     assert capfd.readouterr().out == TABLE
+
+
+def test_a_command_that_cannot_begin_is_not_blamed_on_the_one_before(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def begin(words: list[str], *more: object, **options: object) -> object:
+        if "evaluate" in words:
+            raise OSError(28, "No space left on device", "sweep.log")
+        return start_child(words, *more, **options)
+
+    monkeypatch.setattr("diet_mt.sweeps.work.start", begin)
+    assert sweep("mine.yaml", "--runs", "seed=1,model=shaw") == 2
+    said = capfd.readouterr().err
+    assert "error: shaw.1: sh: sweep.log: No space left on device (all of it in" in said
 
 
 def test_a_failed_preparation_is_the_end(here: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -42,6 +42,7 @@ WRONG = [
     (f"{TRAIN} --max-update ten", "--max-update ten: expected a whole number"),
     (f"{TRAIN} --clip-norm x", "--clip-norm x: expected a number"),
     (f"{TRAIN} --adam-betas 0.9", "--adam-betas '0.9': expected two numbers below 1"),
+    (f"{TRAIN} --task translation_lev --encoder-learned-pos", "use --position-encoding learned"),
     (f"{TRAIN} --share-all-embeddings yes", "unexpected argument 'yes'"),
     (f"{TRAIN} --dropout", "--dropout: expected a number"),
     (f"{TRAIN} --seed one", "argument --seed: one: expected a whole number from 0 to"),

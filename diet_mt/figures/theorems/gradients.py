@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ...blocks import Block, Grid, Heading, Items, Note
+from ...blocks import Block, Grid, Heading, Items, Note, number
 from ..observed import System, added_rows, sentences, word_vectors
 from .draws import SHOWN, Sizes, normal
 
@@ -149,5 +149,6 @@ def _cosines(rows: Tensor) -> list[float]:
 
 
 def _spread(values: Sequence[float]) -> str:
-    mean = sum(values) / len(values)
-    return f"{min(values):+.2f} to {max(values):+.2f}, mean {mean:+.2f}"
+    ends = (min(values), max(values), sum(values) / len(values))
+    low, high, mean = (number(value, "+.2f") for value in ends)
+    return f"{low} to {high}, mean {mean}"

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from ...blocks import text
-from ...evaluation.fine_tuned import quiet
+from ...evaluation.fairseq_options import quiet
 from ..observed import open_systems
 from .concatenation import columns_of_checkpoints, sum_and_concatenation
 from .draws import Sizes
