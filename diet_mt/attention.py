@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Callable, List, Optional, Sequence, Tuple
 
 import torch
@@ -29,17 +30,42 @@ _COLUMN_FROM = 192
 Factors = Tuple[Tensor, Tensor]
 
 
+@dataclass(frozen=True)
+class Added:
+    """What is added to the logits of one layer, never scaled.
+
+    Attributes:
+        bias: (H|1, T, S), what depends on positions alone.
+        content_bias: (B, H, T, S), what depends on the words as well.
+        factors: pairs whose products are added, too.
+        padding: (B, S), True where nobody may look: -inf is added there, so keys must be finite;
+            every row needs an open key, or its softmax is 0/0.
+        causal: close the keys behind their query (T = S).
+    """
+
+    bias: Optional[Tensor] = None
+    content_bias: Optional[Tensor] = None
+    factors: Sequence[Factors] = ()
+    padding: Optional[Tensor] = None
+    causal: bool = False
+
+    def masks(self, q: Tensor) -> List[Tensor]:
+        """All but the factors, in the precision of ``q`` (B, H, T, R)."""
+        parts = [
+            None if self.content_bias is None else self.content_bias.to(q.dtype),
+            _with_causal(self.bias, q, self.causal),
+            None if self.padding is None else closed_keys(self.padding, q.dtype),
+        ]
+        return [part for part in parts if part is not None]
+
+
 def attend(
     q: Tensor,
     k: Tensor,
     v: Tensor,
+    added: Added,
     *,
     scale: float,
-    bias: Optional[Tensor] = None,
-    query_bias: Optional[Tensor] = None,
-    factors: Sequence[Factors] = (),
-    padding: Optional[Tensor] = None,
-    causal: bool = False,
     output: Optional[Callable[[Tensor], Optional[Tensor]]] = None,
     dropout_p: float = 0.0,
     need_weights: bool = False,
@@ -52,13 +78,8 @@ def attend(
 
     Args:
         q: (B, H, T, R); k: (B, H, S, R); v: (B, H, S, D).
-        scale: factor of q k^T alone; a bias is never scaled.
-        bias: (H|1, T, S), what depends on positions alone.
-        query_bias: (B, H, T, S), what depends on the words as well.
-        factors: pairs (B|1, H|1, T, R) and (B|1, H|1, S, R) whose products are added, too.
-        padding: (B, S), True where nobody may look: -inf is added there, so keys must be finite;
-            every row needs an open key, or its softmax is 0/0.
-        causal: close the keys behind their query (T = S).
+        added: bias and mask.
+        scale: factor of q k^T.
         output: weights after dropout (B, H, T, S) -> what is added to the output, or None.
         dropout_p: probability with which a weight is dropped after the softmax.
         need_weights: also return the weights, before dropout, in float32 or better: (B, H, T, S).
@@ -67,19 +88,10 @@ def attend(
         (B, H, T, D) and the weights or None.
     """
     plain = not need_weights and output is None
-    if plain and _fused_pays(q, k, (bias, query_bias), dropout_p):
-        return _fused(q, k, v, scale, bias, query_bias, factors, padding, causal, dropout_p), None
+    if plain and _fused_pays(q, k, (added.bias, added.content_bias), dropout_p):
+        return _fused(q, k, v, added, scale, dropout_p), None
     weights = torch.softmax(
-        logits(
-            q,
-            k,
-            scale=scale,
-            bias=bias,
-            query_bias=query_bias,
-            factors=factors,
-            padding=padding,
-            causal=causal,
-        ).flatten(0, 1),
+        logits(q, k, added, scale=scale).flatten(0, 1),
         dim=-1,
         # In half precision a sum over S terms loses the small weights.
         dtype=at_least_float32(q.dtype),
@@ -123,44 +135,17 @@ def _with_causal(bias: Optional[Tensor], q: Tensor, causal: bool) -> Optional[Te
     return closed[None] if bias is None else bias + closed
 
 
-def _added(
-    q: Tensor,
-    bias: Optional[Tensor],
-    query_bias: Optional[Tensor],
-    padding: Optional[Tensor],
-    causal: bool,
-) -> List[Tensor]:
-    """What is added to the logits, but for factors, in the precision of ``q``."""
-    parts = [
-        None if query_bias is None else query_bias.to(q.dtype),
-        _with_causal(bias, q, causal),
-        None if padding is None else closed_keys(padding, q.dtype),
-    ]
-    return [part for part in parts if part is not None]
-
-
-def logits(
-    q: Tensor,
-    k: Tensor,
-    *,
-    scale: float,
-    bias: Optional[Tensor] = None,
-    query_bias: Optional[Tensor] = None,
-    factors: Sequence[Factors] = (),
-    padding: Optional[Tensor] = None,
-    causal: bool = False,
-) -> Tensor:
+def logits(q: Tensor, k: Tensor, added: Added, *, scale: float) -> Tensor:
     """What :func:`attend` takes the softmax of, for the same arguments: (B, H, T, S).
 
     scale * q k^T and all that is added, as one batched product that accumulates.
     """
-    given = [product(*pair) for pair in factors]
-    given += _added(q, bias, query_bias, padding, causal)
+    given = [*(product(*pair) for pair in added.factors), *added.masks(q)]
     shape = (*q.shape[:3], k.size(2))
     q, k = q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2)
     if given:
-        added = _summed(given, shape, q.dtype, is_ours=bool(factors))
-        found = added.flatten(0, 1).baddbmm_(q, k, alpha=scale)
+        total = _summed(given, shape, q.dtype, is_ours=bool(added.factors))
+        found = total.flatten(0, 1).baddbmm_(q, k, alpha=scale)
     else:
         found = torch.baddbmm(q.new_empty(()), q, k, beta=0, alpha=scale)
     return found.view(shape)
@@ -250,36 +235,26 @@ def _fused_pays(
     return not learns and dropout_p == 0.0 and (not given or k.size(2) >= _FUSED_FROM)
 
 
-def _fused(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    scale: float,
-    bias: Optional[Tensor],
-    query_bias: Optional[Tensor],
-    factors: Sequence[Factors],
-    padding: Optional[Tensor],
-    causal: bool,
-    dropout_p: float,
-) -> Tensor:
+def _fused(q: Tensor, k: Tensor, v: Tensor, added: Added, scale: float, dropout_p: float) -> Tensor:
     """The kernel takes one mask, which is added to the logits."""
     kernel: Callable[..., Tensor] = F.scaled_dot_product_attention
-    keys = k.size(2)
-    beside = bias is not None or causal
-    if padding is not None and (factors or (beside and keys >= _COLUMN_FROM)):
+    keys, padding, factors = k.size(2), added.padding, added.factors
+    masked = added.bias is not None or added.causal
+    if padding is not None and (factors or (masked and keys >= _COLUMN_FROM)):
         # As one more column of the keys, which a one in the queries meets; a large negative number,
         # since the product of -inf with 0 has no gradient.
         closed = padding.to(k.dtype)[:, None, :, None] * (torch.finfo(k.dtype).min / 4)
         factors = [*factors, (k.new_ones((1, 1, 1, 1)), closed)]
-        padding = None
+        added = replace(added, padding=None)
     # The kernel knows causality where nothing else is added.
-    alone = causal and bias is None and query_bias is None and padding is None
-    given = [] if alone else _added(q, bias, query_bias, padding, causal)
-    added = _in_step(given).expand(*q.shape[:3], keys) if given else None
+    beside = (added.bias, added.content_bias, added.padding)
+    alone = added.causal and all(part is None for part in beside)
+    given = [] if alone else added.masks(q)
+    mask = _in_step(given).expand(*q.shape[:3], keys) if given else None
     width = v.size(-1)
     if factors:
         q, k, scale = _appended(q, k, scale, factors)
     if q.size(-1) > width:  # the kernels want all three alike
         v = F.pad(v, (0, q.size(-1) - width))
-    out = kernel(q, k, v, attn_mask=added, is_causal=alone, dropout_p=dropout_p, scale=scale)
+    out = kernel(q, k, v, attn_mask=mask, is_causal=alone, dropout_p=dropout_p, scale=scale)
     return out[..., :width]

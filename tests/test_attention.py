@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from diet_mt import attention
-from diet_mt.attention import attend
+from diet_mt.attention import Added, attend
 
 from . import oracle
 
@@ -71,7 +71,10 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def run(way: str, *args: Tensor, **kwargs: object) -> Tensor:
-    return attend(*args, need_weights=way == "weights", **kwargs)[0]  # type: ignore[arg-type]
+    """``kwargs``: the fields of ``Added`` and what else ``attend`` takes."""
+    fields = {name: kwargs.pop(name) for name in list(kwargs) if name in Added.__annotations__}
+    added = Added(**fields)  # type: ignore[arg-type]
+    return attend(*args, added, need_weights=way == "weights", **kwargs)[0]  # type: ignore[arg-type]
 
 
 FACTORS = {"none": [], "one pair": [(1, H, 1, 1)], "two pairs": [(B, 1, B, 1), (1, 1, 1, H)]}
@@ -93,7 +96,7 @@ def test_all_that_is_added_and_masked_equals_the_loops(
 def compare_with_loops(
     way: str,
     bias_heads: int | None,
-    with_query_bias: bool,
+    with_content_bias: bool,
     pairs: str,
     padded: bool,
     causal: bool,
@@ -112,9 +115,9 @@ def compare_with_loops(
     if bias_heads is not None:
         given["bias"] = random(bias_heads, T, keys)
         added += given["bias"]
-    if with_query_bias:
-        given["query_bias"] = random(B, H, T, keys)
-        added += given["query_bias"]
+    if with_content_bias:
+        given["content_bias"] = random(B, H, T, keys)
+        added += given["content_bias"]
     given["factors"] = [
         (random(a, b, T, R), random(c, d, keys, R)) for a, b, c, d in FACTORS[pairs]
     ]
@@ -122,7 +125,7 @@ def compare_with_loops(
         added += query @ key.transpose(-1, -2)
     before = copy.deepcopy(given)
     expected, shares = by_loops(q, k, v, added, hidden)
-    out, weights = attend(q, k, v, scale=SCALE, need_weights=way == "weights", **given)
+    out, weights = attend(q, k, v, Added(**given), scale=SCALE, need_weights=way == "weights")
     # Fused, padding may be a column of large negative numbers: the same weights to the last bit.
     # float64, sums of at most 7 terms of order 1: only rounding can differ.
     torch.testing.assert_close(out, expected, rtol=0, atol=1e-12)
@@ -158,14 +161,14 @@ def test_gradients_of_queries_keys_values_and_bias(
 
 
 @pytest.mark.parametrize("padded", [False, True], ids=["", "padded"])
-def test_gradients_of_a_query_bias(way: str, padded: bool) -> None:
+def test_gradients_of_a_content_bias(way: str, padded: bool) -> None:
     given = [x.clone().requires_grad_() for x in inputs()]
     given.append(random(B, H, T, S).requires_grad_())
     bias = random(1, T, S) if padded else None
     padding = some_padding() if padded else None
 
     def run_all(*args: Tensor) -> Tensor:
-        return run(way, *args[:3], scale=SCALE, query_bias=args[3], bias=bias, padding=padding)
+        return run(way, *args[:3], scale=SCALE, content_bias=args[3], bias=bias, padding=padding)
 
     assert torch.autograd.gradcheck(run_all, given, fast_mode=True)
 
@@ -220,7 +223,9 @@ def test_output_is_made_of_the_weights_after_dropout() -> None:
     def output(weights: Tensor) -> None:
         seen.append(weights)
 
-    out, weights = attend(q, k, v, scale=SCALE, output=output, dropout_p=0.5, need_weights=True)
+    out, weights = attend(
+        q, k, v, Added(), scale=SCALE, output=output, dropout_p=0.5, need_weights=True
+    )
     assert weights is not None
     assert seen[0].shape == weights.shape == (B, H, T, S)
     assert (seen[0] == 0).any()
@@ -257,8 +262,8 @@ def test_a_bias_is_not_scaled(way: str) -> None:
 
 def test_weights_are_those_before_dropout() -> None:
     q, k, v = inputs()
-    plain, weights = attend(q, k, v, scale=SCALE, need_weights=True)
-    dropped, after = attend(q, k, v, scale=SCALE, need_weights=True, dropout_p=0.5)
+    plain, weights = attend(q, k, v, Added(), scale=SCALE, need_weights=True)
+    dropped, after = attend(q, k, v, Added(), scale=SCALE, need_weights=True, dropout_p=0.5)
     assert weights is not None
     assert after is not None
     assert torch.equal(weights, after)
@@ -282,14 +287,12 @@ def test_half_precision_is_close_and_softmax_is_taken_in_float32(
 ) -> None:
     q, k, v = inputs(dtype)
     bias, pair = torch.randn(H, T, S), (torch.randn(1, 1, T, 2) / 4, torch.randn(B, H, S, 2))
-    given: dict[str, Any] = {"scale": SCALE, "padding": some_padding()}
-    out, weights = attend(
-        q, k, v, bias=bias, factors=[pair], need_weights=way == "weights", **given
-    )
+    padding = some_padding()
+    added = Added(bias, factors=[pair], padding=padding)
+    out, weights = attend(q, k, v, added, scale=SCALE, need_weights=way == "weights")
     exact = [x.double() for x in (q, k, v, bias, *pair)]
-    expected, _ = attend(
-        *exact[:3], bias=exact[3], factors=[(exact[4], exact[5])], need_weights=True, **given
-    )
+    added = Added(exact[3], factors=[(exact[4], exact[5])], padding=padding)
+    expected, _ = attend(*exact[:3], added, scale=SCALE, need_weights=True)
     assert out.dtype == dtype
     # Logits below 8 are rounded to eps * 8, and so is the output: the same share of its values,
     # which stay below 4.
@@ -321,9 +324,9 @@ class TestChoiceOfKernel:
         q, k = torch.randn(1, H, T, D), torch.randn(1, H, keys, D)
         bias = torch.randn(H, T, keys, requires_grad=True)
         with torch.no_grad():
-            fused, _ = attend(q, k, k, scale=SCALE, bias=bias)
+            fused, _ = attend(q, k, k, Added(bias), scale=SCALE)
         assert len(fused_calls) == 1
-        own, _ = attend(q, k, k, scale=SCALE, bias=bias)
+        own, _ = attend(q, k, k, Added(bias), scale=SCALE)
         assert len(fused_calls) == 1, "a bias that learns: torch has no fused backward pass on CPU"
         # float32, 192 terms of order 1.
         torch.testing.assert_close(fused, own, rtol=0, atol=1e-5)

@@ -56,7 +56,10 @@ def compare_over_slots(kind: torch.dtype, key_dim: int, dim: int, count: int) ->
     keys, values = (torch.randn(SLOTS, heads * size, dtype=kind) for size in (key_dim, dim))
     slots = torch.stack([torch.randperm(SLOTS - ROWS)[: count + 2] for _ in range(ROWS)])
     slots[:, count - 1] = torch.arange(SLOTS - ROWS, SLOTS)  # the new ones differ
-    bias, query_bias = torch.randn(heads, 1, count, dtype=kind), torch.randn(1, heads, ROWS, count)
+    bias, content_bias = (
+        torch.randn(heads, 1, count, dtype=kind),
+        torch.randn(1, heads, ROWS, count),
+    )
     found = kernels.attend(
         q,
         keys,
@@ -66,13 +69,13 @@ def compare_over_slots(kind: torch.dtype, key_dim: int, dim: int, count: int) ->
         slots=slots.int(),
         new=(new_k, new_v),
         bias=bias,
-        query_bias=query_bias,
+        content_bias=content_bias,
         need_weights=True,
     )
     own = slots[:, count - 1]
     assert torch.equal(keys[own], new_k.flatten(1))
     assert torch.equal(values[own], new_v.flatten(1))
-    total = bias + query_bias[0].to(kind)
+    total = bias + content_bias[0].to(kind)
     expected = by_operators(q, keys, values, slots[:, :count], total)
     for one, other in zip(found, expected, strict=True):
         assert one is not None

@@ -29,7 +29,7 @@ _NAMES = {torch.float32: "float", torch.float64: "double"}
 class _Attention(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("q", "new_keys", "new_values", "keys", "values")),
-        *((name, ctypes.c_void_p) for name in ("slots", "bias", "query_bias", "closed")),
+        *((name, ctypes.c_void_p) for name in ("slots", "bias", "content_bias", "closed")),
         *((name, ctypes.c_void_p) for name in ("out", "weights")),
         *((name, ctypes.c_int64) for name in ("q_stride", "new_keys_stride", "new_values_stride")),
         *((name, ctypes.c_int64) for name in ("slots_stride", "bias_stride")),
@@ -124,7 +124,7 @@ def attend(
     new: Optional[Tuple[Tensor, Tensor]] = None,
     group: int = 1,
     bias: Optional[Tensor] = None,
-    query_bias: Optional[Tensor] = None,
+    content_bias: Optional[Tensor] = None,
     closed: Optional[Tensor] = None,
     need_weights: bool = False,
 ) -> Tuple[Tensor, Optional[Tensor]]:
@@ -140,7 +140,7 @@ def attend(
         new: keys (rows, H, R) and values (rows, H, D) that are written to each row's last slot
             first.
         bias: (H|1, 1, S).
-        query_bias: (1, H, rows, S).
+        content_bias: (1, H, rows, S).
         closed: (rows / group, S) bool, keys that nobody may look at.
 
     Returns:
@@ -180,9 +180,9 @@ def attend(
         bias = bias.to(q.dtype)
         bias = bias if bias.stride(2) == 1 else bias.contiguous()
         call.bias, call.bias_stride = bias.data_ptr(), bias.stride(0) if bias.size(0) > 1 else 0
-    if query_bias is not None:
-        query_bias = query_bias.to(q.dtype).contiguous()
-        call.query_bias = query_bias.data_ptr()
+    if content_bias is not None:
+        content_bias = content_bias.to(q.dtype).contiguous()
+        call.content_bias = content_bias.data_ptr()
     if closed is not None:
         call.closed = closed.data_ptr()
     if weights is not None:

@@ -249,7 +249,7 @@ class KernelMemory(Memory):
             *keys,
             scale=scale,
             bias=positions.bias,
-            query_bias=bias,
+            content_bias=bias,
             need_weights=need_weights or positions.changes_output,
             **how,  # type: ignore[arg-type]
         )

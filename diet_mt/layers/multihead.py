@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Optional, Tuple
 
 from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
-from ..attention import attend, logits
+from ..attention import Added, attend, logits
 from ..positions import LayerPositions
 from .call import AttentionCall, need_call
 from .stack import replace_dropout
 
 
-def word_bias(positions: LayerPositions, q: Tensor, k: Tensor, scale: float) -> Optional[Tensor]:
+def content_bias(positions: LayerPositions, q: Tensor, k: Tensor, scale: float) -> Optional[Tensor]:
     """The bias that depends on queries (B, H, T, D) or keys (B, H, S, D): (B, H, T, S), or None."""
     of_queries = positions.query_bias(q, k.size(2), scale)
     of_keys = positions.key_bias(k, scale)
@@ -69,7 +69,7 @@ class PositionalAttention(MultiheadAttention):
         Without ``words`` q k^T is left out, and what positions and segments add to it is left.
         """
         q, k, added = self._meeting(query, query if source is None else source, call)
-        return logits(q if words else q.new_zeros(q.shape), k, scale=self.scaling, **added)
+        return logits(q if words else q.new_zeros(q.shape), k, added, scale=self.scaling)
 
     def _attend(
         self, query: Tensor, source: Optional[Tensor], call: AttentionCall
@@ -83,8 +83,8 @@ class PositionalAttention(MultiheadAttention):
             q,
             k,
             positions.values(self.split(self.v_proj(source)), call.padding),
+            added,
             scale=self.scaling,
-            **added,
             output=positions.output if positions.changes_output else None,
             dropout_p=self.dropout_module.p if self.dropout_module.active else 0.0,
             need_weights=call.need_weights,
@@ -92,25 +92,20 @@ class PositionalAttention(MultiheadAttention):
 
     def _meeting(
         self, query: Tensor, source: Tensor, call: AttentionCall
-    ) -> Tuple[Tensor, Tensor, Dict[str, Any]]:
-        """Queries (B, H, T, D), keys (B, H, S, D), and what their product is joined by, as
-        arguments of :func:`diet_mt.attention.logits`.
-        """
+    ) -> Tuple[Tensor, Tensor, Added]:
+        """Queries (B, H, T, D), keys (B, H, S, D), and what is added to their product."""
         positions = call.positions
         q = positions.queries(self.split(self.q_proj(query)))  # (B, H, T, D)
         k = positions.keys(self.split(self.k_proj(source)), call.padding)  # (B, H, S, D)
         factors = [pair for pair in (positions.factors(), call.segments) if pair is not None]
-        return (
-            q,
-            k,
-            {
-                "bias": positions.bias,
-                "query_bias": word_bias(positions, q, k, self.scaling),
-                "factors": factors,
-                "padding": None if positions.mixes_keys else call.padding,
-                "causal": call.causal,
-            },
+        added = Added(
+            bias=positions.bias,
+            content_bias=content_bias(positions, q, k, self.scaling),
+            factors=factors,
+            padding=None if positions.mixes_keys else call.padding,
+            causal=call.causal,
         )
+        return q, k, added
 
     def split(self, x: Tensor) -> Tensor:
         """(T, B, E) -> (B, H, T, D), a view."""
