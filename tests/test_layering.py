@@ -92,9 +92,9 @@ OF_PARTS: dict[tuple[str, ...], set[str]] = {
     # Also run without the rest of the package.
     ("bench", "process"): {"ctranslate2", "fairseq", "numpy", "torch"},
     # Rows are read and written without fairseq.
-    ("evaluation", "commands"): {"command_line"},
-    ("evaluation", "provenance"): set(),
-    ("evaluation", "records"): {"command_line", "errors", "evaluation", "files"},
+    ("evaluation", "commands"): {"errors"},
+    ("evaluation", "provenance"): {"errors", "evaluation"},
+    ("evaluation", "records"): {"errors", "evaluation", "files"},
     ("evaluation", "task_records"): {"errors", "evaluation"},
     ("evaluation", "json_rows"): {"errors", "files", "stages"},
 }

@@ -59,7 +59,7 @@ def check_prepared(folder: Path) -> tuple[list[str], str]:
     words = [f"{split} {count:,}" for split, count in counts.items()]
     dictionaries = sorted(folder.rglob("dict*.txt")) if not wrong else []
     words += [f"{path.name} {dictionary_size(path):,}" for path in dictionaries]
-    words.append(f"checksums of {sums} files" if sums else f"no {SUMS}: prepared before there were")
+    words.append(f"checksums of {sums} files" if sums else f"no {SUMS}")
     return wrong, ", ".join(words)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, pairwise
 from pathlib import Path
 
-from ..command_line import shell_words
+from ..errors import UserError
 
 # Options of fairseq whose value is a path, and the folder that it stands in when written down.
 FOLDERS = {
@@ -51,8 +51,13 @@ def options_of(words: Iterable[str]) -> dict[str, list[str]]:
 
 
 def words_of(command: str, option: str = "") -> list[str]:
-    """Its words; ``option=value`` as two. Raises UserError for a quote left open."""
-    words = shell_words(command, "command")
+    """Its words; those of ``option=value`` apart. Raises UserError for a quote left open."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UserError(f"not a shell command ({error})") from None
+    if not option:
+        return words
     parts = (word.split("=", 1) if word.startswith(f"{option}=") else [word] for word in words)
     return list(chain.from_iterable(parts))
 

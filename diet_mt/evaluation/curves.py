@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Union
 
-from ..command_line import shell_words
 from ..errors import UserError
-from .commands import options_of, portable
+from .commands import options_of, portable, words_of
 from .json_rows import Row, wrong_field
 from .provenance import beside
 from .records import system_of
@@ -111,7 +110,7 @@ def read_training(folder: Path) -> LearningCurve:
     """The curve of a training. Raises UserError where its files are missing or hold none."""
     try:
         log = (folder / "train.log").read_text(encoding="utf-8", errors="replace")
-        command = (folder / "command").read_text(encoding="utf-8").strip()
+        command = (folder / "command").read_text(encoding="utf-8", errors="replace").strip()
     except OSError as error:
         raise UserError(
             f"{error.filename}: cannot be read ({error.strerror}); give a folder that "
@@ -120,7 +119,10 @@ def read_training(folder: Path) -> LearningCurve:
     points = read_log(log)
     if not points:
         raise UserError(f"{folder / 'train.log'}: no validation in it; train on")
-    given = options_of(shell_words(command, str(folder / "command")))
+    try:
+        given = options_of(words_of(command))
+    except UserError as error:
+        raise UserError(f"{folder / 'command'}: {error}") from None
     options = {name: " ".join(words) for name, words in given.items()}
     options["data"] = "/".join(Path(*given.get("", [])[1:2]).parts[-2:])  # its folder's name
     parameters = _PARAMETERS.search(log)

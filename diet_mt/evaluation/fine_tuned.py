@@ -17,10 +17,9 @@ from ..errors import UserError
 from ..files import sha256
 from ..stages.progress import say
 from .checkpoint import load_state, load_with_task, preset_of, reading
-from .commands import portable
 from .fairseq_options import quiet
 from .pretrained import beyond_the_architecture, read_pretrained, started_from
-from .provenance import beside, fairseq_version, revision, today
+from .provenance import command_beside, fairseq_version, revision, today
 from .records import model_text, options_in
 from .task_records import Option, splits_of
 
@@ -150,5 +149,5 @@ def facts(
 
 def commands_of(checkpoint: Path, evaluation: str) -> list[str]:
     """The fine-tuning, where ``diet-mt finetune`` did it, and the ``evaluation``."""
-    training = beside(checkpoint, "command")
-    return [portable(training), evaluation] if training else [evaluation]
+    training = command_beside(checkpoint)
+    return [training, evaluation] if training else [evaluation]

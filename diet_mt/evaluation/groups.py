@@ -170,7 +170,7 @@ def _conditions(result: Result) -> Conditions:
 
 def _name(result: Result) -> str:
     """The architecture, unless the result was given a name of its own."""
-    usual = result.arch in (result.system, f"{result.system}_{size_of(result)}")
+    usual = result.system == system_of(result.arch)
     return result.arch if usual else f"{result.system} ({result.arch})"
 
 

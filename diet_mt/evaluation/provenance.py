@@ -8,6 +8,9 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
+from ..errors import UserError
+from .commands import portable
+
 BEST = "checkpoint_best.pt"
 
 
@@ -22,6 +25,16 @@ def beside(checkpoint: Path, name: str) -> str:
     """
     file = checkpoint.parent / name
     return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
+
+
+def command_beside(checkpoint: Path) -> str:
+    """The command of its training, ``portable``; empty if another command trained. Raises UserError
+    where it is none.
+    """
+    try:
+        return portable(beside(checkpoint, "command"))
+    except (UserError, UnicodeDecodeError) as error:
+        raise UserError(f"{checkpoint.parent / 'command'}: damaged ({error})") from None
 
 
 def portable_file(file: Path) -> str:

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..command_line import shell_words
 from ..errors import UserError
 from ..files import need_once, sha256, write_text
-from .commands import difference, training_options
+from .commands import difference, training_options, words_of
 from .json_rows import Row, locked, put_row, read_rows, wrong_field
 
 # Options of fairseq-train, without those of the encoding, that say what a Transformer or an encoder
@@ -123,7 +122,10 @@ def _check(result: Result) -> None:
     if _REORDERING.search(result.system):
         raise wrong_field("system", result.system, "a name without marks that reorder text")
     for name in _COMMANDS:
-        shell_words(getattr(result, name), f"field '{name}'")
+        try:
+            words_of(getattr(result, name))
+        except UserError as error:
+            raise UserError(f"field '{name}': {error}") from None
     if result.corpus in ("", ".", "..") or "/" in result.corpus:
         raise wrong_field("corpus", result.corpus, "the name of a file")
     parts = result.hypotheses.split("/")

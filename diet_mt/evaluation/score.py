@@ -22,7 +22,7 @@ from .checkpoint import read_training
 from .commands import portable
 from .decoded import Decoded, Facts, Identity
 from .generation_options import Search
-from .provenance import BEST, beside
+from .provenance import BEST, beside, command_beside
 from .records import Result, system_of
 from .roles import roles_of
 from .test_sets import TestSet
@@ -100,7 +100,7 @@ def known_before(
         "length_penalty": search.length_penalty,
         "checkpoint": checkpoint.name,
         "checkpoint_sha256": content,
-        "train_command": portable(beside(checkpoint, "command")),
+        "train_command": command_beside(checkpoint),
         "train_revision": beside(checkpoint, "revision"),
         "hypotheses": hypotheses_name(corpus, name, training.seed, **how),
         "references_sha256": sha256(test.references),

@@ -16,8 +16,7 @@ from ..corpora.prepared import check_prepared, is_prepared
 from ..errors import UserError
 from ..files import write_lines
 from .checkpoint import load_state, reading
-from .commands import portable
-from .provenance import beside
+from .provenance import beside, command_beside
 
 _FINISHED = "done"
 # Optimizers that keep nothing, or of a vector something else than of a matrix.
@@ -147,11 +146,7 @@ def _words(
         yield f"the mean of {len(made_of)}"
     if not state.get("last_optimizer_state"):
         yield "without the optimizer's state, so no training continues from it"
-    try:
-        command = portable(beside(path, "command"))
-    except UserError as error:
-        file = path.parent / "command"
-        raise UserError(f"{file}: damaged, it is no command ({error})") from None
+    command = command_beside(path)
     revision = beside(path, "revision") if command else ""
     at = f" at revision {revision}" if revision else ""
     yield f"trained{at} by {command or 'a command that is not beside it'}"

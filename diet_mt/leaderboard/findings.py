@@ -13,7 +13,7 @@ from ..evaluation.lengths import Estimate
 from .charts import Point
 from .published import AVERAGE
 from .standings import LEVEL, Section, Standing
-from .tables import Table
+from .tables import HOLM, Table
 from .task_boards import PAPER
 from .task_scores import TASK_OF
 
@@ -48,7 +48,7 @@ def of_section(section: Section) -> str:
         return f"{found}."
     better = sum(p <= LEVEL and gain > 0 for p, gain in tested)
     worse = sum(p <= LEVEL and gain < 0 for p, gain in tested)
-    how = f"p (Holm) ≤ {LEVEL}"
+    how = f"{HOLM} ≤ {LEVEL}"
     parts = [f"{better} of {len(others)} systems are above {baseline.name} with {how}"]
     for count, said in (
         (worse, "below"),
@@ -62,7 +62,7 @@ def of_section(section: Section) -> str:
 def _p(standing: Standing) -> str:
     """In brackets, of the difference to the baseline; empty where it is not known."""
     text = standing.p_text
-    return text and (f" (p {text})" if text.startswith("≤") else f" (p = {text})")
+    return text and (f" ({HOLM} {text})" if text.startswith("≤") else f" ({HOLM} = {text})")
 
 
 def of_trade(found: Sequence[Point], best: Sequence[Point], good: str) -> str:

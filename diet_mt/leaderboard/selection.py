@@ -73,8 +73,9 @@ def _spelled(systems: Sequence[str], known: Sequence[str]) -> list[str]:
 
     Raises UserError for one that is not known.
     """
-    wanted = [name.replace("-", "_") for name in systems]
-    need_known("system", wanted, (name.replace("-", "_") for name in known))
+    folded = {name.replace("-", "_") for name in known}
+    need_known("system", (s for s in systems if s.replace("-", "_") not in folded), known)
+    wanted = {name.replace("-", "_") for name in systems}
     return [name for name in dict.fromkeys(known) if name.replace("-", "_") in wanted]
 
 

@@ -132,7 +132,7 @@ function compared(data, [first, second], verdict) {
   if (test) verdict.append(` ± ${test.half.toFixed(2)}, p ${test.p.replace(/^(?!≤)/, "= ")}`);
   verdict.append(".");
   const how = test
-    ? "±: half of the 95 % interval; as p by diet-mt compare, over sentences and seeds."
+    ? "±: half of the 95 % interval; as p by diet-mt compare, over sentences and seeds. p is of this pair alone, not corrected for their number."
     : "An interval and p are shown after diet-mt compare.";
   const out = [make("p", { class: "notes" }, how)];
   if (data.parts.length > 1) {

@@ -40,8 +40,8 @@ class Stage:
     """One file or folder, and how it is made.
 
     ``make`` is given the path to write, where an interrupted run may have left something; a stage
-    that ``restarts`` finds nothing there. ``check`` looks at a result that is there already: it may
-    raise UserError, or remove it so that it is made again.
+    that ``restarts`` finds nothing there. ``check`` looks at a result that is there already; it may
+    raise UserError.
     """
 
     name: str
@@ -79,7 +79,8 @@ def prepare(what: Preparation) -> None:
         _refuse_other_settings(what)
         _keep_settings(what)
         _remove_stale(what)
-        made = [_run(stage, what) for stage in what.stages]
+        for stage in what.stages:
+            _run(stage, what)
         wrong = False
         for name, found, expected in what.counts():
             say(f"{name}: {found}, expected {expected}")
@@ -88,7 +89,7 @@ def prepare(what: Preparation) -> None:
             raise UserError(
                 f"{what.out} does not have the expected counts; remove it and run again"
             )
-        if any(made) or not (what.out / SUMS).exists():
+        if not (what.out / SUMS).exists():
             write_lines(what.out / SUMS, list(_sums(what)))
     announce(f"ready: {what.out / what.result}")
 
@@ -99,8 +100,11 @@ def plan(what: Preparation) -> Iterator[str]:
     """
     _refuse_other_settings(what)
     yield f"{what.out}: {what.settings}"
+    stale = [stage.name for stage in _stale(what)]
     for stage in what.stages:
-        if (what.out / stage.name).exists():
+        if stage.name in stale:
+            state = "to do"
+        elif (what.out / stage.name).exists():
             state = "done before"
         else:
             state = "to continue" if _part(what.out / stage.name).exists() else "to do"
@@ -132,14 +136,12 @@ def missing_stages(out: Path) -> list[str]:
     return [name for name in (line.split("\t")[0] for line in lines) if not (out / name).exists()]
 
 
-def _run(stage: Stage, what: Preparation) -> bool:
-    """Whether there was something to do."""
+def _run(stage: Stage, what: Preparation) -> None:
     result, part = what.out / stage.name, _part(what.out / stage.name)
     if result.exists():
         stage.check(result)
-    if result.exists():
         announce(f"== {stage.name}: done before")
-        return False
+        return
     announce(f"== {stage.name} ...")
     started = time.monotonic()
     if stage.settings:
@@ -158,7 +160,6 @@ def _run(stage: Stage, what: Preparation) -> bool:
     write_text(table, f"{before}{stage.name}\t{seconds:.0f}\t{lines}\n")
     size = f"{lines:,} lines" if lines else f"{size_of(result) / MIB:,.1f} MiB"
     announce(f"== {stage.name}: {size}, {seconds:.0f} s")
-    return True
 
 
 def _part(path: Path) -> Path:
@@ -201,20 +202,25 @@ def _keep_settings(what: Preparation) -> None:
         write_text(file, now)
 
 
-def _remove_stale(what: Preparation) -> None:
-    """Removes what was made of a stage's result that is gone, and that had other settings."""
+def _stale(what: Preparation) -> Sequence[Stage]:
+    """A stage whose result is gone and had other settings, and those behind it, which read it."""
     for place, stage in enumerate(what.stages):
         result = what.out / stage.name
         file = result.with_name(f"{stage.name}.settings")
-        if result.exists() or not file.is_file():
-            continue
-        if file.read_text(encoding="utf-8") != f"{stage.settings}\n":
-            _remove(_part(result))
-            for later in what.stages[place + 1 :]:
-                if (what.out / later.name).exists():
-                    announce(f"== {later.name}: removed, it was made of another {stage.name}")
-                _remove(what.out / later.name)
-                _remove(_part(what.out / later.name))
+        known = file.read_text(encoding="utf-8") if file.is_file() else None
+        if not result.exists() and known not in (None, f"{stage.settings}\n"):
+            return what.stages[place:]
+    return ()
+
+
+def _remove_stale(what: Preparation) -> None:
+    for stage in _stale(what):
+        result = what.out / stage.name
+        if result.exists():
+            announce(f"== {stage.name}: removed, it was made with other settings")
+        (what.out / SUMS).unlink(missing_ok=True)
+        _remove(result)
+        _remove(_part(result))
 
 
 def _compare(file: Path, now: str, made: Path) -> None:

@@ -126,7 +126,7 @@ class Work:
         except UserError as error:
             self._fail(str(error))
         except OSError as error:
-            self._fail(f"{error.filename}: {error.strerror}")
+            self._fail(f"{error.filename or self.log}: {error.strerror}")
 
     def _fail(self, last: str) -> None:
         last = last.removeprefix("error: ")

@@ -58,7 +58,7 @@ def test_options_and_their_values() -> None:
         "--betas": ["0.9", "0.98 x"],
     }
     assert values_of(command, "--lr") == ["0.1", "0.2", "0.3"]
-    with pytest.raises(UserError, match="command: x 'y: No closing quotation"):
+    with pytest.raises(UserError, match=r"not a shell command \(No closing quotation\)"):
         values_of("x 'y", "--lr")
 
 

@@ -36,6 +36,12 @@ def test_without_a_baseline_there_is_no_difference(results: list[Result]) -> Non
     assert [found.gain(line) for line in found.lines] == [None, None]
 
 
+def test_a_system_with_the_name_of_an_architecture_has_a_line_of_its_own() -> None:
+    own = row(system="diet_rel_tiny", arch="diet_rel_tiny", hypotheses="x")
+    (found,) = group([*seeds_of("diet_rel", {1: 34.0}), own])
+    assert {line.name for line in found.lines} == {"diet_rel_tiny", "diet_rel_tiny (diet_rel_tiny)"}
+
+
 def test_models_of_different_sizes_are_no_seeds_of_one(results: list[Result]) -> None:
     other = seeds_of("sinusoidal", {9: 34.0}, parameters=7)
     with pytest.raises(UserError, match=r"sinusoidal_tiny, .* seed 9: 7 parameters, other seeds"):

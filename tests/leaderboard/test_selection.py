@@ -11,12 +11,14 @@ from diet_mt.errors import UserError
 from diet_mt.evaluation.comparisons import mark_of
 from diet_mt.evaluation.groups import Group, group
 from diet_mt.evaluation.json_rows import write_rows
+from diet_mt.evaluation.task_records import put_task_result
 from diet_mt.leaderboard.boards import legend, remarks
 from diet_mt.leaderboard.findings import of_section
 from diet_mt.leaderboard.selection import asked_for, select
 from diet_mt.leaderboard.standings import section_of
 
 from ..evaluation.rows import seeds_of
+from ..evaluation.task_rows import task_row
 from .made_up import comparisons
 
 
@@ -49,6 +51,21 @@ def test_each_filter(groups: list[Group]) -> None:
     ]
     both = select(groups, {"direction": ["en-de"], "system": ["diet_rel"]})
     assert headings(both) == ["another, en-de"]
+
+
+def test_systems_of_translation_and_of_tasks_are_spelled_in_two_ways(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    write_rows(rows, [*seeds_of("diet_rel", {1: 32.0}), *seeds_of("shaw", {1: 31.0})])
+    tasks = put_task_result(tmp_path, task_row())
+    for name in ("diet_rel", "diet-rel"):
+        (section,), blocks = asked_for([rows, tasks], {"system": [name]}, check=False)
+        assert [standing.name for standing in section.standings] == ["diet_rel_tiny"]
+        assert blocks
+    sections, blocks = asked_for([rows, tasks], {"system": ["shaw"]}, check=False)
+    assert len(sections) == 1
+    assert not blocks
+    with pytest.raises(UserError, match="unknown system diet-abs; did you mean diet-rel"):
+        asked_for([rows, tasks], {"system": ["diet-abs"]}, check=False)
 
 
 def test_the_largest_comparison_comes_first(groups: list[Group], tmp_path: Path) -> None:
@@ -86,7 +103,7 @@ def test_what_is_said_of_a_system_is_said_beside_all() -> None:
     assert [standing.cluster for standing in section.standings] == [1, 2]
     said = of_section(section)
     assert said.startswith(
-        "t5_tiny has the highest BLEU, 38.90, 0.20 below sinusoidal_tiny (p = 0.5000). "
+        "t5_tiny has the highest BLEU, 38.90, 0.20 below sinusoidal_tiny (p (Holm) = 0.5000). "
     )
     assert any("pooled over all systems of the table" in note for note in legend([section]))
     assert remarks(section) == []

@@ -131,7 +131,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "shaw (tiny)" in text
     assert "diet-rel" not in text
     assert called("leaderboard", file, "--systems", "bert") == 2
-    said = "error: unknown system bert; choose from diet_rel, shaw\n"
+    said = "error: unknown system bert; choose from diet-rel, shaw\n"
     assert capsys.readouterr().err == said
     for spelled in ("diet-rel", "diet_rel"):
         assert called("leaderboard", file, "--systems", spelled) == 0

@@ -81,8 +81,9 @@ def test_what_was_made_of_a_result_with_other_settings_is_made_again(
     assert "last: removed" not in capsys.readouterr().err
     (tmp_path / "two").unlink()
     (tmp_path / "two.part").write_text("5\n")
+    assert [line.split()[1:3] for line in list(plan(of(6)))[2:]] == [["to", "do"]] * 2
     prepare(of(6))
-    assert "== last: removed, it was made of another two\n" in capsys.readouterr().err
+    assert "== last: removed, it was made with other settings\n" in capsys.readouterr().err
     assert (tmp_path / "last").read_text() == "6\n"
 
 
@@ -96,12 +97,6 @@ def test_checksums_are_gone_while_something_is_made(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         prepare(_preparation(tmp_path, Stage("last", "", killed)))
     assert not (tmp_path / SUMS).exists()
-
-
-def test_a_check_may_have_a_result_made_again(tmp_path: Path) -> None:
-    prepare(_preparation(tmp_path, _stage("one")))
-    prepare(_preparation(tmp_path, _stage("one", "new\n", check=Path.unlink)))
-    assert (tmp_path / "one").read_text() == "new\n"
 
 
 def test_a_folder_of_others_and_wrong_counts_are_refused(tmp_path: Path) -> None:

@@ -88,13 +88,13 @@ def test_a_command_that_cannot_begin_is_not_blamed_on_the_one_before(
 ) -> None:
     def begin(words: list[str], *more: object, **options: object) -> object:
         if "evaluate" in words:
-            raise OSError(28, "No space left on device", "sweep.log")
+            raise OSError(28, "No space left on device")
         return start_child(words, *more, **options)
 
     monkeypatch.setattr("diet_mt.sweeps.work.start", begin)
     assert sweep("mine.yaml", "--runs", "seed=1,model=shaw") == 2
     said = capfd.readouterr().err
-    assert "error: shaw.1: sh: sweep.log: No space left on device (all of it in" in said
+    assert "error: shaw.1: sh: runs/shaw.1/sweep.log: No space left on device (all" in said
 
 
 def test_a_failed_preparation_is_the_end(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
