@@ -62,9 +62,14 @@ def p_text(value: float, signature: str) -> str:
 
     It is (c + 1) / (n + 1), where c of them differ by more. ``signature``: with the resamples.
     """
-    found = re.search(r"\bbs:([1-9]\d*)", signature)
-    smallest = 1 / int(found[1]) if found else 0.0
+    smallest = smallest_p(signature)
     return f"≤ {smallest:g}" if value <= smallest else f"{value:.{DIGITS}f}"
+
+
+def smallest_p(signature: str) -> float:
+    """The bound of a p-value that no resample exceeds; 0 where their number is not known."""
+    found = re.search(r"\bbs:([1-9]\d*)", signature)
+    return 1 / int(found[1]) if found else 0.0
 
 
 def mark_of(seeds: Sequence[Result]) -> str:

@@ -28,18 +28,18 @@ Found = Tuple[Tensor, Optional[Tensor]]
 Scale = Tuple[float, float]
 
 
-# Of the weights, in self- and in cross-attention, if there is one.
-Dropouts = Tuple[Dropout, Optional[Dropout]]
+# Of the weights, in self- and in cross-attention, where there is one.
+Dropouts = Tuple[Optional[Dropout], Optional[Dropout]]
 
 
 def memory_for(
     like: Tensor, sentences: int, group: int, layers: int, scale: Scale, dropout: Dropouts
 ) -> Memory:
     """The faster one for tensors such as ``like``; ``scale``: see :class:`Memory`."""
-    drops = any(each is not None and each.active for each in dropout)
-    if kernels.serve(like) and not drops:
+    of_self, of_cross = (each if each is not None and each.active else None for each in dropout)
+    if kernels.serve(like) and of_self is None and of_cross is None:
         return KernelMemory(sentences, group, scale)
-    return TensorMemory(sentences, group, scale, layers, like.device, dropout)
+    return TensorMemory(sentences, group, scale, layers, like.device, (of_self, of_cross))
 
 
 class Memory(ABC):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..evaluation.comparisons import DIGITS, Comparison, Key, key_of, p_text
+from ..evaluation.comparisons import DIGITS, Comparison, Key, key_of, smallest_p
 from ..evaluation.groups import Group, Line, encoding_of
 from ..evaluation.resampling import holm
 from .published import Figure, figures
@@ -112,8 +112,8 @@ def _p_values(group: Group, known: Known) -> dict[str, tuple[float, str]]:
     found = {}
     for line, each, p, value in zip(others, compared, raw, corrected, strict=True):
         if each is not None and p is not None:
-            least = "≤ " if p_text(p, each.signature).startswith("≤") else ""
-            found[line.name] = value, f"{least}{value:.{DIGITS}f}"
+            sign = "≤ " if p <= smallest_p(each.signature) else ""
+            found[line.name] = value, f"{sign}{value:.{DIGITS}f}"
     return found
 
 

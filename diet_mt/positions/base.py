@@ -38,6 +38,7 @@ from typing import (
     Optional,
     Sequence,
     Tuple,
+    TypeVar,
 )
 
 import torch
@@ -53,6 +54,8 @@ from .places import RandomPlaces
 SHARING = ("none", "head-wise", "layer-wise")
 # Standard deviation of learned tables that do not start at 0: BERT's (Devlin et al. 2018).
 INIT_STD = 0.02
+
+Made = TypeVar("Made")  # what a layer gets
 
 # The kinds of attention: self-attention of either stack, and that of the decoder over the encoder.
 ENCODER, DECODER, CROSS = KINDS = ("encoder", "decoder", "cross")
@@ -105,6 +108,8 @@ class LayerTables(nn.Module):
     they belong to.
     """
 
+    like: Tensor  # (0,), where the model is, and how precise
+
     def __init__(
         self,
         shape: AttentionShape,
@@ -116,6 +121,8 @@ class LayerTables(nn.Module):
         self.sharing = sharing
         self.shared: Optional[nn.Module] = None
         self.layers = nn.ModuleList()
+        # What a formula gives is no buffer: half precision would round it.
+        self.register_buffer("like", torch.empty(0), persistent=False)
         heads = 1 if sharing == "head-wise" else shape.heads
         if make_table is not None and sharing == "layer-wise":
             self.shared = make_table(heads)
@@ -125,6 +132,10 @@ class LayerTables(nn.Module):
     def tables(self) -> Sequence[nn.Module]:
         """The L tables, or the single one that all layers share."""
         return list(self.layers) if self.shared is None else [self.shared]
+
+    def each(self, made: List[Made]) -> List[Made]:
+        """``made`` for every layer, or the single one that all layers share: L entries."""
+        return made * self.shape.layers if len(made) == 1 else made
 
     def stacked(
         self, name: str, start: int = 0, stop: Optional[int] = None, *, zero: int = 0
@@ -151,17 +162,6 @@ class AttentionPositions(LayerTables, ABC):
 
     # Whether there are tables that end, at max_queries and max_keys.
     limited: ClassVar[bool] = True
-    like: Tensor  # (0,), where the model is, and how precise
-
-    def __init__(
-        self,
-        shape: AttentionShape,
-        sharing: Optional[str] = None,
-        make_table: Optional[Callable[[int], nn.Module]] = None,
-    ) -> None:
-        super().__init__(shape, sharing, make_table)
-        # What a formula gives is no buffer: half precision would round it.
-        self.register_buffer("like", torch.empty(0), persistent=False)
 
     @property
     def refuses(self) -> bool:
@@ -182,10 +182,6 @@ class AttentionPositions(LayerTables, ABC):
         """The same for queries at the positions ``queries`` (T,) over keys at ``keys`` (S,), both
         ascending integers below ``max_queries`` and ``max_keys``.
         """
-
-    def each(self, made: List[LayerPositions]) -> List[LayerPositions]:
-        """``made`` for every layer, or the single one that all layers share: L entries."""
-        return made * self.shape.layers if len(made) == 1 else made
 
     def check_range(self, query_start: int, query_len: int, key_len: int) -> None:
         """Raises :class:`UserError` where a query or key lies beyond the longest position, unless

@@ -74,5 +74,4 @@ class SegmentPositions(LayerTables):
         own = one_hot(segments, self.count).to(tables.dtype)  # (B, S, N)
         with no_autocast(own.device):
             rows = torch.einsum("bsn,lhnm->lbhsm", own, tables)
-        pairs = [(row, own[:, None]) for row in rows.unbind(0)]
-        return pairs * self.shape.layers if len(pairs) == 1 else pairs
+        return self.each([(row, own[:, None]) for row in rows.unbind(0)])
