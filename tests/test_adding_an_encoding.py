@@ -94,7 +94,7 @@ def test_the_bias_equals_loops(
     bias.double()
     tables = bias.state_dict()
     heads = 1 if sharing == "head-wise" else 3
-    parts = bias.for_layers(start, queries, keys)
+    parts = bias.for_layers(range(start, start + queries), range(keys))
     assert len(parts) == 2
     for layer, part in enumerate(parts):
         assert part.bias is not None
@@ -120,7 +120,7 @@ def test_the_bias_reaches_the_logits_of_a_model(
         source = query if kind != "cross" else torch.randn(7, 2, 12, dtype=torch.float64)
         bias = attention_positions(model, kind)
         assert bias is not None
-        part = bias.for_layers(0, 6, source.size(0))[layer]
+        part = bias.for_layers(range(6), range(source.size(0)))[layer]
         assert part.bias is not None
         mask = torch.zeros(2, source.size(0), dtype=torch.bool)
         found = ours(query, source, mask)

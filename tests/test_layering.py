@@ -112,7 +112,7 @@ SHARED = {
     "input",
     "layer",
     "options",
-    "places",
+    "spans",
     "projections",
     "ranked",
     "relative",

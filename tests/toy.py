@@ -323,10 +323,10 @@ class AttentionProbe(nn.Module):
         ``mask``: (B, S), True at padding. Self-attention reads its keys from ``query``.
         """
         if self.added is not None:
-            query = query + self.added.rows(0, query.size(0)).transpose(0, 1)
+            query = query + self.added.rows(range(query.size(0))).transpose(0, 1)
         positions = NOTHING
         if self.positions is not None:
-            found = self.positions.for_layers(0, query.size(0), source.size(0))
+            found = self.positions.for_layers(range(query.size(0)), range(source.size(0)))
             positions = found[self.layer]
         out: Tensor = self.attention(query, source, AttentionCall(positions, mask))[0]
         return out

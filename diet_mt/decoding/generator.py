@@ -54,8 +54,7 @@ class BeamSearchGenerator(SequenceGenerator):
             with torch.no_grad():  # a setting of each thread
                 sources = _trimmed(tokens[part], self.pad, int(lengths[part].max()))
                 encoded = model.encoder(src_tokens=sources, src_lengths=lengths[part])
-                places = encoded["source_places"]
-                run = model.decoder.start_run(*source_of(encoded), len(part), places)
+                run = model.decoder.start_run(*source_of(encoded), len(part))
                 prefix = None if prefix_tokens is None else prefix_tokens[part]
                 own = copy.copy(vocabulary)  # the weights of all, memory of its own
                 return BeamSearch(model.decoder, run, own, options, prefix).hypotheses()

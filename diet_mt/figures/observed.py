@@ -230,15 +230,9 @@ def word_vectors(stack: Any) -> Tensor:
     return vectors.detach().double()
 
 
-def places_of(stack: Any, count: int) -> Tensor:
-    """Positions of a stack's first ``count`` tokens outside of training: (n,)."""
-    fixed: Tensor = torch.arange(count) if stack.places is None else stack.places.at(0, count)
-    return fixed
-
-
 def added_rows(stack: Any, count: int) -> Tensor:
     """What a stack adds to its first ``count`` tokens outside of training: (1, n, E)."""
-    rows: Tensor = stack.embed_positions.at(places_of(stack, count))
+    rows: Tensor = stack.embed_positions.rows(stack.token_positions.at(0, count))
     return rows.detach().double()
 
 

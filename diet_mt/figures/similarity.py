@@ -16,10 +16,10 @@ from torch import Tensor
 
 from ..drawing import color_of, pyplot
 from ..evaluation.json_rows import Row, write_rows
-from ..positions import CROSS, DECODER, ENCODER, AttentionPositions
+from ..positions import CROSS, DECODER, ENCODER, AttentionPositions, Span
 from ..positions.factors import FactorBias
 from .looks import DIVERGING, TITLES, keep
-from .observed import Asked, System, added_rows, fitting, places_of
+from .observed import Asked, System, added_rows, fitting
 
 BINS = 40
 _COLUMNS = 4  # of the picture
@@ -74,16 +74,16 @@ def tables(system: System, positions: int) -> list[Table]:
     if len(added) == 2 and torch.equal(*added.values()):
         added = {"encoder and decoder": added[ENCODER]}
     found = [Table(f"input of the {kind}", "input", rows) for kind, rows in added.items()]
-    places = {kind: places_of(stack, positions) for kind, stack in system.stacks.items()}
+    spans = {kind: stack.token_positions.at(0, positions) for kind, stack in system.stacks.items()}
     for kind, stack in system.stacks.items():
-        found += _factors(kind, stack.self_attn_positions, places[kind], places[kind])
+        found += _factors(kind, stack.self_attn_positions, spans[kind], spans[kind])
         if kind == DECODER:
-            found += _factors(CROSS, stack.encoder_attn_positions, places[kind], places[ENCODER])
+            found += _factors(CROSS, stack.encoder_attn_positions, spans[kind], spans[ENCODER])
     return found
 
 
 def _factors(
-    kind: str, own: AttentionPositions | None, queries: Tensor, keys: Tensor
+    kind: str, own: AttentionPositions | None, queries: Span, keys: Span
 ) -> Iterator[Table]:
     if not isinstance(own, FactorBias):
         return

@@ -8,15 +8,12 @@ without them says so.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, List, Optional, Protocol, Sequence, Tuple
+from typing import Any, Optional, Protocol, Sequence, Tuple
 
 from torch import Tensor
 
-from ..positions import AttentionPositions, LayerPositions
+from ..positions import AttentionPositions, LayerPositions, Span
 from ..positions.layer import NOTHING
-
-# Positions of queries (T,) and keys (S,), by the number of the token.
-Places = Tuple[Tensor, Tensor]
 
 
 class Cache(Protocol):
@@ -61,25 +58,10 @@ class DecoderCall:
 
 
 def for_layers(
-    positions: Optional[AttentionPositions],
-    layers: int,
-    query_start: int,
-    query_len: int,
-    key_len: int,
-    places: Optional[Places] = None,
+    positions: Optional[AttentionPositions], layers: int, queries: Span, keys: Span
 ) -> Sequence[LayerPositions]:
-    """What each of ``layers`` layers gets from ``positions``, which may be None, for tokens of
-    these numbers; ``places``: where they stand, if not there.
-    """
-    if positions is None:
-        return [NOTHING] * layers
-    found: List[LayerPositions]
-    if places is None:
-        found = positions.for_layers(query_start, query_len, key_len)
-    else:
-        queries, keys = places
-        found = positions.at(queries[query_start : query_start + query_len], keys[:key_len])
-    return found
+    """What each of ``layers`` layers gets from ``positions``, which may be None."""
+    return [NOTHING] * layers if positions is None else positions.for_layers(queries, keys)
 
 
 def need_call(call: Any, wanted: type, layer: object) -> None:

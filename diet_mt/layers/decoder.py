@@ -11,7 +11,7 @@ from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor, nn
 
 from ..errors import UserError
-from ..positions import CROSS, DECODER, AttentionShape
+from ..positions import CROSS, DECODER, AttentionShape, Span
 from .call import AttentionCall, DecoderCall, for_layers, need_call
 from .multihead import PositionalAttention
 from .padding import RightPadded, mask_of, right_pad
@@ -119,7 +119,7 @@ class DietDecoder(TransformerDecoderBase):
         self.need_attn = False
         heads, width = cfg.decoder.attention_heads, cfg.decoder.embed_dim
         targets, sources = cfg.max_target_positions, cfg.max_source_positions
-        self.places = cfg.encoding.places(targets)
+        self.token_positions = cfg.encoding.token_positions(targets)
         self.embed_positions = input_positions(cfg, targets, width)
         self.attention_shape = AttentionShape(
             *(cfg.decoder.layers, heads, width // heads, targets, targets, DECODER),
@@ -167,16 +167,16 @@ class DietDecoder(TransformerDecoderBase):
             alignment_layer = self.num_layers - 1
         wanted = -1 if alignment_layer is None else alignment_layer
         run: Optional[DecodingRun] = None
-        places: Optional[Tensor] = None
+        at: Span
         if incremental_state is None:
             batch = right_pad(prev_output_tokens, self.padding_idx)
-            places = None if self.places is None else self.places(batch.tokens.size(1))
-            calls = self._calls(batch, encoder_out, full_context_alignment, wanted, places)
+            at = self.token_positions(batch.tokens.size(1))
+            calls = self._calls(batch, encoder_out, full_context_alignment, wanted, at)
         else:
             run = self._run(prev_output_tokens, encoder_out, incremental_state)
             batch = RightPadded(prev_output_tokens[:, -1:], None, None)
-            calls = run.calls(wanted)
-        x = self.embed(batch.tokens, 0 if run is None else run.length, places)  # (T, B, E)
+            at, calls = run.at, run.calls(wanted)
+        x = self.embed(batch.tokens, at)  # (T, B, E)
         x, weights, inner_states = self.run_layers(x, calls)
         if run is not None:
             run.length += 1
@@ -189,21 +189,15 @@ class DietDecoder(TransformerDecoderBase):
             attn = _restore_columns(batch.restore(attn), encoder_out)
         return x, {"attn": [attn], "inner_states": inner_states}
 
-    def embed(self, tokens: Tensor, query_start: int, places: Optional[Tensor] = None) -> Tensor:
-        """(B, T) tokens from number ``query_start`` on -> (T, B, E).
-
-        ``places`` (T,): randomized positions of theirs; None: as outside of training. Raises
-        UserError for a position beyond the tables.
-        """
-        if places is None and self.places is not None:
-            places = self.places.at(query_start, query_start + tokens.size(1))
+    def embed(self, tokens: Tensor, at: Span) -> Tensor:
+        """(B, T) tokens at these positions -> (T, B, E). Raises UserError beyond the tables."""
         x = self.embed_scale * self.embed_tokens(tokens.contiguous())
         if self.quant_noise is not None:
             x = self.quant_noise(x)
         if self.project_in_dim is not None:
             x = self.project_in_dim(x)
         if self.embed_positions is not None:
-            x = x + self.embed_positions(tokens, query_start, places)
+            x = x + self.embed_positions(tokens, at)
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
         return self.dropout_module(x).transpose(0, 1)
@@ -229,30 +223,22 @@ class DietDecoder(TransformerDecoderBase):
         encoder_out: Optional[EncoderOut],
         full_context: bool,
         wanted: int,
-        places: Optional[Tensor],
+        at: Span,
     ) -> List[DecoderCall]:
-        """What each layer needs for a whole batch.
+        """What each layer needs for a whole batch, whose tokens stand ``at`` these positions.
 
         Padding needs no mask under a causal one: it stands behind all that a real token may look
         at.
         """
-        length = batch.tokens.size(1)
+        causal = not full_context and len(at) > 1
         mask = mask_of(batch.padding) if full_context else None
-        source, source_mask = source_of(encoder_out)
-        keys = 0 if source is None else source.size(0)
-        both = None if places is None else (places, places)
-        own = for_layers(self.self_attn_positions, self.num_layers, 0, length, length, both)
-        cross = for_layers(
-            None if source is None else self.encoder_attn_positions,
-            self.num_layers,
-            0,
-            length,
-            keys,
-            None if places is None or source is None else (places, _source_places(encoder_out)),
-        )
+        source, source_mask, keys = source_of(encoder_out)
+        outer = None if source is None else self.encoder_attn_positions
+        own = for_layers(self.self_attn_positions, self.num_layers, at, at)
+        cross = for_layers(outer, self.num_layers, at, keys)
         calls = []
         for number in range(self.num_layers):
-            self_attn = AttentionCall(own[number], mask, causal=not full_context and length > 1)
+            self_attn = AttentionCall(own[number], mask, causal=causal)
             attn = AttentionCall(cross[number], source_mask, need_weights=number == wanted)
             calls.append(DecoderCall(self_attn, None if source is None else attn, source))
         return calls
@@ -261,19 +247,15 @@ class DietDecoder(TransformerDecoderBase):
         self,
         source: Optional[Tensor],
         mask: Optional[Tensor],
+        keys: Span,
         rows: int,
-        source_places: Sequence[Tensor] = (),
     ) -> DecodingRun:
-        """A run of decoding over encoder output (S, B', E') and its mask (B', S), one row for each
-        sentence, for ``rows`` hypotheses. ``source_places``: as in the encoder's dictionary.
+        """A run of decoding over encoder output (S, B', E'), its mask (B', S) and positions, a row
+        for each sentence, for ``rows`` hypotheses.
         """
         layers = list(self.layers.children())
-        positions = self.self_attn_positions, self.encoder_attn_positions
-        places = None
-        if self.places is not None:
-            own = self.places.at(0, self.places.longest)
-            places = own, source_places[0] if source_places else own
-        return DecodingRun(layers, *positions, source, mask, rows, places)
+        positions = self.token_positions, self.self_attn_positions, self.encoder_attn_positions
+        return DecodingRun(layers, *positions, source, mask, keys, rows)
 
     def _run(
         self, tokens: Tensor, encoder_out: Optional[EncoderOut], state: IncrementalState
@@ -284,12 +266,11 @@ class DietDecoder(TransformerDecoderBase):
                 "targets padded on the left cannot be decoded step by step; pad them on the right"
             )
         if _RUN not in state:
-            source, mask = source_of(encoder_out)
+            source, mask, keys = source_of(encoder_out)
             beams = 1 if source is None or encoder_out is None else encoder_out["beams"][0]
             if source is not None and beams > 1:
                 source, mask = source[:, ::beams], None if mask is None else mask[::beams]
-            places = [] if encoder_out is None else encoder_out["source_places"]
-            state[_RUN] = {"run": self.start_run(source, mask, tokens.size(0), places)}
+            state[_RUN] = {"run": self.start_run(source, mask, keys, tokens.size(0))}
         run: DecodingRun = state[_RUN]["run"]
         if run.length != tokens.size(1) - 1:
             raise ValueError(
@@ -306,19 +287,14 @@ class DietDecoder(TransformerDecoderBase):
             incremental_state[_RUN]["run"].move_rows(new_order)
 
 
-def source_of(encoder_out: Optional[EncoderOut]) -> Tuple[Optional[Tensor], Optional[Tensor]]:
-    """Encoder output (S, B, E') and its mask (B, S), or None for either."""
+def source_of(
+    encoder_out: Optional[EncoderOut],
+) -> Tuple[Optional[Tensor], Optional[Tensor], Span]:
+    """Encoder output (S, B, E') and its mask (B, S), or None for either, and its S positions."""
     if encoder_out is None or not encoder_out["encoder_out"]:
-        return None, None
+        return None, None, range(0)
     mask = encoder_out["source_mask"][0] if encoder_out["source_mask"] else None
-    return encoder_out["encoder_out"][0], mask
-
-
-def _source_places(encoder_out: Optional[EncoderOut]) -> Tensor:
-    """Randomized positions (S,) of the source."""
-    assert encoder_out is not None
-    places: Tensor = encoder_out["source_places"][0]
-    return places
+    return encoder_out["encoder_out"][0], mask, encoder_out["source_positions"][0]
 
 
 def _restore_columns(attn: Tensor, encoder_out: Optional[EncoderOut]) -> Tensor:

@@ -9,7 +9,7 @@ from fairseq.models.transformer import TransformerEncoderBase
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor, nn
 
-from ..positions import ENCODER, AttentionShape
+from ..positions import ENCODER, AttentionShape, Span
 from .beams import regroup
 from .call import AttentionCall, for_layers, need_call
 from .multihead import PositionalAttention
@@ -98,7 +98,7 @@ class DietEncoder(TransformerEncoderBase):
         replace_dropout(self, "TransformerEncoder")
         heads, width = cfg.encoder.attention_heads, cfg.encoder.embed_dim
         longest = cfg.max_source_positions
-        self.places = cfg.encoding.places(longest)
+        self.token_positions = cfg.encoding.token_positions(longest)
         self.embed_positions = input_positions(cfg, longest, width)
         self.attention_shape = AttentionShape(
             *(cfg.encoder.layers, heads, width // heads, longest, longest, ENCODER),
@@ -117,15 +117,16 @@ class DietEncoder(TransformerEncoderBase):
         self,
         src_tokens: Tensor,
         token_embedding: Optional[Tensor] = None,
-        places: Optional[Tensor] = None,
+        at: Optional[Span] = None,
     ) -> Tuple[Tensor, Tensor]:
-        """fairseq's signature, and ``places`` (S,), where the tokens stand, or None: from position
-        0 on. (B, S) -> (B, S, E), and the scaled embeddings without positions.
+        """fairseq's signature, and where the tokens stand; None: from position 0 on. (B, S) -> (B,
+        S, E), and the scaled embeddings without positions.
         """
         words = self.embed_tokens(src_tokens) if token_embedding is None else token_embedding
         x = embedded = self.embed_scale * words
         if self.embed_positions is not None:
-            x = x + self.embed_positions(src_tokens, 0, places)
+            at = range(src_tokens.size(1)) if at is None else at
+            x = x + self.embed_positions(src_tokens, at)
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
         x = self.dropout_module(x)
@@ -143,8 +144,8 @@ class DietEncoder(TransformerEncoderBase):
         Returns fairseq's dictionary, every entry right-padded, and beside its keys
         ``source_mask`` ((B, S), what cross-attention may not look at, or empty where nothing is
         padded), ``source_columns`` ((B, S) columns in ``src_tokens``, or empty where nothing
-        moved), ``source_places`` ((S,) randomized positions, or empty) and ``beams`` (rows per
-        sentence, 1 until beams are expanded).
+        moved), ``source_positions`` (where the tokens stand) and ``beams`` (rows per sentence, 1
+        until beams are expanded).
 
         Written out rather than inherited: fairseq's loop passes a bool mask or nothing to its
         layers, and in 0.12.2 chooses a fused path between them.
@@ -166,15 +167,13 @@ class DietEncoder(TransformerEncoderBase):
         ``token_embeddings`` (B, S, E), aligned with ``batch``; ``segments``: for each layer, see
         :class:`AttentionCall`.
         """
-        places = None if self.places is None else self.places(batch.tokens.size(1))
-        x, embedded = self.forward_embedding(batch.tokens, token_embeddings, places)
+        at: Span = self.token_positions(batch.tokens.size(1))
+        x, embedded = self.forward_embedding(batch.tokens, token_embeddings, at)
         if batch.padding is not None:
             x = x.masked_fill(batch.padding.unsqueeze(-1), 0.0)
         x = x.transpose(0, 1)  # (S, B, E)
-        length = x.size(0)
         mask = mask_of(batch.padding)
-        both = None if places is None else (places, places)
-        positions = for_layers(self.self_attn_positions, self.num_layers, 0, length, length, both)
+        positions = for_layers(self.self_attn_positions, self.num_layers, at, at)
         states: List[Tensor] = [x] if return_all_hiddens else []
         numbers = layer_numbers(self.layers)
         for layer in self.layers:
@@ -198,7 +197,7 @@ class DietEncoder(TransformerEncoderBase):
             "src_lengths": [(~padding).sum(dim=1, keepdim=True, dtype=torch.int32)],
             "source_mask": [] if mask is None else [mask],
             "source_columns": [] if batch.columns is None else [batch.columns],
-            "source_places": [] if places is None else [places],
+            "source_positions": [at],
             "beams": [1],
         }
 
@@ -216,6 +215,6 @@ class DietEncoder(TransformerEncoderBase):
         moved: EncoderOut = super().reorder_encoder_out(encoder_out, new_order)
         for key in ("source_mask", "source_columns"):
             moved[key] = [values.index_select(0, new_order) for values in encoder_out[key]]
-        moved["source_places"] = encoder_out["source_places"]
+        moved["source_positions"] = encoder_out["source_positions"]
         moved["beams"] = [beams]
         return moved

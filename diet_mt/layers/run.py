@@ -15,13 +15,12 @@ from typing import Any, List, Optional, Sequence, Tuple
 import torch
 from torch import Tensor, nn
 
-from ..errors import UserError
-from ..positions import AttentionPositions, LayerPositions
+from ..positions import AttentionPositions, LayerPositions, Span, TokenPositions
 from ..positions.factors import product
-from ..positions.layer import NOTHING, too_long
+from ..positions.layer import NOTHING
 from ..products import linear
 from .beams import regroup
-from .call import AttentionCall, DecoderCall, Places, for_layers
+from .call import AttentionCall, DecoderCall
 from .memory import Memory, memory_for
 
 # Positions for which a run computes at once what an encoding says.
@@ -64,49 +63,46 @@ def is_method(method: Any, function: Any) -> bool:
 
 
 class Block:
-    """What an encoding says about a block of positions, for the layers of one kind of attention."""
+    """What an encoding says about a block of positions, for the layers of one kind of attention.
+
+    ``tokens``: where those of the target stand; ``source``: positions of the keys, or None in
+    self-attention, where every step adds one.
+    """
 
     def __init__(
         self,
+        tokens: TokenPositions,
         positions: Optional[AttentionPositions],
         layers: int,
-        grows: bool,
-        places: Optional[Places] = None,
+        source: Optional[Span] = None,
     ) -> None:
-        self._positions = positions
-        self._layers, self._places = layers, places
-        self._grows = grows  # every step adds a key
+        self._tokens, self._positions, self._source = tokens, positions, source
         self._found: Sequence[LayerPositions] = [NOTHING] * layers
-        self._start, self._stop, self._keys = 0, 0, 0
+        self._start, self._stop = 0, 0
 
-    def at(self, query: int, keys: int) -> List[LayerPositions]:
-        """For each layer, the part of the query at position ``query`` over ``keys`` keys.
+    def at(self, query: int) -> List[LayerPositions]:
+        """For each layer, the part of the target's token ``query`` as a query.
 
-        Raises UserError for a query beyond the tables.
+        Raises UserError for a token beyond the tables.
         """
         if self._positions is None:
             return list(self._found)
-        if not self._start <= query < self._stop or keys > self._keys:
-            self._compute(self._positions, query, keys)
-        row = query - self._start
+        if not self._start <= query < self._stop:
+            self._compute(self._positions, query)
+        row, keys = query - self._start, query + 1 if self._source is None else len(self._source)
         steps = {id(layer): _with_factors(layer.step(row, keys)) for layer in self._found}
         return [steps[id(layer)] for layer in self._found]
 
-    def _compute(self, positions: AttentionPositions, query: int, keys: int) -> None:
+    def _compute(self, positions: AttentionPositions, query: int) -> None:
+        longest = self._tokens.longest
+        if positions.refuses:
+            longest = min(longest, positions.shape.max_queries)
         start = query - query % BLOCK
-        stop = start + BLOCK
-        if self._places is not None:
-            longest = self._places[0].numel()
-            if query >= longest:
-                raise UserError(too_long(query + 1, longest, may_go_on=False))
-            stop = min(stop, longest)
-        elif positions.refuses:
-            # The query itself stays in: that it lies beyond the tables is for them to say.
-            stop = max(min(stop, positions.shape.max_queries), query + 1)
-        self._start, self._stop, self._keys = start, stop, stop if self._grows else keys
-        self._found = for_layers(
-            positions, self._layers, start, stop - start, self._keys, self._places
-        )
+        # The query itself stays in: that it lies beyond the tables is for them to say.
+        stop = max(min(start + BLOCK, longest), query + 1)
+        keys = self._tokens.at(0, stop) if self._source is None else self._source
+        self._found = positions.for_layers(self._tokens.at(start, stop), keys)
+        self._start, self._stop = start, stop
 
 
 def _with_factors(positions: LayerPositions) -> LayerPositions:
@@ -125,28 +121,29 @@ class DecodingRun:
 
     Args:
         layers: the decoder's layers, in their order.
+        tokens: where the target's tokens stand.
         self_positions, cross_positions: what the encoding brings to them, or None.
         source: encoder output (S, B', E'), or None; not read in a decoder without cross-attention.
         mask: (B', S), keys of the source that nobody may look at, or None.
+        keys: positions of the source.
         rows: hypotheses, in runs of ``rows / B'`` for each sentence.
-        places: randomized positions of the target's tokens, as many as there may be, and of the
-            source's, or None.
     """
 
     def __init__(
         self,
         layers: Sequence[Any],
+        tokens: TokenPositions,
         self_positions: Optional[AttentionPositions],
         cross_positions: Optional[AttentionPositions],
         source: Optional[Tensor],
         mask: Optional[Tensor],
+        keys: Span,
         rows: int,
-        places: Optional[Places] = None,
     ) -> None:
         self.length = 0
-        of_self = None if places is None else (places[0], places[0])
-        self._self_block = Block(self_positions, len(layers), grows=True, places=of_self)
-        self._cross_block = Block(cross_positions, len(layers), grows=False, places=places)
+        self._tokens = tokens
+        self._self_block = Block(tokens, self_positions, len(layers))
+        self._cross_block = Block(tokens, cross_positions, len(layers), keys)
         modules = [layer.encoder_attn for layer in layers]
         crosses = source is not None and any(module is not None for module in modules)
         like = next(layers[0].parameters()) if source is None else source
@@ -160,16 +157,19 @@ class DecodingRun:
         )
         self._self_caches = [SelfCache(self, n, each.self_attn) for n, each in enumerate(layers)]
         self._cross_caches: List[SourceCache] = []
-        self._source_length = 0
         if source is not None and crosses:
             self._cross_caches = [SourceCache(self, n, each) for n, each in enumerate(modules)]
-            self._source_length = source.size(0)
-            found = self._cross_block.at(0, self._source_length)
+            found = self._cross_block.at(0)
             for module, positions in zip(modules, found, strict=True):
                 k = positions.keys(module.split(module.k_proj(source)), mask)  # (B', H, S, R)
                 v = positions.values(module.split(module.v_proj(source)), mask)
                 self.memory.add_source(k, v)
             self.memory.close(mask)
+
+    @property
+    def at(self) -> Span:
+        """Position of the next token. Raises UserError where there is none."""
+        return self._tokens.at(self.length, self.length + 1)
 
     @property
     def rows(self) -> int:
@@ -182,12 +182,12 @@ class DecodingRun:
         ``need_weights``: the layer whose cross-attention weights are wanted. Raises UserError for a
         position beyond the tables.
         """
-        own = self._self_block.at(self.length, self.length + 1)
+        own = self._self_block.at(self.length)
         self.memory.open(self.length)
         if not self._cross_caches:
             pairs = zip(own, self._self_caches, strict=True)
             return [DecoderCall(AttentionCall(part, cache=cache)) for part, cache in pairs]
-        cross = self._cross_block.at(self.length, self._source_length)
+        cross = self._cross_block.at(self.length)
         calls = []
         for number, part in enumerate(own):
             source = AttentionCall(

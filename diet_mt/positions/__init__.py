@@ -40,6 +40,7 @@ from .segments import SEGMENT_ENCODINGS, SegmentInput, SegmentPositions
 from .shape import Shape
 from .shaw import Shaw
 from .sinusoidal import Sinusoidal
+from .spans import Span, TokenPositions
 from .t5 import T5
 from .tupe import TupeAbs, TupeRel
 
@@ -102,6 +103,8 @@ __all__ = [
     "PositionEncoding",
     "SegmentInput",
     "SegmentPositions",
+    "Span",
+    "TokenPositions",
     "build_position",
 ]
 

@@ -5,12 +5,11 @@
     D  head size (paper: d_h)        n  longest position, in tokens   R  rank (paper: d_p)
 
 Positions count real tokens: the first real token of a sentence is position 0. The stacks bring
-every batch into right-padded form before they ask an encoding, so column and position agree, the
-answer is the same for all sentences, and two integers say what is asked: queries stand from
-``query_start`` to ``query_start + T - 1``, keys from 0 to S - 1. Decoding step t is
-``query_start=t, T=1``. (With padding on the left the answer would differ from row to row and cost
-B times more.) Where positions are randomized, two tensors say where tokens stand, still the same
-for all sentences (:meth:`AttentionPositions.at`). The *distance* of query i and key j is i - j.
+every batch into right-padded form before they ask an encoding, so column and position agree, and
+the answer is the same for all sentences. (With padding on the left it would differ from row to row
+and cost B times more.) Two spans say what is asked (``spans.py``): the positions of T queries and
+of S keys, each a range or, where they are randomized, a tensor. Decoding step t asks for the
+queries ``range(t, t + 1)``. The *distance* of query i and key j is i - j.
 
 An encoding can act at two places, and says so by what it builds:
 
@@ -49,7 +48,7 @@ from .beyond import REFUSE, read
 from .input import InputPositions
 from .layer import LayerPositions, too_long
 from .options import option, options_of
-from .places import RandomPlaces
+from .spans import Span, TokenPositions, needed
 
 SHARING = ("none", "head-wise", "layer-wise")
 # Standard deviation of learned tables that do not start at 0: BERT's (Devlin et al. 2018).
@@ -137,19 +136,15 @@ class LayerTables(nn.Module):
         """``made`` for every layer, or the single one that all layers share: L entries."""
         return made * self.shape.layers if len(made) == 1 else made
 
-    def stacked(
-        self, name: str, start: int = 0, stop: Optional[int] = None, *, zero: int = 0
-    ) -> Tensor:
-        """Rows ``start .. stop - 1`` (along dimension 1) of the parameter ``name`` of every table:
-        (L|1, H|1, ...). ``zero``: the row of position or distance 0.
+    def stacked(self, name: str, at: Optional[Span] = None, *, zero: int = 0) -> Tensor:
+        """The parameter ``name`` of every table, of its rows (along dimension 1) those ``at`` these
+        numbers, or all: (L|1, H|1, ...). ``zero``: the row of position or distance 0.
 
         In float32 or better, also in a model of half precision.
         """
-        beyond = self.shape.beyond
-        rows = [
-            read(getattr(table, name), start, stop, beyond, dim=1, zero=zero)
-            for table in self.tables()
-        ]
+        rows = [getattr(table, name) for table in self.tables()]
+        if at is not None:
+            rows = [read(each, at, self.shape.beyond, dim=1, zero=zero) for each in rows]
         stack = rows[0].unsqueeze(0) if len(rows) == 1 else torch.stack(rows)
         return stack.to(at_least_float32(stack.dtype))
 
@@ -168,62 +163,34 @@ class AttentionPositions(LayerTables, ABC):
         """Whether positions end where the tables do."""
         return self.limited and self.shape.beyond == REFUSE
 
-    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
-        """What each of the L layers gets, for ``query_len`` T queries over ``key_len`` S keys.
+    def for_layers(self, queries: Span, keys: Span) -> List[LayerPositions]:
+        """What each of the L layers gets, for T queries over S keys.
 
-        Raises :class:`UserError` for a position beyond the tables (see :meth:`check_range`).
+        Raises :class:`UserError` for a range that goes beyond the longest position, unless
+        something is to be read there. Randomized positions are always below.
         """
-        self.check_range(query_start, query_len, key_len)
-        queries = torch.arange(query_start, query_start + query_len, device=self.like.device)
-        return self.at(queries, torch.arange(key_len, device=self.like.device))
+        for span, limit in ((queries, self.shape.max_queries), (keys, self.shape.max_keys)):
+            if self.refuses and needed(span) > limit:
+                may_go_on = not self.shape.first_is_cls
+                raise UserError(too_long(needed(span), limit, may_go_on=may_go_on))
+        return self.each(self.parts(queries, keys))
 
     @abstractmethod
-    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
-        """The same for queries at the positions ``queries`` (T,) over keys at ``keys`` (S,), both
-        ascending integers below ``max_queries`` and ``max_keys``.
-        """
-
-    def check_range(self, query_start: int, query_len: int, key_len: int) -> None:
-        """Raises :class:`UserError` where a query or key lies beyond the longest position, unless
-        something is to be read there.
-        """
-        if not self.refuses:
-            return
-        for last, limit in (
-            (query_start + query_len, self.shape.max_queries),
-            (key_len, self.shape.max_keys),
-        ):
-            if last > limit:
-                raise UserError(too_long(last, limit, may_go_on=not self.shape.first_is_cls))
+    def parts(self, queries: Span, keys: Span) -> List[LayerPositions]:
+        """:meth:`for_layers` of positions that there are; one part where all layers share it."""
 
 
 class AttentionBias(AttentionPositions):
     """A bias of the logits that depends on positions alone."""
 
     @abstractmethod
-    def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
-        """``query_len`` T, ``key_len`` S -> (L|1, H|1, T, S) in float32 or better; 1 where layers
-        or heads share.
-
-        Raises :class:`UserError` for a position beyond the tables.
+    def forward(self, queries: Span, keys: Span) -> Tensor:
+        """For T queries and S keys, at positions that there are: (L|1, H|1, T, S) in float32 or
+        better; 1 where layers or heads share.
         """
 
-    def between(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """:meth:`forward` for queries at the positions ``queries`` (T,) and keys at ``keys`` (S,).
-
-        Here out of the table of all positions; an encoding that has less to compute overrides it.
-        """
-        whole: Tensor = self(0, self.shape.max_queries, self.shape.max_keys)
-        return whole[..., queries[:, None], keys]
-
-    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
-        return self._as_parts(self(query_start, query_len, key_len))
-
-    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
-        return self._as_parts(self.between(queries, keys))
-
-    def _as_parts(self, biases: Tensor) -> List[LayerPositions]:
-        return self.each([LayerPositions(bias) for bias in biases.unbind(0)])
+    def parts(self, queries: Span, keys: Span) -> List[LayerPositions]:
+        return [LayerPositions(bias) for bias in self(queries, keys).unbind(0)]
 
 
 @dataclass(frozen=True)
@@ -301,11 +268,9 @@ class PositionEncoding:
         """The same for a kind of attention that the encoding acts in."""
         raise NotImplementedError
 
-    def places(self, max_positions: int) -> Optional[RandomPlaces]:
-        """Where the tokens of a stack stand, sentences having up to n; None: one after the other,
-        from 0 on.
-        """
-        return None
+    def token_positions(self, max_positions: int) -> TokenPositions:
+        """Where the tokens of a stack stand, sentences having up to n."""
+        return TokenPositions()
 
     def describe(self) -> str:
         """Name and settled options: what decides over the meaning of the weights."""

@@ -17,23 +17,24 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .spans import Span
+
 REFUSE, CLIP, REPEAT = BEYOND = ("refuse", "clip", "repeat")
 
 
-def read(
-    table: Tensor, start: int, stop: int | None, beyond: str, *, dim: int = 0, zero: int = 0
-) -> Tensor:
-    """Entries ``start .. stop - 1`` (None: to the end) of ``table`` along ``dim``, and what stands
-    for those beyond its ends; ``zero``: the entry of position or distance 0.
+def read(table: Tensor, at: Span, beyond: str, *, dim: int = 0, zero: int = 0) -> Tensor:
+    """Entries ``at`` these numbers of ``table`` along ``dim``, and of a range what stands for those
+    beyond the ends of the table; ``zero``: the entry of position or distance 0.
     """
+    if isinstance(at, Tensor):
+        return table.index_select(dim, at)
     size = table.size(dim)
-    stop = size if stop is None else stop
-    if start >= 0 and stop <= size:
-        return table.narrow(dim, start, stop - start)
+    if at.start >= 0 and at.stop <= size:
+        return table.narrow(dim, at.start, len(at))
     assert beyond != REFUSE  # who has a table has refused
-    place = torch.arange(start - zero, stop - zero, device=table.device)
+    found = torch.arange(at.start - zero, at.stop - zero, device=table.device)
     if beyond == CLIP:
-        place = place.clamp(-zero, size - 1 - zero)
+        found = found.clamp(-zero, size - 1 - zero)
     else:
-        place = torch.where(place < 0, -(-place % (zero + 1)), place % (size - zero))
-    return table.index_select(dim, place + zero)
+        found = torch.where(found < 0, -(-found % (zero + 1)), found % (size - zero))
+    return table.index_select(dim, found + zero)

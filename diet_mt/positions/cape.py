@@ -13,6 +13,7 @@ from .base import PositionEncoding
 from .input import InputPositions
 from .options import option
 from .sinusoidal import SinusoidalInput, sinusoids_at
+from .spans import Span, as_tensor
 
 
 class AugmentedInput(SinusoidalInput):
@@ -36,23 +37,23 @@ class AugmentedInput(SinusoidalInput):
         self.global_shift, self.local_shift = global_shift, local_shift
         self.global_scale = global_scale
 
-    def from_start(self, tokens: Tensor, start: int) -> Tensor:
-        rows = self.rows(start, start + tokens.size(1))
+    def forward(self, tokens: Tensor, at: Span) -> Tensor:
+        rows = self.rows(at)
         settings = self.global_shift, self.local_shift, self.global_scale
         if not self.training or settings == (0, 0, 1):
             return rows
-        place = torch.arange(start, start + tokens.size(1), device=tokens.device)
-        return sinusoids_at(self.augmented(place, tokens.size(0)), self.embed_dim).to(rows.dtype)
+        drawn = self.augmented(as_tensor(at, tokens.device), tokens.size(0))
+        return sinusoids_at(drawn, self.embed_dim).to(rows.dtype)
 
-    def augmented(self, place: Tensor, sentences: int) -> Tensor:
+    def augmented(self, position: Tensor, sentences: int) -> Tensor:
         """Positions (T,) -> those of every sentence in this step of training, (B, T) in float64."""
 
         def drawn(width: int, most: float) -> Tensor:
             size = sentences, width
-            return (2 * torch.rand(size, dtype=torch.float64, device=place.device) - 1) * most
+            return (2 * torch.rand(size, dtype=torch.float64, device=position.device) - 1) * most
 
         shift, scale = drawn(1, self.global_shift), drawn(1, math.log(self.global_scale))
-        return (place + shift + drawn(place.size(0), self.local_shift)) * scale.exp()
+        return (position + shift + drawn(position.size(0), self.local_shift)) * scale.exp()
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from torch import Tensor
 from .base import AttentionPositions
 from .layer import LayerPositions
 from .options import option
+from .relative import extremes
+from .spans import Span, as_tensor
 
 Layer = TypeVar("Layer", bound="ClippedLayer")
 
@@ -66,16 +68,17 @@ class ClippedPositions(AttentionPositions):
         ``ClippedLayer`` that say where the queries stand.
         """
 
-    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
-        # No more vectors than there are distances: their products with queries cost most.
-        furthest = max(query_start + query_len - 1, key_len - 1 - query_start, 1)
-        where = {"query_start": query_start, "query_len": query_len}
-        return self.each(self.up_to(min(self.clip, furthest), **where))
-
-    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
+    def parts(self, queries: Span, keys: Span) -> List[LayerPositions]:
+        if isinstance(queries, range) and isinstance(keys, range):
+            # No more vectors than there are distances: their products with queries cost most.
+            furthest = max(*map(abs, extremes(queries, keys)), 1)
+            start = queries.start - keys.start
+            return self.up_to(min(self.clip, furthest), query_start=start, query_len=len(queries))
         clip = min(self.clip, max(self.shape.max_queries, self.shape.max_keys))
-        rows = (keys - queries[:, None]).clamp(-clip, clip) + clip  # (T, S)
-        return self.each(self.up_to(clip, query_len=queries.numel(), rows=rows))
+        device = self.like.device
+        offset = as_tensor(keys, device) - as_tensor(queries, device)[:, None]  # (T, S)
+        rows = offset.clamp(-clip, clip) + clip
+        return self.up_to(clip, query_len=len(queries), rows=rows)
 
 
 def spread(by_offset: Tensor, keys: int, start: int = 0) -> Tensor:

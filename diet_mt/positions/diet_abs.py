@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from .base import INIT_STD, AttentionPositions, AttentionShape
-from .factors import FactorBias, Places
+from .factors import FactorBias
 from .ranked import Ranked
+from .spans import Span
 
 
 class FactorTables(nn.Module):
@@ -36,14 +37,9 @@ class DietAbsBias(FactorBias):
             lambda heads: FactorTables(heads, rank, shape.max_queries, shape.max_keys),
         )
 
-    def factors(self, queries: Places, keys: Places) -> Tuple[Tensor, Tensor]:
+    def factors(self, queries: Span, keys: Span) -> Tuple[Tensor, Tensor]:
         """P_Q (L|1, H|1, T, R) and P_K (L|1, H|1, S, R)."""
-        return self._rows("query", queries), self._rows("key", keys)
-
-    def _rows(self, name: str, at: Places) -> Tensor:
-        if isinstance(at, slice):
-            return self.stacked(name, at.start, at.stop)
-        return self.stacked(name)[:, :, at]
+        return self.stacked("query", queries), self.stacked("key", keys)
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, List, Optional
 
-import torch
-from torch import Tensor
-
 from .base import ENCODER, AttentionPositions, AttentionShape
 from .diet_abs import DietAbsBias
 from .layer import LayerPositions
 from .linformer import LinformerPositions, Projecting
 from .ranked import Ranked
+from .spans import Span
 
 
 class DietAbsLinPositions(LinformerPositions):
@@ -24,20 +22,11 @@ class DietAbsLinPositions(LinformerPositions):
         super().__init__(shape, "head-wise", projected)
         self.mixed = DietAbsBias(replace(shape, max_keys=projected), sharing, rank)
 
-    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
-        plain = super().for_layers(query_start, query_len, key_len)
-        return self._biased(plain, self.mixed(query_start, query_len, self.mixed.shape.max_keys))
-
-    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
-        mixed = torch.arange(self.mixed.shape.max_keys, device=keys.device)
-        return self._biased(super().at(queries, keys), self.mixed.between(queries, mixed))
-
-    def _biased(self, plain: List[LayerPositions], biases: Tensor) -> List[LayerPositions]:
-        """With ``biases`` (L|1, H|1, T, k), at every length as a table: mixed keys are few, and a
-        part has either bias or factors.
-        """
-        own = biases.expand(self.shape.layers, *biases.shape[1:]).unbind(0)
-        return [replace(layer, bias=bias) for layer, bias in zip(plain, own, strict=True)]
+    def parts(self, queries: Span, keys: Span) -> List[LayerPositions]:
+        # At every length a table: mixed keys are few, and a part has either bias or factors.
+        biases = self.mixed(queries, range(self.mixed.shape.max_keys))  # (L|1, H|1, T, k)
+        pairs = zip(super().parts(queries, keys), self.each(list(biases)), strict=True)
+        return [replace(layer, bias=bias) for layer, bias in pairs]
 
 
 @dataclass(frozen=True)

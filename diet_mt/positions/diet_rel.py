@@ -31,7 +31,7 @@ class DietRelBias(RelativeBias):
 
     def by_distance(self, lowest: int, highest: int) -> Tensor:
         zero = self.shape.max_keys - 1  # the column of distance 0
-        return self.stacked("by_offset", lowest + zero, highest + zero + 1, zero=zero)
+        return self.stacked("by_offset", range(lowest + zero, highest + zero + 1), zero=zero)
 
 
 @dataclass(frozen=True)

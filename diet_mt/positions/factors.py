@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import List, Optional, Tuple, Union
+from typing import List, Optional, Tuple
 
 from torch import Tensor
 
 from .base import AttentionBias, no_autocast
 from .layer import LayerPositions
+from .spans import Span
 
 # Queries and keys from which on the factors are appended to queries and keys. Below, the product is
 # cheaper than the wider attention (``diet-mt bench memory``: the memory of both).
 APPEND_FROM = 2048
-
-# From one position to another, or any positions, integers.
-Places = Union[slice, Tensor]
 
 
 @dataclass(frozen=True)
@@ -72,25 +70,13 @@ class FactorBias(AttentionBias):
         return True
 
     @abstractmethod
-    def factors(self, queries: Places, keys: Places) -> Tuple[Tensor, Tensor]:
+    def factors(self, queries: Span, keys: Span) -> Tuple[Tensor, Tensor]:
         """For T ``queries`` (L|1, H|1, T, R), for S ``keys`` (L|1, H|1, S, R)."""
 
-    def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
-        return product(*self._factors(query_start, query_len, key_len))
-
-    def between(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def forward(self, queries: Span, keys: Span) -> Tensor:
         return product(*self.factors(queries, keys))
 
-    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
-        if not (self.is_product and appending_pays(query_len, key_len)):
-            return super().for_layers(query_start, query_len, key_len)
-        return self.each(appended(*self._factors(query_start, query_len, key_len)))
-
-    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
-        if not (self.is_product and appending_pays(queries.numel(), keys.numel())):
-            return super().at(queries, keys)
-        return self.each(appended(*self.factors(queries, keys)))
-
-    def _factors(self, query_start: int, query_len: int, key_len: int) -> Tuple[Tensor, Tensor]:
-        self.check_range(query_start, query_len, key_len)
-        return self.factors(slice(query_start, query_start + query_len), slice(0, key_len))
+    def parts(self, queries: Span, keys: Span) -> List[LayerPositions]:
+        if self.is_product and appending_pays(len(queries), len(keys)):
+            return appended(*self.factors(queries, keys))
+        return super().parts(queries, keys)

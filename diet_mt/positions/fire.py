@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from .base import AttentionBias, AttentionShape, PositionEncoding, no_autocast
-from .relative import distances, toeplitz
+from .relative import distances, extremes, toeplitz
+from .spans import Span, as_tensor
 
 # Of the authors' listing: hidden units of the network, initial c, initial L in tokens, and what
 # keeps the normalizer above 0.
@@ -43,24 +44,19 @@ class FireBias(AttentionBias):
     def __init__(self, shape: AttentionShape, sharing: Optional[str]) -> None:
         super().__init__(shape, sharing, Network)
 
-    def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
+    def forward(self, queries: Span, keys: Span) -> Tensor:
         c, threshold = self.settings()  # (L|1, 1, 1) each
-        last = max(query_start + query_len, key_len) - 1
         with no_autocast(c.device):
-            if bool((threshold >= last).all()):
-                # No sentence is as long as L: all depends on the distance alone.
-                lowest, highest = query_start - key_len + 1, query_start + query_len - 1
-                away = distances(lowest, highest, c.device)
-                return toeplitz(self.network(ratio(away[None], c, threshold)).squeeze(2), query_len)
-        query = torch.arange(query_start, query_start + query_len, device=c.device)
-        return self.between(query, torch.arange(key_len, device=c.device))
-
-    def between(self, queries: Tensor, keys: Tensor) -> Tensor:
-        c, threshold = self.settings()
-        query = queries[:, None]
-        with no_autocast(c.device):
-            longest = torch.maximum(threshold, torch.maximum(query, keys).to(c.dtype))
-            return self.network(ratio(query - keys, c, longest))
+            if isinstance(queries, range) and isinstance(keys, range):
+                last = max(queries.stop, keys.stop) - 1
+                if bool((threshold >= last).all()):
+                    # No sentence is as long as L: all depends on the distance alone.
+                    away = distances(*extremes(queries, keys), c.device)
+                    found = self.network(ratio(away[None], c, threshold)).squeeze(2)
+                    return toeplitz(found, len(queries))
+            query, key = as_tensor(queries, c.device)[:, None], as_tensor(keys, c.device)
+            longest = torch.maximum(threshold, torch.maximum(query, key).to(c.dtype))
+            return self.network(ratio(query - key, c, longest))
 
     def settings(self) -> Tuple[Tensor, Tensor]:
         """c and L, not below 0, (L|1, 1, 1) each."""

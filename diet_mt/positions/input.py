@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Optional
 
 from torch import Tensor, nn
 
 from ..errors import UserError
 from .beyond import REFUSE, read
 from .layer import too_long
+from .spans import Span, needed
 
 
 class InputPositions(nn.Module, ABC):
     """Vectors added to the token embeddings of one stack, a row for each position.
 
-    Has the signature of fairseq's position embeddings, so that fairseq's own embedding code takes
-    it. ``beyond``: what is added to the tokens of longer sentences (see ``beyond.py``), and
+    ``beyond``: what is added to the tokens of longer sentences (see ``beyond.py``), and
     ``may_go_on``, whether the model takes another answer; the stack sets them.
     """
 
@@ -36,28 +35,20 @@ class InputPositions(nn.Module, ABC):
         are; leaves what is fixed.
         """
 
-    def rows(self, start: int, stop: int) -> Tensor:
-        """Rows of positions ``start .. stop - 1``: (1, T, E).
+    def rows(self, at: Span) -> Tensor:
+        """Rows of these positions: (1, T, E).
 
         Raises :class:`UserError` beyond the longest position, unless something is to be read there.
         """
-        if stop > self.max_positions and self.beyond == REFUSE:
-            raise UserError(too_long(stop, self.max_positions, may_go_on=self.may_go_on))
-        return read(self.table(), start, stop, self.beyond).unsqueeze(0)
+        if needed(at) > self.max_positions and self.beyond == REFUSE:
+            raise UserError(too_long(needed(at), self.max_positions, may_go_on=self.may_go_on))
+        return read(self.table(), at, self.beyond).unsqueeze(0)
 
-    def at(self, places: Tensor) -> Tensor:
-        """Rows of the positions ``places`` (T,): (1, T, E)."""
-        return self.table()[places].unsqueeze(0)
-
-    def from_start(self, tokens: Tensor, start: int) -> Tensor:
-        """``tokens`` (B, T), right-padded, from position ``start`` on -> (B|1, T, E): B where
-        training draws positions for every sentence.
+    def forward(self, tokens: Tensor, at: Span) -> Tensor:
+        """``tokens`` (B, T), right-padded, at these positions -> (B|1, T, E): B where training
+        draws positions for every sentence.
         """
-        return self.rows(start, start + tokens.size(1))
-
-    def forward(self, tokens: Tensor, start: int = 0, places: Optional[Tensor] = None) -> Tensor:
-        """:meth:`from_start`; where the tokens stand at ``places`` (T,), :meth:`at` these."""
-        return self.from_start(tokens, start) if places is None else self.at(places)
+        return self.rows(at)
 
     def extra_repr(self) -> str:
         return f"max_positions={self.max_positions}, embed_dim={self.embed_dim}"

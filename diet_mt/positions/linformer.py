@@ -13,10 +13,10 @@ from .input import InputPositions
 from .layer import LayerPositions
 from .learned import Learned, LearnedInput
 from .options import option
+from .spans import Span
 
 # k of Chen et al. 2021 for GLUE (section 4.1); Wang et al. take 128 and 256 for 512 tokens.
 DEFAULT_K = 32
-_TABLES = "of_keys", "of_values"
 
 
 @dataclass(frozen=True)
@@ -71,17 +71,9 @@ class LinformerPositions(AttentionPositions):
     def __init__(self, shape: AttentionShape, sharing: Optional[str], projected: int) -> None:
         super().__init__(shape, sharing, lambda heads: Shares(heads, shape.max_keys, projected))
 
-    def for_layers(self, query_start: int, query_len: int, key_len: int) -> List[LayerPositions]:
-        self.check_range(query_start, query_len, key_len)
-        return self._mixing(*(self.stacked(name, 0, key_len) for name in _TABLES))
-
-    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
-        return self._mixing(*(self.stacked(name)[:, :, keys] for name in _TABLES))
-
-    def _mixing(self, keys: Tensor, values: Tensor) -> List[LayerPositions]:
-        """By rows (L|1, H|1, S, k) of E^T and F^T."""
-        pairs = zip(keys.unbind(0), values.unbind(0), strict=True)
-        return self.each([LinformerLayer(None, of_keys, of_values) for of_keys, of_values in pairs])
+    def parts(self, queries: Span, keys: Span) -> List[LayerPositions]:
+        pairs = zip(*(self.stacked(name, keys) for name in ("of_keys", "of_values")), strict=True)
+        return [LinformerLayer(None, of_keys, of_values) for of_keys, of_values in pairs]
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from typing import Iterator, Optional, Tuple
 from .base import ENCODER, KINDS, AttentionPositions, AttentionShape, PositionEncoding
 from .input import InputPositions
 from .none import NoPositions
-from .places import RandomPlaces
+from .spans import RandomizedPositions, TokenPositions
 
 
 @dataclass(frozen=True)
 class Placed(PositionEncoding):
     """``inside`` acts in the kinds of attention ``kinds`` alone, in the order of ``KINDS``; at the
     input there is what ``at_input`` adds. With ``randomized`` N, tokens stand at some of the
-    positions 0 to N - 1 (:class:`~diet_mt.positions.places.RandomPlaces`).
+    positions 0 to N - 1 (:class:`~diet_mt.positions.spans.RandomizedPositions`).
 
     Raises :class:`UserError` for kinds where ``inside`` does not act, and for randomized positions
     where there are none, or where they are drawn already.
@@ -84,8 +84,10 @@ class Placed(PositionEncoding):
             shape = replace(shape, max_queries=self.randomized, max_keys=self.randomized)
         return self.inside.in_attention(shape)
 
-    def places(self, max_positions: int) -> Optional[RandomPlaces]:
-        return None if self.randomized is None else RandomPlaces(self.randomized, max_positions)
+    def token_positions(self, max_positions: int) -> TokenPositions:
+        if self.randomized is None:
+            return super().token_positions(max_positions)
+        return RandomizedPositions(self.randomized, max_positions)
 
     def describe(self) -> str:
         words = [self.inside.describe()]

@@ -20,6 +20,7 @@ from .base import (
 )
 from .frequencies import Scaling
 from .layer import LayerPositions
+from .spans import Span, as_tensor
 
 
 def polar(x: Tensor, direction: Tensor) -> Tensor:
@@ -80,14 +81,15 @@ class PopePositions(AttentionPositions):
     def __init__(self, shape: AttentionShape, sharing: Optional[str]) -> None:
         super().__init__(shape, sharing, lambda heads: Phases(heads, shape.head_dim))
 
-    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
+    def parts(self, queries: Span, keys: Span) -> List[LayerPositions]:
+        device = self.like.device
         # Of twice as many columns: there a pair is what a column is here.
-        speed = Scaling().speeds(2 * self.shape.head_dim, queries.device)  # (D,)
-        angle = queries[:, None] * speed  # (T, D) in float64
+        speed = Scaling().speeds(2 * self.shape.head_dim, device)  # (D,)
+        angle = as_tensor(queries, device)[:, None] * speed  # (T, D) in float64
         phases = self.stacked("phase").clamp(-2 * math.pi, 0)  # (L|1, H|1, D)
         of_keys = directions(angle + phases.unsqueeze(2))  # (2, L|1, H|1, T, D)
         own = directions(angle[None])
-        return self.each([PopeLayer(of_queries=own, of_keys=each) for each in of_keys.unbind(1)])
+        return [PopeLayer(of_queries=own, of_keys=each) for each in of_keys.unbind(1)]
 
 
 @dataclass(frozen=True)

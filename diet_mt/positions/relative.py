@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Tuple
 
 import torch
 from torch import Tensor
 
 from .base import AttentionBias
+from .spans import Span, as_tensor
 
 
 def toeplitz(window: Tensor, query_len: int) -> Tensor:
@@ -25,18 +27,21 @@ class RelativeBias(AttentionBias):
     def by_distance(self, lowest: int, highest: int) -> Tensor:
         """Values of the distances ``lowest .. highest``, both included: (L|1, H|1, count)."""
 
-    def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
-        self.check_range(query_start, query_len, key_len)
-        window = self.by_distance(query_start - key_len + 1, query_start + query_len - 1)
-        return toeplitz(window, query_len)
-
-    def between(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def forward(self, queries: Span, keys: Span) -> Tensor:
+        if isinstance(queries, range) and isinstance(keys, range):
+            return toeplitz(self.by_distance(*extremes(queries, keys)), len(queries))
         # All distances that there can be: to ask for the largest one would wait for a GPU.
         lowest = 1 - self.shape.max_keys
         window = self.by_distance(lowest, self.shape.max_queries - 1)  # (L|1, H|1, count)
-        column = queries[:, None] - keys - lowest  # (T, S)
+        device = window.device
+        column = as_tensor(queries, device)[:, None] - as_tensor(keys, device) - lowest  # (T, S)
         found: Tensor = window.index_select(-1, column.flatten()).unflatten(-1, column.shape)
         return found
+
+
+def extremes(queries: range, keys: range) -> Tuple[int, int]:
+    """The lowest distance, that of the first query and the last key, and the highest."""
+    return queries.start - (keys.stop - 1), queries.stop - 1 - keys.start
 
 
 def distances(lowest: int, highest: int, device: torch.device) -> Tensor:

@@ -20,6 +20,7 @@ from .base import (
 from .frequencies import SCALINGS, Scaling
 from .layer import LayerPositions
 from .options import option
+from .spans import Span, as_tensor
 
 
 def rotate(x: Tensor, turn: Tensor) -> Tensor:
@@ -70,12 +71,14 @@ class RotaryPositions(AttentionPositions):
                 f"{shape.head_dim} is odd; change --*-embed-dim or --*-attention-heads"
             )
 
-    def at(self, queries: Tensor, keys: Tensor) -> List[LayerPositions]:
+    def parts(self, queries: Span, keys: Span) -> List[LayerPositions]:
         # Computed in float64, then rounded to the model's precision, or float32 where that is less.
-        angle = queries[:, None] * self.scaling.speeds(self.shape.head_dim, queries.device)
+        device = self.like.device
+        speed = self.scaling.speeds(self.shape.head_dim, device)  # (D/2,)
+        angle = as_tensor(queries, device)[:, None] * speed
         length = torch.full_like(angle, self.scaling.attention_factor())
         precision = at_least_float32(self.like.dtype).to_complex()
-        return self.each([RotaryLayer(turn=torch.polar(length, angle).to(precision))])
+        return [RotaryLayer(turn=torch.polar(length, angle).to(precision))]
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, {self.scaling}"

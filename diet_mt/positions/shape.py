@@ -12,6 +12,7 @@ from .base import PositionEncoding
 from .input import InputPositions
 from .options import option
 from .sinusoidal import SinusoidalInput, sinusoids_at
+from .spans import Span, as_tensor, needed
 
 
 class ShiftedInput(SinusoidalInput):
@@ -25,16 +26,15 @@ class ShiftedInput(SinusoidalInput):
         self.max_positions = max_positions
         self.shift = shift
 
-    def from_start(self, tokens: Tensor, start: int) -> Tensor:
-        stop = start + tokens.size(1)
-        rows = self.rows(start, stop)
+    def forward(self, tokens: Tensor, at: Span) -> Tensor:
+        rows = self.rows(at)
         if not self.training or self.shift == 0:
             return rows
         first = torch.randint(self.shift + 1, (tokens.size(0), 1), device=tokens.device)
-        places = first + torch.arange(start, stop, device=tokens.device)  # (B, T)
-        if stop <= self.max_positions:
-            return self.table()[places]  # (B, T, E)
-        return sinusoids_at(places.double(), self.embed_dim).to(rows.dtype)  # (B, T, E)
+        position = first + as_tensor(at, tokens.device)  # (B, T)
+        if needed(at) <= self.max_positions:
+            return self.table()[position]  # (B, T, E)
+        return sinusoids_at(position.double(), self.embed_dim).to(rows.dtype)  # (B, T, E)
 
 
 @dataclass(frozen=True)

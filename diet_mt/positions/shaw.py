@@ -60,9 +60,9 @@ class ShawPositions(ClippedPositions):
 
     def up_to(self, furthest: int, **where: Any) -> List[LayerPositions]:
         left_out = self.clip - furthest
-        rows = left_out, 2 * self.clip + 1 - left_out
+        rows = range(left_out, 2 * self.clip + 1 - left_out)
         names = [name for name, _ in self.tables()[0].named_parameters()]
-        stacks = [self.stacked(name, *rows).unbind(0) for name in names]
+        stacks = [self.stacked(name, rows).unbind(0) for name in names]
         return [
             ShawLayer(**where, **dict(zip(names, vectors, strict=True)))
             for vectors in zip(*stacks, strict=True)

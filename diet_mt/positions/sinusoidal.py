@@ -13,6 +13,7 @@ from ..errors import UserError
 from .base import PositionEncoding
 from .beyond import REFUSE
 from .input import InputPositions
+from .spans import Span, as_tensor, needed
 
 
 def sinusoids(length: int, width: int) -> Tensor:
@@ -46,13 +47,13 @@ class SinusoidalInput(InputPositions):
     def table(self) -> Tensor:
         return self.get_buffer("values")
 
-    def rows(self, start: int, stop: int) -> Tensor:
+    def rows(self, at: Span) -> Tensor:
         """As the base; beyond the table, where that is not refused, the sinusoids go on."""
         values = self.table()
-        if stop <= self.max_positions or self.beyond == REFUSE:
-            return super().rows(start, stop)
-        place = torch.arange(start, stop, dtype=torch.float64, device=values.device)
-        return sinusoids_at(place, self.embed_dim).to(values.dtype).unsqueeze(0)
+        if needed(at) <= self.max_positions or self.beyond == REFUSE:
+            return super().rows(at)
+        position = as_tensor(at, values.device).double()
+        return sinusoids_at(position, self.embed_dim).to(values.dtype).unsqueeze(0)
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ from .base import (
     no_autocast,
 )
 from .beyond import REFUSE, read
-from .factors import FactorBias, Places
+from .factors import FactorBias
 from .projections import Projections
+from .spans import Span
 from .t5 import Bucketed, T5Bias
 
 
@@ -32,12 +33,9 @@ class NormedPositions(nn.Module):
         self.norm = nn.LayerNorm(embed_dim)
         nn.init.normal_(self.weight, std=INIT_STD)
 
-    def forward(self, positions: Places, beyond: str = REFUSE) -> Tensor:
-        """The rows of T ``positions``, normed, in float32 or better: (T, E)."""
-        if isinstance(positions, slice):
-            rows = read(self.weight, positions.start, positions.stop, beyond)
-        else:
-            rows = self.weight[positions]
+    def forward(self, at: Span, beyond: str = REFUSE) -> Tensor:
+        """The rows of T positions, normed, in float32 or better: (T, E)."""
+        rows = read(self.weight, at, beyond)
         dtype = torch.promote_types(rows.dtype, torch.float32)
         scale, shift = self.norm.weight.to(dtype), self.norm.bias.to(dtype)
         return F.layer_norm(rows.to(dtype), rows.shape[-1:], scale, shift, self.norm.eps)
@@ -67,7 +65,7 @@ class TupeBias(FactorBias):
     def is_product(self) -> bool:
         return self.relative is None and not self.shape.first_is_cls
 
-    def factors(self, queries: Places, keys: Places) -> Tuple[Tensor, Tensor]:
+    def factors(self, queries: Span, keys: Span) -> Tuple[Tensor, Tensor]:
         """p U_Q / sqrt(2 D) (L|1, H|1, T, D) and p U_K (L|1, H|1, S, D)."""
         beyond = self.shape.beyond
         of_keys = self.positions if self.sources is None else self.sources
@@ -76,34 +74,31 @@ class TupeBias(FactorBias):
         with no_autocast(query.device):
             return query @ self.stacked("query") * scale, key @ self.stacked("key")
 
-    def forward(self, query_start: int, query_len: int, key_len: int) -> Tensor:
-        table = super().forward(query_start, query_len, key_len)
+    def forward(self, queries: Span, keys: Span) -> Tensor:
+        table = super().forward(queries, keys)
         if self.relative is not None:
-            table = table + self.relative(query_start, query_len, key_len)
-        return self.untied(table, query_start)
-
-    def between(self, queries: Tensor, keys: Tensor) -> Tensor:
-        table = super().between(queries, keys)
-        if self.relative is not None:
-            table = table + self.relative.between(queries, keys)
-        return self.untied(table, 0)  # wherever it stands, [CLS] comes first
-
-    def untied(self, table: Tensor, query_start: int) -> Tensor:
-        """``table`` (L|1, H|1, T, S) with row and column of [CLS] replaced, where there is one."""
+            table = table + self.relative(queries, keys)
         if not self.shape.first_is_cls:
             return table
+        # Randomized positions are those of whole sentences.
+        return self.untied(table, row=isinstance(queries, Tensor) or queries.start == 0)
+
+    def untied(self, table: Tensor, row: bool) -> Tensor:
+        """``table`` (L|1, H|1, T, S) with the column of [CLS] replaced, and where it is a query its
+        ``row``, too.
+        """
         longest = self.shape.max_queries
-        own = self.positions(slice(longest, longest + 2))  # (2, E)
+        own = self.positions(range(longest, longest + 2))  # (2, E)
         with no_autocast(own.device):
             query, key = own @ self.stacked("query"), own @ self.stacked("key")  # (L|1, H|1, 2, D)
             of_cls = (query * key).sum(-1) * (2 * self.shape.head_dim) ** -0.5  # (L|1, H|1, 2)
         from_cls, to_cls = of_cls[..., :1, None], of_cls[..., 1:, None]
         column = to_cls.expand(*table.shape[:-1], 1)
         table = torch.cat([column, table[..., 1:]], dim=-1)
-        if query_start > 0:
+        if not row:
             return table
-        row = from_cls.expand(*table.shape[:-2], 1, table.size(-1))
-        return torch.cat([row, table[..., 1:, :]], dim=-2)
+        first = from_cls.expand(*table.shape[:-2], 1, table.size(-1))
+        return torch.cat([first, table[..., 1:, :]], dim=-2)
 
 
 @dataclass(frozen=True)

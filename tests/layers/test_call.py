@@ -90,7 +90,7 @@ def test_a_call_says_nothing_unless_it_is_told() -> None:
 
 def test_a_call_alone_computes_what_the_encoder_computes(model: DietTransformerModel) -> None:
     x = vectors(S, 12)
-    positions = for_layers(model.encoder.self_attn_positions, 2, 0, S, S)
+    positions = for_layers(model.encoder.self_attn_positions, 2, range(S), range(S))
     layer = model.encoder.layers[1]
     found = layer(x, AttentionCall(positions[1]))
     plain = layer(x, AttentionCall())

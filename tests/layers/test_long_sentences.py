@@ -77,7 +77,9 @@ def test_both_ways_agree(
         for kind in KINDS:
             positions = attention_positions(model, kind)
             assert positions is not None
-            assert {type(part) for part in positions.for_layers(0, 6, 6)} == {FactorPositions}
+            assert {type(part) for part in positions.for_layers(range(6), range(6))} == {
+                FactorPositions
+            }
         appended = outcome(model, side, alignment)
     assert appended.keys() == table.keys()
     assert len(table) >= (41 if mode != "no_grad" else 9)
@@ -124,7 +126,7 @@ def test_what_is_no_product_keeps_its_table(monkeypatch: pytest.MonkeyPatch) -> 
     for encoding in ("tupe-rel", "diet-rel", "t5", "alibi"):
         positions = build_position(encoding).attention_positions(AttentionShape(2, 3, 4, 9, 9))
         assert positions is not None
-        for part in positions.for_layers(0, 9, 9):
+        for part in positions.for_layers(range(9), range(9)):
             assert part.factors() is None
             assert part.bias is not None, encoding
 

@@ -69,10 +69,12 @@ def test_places_between_are_as_if_closed(encoding: str, sharing: str | None, kin
     if kind == "cross":
         source = torch.randn(5, batch, SIZES["encoder_embed_dim"], dtype=torch.float64)
     module, causal = attention_modules(model)[kind, layer], kind == "decoder"
-    found, _ = module(query, source, AttentionCall(positions.at(own, others)[layer], causal=causal))
+    found, _ = module(
+        query, source, AttentionCall(positions.for_layers(own, others)[layer], causal=causal)
+    )
     closed = torch.ones(batch, RANGE, dtype=torch.bool)
     closed[:, others] = False
-    whole = positions.for_layers(0, RANGE, RANGE)[layer]
+    whole = positions.for_layers(range(RANGE), range(RANGE))[layer]
     # Queries between have no open key before position 0; their outputs are not looked at.
     expected, _ = module(
         scattered(query, own),
@@ -159,9 +161,9 @@ def test_input_and_attention_stand_at_the_same_places() -> None:
     asked = []
     positions = attention_positions(model, "encoder")
     assert positions is not None
-    positions.at = lambda *given, at=positions.at: asked.append(given) or at(*given)
+    positions.parts = lambda *given, parts=positions.parts: asked.append(given) or parts(*given)
     out = model.encoder(source, None)
-    (places,) = out["source_places"]
+    (places,) = out["source_positions"]
     words = model.encoder.embed_tokens(source) * width**0.5
     angle = places[:, None] * 10000.0 ** -(torch.arange(width // 2) / (width // 2 - 1))
     added = model.encoder.forward_embedding(source, None, places)[0] - words
@@ -171,7 +173,7 @@ def test_input_and_attention_stand_at_the_same_places() -> None:
     assert [bool(torch.equal(each, places)) for each in asked[0]] == [True, True]
     cross = attention_positions(model, "cross")
     assert cross is not None
-    cross.at = lambda *given, at=cross.at: asked.append(given) or at(*given)
+    cross.parts = lambda *given, parts=cross.parts: asked.append(given) or parts(*given)
     model.decoder(collate(targets((7, 7))), out)
     assert torch.equal(asked[1][1], places)
     assert not torch.equal(asked[1][0], places)
@@ -208,8 +210,7 @@ def test_the_signature_says_so() -> None:
 def test_an_encoder_alone() -> None:
     given = Namespace(position_encoding="diet-rel", position_randomized=600)
     encoding = sentence_config(plain_options(given)).encoding
-    places = encoding.places(512)
-    assert places is not None
-    assert (places.count, places.longest) == (600, 512)
+    drawn = encoding.token_positions(512)
+    assert (drawn.count, drawn.longest) == (600, 512)
     with pytest.raises(UserError, match=r"--position-randomized 500: .* 512 "):
         sentence_config(plain_options(Namespace(position_randomized=500)))

@@ -9,12 +9,20 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from diet_mt.errors import UserError
 from diet_mt.layers.decoder import DietDecoder
 from diet_mt.layers.memory import KernelMemory, TensorMemory
 from diet_mt.layers.nodes import ROOM
 from diet_mt.layers.run import BLOCK, Block, DecodingRun, Projection, is_product
 from diet_mt.models.diet_transformer import DietTransformerModel
-from diet_mt.positions import AttentionPositions, AttentionShape, LayerPositions
+from diet_mt.positions import (
+    AttentionPositions,
+    AttentionShape,
+    LayerPositions,
+    Span,
+    TokenPositions,
+)
+from diet_mt.positions.spans import RandomizedPositions
 
 from ..toy import build, close, collate, sources
 
@@ -41,22 +49,16 @@ class Counted(AttentionPositions):
         super().__init__(AttentionShape(L, H, 4, longest, longest))
         self.limited = limited  # type: ignore[misc]
         self.one = shared
-        self.asked: list[tuple[int, int, int]] = []
+        self.asked: list[tuple[Span, Span]] = []
 
-    def for_layers(self, query_start: int, query_len: int, key_len: int) -> list[LayerPositions]:
-        self.asked.append((query_start, query_len, key_len))
-        if self.limited:
-            self.check_range(query_start, query_len, 1)
-        return self.at(torch.arange(query_start, query_start + query_len), torch.arange(key_len))
-
-    def at(self, queries: Tensor, keys: Tensor) -> list[LayerPositions]:
-        queries = queries[:, None]
-        bias = (1000 * queries + keys)[None]
-        parts: list[LayerPositions] = [
-            Part(bias + 100000 * layer, queries.expand(-1, R))
+    def parts(self, queries: Span, keys: Span) -> list[LayerPositions]:
+        self.asked.append((queries, keys))
+        column = torch.tensor(list(queries))[:, None]
+        bias = (1000 * column + torch.tensor(list(keys)))[None]
+        return [
+            Part(bias + 100000 * layer, column.expand(-1, R))
             for layer in range(1 if self.one else L)
         ]
-        return self.each(parts)
 
 
 def assert_at(found: list[LayerPositions], query: int, keys: int) -> None:
@@ -74,31 +76,42 @@ class TestBlock:
     @pytest.mark.parametrize("limited", [False, True])
     def test_a_block_serves_its_steps_of_self_attention(self, limited: bool) -> None:
         positions = Counted(2 * BLOCK + 10, limited)
-        block = Block(positions, L, grows=True)
+        block = Block(TokenPositions(), positions, L)
         for query in range(2 * BLOCK + 10):
-            assert_at(block.at(query, query + 1), query, query + 1)
-        last = 10 if limited else BLOCK
+            assert_at(block.at(query), query, query + 1)
+        last = 2 * BLOCK + (10 if limited else BLOCK)
         assert positions.asked == [
-            (0, BLOCK, BLOCK),
-            (BLOCK, BLOCK, 2 * BLOCK),
-            (2 * BLOCK, last, 2 * BLOCK + last),
+            (range(BLOCK), range(BLOCK)),
+            (range(BLOCK, 2 * BLOCK), range(2 * BLOCK)),
+            (range(2 * BLOCK, last), range(last)),
         ]
 
-    def test_more_keys_than_before_are_computed_anew(self) -> None:
+    def test_keys_of_the_source_are_all_there_at_every_step(self) -> None:
         positions = Counted(200, True)
-        block = Block(positions, L, grows=False)
-        for keys in (S, S - 2, S + 3):
-            assert_at(block.at(1, keys), 1, keys)
-        assert positions.asked == [(0, BLOCK, S), (0, BLOCK, S + 3)]
+        block = Block(TokenPositions(), positions, L, range(S))
+        for query in (0, 1, BLOCK):
+            assert_at(block.at(query), query, S)
+        blocks = range(BLOCK), range(BLOCK, 2 * BLOCK)
+        assert positions.asked == [(queries, range(S)) for queries in blocks]
 
     def test_an_earlier_query_is_computed_anew(self) -> None:
-        positions = Counted(200, True)
-        block = Block(positions, L, grows=True)
+        block = Block(TokenPositions(), Counted(200, True), L)
         for query in (BLOCK, 3):
-            assert_at(block.at(query, query + 1), query, query + 1)
+            assert_at(block.at(query), query, query + 1)
+
+    def test_randomized_positions_end_where_they_are_drawn(self) -> None:
+        drawn = RandomizedPositions(200, BLOCK + 2)
+        positions = Counted(200, True)
+        block = Block(drawn, positions, L)
+        part = block.at(BLOCK + 1)[0]
+        assert part.bias is not None
+        assert torch.equal(part.bias[0, 0], 1000 * drawn.fixed[-1] + drawn.fixed)
+        assert [len(span) for span in positions.asked[0]] == [2, BLOCK + 2]
+        with pytest.raises(UserError, match=rf"{BLOCK + 3} tokens.*{BLOCK + 2} positions"):
+            block.at(BLOCK + 2)
 
     def test_what_layers_share_is_sliced_once(self) -> None:
-        found = Block(Counted(200, True, shared=True), L, grows=True).at(3, 4)
+        found = Block(TokenPositions(), Counted(200, True, shared=True), L).at(3)
         assert len(found) == L
         assert found[0] is found[1]
 

@@ -96,7 +96,7 @@ def total(model: DietTransformerModel) -> int:
 
 def at_distance(model: DietTransformerModel, distance: int) -> bool:
     """Whether the encoder's bias tells ``distance`` from the one before."""
-    first = model.encoder.self_attn_positions.for_layers(distance, 1, 2)[0]
+    first = model.encoder.self_attn_positions.for_layers(range(distance, distance + 1), range(2))[0]
     bias = first.bias  # distances d and d - 1
     return not torch.equal(bias[..., 0], bias[..., 1])
 
@@ -132,7 +132,7 @@ EFFECTS: dict[str, Effect] = {
     "position_randomized": (
         "diet_abs",
         ("--position-randomized", "30"),
-        lambda model: model.encoder.places is not None and model.encoder.places.count,
+        lambda model: getattr(model.encoder.token_positions, "count", None),
         30,
     ),
     "beyond_table": (

@@ -121,9 +121,11 @@ def at_the_end(stack: nn.Module, length: int) -> dict[str, Tensor]:
     """What the encoding says about the last of ``length`` positions of the encoder."""
     found: dict[str, Tensor] = {}
     if isinstance(stack.embed_positions, InputPositions):
-        found["input"] = stack.embed_positions.rows(length - 1, length)
+        found["input"] = stack.embed_positions.rows(range(length - 1, length))
     if isinstance(stack.self_attn_positions, AttentionPositions):
-        for number, part in enumerate(stack.self_attn_positions.for_layers(length - 1, 1, length)):
+        for number, part in enumerate(
+            stack.self_attn_positions.for_layers(range(length - 1, length), range(length))
+        ):
             found |= {f"{name} {number}": tensor for name, tensor in tensors_of(part).items()}
     return found
 
@@ -142,7 +144,7 @@ def test_tables_of_half_precision_give_positions_of_float32(
     for kind in KINDS:
         positions = attention_positions(model, kind)
         if positions is not None:
-            for part in positions.for_layers(0, 5, 5):
+            for part in positions.for_layers(range(5), range(5)):
                 given = tensors_of(part).values()
                 assert given
                 # Angles are in float64 from the start; complex64 has two numbers of float32.

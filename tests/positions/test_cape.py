@@ -70,28 +70,28 @@ def test_rows_are_sinusoids_of_these_positions() -> None:
     augmented = term(global_shift=5.0, local_shift=0.5, global_scale=1.5)
     tokens = torch.zeros(3, 5, dtype=torch.long)
     torch.manual_seed(4)
-    found = augmented(tokens)
+    found = augmented(tokens, range(5))
     torch.manual_seed(4)
-    places = augmented.augmented(torch.arange(5), 3)
+    positions = augmented.augmented(torch.arange(5), 3)
     assert found.shape == (3, 5, E)
     for b in range(3):
         for i in range(5):
             for c in range(E):
-                expected = oracle.sinusoid({}, places[b, i].item(), c, E)  # type: ignore[arg-type]
+                expected = oracle.sinusoid({}, positions[b, i].item(), c, E)  # type: ignore[arg-type]
                 assert found[b, i, c].item() == pytest.approx(expected, abs=ROUNDING)
 
 
 def test_nothing_moves_outside_of_training() -> None:
     still = term(global_shift=5.0, local_shift=0.5, global_scale=1.5).eval()
-    assert torch.equal(still(torch.zeros(4, 5), 2), sinusoids(N, E)[None, 2:7])
-    assert torch.equal(term()(torch.zeros(4, 5)), sinusoids(N, E)[None, :5])
+    assert torch.equal(still(torch.zeros(4, 5), range(2, 7)), sinusoids(N, E)[None, 2:7])
+    assert torch.equal(term()(torch.zeros(4, 5), range(5)), sinusoids(N, E)[None, :5])
 
 
 def test_longer_sentences_are_refused_in_training_too() -> None:
     with pytest.raises(UserError, match="10 tokens is longer than the 9 positions"):
-        term(global_shift=5.0)(torch.zeros(2, N + 1))
+        term(global_shift=5.0)(torch.zeros(2, N + 1), range(N + 1))
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
 def test_rows_come_in_the_precision_of_the_model(kind: torch.dtype) -> None:
-    assert term(global_shift=5.0).to(kind)(torch.zeros(2, 3)).dtype == kind
+    assert term(global_shift=5.0).to(kind)(torch.zeros(2, 3), range(3)).dtype == kind

@@ -43,8 +43,8 @@ PRODUCT = [
 def test_self_attention_by_hand() -> None:
     """All positions, then queries 2 and 3 over three keys."""
     bias = with_tables(DietAbsBias(AttentionShape(1, 1, D, 4, 4), "none", 2), QUERY_ROWS, KEY_ROWS)
-    assert bias(0, 4, 4).tolist() == [[PRODUCT]]
-    assert bias(2, 2, 3).tolist() == [[[row[:3] for row in PRODUCT[2:]]]]
+    assert bias(range(4), range(4)).tolist() == [[PRODUCT]]
+    assert bias(range(2, 4), range(3)).tolist() == [[[row[:3] for row in PRODUCT[2:]]]]
 
 
 def test_both_factors_start_small_and_away_from_zero() -> None:
@@ -54,7 +54,7 @@ def test_both_factors_start_small_and_away_from_zero() -> None:
         # 32,768 draws: their standard deviation is off by less than 2% (five times 0.4%).
         assert table.std().item() == pytest.approx(INIT_STD, rel=0.02)
     # 64 products of standard deviation 0.0004 each: 0.0032, five of which leave room.
-    assert bias(0, 64, 64).abs().max() < 0.02
+    assert bias(range(64), range(64)).abs().max() < 0.02
 
 
 def test_products_are_summed_in_float32_in_a_half_precision_model() -> None:
@@ -64,7 +64,7 @@ def test_products_are_summed_in_float32_in_a_half_precision_model() -> None:
         for table in tables_of(bias):
             table.fill_(0.125)
             table[..., 0] = 64.0
-    out = bias(0, 2, 2)
+    out = bias(range(2), range(2))
     assert out.dtype == torch.float32
     assert out.unique().tolist() == [4096.5]
 
@@ -75,6 +75,8 @@ def test_positions_in_the_logits_raise_the_rank_to_the_sum() -> None:
     assert bias is not None
     words, (w_q, w_k) = torch.randn(10, 8).double(), torch.randn(2, 8, 3).double()
     logits = words @ w_q @ (words @ w_k).T
-    position = bias.double()(0, 10, 10)[0, 0] * 1e4  # from the initial 0.0004 to the size of q . k
+    position = (
+        bias.double()(range(10), range(10))[0, 0] * 1e4
+    )  # from the initial 0.0004 to the size of q . k
     found = [int(torch.linalg.matrix_rank(each)) for each in (logits, position, logits + position)]
     assert found == [3, 4, 7]

@@ -29,8 +29,8 @@ def test_self_attention_by_hand() -> None:
         [2.0, 3, 40, 50],
         [1.0, 2, 3, 40],
     ]
-    assert bias(0, 4, 4).tolist() == [[by_hand]]
-    assert bias(2, 2, 3).tolist() == [[[row[:3] for row in by_hand[2:]]]]
+    assert bias(range(4), range(4)).tolist() == [[by_hand]]
+    assert bias(range(2, 4), range(3)).tolist() == [[[row[:3] for row in by_hand[2:]]]]
 
 
 def test_cross_attention_by_hand() -> None:
@@ -42,7 +42,7 @@ def test_cross_attention_by_hand() -> None:
         [10.0, 20, 30],
         [5.0, 10, 20],
     ]
-    assert bias(0, 2, 3).tolist() == [[by_hand]]
+    assert bias(range(2), range(3)).tolist() == [[by_hand]]
 
 
 def test_tables_start_at_zero() -> None:

@@ -60,9 +60,9 @@ def test_autocast_leaves_the_product_in_float32() -> None:
 @pytest.mark.parametrize("sharing", sharing_modes("diet-abs"))
 def test_both_ways_say_the_same(sharing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for bias in biases(sharing):
-        tables = bias.for_layers(0, T, S)
+        tables = bias.for_layers(range(T), range(S))
         monkeypatch.setattr(factors, "APPEND_FROM", 1)
-        pairs = bias.for_layers(0, T, S)
+        pairs = bias.for_layers(range(T), range(S))
         monkeypatch.setattr(factors, "APPEND_FROM", APPEND_FROM)
         assert len(tables) == len(pairs) == L
         for table, part in zip(tables, pairs, strict=True):
@@ -82,7 +82,7 @@ def test_the_path_is_chosen_by_size(
     """Both lengths must be long: a decoding step, one query, never appends."""
     monkeypatch.setattr(factors, "APPEND_FROM", 6)
     for bias in biases("none"):
-        for part in bias.for_layers(0, queries, keys):
+        for part in bias.for_layers(range(queries), range(keys)):
             assert (part.bias is None) == appends
             assert type(part) is (FactorPositions if appends else LayerPositions)
             pair = part.factors()
@@ -94,8 +94,8 @@ def test_the_path_is_chosen_by_size(
 def test_a_step_gets_the_row_of_its_query(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(factors, "APPEND_FROM", 6)
     for bias in biases("none"):
-        queries, keys = bias.factors(slice(5, 6), slice(0, 7))
-        for layer, part in enumerate(bias.for_layers(2, 6, 8)):
+        queries, keys = bias.factors(range(5, 6), range(7))
+        for layer, part in enumerate(bias.for_layers(range(2, 8), range(8))):
             step = part.step(3, 7)
             pair = step.factors()
             assert type(step) is FactorPositions
@@ -113,4 +113,4 @@ def test_positions_beyond_the_tables_are_refused_on_both_paths(
     for threshold in (1, 1000):
         monkeypatch.setattr(factors, "APPEND_FROM", threshold)
         with pytest.raises(UserError, match=r"--max-source-positions.*--max-target-positions"):
-            bias.for_layers(start, queries, keys)
+            bias.for_layers(range(start, start + queries), range(keys))

@@ -59,9 +59,9 @@ def test_a_network_of_one_unit_by_hand() -> None:
         *(2 * (1 + half), 2, 2 * (1 - half)),
     ]
     # 1e-6 is added to the normalizer.
-    assert bias(0, 2, 3)[0, 0].flatten().tolist() == pytest.approx(expected, abs=1e-5)
+    assert bias(range(2), range(3))[0, 0].flatten().tolist() == pytest.approx(expected, abs=1e-5)
     # Position 4 is beyond L, and so is the normalizer: log 5.
-    assert bias(4, 1, 1).item() == pytest.approx(2 * (1 + four_fifths), abs=1e-5)
+    assert bias(range(4, 5), range(1)).item() == pytest.approx(2 * (1 + four_fifths), abs=1e-5)
 
 
 @any_start
@@ -72,7 +72,7 @@ def test_every_entry_by_layer_head_and_position(
 ) -> None:
     """Sentences beyond L and below it, where all depends on the distance alone."""
     bias = drawn(sharing, threshold)
-    out = bias(start, queries, keys)
+    out = bias(range(start, start + queries), range(keys))
     heads = 1 if sharing == "head-wise" else H
     assert out.shape == (len(bias.tables()), heads, queries, keys)
     for layer, table in enumerate(bias.tables()):
@@ -104,7 +104,7 @@ def listing(table: nn.Module, length: int) -> Tensor:
 @pytest.mark.parametrize("threshold", [3.0, 100.0])
 def test_under_a_causal_mask_it_is_the_listing_of_the_paper(threshold: float) -> None:
     bias = drawn("none", threshold)
-    out = bias(0, 9, 9)
+    out = bias(range(9), range(9))
     seen = torch.ones(9, 9).tril().bool()
     for layer, table in enumerate(bias.tables()):
         expected = listing(table, 9)
@@ -118,10 +118,10 @@ def test_gradients_reach_everything_that_learns(threshold: float) -> None:
 
     def run(*given: Tensor) -> Tensor:
         swapped = dict(zip(names, given, strict=True))
-        return torch.func.functional_call(bias, swapped, (0, 4, 5))
+        return torch.func.functional_call(bias, swapped, (range(4), range(5)))
 
     assert torch.autograd.gradcheck(run, [value.detach().requires_grad_() for value in values])
-    bias(0, 9, 9).square().sum().backward()
+    bias(range(9), range(9)).square().sum().backward()
     for name, parameter in bias.named_parameters():
         assert parameter.grad is not None
         assert parameter.grad.any(), name

@@ -45,8 +45,8 @@ def test_three_positions_by_hand(kernel: str, r1: float, r2: float, values: list
     by_hand = [[near, one, two], [one, near, one], [two, one, near]]
     bias = with_rates(KerpleBias(AttentionShape(1, 1, D, 3, 3), "none", kernel), r1, r2)
     expected = torch.tensor(by_hand, dtype=torch.float64)
-    torch.testing.assert_close(bias(0, 3, 3)[0, 0], expected, rtol=0, atol=1e-14)
-    torch.testing.assert_close(bias(2, 1, 3)[0, 0], expected[2:], rtol=0, atol=1e-14)
+    torch.testing.assert_close(bias(range(3), range(3))[0, 0], expected, rtol=0, atol=1e-14)
+    torch.testing.assert_close(bias(range(2, 3), range(3))[0, 0], expected[2:], rtol=0, atol=1e-14)
 
 
 @any_kernel
@@ -69,7 +69,7 @@ def test_keys_never_count_more_the_further_away(kernel: str, value: float) -> No
     with torch.no_grad():
         for parameter in bias.parameters():
             parameter.fill_(value)
-    row = bias(8, 1, 9)[0, 0, 0]
+    row = bias(range(8, 9), range(9))[0, 0, 0]
     assert torch.isfinite(row).all()
     assert (row.diff() >= 0).all()
     assert row[-1] == 0
@@ -82,17 +82,18 @@ def test_gradients_reach_both_rates_also_at_distance_0(kernel: str) -> None:
 
     def run(*given: torch.Tensor) -> torch.Tensor:
         swapped = dict(zip(names, given, strict=True))
-        return torch.func.functional_call(bias, swapped, (0, 4, 5))
+        return torch.func.functional_call(bias, swapped, (range(4), range(5)))
 
     assert torch.autograd.gradcheck(run, [value.detach().requires_grad_() for value in values])
 
 
 def test_far_away_distances_are_exact_in_half_precision() -> None:
     exact = KerpleBias(SHAPE, "none", "power")
-    found = exact(3000, 1, 3001)
+    at = range(3000, 3001), range(3001)
+    found = exact(*at)
     for kind in (torch.float16, torch.bfloat16):
         with torch.no_grad():
             for parameter in exact.parameters():
                 parameter.copy_(parameter.to(kind))
-        assert torch.equal(exact.to(kind)(3000, 1, 3001), exact.float()(3000, 1, 3001))
+        assert torch.equal(exact.to(kind)(*at), exact.float()(*at))
     assert found.dtype == torch.float32

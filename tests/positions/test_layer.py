@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from diet_mt.positions import AttentionBias, AttentionPositions, AttentionShape, LayerPositions
+from diet_mt.positions import (
+    AttentionBias,
+    AttentionPositions,
+    AttentionShape,
+    LayerPositions,
+    Span,
+)
 from diet_mt.positions.layer import NOTHING
 
 from ..toy import build, every_encoding
@@ -42,14 +48,14 @@ class Numbered(AttentionBias):
         super().__init__(AttentionShape(L, H, D, 9, 11))
         self.table = torch.randn(layers, H, T, S)
 
-    def forward(self, query_start: int, query_len: int, key_len: int) -> torch.Tensor:
+    def forward(self, queries: Span, keys: Span) -> torch.Tensor:
         return self.table
 
 
 @pytest.mark.parametrize("layers", [1, L])
 def test_every_layer_gets_its_bias_or_the_one_that_all_share(layers: int) -> None:
     bias = Numbered(layers)
-    parts = bias.for_layers(0, T, S)
+    parts = bias.for_layers(range(T), range(S))
     assert len(parts) == L
     for layer, part in enumerate(parts):
         assert part.bias is not None
@@ -69,7 +75,8 @@ def test_a_step_equals_what_is_asked_for_the_step_alone(encoding: str, sharing: 
         if positions is None:
             continue
         assert isinstance(positions, AttentionPositions)
-        block, alone = positions.for_layers(2, 6, 9), positions.for_layers(5, 1, 7)
+        block = positions.for_layers(range(2, 8), range(9))
+        alone = positions.for_layers(range(5, 6), range(7))
         assert len(block) == len(alone) == positions.shape.layers
         for part, expected in zip(block, alone, strict=True):
             step = part.step(3, 7)

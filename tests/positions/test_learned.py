@@ -10,9 +10,9 @@ from diet_mt.positions.learned import LearnedInput
 
 def test_rows_are_those_of_the_table() -> None:
     term = LearnedInput(9, 12)
-    assert term.rows(2, 7).shape == (1, 5, 12)
-    assert torch.equal(term.rows(2, 7)[0], term.weight[2:7])
-    assert torch.equal(term(torch.zeros(2, 5))[0], term.weight[:5])
+    assert term.rows(range(2, 7)).shape == (1, 5, 12)
+    assert torch.equal(term.rows(range(2, 7))[0], term.weight[2:7])
+    assert torch.equal(term(torch.zeros(2, 5), range(5))[0], term.weight[:5])
 
 
 def test_starts_like_token_embeddings() -> None:

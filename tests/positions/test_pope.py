@@ -17,7 +17,7 @@ def part_at(start: int, *, phase: float = 0.0, length: int = T) -> PopeLayer:
     positions = PopePositions(AttentionShape(1, H, D, 9, 9), "none").double()
     with torch.no_grad():
         next(positions.parameters()).fill_(phase)
-    (part,) = positions.for_layers(start, length, start + length)
+    (part,) = positions.for_layers(range(start, start + length), range(start + length))
     assert isinstance(part, PopeLayer)
     return part
 

@@ -19,7 +19,7 @@ ROUNDING = 1e-7
 
 def starts(term: ShiftedInput, sentences: int, length: int) -> list[int]:
     """Where each sentence of a batch begins, after every number was compared with the formula."""
-    found = term(torch.zeros(sentences, length, dtype=torch.long))
+    found = term(torch.zeros(sentences, length, dtype=torch.long), range(length))
     assert found.shape == (sentences, length, E)
     at = [
         torch.tensor(
@@ -44,7 +44,7 @@ def test_a_shift_of_one_by_hand() -> None:
         [0.90929743, 0.00020000, -0.41614684, 0.99999998],
     ]
     term = ShiftedInput(2, 4, 1)
-    found = {tuple(row[0].tolist()): row for row in term(torch.zeros(40, 2))}
+    found = {tuple(row[0].tolist()): row for row in term(torch.zeros(40, 2), range(2))}
     assert len(found) == 2
     for first, row in found.items():
         start = 0 if first[0] == 0 else 1
@@ -65,19 +65,22 @@ def test_the_longest_sentence_can_be_shifted_as_far() -> None:
 
 def test_no_shift_outside_of_training() -> None:
     term = ShiftedInput(N, E, K).eval()
-    assert torch.equal(term(torch.zeros(4, 5), 2), sinusoids(N, E)[None, 2:7])
-    assert torch.equal(ShiftedInput(N, E, 0)(torch.zeros(4, 5)), sinusoids(N, E)[None, :5])
+    assert torch.equal(term(torch.zeros(4, 5), range(2, 7)), sinusoids(N, E)[None, 2:7])
+    assert torch.equal(
+        ShiftedInput(N, E, 0)(torch.zeros(4, 5), range(5)), sinusoids(N, E)[None, :5]
+    )
 
 
 def test_the_shift_does_not_make_longer_sentences_possible() -> None:
     for term in (ShiftedInput(N, E, K), ShiftedInput(N, E, K).eval()):
         with pytest.raises(UserError, match="10 tokens is longer than the 9 positions"):
-            term(torch.zeros(2, N + 1))
+            term(torch.zeros(2, N + 1), range(N + 1))
 
 
 def test_source_and_target_are_shifted_apart() -> None:
     model = build("shape", position_shift=500)
     tokens = torch.zeros(6, 4, dtype=torch.long)
-    source, target = model.encoder.embed_positions(tokens), model.decoder.embed_positions(tokens)
+    at = range(tokens.size(1))
+    source, target = (each.embed_positions(tokens, at) for each in (model.encoder, model.decoder))
     assert len({row.sum().item() for row in source}) == 6
     assert not torch.equal(source[..., :2], target[..., :2])  # both begin with sin of the position

@@ -25,7 +25,7 @@ def test_self_attention_by_hand() -> None:
     # p U_Q is (2, 2) and (-2, -2), p U_K (-1, 3) and (1, -3): products 4 and -4, over sqrt(4).
     by_hand = torch.tensor([[2.0, -2], [-2, 2]]).double()
     # The norm's epsilon, 1e-5 against variances of 1 and 4.
-    torch.testing.assert_close(bias(0, 2, 2)[0, 0], by_hand, rtol=0, atol=3e-5)
+    torch.testing.assert_close(bias(range(2), range(2))[0, 0], by_hand, rtol=0, atol=3e-5)
 
 
 WITH_CLS = AttentionShape(L, H, D, N_T, N_T, ENCODER, first_is_cls=True)
@@ -33,9 +33,9 @@ WITH_CLS = AttentionShape(L, H, D, N_T, N_T, ENCODER, first_is_cls=True)
 
 def test_cls_is_untied_wherever_it_stands() -> None:
     bias = TupeRel(buckets=8, max_distance=6).attention_positions(WITH_CLS)
-    places = torch.tensor([2, 3, 6, 7])  # of [CLS], 2
-    found, whole, untied = bias.between(places, places), bias(0, N_T, N_T), bias(0, 4, 4)
-    assert torch.equal(found[..., 1:, 1:], whole[..., places, :][..., places][..., 1:, 1:])
+    some = torch.tensor([2, 3, 6, 7])  # of [CLS], 2
+    found, whole, untied = (bias(at, at) for at in (some, range(N_T), range(4)))
+    assert torch.equal(found[..., 1:, 1:], whole[..., some, :][..., some][..., 1:, 1:])
     assert torch.equal(found[..., 0, :], untied[..., 0, :])
     assert torch.equal(found[..., 0], untied[..., 0])
 
@@ -43,7 +43,7 @@ def test_cls_is_untied_wherever_it_stands() -> None:
 def test_rows_behind_cls_are_those_of_the_whole() -> None:
     bias = TupeRel(buckets=8, max_distance=6).attention_positions(WITH_CLS)
     assert isinstance(bias, TupeBias)
-    torch.testing.assert_close(bias(2, 3, S), bias(0, 5, S)[..., 2:, :])
+    torch.testing.assert_close(bias(range(2, 5), range(S)), bias(range(5), range(S))[..., 2:, :])
 
 
 @pytest.mark.parametrize("encoding", [TupeAbs(), TupeRel()], ids=lambda encoding: encoding.name)
@@ -53,16 +53,16 @@ def test_half_precision_rounds_the_weights_alone(encoding: TupeAbs | TupeRel) ->
         half = encoding.attention_positions(SHAPE).to(kind)
         full = encoding.attention_positions(SHAPE)
         full.load_state_dict(half.state_dict())
-        out = half(0, T, S)
+        out = half(range(T), range(S))
         assert out.dtype == torch.float32
-        assert torch.equal(out, full(0, T, S))
+        assert torch.equal(out, full(range(T), range(S)))
 
 
 def test_autocast_leaves_the_products_in_float32() -> None:
     bias = TupeBias(SHAPE, "none")
-    exact = bias(0, T, S)
+    exact = bias(range(T), range(S))
     with torch.autocast("cpu", torch.bfloat16):
-        cast = bias(0, T, S)
+        cast = bias(range(T), range(S))
     assert cast.dtype == torch.float32
     assert torch.equal(cast, exact)
 

@@ -45,7 +45,7 @@ def like_theirs(
             given = projections[which].state_dict().get(part)
             value.copy_(torch.zeros_like(value) if given is None else given)
     call = AttentionCall(
-        positions.for_layers(0, length, length)[0],
+        positions.for_layers(range(length), range(length))[0],
         causal=shape.kind == DECODER,
         need_weights=True,
     )

@@ -55,7 +55,7 @@ def test_slopes(theirs: Rows) -> None:
 def test_bias_up_to_a_constant_per_row(theirs: Rows) -> None:
     """Where the causal mask leaves anything: j <= i."""
     for heads in HEADS:
-        ours = AlibiBias(AttentionShape(1, heads, D, T, T, DECODER))(0, T, T)[0]
+        ours = AlibiBias(AttentionShape(1, heads, D, T, T, DECODER))(range(T), range(T))[0]
         difference = theirs(heads, T).double()[:, None] - ours  # (H, T, T)
         for i in range(T):
             seen = difference[:, i, : i + 1]
@@ -68,7 +68,7 @@ def test_weights_under_a_causal_mask(theirs: Rows) -> None:
     hidden = torch.full((T, T), -math.inf, dtype=torch.float64).triu(1)
     for heads in HEADS:
         content = torch.randn(heads, T, T, dtype=torch.float64)
-        ours = AlibiBias(AttentionShape(1, heads, D, T, T, DECODER))(0, T, T)[0]
+        ours = AlibiBias(AttentionShape(1, heads, D, T, T, DECODER))(range(T), range(T))[0]
         found = torch.softmax(content + ours + hidden, dim=-1)
         expected = torch.softmax(content + theirs(heads, T).double()[:, None] + hidden, dim=-1)
         torch.testing.assert_close(found, expected, rtol=0, atol=T * ROUNDING)

@@ -30,7 +30,7 @@ def ours_of(start: int, length: int, size: int) -> RotaryLayer:
     positions = RotaryPositions(
         AttentionShape(1, H, size, length, length, DECODER), Scaling()
     ).double()
-    (part,) = positions.for_layers(start, length, start + length)
+    (part,) = positions.for_layers(range(start, start + length), range(start + length))
     assert isinstance(part, RotaryLayer)
     return part
 

@@ -7,18 +7,18 @@ import torch
 from torch import Tensor
 
 from diet_mt.errors import UserError
-from diet_mt.positions.places import RandomPlaces
+from diet_mt.positions.spans import RandomizedPositions
 
 COUNT, LONGEST, T = 40, 12, 5
 
 
-def draws(places: RandomPlaces, times: int, length: int = T) -> Tensor:
-    return torch.stack([places(length) for _ in range(times)])
+def draws(positions: RandomizedPositions, times: int, length: int = T) -> Tensor:
+    return torch.stack([positions(length) for _ in range(times)])
 
 
 def test_a_draw_is_a_sorted_choice_of_all_positions() -> None:
     torch.manual_seed(1)
-    found = draws(RandomPlaces(COUNT, LONGEST), 2000)
+    found = draws(RandomizedPositions(COUNT, LONGEST), 2000)
     assert bool((found.diff(dim=1) > 0).all())
     assert set(found.flatten().tolist()) == set(range(COUNT))
 
@@ -30,7 +30,7 @@ def test_a_draw_for_its_own_length_meets_every_position_equally_often(
     monkeypatch.setattr(torch, "rand", torch.zeros)
     torch.manual_seed(1)
     times = 4000
-    found = draws(RandomPlaces(COUNT, T), times)
+    found = draws(RandomizedPositions(COUNT, T), times)
     counts = found.flatten().bincount(minlength=COUNT).double()
     expected = times * T / COUNT
     assert counts.tolist() == pytest.approx([expected] * COUNT, abs=5 * expected**0.5)
@@ -43,14 +43,14 @@ def test_a_draw_for_its_own_length_meets_every_position_equally_often(
 def test_training_sees_its_own_density_and_all_there_may_be_outside_of_it(longest: int) -> None:
     """The mean distance of neighbours is between N / T and 1, however long sentences may be."""
     torch.manual_seed(1)
-    gaps = draws(RandomPlaces(4000, longest), 3000, 20).double().diff(dim=1).mean(1)
+    gaps = draws(RandomizedPositions(4000, longest), 3000, 20).double().diff(dim=1).mean(1)
     assert gaps.quantile(0.02) < 1.5
     assert gaps.quantile(0.5) == pytest.approx((4000 / 20) ** 0.5, rel=0.25)
     assert gaps.quantile(0.98) > 150, "4000 / 20 is 200"
 
 
 def test_outside_of_training_they_are_always_the_same() -> None:
-    one, other = (RandomPlaces(COUNT, LONGEST).eval() for _ in range(2))
+    one, other = (RandomizedPositions(COUNT, LONGEST).eval() for _ in range(2))
     found = one(LONGEST)
     assert bool((found.diff() > 0).all())
     assert found.numel() == LONGEST
@@ -62,15 +62,15 @@ def test_outside_of_training_they_are_always_the_same() -> None:
 
 
 def test_the_seed_repeats_them() -> None:
-    places = RandomPlaces(COUNT, LONGEST)
+    positions = RandomizedPositions(COUNT, LONGEST)
     torch.manual_seed(3)
-    first = draws(places, 3)
+    first = draws(positions, 3)
     torch.manual_seed(3)
-    assert torch.equal(draws(places, 3), first)
+    assert torch.equal(draws(positions, 3), first)
     assert not torch.equal(first[0], first[1])
 
 
 @pytest.mark.parametrize("training", [True, False])
 def test_longer_sentences_are_refused(training: bool) -> None:
     with pytest.raises(UserError, match=r"13 tokens.*12 positions"):
-        RandomPlaces(COUNT, LONGEST).train(training)(13)
+        RandomizedPositions(COUNT, LONGEST).train(training)(13)

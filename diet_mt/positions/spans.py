@@ -1,6 +1,9 @@
-"""Randomized positions: tokens stand at a random choice of more places than there are tokens."""
+"""Where the tokens of a sequence stand: one after the other, or at randomized positions."""
 
 from __future__ import annotations
+
+import sys
+from typing import Union
 
 import torch
 from torch import Tensor, nn
@@ -8,11 +11,47 @@ from torch import Tensor, nn
 from ..errors import UserError
 from .layer import too_long
 
-# Of the places outside of training, which are the same for every model.
+# Positions of T tokens: a range without steps or, randomized, a tensor (T,) of ascending integers.
+# The length of either is T.
+Span = Union[range, Tensor]
+
+# Of the randomized positions outside of training, which are the same for every model.
 SEED = 1
 
 
-class RandomPlaces(nn.Module):
+def as_tensor(span: Span, device: torch.device) -> Tensor:
+    """The positions of T tokens as integers, (T,)."""
+    if isinstance(span, Tensor):
+        return span
+    return torch.arange(span.start, span.stop, device=device)
+
+
+def needed(span: Span) -> int:
+    """Positions that a table must have; 0 for randomized ones, which it is made for."""
+    return 0 if isinstance(span, Tensor) else span.stop
+
+
+class TokenPositions(nn.Module):
+    """Tokens stand one after the other, from position 0 on."""
+
+    longest = sys.maxsize  # a sequence
+
+    def forward(self, length: int) -> Span:
+        """Positions of the ``length`` T tokens of every sentence of a pass, ascending: (T,).
+
+        Raises :class:`UserError` for more tokens than there are positions.
+        """
+        return self.at(0, length)
+
+    def at(self, start: int, stop: int) -> Span:
+        """Positions outside of training of the tokens ``start .. stop - 1``.
+
+        Raises :class:`UserError` for more tokens than there are positions.
+        """
+        return range(start, stop)
+
+
+class RandomizedPositions(TokenPositions):
     """Ruoss et al. 2023, "Randomized Positional Encodings Boost Length Generalization of
     Transformers" (arXiv:2305.16843), section 3: the T tokens of a sequence stand at T of the
     ``count`` N positions 0 to N - 1, drawn without replacement and sorted, so that training sees
@@ -23,10 +62,10 @@ class RandomPlaces(nn.Module):
 
     Where we differ: the paper draws at test as well, for the length of the sequence. A decoder does
     not know how long its sentence will be, and a translation must not depend on its batch. So
-    outside of training there is one draw of ``longest`` places, from a fixed seed, of which a
+    outside of training there is one draw of ``longest`` positions, from a fixed seed, of which a
     sentence takes the first T. They lie closer than T of N would; so that training knows this, too,
-    it draws m places, m from T to N (evenly by its logarithm), and takes the first T. It does not
-    stop at its own ``longest``: a model may be decoded with room for more tokens.
+    it draws m positions, m from T to N (evenly by its logarithm), and takes the first T. It does
+    not stop at its own ``longest``: a model may be decoded with room for more tokens.
     """
 
     def __init__(self, count: int, longest: int) -> None:
@@ -36,10 +75,6 @@ class RandomPlaces(nn.Module):
         self.register_buffer("fixed", every[:longest].sort().values, persistent=False)
 
     def forward(self, length: int) -> Tensor:
-        """Positions of the ``length`` T tokens of every sentence of a pass, ascending: (T,).
-
-        Raises :class:`UserError` for more tokens than there are fixed places.
-        """
         fixed = self.at(0, length)
         if not self.training:
             return fixed
@@ -49,10 +84,6 @@ class RandomPlaces(nn.Module):
         return every[:drawn].sort().values[:length]
 
     def at(self, start: int, stop: int) -> Tensor:
-        """Positions outside of training of the tokens ``start .. stop - 1``.
-
-        Raises :class:`UserError` for more tokens than there are.
-        """
         if stop > self.longest:
             raise UserError(too_long(stop, self.longest, may_go_on=False))
         return self.get_buffer("fixed")[start:stop]
