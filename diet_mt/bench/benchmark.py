@@ -21,7 +21,7 @@ from ..blocks import Grid, markdown_table
 from ..command_line import need_known
 from ..errors import UserError
 from ..models._architectures import SIZES
-from .machine import Rows, grouped, machine, need_device, revised
+from .machine import Rows, grouped, machine, need_device
 from .process.timing import interleaved, numbers, ratios, rounds_on_stderr
 from .systems import (
     STOCK,
@@ -209,7 +209,7 @@ def _available(names: Sequence[str], device: str) -> list[str]:
 def table(records: list[dict[str, Any]]) -> str:
     """Markdown: one table for each device, precision and size."""
     out = []
-    for (title, circumstances, command), rows in grouped(records, "system", _where).items():
+    for (title, circumstances), rows in grouped(records, "system", _where).items():
         kinds = [kind for kind in MEASURES if any(kind in row for row in rows.values())]
         turns = ", ".join(f"{kind} {_turn(kind, rows)}" for kind in kinds)
         out += [f"**{title}; sentences in a turn: {turns}**", ""]
@@ -224,7 +224,7 @@ def table(records: list[dict[str, Any]]) -> str:
         wanted = ", ".join(f"{kind} {MEASURES[kind][1]}" for kind in kinds)
         out += ["", f"Median (quartiles). To {STOCK}: median of the rounds' ratios; {wanted}."]
         out += ["", *_remarks(rows)]
-        out += [f"{circumstances}; `{command}`", ""]
+        out += [circumstances, ""]
     return "\n".join(out)
 
 
@@ -233,10 +233,8 @@ def _turn(kind: str, rows: Rows) -> str:
 
 
 def _where(record: dict[str, Any]) -> tuple[str, str]:
-    return f"{record['size']}, {record['machine']}, {record['precision']}", (
-        f"threads: {record['threads']}; torch {record['torch']}; {record['fairseq']}; "
-        f"{revised(record)}; rounds: {record['rounds']}"
-    )
+    title = f"{record['size']}, {record['machine']}, {record['precision']}"
+    return title, f"rounds: {record['rounds']}"
 
 
 def _remarks(rows: Rows) -> list[str]:

@@ -19,7 +19,7 @@ from ..evaluation.fairseq_options import quiet
 from ..models.diet_roberta import DietRobertaModel
 from ..positions import NAMES
 from .encoders import SHAW, make_roberta
-from .machine import grouped, machine, need_device, revised, take_turns
+from .machine import grouped, machine, need_device, take_turns
 from .process.timing import numbers, ratios
 
 BASELINE = "learned"
@@ -155,7 +155,7 @@ def table(records: list[dict[str, Any]]) -> str:
     """Markdown: a table for each shape and machine, in percent over the baseline."""
     out = []
     groups = grouped(records, "encoding", _where)
-    for (shape, circumstances, command), rows in groups.items():
+    for (shape, circumstances), rows in groups.items():
         out += [f"**{shape}**", ""]
         (over,) = {row.get("over", BASELINE) for row in next(iter(rows.values())).values()}
         heads = ["encoding"]
@@ -173,16 +173,13 @@ def table(records: list[dict[str, Any]]) -> str:
         out.append(markdown_table(Grid(heads, lines)))
         out += ["", f"Median (quartiles); over {over}: median of the rounds' ratios.", ""]
         out += [f"The row `{BASELINE}` compares two copies of the same encoder: the error.", ""]
-        out += [f"{circumstances}; `{command}`", ""]
+        out += [circumstances, ""]
     return "\n".join(out)
 
 
 def _where(record: dict[str, Any]) -> tuple[str, str]:
-    return f"BERT_{record['shape'].upper()}", (
-        f"{record['batch']} x {record['tokens']} tokens; {record['machine']}, "
-        f"{record['precision']}, threads: {record['threads']}; torch {record['torch']}; "
-        f"{revised(record)}; rounds: {record['rounds']}"
-    )
+    size = f"{record['batch']} x {record['tokens']} tokens"
+    return f"BERT_{record['shape'].upper()}", f"{size}; rounds: {record['rounds']}"
 
 
 def _cells(record: dict[str, Any] | None) -> list[str]:

@@ -16,7 +16,7 @@ import torch
 from ..blocks import Grid, markdown_table
 from ..command_line import need_known
 from ..drawing import pyplot
-from .machine import machine, revised
+from .machine import machine, taken
 from .systems import STOCK, environment, job, model_words, training_words
 from .workers import workers
 
@@ -84,8 +84,7 @@ def table(records: list[dict[str, Any]]) -> str:
         "",
         f"Encoder and decoder of {first['layers']} layers each, width {first['embed_dim']}, "
         f"{first['attention_heads']} heads, {first['vocabulary']:,} words, one pair of n source "
-        f"and n target tokens; {first['machine']}; threads: {first['threads']}; "
-        f"torch {first['torch']}; {revised(first)}; `{first['command']}`",
+        f"and n target tokens; {taken(first)}",
         "",
     ]
     return "\n".join(out)

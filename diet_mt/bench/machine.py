@@ -82,9 +82,13 @@ def read_records(files: Sequence[Path], keys: Sequence[str]) -> list[dict[str, A
     return found
 
 
-def revised(record: Mapping[str, Any]) -> str:
-    """Revision and date, as tables say them."""
-    return f"revision {record['revision'] or 'unknown'}; {record['date']}"
+def taken(record: Mapping[str, Any]) -> str:
+    """What :func:`machine` has put into a record, as tables say it."""
+    return (
+        f"{record['machine']}, {record['precision']}, threads: {record['threads']}; "
+        f"torch {record['torch']}; {record['fairseq']}; "
+        f"revision {record['revision'] or 'unknown'}; {record['date']}; `{record['command']}`"
+    )
 
 
 Rows = dict[str, dict[str, dict[str, Any]]]  # by what is measured, then by measure
@@ -92,12 +96,13 @@ Rows = dict[str, dict[str, dict[str, Any]]]  # by what is measured, then by meas
 
 def grouped(
     records: Sequence[dict[str, Any]], what: str, where: Callable[[dict[str, Any]], tuple[str, str]]
-) -> dict[tuple[str, str, str], Rows]:
-    """Records by title, circumstances and command; ``what``: their entry that is a row's name;
-    ``where``: title and circumstances.
+) -> dict[tuple[str, str], Rows]:
+    """Records by title and circumstances; ``what``: their entry that is a row's name; ``where``:
+    the title, and circumstances that :func:`taken` does not tell.
     """
-    groups: dict[tuple[str, str, str], Rows] = {}
+    groups: dict[tuple[str, str], Rows] = {}
     for record in records:
-        rows = groups.setdefault((*where(record), record["command"]), {})
+        title, more = where(record)
+        rows = groups.setdefault((title, f"{more}; {taken(record)}"), {})
         rows.setdefault(record[what], {})[record["measure"]] = record
     return groups

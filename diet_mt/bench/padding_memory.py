@@ -16,7 +16,7 @@ from ..blocks import Grid, markdown_table, number
 from ..command_line import need_known
 from ..positions import NAMES
 from .encoders import make_encoder
-from .machine import machine, revised
+from .machine import machine, taken
 
 ENCODINGS = ("none", "diet-rel", "diet-abs", "t5")
 SIZES = {"layers": 6, "embed_dim": 256, "ffn_embed_dim": 1024, "attention_heads": 8}
@@ -96,7 +96,7 @@ def table(records: list[dict[str, Any]]) -> str:
         "",
         f"Encoder of {first['layers']} layers, width {first['embed_dim']}, "
         f"{first['attention_heads']} heads, {first['sentences']} x {first['tokens']} tokens; "
-        f"torch {first['torch']}; {revised(first)}; `{first['command']}`",
+        f"{taken(first)}",
         "",
     ]
     return "\n".join(out)

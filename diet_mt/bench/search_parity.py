@@ -19,7 +19,7 @@ from .. import plugin as plugin
 from ..blocks import Grid, markdown_table
 from ..decoding.generator import BeamSearchGenerator
 from ..evaluation.fairseq_options import quiet
-from .machine import machine
+from .machine import machine, taken
 
 KEYS = ("encoding", "sentences", "hypotheses", "equal", "score_error", "differences", "command")
 
@@ -181,11 +181,6 @@ def table(records: list[dict[str, Any]]) -> str:
             f"differ by {each['largest_gap']:.1e}; {TIE if each['tie'] else 'no tie'}"
         )
     out += ["", NOTES] if listed else ["none.", "", NOTES]
-    ran = (
-        f"{each['machine']}; torch {each['torch']}; {each['date']}; revision "
-        f"{each['revision'] or 'unknown'}; `{each['command']}`"
-        for each in records
-    )
-    for line in dict.fromkeys(ran):
+    for line in dict.fromkeys(map(taken, records)):
         out += ["", line]
     return "\n".join([*out, ""])

@@ -19,6 +19,7 @@ from diet_mt.bench.encoder_cost import (
     make_bert,
     make_cases,
 )
+from diet_mt.bench.machine import machine
 from diet_mt.models.diet_roberta import DietRobertaModel
 from diet_mt.positions import NAMES
 
@@ -130,11 +131,9 @@ def test_records_and_table(
 def test_the_table_has_the_papers_figures_beside_ours() -> None:
     def record(encoding: str, kind: str, ratio: float) -> dict[str, object]:
         spread = {f"ratio_{key}": ratio for key in ("low", "median", "high")}
-        facts = dict.fromkeys(
-            ("batch", "tokens", "machine", "precision", "threads", "torch", "revision", "date")
-        )
-        about = {"shape": "small", "encoding": encoding, "measure": kind}
-        return {**about, "rounds": 1, "ms_median": 100.0, "command": "c", **spread, **facts}
+        about = {"shape": "small", "encoding": encoding, "measure": kind, "batch": 2, "tokens": 8}
+        facts = machine("cpu", False, "c")
+        return {**about, "rounds": 1, "ms_median": 100.0, **spread, **facts}
 
     text = encoder_cost.table([record("shaw", "train", 1.05), record("shaw", "forward", 1.2)])
     row = next(line for line in text.split("\n") if line.startswith("| shaw"))

@@ -11,6 +11,7 @@ import pytest
 import torch
 from fairseq import utils
 
+from diet_mt.bench.machine import machine
 from diet_mt.bench.search_parity import _in_float64, compare
 
 from ..calling import called
@@ -73,7 +74,7 @@ def test_models_compute_in_float64_for_a_while() -> None:
 
 
 def test_the_table_lists_differences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    facts = dict.fromkeys(("machine", "torch", "date", "revision", "command"), "x")
+    facts = machine("cpu", False, "x")
     twin = hypothesis([8, 2], -2.0)
     rows = [compare([4], [[B, twin]], [[twin, B]]), compare([4], [[A]], [[A]])]
     rows[0]["differences"][0]["tie"] = True
