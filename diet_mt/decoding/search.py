@@ -108,7 +108,7 @@ class BeamSearch:
     def _candidates(self, step: int) -> Tuple[Tensor, Tensor, Tensor]:
         """Twice as many candidates as beams for each sentence, see :meth:`Vocabulary.best`."""
         decoder, run = self._decoder, self._run
-        x = decoder.embed(self._tokens[:, -1:], run.at)  # (1, rows, E)
+        x = decoder.embed(self._tokens[:, -1:], run.next_position)  # (1, rows, E)
         x, _, _ = decoder.run_layers(x, run.calls())
         run.length += 1
         features = x[0] if decoder.project_out_dim is None else decoder.project_out_dim(x[0])

@@ -175,7 +175,7 @@ class DietDecoder(TransformerDecoderBase):
         else:
             run = self._run(prev_output_tokens, encoder_out, incremental_state)
             batch = RightPadded(prev_output_tokens[:, -1:], None, None)
-            at, calls = run.at, run.calls(wanted)
+            at, calls = run.next_position, run.calls(wanted)
         x = self.embed(batch.tokens, at)  # (T, B, E)
         x, weights, inner_states = self.run_layers(x, calls)
         if run is not None:
@@ -230,7 +230,7 @@ class DietDecoder(TransformerDecoderBase):
         Padding needs no mask under a causal one: it stands behind all that a real token may look
         at.
         """
-        causal = not full_context and len(at) > 1
+        causal = not full_context and batch.tokens.size(1) > 1
         mask = mask_of(batch.padding) if full_context else None
         source, source_mask, keys = source_of(encoder_out)
         outer = None if source is None else self.encoder_attn_positions

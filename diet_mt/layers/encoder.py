@@ -119,13 +119,13 @@ class DietEncoder(TransformerEncoderBase):
         token_embedding: Optional[Tensor] = None,
         at: Optional[Span] = None,
     ) -> Tuple[Tensor, Tensor]:
-        """fairseq's signature, and where the tokens stand; None: from position 0 on. (B, S) -> (B,
-        S, E), and the scaled embeddings without positions.
+        """fairseq's signature, and where the tokens stand; None: as outside of training. (B, S) ->
+        (B, S, E), and the scaled embeddings without positions.
         """
         words = self.embed_tokens(src_tokens) if token_embedding is None else token_embedding
         x = embedded = self.embed_scale * words
         if self.embed_positions is not None:
-            at = range(src_tokens.size(1)) if at is None else at
+            at = self.token_positions.at(0, src_tokens.size(1)) if at is None else at
             x = x + self.embed_positions(src_tokens, at)
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)

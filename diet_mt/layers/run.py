@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from ..positions import AttentionPositions, LayerPositions, Span, TokenPositions
 from ..positions.factors import product
 from ..positions.layer import NOTHING
+from ..positions.spans import tokens_in
 from ..products import linear
 from .beams import regroup
 from .call import AttentionCall, DecoderCall
@@ -65,20 +66,19 @@ def is_method(method: Any, function: Any) -> bool:
 class Block:
     """What an encoding says about a block of positions, for the layers of one kind of attention.
 
-    ``tokens``: where those of the target stand; ``source``: positions of the keys, or None in
-    self-attention, where every step adds one.
+    ``keys``: their positions, or None in self-attention, where every step adds one.
     """
 
     def __init__(
         self,
-        tokens: TokenPositions,
+        token_positions: TokenPositions,
         positions: Optional[AttentionPositions],
         layers: int,
-        source: Optional[Span] = None,
+        keys: Optional[Span] = None,
     ) -> None:
-        self._tokens, self._positions, self._source = tokens, positions, source
+        self._token_positions, self._positions, self._keys = token_positions, positions, keys
         self._found: Sequence[LayerPositions] = [NOTHING] * layers
-        self._start, self._stop = 0, 0
+        self._served = range(0)
 
     def at(self, query: int) -> List[LayerPositions]:
         """For each layer, the part of the target's token ``query`` as a query.
@@ -87,22 +87,23 @@ class Block:
         """
         if self._positions is None:
             return list(self._found)
-        if not self._start <= query < self._stop:
+        if query not in self._served:
             self._compute(self._positions, query)
-        row, keys = query - self._start, query + 1 if self._source is None else len(self._source)
+        row = query - self._served.start
+        keys = query + 1 if self._keys is None else tokens_in(self._keys)
         steps = {id(layer): _with_factors(layer.step(row, keys)) for layer in self._found}
         return [steps[id(layer)] for layer in self._found]
 
     def _compute(self, positions: AttentionPositions, query: int) -> None:
-        longest = self._tokens.longest
+        tokens, longest = self._token_positions, self._token_positions.longest
         if positions.refuses:
             longest = min(longest, positions.shape.max_queries)
         start = query - query % BLOCK
         # The query itself stays in: that it lies beyond the tables is for them to say.
         stop = max(min(start + BLOCK, longest), query + 1)
-        keys = self._tokens.at(0, stop) if self._source is None else self._source
-        self._found = positions.for_layers(self._tokens.at(start, stop), keys)
-        self._start, self._stop = start, stop
+        keys = tokens.at(0, stop) if self._keys is None else self._keys
+        self._found = positions.for_layers(tokens.at(start, stop), keys)
+        self._served = range(start, stop)
 
 
 def _with_factors(positions: LayerPositions) -> LayerPositions:
@@ -121,7 +122,7 @@ class DecodingRun:
 
     Args:
         layers: the decoder's layers, in their order.
-        tokens: where the target's tokens stand.
+        token_positions: where the target's tokens stand.
         self_positions, cross_positions: what the encoding brings to them, or None.
         source: encoder output (S, B', E'), or None; not read in a decoder without cross-attention.
         mask: (B', S), keys of the source that nobody may look at, or None.
@@ -132,7 +133,7 @@ class DecodingRun:
     def __init__(
         self,
         layers: Sequence[Any],
-        tokens: TokenPositions,
+        token_positions: TokenPositions,
         self_positions: Optional[AttentionPositions],
         cross_positions: Optional[AttentionPositions],
         source: Optional[Tensor],
@@ -141,9 +142,9 @@ class DecodingRun:
         rows: int,
     ) -> None:
         self.length = 0
-        self._tokens = tokens
-        self._self_block = Block(tokens, self_positions, len(layers))
-        self._cross_block = Block(tokens, cross_positions, len(layers), keys)
+        self._token_positions = token_positions
+        self._self_block = Block(token_positions, self_positions, len(layers))
+        self._cross_block = Block(token_positions, cross_positions, len(layers), keys)
         modules = [layer.encoder_attn for layer in layers]
         crosses = source is not None and any(module is not None for module in modules)
         like = next(layers[0].parameters()) if source is None else source
@@ -167,9 +168,9 @@ class DecodingRun:
             self.memory.close(mask)
 
     @property
-    def at(self) -> Span:
-        """Position of the next token. Raises UserError where there is none."""
-        return self._tokens.at(self.length, self.length + 1)
+    def next_position(self) -> Span:
+        """Of the token that is read next. Raises UserError where there is none."""
+        return self._token_positions.at(self.length, self.length + 1)
 
     @property
     def rows(self) -> int:

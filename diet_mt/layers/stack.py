@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from ..dropout import dropout
 from ..positions import REFUSE, AttentionShape, InputPositions
 
-# fairseq's dictionary from the encoder to the decoder: lists of tensors by name.
+# fairseq's dictionary from the encoder to the decoder: lists by name, of tensors but for two.
 EncoderOut = Dict[str, List[Any]]
 
 Result = TypeVar("Result")

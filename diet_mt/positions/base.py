@@ -7,9 +7,9 @@
 Positions count real tokens: the first real token of a sentence is position 0. The stacks bring
 every batch into right-padded form before they ask an encoding, so column and position agree, and
 the answer is the same for all sentences. (With padding on the left it would differ from row to row
-and cost B times more.) Two spans say what is asked (``spans.py``): the positions of T queries and
-of S keys, each a range or, where they are randomized, a tensor. Decoding step t asks for the
-queries ``range(t, t + 1)``. The *distance* of query i and key j is i - j.
+and cost B times more.) Two spans say what is asked (``spans.py``): the positions of T queries, and
+of the first S tokens as keys, each a range or, where they are randomized, a tensor. Decoding step t
+asks for the queries ``range(t, t + 1)``. The *distance* of query i and key j is i - j.
 
 An encoding can act at two places, and says so by what it builds:
 
@@ -46,9 +46,9 @@ from torch import Tensor, nn
 from ..errors import UserError
 from .beyond import REFUSE, read
 from .input import InputPositions
-from .layer import LayerPositions, too_long
+from .layer import LayerPositions
 from .options import option, options_of
-from .spans import Span, TokenPositions, needed
+from .spans import Span, TokenPositions, need_positions
 
 SHARING = ("none", "head-wise", "layer-wise")
 # Standard deviation of learned tables that do not start at 0: BERT's (Devlin et al. 2018).
@@ -169,10 +169,10 @@ class AttentionPositions(LayerTables, ABC):
         Raises :class:`UserError` for a range that goes beyond the longest position, unless
         something is to be read there. Randomized positions are always below.
         """
-        for span, limit in ((queries, self.shape.max_queries), (keys, self.shape.max_keys)):
-            if self.refuses and needed(span) > limit:
-                may_go_on = not self.shape.first_is_cls
-                raise UserError(too_long(needed(span), limit, may_go_on=may_go_on))
+        if self.refuses:
+            may_go_on = not self.shape.first_is_cls
+            need_positions(queries, self.shape.max_queries, may_go_on=may_go_on)
+            need_positions(keys, self.shape.max_keys, may_go_on=may_go_on)
         return self.each(self.parts(queries, keys))
 
     @abstractmethod

@@ -17,7 +17,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .spans import Span
+from .spans import Span, tokens_in
 
 REFUSE, CLIP, REPEAT = BEYOND = ("refuse", "clip", "repeat")
 
@@ -30,8 +30,8 @@ def read(table: Tensor, at: Span, beyond: str, *, dim: int = 0, zero: int = 0) -
         return table.index_select(dim, at)
     size = table.size(dim)
     if at.start >= 0 and at.stop <= size:
-        return table.narrow(dim, at.start, len(at))
-    assert beyond != REFUSE  # who has a table has refused
+        return table.narrow(dim, at.start, tokens_in(at))
+    assert beyond != REFUSE, "who has a table has refused"
     found = torch.arange(at.start - zero, at.stop - zero, device=table.device)
     if beyond == CLIP:
         found = found.clamp(-zero, size - 1 - zero)

@@ -13,8 +13,7 @@ from torch import Tensor
 from .base import AttentionPositions
 from .layer import LayerPositions
 from .options import option
-from .relative import extremes
-from .spans import Span, as_tensor
+from .spans import Span, as_tensor, extremes, tokens_in
 
 Layer = TypeVar("Layer", bound="ClippedLayer")
 
@@ -72,13 +71,13 @@ class ClippedPositions(AttentionPositions):
         if isinstance(queries, range) and isinstance(keys, range):
             # No more vectors than there are distances: their products with queries cost most.
             furthest = max(*map(abs, extremes(queries, keys)), 1)
-            start = queries.start - keys.start
-            return self.up_to(min(self.clip, furthest), query_start=start, query_len=len(queries))
+            where = {"query_start": queries.start, "query_len": tokens_in(queries)}
+            return self.up_to(min(self.clip, furthest), **where)
         clip = min(self.clip, max(self.shape.max_queries, self.shape.max_keys))
         device = self.like.device
         offset = as_tensor(keys, device) - as_tensor(queries, device)[:, None]  # (T, S)
         rows = offset.clamp(-clip, clip) + clip
-        return self.up_to(clip, query_len=len(queries), rows=rows)
+        return self.up_to(clip, query_len=tokens_in(queries), rows=rows)
 
 
 def spread(by_offset: Tensor, keys: int, start: int = 0) -> Tensor:
@@ -130,7 +129,7 @@ def collect(weights: Tensor, clip: int, start: int = 0) -> Tensor:
 
 
 def pick(by_offset: Tensor, rows: Tensor) -> Tensor:
-    """:func:`spread` for positions in no order: (..., T, N) and ``rows`` (T, S), which of the N
+    """:func:`spread` for randomized positions: (..., T, N) and ``rows`` (T, S), which of the N
     values each query has for each key -> (..., T, S).
     """
     return by_offset.gather(-1, rows.expand(*by_offset.shape[:-1], -1))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .base import AttentionBias, no_autocast
 from .layer import LayerPositions
-from .spans import Span
+from .spans import Span, tokens_in
 
 # Queries and keys from which on the factors are appended to queries and keys. Below, the product is
 # cheaper than the wider attention (``diet-mt bench memory``: the memory of both).
@@ -77,6 +77,6 @@ class FactorBias(AttentionBias):
         return product(*self.factors(queries, keys))
 
     def parts(self, queries: Span, keys: Span) -> List[LayerPositions]:
-        if self.is_product and appending_pays(len(queries), len(keys)):
+        if self.is_product and appending_pays(tokens_in(queries), tokens_in(keys)):
             return appended(*self.factors(queries, keys))
         return super().parts(queries, keys)

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from .base import AttentionBias, AttentionShape, PositionEncoding, no_autocast
-from .relative import distances, extremes, toeplitz
-from .spans import Span, as_tensor
+from .relative import distances, toeplitz
+from .spans import Span, as_tensor, extremes, tokens_in
 
 # Of the authors' listing: hidden units of the network, initial c, initial L in tokens, and what
 # keeps the normalizer above 0.
@@ -53,7 +53,7 @@ class FireBias(AttentionBias):
                     # No sentence is as long as L: all depends on the distance alone.
                     away = distances(*extremes(queries, keys), c.device)
                     found = self.network(ratio(away[None], c, threshold)).squeeze(2)
-                    return toeplitz(found, len(queries))
+                    return toeplitz(found, tokens_in(queries))
             query, key = as_tensor(queries, c.device)[:, None], as_tensor(keys, c.device)
             longest = torch.maximum(threshold, torch.maximum(query, key).to(c.dtype))
             return self.network(ratio(query - key, c, longest))

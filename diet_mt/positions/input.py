@@ -6,10 +6,8 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor, nn
 
-from ..errors import UserError
 from .beyond import REFUSE, read
-from .layer import too_long
-from .spans import Span, needed
+from .spans import Span, need_positions
 
 
 class InputPositions(nn.Module, ABC):
@@ -40,8 +38,8 @@ class InputPositions(nn.Module, ABC):
 
         Raises :class:`UserError` beyond the longest position, unless something is to be read there.
         """
-        if needed(at) > self.max_positions and self.beyond == REFUSE:
-            raise UserError(too_long(needed(at), self.max_positions, may_go_on=self.may_go_on))
+        if self.beyond == REFUSE:
+            need_positions(at, self.max_positions, may_go_on=self.may_go_on)
         return read(self.table(), at, self.beyond).unsqueeze(0)
 
     def forward(self, tokens: Tensor, at: Span) -> Tensor:

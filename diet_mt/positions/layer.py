@@ -23,7 +23,7 @@ def too_long(length: int, limit: int, *, may_go_on: bool) -> str:
 
 @dataclass(frozen=True)
 class LayerPositions:
-    """The positional part of one layer's attention, for one range of queries and of keys.
+    """The positional part of one layer's attention, for some queries and keys.
 
     The base has a bias, which is all that positions independent of the words need. A subclass adds
     tensors as fields and overrides what it changes; attention calls the methods in the order in
@@ -38,7 +38,7 @@ class LayerPositions:
     bias: Optional[Tensor] = None
 
     def step(self, row: int, keys: int) -> LayerPositions:
-        """The part for query ``row`` of the range alone, over the first ``keys`` keys."""
+        """The part for query ``row`` of these alone, over the first ``keys`` keys."""
         if self.bias is None:
             return self
         return replace(self, bias=self.bias[:, row : row + 1, :keys])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Tuple
 
 import torch
 from torch import Tensor
 
 from .base import AttentionBias
-from .spans import Span, as_tensor
+from .spans import Span, as_tensor, extremes, tokens_in
 
 
 def toeplitz(window: Tensor, query_len: int) -> Tensor:
@@ -29,7 +28,7 @@ class RelativeBias(AttentionBias):
 
     def forward(self, queries: Span, keys: Span) -> Tensor:
         if isinstance(queries, range) and isinstance(keys, range):
-            return toeplitz(self.by_distance(*extremes(queries, keys)), len(queries))
+            return toeplitz(self.by_distance(*extremes(queries, keys)), tokens_in(queries))
         # All distances that there can be: to ask for the largest one would wait for a GPU.
         lowest = 1 - self.shape.max_keys
         window = self.by_distance(lowest, self.shape.max_queries - 1)  # (L|1, H|1, count)
@@ -37,11 +36,6 @@ class RelativeBias(AttentionBias):
         column = as_tensor(queries, device)[:, None] - as_tensor(keys, device) - lowest  # (T, S)
         found: Tensor = window.index_select(-1, column.flatten()).unflatten(-1, column.shape)
         return found
-
-
-def extremes(queries: range, keys: range) -> Tuple[int, int]:
-    """The lowest distance, that of the first query and the last key, and the highest."""
-    return queries.start - (keys.stop - 1), queries.stop - 1 - keys.start
 
 
 def distances(lowest: int, highest: int, device: torch.device) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Union
+from typing import Tuple, Union
 
 import torch
 from torch import Tensor, nn
@@ -12,11 +12,20 @@ from ..errors import UserError
 from .layer import too_long
 
 # Positions of T tokens: a range without steps or, randomized, a tensor (T,) of ascending integers.
-# The length of either is T.
 Span = Union[range, Tensor]
 
 # Of the randomized positions outside of training, which are the same for every model.
 SEED = 1
+
+
+def tokens_in(span: Span) -> int:
+    """T. By the ends of a range: torch.compile takes no ``len`` where they change."""
+    return span.numel() if isinstance(span, Tensor) else span.stop - span.start
+
+
+def extremes(queries: range, keys: range) -> Tuple[int, int]:
+    """The lowest distance, that of the first query and the last key, and the highest."""
+    return queries.start - (keys.stop - 1), queries.stop - 1 - keys.start
 
 
 def as_tensor(span: Span, device: torch.device) -> Tensor:
@@ -29,6 +38,12 @@ def as_tensor(span: Span, device: torch.device) -> Tensor:
 def needed(span: Span) -> int:
     """Positions that a table must have; 0 for randomized ones, which it is made for."""
     return 0 if isinstance(span, Tensor) else span.stop
+
+
+def need_positions(span: Span, limit: int, *, may_go_on: bool) -> None:
+    """Raises :class:`UserError` where a table of ``limit`` positions has not all of them."""
+    if needed(span) > limit:
+        raise UserError(too_long(needed(span), limit, may_go_on=may_go_on))
 
 
 class TokenPositions(nn.Module):

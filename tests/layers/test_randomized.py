@@ -89,8 +89,8 @@ def test_places_between_are_as_if_closed(encoding: str, sharing: str | None, kin
 @each_randomized
 def test_step_by_step_equals_all_at_once(encoding: str, sharing: str | None) -> None:
     decoding = Decoding(randomized(encoding, sharing), collate(sources((7, 4, 1)), "left"))
-    decoding.step()
     decoding.reorder(torch.arange(3).repeat_interleave(4))
+    decoding.step()
     for _ in range(4):
         decoding.step()
         decoding.reorder(within(12, 4))

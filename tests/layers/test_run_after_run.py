@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 from diet_mt.layers import run as runs
 from diet_mt.models.diet_transformer import DietTransformerModel
-from diet_mt.positions import NAMES
+from diet_mt.positions import NAMES, Span
 
 from ..toy import (
     KINDS,
@@ -44,7 +44,7 @@ def counted(model: DietTransformerModel, monkeypatch: pytest.MonkeyPatch) -> dic
             continue
         calls[kind] = 0
 
-        def ask(*given: int, place: str = kind, own: Any = positions.for_layers) -> Any:
+        def ask(*given: Span, place: str = kind, own: Any = positions.for_layers) -> Any:
             calls[place] += 1
             return own(*given)
 

@@ -7,7 +7,13 @@ import torch
 from torch import Tensor
 
 from diet_mt.errors import UserError
-from diet_mt.positions.spans import RandomizedPositions
+from diet_mt.positions.spans import (
+    RandomizedPositions,
+    TokenPositions,
+    as_tensor,
+    need_positions,
+    tokens_in,
+)
 
 COUNT, LONGEST, T = 40, 12, 5
 
@@ -59,6 +65,22 @@ def test_outside_of_training_they_are_always_the_same() -> None:
         assert torch.equal(other(length), found[:length])
         assert torch.equal(other.at(length - 1, length), found[length - 1 : length])
     assert not one.state_dict()
+
+
+def test_without_them_tokens_follow_one_another() -> None:
+    plain, device = TokenPositions(), torch.device("cpu")
+    assert plain(5) == range(5)
+    assert plain.at(3, 7) == range(3, 7)
+    for span in (range(3, 7), torch.tensor([3, 4, 5, 6])):
+        assert as_tensor(span, device).tolist() == [3, 4, 5, 6]
+        assert tokens_in(span) == 4
+
+
+def test_a_table_must_have_the_positions_of_a_range() -> None:
+    need_positions(range(2, 5), 5, may_go_on=True)
+    need_positions(torch.tensor([2, 9]), 5, may_go_on=True)  # which a table is made for
+    with pytest.raises(UserError, match=r"6 tokens is longer than the 5 .*--beyond-table"):
+        need_positions(range(2, 6), 5, may_go_on=True)
 
 
 def test_the_seed_repeats_them() -> None:
