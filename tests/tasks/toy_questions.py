@@ -68,13 +68,15 @@ def batches(task: ExtractiveQATask, split: str, size: int) -> list[Any]:
     return list(iterator.next_epoch_itr(shuffle=False))
 
 
-def learn(task: ExtractiveQATask, model: DietRobertaModel, epochs: int = 8) -> list[float]:
-    """Trains; returns the loss of each update, for one window, in nats."""
+def learn(task: ExtractiveQATask, model: DietRobertaModel) -> list[float]:
+    """Trains until all is learned, whatever the seed and a processor's rounding (three seeds);
+    returns the loss of each update, for one window, in nats.
+    """
     criterion = make_criterion(task)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
     losses = []
     model.train()
-    for _ in range(epochs):
+    for _ in range(12):
         for sample in batches(task, "train", 32):
             optimizer.zero_grad()
             loss, windows, _ = criterion(model, sample)
