@@ -96,7 +96,7 @@ def table(records: list[dict[str, Any]]) -> str:
         "",
         f"Encoder of {first['layers']} layers, width {first['embed_dim']}, "
         f"{first['attention_heads']} heads, {first['sentences']} x {first['tokens']} tokens; "
-        f"{taken(first)}",
+        + taken(first),
         "",
     ]
     return "\n".join(out)

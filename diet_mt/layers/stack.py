@@ -15,7 +15,8 @@ from torch.utils.checkpoint import checkpoint
 from ..dropout import dropout
 from ..positions import REFUSE, AttentionShape, InputPositions
 
-# fairseq's dictionary from the encoder to the decoder: lists by name, of tensors but for two.
+# fairseq's dictionary from the encoder to the decoder: lists by name, of tensors but for ``beams``
+# and, unless they are randomized, ``source_positions``.
 EncoderOut = Dict[str, List[Any]]
 
 Result = TypeVar("Result")

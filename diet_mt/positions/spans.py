@@ -99,8 +99,7 @@ class RandomizedPositions(TokenPositions):
         return every[:drawn].sort().values[:length]
 
     def at(self, start: int, stop: int) -> Tensor:
-        if stop > self.longest:
-            raise UserError(too_long(stop, self.longest, may_go_on=False))
+        need_positions(range(start, stop), self.longest, may_go_on=False)
         return self.get_buffer("fixed")[start:stop]
 
     def extra_repr(self) -> str:

@@ -77,9 +77,8 @@ def test_both_ways_agree(
         for kind in KINDS:
             positions = attention_positions(model, kind)
             assert positions is not None
-            assert {type(part) for part in positions.for_layers(range(6), range(6))} == {
-                FactorPositions
-            }
+            parts = positions.for_layers(range(6), range(6))
+            assert {type(part) for part in parts} == {FactorPositions}
         appended = outcome(model, side, alignment)
     assert appended.keys() == table.keys()
     assert len(table) >= (41 if mode != "no_grad" else 9)

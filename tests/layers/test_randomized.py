@@ -1,5 +1,5 @@
-"""``--position-randomized`` with every encoding: what stands at some places is what would stand
-there if the places between were empty.
+"""``--position-randomized`` with every encoding: what stands at some positions is what would
+stand there if those between were empty.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ def randomized(encoding: str, sharing: str | None = None, **more: Any) -> DietTr
     return build(encoding, sharing, position_randomized=RANGE, **more)
 
 
-def scattered(x: Tensor, places: Tensor) -> Tensor:
-    """(T, B, E) at ``places`` of a sequence of all positions, noise between: (N, B, E)."""
+def scattered(x: Tensor, at: Tensor) -> Tensor:
+    """(T, B, E) ``at`` these of a sequence of all positions, noise between: (N, B, E)."""
     whole = torch.randn(RANGE, *x.shape[1:], dtype=x.dtype)
-    whole[places] = x
+    whole[at] = x
     return whole
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @each_randomized
-def test_places_between_are_as_if_closed(encoding: str, sharing: str | None, kind: str) -> None:
+def test_positions_between_are_as_if_closed(encoding: str, sharing: str | None, kind: str) -> None:
     model = randomized(encoding, sharing)
     positions = attention_positions(model, kind)
     if positions is None:
@@ -141,7 +141,7 @@ def test_training_draws_and_the_seed_repeats_it(encoding: str, options: dict[str
 
 
 @pytest.mark.parametrize("encoding", ["diet-rel", "diet-abs", "shaw", "rotary", "linformer"])
-def test_checkpointing_computes_again_from_the_same_places(encoding: str) -> None:
+def test_checkpointing_computes_again_from_the_same_positions(encoding: str) -> None:
     outcomes = []
     for options in ({}, {"checkpoint_activations": True}):
         model = randomized(encoding, **options)
@@ -154,7 +154,7 @@ def test_checkpointing_computes_again_from_the_same_places(encoding: str) -> Non
         close(found, expected)
 
 
-def test_input_and_attention_stand_at_the_same_places() -> None:
+def test_input_and_attention_stand_at_the_same_positions() -> None:
     """Those that the encoder hands on; the target's are drawn apart."""
     model = randomized("diet-rel", position_input="sinusoidal")
     source, width = collate(sources((7, 7))), SIZES["encoder_embed_dim"]
@@ -163,20 +163,20 @@ def test_input_and_attention_stand_at_the_same_places() -> None:
     assert positions is not None
     positions.parts = lambda *given, parts=positions.parts: asked.append(given) or parts(*given)
     out = model.encoder(source, None)
-    (places,) = out["source_positions"]
+    (drawn,) = out["source_positions"]
     words = model.encoder.embed_tokens(source) * width**0.5
-    angle = places[:, None] * 10000.0 ** -(torch.arange(width // 2) / (width // 2 - 1))
-    added = model.encoder.forward_embedding(source, None, places)[0] - words
+    angle = drawn[:, None] * 10000.0 ** -(torch.arange(width // 2) / (width // 2 - 1))
+    added = model.encoder.forward_embedding(source, None, drawn)[0] - words
     expected = torch.cat([angle.sin(), angle.cos()], dim=1).double()
     # Sinusoids are kept in float32.
     torch.testing.assert_close(added, expected.expand(2, -1, -1), rtol=0, atol=1e-5)
-    assert [bool(torch.equal(each, places)) for each in asked[0]] == [True, True]
+    assert [bool(torch.equal(each, drawn)) for each in asked[0]] == [True, True]
     cross = attention_positions(model, "cross")
     assert cross is not None
     cross.parts = lambda *given, parts=cross.parts: asked.append(given) or parts(*given)
     model.decoder(collate(targets((7, 7))), out)
-    assert torch.equal(asked[1][1], places)
-    assert not torch.equal(asked[1][0], places)
+    assert torch.equal(asked[1][1], drawn)
+    assert not torch.equal(asked[1][0], drawn)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import torch
 
 from ..toy import build, close, collate, sources, targets
 
-torch_compile = pytest.importorskip("torch._dynamo").is_dynamo_supported
+dynamo = pytest.importorskip("torch._dynamo")
 
 
-@pytest.mark.skipif(not torch_compile(), reason="torch compiles nothing on this Python")
+@pytest.mark.skipif(not dynamo.is_dynamo_supported(), reason="not on this Python")
 @pytest.mark.parametrize("encoding", ["diet-rel", "diet-abs", "shaw", "rotary", "sinusoidal"])
 def test_other_lengths_compile_too(encoding: str) -> None:
     model = build(encoding).eval()

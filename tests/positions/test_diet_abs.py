@@ -75,8 +75,7 @@ def test_positions_in_the_logits_raise_the_rank_to_the_sum() -> None:
     assert bias is not None
     words, (w_q, w_k) = torch.randn(10, 8).double(), torch.randn(2, 8, 3).double()
     logits = words @ w_q @ (words @ w_k).T
-    position = (
-        bias.double()(range(10), range(10))[0, 0] * 1e4
-    )  # from the initial 0.0004 to the size of q . k
+    # From the initial 0.0004 to the size of q . k.
+    position = bias.double()(range(10), range(10))[0, 0] * 1e4
     found = [int(torch.linalg.matrix_rank(each)) for each in (logits, position, logits + position)]
     assert found == [3, 4, 7]

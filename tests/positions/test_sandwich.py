@@ -31,9 +31,8 @@ def test_differences_are_those_of_the_products_of_sinusoids() -> None:
     table = torch.cat([angle.sin(), angle.cos()], dim=1)
     compression = 8 * torch.arange(1, heads + 1).double()[:, None, None] / heads
     products = table @ table.t() / compression
-    found = SandwichBias(AttentionShape(1, heads, D, length, length))(range(length), range(length))[
-        0
-    ]
+    bias = SandwichBias(AttentionShape(1, heads, D, length, length))
+    found = bias(range(length), range(length))[0]
     torch.testing.assert_close(found, products - 64 / compression, rtol=0, atol=1e-11)
 
 
