@@ -19,6 +19,7 @@ ADDED = {
     "multi30k": "--from {t} --manifest {t}/manifest",
     "newstest": "--from {t}",
     "wmt18": "--from {t} --manifest {t}/manifest",
+    "bitext": "--from {t}",
     "demo": "--train-pairs 40 --valid-pairs 9 --test-pairs 9 --bpe-merges 40 --workers 1",
     "mlm": "--train {t}/text --valid {t}/other",
     "glue": "--from {t} --vocab {v}",

@@ -33,6 +33,7 @@ RUNS = {
     "multi30k.joined-rate": 6,
     "multi30k.joined-where": 2,
     "multi30k.base": 6,
+    "bitext": 6,
     "table4": 12,
     "table4-vaswani": 12,
     "table4-small": 6,
@@ -56,7 +57,15 @@ RUNS = {
 }
 GOLDEN = Path(__file__).parents[1] / "training" / "commands.txt"
 # What only the user can know.
-OWN = {"train": "text", "valid": "text", "from": "a folder", "mnli": "glue", "tests": ["xquad_de"]}
+OWN = {
+    "train": "text",
+    "valid": "text",
+    "from": "a folder",
+    "source": "de",
+    "target": "fr",
+    "mnli": "glue",
+    "tests": ["xquad_de"],
+}
 OWN |= {"squad": "squad", "xquad": "xquad", "mlqa": "mlqa", "tydiqa": "tydiqa"}
 # Tables of two kinds of tasks, each fine-tuned by its recipe.
 TUNED_BY = {"table3": ("xnli", "qa"), "table5": ("xnli", "qa")}
