@@ -42,6 +42,12 @@ def opened(path: Path) -> IO[bytes]:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
 
 
+def need_folder(folder: Path) -> None:
+    """Raises UserError where there is none."""
+    if not folder.is_dir():
+        raise UserError(f"{folder}: there is no such folder to take the files from")
+
+
 def plain_or_gz(folder: Path, name: str, hint: str = "put it there") -> Path:
     """The file ``name`` or ``name.gz`` in ``folder``. Raises UserError without."""
     for path in (folder / name, folder / f"{name}.gz"):
@@ -58,10 +64,13 @@ def blocks(file: IO[bytes]) -> Iterator[bytes]:
 
 def need_once(paths: Sequence[Path]) -> None:
     """Raises UserError for the first file that is there more than once, under whatever name."""
-    resolved = [path.resolve() for path in paths]
-    for number, path in enumerate(paths):
-        if resolved[number] in resolved[:number]:
-            raise UserError(f"{path}: given more than once")
+    names: dict[Path, Path] = {}
+    for path in paths:
+        real = path.resolve()
+        if real in names:
+            other = f", as {names[real]}" if names[real] != path else ""
+            raise UserError(f"{path}: given more than once{other}")
+        names[real] = path
 
 
 def sha256(path: Path) -> str:

@@ -97,16 +97,11 @@ def digest(source: str, target: str) -> bytes:
 
 
 def clean_corpus(source: Path, out: Path, limits: Limits, counts: Path, workers: int = 1) -> None:
-    """Writes a corpus whose training pairs keep to the limits. Raises UserError as ``clean_files``;
-    or where a language is not known to who tells them.
+    """Writes a corpus whose training pairs keep to the limits. Raises UserError as ``clean_files``.
 
     Args:
         counts: File for lines ``KIND<TAB>WHAT<TAB>COUNT``.
     """
-    if limits.certainty <= 1:
-        for lang in limits.langs:
-            if not language.known(lang):
-                raise UserError(f"language {lang}: not known to py3langid; give --certainty 2")
     make_folder(out)
     for lang in limits.langs:
         for split in splits_in(source, lang):

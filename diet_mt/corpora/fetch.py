@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import UserError
-from ..files import BLOCK, make_folder, opened, plain_or_gz, writing_bytes
+from ..files import BLOCK, make_folder, need_folder, opened, plain_or_gz, writing_bytes
 from ..stages.lock import alone
 from ..stages.progress import say
 from .download import Patience, download
@@ -107,8 +107,7 @@ def _unpack(source: Path, item: Item, out: Path, *, hint: str) -> None:
 
 def all_are_there(folder: Path, items: Sequence[Item]) -> None:
     """Raises UserError naming all files that are not in the folder of the user's."""
-    if not folder.is_dir():
-        raise UserError(f"{folder}: there is no such folder to take the files from")
+    need_folder(folder)
     absent = [item for item in items if item.url and not (folder / item.name).is_file()]
     if absent:
         raise UserError(

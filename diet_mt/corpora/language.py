@@ -7,6 +7,7 @@ Tool", ACL) kept up to date: one small model for 139 languages, no network, nump
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 _ALIKE = ({"cs", "sk"}, {"de", "lb", "nds"}, {"en", "pcm"})
 
 
-def need_identifier() -> None:
-    """Raises UserError where py3langid is not installed."""
+def _need_identifier() -> None:
     if find_spec("py3langid") is None:
         raise UserError(
             "py3langid is not installed; install it (pip install --no-deps py3langid), or clean "
@@ -33,7 +33,7 @@ def need_identifier() -> None:
 def _identifier() -> LanguageIdentifier:
     # Not at the top: it asks for a newer numpy than stock fairseq can have, and all but this filter
     # works without it.
-    need_identifier()
+    _need_identifier()
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     try:
@@ -45,11 +45,16 @@ def _identifier() -> LanguageIdentifier:
         ) from None
 
 
-def known(lang: str) -> bool:
-    """Whether the model knows a language by this code, such as "de". Raises UserError where
-    py3langid is not installed, or cannot load its model.
+def need_known(langs: Iterable[str]) -> None:
+    """Raises UserError for a code, such as "de", that the model does not know; also where py3langid
+    is not installed, or cannot load its model.
     """
-    return lang in _identifier().nb_classes
+    for lang in langs:
+        if lang not in _identifier().nb_classes:
+            raise UserError(
+                f"language {lang}: not known to py3langid; use a code that it knows, or clean "
+                "with --certainty 2, which asks for no language"
+            )
 
 
 def is_other(line: str, lang: str, certainty: float) -> bool:

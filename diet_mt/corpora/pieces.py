@@ -58,7 +58,9 @@ def learn(
                 minloglevel=2,
             )
         except RuntimeError as error:
-            raise UserError(f"SentencePiece: {' '.join(str(error).split())}") from None
+            said = " ".join(str(error).split())
+            hint = "; ask for fewer: --spm-size, of mlm --vocab-size" if "too high" in said else ""
+            raise UserError(f"SentencePiece: {said}{hint}") from None
 
 
 def _sentences(files: Iterable[Path]) -> Iterator[str]:

@@ -24,14 +24,14 @@ from .subwords import MODELS, split_file
 
 def prepared(out: Path, first: list[Stage], text: TextSettings, more: str = "") -> Preparation:
     """A corpus of which the stages ``first`` make ``raw``; ``more``: settings of theirs. Raises
-    UserError where what the stages need is not installed.
+    UserError where what the stages need is not installed, or cleaning knows no such language.
     """
     need_fairseq(out)
     limits, langs, workers = text.clean, text.pair, text.workers
     stages, plain = list(first), out / "raw"
     if limits is not None:
-        if limits.certainty <= 1:
-            language.need_identifier()
+        if limits.certainty <= 1 and not (out / "clean").exists():
+            language.need_known(langs)
         does = f"training pairs of raw that keep to the limits; counts in {out}/clean.tsv"
         tidied = partial(
             clean.clean_corpus, plain, limits=limits, counts=out / "clean.tsv", workers=workers

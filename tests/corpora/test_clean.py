@@ -154,12 +154,6 @@ def test_what_cannot_be_cleaned_is_one_line(
     assert not (tmp_path / "out.tsv").exists()
 
 
-def test_an_unknown_language_is_refused(tmp_path: Path) -> None:
-    limits = clean.Limits(("xx", "en"))
-    with pytest.raises(UserError, match="language xx: not known to py3langid"):
-        clean.clean_corpus(tmp_path, tmp_path / "out", limits, tmp_path / "counts")
-
-
 def test_a_missing_side_is_refused(tmp_path: Path) -> None:
     _corpus(tmp_path / "raw", b"a\n", b"a\n")
     (tmp_path / "raw" / "train.en").unlink()

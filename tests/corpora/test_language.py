@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from diet_mt.corpora import language
-from diet_mt.corpora.language import is_other, known
+from diet_mt.corpora.language import is_other, need_known
 from diet_mt.errors import UserError
 
 from .wmt18 import LANGS, sentences
@@ -44,5 +44,7 @@ def test_a_missing_identifier_is_one_line(monkeypatch: pytest.MonkeyPatch) -> No
         language._identifier.__wrapped__()
 
 
-def test_known_codes() -> None:
-    assert [known(lang) for lang in ("de", "cs", "en", "xx")] == [True, True, True, False]
+def test_unknown_codes_are_refused() -> None:
+    need_known(("de", "cs", "en"))
+    with pytest.raises(UserError, match=r"language xx: not known to py3langid; .*--certainty 2"):
+        need_known(("de", "xx"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -66,12 +67,17 @@ def twice(folder: Path) -> None:
     (folder / "valid.en").symlink_to(folder / "train.en")
 
 
+def damaged(folder: Path) -> None:
+    (folder / "test.en.gz").write_bytes((folder / "test.en.gz").read_bytes()[:-9])
+
+
 @pytest.mark.parametrize(
     ("change", "what"),
     [
         (shorter, "{f}/train.en: 302 lines, but {f}/train.de has 1; line n of one must translate"),
         (invalid, "{f}/valid.de, line 2: not valid UTF-8"),
-        (twice, "{f}/valid.en: given more than once"),
+        (twice, "{f}/valid.en: given more than once, as {f}/train.en"),
+        (damaged, "{f}/test.en.gz"),
     ],
 )
 def test_invalid_text_is_named_where_it_stands(
@@ -82,6 +88,35 @@ def test_invalid_text_is_named_where_it_stands(
     assert found.status == 2
     assert what.format(f=folder) in found.err
     assert not (folder.parent / "out" / "raw").exists()
+
+
+def test_pairs_that_are_held_out_and_trained_on_are_counted(folder: Path) -> None:
+    for lang in ("de", "en"):
+        train = (folder / f"train.{lang}").read_bytes().splitlines(keepends=True)
+        # The last of them without the end of its line.
+        (folder / f"valid.{lang}").write_bytes(b"".join([*train[:2], *train[5:7]])[:-1])
+    said = prepared(folder).ok()
+    assert "valid: 4 pairs, 4 of them in train, too" in said
+    assert f"test: {SIZES['test']} pairs, 0 of them in train, too" in said
+
+
+def test_pieces_and_a_language_that_nobody_knows(folder: Path) -> None:
+    for german in folder.glob("*.de*"):
+        german.rename(folder / german.name.replace(".de", ".xx"))
+    out = folder.parent / "out of xx"
+    words = ("bitext", "xx-en", "--from", folder, "--out", out, "--subwords", "spm")
+    found = prepare(*words)
+    assert "language xx: not known to py3langid" in found.err
+    assert "--certainty 2" in found.err
+    assert not out.exists()
+    large = prepare(*words, "--certainty", 2)
+    assert "Vocabulary size" in large.err
+    assert "ask for fewer: --spm-size" in large.err
+    small = (*words, "--certainty", 2, "--spm-size", 100)
+    assert "remove it, or give another --out" in prepare(*small).err
+    shutil.rmtree(out)
+    prepare(*small).ok()
+    assert (out / "bin" / "spm.model").exists()
 
 
 def test_uncleaned_training_text_must_be_whole(folder: Path) -> None:

@@ -1,14 +1,16 @@
 """Parallel text of your own, any two languages.
 
     diet-mt prepare bitext de-fr --from FOLDER           train.de, train.fr, valid.de, ..., test.fr
-    diet-mt prepare bitext ja-en --from FOLDER --subwords spm --certainty 2
+    diet-mt prepare bitext ja-en --from FOLDER --subwords spm --ratio 5
 
 Line n of a file translates line n of the other; plain or .gz. The training pairs are cleaned
-(counts in clean.tsv), the others must be whole. A folder is known by its name: after a change
-inside of it, remove OUT. Below a million pairs give fewer merges, such as --bpe-merges 8000.
+(counts in clean.tsv); no line of the other files may be empty or invalid. FOLDER is known by its
+name: after a change inside of it, remove what was made of it. Below a million pairs give fewer
+subwords, such as --bpe-merges 8000 or --spm-size 8000.
 
-Languages written without spaces need --subwords spm; as targets their BLEU, which is of words, says
-little: read chrF. Those unknown to py3langid need --certainty 2.
+Languages written without spaces need --subwords spm and, beside others, a larger --ratio; as
+targets their BLEU, which is of words, says little: read chrF. Languages that py3langid does not
+know, such as nb, need --certainty 2.
 
 Makes raw, clean, tok, bpe.codes, bpe, and bin, what fairseq-train reads. Takes an estimated ten
 minutes on two cores for each million pairs. Licence: that of the text.
@@ -27,7 +29,7 @@ def _pair(text: str) -> str:
     found = re.fullmatch(r"(\w+)-(\w+)", text)
     if not found or found[1] == found[2]:
         raise argparse.ArgumentTypeError(
-            f"{text}: give two languages as SOURCE-TARGET, as in de-fr"
+            f"{text}: give two languages as SOURCE-TARGET, without further hyphens, as in de-pt_BR"
         )
     return text
 
