@@ -25,7 +25,7 @@ WRONG = [
     (TRAIN.replace("rel_tiny", "rel_huge"), "unknown architecture diet_rel_huge; did you mean"),
     (TRAIN.replace("multi30k --", "multi30 --"), "unknown recipe multi30; did you mean multi30k?"),
     (TRAIN.replace("multi30k --", "mine.yaml --"), "mine.yaml: no such recipe"),
-    (TRAIN.replace("multi30k --", "zzz --"), "unknown recipe zzz; choose from demo, "),
+    (TRAIN.replace("multi30k --", "zzz --"), "unknown recipe zzz; choose from bitext, "),
     (TRAIN.replace("data/multi30k.en-de", "data/gone"), "data/gone: no such folder; prepare it"),
     (TRAIN.replace("data/multi30k.en-de", "glue"), "glue: holds no data made by fairseq-prep"),
     (TRAIN.replace("data/multi30k.en-de", "data/mlm"), "bin: no sentence pairs made by fairseq"),
