@@ -21,19 +21,15 @@ if TYPE_CHECKING:
 _ALIKE = ({"cs", "sk"}, {"de", "lb", "nds"}, {"en", "pcm"})
 
 
-def _need_identifier() -> None:
+@cache
+def _identifier() -> LanguageIdentifier:
     if find_spec("py3langid") is None:
         raise UserError(
             "py3langid is not installed; install it (pip install --no-deps py3langid), or clean "
             "with --certainty 2, which asks for no language"
         )
-
-
-@cache
-def _identifier() -> LanguageIdentifier:
     # Not at the top: it asks for a newer numpy than stock fairseq can have, and all but this filter
     # works without it.
-    _need_identifier()
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     try:
