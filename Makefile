@@ -22,7 +22,7 @@ help: ## print this list
 setup: ## make .venv with everything in it (four minutes the first time, then nothing)
 	@PYTHON="$(PYTHON)" VENV="$(VENV)" bash scripts/setup.sh
 
-demo: setup ## train, decode and score four tiny models (eight minutes on two cores)
+demo: setup ## train, decode and score four tiny models (8 to 16 minutes on two cores)
 	@$(IN_VENV) python -m diet_mt sweep demo
 
 test: setup ## run the tests, without the slow ones and those for a GPU

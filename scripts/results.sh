@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The tables and pictures of results/ that are made of rows, again: to run where rows were added, or
-# code that shows them has changed. Not those of trained models (figures/, new lines of curves/), nor
-# p-values of results/newstest.*
+# code that shows them has changed. Not new lines of figures/ and curves/, which trained models have, nor
+# similarity.png, nor p-values of results/newstest.*
 #
 # From     results/, data/multi30k.en-de and .cs-en: diet-mt prepare multi30k en-de --out data/multi30k.en-de;
 #          data/multi30k.en-de.joined: the same with --join 4; data/newstest.en-de.short: diet-mt prepare newstest en-de
@@ -44,6 +44,10 @@ diet-mt bench curves results/curves/newstest.short.jsonl --loss --out results/cu
 diet-mt bench curves results/curves/multi30k.base.jsonl --loss --out results/curves/multi30k.base
 diet-mt bench curves results/curves/recipe.jsonl --loss --out results/curves/recipe
 diet-mt bench curves results/mlm/curves.jsonl --out results/mlm/curves
+
+for folder in results/figures{,/cs-en,/mlm}; do
+  into "$folder/heads.md" diet-mt figures --out "$folder" --only rank patterns segments heads --format markdown
+done
 
 few="sinusoidal shaw diet_rel diet_abs rotary rotary_ntk"
 lengths results/lengths "sinusoidal learned shaw.published t5.published tupe_abs rotary diet_rel diet_abs deberta none" \

@@ -3,6 +3,7 @@
     diet-mt figures checkpoints/diet_abs.1 checkpoints/diet_rel.1 --data data/multi30k.en-de/bin \\
         --out figures
     ... --only patterns heads
+    diet-mt figures --out figures          # the same pictures, of the numbers in this folder alone
 
 CHECKPOINT is a file, or a folder with a checkpoint_best.pt, of a translation or masked language
 model. Each figure is a PNG, an SVG, and its numbers as JSON lines:
@@ -26,40 +27,57 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..command_line import Parser, count, filled, positive
+from ..command_line import Parser, count, positive
 from ..errors import UserError
+from ._tables import format_argument, show
 
 FIGURES = ("rank", "patterns", "similarity", "segments", "heads")
 
 
 def arguments(parser: Parser) -> None:
     add = parser.add_argument
-    add("checkpoints", type=Path, nargs="+", metavar="CHECKPOINT", help="file, or its folder")
-    add(
-        "--data", type=Path, required=True, metavar="BIN", help="binarized, as they were trained on"
-    )
+    add("checkpoints", type=Path, nargs="*", metavar="CHECKPOINT",
+        help="file, or its folder; none: pictures of the numbers in --out")  # fmt: skip
+    add("--data", type=Path, metavar="BIN", help="binarized, as they were trained on")
     add("--out", type=Path, required=True, metavar="FOLDER", help="for pictures and numbers")
     add("--only", nargs="+", choices=FIGURES, default=FIGURES, help="of the figures (default all)")
-    add("--subset", default="valid", help="of the data, for sentences (default valid)")
-    add("--sentences", type=positive, default=32, help="how many (default 32)")
+    format_argument(parser)
+    add("--subset", help="of the data, for sentences (default valid)")
+    add("--sentences", type=positive, metavar="N", help="how many (default 32)")
     add(
-        "--rank-tokens", type=positive, default=96, metavar="N",
+        "--rank-tokens", type=positive, metavar="N",
         help="of joined sentences, for rank (default 96)",
     )  # fmt: skip
     add(
-        "--positions", type=positive, default=32, metavar="N",
+        "--positions", type=positive, metavar="N",
         help="in patterns, similarity and heads (default 32)",
     )  # fmt: skip
-    add("--near", type=count, default=2, metavar="K", help="tokens that are near (default 2)")
+    add("--near", type=count, metavar="K", help="tokens that are near (default 2)")
 
 
 def run(args: argparse.Namespace) -> None:
-    least = 2 * args.near + 2  # so that the last position is not near the first half
-    if args.positions < least:
+    names = ("subset", "sentences", "rank_tokens", "positions", "near")
+    given = {name: value for name in names if (value := getattr(args, name)) is not None}
+    if args.checkpoints and not args.data:
+        raise UserError("--data: give the binarized data that the checkpoints were trained on")
+    if not args.checkpoints and (args.data or given):
+        option = next(iter(given), "data").replace("_", "-")
         raise UserError(
-            f"--positions {args.positions}: with --near {args.near} give {least} or more"
+            f"--{option}: only with checkpoints; without, pictures show --out's numbers"
         )
-    from ..figures.draw import draw_all
+    from ..figures.draw import draw, kept, observe_all
     from ..figures.observed import Asked
 
-    draw_all(args.checkpoints, args.data, args.out, args.only, filled(Asked, args))
+    asked = Asked(**given)
+    least = 2 * asked.near + 2  # so that the last position is not near the first half
+    if asked.positions < least:
+        raise UserError(
+            f"--positions {asked.positions}: with --near {asked.near} give {least} or more"
+        )
+    if args.checkpoints:
+        files = observe_all(args.checkpoints, args.data, args.out, args.only, asked)
+    else:
+        files = kept(args.out, args.only)
+    for file in files:
+        if table := draw(file):
+            show(table, args.format, [file])

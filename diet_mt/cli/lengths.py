@@ -25,8 +25,8 @@ from pathlib import Path
 
 from ..command_line import Parser, positive
 from ..errors import UserError
+from ._tables import format_argument, show
 
-FORMATS = ("text", "markdown")
 PICTURES = (".png", ".svg")
 
 
@@ -49,7 +49,7 @@ def arguments(parser: Parser) -> None:
     add("--trained-to", type=positive, metavar="N",
         help="length of the longest source of training, in what the sources count")  # fmt: skip
     add("--train", type=Path, metavar="FILE", help="target side of the training text: rare words")
-    add("--format", choices=FORMATS, default="text", help="default text")
+    format_argument(parser)
     add("--out", type=Path, metavar="FILE", help="a picture, too: .png or .svg")
 
 
@@ -63,12 +63,10 @@ def run(args: argparse.Namespace) -> None:
     ):
         if value and args.by_test_set:
             raise UserError(f"{option}: not with --by-test-set")
-    from ..blocks import markdown, text
     from ..drawing import save
     from ..evaluation.lengths import LEAST, parts_of
     from ..leaderboard.by_length import blocks_of, sheets_of
     from ..leaderboard.by_length_picture import picture
-    from ..made_of import marked
 
     cut = partial(parts_of, width=args.width, count=args.buckets, least=args.least or LEAST)
     sheets = sheets_of(
@@ -80,10 +78,6 @@ def run(args: argparse.Namespace) -> None:
         training=args.train,
         trained_to=args.trained_to,
     )
-    if args.format == "markdown":
-        page = f"{markdown(blocks_of(sheets))}\n".encode()
-        print(marked(page, args.results[0], args.results).decode(), end="")
-    else:
-        print(text(blocks_of(sheets)), end="")
+    show(blocks_of(sheets), args.format, args.results)
     if args.out:
         save(picture(sheets), args.out, rows=args.results)

@@ -1,51 +1,117 @@
-"""All figures over some checkpoints, with their numbers beside them."""
+"""Figures: rows of what checkpoints have, and pictures and tables of such rows alone."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from ..blocks import Block
+from ..drawing import save
 from ..errors import UserError
 from ..evaluation.fairseq_options import quiet
+from ..evaluation.json_rows import Row, read_rows, write_rows
 from ..files import make_folder
-from . import heads, patterns, rank, similarity
-from .observed import Asked, need_split, open_systems
+from .heads import HeadRow, head_blocks, head_rows
+from .looks import Pictures
+from .observed import Asked, System, need_split, open_systems
+from .pattern_pictures import pattern_pictures, segment_pictures
+from .patterns import PatternRow, pattern_rows, segment_rows
+from .rank import RankRow, rank_pictures, rank_rows
+from .similarity import SimilarityRow, similarity_pictures, similarity_rows
 
-# Each draws its figure, and returns the names of the systems that it has nothing of.
+_FORMATS = ("png", "svg")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """``rows``: of systems, of the type ``row``; ``pictures`` and ``table``: of rows; ``needs``:
+    what a system must have to have any.
+    """
+
+    row: type[Row]
+    rows: Callable[[Sequence[System], Asked], list[Any]]
+    pictures: Callable[[Sequence[Any]], Pictures] = lambda _: iter(())
+    table: Callable[[Sequence[Any]], list[Block]] = lambda _: []
+    needs: str = ""
+
+
 FIGURES = {
-    "rank": rank.draw,
-    "patterns": patterns.draw,
-    "similarity": similarity.draw,
-    "segments": patterns.draw_segments,
-    "heads": heads.draw,
-}
-_NEEDS = {
-    "patterns": "it needs positions with a term in the logits",
-    "similarity": "it needs a table of positions, at the input or as factors of the logits",
-    "segments": "it needs an encoder-only model trained with --segment-encoding per-head",
+    "rank": Figure(RankRow, rank_rows, rank_pictures),
+    "patterns": Figure(
+        PatternRow,
+        pattern_rows,
+        pattern_pictures,
+        needs="it needs positions with a term in the logits",
+    ),
+    "similarity": Figure(
+        SimilarityRow,
+        similarity_rows,
+        similarity_pictures,
+        needs="it needs a table of positions, at the input or as factors of the logits",
+    ),
+    "segments": Figure(
+        PatternRow,
+        segment_rows,
+        segment_pictures,
+        needs="it needs an encoder-only model trained with --segment-encoding per-head",
+    ),
+    "heads": Figure(
+        HeadRow, head_rows, table=head_blocks, needs="it needs heads whose keys are tokens"
+    ),
 }
 
 
-def draw_all(
+def observe_all(
     checkpoints: Sequence[Path], data: Path, out: Path, figures: Sequence[str], asked: Asked
-) -> None:
-    """Draws ``figures`` into the folder ``out``, and prints the table of ``heads``.
+) -> list[Path]:
+    """Writes the rows of each figure to ``FIGURE.jsonl`` in the folder ``out``; returns the files.
 
     Systems that a figure has nothing of are named on stderr. Raises UserError for checkpoints that
-    cannot be loaded, for an unknown subset, and where no system has anything of a figure.
+    cannot be loaded, for an unknown subset, and where no system has anything of the only figure.
     """
     quiet()
     systems = open_systems(checkpoints, data)
     for system in systems:
         need_split(system, asked.subset)
     make_folder(out)
+    files = []
     for figure in figures:
-        without = FIGURES[figure](systems, asked, out)
+        rows = FIGURES[figure].rows(systems, asked)
+        having = {row.system for row in rows}
+        without = [system.name for system in systems if system.name not in having]
         if without:
-            whole = len(without) == len(systems)
-            what = "nothing to draw of" if whole else "without"
-            complaint = f"{figure}: {what} {', '.join(without)}; {_NEEDS[figure]}"
-            if whole and len(figures) == 1:
+            what = "without" if rows else "nothing to draw of"
+            complaint = f"{figure}: {what} {', '.join(without)}; {FIGURES[figure].needs}"
+            if not rows and len(figures) == 1:
                 raise UserError(complaint)
             print(complaint, file=sys.stderr)
+        if rows:
+            files.append(out / f"{figure}.jsonl")
+            write_rows(files[-1], rows)
+    return files
+
+
+def kept(out: Path, figures: Sequence[str]) -> list[Path]:
+    """The rows in the folder ``out``. Raises UserError where there are none of these figures."""
+    files = [file for figure in figures if (file := out / f"{figure}.jsonl").is_file()]
+    if not files:
+        names = ", ".join(f"{figure}.jsonl" for figure in figures)
+        raise UserError(f"{out}: no {names}; give the checkpoints that are to be drawn, and --data")
+    return files
+
+
+def draw(file: Path) -> list[Block]:
+    """Draws the pictures of a figure's rows beside them, and returns its table, if it has one.
+
+    Raises UserError for other rows, and where a picture cannot be written.
+    """
+    figure = FIGURES[file.stem]
+    rows = read_rows(figure.row, file)
+    if not rows:
+        raise UserError(f"{file}: no rows")
+    for name, picture in figure.pictures(rows):
+        save(picture, *(file.with_name(f"{name}.{kind}") for kind in _FORMATS), rows=[file])
+    return figure.table(rows)

@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import median
 from typing import Any, Optional
 
 import torch
 from torch import Tensor
 
-from ..blocks import Grid, Note, text
-from ..evaluation.json_rows import Row, write_rows
+from ..blocks import Block, Grid, Note
+from ..evaluation.json_rows import Row
 from ..positions import DECODER, KINDS
 from .measures import Look, look
 from .observed import Asked, Seen, System, fitting, observe, sentences
@@ -62,8 +61,13 @@ class HeadRow(Row):
         return self.positions_layers[:1] == [self.layer]
 
 
-def head_rows(system: System, asked: Asked) -> Iterator[HeadRow]:
+def head_rows(systems: Sequence[System], asked: Asked) -> list[HeadRow]:
     """Rows for every head whose keys are tokens."""
+    asked = replace(asked, positions=fitting(systems[0], asked.positions, "heads"))
+    return [row for system in systems for row in _rows(system, asked)]
+
+
+def _rows(system: System, asked: Asked) -> Iterator[HeadRow]:
     near, tokens = asked.near, asked.positions
     found = patterns(system, asked.subset, tokens, asked.sentences)
     terms = {(p.kind, layer): p for p in found for layer in p.layers if not p.mixes_keys}
@@ -118,13 +122,9 @@ def _open_keys(system: System, call: Seen, given: dict[str, Tensor]) -> Tensor:
     return allowed.tril() if call.kind == DECODER else allowed
 
 
-def draw(systems: Sequence[System], asked: Asked, out: Path) -> list[str]:
-    """Writes ``heads.jsonl``, and prints its table. No system is without."""
-    asked = replace(asked, positions=fitting(systems[0], asked.positions, "heads"))
-    rows = [row for system in systems for row in head_rows(system, asked)]
-    write_rows(out / "heads.jsonl", rows)
-    print(text([_table(rows), Note(_explained(asked.near))]), end="")
-    return []
+def head_blocks(rows: Sequence[HeadRow]) -> list[Block]:
+    """The table of all systems, and what its words mean."""
+    return [_table(rows), Note(_explained(rows[0].near_tokens))]
 
 
 def _table(rows: Sequence[HeadRow]) -> Grid:

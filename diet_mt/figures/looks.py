@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from ..drawing import pyplot, save
+from ..drawing import pyplot
+
+Pictures = Iterator[tuple[str, Any]]  # each with the name of its file, without a suffix
 
 # Of heads. Okabe & Ito 2008: told apart by all kinds of colour vision.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 DIVERGING = "RdBu_r"  # of ColorBrewer's diverging maps, one that colour-blind readers can use
 CLOSED = "0.9"  # grey of a key that the query may not look at
-FORMATS = ("png", "svg")
 _SMALL = 8  # points, of what stands around a panel
 
 TITLES = {
@@ -29,13 +29,6 @@ AXES = {
     "decoder": ("target position j", "target position i"),
     "cross": ("source position j", "target position i"),
 }
-
-
-def keep(figure: Any, numbers: Path, name: str) -> None:
-    """Writes ``name`` in every format beside ``numbers``, the file of rows that it shows. Raises
-    UserError where it cannot be written.
-    """
-    save(figure, *(numbers.with_name(f"{name}.{kind}") for kind in FORMATS), rows=[numbers])
 
 
 def heat_maps(

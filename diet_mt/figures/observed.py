@@ -34,11 +34,11 @@ from ..positions import CROSS, DECODER, ENCODER, KINDS
 class Asked:
     """What is looked at. ``subset``: split that sentences are taken from."""
 
-    subset: str
-    sentences: int
-    rank_tokens: int  # n of the matrices whose rank is taken
-    positions: int  # n of the heat maps
-    near: int  # K in tokens: what is near, where heads are called local
+    subset: str = "valid"
+    sentences: int = 32
+    rank_tokens: int = 96  # n of the matrices whose rank is taken
+    positions: int = 32  # n of the heat maps
+    near: int = 2  # K in tokens: what is near, where heads are called local
 
 
 @dataclass(frozen=True)

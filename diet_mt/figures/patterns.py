@@ -1,21 +1,16 @@
-"""Positional logits as heat maps, over the distance, and with segments (Chen et al. 2021, figures
-4, 6 and 7).
-"""
+"""Positional logits of a model, by head (Chen et al. 2021, figures 4, 6 and 7)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Union
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Union
 
 import torch
 from torch import Tensor
 
-from ..drawing import pyplot
-from ..evaluation.json_rows import Row, write_rows
-from ..positions import DECODER, KINDS
-from .looks import AXES, COLORS, TITLES, heat_maps, keep
+from ..evaluation.json_rows import Row
+from ..positions import DECODER
 from .measures import by_distance
 from .observed import Asked, System, fitting, joined, observe
 
@@ -31,7 +26,8 @@ class PatternRow(Row):
     ``values``: row i for query i, None where causal attention may not look; empty where the term
     depends on the distance alone. Then ``by_distance`` has its value for each distance i - j from
     ``first_distance`` on. A term that depends on words is the mean over ``sentences``; otherwise
-    that is 1.
+    that is 1. ``trained``: tokens of queries and of keys in the longest sentences of training;
+    empty: not known.
     """
 
     system: str
@@ -45,6 +41,19 @@ class PatternRow(Row):
     first_distance: int
     by_distance: list[float]
     values: list[list[Union[float, None]]]
+    trained: list[int] = field(default_factory=list)
+    mixed_keys: bool = False  # keys are mixtures of tokens
+
+    @property
+    def matrix(self) -> Tensor:
+        """(T, S), NaN where causal attention may not look."""
+        if self.values:
+            closed = float("nan")
+            return torch.tensor([[closed if v is None else v for v in row] for row in self.values])
+        places = torch.arange(self.tokens)
+        away = places[:, None] - places - self.first_distance
+        line = torch.tensor(self.by_distance)
+        return line[away.clamp(min=0)].masked_fill(away < 0, torch.nan)
 
 
 @dataclass(frozen=True)
@@ -56,12 +65,6 @@ class Pattern:
     logits: Tensor
     sentences: int
     mixes_keys: bool = False
-
-    @property
-    def label(self) -> str:
-        if len(self.layers) == 1:
-            return f"layer {self.layers[0]}"
-        return f"layers {self.layers[0]}-{self.layers[-1]}"
 
     @property
     def shown(self) -> Tensor:
@@ -113,7 +116,34 @@ def patterns(
     return found
 
 
-def pattern_rows(system: System, found: Sequence[Pattern], segments: bool) -> Iterator[PatternRow]:
+def pattern_rows(systems: Sequence[System], asked: Asked) -> list[PatternRow]:
+    """Rows for every head with positional logits."""
+    tokens = fitting(systems[0], asked.positions, "patterns")
+    return [
+        row
+        for system in systems
+        for row in _rows(system, patterns(system, asked.subset, tokens, asked.sentences))
+    ]
+
+
+def segment_rows(systems: Sequence[System], asked: Asked) -> list[PatternRow]:
+    """Rows for every head of an encoder alone whose logits have segments."""
+    tokens = fitting(systems[0], SEGMENT_TOKENS, "segments")
+    return [
+        row
+        for system in systems
+        if not system.translates
+        for row in _rows(
+            system,
+            patterns(system, asked.subset, tokens, asked.sentences, segments=True),
+            segments=True,
+        )
+    ]
+
+
+def _rows(
+    system: System, found: Iterable[Pattern], *, segments: bool = False
+) -> Iterator[PatternRow]:
     for pattern in found:
         curves = pattern.curves
         distances, values = (range(0), None) if curves is None else curves
@@ -132,123 +162,10 @@ def pattern_rows(system: System, found: Sequence[Pattern], segments: bool) -> It
                 values=[] if values is not None else [
                     [None if v != v else _short(v) for v in row] for row in matrix.tolist()
                 ],
+                trained=list(system.trained.get(pattern.kind, ())),
+                mixed_keys=pattern.mixes_keys,
             )  # fmt: skip
 
 
 def _short(value: float) -> float:
     return float(f"{value:.{_DIGITS}g}")
-
-
-def draw(systems: Sequence[System], asked: Asked, out: Path) -> list[str]:
-    """Writes ``patterns.jsonl``, a picture ``patterns.SYSTEM.ATTENTION`` of heat maps for each
-    kind of attention with a positional term, and ``distance.SYSTEM`` of what depends on the
-    distance alone. Returns the systems without a term.
-    """
-    tokens = fitting(systems[0], asked.positions, "patterns")
-    shown = {
-        system.name: (system, patterns(system, asked.subset, tokens, asked.sentences))
-        for system in systems
-    }
-    rows = [row for each in shown.values() for row in pattern_rows(*each, False)]
-    numbers = out / "patterns.jsonl"
-    if rows:
-        write_rows(numbers, rows)
-    for system, found in shown.values():
-        for kind in dict.fromkeys(pattern.kind for pattern in found):
-            own = [pattern for pattern in found if pattern.kind == kind]
-            title = f"{system.name}: positional logits of {TITLES[kind]}"
-            if (sentences := max(pattern.sentences for pattern in own)) > 1:
-                title += f", mean over {sentences} sentences"
-            keep(_maps(own, title), numbers, f"patterns.{system.name}.{kind}")
-        if any(pattern.curves is not None for pattern in found):
-            keep(_curves(system, found), numbers, f"distance.{system.name}")
-    return [name for name, (_, found) in shown.items() if not found]
-
-
-def draw_segments(systems: Sequence[System], asked: Asked, out: Path) -> list[str]:
-    """Writes ``segments.jsonl``, and ``segments.SYSTEM`` for each system with segments in its
-    logits. Returns the systems without.
-    """
-    tokens = fitting(systems[0], SEGMENT_TOKENS, "segments")
-    shown = {
-        system.name: (
-            system,
-            patterns(system, asked.subset, tokens, asked.sentences, segments=True),
-        )
-        for system in systems
-        if not system.translates
-    }
-    rows = [row for each in shown.values() for row in pattern_rows(*each, True)]
-    if rows:
-        write_rows(numbers := out / "segments.jsonl", rows)
-    for name, (_, found) in shown.items():
-        if found:
-            title = f"{name}: positions and segments, the second one from {BORDER} on"
-            keep(_maps(found, title, border=BORDER), numbers, f"segments.{name}")
-    return [each.name for each in systems if not shown.get(each.name, (each, []))[1]]
-
-
-def _maps(found: Sequence[Pattern], title: str, border: int | None = None) -> Any:
-    maps = {pattern.label: list(pattern.shown) for pattern in found}
-    x, y = AXES[found[0].kind]
-    return heat_maps(maps, title, ("mixed key" if found[0].mixes_keys else x, y), border=border)
-
-
-def _curves(system: System, found: Sequence[Pattern]) -> Any:
-    """A panel for each layer and kind of attention, a line for each head; distances that training
-    had not are beyond dotted lines.
-    """
-    plt = pyplot()
-    shown = [pattern for pattern in found if pattern.curves is not None]
-    kinds = [kind for kind in KINDS if any(pattern.kind == kind for pattern in shown)]
-    columns = {kind: [pattern for pattern in shown if pattern.kind == kind] for kind in kinds}
-    rows = max(map(len, columns.values()))
-    figure, panels = plt.subplots(
-        rows, len(kinds), figsize=(2.8 * len(kinds) + 1.5, 1.5 * rows + 0.9), squeeze=False,
-        sharey=True, sharex="col", layout="constrained",
-    )  # fmt: skip
-    figure.suptitle(f"{system.name}: positional logits over the distance", fontsize=11)
-    for line, own in zip(panels.T, columns.values(), strict=True):
-        for cell in line[len(own) :]:
-            cell.axis("off")
-        for cell, pattern in zip(line, own, strict=False):
-            _curve(cell, pattern, system.trained.get(pattern.kind))
-    heads = {line.get_label(): line for cell in panels.flat for line in cell.get_lines()}
-    handles = {label: line for label, line in heads.items() if str(label).startswith("head")}
-    figure.legend(
-        list(handles.values()), list(handles), loc="outside right center", fontsize=8, frameon=False
-    )
-    said = "distance i - j of query and key, in tokens"
-    dotted = [
-        line for cell in panels.flat for line in cell.get_lines() if line.get_linestyle() == ":"
-    ]
-    figure.supxlabel(f"{said}; dotted: the largest of training" if dotted else said, fontsize=9)
-    figure.supylabel("added to the logit", fontsize=9)
-    return figure
-
-
-def _curve(panel: Any, pattern: Pattern, trained: tuple[int, int] | None) -> None:
-    """``trained``: tokens of queries and keys in the longest sentences of training; None: not
-    known.
-    """
-    assert pattern.curves is not None
-    distances, values = pattern.curves
-    for head, (color, own) in enumerate(zip(_colors(len(values)), values, strict=True), start=1):
-        panel.plot(distances, own.numpy(), color=color, linewidth=1.1, label=f"head {head}")
-    panel.axhline(0, color="0.6", linewidth=0.7)
-    panel.axvline(0, color="0.6", linewidth=0.7)
-    queries, keys = trained or pattern.logits.shape[-2:]
-    for furthest in (queries - 1, 1 - keys):
-        if furthest in distances[1:-1]:
-            panel.axvline(furthest, color="0.3", linewidth=0.8, linestyle=":")
-    panel.set_title(f"{TITLES[pattern.kind]}, {pattern.label}", fontsize=8, pad=3)
-    panel.tick_params(labelsize=7)
-    panel.margins(x=0.01)
-
-
-def _colors(count: int) -> Sequence[Any]:
-    """As many as there are heads."""
-    if count <= len(COLORS):
-        return COLORS[:count]
-    colors: Sequence[Any] = pyplot().get_cmap("viridis")(torch.linspace(0, 0.95, count).numpy())
-    return colors

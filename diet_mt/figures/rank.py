@@ -5,18 +5,17 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Union
 
 import torch
 from torch import Tensor
 
 from ..drawing import line_styles, pyplot, tick_text
-from ..evaluation.json_rows import Row, write_rows
+from ..evaluation.json_rows import Row
 from ..layers.call import AttentionCall
 from ..positions import KINDS
-from .looks import TITLES, keep
+from .looks import TITLES, Pictures
 from .measures import RANK_THRESHOLD, Ranks, ranks
 from .observed import Asked, Seen, System, added_rows, fitting, joined, observe
 
@@ -51,16 +50,23 @@ class RankRow(Row):
     singular: list[Union[float, int]]
 
 
-def rank_rows(system: System, asked: Asked) -> list[RankRow]:
-    """Rows for every head of ``system``, over rows of joined sentences of a split."""
-    tokens = asked.rank_tokens
-    seen = observe(system, joined(system, asked.subset, tokens, asked.sentences))
-    return [
+def rank_rows(systems: Sequence[System], asked: Asked) -> list[RankRow]:
+    """Rows for every head, over rows of joined sentences of a split."""
+    tokens = fitting(systems[0], asked.rank_tokens, "rank")
+    rows = [
         row
-        for call in seen
+        for system in systems
+        for call in observe(system, joined(system, asked.subset, tokens, asked.sentences))
         for what, matrices in _matrices(system, call, tokens)
         for row in _rows(system, call, what, ranks(matrices), tokens)
     ]
+    if tokens <= (size := max(row.head_size for row in rows)):
+        print(
+            f"rank: of {tokens} tokens the rank is at most that, and with heads of size {size} it "
+            "may be that with any encoding; the singular values say more",
+            file=sys.stderr,
+        )
+    return rows
 
 
 def _matrices(system: System, call: Seen, tokens: int) -> Iterator[tuple[str, Tensor]]:
@@ -102,23 +108,10 @@ def _rows(system: System, call: Seen, what: str, found: Ranks, tokens: int) -> I
         )
 
 
-def draw(systems: Sequence[System], asked: Asked, out: Path) -> list[str]:
-    """Writes ``rank.jsonl``, and as pictures ``rank``: the rank of each head, and ``spectrum``:
-    the singular values. No system is without.
-    """
-    tokens = fitting(systems[0], asked.rank_tokens, "rank")
-    asked = replace(asked, rank_tokens=tokens)
-    rows = [row for system in systems for row in rank_rows(system, asked)]
-    if tokens <= (size := max(row.head_size for row in rows)):
-        print(
-            f"rank: of {tokens} tokens the rank is at most that, and with heads of size {size} it "
-            "may be that with any encoding; the singular values say more",
-            file=sys.stderr,
-        )
-    write_rows(numbers := out / "rank.jsonl", rows)
-    keep(_ranks(rows), numbers, "rank")
-    keep(_spectra(rows), numbers, "spectrum")
-    return []
+def rank_pictures(rows: Sequence[RankRow]) -> Pictures:
+    """``rank``: the rank of each head; ``spectrum``: the singular values."""
+    yield "rank", _ranks(rows)
+    yield "spectrum", _spectra(rows)
 
 
 def _grid(rows: Sequence[RankRow], title: str) -> tuple[Any, Iterator[tuple[Any, list[RankRow]]]]:

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,13 +13,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..drawing import color_of, pyplot
-from ..evaluation.json_rows import Row, write_rows
+from ..evaluation.json_rows import Row
 from ..positions import CROSS, DECODER, ENCODER, AttentionPositions, Span
 from ..positions.factors import FactorBias
-from .looks import DIVERGING, TITLES, keep
+from .looks import DIVERGING, TITLES, Pictures
 from .observed import Asked, System, added_rows, fitting
 
 BINS = 40
+_EDGES = np.linspace(-1, 1, BINS + 1)
+_DIGITS = 4  # decimals, of a cosine in a row
 _COLUMNS = 4  # of the picture
 
 
@@ -31,7 +31,7 @@ class SimilarityRow(Row):
 
     ``vectors`` is input, queries or keys; ``layers`` and ``heads`` tables are pooled.
     ``histogram``: pairs in each of ``BINS`` equal parts of -1 to 1; ``by_distance``: the mean
-    cosine of positions 0, 1, ... apart.
+    cosine of positions 0, 1, ... apart; ``cosines``: that of each pair, the mean over tables.
     """
 
     system: str
@@ -45,6 +45,12 @@ class SimilarityRow(Row):
     deviation: float
     histogram: list[int]
     by_distance: list[float]
+    cosines: list[list[float]]
+
+    @property
+    def label(self) -> str:
+        """``cross-attention, queries``; ``input of the encoder``."""
+        return self.place if self.vectors == "input" else f"{self.place}, {self.vectors}"
 
 
 @dataclass(frozen=True)
@@ -92,11 +98,17 @@ def _factors(
         yield Table(TITLES[kind], of, vectors.detach().double())
 
 
-def row(system: System, table: Table) -> SimilarityRow:
+def similarity_rows(systems: Sequence[System], asked: Asked) -> list[SimilarityRow]:
+    """A row for each table of each system."""
+    positions = fitting(systems[0], asked.positions, "similarity")
+    return [_row(system, table) for system in systems for table in tables(system, positions)]
+
+
+def _row(system: System, table: Table) -> SimilarityRow:
     cosines = table.cosines
     layers, heads, positions, _ = cosines.shape
     pairs = cosines[..., ~torch.eye(positions, dtype=torch.bool)]
-    counts, _ = np.histogram(pairs.clamp(-1, 1).numpy(), BINS, (-1, 1))
+    counts, _ = np.histogram(pairs.clamp(-1, 1).numpy(), _EDGES)
     return SimilarityRow(
         system=system.name,
         arch=system.arch,
@@ -105,50 +117,37 @@ def row(system: System, table: Table) -> SimilarityRow:
         layers=layers,
         heads=heads,
         positions=positions,
-        mean=round(float(pairs.mean()), 4),
-        deviation=round(float(pairs.std()), 4),
+        mean=round(float(pairs.mean()), _DIGITS),
+        deviation=round(float(pairs.std()), _DIGITS),
         histogram=counts.tolist(),
         by_distance=[
-            round(float(cosines.diagonal(away, -2, -1).mean()), 4) for away in range(positions)
+            round(float(cosines.diagonal(away, -2, -1).mean()), _DIGITS)
+            for away in range(positions)
+        ],
+        cosines=[
+            [round(value, _DIGITS) for value in line] for line in cosines.mean((0, 1)).tolist()
         ],
     )
 
 
-def draw(systems: Sequence[System], asked: Asked, out: Path) -> list[str]:
-    """Writes ``similarity.jsonl`` and the picture ``similarity``. Returns the systems that have no
-    such table.
-    """
-    positions = fitting(systems[0], asked.positions, "similarity")
-    shown = {system.name: tables(system, positions) for system in systems}
-    rows = [row(system, table) for system in systems for table in shown[system.name]]
-    if rows:
-        write_rows(numbers := out / "similarity.jsonl", rows)
-        each = [(name, table) for name, own in shown.items() for table in own]
-        keep(_picture(each), numbers, "similarity")
-    return [name for name, own in shown.items() if not own]
-
-
-def _picture(shown: Sequence[tuple[str, Table]]) -> Any:
-    """For each table of a system a heat map, and under it how often each cosine is found."""
+def similarity_pictures(rows: Sequence[SimilarityRow]) -> Pictures:
+    """``similarity``: for each table a heat map, and under it how often each cosine is found."""
     plt = pyplot()
-    columns = min(_COLUMNS, len(shown))
-    rows = -(-len(shown) // columns)
+    columns = min(_COLUMNS, len(rows))
+    lines = -(-len(rows) // columns)
     figure, panels = plt.subplots(
-        2 * rows, columns, figsize=(2 * columns + 1.5, 3 * rows + 0.9),
-        squeeze=False, layout="constrained", height_ratios=[2.4, 1] * rows,
+        2 * lines, columns, figsize=(2 * columns + 1.5, 3 * lines + 0.9),
+        squeeze=False, layout="constrained", height_ratios=[2.4, 1] * lines,
     )  # fmt: skip
-    title = "Cosine similarity of positions: mean over heads, and all pairs"
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle("Cosine similarity of positions: mean over heads, and all pairs", fontsize=11)
     for panel in panels.flat:
         panel.axis("off")
-    for number, (name, table) in enumerate(shown):
+    for number, row in enumerate(rows):
         line, column = divmod(number, columns)
         heat, bars = panels[2 * line, column], panels[2 * line + 1, column]
-        cosines = table.cosines
-        image = heat.imshow(cosines.mean((0, 1)).numpy(), cmap=DIVERGING, vmin=-1, vmax=1)
-        heat.set_title(f"{name}\n{_said(table)}", fontsize=8, pad=3)
-        pairs = cosines[..., ~torch.eye(cosines.size(-1), dtype=torch.bool)].flatten()
-        bars.hist(pairs.clamp(-1, 1).numpy(), bins=BINS, range=(-1, 1), color=color_of(name))
+        image = heat.imshow(row.cosines, cmap=DIVERGING, vmin=-1, vmax=1)
+        heat.set_title(f"{row.system}\n{row.label}", fontsize=8, pad=3)
+        bars.stairs(row.histogram, _EDGES, fill=True, color=color_of(row.system))
         for panel in (heat, bars):
             panel.axis("on")
             panel.tick_params(labelsize=7, length=2)
@@ -159,9 +158,4 @@ def _picture(shown: Sequence[tuple[str, Table]]) -> Any:
     bar.ax.tick_params(labelsize=8)
     figure.supxlabel("above: position; below: cosine", fontsize=9)
     figure.supylabel("position", fontsize=9)
-    return figure
-
-
-def _said(table: Table) -> str:
-    """``cross-attention, queries``; ``input of the encoder``."""
-    return table.place if table.of == "input" else f"{table.place}, {table.of}"
+    yield "similarity", figure

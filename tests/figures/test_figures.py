@@ -101,6 +101,54 @@ def test_what_is_drawn_is_what_the_parameters_say(
     assert (tmp_path / f"distance.{name}.png").exists() == (name != "diet_abs")
 
 
+def test_pictures_are_of_the_numbers_alone(
+    checkpoint: Write, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ("--position-in", "encoder")
+    folders = [checkpoint(name, *where) for name in ("t5_tiny", "diet_abs_tiny")]
+    words = ("--data", corpus, "--positions", N, "--sentences", 2, "--rank-tokens", 15)
+    only = ("--only", "rank", "patterns", "similarity", "heads")
+    assert called("figures", *folders, *words, *only, "--out", tmp_path) == 0
+    table = capsys.readouterr().out
+    drawn = {file: file.read_bytes() for file in tmp_path.glob("*.[ps][nv]g")}
+    names = ["distance.t5", "patterns.diet_abs.encoder", "patterns.t5.encoder"]
+    names += ["rank", "similarity", "spectrum"]
+    assert sorted({file.stem for file in drawn}) == names
+    for file in drawn:
+        file.unlink()
+    assert called("figures", "--out", tmp_path) == 0
+    assert capsys.readouterr().out == table
+    assert {file: file.read_bytes() for file in drawn} == drawn
+    assert called("figures", "--out", tmp_path, "--only", "heads", "--format", "markdown") == 0
+    page = tmp_path / "heads.md"
+    page.write_text(capsys.readouterr().out, encoding="utf-8")
+    assert called("verify", page) == 0
+    (tmp_path / "heads.jsonl").write_text("{}\n", encoding="utf-8")
+    assert called("verify", page) == 2
+    assert called("figures", "--out", tmp_path, "--only", "heads") == 2
+    assert "heads.jsonl, line 1: no field 'system'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("", "no rank.jsonl, patterns.jsonl, similarity.jsonl, segments.jsonl, heads.jsonl; give"),
+        ("--only rank", "no rank.jsonl; give the checkpoints that are to be drawn, and --data"),
+        ("--near 3", "--near: only with checkpoints"),
+        ("--data bin", "--data: only with checkpoints"),
+        ("some.pt", "--data: give the binarized data that the checkpoints were trained on"),
+    ],
+)
+def test_what_takes_checkpoints_is_said(
+    words: str, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert called("figures", *words.split(), "--out", tmp_path) == 2
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1
+    assert complaint in said.err
+    assert not list(tmp_path.iterdir())
+
+
 def test_ranks_of_checkpoints_keep_to_theorem_1(
     checkpoint: Write, corpus: Path, tmp_path: Path
 ) -> None:
