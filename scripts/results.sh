@@ -70,8 +70,8 @@ done
 diet-mt bench memory --plot results/long_sequences.png results/long_sequences/xeon.jsonl
 diet-mt leaderboard results/tasks/*.jsonl --format markdown --out results/tasks.md
 
-diet-mt leaderboard results/*.jsonl results/short/*.jsonl results/joined/multi30k.en-de.joined.jsonl results/tasks/*.jsonl \
-  --format html --out results/leaderboard.html --references "${both[@]}" "${joined[@]:1}" "$news"
+diet-mt leaderboard results/*.jsonl results/{short,joined,tasks}/*.jsonl --format html --out results/leaderboard.html \
+  --references "${both[@]}" "${joined[@]:1}" "$news"
 diet-mt leaderboard --readme results/README.md
 for part in search short joined early early/searches; do
   diet-mt leaderboard results/"$part"/*.jsonl --readme results/"$part"/README.md

@@ -10,8 +10,8 @@ import pytest
 from diet_mt.cli.main import COMMANDS, GROUPS
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "user_dir_readme.md", ROOT / "results" / "README.md"]
-PAGES += sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "user_dir_readme.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES += sorted((ROOT / "results").rglob("*.md"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

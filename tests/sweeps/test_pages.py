@@ -147,10 +147,12 @@ def test_a_fault_leaves_the_files_of_results_as_they_are(tmp_path: Path) -> None
     kept = tmp_path / "results" / "benchmark.md"
     kept.parent.mkdir()
     kept.write_text("kept", encoding="utf-8")
-    (tmp_path / "results" / "short").mkdir()
-    done = run("results", cwd=tmp_path, stub="echo half\ntest $2 != speed\n")
+    for folder in ("short", "joined", "figures/cs-en", "figures/mlm"):
+        (tmp_path / "results" / folder).mkdir(parents=True)
+    done = run("results", cwd=tmp_path, stub="echo half\ntest $2 != table\n")
     assert done.returncode == 1
     assert kept.read_text(encoding="utf-8") == "kept"
+    assert (tmp_path / "results" / "joined" / "training.md").read_text(encoding="utf-8") == "half\n"
     assert (tmp_path / "results" / "lengths.md").read_text(encoding="utf-8") == "half\n"
     assert not (tmp_path / "results" / "encoder_cost.md").exists()
 
