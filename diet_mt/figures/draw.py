@@ -106,12 +106,20 @@ def kept(out: Path, figures: Sequence[str]) -> list[Path]:
 def draw(file: Path) -> list[Block]:
     """Draws the pictures of a figure's rows beside them, and returns its table, if it has one.
 
-    Raises UserError for other rows, and where a picture cannot be written.
+    Raises UserError for rows of another kind, or that do not fit together, and where a picture
+    cannot be written.
     """
     figure = FIGURES[file.stem]
     rows = read_rows(figure.row, file)
     if not rows:
         raise UserError(f"{file}: no rows")
-    for name, picture in figure.pictures(rows):
-        save(picture, *(file.with_name(f"{name}.{kind}") for kind in _FORMATS), rows=[file])
-    return figure.table(rows)
+    try:
+        for name, picture in figure.pictures(rows):
+            save(picture, *(file.with_name(f"{name}.{kind}") for kind in _FORMATS), rows=[file])
+        return figure.table(rows)
+    except UserError:
+        raise
+    except (LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{file}: rows that do not fit together ({error!r}); write them again, of checkpoints"
+        ) from None

@@ -123,6 +123,11 @@ def test_pictures_are_of_the_numbers_alone(
     page = tmp_path / "heads.md"
     page.write_text(capsys.readouterr().out, encoding="utf-8")
     assert called("verify", page) == 0
+    rank = tmp_path / "rank.jsonl"
+    wrong = rank.read_text(encoding="utf-8").replace('"encoder"', '"middle"')
+    rank.write_text(wrong, encoding="utf-8")
+    assert called("figures", "--out", tmp_path, "--only", "rank") == 2
+    assert "rank.jsonl: rows that do not fit together" in capsys.readouterr().err
     (tmp_path / "heads.jsonl").write_text("{}\n", encoding="utf-8")
     assert called("verify", page) == 2
     assert called("figures", "--out", tmp_path, "--only", "heads") == 2
