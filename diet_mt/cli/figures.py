@@ -25,10 +25,12 @@ training split, is said where more are shown. Time: half a minute for three tiny
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
 
 from ..command_line import Parser, count, positive
 from ..errors import UserError
+from ..figures.asked import Asked
 from ._tables import format_argument, show
 
 FIGURES = ("rank", "patterns", "similarity", "segments", "heads")
@@ -42,21 +44,21 @@ def arguments(parser: Parser) -> None:
     add("--out", type=Path, required=True, metavar="FOLDER", help="for pictures and numbers")
     add("--only", nargs="+", choices=FIGURES, default=FIGURES, help="of the figures (default all)")
     format_argument(parser)
-    add("--subset", help="of the data, for sentences (default valid)")
-    add("--sentences", type=positive, metavar="N", help="how many (default 32)")
+    add("--subset", help=f"of the data, for sentences (default {Asked.subset})")
+    add("--sentences", type=positive, metavar="N", help=f"how many (default {Asked.sentences})")
     add(
         "--rank-tokens", type=positive, metavar="N",
-        help="of joined sentences, for rank (default 96)",
+        help=f"of joined sentences, for rank (default {Asked.rank_tokens})",
     )  # fmt: skip
     add(
         "--positions", type=positive, metavar="N",
-        help="in patterns, similarity and heads (default 32)",
+        help=f"in patterns, similarity and heads (default {Asked.positions})",
     )  # fmt: skip
-    add("--near", type=count, metavar="K", help="tokens that are near (default 2)")
+    add("--near", type=count, metavar="K", help=f"tokens that are near (default {Asked.near})")
 
 
 def run(args: argparse.Namespace) -> None:
-    names = ("subset", "sentences", "rank_tokens", "positions", "near")
+    names = (field.name for field in fields(Asked))
     given = {name: value for name in names if (value := getattr(args, name)) is not None}
     if args.checkpoints and not args.data:
         raise UserError("--data: give the binarized data that the checkpoints were trained on")
@@ -65,15 +67,9 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(
             f"--{option}: only with checkpoints; without, pictures show --out's numbers"
         )
-    from ..figures.draw import draw, kept, observe_all
-    from ..figures.observed import Asked
-
     asked = Asked(**given)
-    least = 2 * asked.near + 2  # so that the last position is not near the first half
-    if asked.positions < least:
-        raise UserError(
-            f"--positions {asked.positions}: with --near {asked.near} give {least} or more"
-        )
+    from ..figures.draw import draw, kept, observe_all
+
     if args.checkpoints:
         files = observe_all(args.checkpoints, args.data, args.out, args.only, asked)
     else:

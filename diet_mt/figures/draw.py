@@ -14,9 +14,10 @@ from ..errors import UserError
 from ..evaluation.fairseq_options import quiet
 from ..evaluation.json_rows import Row, read_rows, write_rows
 from ..files import make_folder
+from .asked import Asked
 from .heads import HeadRow, head_blocks, head_rows
 from .looks import Pictures
-from .observed import Asked, System, need_split, open_systems
+from .observed import System, need_split, open_systems
 from .pattern_pictures import pattern_pictures, segment_pictures
 from .patterns import PatternRow, pattern_rows, segment_rows
 from .rank import RankRow, rank_pictures, rank_rows

@@ -19,8 +19,9 @@ from torch import Tensor
 from ..blocks import Block, Grid, Note
 from ..evaluation.json_rows import Row
 from ..positions import DECODER, KINDS
+from .asked import Asked
 from .measures import Look, look
-from .observed import Asked, Seen, System, fitting, observe, sentences
+from .observed import Seen, System, fitting, observe, sentences
 from .patterns import Pattern, patterns
 
 PATTERNS = ("local", "shifted", "global", "between")

@@ -31,17 +31,6 @@ from ..positions import CROSS, DECODER, ENCODER, KINDS
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is looked at. ``subset``: split that sentences are taken from."""
-
-    subset: str = "valid"
-    sentences: int = 32
-    rank_tokens: int = 96  # n of the matrices whose rank is taken
-    positions: int = 32  # n of the heat maps
-    near: int = 2  # K in tokens: what is near, where heads are called local
-
-
-@dataclass(frozen=True)
 class System:
     """A checkpoint's model, in float64 and evaluation mode, with fairseq's task.
 

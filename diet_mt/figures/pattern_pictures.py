@@ -50,7 +50,7 @@ def _tables(rows: Sequence[PatternRow]) -> dict[str, list[PatternRow]]:
 def _maps(rows: Sequence[PatternRow], title: str, border: int | None = None) -> Any:
     maps = {label: [row.matrix for row in own] for label, own in _tables(rows).items()}
     x, y = AXES[rows[0].attention]
-    return heat_maps(maps, title, ("mixed key" if rows[0].mixed_keys else x, y), border=border)
+    return heat_maps(maps, title, ("mixed key" if rows[0].mixes_keys else x, y), border=border)
 
 
 def _curves(system: str, rows: Sequence[PatternRow]) -> Any:

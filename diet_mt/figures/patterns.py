@@ -11,8 +11,9 @@ from torch import Tensor
 
 from ..evaluation.json_rows import Row
 from ..positions import DECODER
+from .asked import Asked
 from .measures import by_distance
-from .observed import Asked, System, fitting, joined, observe
+from .observed import System, fitting, joined, observe
 
 # Figure 6: sentences of 32 tokens, the second segment from position 16 on.
 SEGMENT_TOKENS, BORDER = 32, 16
@@ -42,7 +43,7 @@ class PatternRow(Row):
     by_distance: list[float]
     values: list[list[Union[float, None]]]
     trained: list[int] = field(default_factory=list)
-    mixed_keys: bool = False  # keys are mixtures of tokens
+    mixes_keys: bool = False  # keys are mixtures of tokens
 
     @property
     def matrix(self) -> Tensor:
@@ -163,7 +164,7 @@ def _rows(
                     [None if v != v else _short(v) for v in row] for row in matrix.tolist()
                 ],
                 trained=list(system.trained.get(pattern.kind, ())),
-                mixed_keys=pattern.mixes_keys,
+                mixes_keys=pattern.mixes_keys,
             )  # fmt: skip
 
 

@@ -15,9 +15,10 @@ from ..drawing import line_styles, pyplot, tick_text
 from ..evaluation.json_rows import Row
 from ..layers.call import AttentionCall
 from ..positions import KINDS
+from .asked import Asked
 from .looks import TITLES, Pictures
 from .measures import RANK_THRESHOLD, Ranks, ranks
-from .observed import Asked, Seen, System, added_rows, fitting, joined, observe
+from .observed import Seen, System, added_rows, fitting, joined, observe
 
 LOGITS, POSITIONAL = WHATS = ("logits", "positional logits")
 _DIGITS = 3  # significant, of a singular value in a row

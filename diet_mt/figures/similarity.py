@@ -16,8 +16,9 @@ from ..drawing import color_of, pyplot
 from ..evaluation.json_rows import Row
 from ..positions import CROSS, DECODER, ENCODER, AttentionPositions, Span
 from ..positions.factors import FactorBias
+from .asked import Asked
 from .looks import DIVERGING, TITLES, Pictures
-from .observed import Asked, System, added_rows, fitting
+from .observed import System, added_rows, fitting
 
 BINS = 40
 _EDGES = np.linspace(-1, 1, BINS + 1)
