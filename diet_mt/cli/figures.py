@@ -18,8 +18,8 @@ model. Each figure is a PNG, an SVG, and its numbers as JSON lines:
 
 The logits are those of the model's own attention, in float64, the biases of its projections
 included. Of models with fewer positions than --rank-tokens or --positions all are shown over as
-many as every one has. How many positions training had, by the longest sentences of the data's
-training split, is said where more are shown. Time: half a minute for three tiny models.
+many as every one has. Rank and curves say how many positions training had, by the longest sentences
+of the data's training split, where they show more. Time: half a minute for three tiny models.
 """
 
 from __future__ import annotations

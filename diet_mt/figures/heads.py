@@ -125,7 +125,7 @@ def _open_keys(system: System, call: Seen, given: dict[str, Tensor]) -> Tensor:
 
 def head_blocks(rows: Sequence[HeadRow]) -> list[Block]:
     """The table of all systems, and what its words mean."""
-    return [_table(rows), Note(_explained(rows[0].near_tokens))]
+    return [_table(rows), Note(_explained(rows[0]))]
 
 
 def _table(rows: Sequence[HeadRow]) -> Grid:
@@ -142,25 +142,27 @@ def _table(rows: Sequence[HeadRow]) -> Grid:
     return Grid([*heads, "peaks", "near"], lines, numbers)
 
 
-def _explained(near: int) -> str:
+def _explained(row: HeadRow) -> str:
     """What the words of the table mean."""
     return (
-        f"near: share of a head's weight within {near} tokens of its own position, the median over "
-        "heads. local: at least half of it is there; shifted: around another distance; global: no "
-        "more is near than 1.5 times what equal weights have; between: none of these. peaks: "
-        "distances i - j with the largest mean weight, and of how many heads. By positions, layers "
-        "that share a table count once."
+        f"near: share of a head's weight within {row.near_tokens} tokens of its own position, the "
+        "median over heads; in brackets that of equal weights, larger in short sentences. local: "
+        "at least half of it is there; shifted: around another distance; global: no more is near "
+        "than 1.5 times what equal weights have; between: none of these. peaks: distances i - j, "
+        "of those that half of the queries have, with the largest mean weight, and of how many "
+        f"heads. By positions: over {row.tokens} tokens; layers that share a table count once."
     )
 
 
 def _cells(of: str, rows: Sequence[HeadRow]) -> list[str]:
     """``3 local, 1 global``; the three most frequent peaks, ``0 (9), 1 (4), 2 (3)``; the median
-    share that is near. ``of``: what the fields begin with.
+    share that is near, and of equal weights, ``0.50 (0.15)``. ``of``: what the fields begin with.
     """
+    near, flat = ([getattr(row, f"{of}_{what}") for row in rows] for what in ("near", "flat"))
     looks = Counter(getattr(row, f"{of}_pattern") for row in rows)
     peaks = Counter(getattr(row, f"{of}_peak") for row in rows).most_common(3)
     return [
         ", ".join(f"{looks[name]} {name}" for name in PATTERNS if looks[name]),
         ", ".join(f"{distance} ({count})" for distance, count in peaks),
-        f"{median(getattr(row, f'{of}_near') for row in rows):.2f}" if rows else "",
+        f"{median(near):.2f} ({median(flat):.2f})" if rows else "",
     ]

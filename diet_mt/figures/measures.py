@@ -89,7 +89,8 @@ def look(weights: Tensor, open_keys: Tensor, near: int) -> Look:
     sums = torch.zeros(queries + keys - 1, dtype=weights.dtype)
     sums.index_add_(0, places, weights[open_keys])
     asked = open_keys.any(-1)  # (B, T)
-    means = torch.where(counts * 2 >= asked.sum(), sums / counts.clamp(min=1), -1.0)
+    enough = min(int(asked.sum()), 2 * int(counts.max()))  # where targets are long, no half is left
+    means = torch.where(counts * 2 >= enough, sums / counts.clamp(min=1), -1.0)
     peak = int(means.argmax()) - (keys - 1)
     at_own, at_peak = away.abs() <= near, (away - peak).abs() <= near
     equal = open_keys / open_keys.sum(-1, keepdim=True).clamp(min=1)

@@ -230,8 +230,15 @@ def sentences(system: System, subset: str, count: int) -> tuple[dict[str, Tensor
     the forward of one; a target is what the decoder reads, its end mark first. And what is to be
     predicted, (B, T): the target, its end mark last, or of an encoder alone its own words. All
     padded on the right.
+
+    Raises UserError where there are none.
     """
     pairs = [pair for pair in _pairs(system, subset) if max(map(len, pair)) <= system.longest]
+    if not pairs:
+        raise UserError(
+            f"{subset}: no sentence of up to {system.longest} tokens, as many as all of these "
+            "models have positions for; give another --subset"
+        )
     sides = [list(side) for side in zip(*pairs[:count], strict=True)]
     pad = system.task.source_dictionary.pad()
     return _arguments(system, sides), collate_tokens(sides[-1], pad, left_pad=False)

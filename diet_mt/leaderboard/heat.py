@@ -41,6 +41,7 @@ _OF_HEADS: Mapping[str, Any] = {
     "system": str,
     "positions_pattern": Optional[str],
     "near_tokens": int,
+    "tokens": int,
 }
 _KINDS = {"encoder": "encoder", "decoder": "decoder", "cross": "cross-attention"}
 
@@ -61,14 +62,15 @@ class HeatMap:
 class Patterns:
     """All of one system: maps where positions decide, views where distances do.
 
-    ``local``: how many of its ``heads`` have, by their positions alone, at least half of their
-    weight within ``near`` tokens of the query's own position; 0 of 0: not known.
+    ``local``: how many of its ``heads`` have, by their positions alone, over ``tokens`` of them, at
+    least half of their weight within ``near`` of the query's own; 0 of 0: not known.
     """
 
     system: str
     local: int
     heads: int
     near: int
+    tokens: int
     maps: Sequence[HeatMap]
     views: Sequence[View]
 
@@ -112,10 +114,13 @@ def finding(found: Sequence[Patterns]) -> str:
     if not known:
         return ""
     parts = [f"{each.local} of {each.heads} with {each.system}" for each in known]
-    near = " or ".join(sorted({str(each.near) for each in known}, key=int))
+    near, tokens = (
+        " or ".join(map(str, sorted({getattr(each, name) for each in known})))
+        for name in ("near", "tokens")
+    )
     return (
-        "Heads that by their positions alone have at least half of their weight within "
-        f"{near} tokens of the query: {', '.join(parts)}."
+        f"Heads that by their positions alone, over {tokens} tokens, have at least half of their "
+        f"weight within {near} tokens of the query: {', '.join(parts)}."
     )
 
 
@@ -141,8 +146,10 @@ def _patterns(
         else:
             maps.append(heat_map(title, rows, most[rows[0]["attention"]]))
     local = sum(row["positions_pattern"] == "local" for row in looks)
-    near = max((row["near_tokens"] for row in looks), default=0)
-    return Patterns(system, local, len(looks), near, maps, views)
+    near, tokens = (
+        max((row[name] for row in looks), default=0) for name in ("near_tokens", "tokens")
+    )
+    return Patterns(system, local, len(looks), near, tokens, maps, views)
 
 
 def _by_distance(title: str, rows: Sequence[Mapping[str, Any]], y: Scale) -> View:

@@ -70,3 +70,11 @@ def test_equal_weights_are_global_and_padding_does_not_count() -> None:
     assert found.flat == pytest.approx(by_hand)
     equal = look(torch.full((1, 20, 20), 0.05).double(), torch.ones(1, 20, 20).bool(), 1)
     assert equal.pattern == "global"
+
+
+def test_a_peak_is_found_where_no_distance_is_open_to_half_of_the_queries() -> None:
+    """Nine queries, three keys; all weight on the first key."""
+    weights = torch.zeros(1, 9, 3).double()
+    weights[..., 0] = 1
+    found = look(weights, torch.ones(1, 9, 3).bool(), 1)
+    assert found.peak in range(7)

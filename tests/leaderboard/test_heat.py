@@ -50,7 +50,7 @@ def test_maps_and_curves_are_on_the_page(tmp_path: Path) -> None:
     curves = "".join(row(system="t5", head=n, by_distance=[n, 2, 3], values=[]) for n in (1, 2))
     file.write_text(row() + row(head=2) + curves, encoding="utf-8")
     patterns = ["local", "global", "local", None]
-    own = {"system": "t5", "near_tokens": 2}
+    own = {"system": "t5", "near_tokens": 2, "tokens": 32}
     rows = [json.dumps({**own, "positions_pattern": each}) for each in patterns]
     shared = {**own, "positions_layers": [1, 2], "positions_pattern": "local"}
     rows += [json.dumps({**shared, "layer": layer}) for layer in (1, 2)]
@@ -58,7 +58,9 @@ def test_maps_and_curves_are_on_the_page(tmp_path: Path) -> None:
     rows.append(json.dumps(empty))
     (tmp_path / HEADS).write_text("\n".join(rows), encoding="utf-8")
     maps, lines = read_patterns([tmp_path])
-    assert finding([maps, lines]).endswith(" within 2 tokens of the query: 3 of 4 with t5.")
+    said = finding([maps, lines])
+    assert " by their positions alone, over 32 tokens, have " in said
+    assert said.endswith(" within 2 tokens of the query: 3 of 4 with t5.")
     assert (maps.system, [each.title for each in maps.maps]) == (
         "diet_rel",
         ["encoder, layers 1–2"],
