@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 from typing import Any, Optional
 
@@ -64,12 +64,12 @@ class HeadRow(Row):
 
 def head_rows(systems: Sequence[System], asked: Asked) -> list[HeadRow]:
     """Rows for every head whose keys are tokens."""
-    asked = replace(asked, positions=fitting(systems[0], asked.positions, "heads"))
-    return [row for system in systems for row in _rows(system, asked)]
+    tokens = fitting(systems[0], asked.positions, "heads")
+    return [row for system in systems for row in _rows(system, asked, tokens)]
 
 
-def _rows(system: System, asked: Asked) -> Iterator[HeadRow]:
-    near, tokens = asked.near, asked.positions
+def _rows(system: System, asked: Asked, tokens: int) -> Iterator[HeadRow]:
+    near = asked.near
     found = patterns(system, asked.subset, tokens, asked.sentences)
     terms = {(p.kind, layer): p for p in found for layer in p.layers if not p.mixes_keys}
     given, _ = sentences(system, asked.subset, asked.sentences)

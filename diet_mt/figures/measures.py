@@ -55,9 +55,10 @@ def by_distance(matrices: Tensor) -> Tensor | None:
 class Look:
     """Where one head looks. Distances are i - j of query and key, in tokens.
 
-    ``peak``: the distance with the largest mean weight, of those that half of the queries have;
-    ``near``: share of the weights within K of distance 0; ``near_peak``: within K of the peak;
-    ``flat``: the share within K of distance 0 that equal weights would have.
+    ``peak``: the distance with the largest mean weight, of those that half of the queries have, or,
+    where none does, of the most frequent; ``near``: share of the weights within K of distance 0;
+    ``near_peak``: within K of the peak; ``flat``: the share within K of distance 0 that
+    equal weights would have.
     """
 
     peak: int

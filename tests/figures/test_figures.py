@@ -313,7 +313,7 @@ def test_a_split_without_a_sentence_that_fits_is_one_line(
     checkpoint: Write, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = checkpoint("learned_tiny", "--max-source-positions", "2")
-    words = ("--data", corpus, "--only", "heads", "--near", "0", "--out", tmp_path)
+    words = ("--data", corpus, "--only", "heads", "--out", tmp_path)
     assert called("figures", folder, *words) == 2
     assert "valid: no sentence of up to 2 tokens, as many as all" in capsys.readouterr().err
 
