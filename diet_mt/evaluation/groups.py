@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from ..errors import UserError
-from .commands import words_of
+from .commands import training_options, words_of
 from .records import Result, system_of
 
 # The system that the others are compared with.
@@ -124,6 +124,24 @@ class Group:
     def gain(self, line: Line) -> float | None:
         """BLEU of the line minus that of the baseline; None where there is no baseline."""
         return None if self.baseline is None else line.bleu - self.baseline.bleu
+
+    def trained_otherwise(self, line: Line) -> str:
+        """Where its training differs from the baseline's in more than positions: ``--lr 0.003``.
+
+        Empty where it does not, and where there is no baseline or one of the commands is unknown.
+        """
+        commands = [each.results[0].train_command for each in (self.baseline, line) if each]
+        if len(commands) < 2 or not all(commands):
+            return ""
+        usual, own = map(training_options, commands)
+        names = [
+            name
+            for name in sorted({*usual, *own})
+            if usual.get(name) != own.get(name)
+            and name not in ("the command", "--arch")
+            and not _is_of_positions(name.lstrip("-").replace("-", "_"))
+        ]
+        return ", ".join(f"{name} {own[name]}" if name in own else f"no {name}" for name in names)
 
 
 def encoding_of(result: Result) -> str:

@@ -130,6 +130,13 @@ class Seen:
         return self._logits(call, words=False)
 
     @property
+    @torch.no_grad()
+    def columns(self) -> int:
+        """In which queries and keys meet: the size of a head, or more where positions widen it."""
+        queries = self.module.split(self.module.q_proj(self.query))
+        return self.call.positions.queries(queries).size(-1)
+
+    @property
     def mixes_keys(self) -> bool:
         """Whether the keys are mixtures of tokens, which have no place in the sentence."""
         return self.call.positions.mixes_keys

@@ -31,6 +31,7 @@ class RankRow(Row):
     ``rank``: the median over the batch, ``lowest`` and ``highest``: of the batch; ``effective``:
     the mean of the effective ranks; ``singular``: the mean of each singular value. ``trained``:
     positions of queries and of keys that training had, its longest sentences; empty: not known.
+    ``head_size``: columns in which queries and keys meet.
     """
 
     system: str
@@ -97,7 +98,7 @@ def _rows(system: System, call: Seen, what: str, found: Ranks, tokens: int) -> I
             tokens=tokens,
             trained=list(system.trained.get(call.kind, ())),
             matrices=len(each),
-            head_size=call.module.head_dim,
+            head_size=call.columns,
             threshold=RANK_THRESHOLD,
             rank=int(each.median()),
             lowest=int(each.min()),

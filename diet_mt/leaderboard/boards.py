@@ -126,15 +126,23 @@ def legend(sections: Iterable[Section]) -> list[str]:
 
 
 def remarks(section: Section) -> list[str]:
-    """What is particular about one group: lines whose seeds differ in more than the seed, and tests
-    that know nothing of seeds.
+    """What is particular about one group: lines trained otherwise than the baseline, or whose seeds
+    differ in more than the seed, and tests that know nothing of seeds.
     """
+    found = []
+    otherwise: dict[str, list[str]] = {}
+    for line in section.group.lines:
+        otherwise.setdefault(section.group.trained_otherwise(line), []).append(line.name)
+    for options, names in otherwise.items():
+        if options:
+            found.append(f"Trained otherwise than {BASELINE}, {options}: {', '.join(names)}.")
     different = [
         line.name
         for line in section.group.lines
         if len({general(result.train_command) for result in line.results}) > 1
     ]
-    found = [f"Seeds trained by different commands: {', '.join(different)}."] if different else []
+    if different:
+        found.append(f"Seeds trained by different commands: {', '.join(different)}.")
     if not section.has_seeds and any(each.comparison for each in section.standings):
         found.append(
             "No system of this table has a second seed: intervals and p-values are over the "

@@ -21,10 +21,14 @@ _MOST_NAMES = 4  # of a cluster
 
 
 def of_section(section: Section) -> str:
-    """The best system, and how many are told apart from the baseline. Empty where none is
-    measured.
+    """The best system, and how many are told apart from the baseline, of those trained as it was.
+    Empty where none is measured.
     """
-    measured = [standing for standing in section.standings if standing.line]
+    measured = [
+        each
+        for each in section.standings
+        if each.line and not section.group.trained_otherwise(each.line)
+    ]
     if not measured:
         return ""
     best = measured[0]

@@ -90,7 +90,9 @@ def page(
         {part.__name__: part for part in parts},
         title="Leaderboard of position encodings" if tasks else "BLEU leaderboard",
         baseline=BASELINE,
-        count=sum(len(section.group.results) for section in sections),
+        count=len(
+            {each.checkpoint_sha256 for section in sections for each in section.group.results}
+        ),
         evaluations=EVALUATIONS,
         files=[quote(file) for file in files],
         families={name: said for name, said in FAMILIES.items() if name in families},

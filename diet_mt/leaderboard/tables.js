@@ -10,15 +10,14 @@ function sort(table, heads, column) {
   for (const other of heads) other.removeAttribute("aria-sort");
   head.setAttribute("aria-sort", order);
   const sign = order === "ascending" ? 1 : -1;
-  const numbers = head.classList.contains("number");
-  const value = (row) => {
-    const cell = row.cells[column];
-    const text = cell.dataset.value ?? cell.textContent.replace("−", "-");
-    return numbers ? Number.parseFloat(text) : text;
-  };
+  const text = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent.replace("−", "-");
+  const body = [...table.tBodies[0].rows];
+  // A text, such as that of several seeds, may stand for a number.
+  const numbers = head.classList.contains("number") || body.every((row) => !Number.isNaN(Number(text(row))));
+  const value = (row) => (numbers ? Number.parseFloat(text(row)) : text(row));
   const empty = (x) => x === "" || Number.isNaN(x);
   const groups = [];
-  for (const row of table.tBodies[0].rows) {
+  for (const row of body) {
     if (row.classList.contains("follows")) groups.at(-1)[1].push(row);
     else groups.push([value(row), [row]]);
   }

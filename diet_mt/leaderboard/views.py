@@ -130,11 +130,13 @@ def by_length(section: Section, beside: Beside) -> View | None:
     y = Scale([value for each in found for _, value in each.points])
     names = [part.name for part in parts]
     ticks = [(float(number), name) for number, name in enumerate(names)]
-    baseline = section.group.baseline if section.group.baseline in lines else lines[0]
+    alike = [line for line in lines if not section.group.trained_otherwise(line)]
+    best = (alike or lines)[0]
+    baseline = section.group.baseline if section.group.baseline in lines else best
     said = ""
-    if baseline is not lines[0]:
-        gaps = [difference(seeds(lines[0], part), seeds(baseline, part)) for part in parts]
-        said = findings.of_lengths(lines[0].name, baseline.name, gaps, names)
+    if baseline is not best:
+        gaps = [difference(seeds(best, part), seeds(baseline, part)) for part in parts]
+        said = findings.of_lengths(best.name, baseline.name, gaps, names)
     counts = ", ".join(str(len(part.members)) for part in parts)
     axes = f"BLEU by words of the source, in buckets of {counts} sentences"
     drawn = curves(found, x, y, ticks)

@@ -92,10 +92,15 @@ def test_columns_that_words_and_positions_share() -> None:
 def test_the_report_over_checkpoints(
     checkpoint: Write, corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folders = [checkpoint(f"{name}_tiny") for name in ("sinusoidal", "concat", "diet_abs")]
+    folders = [checkpoint(f"{name}_tiny") for name in ("sinusoidal", "concat", "diet_abs", "pope")]
     assert called("theorems", *folders, "--data", corpus, "--tokens", 70) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["sinusoidal", "encoder", "70", "32", "0", "32", "32"] in lines
+    # Queries and keys of PoPE have twice as many columns, but not in cross-attention.
+    wider = next(line for line in lines if line[:2] == ["pope", "encoder"])
+    assert wider[2:6] == ["70", "64", "0", "64"]
+    assert 32 < int(wider[-1]) <= 64
+    assert ["pope", "cross", "70", "32", "0", "32", "32"] in lines
     assert ["concat", "input", "of", "the", "encoder", "words,", "positions", "no", "column",
             "is", "of", "both"] in lines  # fmt: skip
 

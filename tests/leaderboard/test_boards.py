@@ -13,6 +13,7 @@ from diet_mt.leaderboard.boards import (
     remarks,
     signatures,
 )
+from diet_mt.leaderboard.findings import of_section
 from diet_mt.leaderboard.page import page
 from diet_mt.leaderboard.readme import with_section
 from diet_mt.leaderboard.standings import Section, section_of
@@ -71,6 +72,26 @@ def test_seeds_of_different_trainings_are_named() -> None:
     (found,) = group([first, longer])
     notes = remarks(section_of(found, {}))
     assert notes == ["Seeds trained by different commands: diet_rel_tiny."]
+
+
+def test_lines_trained_otherwise_than_the_baseline_are_named_and_in_no_finding() -> None:
+    usual = seeds_of("sinusoidal", {1: 30.0})
+    places = seeds_of("rotary", {1: 31.0})[0]
+    places = row(
+        **{**vars(places), "train_command": places.train_command + " --position-in encoder"}
+    )
+    faster = seeds_of("t5", {1: 39.0})[0]
+    faster = row(**{**vars(faster), "train_command": faster.train_command + " --lr 3e-3 --cpu"})
+    (found,) = group([*usual, places, faster])
+    section = section_of(found, {})
+    assert remarks(section) == ["Trained otherwise than sinusoidal, --lr 0.003: t5_tiny."]
+    assert (
+        of_section(section)
+        == "rotary_tiny has the highest BLEU, 31.00, 1.00 above sinusoidal_tiny."
+    )
+    unknown = [row(**{**vars(each), "train_command": ""}) for each in usual]
+    (found,) = group([*unknown, faster])
+    assert remarks(section_of(found, {})) == []
 
 
 def test_a_table_without_a_second_seed_says_what_its_tests_leave_out(full: list[Section]) -> None:

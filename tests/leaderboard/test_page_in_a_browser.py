@@ -19,8 +19,9 @@ from diet_mt.leaderboard.beside import Beside
 from diet_mt.leaderboard.page import page
 from diet_mt.leaderboard.standings import Section
 
+from ..evaluation.rows import row, seeds_of
 from .browsing import SCREENS, opened
-from .conftest import page_of_said
+from .conftest import page_of_said, sections_of
 from .made_up import learning
 
 if TYPE_CHECKING:
@@ -115,6 +116,37 @@ def test_the_keyboard_sorts_and_empty_cells_stay_last(tab: Page) -> None:
     for best in ("shaw_base", "sinusoidal_base"):
         tab.keyboard.press("Enter")
         assert (shown(tab, "table")[0], shown(tab, "table")[-1]) == (best, "t5_base")
+
+
+def test_texts_that_stand_for_numbers_are_sorted_by_these(browser: Browser, tmp_path: Path) -> None:
+    chosen = {"rotary": 1.15, "sinusoidal": 0.6, "t5": 1.2}
+    rows = [
+        each
+        for system, lenpen in chosen.items()
+        for each in seeds_of(system, {1: 30.0}, lenpen=lenpen, lenpen_tried="0.6 1.15 1.2")
+    ]
+    file = tmp_path / "page.html"
+    file.write_text(page(sections_of(rows)), encoding="utf-8")
+    with opened(browser, file) as tab:
+        for wanted in (["t5", "rotary", "sinusoidal"], ["sinusoidal", "rotary", "t5"]):
+            head(tab, "length penalty").click()
+            assert shown(tab, "table") == [f"{name}_tiny" for name in wanted]
+
+
+def test_a_table_of_places_is_there_while_one_of_its_systems_is(
+    browser: Browser, tmp_path: Path
+) -> None:
+    places = ("encoder", "decoder", "cross")
+    rows = [
+        row(system=f"diet_rel.{place}", positions=f"diet-rel in={place} scale=head", bleu=bleu)
+        for bleu, place in enumerate(places, 30)
+    ]
+    file = tmp_path / "page.html"
+    file.write_text(page(sections_of([*rows, *seeds_of("t5", {1: 30.0})])), encoding="utf-8")
+    with opened(browser, file) as tab:
+        for text, there in (("DIET-rel", True), ("cross", True), ("t5", False), ("", True)):
+            tab.get_by_role("searchbox").fill(text)
+            assert tab.locator(".where table").is_visible() == there
 
 
 def test_filters_by_words_families_direction(tab: Page) -> None:

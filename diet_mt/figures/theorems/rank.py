@@ -67,7 +67,7 @@ def chosen(sizes: Sizes) -> Tensor:
 
 def ranks_of_checkpoints(systems: Sequence[System], subset: str, tokens: int) -> Iterator[Block]:
     """For each system and kind of attention the rank of its heads over text."""
-    rows = []
+    rows, widest, wider = [], 0, False
     size = fitting(systems[0], tokens, "Theorem 1") if systems else 0
     for system in systems:
         seen = observe(system, joined(system, subset, size, 4))
@@ -77,12 +77,13 @@ def ranks_of_checkpoints(systems: Sequence[System], subset: str, tokens: int) ->
                 continue
             whole = torch.cat([ranks(call.logits()).rank.flatten() for call in calls])
             term = torch.cat([ranks(call.positional()).rank.flatten() for call in calls])
-            head = calls[0].module.head_dim
+            head = calls[0].columns
+            widest, wider = max(widest, head), wider or head > calls[0].module.head_dim
             sizes = [str(size), str(head), _range(term.tolist())]
             bound = str(min(size, head + int(term.max())))
             rows.append([system.name, kind, *sizes, bound, _range(whole.tolist())])
     if rows:
-        if size <= max(m.head_dim for system in systems for m in system.modules().values()):
+        if size <= widest:
             yield Note(
                 f"Matrices of {size} tokens have no rank above the size of a head: here the bound "
                 "says nothing."
@@ -91,6 +92,11 @@ def ranks_of_checkpoints(systems: Sequence[System], subset: str, tokens: int) ->
             "Over text, all layers and heads; at most: head size and the rank of the term. (A term "
             "that is 0: positions at the input, or rotated into queries and keys.)"
         )
+        if wider:
+            yield Note(
+                "d_h is the size of queries and keys as they meet, which is more than that of a "
+                "head where positions widen them."
+            )
         heads = ["system", "attention", "n", "d_h", "rank of the term", "at most", "reached"]
         yield Grid(heads, rows, [False, False, *[True] * 5])
 
