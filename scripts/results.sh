@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The tables and pictures of results/ that are made of rows, again: to run where rows were added, or
 # code that shows them has changed. Not new lines of figures/ and curves/, which trained models have, nor
-# figures/similarity.png, nor p-values of results/newstest.*
+# p-values of results/newstest.*
 #
 # From     results/, data/multi30k.en-de and .cs-en: diet-mt prepare multi30k en-de --out data/multi30k.en-de;
 #          data/multi30k.en-de.joined: the same with --join 4; data/newstest.en-de.short: diet-mt prepare newstest en-de
@@ -46,9 +46,7 @@ diet-mt bench curves results/curves/recipe.jsonl --loss --out results/curves/rec
 diet-mt bench curves results/mlm/curves.jsonl --out results/mlm/curves
 
 for folder in results/figures{,/cs-en,/mlm}; do
-  only=(rank patterns segments heads)
-  [ "$folder" = results/figures ] || only+=(similarity)
-  into "$folder/heads.md" diet-mt figures --out "$folder" --only "${only[@]}" --format markdown
+  into "$folder/heads.md" diet-mt figures --out "$folder" --format markdown
 done
 
 few="sinusoidal shaw diet_rel diet_abs rotary rotary_ntk"

@@ -1,5 +1,5 @@
 """Results in comparable groups: within one, test, data and model differ in nothing but the system
-and the seed. How a system was trained may differ, as its recipe may; a table says where seeds do.
+and the seed. How a system was trained may differ, as its recipe may; a table says where.
 """
 
 from __future__ import annotations
