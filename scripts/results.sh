@@ -6,7 +6,7 @@
 # From     results/, data/multi30k.en-de and .cs-en: diet-mt prepare multi30k en-de --out data/multi30k.en-de;
 #          data/multi30k.en-de.joined: the same with --join 4; data/newstest.en-de.short: diet-mt prepare newstest en-de
 # Example  scripts/results.sh && git diff --stat results
-# Takes    five minutes on one core; run again, it makes the same files
+# Takes    a quarter of an hour on one core; run again, it makes the same files
 # Licence  the captions derive from Flickr30k: for research
 set -euo pipefail
 case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
