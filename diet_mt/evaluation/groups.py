@@ -10,6 +10,7 @@ from ast import literal_eval
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean
 
 from ..errors import UserError
@@ -125,23 +126,26 @@ class Group:
         """BLEU of the line minus that of the baseline; None where there is no baseline."""
         return None if self.baseline is None else line.bleu - self.baseline.bleu
 
-    def trained_otherwise(self, line: Line) -> str:
-        """Where its training differs from the baseline's in more than positions: ``--lr 0.003``.
-
-        Empty where it does not, and where there is no baseline or one of the commands is unknown.
+    @cached_property
+    def trained_otherwise(self) -> dict[str, str]:
+        """Line's name -> where its training differs from the baseline's in more than positions,
+        ``--lr 0.003``; of lines where it does, as far as both commands are known.
         """
-        commands = [each.results[0].train_command for each in (self.baseline, line) if each]
-        if len(commands) < 2 or not all(commands):
-            return ""
-        usual, own = map(training_options, commands)
-        names = [
-            name
-            for name in sorted({*usual, *own})
-            if usual.get(name) != own.get(name)
-            and name not in ("the command", "--arch")
-            and not _is_of_positions(name.lstrip("-").replace("-", "_"))
-        ]
-        return ", ".join(f"{name} {own[name]}" if name in own else f"no {name}" for name in names)
+        if self.baseline is None or not self.baseline.results[0].train_command:
+            return {}
+        usual = training_options(self.baseline.results[0].train_command)
+        found = {}
+        for line in self.lines:
+            command = line.results[0].train_command
+            own = training_options(command) if command else usual
+            options = [
+                f"{name} {own[name]}" if name in own else f"no {name}"
+                for name in sorted({*usual, *own})
+                if usual.get(name) != own.get(name) and not _may_differ(name)
+            ]
+            if options:
+                found[line.name] = ", ".join(options)
+        return found
 
 
 def encoding_of(result: Result) -> str:
@@ -170,6 +174,12 @@ def _overrides(result: Result) -> tuple[dict[str, object], str]:
 
 def _is_of_positions(key: str) -> bool:
     return key in _OF_POSITIONS or key.startswith("position_")
+
+
+def _may_differ(option: str) -> bool:
+    """Whether an option of a training says which system it is of."""
+    of_positions = _is_of_positions(option.lstrip("-").replace("-", "_"))
+    return of_positions or option in ("the command", "--arch")
 
 
 def size_of(result: Result) -> str:

@@ -90,6 +90,7 @@ def _matrices(system: System, call: Seen, tokens: int) -> Iterator[tuple[str, Te
 
 
 def _rows(system: System, call: Seen, what: str, found: Ranks, tokens: int) -> Iterator[RankRow]:
+    size = call.columns
     for head in range(found.rank.size(1)):
         each = found.rank[:, head]
         yield RankRow(
@@ -98,7 +99,7 @@ def _rows(system: System, call: Seen, what: str, found: Ranks, tokens: int) -> I
             tokens=tokens,
             trained=list(system.trained.get(call.kind, ())),
             matrices=len(each),
-            head_size=call.columns,
+            head_size=size,
             threshold=RANK_THRESHOLD,
             rank=int(each.median()),
             lowest=int(each.min()),

@@ -129,13 +129,13 @@ def remarks(section: Section) -> list[str]:
     """What is particular about one group: lines trained otherwise than the baseline, or whose seeds
     differ in more than the seed, and tests that know nothing of seeds.
     """
-    found = []
     otherwise: dict[str, list[str]] = {}
-    for line in section.group.lines:
-        otherwise.setdefault(section.group.trained_otherwise(line), []).append(line.name)
-    for options, names in otherwise.items():
-        if options:
-            found.append(f"Trained otherwise than {BASELINE}, {options}: {', '.join(names)}.")
+    for name, options in section.group.trained_otherwise.items():
+        otherwise.setdefault(options, []).append(name)
+    found = [
+        f"Trained otherwise than {BASELINE}, {options}: {', '.join(names)}."
+        for options, names in otherwise.items()
+    ]
     different = [
         line.name
         for line in section.group.lines

@@ -27,7 +27,7 @@ def of_section(section: Section) -> str:
     measured = [
         each
         for each in section.standings
-        if each.line and not section.group.trained_otherwise(each.line)
+        if each.line and each.name not in section.group.trained_otherwise
     ]
     if not measured:
         return ""

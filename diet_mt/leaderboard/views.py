@@ -130,7 +130,7 @@ def by_length(section: Section, beside: Beside) -> View | None:
     y = Scale([value for each in found for _, value in each.points])
     names = [part.name for part in parts]
     ticks = [(float(number), name) for number, name in enumerate(names)]
-    alike = [line for line in lines if not section.group.trained_otherwise(line)]
+    alike = [line for line in lines if line.name not in section.group.trained_otherwise]
     best = (alike or lines)[0]
     baseline = section.group.baseline if section.group.baseline in lines else best
     said = ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from diet_mt.blocks import markdown, text
 from diet_mt.evaluation.groups import group
 from diet_mt.leaderboard.boards import (
@@ -77,11 +79,9 @@ def test_seeds_of_different_trainings_are_named() -> None:
 def test_lines_trained_otherwise_than_the_baseline_are_named_and_in_no_finding() -> None:
     usual = seeds_of("sinusoidal", {1: 30.0})
     places = seeds_of("rotary", {1: 31.0})[0]
-    places = row(
-        **{**vars(places), "train_command": places.train_command + " --position-in encoder"}
-    )
+    places = replace(places, train_command=places.train_command + " --position-in encoder")
     faster = seeds_of("t5", {1: 39.0})[0]
-    faster = row(**{**vars(faster), "train_command": faster.train_command + " --lr 3e-3 --cpu"})
+    faster = replace(faster, train_command=faster.train_command + " --lr 3e-3 --cpu")
     (found,) = group([*usual, places, faster])
     section = section_of(found, {})
     assert remarks(section) == ["Trained otherwise than sinusoidal, --lr 0.003: t5_tiny."]
@@ -89,7 +89,7 @@ def test_lines_trained_otherwise_than_the_baseline_are_named_and_in_no_finding()
         of_section(section)
         == "rotary_tiny has the highest BLEU, 31.00, 1.00 above sinusoidal_tiny."
     )
-    unknown = [row(**{**vars(each), "train_command": ""}) for each in usual]
+    unknown = [replace(each, train_command="") for each in usual]
     (found,) = group([*unknown, faster])
     assert remarks(section_of(found, {})) == []
 

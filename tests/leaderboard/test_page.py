@@ -151,5 +151,15 @@ def test_the_paper_s_and_ours_stand_side_by_side(full: list[Section]) -> None:
     ]
 
 
+def test_a_model_counts_once_however_many_test_sets_it_has() -> None:
+    sums = ("a" * 64, "b" * 64)
+    rows = [
+        row(seed=seed, checkpoint_sha256=digest, test_set=name)
+        for name in ("one", "two")
+        for seed, digest in enumerate(sums, 1)
+    ]
+    assert ": 2 trained models beside " in page(sections_of(rows))
+
+
 def test_one_group_needs_no_list_of_groups(plain: Section) -> None:
     assert "<nav" not in page([plain])

@@ -67,7 +67,8 @@ def chosen(sizes: Sizes) -> Tensor:
 
 def ranks_of_checkpoints(systems: Sequence[System], subset: str, tokens: int) -> Iterator[Block]:
     """For each system and kind of attention the rank of its heads over text."""
-    rows, widest, wider = [], 0, False
+    rows = []
+    columns: dict[int, int] = {}  # in which queries and keys meet, at most, by the size of a head
     size = fitting(systems[0], tokens, "Theorem 1") if systems else 0
     for system in systems:
         seen = observe(system, joined(system, subset, size, 4))
@@ -77,13 +78,13 @@ def ranks_of_checkpoints(systems: Sequence[System], subset: str, tokens: int) ->
                 continue
             whole = torch.cat([ranks(call.logits()).rank.flatten() for call in calls])
             term = torch.cat([ranks(call.positional()).rank.flatten() for call in calls])
-            head = calls[0].columns
-            widest, wider = max(widest, head), wider or head > calls[0].module.head_dim
+            head, own = calls[0].columns, calls[0].module.head_dim
+            columns[own] = max(head, columns.get(own, 0))
             sizes = [str(size), str(head), _range(term.tolist())]
             bound = str(min(size, head + int(term.max())))
             rows.append([system.name, kind, *sizes, bound, _range(whole.tolist())])
     if rows:
-        if size <= widest:
+        if size <= max(columns.values()):
             yield Note(
                 f"Matrices of {size} tokens have no rank above the size of a head: here the bound "
                 "says nothing."
@@ -92,7 +93,7 @@ def ranks_of_checkpoints(systems: Sequence[System], subset: str, tokens: int) ->
             "Over text, all layers and heads; at most: head size and the rank of the term. (A term "
             "that is 0: positions at the input, or rotated into queries and keys.)"
         )
-        if wider:
+        if any(most > own for own, most in columns.items()):
             yield Note(
                 "d_h is the size of queries and keys as they meet, which is more than that of a "
                 "head where positions widen them."
