@@ -25,5 +25,5 @@ diet-mt evaluate data/multi30k.en-de/bin checkpoints/multi30k.en-de.tiny/sinusoi
 diet-mt evaluate data/multi30k.en-de/bin checkpoints/multi30k.en-de.tiny/diet_rel.1 \
   --beam 10 --lenpen 0.6 --test-set-name "Multi30k test_2016_flickr" --results results
 
-diet-mt compare results/multi30k.en-de.jsonl --references data/multi30k.en-de/raw/test.de
+diet-mt compare results/multi30k.en-de.jsonl
 diet-mt leaderboard results/multi30k.en-de.jsonl

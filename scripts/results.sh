@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # The tables and pictures of results/ that are made of rows, again: to run where rows were added, or
-# code that shows them has changed. Not new lines of figures/ and curves/, which trained models have, nor
-# p-values of results/newstest.*
+# code that shows them has changed. Not new lines of figures/ and curves/, which trained models have.
 #
 # From     results/, data/multi30k.en-de and .cs-en: diet-mt prepare multi30k en-de --out data/multi30k.en-de;
 #          data/multi30k.en-de.joined: the same with --join 4; data/newstest.en-de.short: diet-mt prepare newstest en-de
@@ -28,14 +27,6 @@ lengths() {
   # shellcheck disable=SC2086
   diet-mt lengths "${@:3}" --out "$1.png" --systems $2 > /dev/null
 }
-
-for rows in results/multi30k.*.jsonl results/{search,short,early,early/searches}/multi30k.*.jsonl; do
-  diet-mt compare "$rows" --references "${both[@]}"
-done
-for rows in results/joined/multi30k.*.jsonl; do
-  diet-mt compare "$rows" --references "${joined[@]}"
-done
-diet-mt compare results/short/newstest.en-de.short.jsonl --references "$news"
 
 diet-mt bench curves results/curves/multi30k.jsonl --loss --out results/curves/multi30k
 diet-mt bench curves results/curves/multi30k.cs-en.jsonl --loss --out results/curves/multi30k.cs-en

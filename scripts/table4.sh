@@ -27,5 +27,5 @@ diet-mt evaluate data/wmt18.de-en/bin checkpoints/table4/en-de/sinusoidal.1 \
 diet-mt evaluate data/wmt18.de-en/bin checkpoints/table4/en-de/diet_rel.1 \
   --beam 10 --lenpen 0.6 --length-penalty gnmt --test-set-name newstest2018 --results results
 
-diet-mt compare results/wmt18.de-en.jsonl --references data/wmt18.de-en/raw/test.de
+diet-mt compare results/wmt18.de-en.jsonl
 diet-mt leaderboard results/wmt18.de-en.jsonl --test-set newstest2018

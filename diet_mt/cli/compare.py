@@ -1,18 +1,18 @@
-"""How sure the differences are: a paired bootstrap test of every two systems, over their seeds.
+"""Significance of the differences: a paired bootstrap test of every two systems, over their seeds.
 
-    diet-mt compare results/*.jsonl --references data/multi30k.en-de/raw/test.de
-    diet-mt compare results/multi30k.en-de.jsonl --references test.de --systems rotary diet_rel
+    diet-mt compare results/*.jsonl
+    diet-mt compare results/multi30k.en-de.jsonl --systems rotary diet_rel
+    diet-mt compare results/old.jsonl --references data/multi30k.en-de/raw/test.de
 
 BLEU, mean of a system's seeds, over 10,000 resamples. Each draws as many sentences as the test set
 has, with replacement and the same for all systems, and adds to each system the chance of its seeds,
 by the variance between seeds of all systems that have several; where none has, that is the usual
 bootstrap over sentences. p is two-sided, 0.0001 at the least. The line of a pair has the difference
-with half of its 95 % interval, p, and how many seeds each has. Beside each CORPUS.jsonl the outcome
-is kept in significance/CORPUS.jsonl, where the leaderboard finds it. With --systems A B, A is
-tested against B, and nothing is kept.
+with half of its 95 % interval, p, and the number of seeds of each.
 
-References are not kept with the results: a row finds its own by checksum, and one whose references
-are not given stays without a p-value.
+Everything is computed from the n-gram counts that diet-mt evaluate writes to
+sentences/CORPUS.jsonl. --references adds counts of rows without them: references are matched to
+rows by checksum.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from ..command_line import Parser
 def arguments(parser: Parser) -> None:
     add = parser.add_argument
     add("results", type=Path, nargs="+", metavar="FILE", help="rows: results/CORPUS.jsonl")
-    add("--references", type=Path, nargs="+", required=True, help="raw references of the test sets")
+    add("--references", type=Path, nargs="+", default=[], help="raw references, for rows without "
+        "sentence counts")  # fmt: skip
     add("--systems", nargs=2, metavar=("A", "B"), help="A against B (default: every pair)")
-    add("--dry-run", action="store_true", help="only list what would be compared")
 
 
 def run(args: argparse.Namespace) -> None:
     import logging
 
-    from ..evaluation.kept import read_references
+    from ..evaluation.sentences import count_rows
     from ..evaluation.significance import compare_files
 
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)
-    references = read_references(args.references)
-    compare_files(args.results, references, args.systems, dry_run=args.dry_run)
+    if args.references:
+        count_rows(args.results, args.references)
+    compare_files(args.results, args.systems)

@@ -15,8 +15,8 @@ needs of each sentence is kept in sentences/, so that later the page is made wit
 references and sources of a few dozen sentences are kept, too.
 
 The section lies between the lines <!-- results:begin --> and <!-- results:end -->. With --check
-nothing is written, and the command fails where the file is not what it would write, or where kept
-hypotheses have changed. p-values are shown where diet-mt compare has computed them.
+nothing is written, and the command fails where the file is not what it would write, or where saved
+hypotheses have changed. p-values and intervals are computed from the sentence counts of the rows.
 """
 
 from __future__ import annotations
@@ -89,14 +89,18 @@ def run(args: argparse.Namespace) -> None:
 def _shown(args: argparse.Namespace) -> str:
     """What was asked for, in its form. Raises UserError where there is no such thing."""
     from ..blocks import markdown, text
+    from ..evaluation.sentences import keep_sentences
     from ..leaderboard.boards import board, brief_board
-    from ..leaderboard.selection import asked_for
+    from ..leaderboard.selection import asked_for, of_tasks
 
     files = args.results or sorted(USUAL_FOLDER.glob("*.jsonl"))
     if args.format == "html" and not args.results:
         files += sorted(USUAL_FOLDER.glob("tasks/*.jsonl"))
     if not files:
         raise UserError(f"no {USUAL_FOLDER}/*.jsonl here; give the files of diet-mt evaluate")
+    if args.references:
+        own = [file for file in files if not of_tasks(file)]
+        keep_sentences(own, args.references, args.sources, check=args.check)
     wanted = {"direction": args.directions, "test set": args.test_sets, "system": args.systems}
     sections, tasks = asked_for(files, wanted, check=args.check)
     if args.format in ("html", "svg"):
@@ -110,7 +114,6 @@ def _shown(args: argparse.Namespace) -> str:
 def _drawn(
     args: argparse.Namespace, files: Sequence[Path], sections: list[Section], tasks: list[Block]
 ) -> str:
-    from ..evaluation.sentences import keep_sentences
     from ..leaderboard.beside import read_beside
     from ..leaderboard.heat import read_patterns
     from ..leaderboard.page import page
@@ -118,8 +121,6 @@ def _drawn(
     from ..leaderboard.svg import svg
 
     own = [file for file in files if not of_tasks(file)]
-    if args.references:
-        keep_sentences(own, args.references, args.sources, check=args.check)
     beside = read_beside(own)
     if args.format == "svg":
         return svg(sections, beside, args.picture or PICTURES[0])

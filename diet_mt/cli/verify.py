@@ -13,10 +13,9 @@ of each split, every token beside its dictionary. Checkpoints: checksums within 
 tensors that the model has, in their shapes and finite, the optimizer's state; what it is, and what
 trained it. For each a line with OK, or a line for each thing that is wrong.
 
-Rows (.jsonl): sentences, BLEU, its bootstrap interval, length ratio and precisions, chrF and the
-signatures are those of the kept hypotheses; so are the intervals and p-values of diet-mt compare,
-where it has kept some beside them (minutes for many systems). A row finds its references among the
-given ones by checksum.
+Rows (.jsonl): sentences, BLEU, its bootstrap interval, length ratio and precisions, chrF, the
+signatures, and the n-gram counts of every sentence equal those of the saved hypotheses. References
+are matched to rows by checksum.
 
 Tables, pages and pictures (.md, .html, .svg): what diet-mt leaderboard would write now, of the rows
 beside them, or in the folder of that name (tasks.md of tasks/*.jsonl); a section of a page whose
@@ -103,11 +102,8 @@ def run(args: argparse.Namespace) -> None:
         raise UserError("--scoring, --language and --null-odds are of answers, not of rows")
     from ..evaluation.kept import read_references
     from ..evaluation.rescore import rescore
-    from ..evaluation.significance import check_files
 
-    references = read_references(args.references)
-    rescore(args.kept, references)
-    check_files(args.kept, references)
+    rescore(args.kept, read_references(args.references))
 
 
 def _check_each(written: Sequence[Path]) -> None:

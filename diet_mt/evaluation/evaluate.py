@@ -28,8 +28,10 @@ from .bleu import score
 from .checkpoint import direction_of
 from .decoded import Facts, Identity, facts_of, read_decoded, read_facts, write_facts
 from .generation_options import Search, check_options
-from .records import need_place, put_result
+from .kept import sources_beside
+from .records import Result, need_place, put_result
 from .score import Scored, known_before, make_result, sentences_of
+from .sentences import put_counts
 from .test_sets import TestSet, of_data, of_sacrebleu, of_text, source_sha256
 
 _VALID = "valid"  # part of the data that chooses
@@ -110,12 +112,20 @@ def evaluate(asked: EvaluateRequest, search: Search, own: Iterable[str] = ()) ->
         if len(contents) > 1:
             raise UserError(f"{checkpoint}: replaced while it was decoded; evaluate again")
         result, text = make_result(data, known, scored)
-        rows = put_result(results, result, text)
+        rows = _put(results, result, text, test.references)
     return (
         f"{result.system}\tseed {result.seed}\tBLEU {result.bleu:.2f} "
         f"({number(result.bleu_mean, '.2f', result.bleu_ci)}) {result.bleu_signature}"
         f"\tchrF {result.chrf:.2f} {result.chrf_signature}\t-> {rows}"
     )
+
+
+def _put(results: Path, result: Result, text: str, references: Path) -> Path:
+    """Writes row, hypotheses and sentence counts; returns the file of the row."""
+    rows = put_result(results, result, text)
+    source = sources_beside(references, result)
+    put_counts(rows, result, text.split("\n")[:-1], references, source)
+    return rows
 
 
 def _tuned(

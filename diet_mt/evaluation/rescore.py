@@ -9,6 +9,8 @@ from ..errors import UserError
 from .bleu import scores, without_version
 from .kept import kept_hypotheses, of_row
 from .records import Result, read_all
+from .resampling import counter
+from .sentences import Kept, read_sentences
 
 
 def rescore(files: Sequence[Path], references: Mapping[str, Sequence[str]]) -> None:
@@ -18,8 +20,9 @@ def rescore(files: Sequence[Path], references: Mapping[str, Sequence[str]]) -> N
     checksum -> lines.
     """
     rows, wrong = read_all(files), 0
+    kept = read_sentences(files)
     for path, row in rows:
-        found = _differences(path, row, references)
+        found = _differences(path, row, references, kept)
         print(f"{path}\t{row.system}\tseed {row.seed}\t", end="")
         print("; ".join(found) or f"BLEU {row.bleu:.2f} again")
         wrong += bool(found)
@@ -27,13 +30,19 @@ def rescore(files: Sequence[Path], references: Mapping[str, Sequence[str]]) -> N
         raise UserError(f"{wrong} of {len(rows)} rows differ, or cannot be scored again")
 
 
-def _differences(path: Path, row: Result, references: Mapping[str, Sequence[str]]) -> list[str]:
-    """What of a row is not as its hypotheses give it, or why that is not known."""
+def _differences(
+    path: Path, row: Result, references: Mapping[str, Sequence[str]], kept: Kept
+) -> list[str]:
+    """What of a row its hypotheses do not give, or why they cannot be scored."""
     try:
         own = list(of_row(row, references))
-        return differences(row, scores(kept_hypotheses(path.parent, row), own))
+        hypotheses = kept_hypotheses(path.parent, row)
+        different = differences(row, scores(hypotheses, own))
+        if kept.is_counted([row]) and (counter(own)(hypotheses) != kept.statistics(row)).any():
+            different.append("other n-gram counts")
     except UserError as error:
         return [str(error)]
+    return different
 
 
 def differences(result: Result, again: Mapping[str, object]) -> list[str]:

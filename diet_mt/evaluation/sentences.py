@@ -1,25 +1,27 @@
-"""What the page needs of every sentence, kept beside the results: ``sentences/CORPUS.jsonl``.
+"""Counts of every sentence of every result: ``sentences/CORPUS.jsonl``, next to the rows.
 
 BLEU of any part of a test set, and of any resample, follows from a few whole numbers of each
-sentence: the n-grams that a hypothesis shares with its reference, and both lengths. These are kept,
-references are not. Of up to a hundred sentences, those on which two systems differ most, source and
-reference are kept too, in ``sentences/CORPUS.texts.jsonl``.
+sentence: the n-grams that a hypothesis shares with its reference, and both lengths. ``diet-mt
+evaluate`` writes them with the row; references are not stored. For the page, source and reference
+of up to a hundred sentences, those on which two systems differ most, are stored in
+``sentences/CORPUS.texts.jsonl``, with the lengths of all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from sacrebleu.metrics import BLEU
 
 from ..corpora.parallel import read_lines, read_sides
 from ..errors import UserError
 from .groups import group
-from .json_rows import Row, read_rows, write_rows
+from .json_rows import Row, locked, read_rows, write_rows
 from .kept import by_checksum, kept_hypotheses, sources_beside
 from .records import Result, read_results
 from .resampling import ORDERS, Floats, counter
@@ -88,6 +90,19 @@ class Kept:
     counts: Mapping[tuple[str, str], Counts]
     texts: Mapping[str, Texts]
 
+    def is_counted(self, results: Iterable[Result]) -> bool:
+        """Whether the sentences of all these results are."""
+        return all(_key(result) in self.counts for result in results)
+
+    def statistics(self, result: Result) -> Floats:
+        """(N, 10), as ``resampling.counter`` has them, of a result that is counted."""
+        references = self.texts[result.references_sha256].reference_lengths
+        return self.counts[_key(result)].statistics(references)
+
+
+def _key(result: Result) -> tuple[str, str]:
+    return result.hypotheses_sha256, result.references_sha256
+
 
 def files_beside(results: Path) -> tuple[Path, Path]:
     """Where the counts and the texts of a file of results are kept."""
@@ -110,6 +125,50 @@ def read_sentences(files: Iterable[Path]) -> Kept:
                 if text is None or len(text.reference_lengths) != len(each.lengths):
                     raise UserError(f"{of_counts}: not of the sentences of {of_texts}")
     return Kept(counts, texts)
+
+
+def put_counts(
+    rows: Path, result: Result, hypotheses: Sequence[str], references: Path, source: Path | None
+) -> None:
+    """Adds the counts of a result to those next to the file ``rows``, which has its row.
+
+    Counts without a row are dropped. Raises UserError where references cannot be read.
+    """
+    with locked(rows.parent):
+        kept = read_sentences([rows])
+        wanted = {_key(row) for row in read_results(rows)}
+        counts = {key: each for key, each in kept.counts.items() if key in wanted}
+        if _key(result) in counts:
+            return
+        sources, lines = _sides(references, source)
+        if len(lines) != len(hypotheses):
+            raise UserError(f"{references}: {len(lines)} lines, {len(hypotheses)} hypotheses")
+        counted = counter(lines)(hypotheses).astype(int)
+        texts = dict(kept.texts)
+        texts.setdefault(
+            result.references_sha256, _texts(result.references_sha256, sources, counted[:, 1])
+        )
+        counts[_key(result)] = _counts(result, counted)
+        _write(rows, counts, texts)
+
+
+def count_rows(files: Sequence[Path], references: Sequence[Path]) -> None:
+    """Adds the counts of rows that have none, as far as their references are given.
+
+    Raises UserError where no row has these references, or hypotheses have changed.
+    """
+    given = by_checksum(references, ())
+    rows = [(path, row) for path in files for row in read_results(path)]
+    own = [(path, row) for path, row in rows if row.references_sha256 in given]
+    if not own:
+        tests = ", ".join(dict.fromkeys(row.test_set for _, row in rows))
+        raise UserError(f"none of the --references are those of {tests}")
+    kept = read_sentences(files)
+    for path, row in own:
+        if not kept.is_counted([row]):
+            reference, _ = given[row.references_sha256]
+            hypotheses = kept_hypotheses(path.parent, row)
+            put_counts(path, row, hypotheses, reference, sources_beside(reference, row))
 
 
 def keep_sentences(
@@ -147,40 +206,58 @@ def keep_sentences(
         if texts and (counts, texts) != (kept.counts, kept.texts):
             if check:
                 raise UserError(f"{files_beside(path)[0]}: not of these rows and references")
-            of_counts, of_texts = files_beside(path)
-            write_rows(of_counts, counts.values())
-            write_rows(of_texts, texts.values())
+            _write(path, counts, texts)
     if not found:
         raise UserError("none of the --references are those of a row")
+
+
+def _write(
+    rows: Path, counts: Mapping[tuple[str, str], Counts], texts: Mapping[str, Texts]
+) -> None:
+    of_counts, of_texts = files_beside(rows)
+    write_rows(of_counts, counts.values())
+    write_rows(of_texts, texts.values())
+
+
+def _sides(reference: Path, source: Path | None) -> tuple[list[str], list[str]]:
+    """Sources, if any, and references."""
+    return read_sides(source, reference) if source else ([], list(read_lines(reference)))
+
+
+def _counts(row: Result, counted: NDArray[np.int64]) -> Counts:
+    """``counted``: (N, 10), as ``resampling.counter`` has them."""
+    matches = counted[:, 2 : 2 + ORDERS].T.tolist()
+    return Counts(*_key(row), counted[:, 0].tolist(), matches)
+
+
+def _texts(digest: str, sources: Sequence[str], lengths: NDArray[np.int64]) -> Texts:
+    """Lengths of a test set; no sentence is shown yet."""
+    return Texts(digest, [len(line.split()) for line in sources], lengths.tolist(), [], [], [])
 
 
 def _counted(
     folder: Path, rows: Sequence[Result], reference: Path, source: Path | None
 ) -> tuple[list[Counts], Texts]:
-    if source:
-        sources, references = read_sides(source, reference)
-    else:
-        sources, references = [], list(read_lines(reference))
+    sources, references = _sides(reference, source)
     count = counter(references)
-    found, lengths = [], [0] * len(references)
-    for row in rows:
-        counts = count(kept_hypotheses(folder, row, len(references))).astype(int)
-        own, lengths = counts[:, 0].tolist(), counts[:, 1].tolist()
-        matches = counts[:, 2 : 2 + ORDERS].T.tolist()
-        found.append(Counts(row.hypotheses_sha256, row.references_sha256, own, matches))
-    of = {each.hypotheses_sha256: each for each in found}
-    # The page shows what the first seeds say.
-    first = [of[line.results[0].hypotheses_sha256] for each in group(rows) for line in each.lines]
-    numbers = _differing([sentence_bleu(each, lengths) for each in first])
-    texts = Texts(
-        rows[0].references_sha256,
-        [len(line.split()) for line in sources],
-        lengths,
-        numbers,
-        [sources[number] for number in numbers] if sources else [],
-        [references[number] for number in numbers],
+    counted = {
+        row.hypotheses_sha256: count(kept_hypotheses(folder, row, len(references))).astype(int)
+        for row in rows
+    }
+    counts = {row.hypotheses_sha256: _counts(row, counted[row.hypotheses_sha256]) for row in rows}
+    texts = _texts(rows[0].references_sha256, sources, counted[rows[0].hypotheses_sha256][:, 1])
+    # The page shows translations of the first seeds.
+    first = [
+        counts[line.results[0].hypotheses_sha256] for each in group(rows) for line in each.lines
+    ]
+    numbers = _differing([sentence_bleu(each, texts.reference_lengths) for each in first])
+    shown = replace(
+        texts,
+        numbers=numbers,
+        sources=[sources[number] for number in numbers] if sources else [],
+        references=[references[number] for number in numbers],
     )
-    return found, texts
+    return list(counts.values()), shown
 
 
 def _differing(scores: Sequence[Sequence[float]]) -> list[int]:

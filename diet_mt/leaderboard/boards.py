@@ -116,7 +116,7 @@ def legend(sections: Iterable[Section]) -> list[str]:
             "mean of the seeds. Below 1 BLEU is multiplied by exp(1 - 1 / length)."
         )
     if len(compared) < len(lines):
-        found.append(f"Unknown p-values are computed by `{HOW_TO_TEST}`.")
+        found.append(f"Rows without sentence counts have no p-value; `{HOW_TO_TEST}` adds them.")
     if any(standing.published for standing in standings):
         found.append(f"paper: {source()}.")
     if lines:

@@ -9,7 +9,7 @@ from ..evaluation.comparisons import mark_of, p_text
 from ..evaluation.groups import Line
 from .beside import Beside
 from .standings import Section
-from .views import is_counted, parts_in
+from .views import parts_in
 
 
 def pairs_of(section: Section, beside: Beside) -> dict[str, Any] | None:
@@ -19,7 +19,7 @@ def pairs_of(section: Section, beside: Beside) -> dict[str, Any] | None:
     """
     kept = beside.sentences
     digest = section.group.conditions.references_sha256
-    lines = [line for line in section.group.lines if is_counted(line, kept)]
+    lines = [line for line in section.group.lines if kept.is_counted(line.results)]
     if len(lines) < 2:
         return None
     texts = kept.texts[digest]

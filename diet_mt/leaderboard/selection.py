@@ -9,10 +9,11 @@ from pathlib import Path
 from ..blocks import Block
 from ..command_line import need_known
 from ..errors import UserError
-from ..evaluation.comparisons import Comparison, Key, file_beside, read_comparisons
+from ..evaluation.comparisons import compare
 from ..evaluation.groups import Group, group
 from ..evaluation.kept import kept_hypotheses
 from ..evaluation.records import Result, read_results
+from ..evaluation.sentences import read_sentences
 from ..evaluation.task_records import read_task_results
 from .standings import Section, section_of
 from .task_boards import task_board
@@ -37,11 +38,9 @@ def asked_for(
     """
     with_tasks = [path for path in files if of_tasks(path)]
     results: list[Result] = []
-    comparisons: dict[Key, Comparison] = {}
     for path in files:
         if path not in with_tasks:
             results += (rows := read_results(path))
-            comparisons.update(read_comparisons(file_beside(path)))
             for row in rows if check else ():
                 kept_hypotheses(path.parent, row)
     tasks = [row for path in with_tasks for row in read_task_results(path)]
@@ -65,7 +64,9 @@ def asked_for(
     # Where diet-mt bench speed keeps its tables.
     beside = (path.with_name("benchmark.md") for path in files)
     page = next((f"{path.name}, beside the rows" for path in beside if path.exists()), "")
-    return [section_of(each, comparisons, systems, page) for each in groups], blocks
+    kept = read_sentences(path for path in files if path not in with_tasks)
+    tests = compare(groups, kept)
+    return [section_of(each, tests, systems, page) for each in groups], blocks
 
 
 def _spelled(systems: Sequence[str], known: Sequence[str]) -> list[str]:

@@ -22,7 +22,7 @@ class Standing:
     name: str
     line: Line | None = None
     gain: float | None = None  # BLEU above the baseline
-    comparison: Comparison | None = None  # with the others; None where there is none yet
+    comparison: Comparison | None = None  # with the others; None without sentence counts
     p_value: float | None = None  # of the gain, corrected for the number of systems of the group
     p_text: str = ""  # the same as it is read
     cluster: int | None = None  # from 1, the best

@@ -96,20 +96,12 @@ def by_length(section: Section, beside: Beside) -> View | None:
     """BLEU by the length of the source, mean of the seeds."""
     kept = beside.sentences
     parts = parts_in(section, kept)
-    lines = [line for line in section.group.lines if is_counted(line, kept)]
+    lines = [line for line in section.group.lines if kept.is_counted(line.results)]
     if len(parts) < 2 or len(lines) < 2:
         return None
 
-    digest = section.group.conditions.references_sha256
-    references = kept.texts[digest].reference_lengths
     # Of each seed, (sentences, 10).
-    statistics = {
-        line.name: [
-            kept.counts[result.hypotheses_sha256, digest].statistics(references)
-            for result in line.results
-        ]
-        for line in lines
-    }
+    statistics = {line.name: [kept.statistics(result) for result in line.results] for line in lines}
 
     def seeds(line: Line, part: Part) -> list[Floats]:
         """Of the sentences of a part alone."""
@@ -149,12 +141,6 @@ VIEWS: Mapping[str, Callable[[Section, Beside], View | None]] = {
     "parameters": by_parameters,
     "lengths": by_length,
 }
-
-
-def is_counted(line: Line, kept: Kept) -> bool:
-    """Whether the sentences of all its seeds are."""
-    keys = [(result.hypotheses_sha256, result.references_sha256) for result in line.results]
-    return all(key in kept.counts for key in keys)
 
 
 def of_learning(name: str, trainings: Sequence[LearningCurve]) -> View | None:

@@ -10,14 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.evaluation.comparisons import file_beside, p_text
-from diet_mt.evaluation.json_rows import write_rows
-from diet_mt.evaluation.records import put_result, read_results
+from diet_mt.evaluation.records import put_result
 from diet_mt.made_of import marked
 
 from ..calling import called
 from ..evaluation.rows import seeds_of
-from ..leaderboard.made_up import comparisons
 from ..leaderboard.said import write_said
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -82,17 +79,6 @@ def test_filters(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "de-en" not in shown
     assert "unknown direction cs-en; did you mean de-en?" in complaint(
         capsys, "--directions", "cs-en"
-    )
-
-
-def test_kept_p_values_are_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = folder / "results" / "toy.en-de.jsonl"
-    found = comparisons(read_results(file))
-    write_rows(file_beside(file), found)
-    assert called("leaderboard", "--format", "markdown") == 0
-    assert (
-        f"+1.00 | {p_text(next(iter(found[0].p_values.values())), found[0].signature)} |"
-        in re.sub(" +", " ", capsys.readouterr().out)
     )
 
 

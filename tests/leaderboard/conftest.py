@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from diet_mt.evaluation.comparisons import file_beside, read_comparisons
+from diet_mt.evaluation.comparisons import compare
 from diet_mt.evaluation.groups import group
-from diet_mt.evaluation.kept import read_references
 from diet_mt.evaluation.records import Result, read_results
-from diet_mt.evaluation.sentences import keep_sentences
-from diet_mt.evaluation.significance import compare_files
+from diet_mt.evaluation.sentences import keep_sentences, read_sentences
 from diet_mt.leaderboard.beside import read_beside
 from diet_mt.leaderboard.page import page
 from diet_mt.leaderboard.standings import Section, section_of
@@ -40,7 +38,7 @@ def sections_of(rows: list[Result]) -> list[Section]:
 @pytest.fixture(scope="session")
 def full() -> list[Section]:
     """Four directions, several seeds, p-values, figures of the paper: all there can be."""
-    known = {comparison.key: comparison for comparison in comparisons(results())}
+    known = comparisons(results())
     return [section_of(each, known, speeds=SPEEDS) for each in group(results())]
 
 
@@ -64,10 +62,9 @@ def page_of_said(folder: Path, systems: int = 0) -> str:
     """The page of rows with hypotheses and references, written to ``folder``."""
     file, references = write_said(folder, systems)
     keep_sentences([file], [references])
-    if not systems:
-        compare_files([file], read_references([references]))
-    known = read_comparisons(file_beside(file))
-    sections = [section_of(each, known) for each in group(read_results(file))]
+    groups = group(read_results(file))
+    known = compare(groups, read_sentences([file])) if not systems else {}
+    sections = [section_of(each, known) for each in groups]
     return page(sections, beside=read_beside([file]))
 
 

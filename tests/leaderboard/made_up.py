@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from diet_mt.evaluation.comparisons import Comparison, file_beside, key_of, mark_of
+from diet_mt.evaluation.comparisons import Comparison, Key, key_of, mark_of
 from diet_mt.evaluation.curves import LearningCurve
 from diet_mt.evaluation.groups import group
 from diet_mt.evaluation.json_rows import write_rows
@@ -75,15 +75,10 @@ def results() -> list[Result]:
     return found
 
 
-def comparisons(rows: list[Result]) -> list[Comparison]:
-    """One for each system but one, which was not compared yet."""
-    return [
-        Comparison(
-            test_set=each.conditions.test_set,
-            direction=each.conditions.direction,
-            system=line.system,
-            seeds=[row.seed for row in line.results],
-            bleu=line.bleu,
+def comparisons(rows: list[Result]) -> dict[Key, Comparison]:
+    """One for each system but one, without counts."""
+    return {
+        key_of(line.results): Comparison(
             bleu_ci=line.half_width,
             p_values={
                 mark_of(other.results): round(0.4 / (1 + 10 * abs(line.bleu - other.bleu)) ** 2, 4)
@@ -91,20 +86,17 @@ def comparisons(rows: list[Result]) -> list[Comparison]:
                 if other is not line
             },
             signature="nrefs:1|bs:1000|seed:12345|tok:13a|version:2.6.0",
-            mark=key_of(line.results)[0],
-            references_sha256=key_of(line.results)[1],
         )
         for each in group(rows)
         for line in each.lines
         if line.system != "shaw"
-    ]
+    }
 
 
 def write(folder: Path) -> Path:
-    """The rows and their comparisons; returns the file of the rows."""
+    """Writes the rows; returns their file."""
     file = folder / "made-up.jsonl"
     write_rows(file, results())
-    write_rows(file_beside(file), comparisons(results()))
     return file
 
 

@@ -90,14 +90,13 @@ def test_what_is_said_of_a_system_is_said_beside_all() -> None:
     scores = {"sinusoidal": {1: 39.0, 2: 39.2}, "t5": {1: 38.9}, "none": {1: 20.0}}
     rows = [row for system, bleu in scores.items() for row in seeds_of(system, bleu)]
     worst = mark_of(rows[-1:])
-    found = [
-        dataclasses.replace(
+    known = {
+        key: dataclasses.replace(
             each,
-            p_values={mark: 0.001 if worst in (mark, each.mark) else 0.5 for mark in each.p_values},
+            p_values={mark: 0.001 if worst in (mark, key[0]) else 0.5 for mark in each.p_values},
         )
-        for each in comparisons(rows)
-    ]
-    known = {each.key: each for each in found}
+        for key, each in comparisons(rows).items()
+    }
     (whole,) = select(group(rows), {"system": ["t5", "none"]})
     section = section_of(whole, known, ["t5", "none"])
     assert [standing.cluster for standing in section.standings] == [1, 2]

@@ -20,13 +20,13 @@ ROWS = [
 
 
 def test_difference_interval_and_p_value_are_of_the_means() -> None:
-    found = [dataclasses.replace(each, bleu_ci=0.9) for each in comparisons(ROWS)]
+    found = {key: dataclasses.replace(each, bleu_ci=0.9) for key, each in comparisons(ROWS).items()}
     (each,) = group(ROWS)
-    section = section_of(each, {comparison.key: comparison for comparison in found})
+    section = section_of(each, found)
     first, baseline = section.standings
     assert (first.name, baseline.name) == ("diet_rel_tiny", "sinusoidal_tiny")
     assert first.gain == pytest.approx(100 / 3 - 31.5)
-    assert first.p_value == next(iter(found[0].p_values.values()))
+    assert first.p_value == next(iter(next(iter(found.values())).p_values.values()))
     assert (first.half_width, section_of(each, {}).standings[0].half_width) == (0.9, 1.5)
     assert (baseline.gain, baseline.p_value) == (0.0, None)
 
@@ -53,11 +53,12 @@ def test_clusters_begin_where_all_above_are_better_than_all_below(
     rows = [row for place, name in enumerate("abcd") for row in seeds_of(name, {1: 40.0 - place})]
     (each,) = group(rows)
     marks = {line.system: mark_of(line.results) for line in each.lines}
-    known = {}
-    for row in comparisons(rows):
-        values = {mark: 0.05 if _pair(row.system, name) in separate.split() else 0.06
-                  for name, mark in marks.items() if name != row.system}  # fmt: skip
-        known[row.key] = dataclasses.replace(row, p_values=values)
+    known = comparisons(rows)
+    for line in each.lines:
+        values = {mark: 0.05 if _pair(line.system, name) in separate.split() else 0.06
+                  for name, mark in marks.items() if name != line.system}  # fmt: skip
+        key = key_of(line.results)
+        known[key] = dataclasses.replace(known[key], p_values=values)
     assert clusters(section_of(each, known)) == expected
     del known[key_of(each.lines[0].results)]
     assert clusters(section_of(each, known)) == [None] * 4
@@ -69,10 +70,10 @@ def test_clusters_are_of_the_systems_that_are_shown() -> None:
     (each,) = group(rows)
     c = mark_of(each.lines[2].results)
     known = {
-        row.key: dataclasses.replace(
-            row, p_values={mark: 0.5 if c in (mark, row.mark) else 0.01 for mark in row.p_values}
+        key: dataclasses.replace(
+            row, p_values={mark: 0.5 if c in (mark, key[0]) else 0.01 for mark in row.p_values}
         )
-        for row in comparisons(rows)
+        for key, row in comparisons(rows).items()
     }
     whole = section_of(each, known)
     assert clusters(whole) == [1, 1, 1]

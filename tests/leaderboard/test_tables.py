@@ -97,8 +97,8 @@ def test_a_p_value_at_its_floor_and_clusters() -> None:
     rows = [*seeds_of("sinusoidal", {1: 30.0}), *seeds_of("diet_rel", {1: 40.0, 2: 41.0})]
     (found,) = group(rows)
     known = {
-        each.key: dataclasses.replace(each, p_values=dict.fromkeys(each.p_values, 0.000999))
-        for each in comparisons(rows)
+        key: dataclasses.replace(each, p_values=dict.fromkeys(each.p_values, 0.000999))
+        for key, each in comparisons(rows).items()
     }  # 1 / 1001
     table = standings_table(section_of(found, known))
     assert texts(table, 0)["p (Holm)"] == "≤ 0.0010"

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from diet_mt.corpora.parallel import read_lines
-from diet_mt.evaluation.comparisons import p_text
+from diet_mt.evaluation.comparisons import p_text, resampled_group
 from diet_mt.evaluation.groups import group
 from diet_mt.evaluation.kept import kept_hypotheses
 from diet_mt.evaluation.lengths import parts_of
 from diet_mt.evaluation.records import read_results
 from diet_mt.evaluation.sentences import read_sentences, sentence_bleu
-from diet_mt.evaluation.significance import resample
 
 from .browsing import SCREENS, opened
 
@@ -64,9 +63,8 @@ def test_the_keyboard_reaches_the_choice_of_two(browser: Browser, said: Path, sc
 
 def test_two_systems_are_compared_as_diet_mt_compare_does(desk: Page, said: Path) -> None:
     (found,) = group(read_results(said / "toy.en-de.jsonl"))
-    references = list(read_lines(said / "test.de"))
-    hypotheses = [[kept_hypotheses(said, row) for row in line.results] for line in found.lines]
-    expected = resample(found.lines, hypotheses, references)
+    expected = resampled_group(found, read_sentences([said / "toy.en-de.jsonl"]))
+    assert expected
     lines = {line.system: line for line in found.lines}
     desk.locator(".two").scroll_into_view_if_needed()
     for first, second in (("shaw", "none"), ("none", "diet_rel"), ("diet_rel", "shaw")):
