@@ -12,7 +12,8 @@ put in place where it is imported here:
     other masked words, than one that never stopped.
 ``beam_search``
     ``FairseqTask.build_generator``: our models are decoded several times as fast by a search that
-    knows them, whatever command or program asks.
+    knows them, whatever command or program asks. ``NGramRepeatBlock._no_repeat_ngram``:
+    ``--no-repeat-ngram-size`` blocked nothing in fairseq's search.
 ``bfloat16``
     ``dataclass.utils.override_module_args``: fairseq's command line takes ``--bf16`` to mean a TPU,
     and stops without the driver of one.

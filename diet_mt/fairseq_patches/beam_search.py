@@ -4,6 +4,10 @@ fairseq's tasks make their generator in one place, and ``fairseq-generate``,
 ``fairseq-interactive``, ``--eval-bleu`` and the Python interface all ask there. Replaced:
 ``FairseqTask.build_generator``, by a method that names another class of generator where nobody else
 has. ``decoding/choice.py`` says when, and how to force either.
+
+fairseq's own search blocks repeated n-grams by comparing them with the end of its buffer, which is
+padding until the longest hypothesis (fairseq #5206). ``NGramRepeatBlock._no_repeat_ngram`` gets the
+tokens so far instead.
 """
 
 from __future__ import annotations
@@ -11,7 +15,9 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable, Dict, Optional
 
+from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.tasks import FairseqTask
+from torch import Tensor
 
 from ..decoding.choice import own_generator
 from ..layers.decoder import DietDecoder
@@ -45,4 +51,17 @@ def with_own_search(build_generator: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+def of_tokens_so_far(block: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """``block(self, tokens, lprobs, bsz, beam_size, step)`` without the rest of the buffer."""
+
+    @functools.wraps(block)
+    def wrapped(
+        self: NGramRepeatBlock, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int
+    ) -> Tensor:
+        return block(self, tokens[:, : step + 1], lprobs, bsz, beam_size, step)
+
+    return wrapped
+
+
 FairseqTask.build_generator = with_own_search(FairseqTask.build_generator)
+NGramRepeatBlock._no_repeat_ngram = of_tokens_so_far(NGramRepeatBlock._no_repeat_ngram)

@@ -1,0 +1,106 @@
+"""Public reports of text that changes between files, subwords and sentences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diet_mt.corpora import bpe, moses, subwords
+
+# Ends of lines for str.splitlines and the codecs module, not for a file.
+SEPARATORS = ("\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c")
+
+
+@pytest.mark.parametrize("separator", SEPARATORS, ids=ascii)
+def test_lines_end_at_newlines_alone(separator: str, tmp_path: Path) -> None:
+    """subword-nmt #29: apply-bpe writes more lines than it read.
+
+    subword-nmt #92, #46: a code with such a character makes the file of codes invalid.
+    """
+    text = tmp_path / "text"
+    lines = [f"see{separator}n", f"un{separator}seen .{separator}", "seen"] * 3
+    text.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+    bpe.learn([text], tmp_path / "codes", 20)
+    subwords.split_file("bpe", tmp_path / "codes", text, tmp_path / "out", workers=1)
+    written = (tmp_path / "out").read_text(encoding="utf-8").split("\n")
+    assert written.pop() == ""
+    assert len(written) == len(lines)
+    assert [bpe.join(line) for line in written] == [line.rstrip() for line in lines]
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u2009", "\u3000"], ids=ascii)
+def test_unusual_spaces_inside_words(space: str, tmp_path: Path) -> None:
+    """subword-nmt #55: spaces of Unicode are parts of words in one place and separate them in
+    another.
+    """
+    text = tmp_path / "text"
+    text.write_text(f"10{space}kg or 10 kg\n" * 5, encoding="utf-8")
+    bpe.learn([text], tmp_path / "codes", 10)
+    (found,) = bpe.split([f"10{space}kg 10 kg"], tmp_path / "codes")
+    assert bpe.join(found) == f"10{space}kg 10 kg"
+    assert found.endswith(" 10 kg")
+
+
+def test_a_continued_subword_at_the_end_of_a_line() -> None:
+    """masakhane-web #33: ``@@`` is left over at the end. marian #115: nothing is left."""
+    assert subwords.to_text("the well @-@ kno@@", "en", "bpe") == "the well-kno"
+    assert bpe.join("San-Juan-@@") == "San-Juan-"
+
+
+def test_combining_marks_come_back(tmp_path: Path) -> None:
+    """OpenNMT/Tokenizer #57: subwords part a mark from its letter."""
+    text = "u\u0307 u\u0307e t\u0307 t\u0307e"
+    (tmp_path / "text").write_text(f"{text}\n" * 3, encoding="utf-8")
+    bpe.learn([tmp_path / "text"], tmp_path / "codes", 2)
+    (found,) = bpe.split([text], tmp_path / "codes")
+    assert subwords.to_text(found, "en", "bpe") == text
+
+
+@pytest.mark.parametrize(
+    ("lang", "text", "tokens"),
+    [
+        pytest.param("de", "Peter's Buch", "Peter &apos; s Buch", id="sacremoses-19-backslash"),
+        pytest.param("fr", "foo-bar", "foo @-@ bar", id="sacremoses-5-dash"),
+        pytest.param("fr", "bonjour !", "bonjour !", id="sacremoses-56-backslash"),
+        pytest.param("en", "a [4] b", "a &#91; 4 &#93; b", id="sacremoses-27-brackets"),
+        pytest.param("en", "foo--bar", "foo--bar", id="sacremoses-5-two-dashes"),
+        # Unlike Moses's own, and as in the text that fairseq's --tokenizer moses makes.
+        pytest.param("en", "8' x 10'", "8 &apos; x 10&apos;", id="sacremoses-3-last-apostrophe"),
+    ],
+)
+def test_tokens(lang: str, text: str, tokens: str) -> None:
+    assert moses.tokenize(text, lang) == tokens
+
+
+@pytest.mark.parametrize(
+    ("lang", "text", "expected"),
+    [
+        pytest.param(
+            "en",
+            "“See what you have done!” she screamed. “In a minute I shall melt away.”",
+            '"See what you have done!" she screamed. "In a minute I shall melt away."',
+            id="sacremoses-152-quotes",
+        ),
+        pytest.param(
+            "fr",
+            "L'amitié nous a fait forts d'esprit",
+            "L'amitié nous a fait forts d'esprit",
+            id="sacremoses-43-apostrophes",
+        ),
+        pytest.param(
+            "en",
+            "John vs. Doe, says vs.",
+            "John vs. Doe, says vs.",
+            id="sacremoses-97-abbreviation-at-the-end",
+        ),
+        pytest.param(
+            "en",
+            "It's 5 < 6 & 7 > 3 | [x]",
+            "It's 5 < 6 & 7 > 3 | [x]",
+            id="sacremoses-27-escaped",
+        ),
+    ],
+)
+def test_back_and_forth(lang: str, text: str, expected: str) -> None:
+    assert moses.detokenize(moses.tokenize(text, lang), lang) == expected
