@@ -36,6 +36,14 @@ diet-mt bench curves results/curves/multi30k.base.jsonl --loss --out results/cur
 diet-mt bench curves results/curves/recipe.jsonl --loss --out results/curves/recipe
 diet-mt bench curves results/mlm/curves.jsonl --out results/mlm/curves
 
+# Hypotheses of new rows join those of their corpus, in one archive.
+find results -name '*.hyp.txt' -printf '%h\n' | sort -u | while read -r folder; do
+  [ ! -f "$folder.hyp.tar.xz" ] || tar -C "$folder/.." --skip-old-files -xJf "$folder.hyp.tar.xz"
+  (cd "$folder/.." && tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=644 \
+    -cf - "${folder##*/}"/*.hyp.txt) | xz -9e >"$folder.hyp.tar.xz.part"
+  mv "$folder.hyp.tar.xz.part" "$folder.hyp.tar.xz" && rm -r "$folder"
+done
+
 for folder in results/figures{,/cs-en,/mlm}; do
   into "$folder/heads.md" diet-mt figures --out "$folder" --format markdown
 done

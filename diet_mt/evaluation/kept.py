@@ -1,18 +1,23 @@
-"""Kept hypotheses, and the references they were scored with."""
+"""Saved hypotheses, as single files or one archive per corpus, and their references."""
 
 from __future__ import annotations
 
+import hashlib
+import lzma
+import tarfile
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
 
 from ..corpora.parallel import read_lines
 from ..errors import UserError
-from ..files import decoded_lines, sha256
+from ..files import decoded, sha256
 from .records import Result
 
 Given = TypeVar("Given")
+_LARGEST = 1 << 28  # bytes of an unpacked archive
 
 
 def read_references(paths: Sequence[Path]) -> dict[str, list[str]]:
@@ -22,18 +27,45 @@ def read_references(paths: Sequence[Path]) -> dict[str, list[str]]:
 
 
 def kept_hypotheses(folder: Path, result: Result, count: int | None = None) -> list[str]:
-    """The hypotheses of a row; ``count``: of its references. Raises UserError if they are not the
-    ones that were scored, or not as many.
+    """The hypotheses of a row; ``count``: of its references.
+
+    Read from their file, or from the archive of the corpus. Raises UserError for missing files,
+    other hypotheses than those that were scored, or another number of lines.
     """
     path = folder / result.hypotheses
-    if not path.is_file():
+    archive = folder / f"{result.corpus}.hyp.tar.xz"
+    if path.is_file():
+        content = path.read_bytes()
+    elif archive.is_file() and result.hypotheses in (files := _files_in(archive)):
+        content = files[result.hypotheses]
+    else:
         raise UserError(f"{path}: missing; evaluate {result.system} seed {result.seed} again")
-    if sha256(path) != result.hypotheses_sha256:
+    if hashlib.sha256(content).hexdigest() != result.hypotheses_sha256:
         raise UserError(f"{path}: changed since it was scored; evaluate again")
-    lines = [line for _, line in decoded_lines(path)]  # a model may well write nothing at all
+    lines = decoded(content, str(path)).split("\n") if content else []
     if count not in (None, len(lines)):
         raise UserError(f"{path}: not {count} lines; evaluate again")
     return lines
+
+
+@lru_cache(maxsize=4)
+def _files_in(archive: Path) -> Mapping[str, bytes]:
+    """Name -> content of the hypothesis files of a corpus, packed by scripts/results.sh.
+
+    Raises UserError for an archive that is damaged, or unpacks to more than _LARGEST bytes.
+    """
+    files, size = {}, 0
+    try:
+        with tarfile.open(archive, "r:xz") as opened:
+            for member in opened:
+                size += member.size
+                if size > _LARGEST:
+                    raise UserError(f"{archive}: unpacks to more than {_LARGEST:,} bytes")
+                if file := opened.extractfile(member):
+                    files[member.name] = file.read()
+    except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as error:
+        raise UserError(f"{archive}: damaged archive ({error})") from None
+    return files
 
 
 def of_row(result: Result, references: Mapping[str, Given]) -> Given:
