@@ -15,6 +15,8 @@ from ..command_line import Parser, run, unknown
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "prepare multi30k": ("cli.prepare.multi30k", "image captions, any pair of en, de, cs"),
     "prepare newstest": ("cli.prepare.newstest", "ten years of news test sets: en-de, en-cs"),
+    "prepare office": ("cli.prepare.office", "LibreOffice's help and interface: en with de, cs"),
+    "prepare mixed": ("cli.prepare.mixed", "captions, news and office as one: en-de, en-cs"),
     "prepare wmt18": ("cli.prepare.wmt18", "WMT18 news, millions of pairs: de-en, cs-en"),
     "prepare bitext": ("cli.prepare.bitext", "parallel text of your own, any two languages"),
     "prepare demo": ("cli.prepare.demo", "generated sentences in which word order matters"),

@@ -18,6 +18,8 @@ NAMES = [path.stem.removeprefix("prepare-") for path in RECIPES]
 ADDED = {
     "multi30k": "--from {t} --manifest {t}/manifest",
     "newstest": "--from {t}",
+    "office": "--from {t} --manifest {t}/manifest",
+    "mixed": "--from {t}",
     "wmt18": "--from {t} --manifest {t}/manifest",
     "bitext": "--from {t}",
     "demo": "--train-pairs 40 --valid-pairs 9 --test-pairs 9 --bpe-merges 40 --workers 1",
