@@ -61,7 +61,6 @@ class Searches:
             dataset=self.dataset,
             max_tokens=how.max_tokens,
             max_positions=self.model.max_positions(),
-            required_batch_size_multiple=1,
         ).next_epoch_itr(shuffle=False)
         settings = {"beam_size": how.beam, "len_penalty": how.lenpen}
         self.generators = [

@@ -1,4 +1,4 @@
-"""Cleans the training pairs of a corpus; both sides of a pair always go together.
+"""Cleaning of the training pairs of a corpus; both sides of a pair always go together.
 
 First every line is brought into order (``tidy.py``). Then a pair is dropped for the first of these
 that is so, and counted under it:
@@ -9,7 +9,9 @@ that is so, and counted under it:
 - a side is in another language, where it is long enough to tell;
 - the pair has come before.
 
-Only ``train`` is cleaned; the other splits are taken over as they are.
+Validation and test sets keep every pair and their references. Their source lines are brought into
+order like those of training, so that a model reads the characters that it was trained on: those of
+the first language; of ``test1``, the test set of the reverse direction, the second.
 """
 
 from __future__ import annotations
@@ -21,13 +23,13 @@ from functools import partial
 from pathlib import Path
 
 from ..errors import UserError
-from ..files import copy, make_folder, raw_lines, writing
+from ..files import copy, decoded_lines, make_folder, raw_lines, write_lines, writing
 from ..stages.pool import in_order
 from ..stages.progress import Progress, say
 from . import language
-from .parallel import paired, splits_in
+from .parallel import SECOND_TEST, paired, splits_in
 from .settings import Limits
-from .tidy import MENDED, tidy
+from .tidy import MENDED, VERSION, tidy, tidy_sources
 
 INVALID = "invalid UTF-8"
 EMPTY = "empty side"
@@ -35,6 +37,8 @@ OVERLONG = "overlong side"
 RATIO = "length ratio"
 LANGUAGE = "wrong language"
 DUPLICATE = "duplicate pair"
+COUNTS = "clean.tsv"  # in the folder of a cleaned corpus
+_SOURCES, _RULES = "source lines mended", "rules"
 DROPPED = (INVALID, EMPTY, OVERLONG, RATIO, LANGUAGE, DUPLICATE)
 
 # Characters added to both sides before they are compared, so that "Yes." may become "Ja, gern.".
@@ -103,21 +107,46 @@ def clean_corpus(source: Path, out: Path, limits: Limits, counts: Path, workers:
         counts: File for lines ``KIND<TAB>WHAT<TAB>COUNT``.
     """
     make_folder(out)
-    for lang in limits.langs:
-        for split in splits_in(source, lang):
-            if split != "train":
-                copy(source / f"{split}.{lang}", out / f"{split}.{lang}")
+    mended = []
+    for split in splits_in(source, limits.langs[0])[1:]:
+        names = [f"{split}.{lang}" for lang in limits.langs]
+        original, reference = reversed(names) if split == SECOND_TEST else names
+        copy(source / reference, out / reference)
+        lines, count = tidy_sources(line for _, line in decoded_lines(source / original))
+        write_lines(out / original, lines)
+        mended.append((_SOURCES, split, count))
     total = clean_files(source, out, limits, workers)
     found = [
         ("pairs", "read", total.read),
         *(("dropped", name, total.dropped[name]) for name in DROPPED),
         ("pairs", "kept", total.read - sum(total.dropped.values())),
         *(("mended", name, total.mended[name]) for name in MENDED),
+        *mended,
+        (_RULES, "version", VERSION),
     ]
     with writing(counts) as file:
         for kind, what, count in found:
             file.write(f"{kind}\t{what}\t{count}\n")
             say(f"{kind}, {what}: {count:,}")
+
+
+def is_cleaned(corpus: Path) -> bool:
+    """Whether the training text of a prepared corpus was cleaned."""
+    return (corpus / COUNTS).is_file()
+
+
+def mended_words(count: int, version: int = VERSION) -> str:
+    """``3 lines, rules 1``, as the record of a test set has it; empty where no line changed."""
+    return f"{count} lines, rules {version}" if count else ""
+
+
+def mended_sources(corpus: Path, split: str) -> str:
+    """``mended_words`` of a split of a prepared corpus; empty where there is no record."""
+    if not is_cleaned(corpus):
+        return ""
+    rows = [line.split("\t") for _, line in decoded_lines(corpus / COUNTS)]
+    counts = {(row[0], row[1]): int(row[2]) for row in rows}
+    return mended_words(counts.get((_SOURCES, split), 0), counts.get((_RULES, "version"), 0))
 
 
 def clean_files(source: Path, out: Path, limits: Limits, workers: int) -> Cleaned:

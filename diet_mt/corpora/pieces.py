@@ -7,6 +7,7 @@ normalised but white space, every run of which becomes one space: all else that 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -58,9 +59,21 @@ def learn(
                 minloglevel=2,
             )
         except RuntimeError as error:
-            said = " ".join(str(error).split())
-            hint = "; ask for fewer: --spm-size, of mlm --vocab-size" if "too high" in said else ""
-            raise UserError(f"SentencePiece: {said}{hint}") from None
+            raise UserError(_cause(str(error))) from None
+
+
+def _cause(message: str) -> str:
+    """The line for a message of SentencePiece, which begins with its source file and line."""
+    for pattern, fault, limit in (
+        (r"too high \((\d+)\).*<= (\d+)", "many", "at most"),
+        (r"smaller than required_chars\. (\d+) vs (\d+)", "few", "at least"),
+    ):
+        if match := re.search(pattern, message):
+            size, bound = map(int, match.groups())
+            # Two of fairseq's marks are not among the pieces of a masked language model.
+            options = f"--spm-size {bound}, of mlm --vocab-size {bound + 2}"
+            return f"{size} pieces are too {fault} for this text; give {limit} {options}"
+    return f"SentencePiece: {' '.join(message.split())}"
 
 
 def _sentences(files: Iterable[Path]) -> Iterator[str]:

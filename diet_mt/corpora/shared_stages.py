@@ -32,9 +32,11 @@ def prepared(out: Path, first: list[Stage], text: TextSettings, more: str = "") 
     if limits is not None:
         if limits.certainty <= 1 and not (out / "clean").exists():
             language.need_known(langs)
-        does = f"training pairs of raw that keep to the limits; counts in {out}/clean.tsv"
+        does = (
+            f"pairs within the limits, sources of valid and test mended; see {out}/{clean.COUNTS}"
+        )
         tidied = partial(
-            clean.clean_corpus, plain, limits=limits, counts=out / "clean.tsv", workers=workers
+            clean.clean_corpus, plain, limits=limits, counts=out / clean.COUNTS, workers=workers
         )
         stages.append(Stage("clean", does, tidied, partial(room_for, 105, plain)))
         plain = out / "clean"

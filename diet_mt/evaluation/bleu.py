@@ -36,8 +36,7 @@ def score(hypotheses: list[str], references: list[str]) -> Scores:
     """Corpus BLEU (13a) and chrF of detokenized sentences. Raises UserError for unequal counts."""
     if len(hypotheses) != len(references):
         raise UserError(
-            f"{len(hypotheses)} hypotheses but {len(references)} references: decode all of the "
-            "test set, with --required-batch-size-multiple 1"
+            f"{len(hypotheses)} hypotheses but {len(references)} references; decode the whole set"
         )
     bleu, chrf = BLEU(), CHRF()
     bleu_score = bleu.corpus_score(hypotheses, [references])

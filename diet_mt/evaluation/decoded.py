@@ -58,8 +58,7 @@ def read_decoded(output: Path, log: Path) -> Decoded:
     if missing is not None:
         raise UserError(
             f"{output}: no hypothesis for sentence {missing} (counted from 0), {len(best)} in all; "
-            "decode with --required-batch-size-multiple 1 and without "
-            "--skip-invalid-size-inputs-valid-test"
+            "decode without --skip-invalid-size-inputs-valid-test"
         )
     return Decoded(
         hypotheses=[best[i] for i in range(len(best))],

@@ -160,8 +160,8 @@ def _scored(test: TestSet, checkpoint: Path, search: Search, folder: Path) -> Sc
 
 
 def _command(test: TestSet, checkpoint: Path, search: Search) -> list[str]:
-    """fairseq-generate and its words. Multiple 1: one distribution of fairseq drops the last
-    sentences otherwise.
+    """fairseq-generate and its words. Multiple 1: translations do not depend on batches, but rates
+    do, and are comparable with those of all rows.
     """
     words = ["fairseq-generate", str(test.data), "--user-dir", str(PLUGIN)]
     words += ["--path", str(checkpoint), "--beam", str(search.beam)]

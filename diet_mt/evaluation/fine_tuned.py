@@ -80,9 +80,8 @@ def each_split(
 
 def batches_of(task: Any, dataset: Any, size: int) -> Any:
     """Batches of so many examples, in their order, on the GPU where there is one."""
-    batches = task.get_batch_iterator(
-        dataset=dataset, max_sentences=size, required_batch_size_multiple=1
-    ).next_epoch_itr(shuffle=False)
+    iterator = task.get_batch_iterator(dataset=dataset, max_sentences=size)
+    batches = iterator.next_epoch_itr(shuffle=False)
     return map(utils.move_to_cuda, batches) if torch.cuda.is_available() else batches
 
 

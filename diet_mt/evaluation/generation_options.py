@@ -29,7 +29,7 @@ REFUSED = {
     "-s": _LANGUAGE,
     "-t": _LANGUAGE,
     "--user-dir": "leave it out, the project's own is used",
-    "--required-batch-size-multiple": "leave it out, all sentences are decoded",
+    "--required-batch-size-multiple": "leave it out, rates are of the same batches for all rows",
     "--log-format": _READ,
     "--log-interval": _READ,
     "--quiet": _READ,

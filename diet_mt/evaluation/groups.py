@@ -42,6 +42,7 @@ class Conditions:
     references_sha256: str
     options: str  # others of the search, but for positions
     subwords: str
+    source_mended: str
 
     @property
     def heading(self) -> str:
@@ -63,6 +64,7 @@ class Conditions:
             f"length penalty {self.lenpen} ({self.length_penalty})",
             checkpoint,
             *([f"subwords {self.subwords}"] if self.subwords != "bpe" else []),
+            *([f"source: {self.source_mended}"] if self.source_mended else []),
             *([f"options {self.options}"] if self.options else []),
         ]
         return ", ".join(parts)

@@ -90,6 +90,8 @@ class Result(Row):
     precisions: str = ""  # of BLEU, in percent: 1-grams/2-grams/3-grams/4-grams
     # Where the validation set has chosen lenpen: every value tried, with its BLEU there.
     lenpen_tried: str = ""
+    # Source lines that differ from the published text, as normalized like those of training.
+    source_mended: str = ""  # 3 lines, rules 1
     roles: float | None = None  # role accuracy, 0 to 100; None: the test set has no twins
 
     def __post_init__(self) -> None:
@@ -200,7 +202,7 @@ def need_place(folder: Path, known: Mapping[str, Any]) -> None:
 
 # What tells a row from another of the same name: of its evaluation; and of its training, where that
 # is another checkpoint, beside the command.
-_EVALUATED = ("subwords", "references_sha256")
+_EVALUATED = ("subwords", "references_sha256", "source_mended")
 _TRAINED = ("arch", "positions", "model", "parameters", "averaged")
 
 

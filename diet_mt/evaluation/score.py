@@ -105,6 +105,7 @@ def known_before(
         "hypotheses": hypotheses_name(corpus, name, training.seed, **how),
         "references_sha256": sha256(test.references),
         "subwords": kind_of(data),
+        "source_mended": test.mended,
         **vars(training),
     }
 

@@ -13,9 +13,11 @@ from tempfile import TemporaryDirectory
 
 from ..corpora import testset
 from ..corpora.binarized import language_pair
-from ..corpora.parallel import read_lines, read_sides
+from ..corpora.clean import is_cleaned, mended_sources, mended_words
+from ..corpora.parallel import SECOND_TEST, read_lines, read_sides
 from ..corpora.preprocess import preprocess
 from ..corpora.subwords import from_text
+from ..corpora.tidy import tidy_sources
 from ..errors import UserError
 from ..files import make_folder, sha256, write_lines
 
@@ -34,6 +36,7 @@ class TestSet:
     references: Path
     label: str  # in names of files
     name: str  # in the record
+    mended: str = ""  # source lines that normalization changed, "3 lines, rules 1"
 
 
 def of_data(data: Path, pair: Pair, subset: str) -> TestSet:
@@ -49,7 +52,9 @@ def of_data(data: Path, pair: Pair, subset: str) -> TestSet:
         raise UserError(
             f"{references}: missing, and scores are against untouched text; prepare the data again"
         )
-    return TestSet(data, pair, subset, references, subset, f"{folder.name} {subset}")
+    is_reverse = pair != language_pair(data, subset)
+    mended = mended_sources(folder, subset) if is_reverse == (subset == SECOND_TEST) else ""
+    return TestSet(data, pair, subset, references, subset, f"{folder.name} {subset}", mended)
 
 
 def subset_of(data: Path, pair: Pair) -> str:
@@ -60,7 +65,7 @@ def subset_of(data: Path, pair: Pair) -> str:
     of the test set that the row names.
     """
     is_reverse = pair != language_pair(data, "test")
-    return "test1" if is_reverse and any(data.glob("test1.*")) else "test"
+    return SECOND_TEST if is_reverse and any(data.glob(f"{SECOND_TEST}.*")) else "test"
 
 
 def of_text(data: Path, pair: Pair, source: Path, reference: Path, folder: Path) -> TestSet:
@@ -71,8 +76,9 @@ def of_text(data: Path, pair: Pair, source: Path, reference: Path, folder: Path)
     sources, _ = read_sides(source, reference)
     mark = hashlib.sha256("\n".join(sources).encode()).hexdigest()[:8]
     label = f"{re.sub(r'[^A-Za-z0-9_-]', '_', source.stem)}-{mark}"
-    made = _binarized(data, pair, sources, folder / f"{label}.{'-'.join(pair)}")
-    return TestSet(made, pair, "test", reference, label, reference.name)
+    lines, mended = _as_in_training(data, sources)
+    made = _binarized(data, pair, lines, folder / f"{label}.{'-'.join(pair)}")
+    return TestSet(made, pair, "test", reference, label, reference.name, mended)
 
 
 def of_sacrebleu(data: Path, pair: Pair, name: str, folder: Path) -> TestSet:
@@ -81,12 +87,21 @@ def of_sacrebleu(data: Path, pair: Pair, name: str, folder: Path) -> TestSet:
     Raises UserError where it does not know it in this direction, or cannot get it.
     """
     source, reference = testset.sentences(name, "-".join(pair))
+    lines, mended = _as_in_training(data, source)
     label = re.sub(r"[^A-Za-z0-9_-]", "_", name)
     place = folder / f"{label}.{'-'.join(pair)}"
-    made = _binarized(data, pair, source, place)
+    made = _binarized(data, pair, lines, place)
     references = place / f"reference.{pair[1]}"
     write_lines(references, reference)
-    return TestSet(made, pair, "test", references, label, name)
+    return TestSet(made, pair, "test", references, label, name, mended)
+
+
+def _as_in_training(data: Path, lines: list[str]) -> tuple[list[str], str]:
+    """Source lines, normalized where the training text of ``data`` was; and ``TestSet.mended``."""
+    if not is_cleaned(data.absolute().parent):
+        return lines, ""
+    found, count = tidy_sources(lines)
+    return found, mended_words(count)
 
 
 def _binarized(data: Path, pair: Pair, lines: Sequence[str], place: Path) -> Path:

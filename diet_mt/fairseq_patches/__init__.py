@@ -8,6 +8,8 @@ put in place where it is imported here:
     ``hub_utils.from_pretrained`` and ``file_utils.load_archive_file``: an archive could write
     anywhere, and was itself replaced by a folder.
 ``batches``
+    ``data_utils.batch_by_size``: fairseq-fixed dropped the last sentences of every data set.
+    ``FairseqTask.filter_indices_by_size``: how many sentences a score is over was not logged.
     ``FairseqTask.get_batch_iterator``: fairseq-fixed gave a run that continues other batches, and
     other masked words, than one that never stopped.
 ``beam_search``

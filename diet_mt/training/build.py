@@ -23,7 +23,7 @@ _REFUSED = {
     "arch": "it is the second argument",
     "user-dir": "the project's own is used",
     "log-format": "leave it out, the log is read",
-    "required-batch-size-multiple": "leave it out, all sentences are used",
+    "required-batch-size-multiple": "leave it out, all trainings have the same batches",
     "cpu": "give --gpus 0",
     "tpu": "leave it out",
     **dict.fromkeys(("fp16", "bf16"), "give --precision"),
@@ -90,6 +90,7 @@ def merged(request: TrainingRequest, system: str, fixed: Options) -> Options:
         name: [value.replace("{save-dir}", str(request.save)) for value in values]
         for name, values in options.items()
     }
+    # Trained rows are comparable only with the same batches, which depend on the multiple.
     own = {"seed": [str(request.seed)], "save-dir": [str(request.save)]}
     return fixed | options | {"required-batch-size-multiple": ["1"]} | own
 

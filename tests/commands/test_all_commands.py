@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+import sacrebleu
 import torch
 
 from .rescoring import TOLERANCE, load, positional_scores
 from .runner import ROOT, Runner, run_installed
-from .transcript import epoch_losses, measured_loss, texts, translations, valid_losses
-from .workshop import BATCHES, SEARCH, TRAINED, UPDATES, USER_DIR, Workshop
+from .transcript import epoch_losses, json_lines, measured_loss, texts, translations, valid_losses
+from .workshop import SEARCH, TRAINED, UPDATES, USER_DIR, Workshop
 
 # As a user writes it: the model's class, and fairseq's hub for whoever has only the folder.
 PYTHON = f"""
@@ -41,11 +42,43 @@ def test_validate_gives_the_loss_at_the_end_of_training(
 ) -> None:
     folder = workshop.trained(encoding)
     trained = valid_losses((folder / "log").read_text(encoding="utf-8"))
-    checkpoint = ("--path", folder / "checkpoint_last.pt", *USER_DIR, *BATCHES)
+    checkpoint = ("--path", folder / "checkpoint_last.pt", *USER_DIR)
     task = ("--task", "translation")  # fairseq-validate has no default
     sizes = ("--max-tokens", 400, "--log-format", "json")
     done = runner("validate", workshop.bin, *task, *checkpoint, *sizes).ok()
     assert measured_loss(done.stdout, "valid") == trained[UPDATES]
+
+
+def test_bleu_of_validation_is_that_of_every_hypothesis(workshop: Workshop, runner: Runner) -> None:
+    path = ("--path", workshop.checkpoint("diet-rel"), *USER_DIR)
+    scoring = ("--eval-bleu", "--eval-tokenized-bleu", "--eval-bleu-args", '{"beam": 3}')
+    words = (*path, "--task", "translation", "--max-tokens", 400, "--log-format", "json", *scoring)
+    done = runner("validate", workshop.bin, *words).ok()
+    own = ("--gen-subset", "valid", "--beam", 3, "--max-len-b", 200, "--lenpen", 1)
+    hypotheses = texts(workshop.generate("diet-rel", *own).ok().stdout)
+    references = workshop.lines("valid.tgt")
+    assert len(hypotheses) == len(references) == 21
+    bleu = sacrebleu.corpus_bleu(hypotheses, [references], tokenize="none").score
+    assert bleu > 1
+    (measured,) = json_lines(done.stdout, "valid")
+    assert float(measured["valid_bleu"]) == pytest.approx(bleu, abs=0.01)
+
+
+def test_five_sentences_are_enough_to_train(
+    workshop: Workshop, runner: Runner, tmp_path: Path
+) -> None:
+    for part in ("train", "valid"):
+        for side in ("src", "tgt"):
+            lines = "\n".join(workshop.lines(f"{part}.{side}")[:5])
+            (tmp_path / f"{part}.{side}").write_text(f"{lines}\n", encoding="utf-8")
+    parts = ("--trainpref", tmp_path / "train", "--validpref", tmp_path / "valid")
+    languages = ("--source-lang", "src", "--target-lang", "tgt", "--joined-dictionary")
+    runner("preprocess", *languages, *parts, "--destdir", tmp_path / "bin").ok()
+    words = (*workshop.training(), "--arch", "diet_rel_tiny", "--save-dir", tmp_path / "run")
+    usual = ("--required-batch-size-multiple", 8, "--max-epoch", 1)
+    log = runner("train", tmp_path / "bin", *words, *usual).ok().stdout
+    (epoch,) = json_lines(log, "train")
+    assert (epoch["train_num_updates"], epoch["train_bsz"]) == ("1", "5")
 
 
 def test_training_computes_what_validation_computes(
@@ -65,7 +98,7 @@ def test_training_computes_what_validation_computes(
     still = ("--lr", 1e-12, "--dropout", 0, "--max-epoch", 1, "--disable-validation")
     where = (tmp_path, "--restore-file", checkpoint)
     trained = workshop.train(encoding, *where, *anew, *still).ok()
-    task = ("--task", "translation", "--path", checkpoint, *USER_DIR, *BATCHES)
+    task = ("--task", "translation", "--path", checkpoint, *USER_DIR)
     sizes = ("--valid-subset", "train", "--max-tokens", 400, "--log-format", "json")
     done = runner("validate", workshop.bin, *task, *sizes).ok()
     assert epoch_losses(trained.stdout)[1] == measured_loss(done.stdout, "train")

@@ -14,7 +14,7 @@ from .rescoring import TOLERANCE, load, positional_scores
 from .runner import Done
 from .test_resume import state
 from .transcript import texts, translations
-from .workshop import BATCHES, MAX_SOURCE, MAX_TARGET, SEARCH, USER_DIR, Workshop, architecture
+from .workshop import MAX_SOURCE, MAX_TARGET, SEARCH, USER_DIR, Workshop, architecture
 
 pytestmark = pytest.mark.hostile
 
@@ -211,10 +211,10 @@ def test_a_source_longer_than_the_tables(workshop: Workshop, long_bin: Path) -> 
     path = ("--path", workshop.checkpoint(encoding), *USER_DIR, *SEARCH)
     # What generation is told about lengths does not make the tables of the model longer.
     for options in ((), ("--max-source-positions", 1000)):
-        done = workshop.run("generate", long_bin, *path, *BATCHES, *options)
+        done = workshop.run("generate", long_bin, *path, *options)
         assert_one_line(done, "#1", f"{MAX_SOURCE}", "--max-source-positions")
     skip = "--skip-invalid-size-inputs-valid-test"
-    skipped = workshop.run("generate", long_bin, *path, *BATCHES, skip).ok()
+    skipped = workshop.run("generate", long_bin, *path, skip).ok()
     found = translations(skipped.stdout)
     assert sorted(found) == [0, 2]
     assert texts(skipped.stdout) == texts(workshop.decoded(encoding))[:2]

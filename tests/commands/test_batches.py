@@ -12,7 +12,7 @@ import pytest
 
 from .rescoring import TOLERANCE
 from .transcript import translations
-from .workshop import SPY, Workshop
+from .workshop import BATCHES, SPY, Workshop
 
 # Options of fairseq-generate, the padding that sources then have, and whether one batch holds all.
 # --left-pad-source is on by default and a flag without a value: giving it switches it off.
@@ -20,7 +20,7 @@ BATCHINGS = {
     "left": ((), ["left"], False),
     "right": (("--left-pad-source",), ["right"], False),
     "alone": (("--batch-size", 1), [], False),
-    "together": (("--batch-size", 100, "--max-tokens", 99999), ["left"], True),
+    "together": (("--batch-size", 100, "--max-tokens", 99999, *BATCHES), ["left"], True),
 }
 
 

@@ -10,7 +10,7 @@ import torch
 from .runner import Done
 from .test_bad_input import assert_one_line
 from .transcript import texts
-from .workshop import BATCHES, MAX_SOURCE, MAX_TARGET, SEARCH, USER_DIR, Workshop
+from .workshop import MAX_SOURCE, MAX_TARGET, SEARCH, USER_DIR, Workshop
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_it_translates_what_it_refuses_otherwise(
     torch.save(state, tmp_path / "checkpoint.pt")
 
     def generate(*more: str) -> Done:
-        where = ("--path", tmp_path / "checkpoint.pt", *USER_DIR, *BATCHES, *SEARCH)
+        where = ("--path", tmp_path / "checkpoint.pt", *USER_DIR, *SEARCH)
         return workshop.run("generate", long / "bin", *where, "--max-len-b", "80", *more)
 
     assert_one_line(generate(), "invalid")

@@ -14,7 +14,7 @@ from .runner import PLUGIN, ROOT
 from .test_bad_input import assert_one_line
 from .test_resume import same, state
 from .transcript import losses, texts, valid_losses
-from .workshop import BATCHES, MAX_SOURCE, MAX_TARGET, SEARCH, USER_DIR, Workshop
+from .workshop import MAX_SOURCE, MAX_TARGET, SEARCH, USER_DIR, Workshop
 
 # hydra's own, on every command line that fairseq parses in this process.
 pytestmark = [
@@ -94,7 +94,7 @@ def test_hydra_train_trains_as_train_does(workshop: Workshop, tmp_path: Path) ->
     assert losses(by_hydra.stdout) == losses(by_train)
     assert valid_losses(by_hydra.stdout) == valid_losses(by_train)
     assert same(state(saved)["model"], state(folder)["model"])
-    path = ("--path", saved / "checkpoint_last.pt", *USER_DIR, *BATCHES, *SEARCH)
+    path = ("--path", saved / "checkpoint_last.pt", *USER_DIR, *SEARCH)
     generated = workshop.run("generate", workshop.bin, *path).ok()
     assert len(texts(generated.stdout)) == len(workshop.lines())
 

@@ -13,7 +13,7 @@ import pytest
 
 from .runner import PLUGIN, ROOT, run_installed
 from .transcript import texts
-from .workshop import BATCHES, SEARCH, Workshop
+from .workshop import SEARCH, Workshop
 
 # What is no code, but needed: styles and scripts of pages, data, a mark for type checkers.
 SHIPPED = (".py", ".css", ".html", ".js", ".json", ".manifest", ".typed", ".yaml")
@@ -82,6 +82,6 @@ def test_the_command_is_installed(installed: Path, tmp_path: Path) -> None:
 def test_the_installed_package_is_a_user_dir(
     workshop: Workshop, installed: Path, tmp_path: Path
 ) -> None:
-    path = ("--path", workshop.checkpoint("diet-rel"), *BATCHES, *SEARCH)
+    path = ("--path", workshop.checkpoint("diet-rel"), *SEARCH)
     done = run_installed("generate", workshop.bin, *path, "--user-dir", installed, cwd=tmp_path)
     assert texts(done.ok().stdout) == texts(workshop.decoded("diet-rel"))

@@ -11,7 +11,7 @@ from fairseq.modules.quantization.scalar.modules import IntEmbedding, IntLinear
 from .rescoring import TOLERANCE, load, positional_scores
 from .test_resume import state
 from .transcript import Translation, losses, texts, translations
-from .workshop import BATCHES, ONE_CHECKPOINT, SEARCH, USER_DIR, Workshop
+from .workshop import ONE_CHECKPOINT, SEARCH, USER_DIR, Workshop
 
 
 def assert_scores_of_full_pass(
@@ -87,7 +87,7 @@ def test_layer_drop_and_pruning(workshop: Workshop, tmp_path: Path) -> None:
     dropping = ("--encoder-layerdrop", 0.5, "--decoder-layerdrop", 0.5, "--max-update", 30)
     workshop.train(encoding, tmp_path, *dropping).ok()
     checkpoint = tmp_path / "checkpoint_last.pt"
-    path = ("--path", checkpoint, *USER_DIR, *BATCHES, *SEARCH)
+    path = ("--path", checkpoint, *USER_DIR, *SEARCH)
     kept = {"encoder_layers_to_keep": "1", "decoder_layers_to_keep": "1"}
     pruned = workshop.run("generate", workshop.bin, *path, "--model-overrides", repr(kept)).ok()
     assert_scores_of_full_pass(translations(pruned.stdout), workshop, checkpoint, **kept)

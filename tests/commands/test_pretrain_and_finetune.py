@@ -12,7 +12,7 @@ from .encoders import HEAD, PAIRS, RECIPE, RESET, SIZE, Encoders
 from .test_bad_input import assert_one_line
 from .test_resume import assert_same_ending, same, state
 from .transcript import losses, measured_loss, valid_losses
-from .workshop import BATCHES, USER_DIR
+from .workshop import USER_DIR
 
 SEGMENTS = "encoder.sentence_encoder.segment_positions."
 
@@ -42,7 +42,7 @@ def test_masked_words_with_fairseqs_defaults(encoders: Encoders, tmp_path: Path)
     assert saved["cfg"]["model"]["max_source_positions"] == 1024
     tables = [x for name, x in saved["model"].items() if name.endswith("by_offset")]
     assert [table.size(1) for table in tables] == [2 * 1024 - 1] * 2
-    path = ("--path", tmp_path / "checkpoint_last.pt", *BATCHES)
+    path = ("--path", tmp_path / "checkpoint_last.pt")
     shorter = ("--tokens-per-sample", 100)
     encoders.run("validate", encoders.vocabulary, *task, *path, *shorter).ok()
 
@@ -84,7 +84,7 @@ def test_a_fine_tuning_that_stops_goes_on_as_if_it_had_not(
 def test_validation_of_a_fine_tuned_model(encoders: Encoders) -> None:
     """In a new process, built from the options in the checkpoint."""
     checkpoint = encoders.finetuned("diet-rel") / "checkpoint_last.pt"
-    options = (*USER_DIR, *PAIRS, *BATCHES, "--log-format", "json", "--path", checkpoint)
+    options = (*USER_DIR, *PAIRS, "--log-format", "json", "--path", checkpoint)
     measured = measured_loss(
         encoders.run("validate", encoders.pairs, *options).ok().stdout, "valid"
     )

@@ -48,29 +48,29 @@ def losses(stdout: str) -> dict[int, str]:
     """Update -> training loss, as printed with ``--log-format json --log-interval 1``."""
     return {
         int(entry["num_updates"]): entry["loss"]
-        for entry in _json_lines(stdout, "train_inner")
+        for entry in json_lines(stdout, "train_inner")
         if "loss" in entry
     }
 
 
 def epoch_losses(stdout: str) -> dict[int, str]:
     """Epoch -> the average training loss that fairseq prints at its end."""
-    return {int(entry["epoch"]): entry["train_loss"] for entry in _json_lines(stdout, "train")}
+    return {int(entry["epoch"]): entry["train_loss"] for entry in json_lines(stdout, "train")}
 
 
 def valid_losses(stdout: str) -> dict[int, str]:
     """Update -> validation loss, as printed with ``--log-format json``."""
-    found = _json_lines(stdout, "valid")
+    found = json_lines(stdout, "valid")
     return {int(entry["valid_num_updates"]): entry["valid_loss"] for entry in found}
 
 
 def measured_loss(stdout: str, subset: str) -> str:
     """The loss that fairseq-validate prints with ``--log-format json``."""
-    found: str = _json_lines(stdout, subset)[-1][f"{subset}_loss"]
+    found: str = json_lines(stdout, subset)[-1][f"{subset}_loss"]
     return found
 
 
-def _json_lines(stdout: str, tag: str) -> list[dict[str, str]]:
+def json_lines(stdout: str, tag: str) -> list[dict[str, str]]:
     """Log lines such as ``... | INFO | train_inner | {...}``."""
     start = f"| {tag} | {{"
     return [

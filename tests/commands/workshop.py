@@ -22,7 +22,7 @@ MODEL = (
     "--max-source-positions", MAX_SOURCE, "--max-target-positions", MAX_TARGET,
     "--share-all-embeddings", "--dropout", "0.1",
 )  # fmt: skip
-# fairseq-fixed drops a last batch that is no multiple of eight, unless it is told otherwise.
+# Of trainings, whose batches depend on it: as in the recipes.
 BATCHES = ("--required-batch-size-multiple", "1")
 # Another process for the batches of each epoch would take longer than the epoch.
 IN_ONE = ("--num-workers", 0)
@@ -120,5 +120,5 @@ class Workshop(Shared):
 
     def generate(self, encoding: str, *more: Any, **options: Any) -> Done:
         """fairseq-generate of the test set with the trained model; ``more`` comes last."""
-        path = ("--path", self.checkpoint(encoding), *USER_DIR, *BATCHES, *IN_ONE, *SEARCH)
+        path = ("--path", self.checkpoint(encoding), *USER_DIR, *IN_ONE, *SEARCH)
         return self.run("generate", self.bin, *path, *more, **options)

@@ -88,7 +88,7 @@ def test_duplicates_are_pairs_not_sides() -> None:
 def _corpus(folder: Path, source: bytes, target: bytes) -> Path:
     folder.mkdir()
     for split in ("train", "valid", "test", "test1"):
-        (folder / f"{split}.de").write_bytes(source if split == "train" else b"x  y\n")
+        (folder / f"{split}.de").write_bytes(source if split == "train" else b"x  \xe2\x80\x8by\n")
         (folder / f"{split}.en").write_bytes(target if split == "train" else b"z\r\n")
     return folder
 
@@ -117,6 +117,8 @@ def test_all_filters_over_files_keep_the_sides_together(tmp_path: Path) -> None:
         *(["dropped", what] for what in clean.DROPPED),
         ["pairs", "kept"],
         *(["mended", what] for what in tidy.MENDED),
+        *(["source lines mended", split] for split in ("valid", "test", "test1")),
+        ["rules", "version"],
     ]
     found = {what: int(count) for _, what, count in counts}
     for what in clean.DROPPED:
@@ -132,8 +134,13 @@ def test_all_filters_over_files_keep_the_sides_together(tmp_path: Path) -> None:
     )
     by_german = {s["de"]: s["en"] for s in wmt18.sentences(300, seed=0)}
     assert all(by_german.get(de, en) == en for de, en in zip(*lines, strict=True))
-    for split in ("valid", "test", "test1"):  # taken over as they are
-        assert (out / f"{split}.en").read_bytes() == b"z\r\n"
+    raw, mended = (b"x  \xe2\x80\x8by\n", b"z\r\n"), (b"x y\n", b"z\n")
+    for split in ("valid", "test"):  # from German
+        assert (out / f"{split}.de").read_bytes() == mended[0]
+        assert (out / f"{split}.en").read_bytes() == raw[1]
+    assert (out / "test1.de").read_bytes() == raw[0]
+    assert (out / "test1.en").read_bytes() == mended[1]
+    assert [found[split] for split in ("valid", "test", "test1")] == [1, 1, 1]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from diet_mt.corpora import pieces
 from diet_mt.corpora.dictionary import write_dictionary
 from diet_mt.corpora.settings import SPM_SAMPLE
+from diet_mt.errors import UserError
 
 from .wmt18 import sentences
 
@@ -68,3 +70,17 @@ def test_the_dictionary_is_the_models(model: Path, tmp_path: Path) -> None:
     assert all(s.startswith("madeupword") for s in set(dictionary.symbols) - known - {"<pad>"})
     (split,) = pieces.split(["The old woman"], model)
     assert dictionary.unk() not in dictionary.encode_line(split, add_if_not_exist=False)
+
+
+@pytest.mark.parametrize(
+    ("size", "bound"), [(5, r"least --spm-size (\d+)"), (9999, r"most --spm-size (\d+)")]
+)
+def test_the_size_that_would_do_is_named(tmp_path: Path, size: int, bound: str) -> None:
+    text = tmp_path / "text"
+    text.write_text("".join(s["en"] + "\n" for s in sentences(200, seed=3)), encoding="utf-8")
+    with pytest.raises(UserError, match=f"^{size} .*{bound}") as error:
+        pieces.learn([text], tmp_path / "model", size)
+    assert not (tmp_path / "model").exists()
+    named = re.search(bound, str(error.value))
+    assert named
+    pieces.learn([text], tmp_path / "model", int(named[1]))

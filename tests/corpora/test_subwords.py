@@ -59,12 +59,6 @@ def test_a_folder_says_what_its_data_are_made_of(tmp_path: Path) -> None:
     assert subwords.kind_of(tmp_path) == "bpe"
 
 
-def test_a_text_too_small_for_the_vocabulary_is_one_line(corpus: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"^SentencePiece: .*Vocabulary size (is )?too high"):
-        pieces.learn([corpus / "valid.en"], tmp_path / "m", 9999)
-    assert not (tmp_path / "m").exists()
-
-
 def test_pieces_are_joined_and_tokens_attached() -> None:
     line = "Der grün @-@ wei@@ ße Hu@@ nd bel@@ lt , &quot; laut &quot; ."
     assert subwords.to_text(line, "de", "bpe") == 'Der grün-weiße Hund bellt, "laut".'

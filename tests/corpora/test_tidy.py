@@ -55,3 +55,9 @@ def test_every_character_by_its_category() -> None:
             assert plain == "ab", hex(code)
         else:
             assert plain == unicodedata.normalize("NFC", f"a{character}b"), hex(code)
+
+
+def test_source_lines_keep_their_number() -> None:
+    lines = ["as it is", "zero\u200bwidth", "\u200b", "nbsp\u00a0too "]
+    found = tidy.tidy_sources(iter(lines))
+    assert found == (["as it is", "zerowidth", "\u200b", "nbsp too"], 2)

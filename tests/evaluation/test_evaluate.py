@@ -176,6 +176,54 @@ def test_a_test_set_of_sacrebleu(
     )
 
 
+@pytest.mark.parametrize("cleaned", [True, False])
+def test_source_text_is_normalized_where_that_of_training_was(
+    stand_in: Path, cleaned: bool
+) -> None:
+    data = Path("own/toy.en-de")
+    shutil.copytree(Path(DATA).resolve(), data)
+    if cleaned:
+        (data / "clean.tsv").write_text("rules\tversion\t1\n", encoding="utf-8")
+    odd = ["red\u200b\u00a0dog", *["old cat"] * 11, "a\u00ad man"]
+    references = "ein\u200b Hund\n" * 13
+    Path("mine.en").write_text("".join(f"{line}\n" for line in odd), encoding="utf-8")
+    Path("mine.de").write_text(references, encoding="utf-8")
+    text = ["--source", "mine.en", "--reference", "mine.de"]
+    assert main(["evaluate", str(data), "run", *text]) == 0
+    (subwords,) = Path("run/decoded").glob("mine-*/test.en")
+    first, *_, last = subwords.read_text(encoding="utf-8").split("\n")[:-1]
+    (row,) = rows()
+    if cleaned:
+        assert (first, last, row.source_mended) == ("red dog", "a man", "2 lines, rules 1")
+    else:
+        assert "\u200b" in first
+        assert row.source_mended == ""
+    assert row.references_sha256 == sha256(Path("mine.de"))
+
+
+@pytest.mark.parametrize(
+    ("subset", "pair", "mended"),
+    [
+        ("test", ("en", "de"), "3 lines, rules 1"),
+        ("test", ("de", "en"), ""),  # this side is as it was
+        ("test1", ("de", "en"), "4 lines, rules 1"),
+        ("test1", ("en", "de"), ""),
+        ("valid", ("en", "de"), ""),
+    ],
+)
+def test_the_record_of_preparation_is_that_of_the_row(
+    here: Path, subset: str, pair: tuple[str, str], mended: str
+) -> None:
+    data = here / "own"
+    shutil.copytree(Path(DATA).resolve(), data)
+    assert test_sets.of_data(data / "bin", pair, subset).mended == ""  # uncleaned
+    counts = {"valid": 0, "test": 3, "test1": 4}
+    lines = [f"source lines mended\t{split}\t{count}\n" for split, count in counts.items()]
+    text = "".join(["pairs\tread\t9\n", *lines, "rules\tversion\t1\n"])
+    (data / "clean.tsv").write_text(text, encoding="utf-8")
+    assert test_sets.of_data(data / "bin", pair, subset).mended == mended
+
+
 def test_what_was_decoded_is_known_by_content(stand_in: Path, capsys: Captured) -> None:
     command = ["evaluate", DATA, "run"]
     assert main(command) == 0

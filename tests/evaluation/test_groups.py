@@ -139,6 +139,11 @@ def test_a_chosen_length_penalty_is_a_group_of_its_own_whatever_was_chosen() -> 
     )
 
 
+def test_normalized_sources_are_a_group_of_their_own() -> None:
+    rows = [*seeds_of("diet_rel", {1: 30.0}), *seeds_of("shaw", {1: 32.0}, source_mended="3 lines")]
+    assert [len(each.lines) for each in group(rows)] == [1, 1]
+
+
 def test_the_length_ratio_is_that_of_all_seeds() -> None:
     first, second = seeds_of("diet_rel", {1: 30.0, 2: 31.0}, length_ratio=0.9)
     (found,) = group([first, row(**{**vars(second), "length_ratio": 1.0})])

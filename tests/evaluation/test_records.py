@@ -150,6 +150,7 @@ TRAINED = row().train_command + " --lr 0.1 --max-tokens 8000 --betas '(0.9, 0.98
         ({"parameters": 7}, "parameters: '1234567' there, '7' here"),
         ({"subwords": "spm"}, r"\(subwords: 'bpe' there, 'spm' here\)"),
         ({"references_sha256": "f" * 64}, "references_sha256: "),
+        ({"source_mended": "3 lines, rules 1"}, "source_mended: '' there, '3 lines, rules 1' here"),
     ],
 )
 def test_another_training_does_not_take_the_place(

@@ -1,12 +1,14 @@
-"""A run that continues has the batches of one that never stopped."""
+"""Batches hold every sentence, and are the same in a resumed run as in one that never stopped."""
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import numpy as np
 import pytest
 from fairseq.data import FairseqDataset
+from fairseq.data.data_utils_fast import batch_by_size_vec
 from fairseq.tasks import FairseqTask
 
 from diet_mt.fairseq_patches.batches import batch_as_at_first
@@ -105,3 +107,79 @@ def test_an_iterator_in_use_is_left_alone() -> None:
     first.epoch = 2  # it counts by itself
     assert make(task, dataset, epoch=3) is first
     assert first.epoch == 2
+
+
+class Sentences(FairseqDataset):
+    """So many sentences, of 1, 2, ... tokens in turn; collated to their numbers."""
+
+    def __init__(self, count: int, shapes: list[tuple[int, int]] | None = None) -> None:
+        self.sizes = np.arange(count, dtype=np.int64) % 7 + 1
+        self.shapes = shapes
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def num_tokens(self, index: int) -> int:
+        return int(self.sizes[index])
+
+    size = num_tokens
+
+    def num_tokens_vec(self, indices: Any) -> Any:
+        return self.sizes[indices]
+
+    def get_batch_shapes(self) -> list[tuple[int, int]] | None:
+        return self.shapes
+
+    def collater(self, samples: list[int]) -> list[int]:
+        return samples
+
+
+@pytest.mark.parametrize("multiple", [1, 8, 16])
+@pytest.mark.parametrize("limits", [(-1, -1), (-1, 3), (30, -1), (70, 12)])
+def test_every_sentence_is_in_a_batch(multiple: int, limits: tuple[int, int]) -> None:
+    """The batches of stock fairseq, whichever fairseq runs."""
+    for count in range(1, 21):
+        dataset, indices = Sentences(count), np.arange(count)
+        batches = dataset.batch_by_size(indices, *limits, multiple)
+        assert [*map(list, batches)] == [
+            *map(list, batch_by_size_vec(indices, dataset.sizes, *limits, multiple))
+        ]
+        assert np.concatenate(batches).tolist() == indices.tolist()
+
+
+def test_fixed_shapes_and_no_sentences() -> None:
+    batches = Sentences(13, [(4, 7)]).batch_by_size(np.arange(13), required_batch_size_multiple=8)
+    assert [*map(len, batches)] == [4, 4, 4, 1]
+    assert Sentences(0).batch_by_size(np.arange(0), required_batch_size_multiple=8) == []
+
+
+def test_shards_together_hold_every_sentence() -> None:
+    found = []
+    for shard in range(3):
+        iterator = FairseqTask(None).get_batch_iterator(
+            Sentences(19),
+            max_sentences=4,
+            required_batch_size_multiple=8,
+            num_shards=3,
+            shard_id=shard,
+        )
+        found += [number for batch in iterator.next_epoch_itr() for number in batch]
+    assert sorted(found) == list(range(19))
+
+
+@pytest.mark.parametrize(("longest", "counts"), [(5, ("4", "19", "15")), (7, ())])
+def test_the_log_counts_what_is_too_long(
+    caplog: pytest.LogCaptureFixture, longest: int, counts: tuple[str, ...]
+) -> None:
+    with caplog.at_level(logging.WARNING, "diet_mt"):
+        iterator = FairseqTask(None).get_batch_iterator(
+            Sentences(19), max_positions=longest, ignore_invalid_inputs=True
+        )
+    lines = [line.getMessage() for line in caplog.records if line.name.startswith("diet_mt")]
+    assert [line for line in lines if not all(count in line.split() for count in counts)] == []
+    assert len(lines) == bool(counts)
+    decoded = [number for batch in iterator.next_epoch_itr() for number in batch]
+    assert len(decoded) == 19 - 4 * bool(counts)

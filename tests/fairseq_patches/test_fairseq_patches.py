@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq import checkpoint_utils
+from fairseq.data import data_utils
 from fairseq.dataclass import utils as dataclass_utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
@@ -19,6 +20,8 @@ from diet_mt import fairseq_patches
 # Where importing the package has put something of ours. pytest has a hook of its own in the place
 # of sys.excepthook while tests run.
 PLACES: list[tuple[Any, str]] = [
+    (data_utils, "batch_by_size"),
+    (FairseqTask, "filter_indices_by_size"),
     (FairseqTask, "get_batch_iterator"),
     (dataclass_utils, "override_module_args"),
     (distributed_utils, "_broadcast_object_slow"),

@@ -39,24 +39,45 @@ def test_a_users_error_is_found_under_what_fairseq_wraps_around_it(cause: bool) 
 
 
 @pytest.mark.parametrize(
-    ("message", "hint"),
+    ("message", "data"),
     [
-        ("Could not infer language pair, please provide it explicitly", "fairseq-preprocess"),
-        ("Dataset not found: tset (data/bin)", "check path and subset"),
-        ("Model file not found: x.pt", "--path"),
-        ("Size of sample #3 is invalid (=(60, 4)) since ...", "--max-source-positions"),
-        ("The dataset is empty. This could indicate ...", "--required-batch-size-multiple 1"),
-        ("--share-all-embeddings requires a joined dictionary", "leave --share-all-embeddings out"),
-        ("--finetune-from-model x.pt does not exist", "check the option"),
-        ("--path required for generation!", "give the checkpoint"),
-        ("Must specify batch size either with --max-tokens or --batch-size", "4096"),
+        ("Dataset not found: tset (data/bin)", ["tset", "data/bin"]),
+        ("Model file not found: x.pt", ["x.pt", "--path"]),
+        ("Size of sample #3 is invalid (=(np.int64(60), 0)) since max_positions=(40, 36), skip "
+         "this example with --skip-invalid-size-inputs-valid-test",
+         ["#3", "(60, 0)", "(40, 36)", "--skip-invalid-size-inputs-valid-test"]),
+        ("Size of sample #np.int64(3) is invalid (=np.int64(60)) since max_positions=40, skip x",
+         ["#3", " 60 ", " 40 ", "--max-source-positions"]),
+        ("Sentences lengths should not exceed max_tokens=9", ["9", "--max-tokens"]),
+        ("Duplicate word found when loading Dictionary: 'a'. Duplicate words can ...", ["'a'"]),
+        ("--share-all-embeddings requires a joined dictionary", ["--share-all-embeddings"]),
+        ("--finetune-from-model x.pt does not exist", ["--finetune-from-model x.pt"]),
+        ("--sampling requires --nbest to be equal to --beam", ["--sampling", "--nbest"]),
+        ("Must specify batch size either with --max-tokens or --batch-size", ["--max-tokens"]),
+        ("Cannot use a fixed learning rate schedule with inverse_sqrt. Use x", ["inverse_sqrt"]),
+        ("Cannot use a fixed learning rate schedule with tri-stage lr. Consider x", ["tri-stage"]),
+        ("min_len cannot be larger than max_len, please adjust these!", ["--min-len"]),
+        ("Criterion does not match; please reset the optimizer (--reset-optimizer). Old vs New",
+         ["Old", "New", "--reset-optimizer"]),
+        ("Cannot resume training due to dataloader mismatch, please ...", ["--reset-dataloader"]),
+        ("Minimum loss scale reached (0.0001). Your loss is ...", ["0.0001"]),
+        ("gradients are Nan/Inf", ["--clip-norm"]),
+        ("CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has ...", ["2.50 GiB"]),
     ],
-)
-def test_what_fairseq_says_about_bad_input_gets_advice(message: str, hint: str) -> None:
+)  # fmt: skip
+def test_fairseqs_message_becomes_a_line_with_its_data(message: str, data: list[str]) -> None:
     line = one_line(Exception(message))
     assert line is not None
-    assert line.startswith(f"{message}; ")
-    assert hint in line[len(message) :]
+    assert [each for each in data if each not in line] == []
+    assert "np." not in line
+
+
+def test_the_line_leaves_out_the_configuration() -> None:
+    given = "--finetune-from-model and --restore-file (non-default value) can not be specified"
+    line = one_line(ValueError(f"{given} together: {{'_name': None, 'common': 'x'}}"))
+    assert line is not None
+    assert "_name" not in line
+    assert "--restore-file" in line
 
 
 @pytest.mark.parametrize(

@@ -62,9 +62,7 @@ def make_criterion(task: ExtractiveQATask) -> FairseqCriterion:
 
 def batches(task: ExtractiveQATask, split: str, size: int) -> list[Any]:
     dataset = task.load_dataset(split)
-    iterator = task.get_batch_iterator(
-        dataset, max_sentences=size, required_batch_size_multiple=1, seed=1
-    )
+    iterator = task.get_batch_iterator(dataset, max_sentences=size, seed=1)
     return list(iterator.next_epoch_itr(shuffle=False))
 
 

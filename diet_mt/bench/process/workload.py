@@ -233,7 +233,6 @@ class Workload:
             max_tokens=tokens,
             max_positions=(min(tokens, 1024),) * 2,
             ignore_invalid_inputs=True,
-            required_batch_size_multiple=1,
             seed=1,
         ).next_epoch_itr(shuffle=True)
         found = list(itertools.islice(iterator, self.job.batches or None))

@@ -5,8 +5,9 @@
 
 Line n of a file translates line n of the other; plain or .gz. The training pairs are cleaned
 (counts in clean.tsv); no line of the other files may be empty or invalid. FOLDER is known by its
-name: after a change inside of it, remove what was made of it. Below a million pairs give fewer
-subwords, such as --bpe-merges 8000 or --spm-size 8000.
+name: after a change inside of it, remove what was made of it. Source lines of valid and test are
+normalized like those of training, references are not. Below a million pairs give fewer subwords,
+such as --bpe-merges 8000 or --spm-size 8000.
 
 Languages written without spaces need --subwords spm and, beside others, a larger --ratio; as
 targets their BLEU, which is of words, says little: read chrF. Languages that py3langid does not

@@ -4,10 +4,10 @@
     diet-mt prepare wmt18 cs-en --subwords spm --from archives
 
 Europarl v7, Common Crawl and News Commentary v13, cleaned (counts in clean.tsv), to train on;
-newstest2017 to validate; newstest2018, untouched, to test. One preparation serves both directions.
-de-en takes 1.7 GB of downloads, 10 GB of disk, 4 GB of memory and an estimated hour on two cores
-after the downloads, extrapolated from a million made-up pairs; cs-en a quarter of it. Licence: free
-for research, see statmt.org/wmt18/translation-task.html.
+newstest2017 to validate; newstest2018 to test. One preparation serves both directions. de-en takes
+1.7 GB of downloads, 10 GB of disk, 4 GB of memory and an estimated hour on two cores after the
+downloads, extrapolated from a million made-up pairs; cs-en a quarter of it. Licence: free for
+research, see statmt.org/wmt18/translation-task.html.
 """
 
 from __future__ import annotations
