@@ -12,7 +12,7 @@ SHELL := /bin/bash
 IN_VENV = PATH="$(abspath $(VENV))/bin:$$PATH" PYTHON="$(abspath $(VENV))/bin/python"
 # Tests run side by side, so one thread each.
 PYTEST = $(IN_VENV) OMP_NUM_THREADS=1 python -m pytest -n $(WORKERS)
-PYTHON_SOURCES = diet_mt tests tools setup.py
+PYTHON_SOURCES = diet_mt tests results setup.py
 
 .PHONY: help setup demo test test-slow test-gpu test-stock check lint types shell format clean
 
@@ -47,7 +47,7 @@ types: setup ## mypy
 	@$(IN_VENV) mypy
 
 shell: setup ## shellcheck
-	@$(IN_VENV) shellcheck -x .ci/run $$(find data-prep scripts tools tests -name '*.sh')
+	@$(IN_VENV) shellcheck -x .ci/run $$(find data-prep scripts tests -name '*.sh')
 
 format: setup ## let ruff mend what it can
 	@$(IN_VENV) ruff check --fix $(PYTHON_SOURCES)
@@ -55,4 +55,4 @@ format: setup ## let ruff mend what it can
 
 clean: ## remove caches and build products; the environments and trained models stay
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
-	find diet_mt tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find diet_mt tests results -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -75,7 +75,7 @@ def check_mark(file: Path) -> None:
     if not found:
         raise UserError(
             f"{file}: does not say of which rows it was made, as what diet-mt lengths, "
-            "figures, bench curves and bench memory draw does; make it again by its command"
+            "figures and bench curves draw does; make it again by its command"
         )
     drawn = _without(content, found)
     same = hashlib.sha256(drawn).hexdigest().encode() == found[2]

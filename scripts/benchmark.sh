@@ -24,5 +24,5 @@ diet-mt bench speed --size tiny "$@" > "$new"
 diet-mt bench speed --size base --rounds 5 --warmup 1 --batches 1 --train-tokens 2048 --decode-tokens 512 \
   --together 4 "$@" >> "$new"
 mv "$new" results/benchmark/this.jsonl
-diet-mt bench table results/benchmark/*.jsonl | tee results/benchmark.part
+python results/benchmark/table.py results/benchmark/*.jsonl | tee results/benchmark.part
 mv results/benchmark.part results/benchmark.md

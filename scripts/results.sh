@@ -63,10 +63,10 @@ diet-mt leaderboard results/early/multi30k.en-de.jsonl --format svg --out result
 diet-mt leaderboard results/early/multi30k.en-de.jsonl --format svg --picture lengths \
   --out results/early/multi30k.en-de.lengths.svg
 
-for measured in benchmark encoder_cost long_sequences padding_memory search_parity; do
-  into results/$measured.md diet-mt bench table results/$measured/*.jsonl
+for script in results/*/table.py results/padding_memory/measure.py; do
+  measured=${script%/*}
+  into "$measured.md" python "$script" "$measured"/*.jsonl
 done
-diet-mt bench memory --plot results/long_sequences.png results/long_sequences/xeon.jsonl
 diet-mt leaderboard results/tasks/*.jsonl --format markdown --out results/tasks.md
 
 diet-mt leaderboard results/*.jsonl results/{short,joined,tasks}/*.jsonl --format html --out results/leaderboard.html \

@@ -4,7 +4,7 @@
     evaluation -> models, tasks, criterions, encoders -> layers -> attention, positions, kernels
     evaluation -> fairseq_patches -> models, decoding -> layers
     plugin -> models, tasks, criterions, encoders, fairseq_patches, allocator
-    bench.process -> fairseq, torch, ctranslate2 (no other part: it is also run by itself)
+    bench.worker -> fairseq, torch, ctranslate2 (no other part: it is also run by itself)
     all of them -> bert -> corpora -> stages -> files -> errors (text: no torch, no fairseq)
 
 The table of docs/design.md has the parts in this order.
@@ -38,7 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
     # The tools.
-    "cli": {"bench", "bert", "corpora", "evaluation", "figures", "leaderboard"}
+    "cli": {"bench", "bert", "corpora", "decoding", "evaluation", "figures", "leaderboard"}
     | {"recipes", "stages", "sweeps", "training", "models", "positions", "blocks", "command_line"}
     | {"made_of", "drawing", "errors", "__version__", "shtab"},
     "training": {"evaluation", "recipes", "stages", "bert", "corpora", "models"}
@@ -48,8 +48,8 @@ ALLOWED: dict[str, set[str]] = {
     "recipes": {"command_line", "errors", "yaml"},
     "leaderboard": {"evaluation", "corpora", "blocks", "drawing", "command_line", "files"}
     | {"errors", "jinja2"},
-    "bench": {"evaluation", "decoding", "models", "plugin", "layers", "positions"}
-    | {"blocks", "drawing", "command_line", "files", "errors", "torch", "fairseq"},
+    "bench": {"evaluation", "decoding", "models", "positions", "blocks", "command_line"}
+    | {"files", "errors", "torch", "fairseq"},
     "figures": {"corpora", "blocks", "drawing", "evaluation", "layers", "positions"}
     | {"files", "errors", "torch", "numpy", "fairseq"},
     "blocks": {"tabulate"},
@@ -90,7 +90,7 @@ ALLOWED: dict[str, set[str]] = {
 # Parts of parts with a rule of their own.
 OF_PARTS: dict[tuple[str, ...], set[str]] = {
     # Also run without the rest of the package.
-    ("bench", "process"): {"ctranslate2", "fairseq", "numpy", "torch"},
+    ("bench", "worker"): {"ctranslate2", "fairseq", "numpy", "torch"},
     # Rows are read and written without fairseq.
     ("evaluation", "commands"): {"errors"},
     ("evaluation", "provenance"): {"errors", "evaluation"},

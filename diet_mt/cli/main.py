@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -10,7 +11,7 @@ from importlib import import_module
 from .. import __version__
 from ..command_line import Parser, run, unknown
 
-# Name -> module of the package, and what it does. Its docstring is the help; it has
+# Name -> module of the package, or class of it, and what it does. Its docstring is the help; it has
 # arguments(parser) and run(arguments), and imports what is heavy within run.
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "prepare multi30k": ("cli.prepare.multi30k", "image captions, any pair of en, de, cs"),
@@ -39,13 +40,17 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "parity": ("cli.parity", "decode with our search and fairseq's, list the differences"),
     "figures": ("cli.figures", "what trained positions look like: the paper's figures"),
     "theorems": ("cli.theorems", "the paper's theorems, as numbers"),
-    "bench speed": ("cli.bench_speed", "training, forward pass and decoding beside stock fairseq"),
-    "bench encoder": ("cli.bench_encoder", "what each encoding costs an encoder"),
-    "bench memory": ("cli.bench_memory", "peak memory over long sentence pairs"),
-    "bench padding": ("cli.bench_padding", "what padding costs in memory"),
-    "bench parameters": ("cli.bench_parameters", "sizes of encoders beside the paper's"),
-    "bench curves": ("cli.bench_curves", "validation loss or perplexity while training"),
-    "bench table": ("cli.bench_table", "measurements of these commands, and of parity, as tables"),
+    "bench speed": (
+        "cli.bench:Speed",
+        "training and decoding beside stock fairseq and CTranslate2",
+    ),
+    "bench memory": ("cli.bench:Memory", "peak memory over long sentence pairs"),
+    "bench encoder": (
+        "cli.bench:Encoder",
+        "cost of each encoding in an encoder: the paper's table 1",
+    ),
+    "bench parameters": ("cli.bench:Parameters", "parameters of encoders: the paper's table 6"),
+    "bench curves": ("cli.bench:Curves", "validation loss or perplexity over the updates"),
     "completion": ("cli.completion", "completion of these commands for a shell"),
 }
 GROUPS = tuple(dict.fromkeys(name.split(" ")[0] for name in COMMANDS if " " in name))
@@ -64,8 +69,10 @@ def listing(group: str = "") -> str:
 
 def parser_of(name: str) -> Parser:
     """The arguments of a command; its function ``run`` is their default."""
-    command = import_module(f"..{COMMANDS[name][0]}", __package__)
-    parser = Parser(name, command.__doc__)
+    module, _, part = COMMANDS[name][0].partition(":")
+    command = import_module(f"..{module}", __package__)
+    command = getattr(command, part) if part else command
+    parser = Parser(name, inspect.cleandoc(command.__doc__ or ""))
     command.arguments(parser)
     parser.set_defaults(run=command.run)
     return parser

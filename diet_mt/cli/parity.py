@@ -1,10 +1,10 @@
-"""Decodes a test set by both searches, ours and fairseq's, and lists every difference.
+"""Decodes a test set by our beam search and by fairseq's, and lists every difference.
 
     diet-mt parity checkpoints/*.1 > parity.jsonl
 
 Compared are all hypotheses of all sentences: tokens, order, scores and log-probabilities by token.
-Where they differ, the sentence is decoded again by both in float64. If they agree there, it was a
-tie: two candidates of one step whose scores differ by less than float32 can tell apart.
+A sentence with differences is decoded again by both in float64. Where they agree then, it is a tie:
+two candidates of one step whose scores float32 does not tell apart.
 CHECKPOINT is a file, or a folder with a checkpoint_best.pt, of a translation model.
 JSON lines on stdout, one for each checkpoint; progress on stderr.
 """
@@ -12,9 +12,11 @@ JSON lines on stdout, one for each checkpoint; progress on stderr.
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 from pathlib import Path
 
-from ..command_line import Parser, filled, finite, need_file, positive
+from ..command_line import Parser, finite, need_file, positive
 from ..evaluation.provenance import best_in
 
 
@@ -36,9 +38,13 @@ def run(args: argparse.Namespace) -> None:
     if args.dry_run:
         print("\n".join(map(str, checkpoints)))
         return
-    from ..bench import search_parity
-    from ..bench.machine import command_of
+    from ..bench.rows import environment
+    from ..decoding.parity import Searches
+    from ..evaluation.fairseq_options import import_fairseq
 
-    settings = filled(search_parity.ParitySettings, args)
-    command = command_of("parity", args.words)
-    search_parity.measure_all(checkpoints, args.data, settings, command)
+    import_fairseq()
+    facts = environment("cpu", False, "parity", args.words)
+    for path in checkpoints:
+        print(path, file=sys.stderr)
+        searches = Searches(path, args.data, args.subset, args.max_tokens, args.beam, args.lenpen)
+        print(json.dumps({**searches.compared(), **facts}), flush=True)

@@ -20,8 +20,7 @@ are matched to rows by checksum.
 Tables, pages and pictures (.md, .html, .svg): what diet-mt leaderboard would write now, of the rows
 beside them, or in the folder of that name (tasks.md of tasks/*.jsonl); a section of a page whose
 first line names its command, <!-- results:begin diet-mt leaderboard FILE --brief -->, by this,
-called in the page's folder. Tables of measurements, FOLDER.md of FOLDER/*.jsonl: what diet-mt bench
-table would print. Tables of diet-mt lengths, and pictures of it, figures, bench curves and memory
+called in the page's folder. Tables of diet-mt lengths, and pictures of it, figures and bench curves
 (.md, .png, .svg): they are as they were made, and so are the rows that they were made of.
 
 Answers (.json), anyone's, in SQuAD's format: F1 and exact match, equal to the official evaluations,
@@ -129,11 +128,7 @@ def _checked(path: Path) -> str:
     if path.suffix == ".png" or (has_mark(path) and not _is_board(path)):
         check_mark(path)
         return "as it was made, and its rows are those that it was made of"
-    table = _measured(path)
-    if table is None:
-        leaderboard.run(_writing(path))
-    elif path.read_text(encoding="utf-8") != table:
-        raise UserError(f"{path}: not what its rows say; make it again by its command")
+    leaderboard.run(_writing(path))
     return "what its rows say"
 
 
@@ -144,16 +139,6 @@ def _is_board(path: Path) -> bool:
     if path.suffix == ".md":
         return command_of(path, "results") is not None
     return path.suffix == ".html" or _picture(path) is not None
-
-
-def _measured(path: Path) -> str | None:
-    """The table of the measurements in the folder of its name; None where there are none."""
-    files = sorted(path.with_suffix("").glob("*.jsonl"))
-    if path.suffix != ".md" or not files or _is_board(path):
-        return None
-    from ..bench.tables import table_of
-
-    return table_of(files)
 
 
 def _picture(path: Path) -> tuple[Path, str] | None:

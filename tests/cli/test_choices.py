@@ -6,8 +6,7 @@ from collections.abc import Collection
 
 import pytest
 
-from diet_mt.bench import benchmark, encoder_cost
-from diet_mt.cli import _training, bench_encoder, bench_speed, figures, leaderboard
+from diet_mt.cli import _training, figures, leaderboard
 from diet_mt.evaluation import records
 from diet_mt.figures import draw
 from diet_mt.leaderboard import views
@@ -15,9 +14,6 @@ from diet_mt.models import _architectures
 from diet_mt.positions import SEGMENT_ENCODINGS
 
 TWICE = {
-    "bench encoder --shapes": (bench_encoder.SHAPES, encoder_cost.SHAPES),
-    "bench encoder --measures": (bench_encoder.MEASURES, encoder_cost.MEASURES),
-    "bench speed --measures": (bench_speed.MEASURES, benchmark.MEASURES),
     "figures --only": (figures.FIGURES, draw.FIGURES),
     "leaderboard --picture": (leaderboard.PICTURES, ("intervals", *views.VIEWS)),
     "pretrain --segments": (_training.SEGMENTS, SEGMENT_ENCODINGS),

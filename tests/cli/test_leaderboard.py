@@ -25,11 +25,6 @@ MADE = (
     "short/newstest.*",
     "curves/*.png",
     "mlm/*.png",
-    "long*.png",
-    "benchmark.md",
-    "encoder_cost.md",
-    "*_memory.md",
-    "search_parity.md",
     "figures/**/*.*",
 )
 

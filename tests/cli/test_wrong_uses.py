@@ -95,9 +95,6 @@ CASES: list[tuple[str, str, str]] = [
     (ROW, "verify r.jsonl --references refs.de", "1 of 1 rows differ, or cannot be scored again"),
     (ROW, "verify r.json --references refs.de", "refs.de: "),
     (ROW, "verify r.json --references gone.json", "error: gone.json: cannot be read (No such"),
-    (ROW, "bench table gone.jsonl", "gone.jsonl: cannot be read"),
-    (ROW, "bench table r.jsonl", "r.jsonl: holds no measurements"),
-    ('{"median": 1}', "bench table r.jsonl", "r.jsonl, line 1: no size, system, measure"),
     (ROW, "bench curves folder --out x", "train.log: cannot be read"),
     (ROW, "bench curves r.jsonl --out x", "r.jsonl, line 1: no field"),
     # What a line of results holds.
@@ -111,7 +108,6 @@ CASES: list[tuple[str, str, str]] = [
     ("[1]", "leaderboard r.jsonl", "r.jsonl, line 1: not a JSON object"),
     ("[" * 100_000, "leaderboard r.jsonl", "r.jsonl, line 1: not JSON"),
     ('{"a":' * 100_000, COMPARE, "r.jsonl, line 1: not JSON"),
-    ("[" * 100_000, "bench table r.jsonl", "r.jsonl, line 1: not JSON"),
     ("\xff", "leaderboard r.jsonl", "r.jsonl, line 1: not JSON"),
     (changed(bleu="30"), "leaderboard r.jsonl", "field 'bleu' is '30', expected float"),
     (changed(bleu=None), "leaderboard r.jsonl", "no field 'bleu'"),

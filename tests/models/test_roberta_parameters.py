@@ -1,4 +1,4 @@
-"""Sizes of encoder-only models. The paper's table 6 is counted in ``tests/bench``."""
+"""Sizes of encoder-only models. The paper's table 6: ``tests/bench``."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_the_help_of_a_page_is_its_header(name: str, option: str, tmp_path: Path
 
 
 def test_results_sh_makes_every_table_and_picture_of_rows(tmp_path: Path) -> None:
-    # Not made of rows: by hand, or by tools/.
+    # Not made of rows.
     others = re.compile(r"results/(figures\.md|data-prep/|qa/)")
     listed = subprocess.run(
         ["git", "ls-files", "-z", "results"], cwd=ROOT, capture_output=True, text=True, check=False
@@ -129,7 +129,7 @@ def test_results_sh_makes_every_table_and_picture_of_rows(tmp_path: Path) -> Non
                     if words[: len(name.split())] == name.split())  # fmt: skip
         parser_of(name).parse_args(words[len(name.split()) :])
         for option, value in pairwise(words):
-            if option in ("--readme", "--out", "--plot") and name != "figures":
+            if option in ("--readme", "--out") and name != "figures":
                 made.add(f"{value}.png" if name == "bench curves" else value)
         if name == "figures":  # its pictures, in the folder that it is given
             (folder,) = (Path(value) for option, value in pairwise(words) if option == "--out")
@@ -143,9 +143,12 @@ def test_a_fault_leaves_the_files_of_results_as_they_are(tmp_path: Path) -> None
     kept = tmp_path / "results" / "benchmark.md"
     kept.parent.mkdir()
     kept.write_text("kept", encoding="utf-8")
-    for folder in ("short", "joined", "figures/cs-en", "figures/mlm"):
+    for folder in ("short", "joined", "figures/cs-en", "figures/mlm", "benchmark", "encoder_cost"):
         (tmp_path / "results" / folder).mkdir(parents=True)
-    done = run("results", cwd=tmp_path, stub="echo half\ntest $2 != table\n")
+    for folder in ("benchmark", "encoder_cost"):
+        script = tmp_path / "results" / folder / "table.py"
+        script.write_text("print('half'); raise SystemExit(1)", encoding="utf-8")
+    done = run("results", cwd=tmp_path, stub="echo half\n")
     assert done.returncode == 1
     assert kept.read_text(encoding="utf-8") == "kept"
     assert (tmp_path / "results" / "joined" / "training.md").read_text(encoding="utf-8") == "half\n"

@@ -1,0 +1,154 @@
+"""Encoders of Chen et al. 2021: their cost (table 1) and their parameters (table 6)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from ..blocks import Grid, markdown_table
+from ..command_line import need_known
+from ..evaluation.fairseq_options import quiet
+from ..models._architectures import architecture_name
+from ..models.diet_roberta import DietRobertaModel
+from ..positions import NAMES
+from . import BASELINES
+from .rows import Record, environment, interleaved, need_device, quartiles, ratios
+from .worker import clocked
+
+# Shaw et al. as in the paper: vectors on keys and values. Unclipped over 512 tokens would be 511;
+# the parameters that table 6 prints are those of 1,023.
+SHAW = {"position_clip": 1023, "position_values": True}
+# Options of the paper's models; all others have segments at the input.
+MODELS: dict[str, dict[str, Any]] = {
+    "diet-abs": {"segment_encoding": "per-head"},
+    "diet-rel": {"segment_encoding": "per-head"},
+    "shaw": SHAW,
+}
+BATCHES = {"small": 8, "base": 2}  # sentences: a step takes about a second on two cores
+POSITIONS, VOCABULARY, MASKED = 512, 30_000, 0.15
+
+# Table 6: encoder, options, and the millions of parameters that the paper prints.
+TABLE_6: dict[str, tuple[str, dict[str, Any], tuple[float, float]]] = {
+    "Devlin et al. (2018)": ("learned", {}, (110.1, 178.9)),
+    "Shaw et al. (2018)": ("shaw", {}, (112.9, 181.7)),
+    "DIET-REL": ("diet-rel", {}, (109.9, 178.7)),
+    "DIET-REL (share)": ("diet-rel", {"position_sharing": "layer-wise"}, (109.7, 178.5)),
+    "DIET-ABS (rank 128)": ("diet-abs", {"position_sharing": "none"}, (128.6, 197.4)),
+    "DIET-ABS (rank 128, share)": ("diet-abs", {}, (111.3, 180.1)),
+}
+# Its columns: BERT's uncased vocabulary, and the 120,000 pieces of section 4.3.
+VOCABULARIES = {"English": 30522, "multilingual": 120000}
+
+
+def make_bert(
+    encoding: str, size: str = "base", vocabulary: int = VOCABULARY, **options: Any
+) -> DietRobertaModel:
+    """The paper's BERT with random weights, the same at every call. ``options``: to change it."""
+    words = Dictionary()
+    for number in range(vocabulary - len(words)):
+        words.add_symbol(str(number))
+    usual = {"segment_encoding": "input", "max_source_positions": POSITIONS}
+    args = Namespace(**{**usual, **MODELS.get(encoding, {}), **options})
+    ARCH_CONFIG_REGISTRY[f"roberta_{architecture_name(encoding, size)}"](args)
+    torch.manual_seed(1)
+    model: DietRobertaModel = DietRobertaModel.build_model(
+        args, Namespace(source_dictionary=words, target_dictionary=words)
+    )
+    return model
+
+
+def make_steps(
+    model: DietRobertaModel, tokens: Tensor, masked: Tensor
+) -> dict[str, Callable[[], None]]:
+    """``train`` and ``forward`` over ``tokens`` (B, S), the second half of the second segment.
+
+    A training step predicts those ``masked`` (B, S).
+    """
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+    segments = torch.arange(tokens.size(1), device=tokens.device).ge(tokens.size(1) // 2)
+    segments = segments.long().expand_as(tokens)
+
+    def train() -> None:
+        model.train()
+        logits, _ = model(tokens, masked_tokens=masked, segment_ids=segments)  # (masked, V)
+        F.cross_entropy(logits, tokens[masked]).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    @torch.no_grad()
+    def forward() -> None:
+        model.eval()
+        model(tokens, features_only=True, segment_ids=segments)
+
+    return {"train": train, "forward": forward}
+
+
+def measure_all(args: argparse.Namespace) -> None:
+    """Prints a record for each encoding and measure. ``args``: of ``diet-mt bench encoder``."""
+    quiet()
+    need_known("encoding", args.encodings, NAMES)
+    need_device(args.device)
+    facts = environment(args.device, False, "bench encoder", args.words)
+    for shape in args.shapes:
+        for record in measure(shape, args):
+            print(json.dumps({**record, **facts}), flush=True)
+
+
+def measure(shape: str, args: argparse.Namespace) -> Iterator[Record]:
+    """Each encoding in turns with its baseline alone, both of them in memory."""
+    size = args.batch or BATCHES[shape], args.tokens
+    generator = torch.Generator().manual_seed(1)
+    tokens = torch.randint(4, VOCABULARY, size, generator=generator).to(args.device)
+    masked = torch.rand(size, generator=generator).lt(MASKED).to(args.device)
+    learned = BASELINES[0]
+    others = [name for name in args.encodings or NAMES if name != learned]
+    for name in (learned, *others):
+        at_input = {"segment_encoding": "input"}
+        baseline = (learned, {}) if args.over == learned else (name, at_input)
+        steps = {}
+        for role, (encoding, options) in {"baseline": baseline, "own": (name, {})}.items():
+            model = make_bert(encoding, shape, VOCABULARY, **options)
+            steps[role] = make_steps(model.to(args.device), tokens, masked)
+        for kind in args.measures:
+            turns = {role: partial(clocked, own[kind], args.device) for role, own in steps.items()}
+            label = f"{shape} {args.device} {name} {kind}"
+            seconds = interleaved(turns, args.rounds, args.warmup, label)
+            about = {"shape": shape, "encoding": name, "over": args.over, "measure": kind}
+            about |= {"batch": size[0], "tokens": size[1], "rounds": args.rounds}
+            numbers = quartiles("ms_", [1000 * value for value in seconds["own"]])
+            yield {**about, **numbers, **ratios(seconds["own"], seconds["baseline"])}
+
+
+def parameters(encoding: str, vocabulary: int, **options: Any) -> int:
+    """Of BERT base with its pooler, for 512 tokens; nothing is allocated."""
+    # Not torch.device("meta"): fairseq draws initial weights on the CPU, wherever the model is.
+    with FakeTensorMode():
+        model = make_bert(encoding, "base", vocabulary, **options)
+        # The pooler is the dense layer of a classification head.
+        model.register_classification_head("pooled", num_classes=2)
+        out = model.classification_heads["pooled"].out_proj
+        return sum(p.numel() for p in model.parameters()) - sum(p.numel() for p in out.parameters())
+
+
+def table_6() -> str:
+    """Markdown: millions of parameters, and those that the paper prints."""
+    rows = []
+    for label, (encoding, options, printed) in TABLE_6.items():
+        row = [label]
+        for vocabulary, other in zip(VOCABULARIES.values(), printed, strict=True):
+            own = parameters(encoding, vocabulary, **options)
+            row += [f"{own / 1e6:.2f}M", f"{other}M"]
+        rows.append(row)
+    heads = [head for name in VOCABULARIES for head in (name, f"{name}, printed")]
+    return markdown_table(Grid(["encoder", *heads], rows))

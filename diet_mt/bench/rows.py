@@ -1,0 +1,104 @@
+"""Rows of benchmarks: statistics of rounds, the machine, reading."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+
+from ..errors import UserError
+from ..evaluation.commands import portable
+from ..evaluation.json_rows import read_dicts
+from ..evaluation.provenance import fairseq_version, revision, today
+
+Record = dict[str, Any]
+
+
+def interleaved(
+    turns: Mapping[str, Callable[[], float]], rounds: int, warmup: int, label: str
+) -> dict[str, list[float]]:
+    """Seconds of each turn in each round, without the rounds of warm-up.
+
+    One turn at a time, and each round starts with another one: what slows the machine down for a
+    while slows down all of them, and ratios are taken within a round.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in turns}
+    names = list(turns)
+    for number in range(-warmup, rounds):
+        state = "warm-up" if number < 0 else f"round {number + 1} of {rounds}"
+        print(f"{label}: {state}", file=sys.stderr)
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            taken = turns[name]()
+            if number >= 0:
+                seconds[name].append(taken)
+    return seconds
+
+
+def quartiles(prefix: str, values: Sequence[float]) -> dict[str, float]:
+    """Median and quartiles as entries of a record."""
+    three = quantiles(values, n=4, method="inclusive") if len(values) > 1 else 3 * [*values]
+    low, median, high = (round(value, 4) for value in three)
+    return {f"{prefix}median": median, f"{prefix}low": low, f"{prefix}high": high}
+
+
+def ratios(values: Sequence[float], baseline: Sequence[float]) -> dict[str, float]:
+    """Quartiles of the ratios of each round, as entries of a record."""
+    pairs = zip(values, baseline, strict=True)
+    return quartiles("ratio_", [value / other for value, other in pairs])
+
+
+def need_device(device: str) -> None:
+    """Raises UserError where ``device`` is a GPU and there is none."""
+    import torch
+
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError("--device cuda: no GPU available to torch")
+
+
+def environment(device: str, half: bool, command: str, words: Sequence[str]) -> Record:
+    """Machine, versions and ``diet-mt COMMAND WORDS``, as entries of a record."""
+    import torch
+
+    name = platform.machine()
+    if device == "cuda":
+        name = torch.cuda.get_device_name(0)
+    elif Path("/proc/cpuinfo").is_file():
+        models = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("model name")[2]
+        name = models.partition("\n")[0].lstrip("\t: ") or name
+    return {
+        "device": device,
+        "machine": name,
+        "precision": "fp16" if half else "fp32",
+        "threads": torch.get_num_threads(),
+        "date": today(),
+        "revision": revision(Path(__file__).parent),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "fairseq": fairseq_version(),
+        "command": portable(shlex.join(["diet-mt", *command.split(), *words])),
+    }
+
+
+def circumstances(record: Record) -> str:
+    """The entries of :func:`environment` as a line below a table."""
+    return (
+        f"{record['machine']}, {record['precision']}, threads: {record['threads']}; "
+        f"torch {record['torch']}; {record['fairseq']}; "
+        f"revision {record['revision'] or 'unknown'}; {record['date']}; `{record['command']}`"
+    )
+
+
+def read_records(files: Sequence[Path], keys: Sequence[str]) -> list[Record]:
+    """Lines of JSON. Raises UserError for a line without one of ``keys``, and for an empty file."""
+    records = []
+    for path in files:
+        rows = read_dicts(path, dict.fromkeys(keys, Any))
+        if not rows:
+            raise UserError(f"{path}: no rows")
+        records += rows
+    return records

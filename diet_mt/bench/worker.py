@@ -1,0 +1,370 @@
+"""Worker process of a benchmark: one system, with or without the plugin.
+
+It is run by the path of this file and imports nothing of the package: stock fairseq is measured as
+its users have it, and fairseq skips a --user-dir that is in ``sys.modules`` already. Messages are
+lines of JSON. The first one on stdin is the :class:`Job`; each further one has one answer:
+
+    {"prepare": KIND}    model and batches for train, forward or decode  -> batches, sentences, ...
+    {"turn": KIND}       runs all batches once                           -> {"seconds": ...}
+    {"outputs": KIND}    the same, of decode                             -> {"outputs": ...}
+    {"peak": KIND}       one sentence pair of ``Job.length`` tokens      -> {"peak_bytes": ...}
+
+Between messages the worker blocks in ``read`` and uses no CPU time. An error ends it with a
+traceback on stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if __name__ == "__main__":
+    sys.path.pop(0)  # the folder of this file, whose modules have names like "memory"
+
+import argparse
+import itertools
+import json
+import logging
+import os
+import tempfile
+import time
+import warnings
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq import checkpoint_utils, optim, options, tasks, utils
+from fairseq.data import Dictionary, LanguagePairDataset
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.tasks.translation import TranslationTask
+
+RANDOM_DATA = "random"  # in place of a data folder
+LONGEST_OUTPUT = 200  # tokens of a hypothesis, where the model decides; default of fairseq-generate
+# Lengths of random sentences: mean, deviation and limits as of Multi30k in subwords, end included.
+_MEAN, _DEVIATION, _SHORTEST, _LONGEST = 15.0, 5.0, 5, 40
+_SENTENCES = 4000
+_WARMUP_TOKENS = 8
+# Batches of CTranslate2 to choose from: batch_type and max_batch_size of translate_batch.
+_BATCHES = [("examples", size) for size in (8, 16, 32, 64)]
+_BATCHES += [("tokens", size) for size in (512, 1024, 2048)]
+_TRIED_ON = 128  # sentences at most, for the choice
+_FINALISTS = 3  # layouts that are timed twice more
+
+Run = Callable[[Any], Any]  # the work on one batch
+
+
+@dataclass(frozen=True)
+class Job:
+    """One system and its work. Tokens are counted as by fairseq, padding included."""
+
+    words: list[str]  # of fairseq-train: data or RANDOM_DATA, then options of model and training
+    user_dir: str | None  # None: fairseq without plugins
+    threads: int
+    vocabulary: int  # size of the dictionary of random sentences
+    engine: str = "fairseq"  # of decoding: fairseq or ctranslate2
+    checkpoint: str | None = None  # None: random weights, the same for the same words
+    constants: dict[str, int] = field(default_factory=dict)  # module:name -> its value here
+    device: str = "cpu"
+    length: int = 0  # tokens of source and target of the pair of "peak"
+    decode_tokens: int = 0  # of a source batch of decoding, at most
+    batches: int = 0  # of one turn; 0: the whole data set
+    decode_length: int = 0  # tokens of every hypothesis; 0: the model decides
+    beam: int = 1
+    lenpen: float = 1.0
+
+
+class System:
+    """Task of a job, and model and batches of one kind of work."""
+
+    def __init__(self, job: Job) -> None:
+        utils.import_user_module(Namespace(user_dir=job.user_dir))
+        for place, value in job.constants.items():
+            module, _, name = place.partition(":")
+            setattr(import_module(module), name, value)
+        args = options.parse_args_and_arch(options.get_training_parser(), job.words)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of hydra, about fairseq's use of it
+            self.cfg = convert_namespace_to_omegaconf(args)
+        self.job = job
+        self.task = self._random_task() if job.words[0] == RANDOM_DATA else self._real_task()
+        self.model: Any = None
+        self.data: list[Any] = []
+        self.run: Run = lambda batch: None
+        self.setting = ""  # what CTranslate2 chose
+
+    def _real_task(self) -> Any:
+        if not Path(self.job.words[0], "preprocess.log").is_file():
+            raise ValueError(f"{self.job.words[0]}: no data of fairseq-preprocess")
+        task = tasks.setup_task(self.cfg.task)
+        for split in ("train", "test"):
+            task.load_dataset(split)
+        return task
+
+    def _random_task(self) -> Any:
+        words = Dictionary()
+        for number in range(self.job.vocabulary - len(words)):
+            words.add_symbol(f"word{number}")
+        task = TranslationTask(self.cfg.task, words, words)
+        for seed, split in enumerate(("train", "test")):
+            task.datasets[split] = random_pairs(words, seed)
+        return task
+
+    def answer(self, what: str, kind: str) -> dict[str, Any]:
+        if what == "peak":
+            return self.peak(kind)
+        if what == "prepare":
+            self.prepare(kind)
+            return {
+                "batches": len(self.data),
+                "sentences": self.sentences,
+                "setting": self.setting,
+                "positions": getattr(self.model, "signature", ""),  # of ours
+                "plugin": "diet_mt" in sys.modules,  # which changes fairseq
+            }
+        if what == "outputs":
+            return {"outputs": self.outputs()}
+        return {"seconds": clocked(self.turn, self.job.device)}
+
+    def prepare(self, kind: str) -> None:
+        """Model and batches of ``train``, ``forward`` or ``decode``."""
+        split, tokens = "train", self.cfg.dataset.max_tokens
+        if kind == "decode":
+            split, tokens = "test", self.job.decode_tokens
+        self.data, self.model = self.batches(split, tokens), self.new_model()
+        self.sentences = sum(len(batch["id"]) for batch in self.data)
+        self.run = self.runner(kind)
+
+    def runner(self, kind: str) -> Run:
+        if kind == "decode":
+            return self._ctranslate2() if self.job.engine == "ctranslate2" else self._decoding()
+        return self._training() if kind == "train" else self._forward
+
+    def turn(self) -> None:
+        for batch in self.data:
+            self.run(batch)
+
+    def batches(self, split: str, tokens: int) -> list[Any]:
+        """``Job.batches`` batches of a split on the device, the same for all systems."""
+        iterator = self.task.get_batch_iterator(
+            dataset=self.task.dataset(split),
+            max_tokens=tokens,
+            max_positions=(min(tokens, 1024),) * 2,
+            ignore_invalid_inputs=True,
+            required_batch_size_multiple=1,
+            seed=1,
+        ).next_epoch_itr(shuffle=True)
+        batches = list(itertools.islice(iterator, self.job.batches or None))
+        if len(batches) < self.job.batches:
+            raise ValueError(f"{split}: {len(batches)} batches of {tokens} tokens, fewer than "
+                             f"--batches {self.job.batches}")  # fmt: skip
+        return [self.on_device(batch) for batch in batches]
+
+    def on_device(self, batch: Any) -> Any:
+        return utils.move_to_cuda(batch) if self.job.device == "cuda" else batch
+
+    def new_model(self) -> Any:
+        """With the weights of the checkpoint, or random ones."""
+        torch.manual_seed(1)
+        if self.job.checkpoint is None:
+            model = self.task.build_model(self.cfg.model)
+        else:
+            # torch's safe loader must know fairseq's options, which run no code.
+            torch.serialization.add_safe_globals([argparse.Namespace])
+            load = checkpoint_utils.load_model_ensemble
+            (model,), _ = load([self.job.checkpoint], task=self.task)
+        return (model.half() if self.cfg.common.fp16 else model).to(self.job.device)
+
+    def _training(self) -> Run:
+        """Forward pass, label-smoothed cross-entropy, backward pass, gradient norm and Adam."""
+        cfg, model = self.cfg, self.model
+        criterion = self.task.build_criterion(cfg.criterion)
+        parameters = [each for each in model.parameters() if each.requires_grad]
+        if cfg.common.fp16:
+            optimizer = optim.FP16Optimizer.build_optimizer(cfg, parameters)
+        else:
+            optimizer = optim.build_optimizer(cfg.optimizer, parameters)
+
+        def run(batch: Any) -> None:
+            _, tokens, _ = self.task.train_step(batch, model, criterion, optimizer, 0)
+            try:
+                optimizer.multiply_grads(1.0 / tokens)
+                optimizer.clip_grad_norm(0.0)
+                optimizer.step()
+            except OverflowError:
+                pass  # of half precision: the loss scale shrinks and fairseq skips the update, too
+            optimizer.zero_grad()
+
+        return run
+
+    @torch.no_grad()
+    def _forward(self, batch: Any) -> None:
+        """The teacher-forced pass of evaluation."""
+        self.model.eval()
+        self.model(**batch["net_input"])
+        self.model.train()
+
+    def _decoding(self) -> Run:
+        """Beam search by the generator that the task builds, set up as by fairseq-generate."""
+        job, model = self.job, self.model.eval()
+        model.prepare_for_inference_(self.cfg)
+        search = {"beam": job.beam, "lenpen": job.lenpen, "max_len_a": 0}
+        search["max_len_b"] = job.decode_length or LONGEST_OUTPUT
+        search["min_len"] = job.decode_length or 1
+        generator = self.task.build_generator([model], Namespace(**search))
+
+        def run(batch: Any) -> dict[int, list[int]]:
+            sentences = self.task.inference_step(generator, [model], batch)
+            tokens = [beams[0]["tokens"].tolist()[:-1] for beams in sentences]
+            return self._numbered([batch], tokens, job.decode_length)
+
+        return run
+
+    def _ctranslate2(self) -> Run:
+        """The same search by CTranslate2 in float32, with the fastest of several layouts."""
+        from ctranslate2 import Translator, __version__
+
+        job, words, batches = self.job, self.task.target_dictionary, self.data
+        special = {words.pad(), words.eos()}
+        rows = (row for batch in batches for row in batch["net_input"]["src_tokens"].tolist())
+        sources = [[words[token] for token in row if token not in special] for row in rows]
+        # fairseq writes decode_length tokens and the end mark; here all steps write a token.
+        steps = job.decode_length + 1 if job.decode_length else 0
+        how = {"beam_size": job.beam, "length_penalty": job.lenpen}
+        how |= {"max_decoding_length": steps or LONGEST_OUTPUT, "min_decoding_length": steps or 1}
+        trials: dict[str, Callable[[Any], Any]] = {}
+        with tempfile.TemporaryDirectory(prefix="ctranslate2-") as folder:
+            save_for_ctranslate2(self.model, words, folder)
+            for inter, intra in sorted({(1, job.threads), (job.threads, 1)}):
+                threads = {"inter_threads": inter, "intra_threads": intra}
+                translator = Translator(folder, device="cpu", compute_type="float32", **threads)
+                translator.translate_batch(sources[: 4 * inter], max_decoding_length=1)
+                for kind, size in _BATCHES:
+                    layout = {"batch_type": kind, "max_batch_size": size}
+                    name = f"inter_threads {inter}, intra_threads {intra}"
+                    trials[f"{name}, max_batch_size {size} {kind}"] = partial(
+                        translator.translate_batch, **how, **layout
+                    )
+        sample = sources[:: -(-len(sources) // _TRIED_ON)]
+        seconds = {name: clocked(partial(trial, sample)) for name, trial in trials.items()}
+        for name in sorted(seconds, key=lambda name: seconds[name])[:_FINALISTS]:
+            again = [clocked(partial(trials[name], sample)) for _ in range(2)]
+            seconds[name] = min(seconds[name], *again)
+        fastest = min(seconds, key=lambda name: seconds[name])
+        self.setting = f"{__version__}: {fastest}"
+
+        def run(batches: list[Any]) -> dict[int, list[int]]:
+            best = (result.hypotheses[0] for result in trials[fastest](sources))
+            tokens = [[words.index(word) for word in hypothesis] for hypothesis in best]
+            return self._numbered(batches, tokens, steps)
+
+        self.data = [batches]  # CTranslate2 makes batches of its own
+        return run
+
+    @staticmethod
+    def _numbered(batches: list[Any], tokens: list[list[int]], length: int) -> dict[int, list[int]]:
+        """Tokens of the best hypotheses by the sentence's number; shorter ones would look fast."""
+        if length and {len(each) for each in tokens} != {length}:
+            raise AssertionError(f"hypotheses of other lengths than {length} tokens")
+        numbers = (number for batch in batches for number in batch["id"].tolist())
+        return dict(zip(numbers, tokens, strict=True))
+
+    def outputs(self) -> dict[int, list[int]]:
+        """Tokens of all best hypotheses, without the end mark, by the sentence's number."""
+        return {n: tokens for batch in self.data for n, tokens in self.run(batch).items()}
+
+    def peak(self, kind: str) -> dict[str, Any]:
+        """Peak memory of one pass beyond model and optimizer, and its seconds (Linux: /proc)."""
+        words = self.task.source_dictionary
+        pairs = [random_pairs(words, 0, length) for length in (_WARMUP_TOKENS, self.job.length)]
+        warmup, batch = (self.on_device(pair.collater([pair[0]])) for pair in pairs)
+        self.model = self.new_model()
+        run = self.runner(kind)
+        run(warmup)  # allocates what stays: moments of Adam, buffers of kernels
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets VmHWM
+        before = _memory("VmRSS")
+        seconds = clocked(partial(run, batch))
+        return {"peak_bytes": _memory("VmHWM") - before, "seconds": round(seconds, 3)}
+
+
+def random_pairs(words: Dictionary, seed: int, length: int = 0) -> LanguagePairDataset:
+    """Random sentence pairs; with ``length`` one pair, of so many tokens on either side."""
+    random = np.random.default_rng(seed)
+    sides: list[Any] = []
+    for _ in range(2):
+        drawn = random.normal(_MEAN, _DEVIATION, _SENTENCES).round().astype(int)
+        lengths = np.array([length]) if length else drawn.clip(_SHORTEST, _LONGEST)
+        sentences = [
+            torch.from_numpy(random.integers(words.nspecial, len(words), size)) for size in lengths
+        ]
+        for sentence in sentences:
+            sentence[-1] = words.eos()
+        sides += [sentences, lengths, words]
+    return LanguagePairDataset(*sides)
+
+
+def save_for_ctranslate2(model: Any, words: Dictionary, folder: str) -> None:
+    """Converts stock fairseq's model. CTranslate2's own converter reads the checkpoint itself, and
+    not as this fairseq does.
+    """
+    from ctranslate2.converters import fairseq
+    from ctranslate2.specs import TransformerSpec
+
+    encoder, decoder = model.eval().requires_grad_(False).encoder, model.decoder
+    if encoder.cfg.activation_fn != "relu":
+        raise ValueError(f"activation {encoder.cfg.activation_fn}: CTranslate2 is measured on relu")
+    spec = TransformerSpec.from_config(
+        (len(encoder.layers), len(decoder.layers)),
+        encoder.layers[0].self_attn.num_heads,
+        pre_norm=encoder.layers[0].normalize_before,
+        layernorm_embedding=encoder.layernorm_embedding is not None,
+    )
+    fairseq.set_transformer_encoder(spec.encoder, encoder)
+    fairseq.set_transformer_decoder(spec.decoder, decoder)
+    symbols = ["<blank>" if word == "<pad>" else word for word in words.symbols]
+    spec.register_source_vocabulary(symbols)
+    spec.register_target_vocabulary(symbols)
+    # In fairseq the end mark starts a translation and ends a source.
+    spec.config.decoder_start_token = spec.config.eos_token
+    spec.config.add_source_eos = True
+    spec.validate()
+    spec.optimize()
+    spec.save(folder)
+
+
+def clocked(work: Callable[[], object], device: str = "cpu") -> float:
+    """Seconds that ``work`` takes, on a GPU until its results are there."""
+    settle = torch.cuda.synchronize if device == "cuda" else lambda: None
+    settle()
+    start = time.perf_counter()
+    work()
+    settle()
+    return time.perf_counter() - start
+
+
+def _memory(field: str) -> int:
+    """Bytes of this process: ``VmRSS`` now, ``VmHWM`` at the peak."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.partition(f"{field}:")[2].split()[0]) * 1024
+
+
+def main() -> None:
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what fairseq and its extensions print goes to stderr
+    for name in ("fairseq", "hydra"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore")
+    job = Job(**json.loads(sys.stdin.readline()))
+    torch.set_num_threads(job.threads)
+    system = System(job)
+    for line in iter(sys.stdin.readline, ""):
+        ((what, kind),) = json.loads(line).items()
+        print(json.dumps(system.answer(what, kind)), file=out, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""The table of rows of ``diet-mt bench speed``, as Markdown.
+
+python results/benchmark/table.py results/benchmark/*.jsonl > results/benchmark.md
+"""
+
+import sys
+from pathlib import Path
+
+from diet_mt.bench.rows import circumstances, read_records
+from diet_mt.blocks import Grid, markdown_table
+
+KEYS = ("size", "system", "measure", "median", "command")
+# Measure -> what its ratio to stock should be.
+MEASURES = {"train": "at most 1.00", "forward": "at most 1.00", "decode": "at least 1.00"}
+
+
+def label(system):
+    name, _, search = system.partition(":")
+    return f"{name} ({search}'s search)" if search else name
+
+
+def cells(record):
+    """Value and ratio, each with its quartiles."""
+    for prefix, digits in ("", 1 if record.get("median", 0) >= 10 else 3), ("ratio_", 2):
+        three = [record.get(f"{prefix}{name}") for name in ("median", "low", "high")]
+        yield "" if None in three else "{} ({}-{})".format(*(f"{v:.{digits}f}" for v in three))
+
+
+def notes(record):
+    said = [record["setting"]] if record.get("setting") else []
+    if "equal" in record:
+        equal = f"{record['equal']:,} of {record['compared']:,} translations are those of"
+        said.append(f"{equal} {label(record['equal_to'])}")
+    return [f"- {label(record['system'])}: {'; '.join(said)}."] if said else []
+
+
+def table(records):
+    """Of one size, machine and command."""
+    first = {record["measure"]: record for record in reversed(records)}
+    kinds = [kind for kind in MEASURES if kind in first]
+    systems = {}
+    for record in records:
+        systems.setdefault(record["system"], {})[record["measure"]] = record
+    heads = ["system"]
+    for kind in kinds:
+        heads += [f"{kind}, {first[kind]['unit']}", "to stock"]
+    rows = [
+        [label(name), *(cell for kind in kinds for cell in cells(row.get(kind, {})))]
+        for name, row in systems.items()
+    ]
+    some = records[0]
+    turns = ", ".join(f"{kind} {first[kind]['sentences']:,}" for kind in kinds)
+    title = f"{some['size']}, {some['machine']}, {some['precision']}"
+    yield f"**{title}; sentences in a turn: {turns}**"
+    yield f"\n{markdown_table(Grid(heads, rows))}\n"
+    wanted = ", ".join(f"{kind} {MEASURES[kind]}" for kind in kinds)
+    yield f"Median (quartiles). To stock: median of the rounds' ratios; {wanted}.\n"
+    listed = [line for row in systems.values() for record in row.values() for line in notes(record)]
+    yield from [*listed, ""] if listed else []
+    yield f"rounds: {some['rounds']}; {circumstances(some)}\n"
+
+
+def page(files):
+    groups = {}
+    for record in read_records(files, KEYS):
+        key = record["size"], record["rounds"], circumstances(record)
+        groups.setdefault(key, []).append(record)
+    return "\n".join(line for records in groups.values() for line in table(records))
+
+
+if __name__ == "__main__":
+    print(page([Path(name) for name in sys.argv[1:]]), end="")

@@ -1,0 +1,129 @@
+"""``diet-mt bench speed``: records, variants, what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from diet_mt.bench import rows, speed
+from diet_mt.bench.speed import STOCK, SYSTEMS, groups, summary
+
+from ..calling import called
+
+SMALL = "--measures decode --batches 1 --vocabulary 60 --decode-tokens 30 --threads 1 --device cpu"
+
+
+def test_every_system_is_there() -> None:
+    assert {STOCK, "none", "sinusoidal", "learned", "diet_rel", "diet_abs"} <= set(SYSTEMS)
+    assert {"ctranslate2", "diet_rel:fairseq", "diet_abs:fairseq"} <= set(SYSTEMS)
+
+
+def test_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("ctranslate2")
+    words = f"{SMALL} --systems ctranslate2 stock diet_rel:fairseq --rounds 3 --warmup 1"
+    assert called("bench", "speed", *words.split(), "--decode-length", 0) == 0
+    output = capsys.readouterr()
+    assert "tiny cpu decode: round 3 of 3" in output.err
+    records = {r["system"]: r for r in map(json.loads, output.out.strip().split("\n"))}
+    assert list(records) == ["ctranslate2", STOCK, "diet_rel:fairseq"]
+    stock, ours, peer = records[STOCK], records["diet_rel:fairseq"], records["ctranslate2"]
+    assert stock["threads"] == 1
+    assert stock["median"] == pytest.approx(
+        stock["sentences"] / sorted(stock["seconds"])[1], rel=1e-3
+    )
+    faster = (other / own for own, other in zip(ours["seconds"], stock["seconds"], strict=True))
+    assert ours["ratio_median"] == pytest.approx(sorted(faster)[1], abs=1e-3)
+    # Translations are compared where the model decides their length.
+    assert (peer["equal_to"], peer["compared"]) == (STOCK, stock["sentences"])
+    assert "inter_threads 1, intra_threads 1" in peer["setting"]
+    assert "equal" not in ours
+    assert not any("positions" in row for row in records.values())  # their speed is no encoding's
+
+
+def test_a_variant_is_timed_with_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    words = f"{SMALL} --systems t5 --rounds 1 --warmup 1 --decode-length 3"
+    variant = "t5.published=t5 --position-in encoder,decoder"
+    assert called("bench", "speed", *words.split(), "--variant", variant) == 0
+    records = list(map(json.loads, capsys.readouterr().out.strip().split("\n")))
+    assert [row["system"] for row in records] == ["t5", "t5.published"]
+    assert [row["decode_length"] for row in records] == [3, 3]
+    usual = "t5 sharing=layer-wise buckets=32 max-distance=128"
+    assert [row["positions"] for row in records] == [
+        f"{usual} scale=head",
+        f"{usual} in=encoder,decoder scale=head",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "data"),
+    [
+        (["--variant", "shaw=shaw --position-clip 2"], ["shaw"]),
+        (["--variant", "mine=stock"], ["mine", "stock", "alibi"]),
+        (["--variant", "mine= "], ["mine"]),
+        (["--variant", "mine=t5 'x"], ["mine", "'x"]),
+        (["--variant", "a=shaw", "--variant", "a=t5"], ["--variant a"]),
+        (["--checkpoint", "a=shaw", "--checkpoint", "a=t5"], ["--checkpoint a"]),
+        (["--checkpoint", "stock=gone.pt"], ["gone.pt"]),
+        (["--options", "'x"], ["--options", "'x"]),
+        (["--device", "cuda"], ["--device cuda"]),
+    ],
+)
+def test_a_wrong_value_is_named(
+    words: list[str],
+    data: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert called("bench", "speed", *words) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert [datum for datum in data if datum not in error] == []
+
+
+def test_ctranslate2_is_left_out_where_it_is_not_installed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(speed, "find_spec", lambda name: None)
+    assert called("bench", "speed", "--systems", "ctranslate2", "--device", "cpu") == 2
+    left_out, error = capsys.readouterr().err.strip().split("\n")
+    assert left_out.startswith("ctranslate2: ")
+    assert error.startswith("error: ")
+
+
+def test_a_step_is_a_time_and_its_ratio_is_to_stock_round_by_round() -> None:
+    facts = {"batches": 2, "sentences": 5, "setting": "", "positions": ""}
+    record = summary("train", [0.2, 0.4, 0.8], [0.1, 0.4, 1.6], facts)
+    assert (record["unit"], record["median"], record["ratio_median"]) == ("ms", 200.0, 1.0)
+    assert (record["rounds"], record["batches"]) == (3, 2)
+    assert "ratio_median" not in summary("train", [0.2], None, facts)
+
+
+def test_groups_each_have_stock_and_decoding_has_none() -> None:
+    names = ["none", STOCK, "t5", "shaw"]
+    assert groups(names, "train", 2) == [[STOCK, "none", "t5"], [STOCK, "shaw"]]
+    assert groups(names, "train", 0) == [names]
+    assert groups(names, "decode", 2) == [names]
+    assert groups(["none", "t5", "shaw"], "train", 2) == [["none", "t5", "shaw"]]
+
+
+def test_quartiles_and_ratios_of_rounds() -> None:
+    assert rows.quartiles("ms_", [4, 1, 3, 2, 5]) == {"ms_median": 3, "ms_low": 2, "ms_high": 4}
+    assert rows.quartiles("", [7.0]) == {"median": 7.0, "low": 7.0, "high": 7.0}
+    # The machine is three times as slow in the second round; ours takes half the time in each.
+    assert set(rows.ratios([1.0, 3.0, 1.0], [2.0, 6.0, 2.0]).values()) == {0.5}
+
+
+def test_systems_take_turns_and_the_warmup_is_not_counted() -> None:
+    order: list[str] = []
+
+    def turn(name: str, duration: float) -> float:
+        order.append(name)
+        return duration * (10 if len(order) <= 4 else 1)  # cold in the two rounds of warm-up
+
+    turns = {"a": lambda: turn("a", 1.0), "b": lambda: turn("b", 2.0)}
+    seconds = rows.interleaved(turns, rounds=3, warmup=2, label="")
+    assert seconds == {"a": [1.0, 1.0, 1.0], "b": [2.0, 2.0, 2.0]}
+    assert "".join(order) == "abbaabbaab"

@@ -1,0 +1,219 @@
+"""Systems get equal work, in processes of their own: stock fairseq's without the plugin."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import torch
+
+from diet_mt.bench import worker
+from diet_mt.bench.speed import STOCK, Worker
+from diet_mt.bench.worker import System
+from diet_mt.decoding.choice import VARIABLE
+from diet_mt.errors import UserError
+
+from .jobs import FIELDS, small_system, words_of
+
+KINDS = ("train", "forward", "decode")
+PEER = "diet_rel:fairseq"
+
+
+def prepared(name: str, kind: str, **fields: Any) -> System:
+    system = small_system(name, **fields)
+    system.prepare(kind)
+    return system
+
+
+@pytest.fixture(scope="module")
+def systems() -> dict[str, dict[str, System]]:
+    names = (STOCK, "diet_rel", "diet_abs")
+    return {name: {kind: prepared(name, kind) for kind in KINDS} for name in names}
+
+
+@pytest.mark.parametrize("size", ["tiny", "base"])
+def test_stock_has_our_size(size: str) -> None:
+    # Without any positions there is nothing but fairseq's own parameters.
+    stock, ours = (
+        sorted(
+            (name, tuple(parameter.shape))
+            for name, parameter in small_system(system, size).new_model().named_parameters()
+            if not _dead_in_stock(name)
+        )
+        for system in (STOCK, "none")
+    )
+    assert stock == ours
+
+
+def _dead_in_stock(name: str) -> bool:
+    """Copies of encoder weights that only stock fairseq's fused layer has."""
+    parent, _, leaf = name.rpartition(".")
+    fused = {"in_proj_weight", "in_proj_bias", "out_proj_weight", "out_proj_bias"}
+    fused |= {"fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"}
+    return leaf in fused and parent.startswith("encoder.layers.")
+
+
+def test_all_systems_get_the_same_work(systems: dict[str, dict[str, System]]) -> None:
+    for kind in KINDS:
+        first, *others = (system[kind].data for system in systems.values())
+        assert len(first) == FIELDS["batches"]
+        for other in others:
+            for one, two in zip(first, other, strict=True):
+                for name, tensor in one["net_input"].items():
+                    assert torch.equal(tensor, two["net_input"][name])
+    data = systems[STOCK]["train"].data
+    assert max(batch["net_input"]["src_tokens"].numel() for batch in data) <= 120
+
+
+def test_the_same_words_make_the_same_weights() -> None:
+    one, other = (dict(small_system(STOCK).new_model().named_parameters()) for _ in range(2))
+    assert all(torch.equal(value, other[name]) for name, value in one.items())
+
+
+def test_a_training_step_trains(systems: dict[str, dict[str, System]]) -> None:
+    for name, system in systems.items():
+        model = system["train"].model
+        before = {key: value.clone() for key, value in model.named_parameters()}
+        system["train"].turn()
+        after = dict(model.named_parameters())
+        still = {key for key in before if torch.equal(before[key], after[key])}
+        # The bias of keys shifts a whole row of logits, which softmax ignores.
+        unused = {key for key in still if not (_dead_in_stock(key) or key.endswith("k_proj.bias"))}
+        assert unused == set(), name
+        assert model.training
+
+
+def test_the_forward_pass_needs_no_gradients(
+    systems: dict[str, dict[str, System]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = systems["diet_rel"]["forward"]
+    calls = []
+    monkeypatch.setattr(
+        type(system.model),
+        "forward",
+        lambda self, **batch: calls.append((self.training, torch.is_grad_enabled(), *batch)),
+    )
+    system.turn()
+    assert [call[:2] for call in calls] == [(False, False)] * FIELDS["batches"]
+    assert {"src_tokens", "prev_output_tokens"} <= set(calls[0][2:])
+
+
+def test_every_hypothesis_has_the_given_length(systems: dict[str, dict[str, System]]) -> None:
+    for system in systems.values():
+        assert {len(tokens) for tokens in system["decode"].outputs().values()} == {4}
+    # The check is able to fail.
+    with pytest.raises(AssertionError, match="5"):
+        System._numbered([], [[1, 2, 3, 4]], 5)
+
+
+def test_no_batches_means_the_whole_data_set() -> None:
+    assert prepared(STOCK, "decode", batches=0, decode_tokens=9000).sentences == 4000
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "datum"),
+    [
+        ({"train_tokens": 10**6}, "train", "train: 1 batches"),
+        ({"checkpoint": "nowhere.pt"}, "train", "nowhere.pt"),
+    ],
+)
+def test_a_wrong_job(fields: dict[str, Any], kind: str, datum: str) -> None:
+    with pytest.raises((ValueError, OSError), match=datum):
+        prepared(STOCK, kind, **fields)
+
+
+def test_a_folder_without_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.bench.jobs.RANDOM_DATA", str(Path(__file__).parent))
+    with pytest.raises(ValueError, match=str(Path(__file__).parent)):
+        small_system(STOCK)
+
+
+# CTranslate2
+
+
+@pytest.mark.parametrize("length", [0, 4])
+def test_the_translations_of_ctranslate2(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are those of fairseq with the same weights; with a length only as many steps are."""
+    pytest.importorskip("ctranslate2")
+    monkeypatch.setattr(worker, "LONGEST_OUTPUT", 12)
+    make = System.new_model
+
+    def sharp(system: System) -> Any:
+        """With larger weights: hypotheses are no ties, and some end early."""
+        model = make(system)
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                if name.endswith("weight") and "layer_norm" not in name:
+                    parameter.mul_(3.0)
+            # Towards the end mark, so that some words are nearer to it.
+            end = model.decoder.embed_tokens.weight[system.task.target_dictionary.eos()]
+            model.decoder.layers[-1].final_layer_norm.bias.copy_(1.1 * end)
+        return model
+
+    monkeypatch.setattr(System, "new_model", sharp)
+    fields = {"decode_tokens": 150, "decode_length": length}
+    ours = prepared(STOCK, "decode", engine="ctranslate2", **fields)
+    theirs = prepared(STOCK, "decode", **fields)
+    translations, expected = ours.outputs(), theirs.outputs()
+    assert translations.keys() == expected.keys()
+    assert "inter_threads 1, intra_threads 1" in ours.setting
+    if length:  # fairseq writes four words and the end; all steps here are words
+        assert {len(tokens) for tokens in translations.values()} == {5}
+    else:
+        assert len({len(tokens) for tokens in expected.values()}) > 1
+        equal = sum(translations[number] == expected[number] for number in expected)
+        # At the longest length fairseq adds the end mark and its score, CTranslate2 only stops.
+        assert equal >= 0.9 * len(expected)
+
+
+# Processes
+
+
+@pytest.fixture(scope="module")
+def crew() -> Iterator[dict[str, Worker]]:
+    # Two threads, so that there is one that could spin.
+    with ExitStack() as stack:
+        yield {
+            name: stack.enter_context(Worker(name, words_of(name), **{**FIELDS, "threads": 2}))
+            for name in (STOCK, PEER)
+        }
+
+
+def test_the_plugin_is_where_it_belongs(crew: dict[str, Worker]) -> None:
+    plugin = {name: each.ask("prepare", "decode")["plugin"] for name, each in crew.items()}
+    assert plugin == {STOCK: False, PEER: True}
+
+
+def test_fairseqs_search_is_that_of_the_name(crew: dict[str, Worker]) -> None:
+    chosen = {}
+    for name, each in crew.items():
+        text = Path(f"/proc/{each.process.pid}/environ").read_text(encoding="utf-8")
+        chosen[name] = f"{VARIABLE}=fairseq" in text.split("\0")
+    assert chosen == {STOCK: False, PEER: True}
+
+
+def test_waiting_takes_no_processor_time(crew: dict[str, Worker]) -> None:
+    for each in crew.values():
+        each.ask("prepare", "train")
+        assert each.turn("train") > 0
+    time.sleep(0.5)  # threads that wait for more work give up soon
+    processes = [psutil.Process(each.process.pid) for each in crew.values()]
+    before = [sum(process.cpu_times()[:2]) for process in processes]
+    time.sleep(1.0)
+    after = [sum(process.cpu_times()[:2]) for process in processes]
+    assert sum(after) - sum(before) <= 0.05
+
+
+def test_a_dead_process_is_named_with_its_last_line() -> None:
+    words = words_of(STOCK, train_tokens=10**6)
+    last = pytest.raises(UserError, match=r"stock: .* 1 \(ValueError: train: 1 batches")
+    with Worker(STOCK, words, **FIELDS) as dead, last:
+        dead.ask("prepare", "train")
+    with Worker(STOCK, words_of(STOCK), **FIELDS) as idle:
+        assert idle.process.poll() is None
+    assert idle.process.returncode is not None
