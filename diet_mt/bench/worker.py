@@ -155,7 +155,6 @@ class System:
             max_tokens=tokens,
             max_positions=(min(tokens, 1024),) * 2,
             ignore_invalid_inputs=True,
-            required_batch_size_multiple=1,
             seed=1,
         ).next_epoch_itr(shuffle=True)
         batches = list(itertools.islice(iterator, self.job.batches or None))

@@ -35,7 +35,6 @@ class Searches:
             dataset=self.dataset,
             max_tokens=max_tokens,
             max_positions=self.model.max_positions(),
-            required_batch_size_multiple=1,
         ).next_epoch_itr(shuffle=False)
         self.generators = [
             kind(self.models, task.target_dictionary, beam_size=beam, len_penalty=lenpen)
