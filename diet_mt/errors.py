@@ -1,5 +1,25 @@
 """Errors that a user can mend."""
 
+import re
+
+_LONGEST = 800  # characters of a message
+
+
+def printable(text: str, limit: int = _LONGEST) -> str:
+    """``text`` in one line: control, format and lone surrogate characters escaped, its middle cut.
+
+    Names in files of others could move the cursor, reverse the line, or fill the screen.
+    """
+    text = re.sub(r"\s*[\t\n\r]\s*", " ", text)
+    if len(text) > limit:
+        text = f"{text[: limit - limit // 3]} ... {text[-(limit // 3) :]}"
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
 
 class UserError(ValueError):
     """Something in the user's input is wrong; the message says what, and what to do about it."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())

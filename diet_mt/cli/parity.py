@@ -39,12 +39,16 @@ def run(args: argparse.Namespace) -> None:
         print("\n".join(map(str, checkpoints)))
         return
     from ..bench.rows import environment
-    from ..decoding.parity import Searches
+    from ..corpora.binarized import bin_folder
     from ..evaluation.fairseq_options import import_fairseq
 
     import_fairseq()
+    from ..decoding.parity import Searches
+    from ..evaluation.checkpoint import load_with_task
+
     facts = environment("cpu", False, "parity", args.words)
     for path in checkpoints:
         print(path, file=sys.stderr)
-        searches = Searches(path, args.data, args.subset, args.max_tokens, args.beam, args.lenpen)
+        loaded = load_with_task(path, args.data and bin_folder(args.data))
+        searches = Searches(*loaded, args.subset, args.max_tokens, args.beam, args.lenpen)
         print(json.dumps({**searches.compared(), **facts}), flush=True)

@@ -6,11 +6,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq import checkpoint_utils, utils
+from fairseq import utils
 from fairseq.sequence_generator import SequenceGenerator
 
 from .generator import BeamSearchGenerator
@@ -19,16 +18,13 @@ Hypotheses = list[dict[str, Any]]
 
 
 class Searches:
-    """Both searches with one checkpoint, over one split of its data."""
+    """Both searches with one model, over one split of the data of its task."""
 
     def __init__(
-        self, path: Path, data: Path | None, subset: str, max_tokens: int, beam: int, lenpen: float
+        self, model: Any, cfg: Any, task: Any, subset: str, max_tokens: int, beam: int, lenpen: float
     ) -> None:
-        overrides = {} if data is None else {"data": str(data)}
-        load = checkpoint_utils.load_model_ensemble_and_task
-        self.models, cfg, task = load([str(path)], overrides)
-        self.model = self.models[0].eval()
-        self.model.prepare_for_inference_(cfg)
+        self.model, self.models = model, [model]
+        model.prepare_for_inference_(cfg)
         task.load_dataset(subset)
         self.dataset = task.dataset(subset)
         self.batches = task.get_batch_iterator(

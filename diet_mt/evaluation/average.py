@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,11 @@ from fairseq import checkpoint_utils
 from torch import Tensor
 
 from .. import plugin as plugin
-from ..command_line import need_file
 from ..errors import UserError
-from ..fairseq_patches.safe_checkpoints import load_safely
+from ..fairseq_patches.safe_checkpoints import read
 from ..stages.child import is_full
 from ..stages.lock import alone
+from .checkpoint import reading
 from .commands import difference
 
 # What fairseq calls checkpoints of an interval of updates, and of an epoch.
@@ -51,14 +50,9 @@ def load(path: Path) -> State:
     Raises UserError where there is no such file, it is damaged or not harmless, or no training
     wrote it.
     """
-    need_file(path, "checkpoint")
-    try:
-        read = partial(torch.load, map_location="cpu", weights_only=True, mmap=True)
-        state = load_safely(read)(str(path))
-    except (OSError, RuntimeError):  # torch's words on one cut short, or not of its making
-        state = None
-    if not isinstance(state, dict) or not {"cfg", "model", "optimizer_history"} <= state.keys():
-        raise UserError(f"{path}: not a checkpoint of fairseq-train, or cut short")
+    state = read(path, mmap=True)
+    if not {"cfg", "model", "optimizer_history"} <= state.keys():
+        raise UserError(f"{path}: not a checkpoint of fairseq-train")
     return state
 
 
@@ -72,17 +66,19 @@ def average(paths: list[Path]) -> State:
     expected: dict[str, Any] = {}
     made_of = []
     for path in paths:
-        state = load(path)
-        found = facts(state)
-        expected = expected or found
-        if what := difference(expected, found):
-            raise UserError(f"{path}: of another model than {paths[0]} ({what})")
-        model = state["model"]
-        for name in sorted(set(_owners(model).values())):
-            if model[name].is_floating_point():
-                total = sums.setdefault(name, torch.zeros(model[name].shape, dtype=torch.float64))
-                total += model[name]
-        updates = state["optimizer_history"][-1]["num_updates"]
+        with reading(path):
+            state = load(path)
+            found = facts(state)
+            expected = expected or found
+            if what := difference(expected, found):
+                raise UserError(f"{path}: of another model than {paths[0]} ({what})")
+            model = state["model"]
+            for name in sorted(set(_owners(model).values())):
+                if model[name].is_floating_point():
+                    empty = torch.zeros(model[name].shape, dtype=torch.float64)
+                    total = sums.setdefault(name, empty)
+                    total += model[name]
+            updates = state["optimizer_history"][-1]["num_updates"]
         made_of.append({"file": path.name, "updates": updates})
     return _with_means(state, sums, made_of)
 

@@ -107,13 +107,15 @@ def load_state(checkpoint: Path, **overrides: str) -> dict[str, Any]:
     return state
 
 
-def load_with_task(checkpoint: Path, data: Path) -> tuple[Any, Any, Any]:
+def load_with_task(checkpoint: Path, data: Path | None) -> tuple[Any, Any, Any]:
     """Model in evaluation mode, the configuration of its training, and fairseq's task over the
-    folder ``data``. Raises UserError where the checkpoint cannot be read, or not with this data.
+    folder ``data``; None: the folder of its training. Raises UserError where the checkpoint cannot
+    be read, or not with this data.
     """
+    overrides = {} if data is None else {"data": str(data)}
     with reading(checkpoint, data):
         models, cfg, task = checkpoint_utils.load_model_ensemble_and_task(
-            [str(checkpoint)], arg_overrides={"data": str(data)}
+            [str(checkpoint)], arg_overrides=overrides
         )
     return models[0].eval(), cfg, task
 

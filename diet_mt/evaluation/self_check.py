@@ -13,7 +13,7 @@ from fairseq import checkpoint_utils
 
 from ..corpora.dictionary import FIRST
 from ..corpora.prepared import check_prepared, is_prepared
-from ..errors import UserError
+from ..errors import UserError, printable
 from ..files import write_lines
 from .checkpoint import load_state, reading
 from .provenance import beside, command_beside
@@ -33,7 +33,7 @@ def self_check(paths: Sequence[Path]) -> None:
             for fault in found:
                 print(fault)
             if not found:
-                print(f"{name}: OK, {summary}")
+                print(f"{name}: OK, {printable(summary)}")
     if wrong:
         raise UserError(f"{wrong} of {things} checks failed")
 

@@ -22,6 +22,9 @@ put in place where it is imported here:
 ``broadcast``
     ``distributed.utils._broadcast_object_slow``: since torch 2.6 no training on several GPUs could
     be continued, because the processes refused each other's checkpoint.
+``confined``
+    ``encoders.build_bpe`` and ``build_tokenizer``; with ``safe_checkpoints``: a checkpoint could
+    name any file or address to be opened.
 ``label_smoothing``
     ``compute_loss`` and ``forward`` of the criterion ``label_smoothed_cross_entropy``: for our
     models the loss, and with it its gradient, is computed without the logits of the whole batch.
@@ -39,7 +42,7 @@ put in place where it is imported here:
     ``Trainer.save_checkpoint`` and ``load_checkpoint``: a training that continues had forgotten how
     many validations ``--patience`` had counted.
 ``safe_checkpoints``
-    ``checkpoint_utils.load_checkpoint_to_cpu`` and torch's list of harmless types: fairseq's
+    The name ``torch`` in ``checkpoint_utils``, and ``load_checkpoint_to_cpu`` there: fairseq's
     checkpoints can then be read without running code, and errors name the file.
 ``scalar_quantization``
     ``MAPPING`` of ``modules.quantization.scalar.utils`` and ``emulate_int8_histogram`` of its
@@ -55,6 +58,7 @@ from . import batches as batches
 from . import beam_search as beam_search
 from . import bfloat16 as bfloat16
 from . import broadcast as broadcast
+from . import confined as confined
 from . import label_smoothing as label_smoothing
 from . import literals as literals
 from . import named_parts as named_parts

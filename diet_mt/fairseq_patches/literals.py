@@ -12,7 +12,7 @@ import importlib
 import operator
 from typing import Any, Callable, Dict, Type, Union
 
-from ..errors import UserError
+from ..errors import UserError, printable
 
 # Every module of fairseq 0.12.2 and fairseq-fixed 0.12.3.1 that calls eval.
 MODULES = (
@@ -60,10 +60,9 @@ def literal(text: Any) -> Any:
             raise ValueError("too long")
         return _value(ast.parse(text.strip(), mode="eval").body)
     except (ValueError, TypeError, SyntaxError, ArithmeticError, MemoryError, RecursionError):
-        shown = text if len(text) <= 60 else f"{text[:60]} ..."
         raise UserError(
-            f"option {shown!r}: not a number, string, list or the like, and no code is run; if it "
-            "comes from a checkpoint, do not trust that file"
+            f"option {printable(text, 60)!r}: not a number, string, list or the like, and no code "
+            "is run; if it comes from a checkpoint, do not trust that file"
         ) from None
 
 

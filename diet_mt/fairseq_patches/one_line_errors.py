@@ -14,7 +14,7 @@ import sys
 from types import TracebackType
 from typing import Callable, Iterator, Optional, Type
 
-from ..errors import UserError
+from ..errors import UserError, printable
 
 TRACEBACK_VARIABLE = "DIET_MT_TRACEBACK"
 
@@ -96,7 +96,7 @@ def one_line(error: BaseException) -> Optional[str]:
     """
     for link in _chain(error):
         if isinstance(link, UserError):
-            return " ".join(str(link).split())
+            return str(link)
         if str(link).startswith(_UNFIT):
             return _unfit(str(link))
     text = _NUMPY_NUMBER.sub(r"\1", " ".join(str(error).split()))
@@ -109,11 +109,9 @@ def one_line(error: BaseException) -> Optional[str]:
 def _unfit(text: str) -> str:
     """torch lists every parameter that does not fit, which can be hundreds: the first will do."""
     first = " ".join(text.split("\n")[1].split()) if "\n" in text else text
-    if len(first) > _LONGEST:
-        first = f"{first[:_LONGEST]} ..."
     return (
-        f"the checkpoint does not fit the model: {first}; the model's options and the dictionaries "
-        "of the data must be those that it was trained with"
+        f"the checkpoint does not fit the model: {printable(first, _LONGEST)}; the model's options "
+        "and the dictionaries of the data must be those that it was trained with"
     )
 
 
@@ -139,7 +137,7 @@ def show_in_one_line(previous: Callable[..., object]) -> Callable[..., object]:
         if line is None or os.environ.get(TRACEBACK_VARIABLE):
             previous(kind, error, trace)
         if line is not None:
-            print(f"error: {line}", file=sys.stderr)
+            print(f"error: {printable(line)}", file=sys.stderr)
 
     return hook
 

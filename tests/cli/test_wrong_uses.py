@@ -59,7 +59,8 @@ CASES: list[tuple[str, str, str]] = [
         )
     ),
     (ROW, "average folder --out x.pt", "folder: no such checkpoint"),
-    (ROW, "average r.jsonl --out x.pt", "r.jsonl: not a checkpoint of fairseq-train"),
+    (ROW, "parity r.jsonl", "r.jsonl: cut short or not a checkpoint"),
+    (ROW, "average r.jsonl --out x.pt", "r.jsonl: cut short or not a checkpoint"),
     (ROW, "leaderboard latin", "latin, line 2: not valid UTF-8"),
     (ROW, "parity", "the following arguments are required: CHECKPOINT"),
     (ROW, "parity --beam 0 x.pt", "argument --beam: 0: expected a whole number of at least 1"),

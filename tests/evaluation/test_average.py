@@ -143,7 +143,7 @@ def test_a_file_cut_short_or_missing_is_refused(
     complaints = {
         "cut.pt": "cut short",
         "gone.pt": "no such checkpoint",
-        "text.pt": "not a checkpoint",
+        "text.pt": "cut short or not a checkpoint",
     }
     for name, complaint in complaints.items():
         assert called("average", path, f"{tmp_path}/{name}", "--out", f"{tmp_path}/mean.pt") == 2

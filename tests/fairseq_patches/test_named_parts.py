@@ -83,7 +83,6 @@ def test_all_else_is_refused(
         ("model", {"_name": "diet_rel_tiny", "arch": "lstm"}, "model is lstm"),
         ("model", Namespace(arch="lstm", task="translation"), "model is lstm"),
         ("model", {"dropout": 0.1, "layers": 2}, "model is dropout"),
-        ("model", {"_name": "${common.user_dir}"}, "model is "),
         ("criterion", Namespace(_name="cross_entropy", criterion="ctc"), "criterion is ctc"),
         ("optimizer", {"composite": {}}, "optimizer is composite"),
         ("lr_scheduler", {"_name": "fixed", "lr_scheduler": "manual"}, "lr_scheduler is manual"),
