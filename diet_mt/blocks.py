@@ -10,7 +10,10 @@ from typing import Union
 
 import tabulate
 
+from .errors import printable
+
 tabulate.MIN_PADDING = 0  # columns are as wide as what is in them
+_WIDEST, _LONGEST = 300, 4000  # characters of a cell and of an item in a terminal
 
 
 @dataclass(frozen=True)
@@ -71,20 +74,22 @@ def text(blocks: Iterable[Block], *, verbose: bool = False) -> str:
     out: list[str] = []
     for block in blocks:
         if isinstance(block, Heading):
-            out += [*([""] if out else []), block.text]
+            out += [*([""] if out else []), printable(block.text)]
         elif isinstance(block, Grid):
             out += _plain(block)
         elif isinstance(block, Folded) and verbose:
             out += ["", f"  {block.summary}:", *_plain(block.grid)]
         elif isinstance(block, Items):
-            out += [f"  {line}" for line in block.lines]
+            out += [f"  {printable(line, _LONGEST)}" for line in block.lines]
         elif isinstance(block, Note):
             out += ["", block.text]
     return "\n".join([*out, ""])
 
 
 def _plain(grid: Grid) -> list[str]:
-    return [f"  {line}".rstrip() for line in grid.table("plain").split("\n")]
+    rows = [[printable(cell, _WIDEST) for cell in row] for row in grid.rows]
+    table = Grid(grid.heads, rows, grid.numbers).table("plain")
+    return [f"  {line}".rstrip() for line in table.split("\n")]
 
 
 def markdown(blocks: Iterable[Block]) -> str:

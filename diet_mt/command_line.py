@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from .errors import UserError
+from .errors import UserError, printable
 
 # What argparse takes for an option: no number, and no text with spaces in it.
 _OPTION = re.compile(r"--?[A-Za-z]\S*")
@@ -135,7 +135,7 @@ class Parser(argparse.ArgumentParser):
             if difflib.get_close_matches(word, self._option_string_actions, n=1, cutoff=0.75):
                 message = unknown("option", word, self._option_string_actions)
         hint = "" if message.endswith("?") else f"; see {self.prog} --help"
-        self.exit(2, f"error: {message}{hint}\n")
+        self.exit(2, printable(f"error: {message}{hint}") + "\n")
 
 
 def positive(text: str) -> int:
@@ -203,7 +203,7 @@ def filled(kind: type[Fields], args: argparse.Namespace) -> Fields:
 
 
 def run(main: Callable[[], int | None]) -> int:
-    """Runs a command's body; what the user can mend becomes one line on stderr and status 2."""
+    """Runs a command's body; an error that the user can mend is one line on stderr and status 2."""
     try:
         with _sigterm_as_ctrl_c():
             return main() or 0
@@ -215,11 +215,19 @@ def run(main: Callable[[], int | None]) -> int:
         return 1
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        print(f"error: {where}{error.strerror or error}", file=sys.stderr)
+        print(printable(f"error: {where}{error.strerror or error}"), file=sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:
         print("error: interrupted; run again to continue", file=sys.stderr)
         return 128 + (interrupt.args[0] if interrupt.args else signal.SIGINT)
+    except Exception as error:
+        # fairseq raises plain ones; a command that has not loaded it cannot meet them.
+        patch = sys.modules.get(f"{__package__}.fairseq_patches.one_line_errors")
+        line = patch.one_line(error) if patch else None
+        if line is None:
+            raise
+        print(f"error: {line}", file=sys.stderr)
+        return 2
 
 
 @contextmanager

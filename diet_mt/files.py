@@ -1,4 +1,4 @@
-"""Reading and writing files without letting anything slip.
+"""Atomic writing and bounded reading of files.
 
 A line is what ``\\n`` ends, and nothing else: characters such as U+0085 or U+2028, which
 ``str.splitlines`` takes for line ends, stay inside their line. A file appears under its name only
@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import gzip
 import hashlib
+import io
 import os
 import shutil
 import zlib
@@ -25,19 +26,38 @@ BLOCK = 1 << 20  # bytes read at a time, where lines do not matter
 # Characters of a word, what white space divides: subwords take a second for ten such words, and
 # minutes for one a hundred times as long.
 LONGEST_WORD = 10_000
+LONGEST_LINE = 1 << 24  # bytes; counts of 100,000 sentences are 1.6 MB of JSON
+# Text becomes 3 to 10 times as large when unpacked, a file made to fill memory 1,000 times.
+MOST_UNPACKED = 100
+_UNPACKED_ANYHOW = 1 << 28  # bytes
+_NAMES = "surrogateescape"  # what Python makes of names of files that are not UTF-8
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class _Unpacked(gzip.GzipFile):
+    def read(self, size: int | None = -1) -> bytes:
+        block = super().read(size)
+        limit = max(_UNPACKED_ANYHOW, MOST_UNPACKED * os.path.getsize(self.name))
+        if self.tell() > limit:
+            raise UserError(
+                f"{self.name}: unpacks to more than {limit:,} bytes, {MOST_UNPACKED} times its "
+                "size; unpack it if it is what it should be"
+            )
+        return block
 
 
 def opened(path: Path) -> IO[bytes]:
     """Opens a file for reading, unpacked if it is gzipped, whatever its name ends in.
 
     Raises:
-        UserError: it cannot be opened.
+        UserError: it cannot be opened; of reading: it unpacks to far more than text does.
     """
     try:
         with open(path, "rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
-        return cast(IO[bytes], gzip.open(path, "rb")) if packed else open(path, "rb")
+        if packed:
+            return cast(IO[bytes], io.BufferedReader(_Unpacked(path, "rb"), BLOCK))
+        return open(path, "rb")
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
 
@@ -91,10 +111,21 @@ def raw_lines(path: Path) -> Iterator[bytes]:
     """Yields the lines of a file, plain or gzipped, as they are, with their ``\\n``.
 
     Raises:
-        UserError: the file cannot be read or unpacked.
+        UserError: the file cannot be read or unpacked, or has a line longer than LONGEST_LINE.
     """
     with _reading(path) as file:
-        yield from file  # binary files split on \n alone
+        number = 0
+        while line := file.readline(LONGEST_LINE + 1):  # binary files split on \n alone
+            number += 1
+            if len(line) > LONGEST_LINE:
+                raise UserError(f"{path}, line {number}: longer than {LONGEST_LINE:,} bytes")
+            yield line
+
+
+def raw_bytes(path: Path) -> bytes:
+    """All of a file, plain or gzipped. Raises UserError where it cannot be read or unpacked."""
+    with _reading(path) as file:
+        return b"".join(blocks(file))
 
 
 @contextmanager
@@ -135,6 +166,11 @@ def text_lines(path: Path) -> Iterator[tuple[str, str]]:
                 "divide it, or remove the line"
             )
         yield where, line
+
+
+def as_utf8(text: str) -> str:
+    """For records: lone surrogates, as in names of files that are not UTF-8, as ``\\udce9``."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def decoded(raw: bytes, where: str) -> str:
@@ -184,7 +220,10 @@ def _part_of(path: Path) -> Iterator[Path]:
 @contextmanager
 def writing(path: Path) -> Iterator[IO[str]]:
     """Opens ``path`` for text that appears under its name only when all of it is written."""
-    with _part_of(path) as part, open(part, "w", encoding="utf-8", newline="\n") as file:
+    with (
+        _part_of(path) as part,
+        open(part, "w", encoding="utf-8", errors=_NAMES, newline="\n") as file,
+    ):
         yield file
 
 
@@ -219,6 +258,11 @@ def write_text(path: Path, text: str) -> None:
     make_folder(path.parent)
     with writing(path) as file:
         file.write(text)
+
+
+def read_text(path: Path) -> str:
+    """The inverse of ``write_text``, for files of our own. Raises OSError."""
+    return path.read_text(encoding="utf-8", errors=_NAMES)
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:

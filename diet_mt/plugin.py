@@ -21,3 +21,4 @@ from . import models as models
 from . import tasks as tasks
 
 allocator.keep_memory()
+allocator.forget_shapes()

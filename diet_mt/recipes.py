@@ -25,6 +25,8 @@ _HERE = Path(__file__).resolve().parent
 _SHARE = _HERE / "share" / "config"
 _FOLDER = _SHARE if _SHARE.is_dir() else _HERE.parent / "config"
 _SUFFIX = ".yaml"
+_LARGEST = 100_000  # bytes of a recipe: PyYAML takes two seconds for them
+_MOST = 10_000  # values in it
 
 # An option of fairseq-train (without its dashes) -> its value; True is a flag, False and None leave
 # an option out that another recipe has.
@@ -103,13 +105,17 @@ def _values(section: object, where: str) -> Values:
 def _read(path: Path, within: tuple[Path, ...]) -> dict[str, Any]:
     if path.resolve() in within:
         raise UserError(f"{path}: extends itself")
+    if path.stat().st_size > _LARGEST:
+        raise UserError(f"{path}: larger than {_LARGEST:,} bytes; not a recipe")
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a number or date
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or " ".join(str(error).split())
         raise UserError(f"{path}{where}: not valid YAML ({problem})") from None
+    if _is_large(found):
+        raise UserError(f"{path}: more than {_MOST:,} values, those of aliases each time")
     if not isinstance(found, dict):
         raise UserError(f"{path}: expected sections such as training and runs")
     for section in found:
@@ -122,6 +128,16 @@ def _read(path: Path, within: tuple[Path, ...]) -> dict[str, Any]:
     merged = merge(_read(find(str(base)), (*within, path.resolve())), found)
     merged.pop("extends")
     return merged
+
+
+def _is_large(content: object) -> bool:
+    """Whether aliases of aliases make a few lines more than memory holds, or endless."""
+    left, count = [content], 0
+    while left and count <= _MOST:
+        value, count = left.pop(), count + 1
+        if isinstance(value, (dict, list)):
+            left += value.values() if isinstance(value, dict) else value
+    return count > _MOST
 
 
 def merge(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

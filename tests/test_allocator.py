@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import subprocess
 import sys
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 
 import diet_mt.allocator as allocator
-from diet_mt.allocator import keep_memory
+from diet_mt.allocator import REMEMBERED, forget_shapes, keep_memory
 
 
 class Library:
@@ -73,6 +75,48 @@ def test_other_systems(monkeypatch: pytest.MonkeyPatch, system: str, libc: tuple
 @pytest.mark.parametrize("library", [Library(answer=0), object()], ids=["refuses", "has-none"])
 def test_a_library_that_cannot(library: Any) -> None:
     assert not keep_memory({}, library)
+
+
+def test_shapes_are_forgotten_unless_the_user_says_otherwise() -> None:
+    own = {next(iter(REMEMBERED)): "7"}
+    environment = dict(own)
+    forget_shapes(environment)
+    assert environment == {**REMEMBERED, **own}
+
+
+SHAPES = """
+import ctypes
+from diet_mt.allocator import forget_shapes
+forget_shapes()
+import torch
+class Info(ctypes.Structure):
+    _fields_ = [(str(number), ctypes.c_size_t) for number in range(10)]
+library = ctypes.CDLL(None)
+library.mallinfo2.restype = Info
+def used():
+    info = library.mallinfo2()
+    return getattr(info, "4") + getattr(info, "7")  # from outside the heap, and in it
+weight = torch.ones(128, 128)
+def grown(*shapes):
+    before = used()
+    for rows in range(*shapes):
+        torch.ops.mkldnn._linear_pointwise(torch.ones(rows, 128), weight, None, "none", [], "")
+    return used() - before
+grown(200, 201)
+print(grown(201, 301), grown(301, 601))
+"""
+
+
+@pytest.mark.skipif(
+    not (allocator._is_glibc() and hasattr(ctypes.CDLL(None), "mallinfo2")), reason="needs glibc"
+)
+def test_products_of_many_shapes_leave_few_behind() -> None:
+    """As in beam search, where hypotheses that end make batches smaller step by step."""
+    environment = {name: value for name, value in os.environ.items() if name not in REMEMBERED}
+    command = [sys.executable, "-c", SHAPES]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    first, then = map(int, done.stdout.split())
+    assert then < first / 2  # bytes of 100 shapes, of 300 more
 
 
 SCRIPT = """

@@ -1,14 +1,29 @@
-"""Lines of files: what is counted, and what is refused."""
+"""Text of files: lines, bounds, names that are not UTF-8."""
 
 from __future__ import annotations
 
 import gzip
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from diet_mt import files
+from diet_mt.corpora.parallel import read_lines
 from diet_mt.errors import UserError
-from diet_mt.files import decoded_lines, lines_in
+from diet_mt.evaluation.records import read_results
+from diet_mt.files import (
+    LONGEST_LINE,
+    MOST_UNPACKED,
+    as_utf8,
+    decoded_lines,
+    lines_in,
+    raw_bytes,
+    raw_lines,
+    read_text,
+    write_text,
+)
 
 
 @pytest.mark.parametrize(("text", "count"), [(b"", 0), (b"a", 1), (b"a\n", 1), (b"a\n\nb", 3)])
@@ -28,3 +43,41 @@ def test_a_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:
     assert next(lines) == (f"{path}, line 1", "one\u2028line")
     with pytest.raises(UserError, match=r"text, line 2: not valid UTF-8 \(byte 0xfc at col"):
         next(lines)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_longest_line(tmp_path: Path, packed: bool) -> None:
+    path, longest = tmp_path / "text", b"a" * (LONGEST_LINE - 1) + b"\n"
+    pack = (lambda text: gzip.compress(text, 1)) if packed else bytes
+    path.write_bytes(pack(b"one\n" + longest))
+    assert list(raw_lines(path)) == [b"one\n", longest]
+    path.write_bytes(pack(b"one\na" + longest))
+    with pytest.raises(UserError, match=r"text, line 2: .*16,777,216"):
+        list(raw_lines(path))
+
+
+READERS = (raw_bytes, lines_in, lambda path: list(read_lines(path)), read_results)
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_what_unpacks_to_far_more_than_text_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "text.gz"
+    path.write_bytes(
+        gzip.compress(b"\n" * (1 << 19) if read is read_results else b"a\n" * (1 << 18))
+    )
+    assert path.stat().st_size * MOST_UNPACKED < 1 << 18
+    read(path)  # as much fits into memory
+    monkeypatch.setattr(files, "_UNPACKED_ANYHOW", 1 << 18)
+    with pytest.raises(UserError, match=r"text\.gz: .*262,144"):
+        read(path)
+
+
+def test_names_that_are_not_utf8(tmp_path: Path) -> None:
+    name = os.fsdecode(b"f\xe9\xff.txt")
+    path = tmp_path / name
+    write_text(path, f"{path} ü\n")
+    assert path.read_bytes() == os.fsencode(path) + " ü\n".encode()
+    assert read_text(path) == f"{path} ü\n"
+    assert as_utf8(f"{name} ü") == r"f\udce9\udcff.txt ü"

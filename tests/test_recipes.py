@@ -48,6 +48,11 @@ def test_a_recipe_takes_over_another(tmp_path: Path) -> None:
         ("training: {lr: 1", "line 1: not valid YAML"),
         ("training: {lr: 1}\n\tlr: 2", "line 2: not valid YAML"),
         ("extends: OWN", "extends itself"),
+        ("settings: {a: &a [x, x], b: &b [*a, *a], c: [" + "*b, " * 2500 + "]}", "10,000 values"),
+        ("settings: &all {all: *all}", "10,000 values"),
+        ("about: " + "[" * 5000, "not valid YAML"),
+        ("about: " + "9" * 5000, "not valid YAML"),
+        ("about: " + "a" * 100_000, "100,000 bytes"),
         ("extends: multi31k", "unknown recipe multi31k; did you mean multi30k?"),
     ],
 )

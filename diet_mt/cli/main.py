@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import io
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -108,6 +109,8 @@ def _run(name: str, words: list[str]) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The status of the command; SystemExit with it where argparse has ended it."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # names that are not UTF-8, stdout that is ASCII
+        sys.stdout.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if argv is None else argv)
     group = words.pop(0) if words and words[0] in GROUPS else ""
     first = words[0] if words else ""

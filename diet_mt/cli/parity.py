@@ -50,5 +50,6 @@ def run(args: argparse.Namespace) -> None:
     for path in checkpoints:
         print(path, file=sys.stderr)
         loaded = load_with_task(path, args.data and bin_folder(args.data))
-        searches = Searches(*loaded, args.subset, args.max_tokens, args.beam, args.lenpen)
+        how = {name: getattr(args, name) for name in ("subset", "max_tokens", "beam", "lenpen")}
+        searches = Searches(*loaded, **how)
         print(json.dumps({**searches.compared(), **facts}), flush=True)

@@ -41,7 +41,7 @@ from urllib.parse import unquote
 
 from ..bert.questions.collections import SCORINGS
 from ..command_line import Parser
-from ..errors import UserError
+from ..errors import UserError, printable
 from ..evaluation.json_rows import fields_in
 from ..made_of import check_mark, has_mark
 from . import leaderboard
@@ -112,7 +112,7 @@ def _check_each(written: Sequence[Path]) -> None:
         try:
             print(f"{path}: OK, {_checked(path)}", flush=True)
         except UserError as error:
-            named = str(error) if str(path) in str(error) else f"{path}: {error}"
+            named = str(error) if printable(str(path)) in str(error) else f"{path}: {error}"
             wrong.append(named)
             if len(written) > 1:
                 print(named, flush=True)

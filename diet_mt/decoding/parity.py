@@ -21,8 +21,15 @@ class Searches:
     """Both searches with one model, over one split of the data of its task."""
 
     def __init__(
-        self, model: Any, cfg: Any, task: Any, subset: str, max_tokens: int, beam: int, lenpen: float
+        self,
+        *loaded: Any,
+        subset: str,
+        max_tokens: int,
+        beam: int,
+        lenpen: float,
     ) -> None:
+        """``loaded``: model, configuration and task, as fairseq loads them."""
+        model, cfg, task = loaded
         self.model, self.models = model, [model]
         model.prepare_for_inference_(cfg)
         task.load_dataset(subset)

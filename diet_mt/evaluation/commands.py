@@ -14,6 +14,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 
 from ..errors import UserError
+from ..files import as_utf8
 
 # Options of fairseq whose value is a path, and the folder that it stands in when written down.
 FOLDERS = {
@@ -107,7 +108,7 @@ def _settled(value: str) -> str:
 
 
 def portable(command: str) -> str:
-    """A command without the folders of the machine it ran on.
+    """A command without the folders of the machine it ran on, as a record takes it.
 
     Absolute paths keep the names that say something: the last two of data, the last of a
     checkpoint folder or of the plugin.
@@ -122,7 +123,7 @@ def portable(command: str) -> str:
             return os.path.join(FOLDERS[option], *parts[-keep:])
         return os.path.join("data", *parts[-2:])
 
-    return _rewritten(command, shortened)
+    return _rewritten(as_utf8(command), shortened)
 
 
 def general(command: str, arch: str = "") -> str:

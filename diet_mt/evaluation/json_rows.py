@@ -24,7 +24,9 @@ from ..stages.lock import alone
 
 # A record is shown line by line, in UTF-8.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")  # of all that is shown behind them
 _LONGEST = 200  # letters of a value in an error
+_LONGEST_TEXT = 100_000  # letters of a value in a row
 _LARGEST = 1e100  # beyond what anything counts or measures, and far from where sums overflow
 
 
@@ -32,12 +34,15 @@ _LARGEST = 1e100  # beyond what anything counts or measures, and far from where 
 class Row:
     """One line of a file. A field added later needs a default, so that older rows still read.
 
-    Raises UserError for numbers that are not finite, and control characters.
+    Raises UserError for numbers that are not finite, control characters, and text of a field
+    that reorders what is shown behind it; sentences, which are lists, may.
     """
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             expected = _wrong(value)
+            if isinstance(value, str) and _REORDERING.search(value):
+                expected = "text without marks that reorder text"
             if expected:
                 raise wrong_field(name, value, expected)
 
@@ -64,6 +69,8 @@ def wrong_field(name: str, value: object, expected: str) -> UserError:
 
 def _wrong(value: object) -> str:
     """What was expected, of texts and numbers; empty if nothing is wrong."""
+    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
+        return f"at most {_LONGEST_TEXT:,} characters"
     if isinstance(value, str) and _CONTROL.search(value):
         return "text without control characters and halves of surrogate pairs"
     if isinstance(value, (list, dict)):

@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from ..errors import UserError
+from ..files import as_utf8, read_text
 from .commands import portable
 
 BEST = "checkpoint_best.pt"
@@ -24,7 +25,7 @@ def beside(checkpoint: Path, name: str) -> str:
     empty if another command trained.
     """
     file = checkpoint.parent / name
-    return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
+    return read_text(file).strip() if file.is_file() else ""
 
 
 def command_beside(checkpoint: Path) -> str:
@@ -33,7 +34,7 @@ def command_beside(checkpoint: Path) -> str:
     """
     try:
         return portable(beside(checkpoint, "command"))
-    except (UserError, UnicodeDecodeError) as error:
+    except UserError as error:
         raise UserError(f"{checkpoint.parent / 'command'}: damaged ({error})") from None
 
 
@@ -41,8 +42,8 @@ def portable_file(file: Path) -> str:
     """A file as seen from the working directory; of one elsewhere the name alone."""
     path, here = Path(os.path.abspath(file)), Path.cwd()
     if path.is_relative_to(here):
-        return str(path.relative_to(here))
-    return path.name
+        return as_utf8(str(path.relative_to(here)))
+    return as_utf8(path.name)
 
 
 def revision(folder: Path) -> str:

@@ -108,7 +108,6 @@ _PERCENT = ("bleu", "bleu_mean", "chrf", "roles")
 _SIGNED = ("seed", "lenpen")
 _COMMANDS = ("train_command", "generate_command")
 _PRECISIONS = re.compile(r"\d+\.?\d*(/\d+\.?\d*){3}")
-_REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")  # of all that is shown behind them
 
 
 def _check(result: Result) -> None:
@@ -121,8 +120,6 @@ def _check(result: Result) -> None:
                 raise wrong_field(name, value, "0 or more")
     if result.precisions and not _PRECISIONS.fullmatch(result.precisions):
         raise wrong_field("precisions", result.precisions, "four numbers with / between them")
-    if _REORDERING.search(result.system):
-        raise wrong_field("system", result.system, "a name without marks that reorder text")
     for name in _COMMANDS:
         try:
             words_of(getattr(result, name))

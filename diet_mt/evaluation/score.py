@@ -16,7 +16,7 @@ from typing import Any
 from ..corpora.binarized import language_pair
 from ..corpora.parallel import read_lines
 from ..corpora.subwords import kind_of, to_text
-from ..files import sha256
+from ..files import as_utf8, sha256
 from .bleu import scores
 from .checkpoint import read_training
 from .commands import portable
@@ -89,7 +89,7 @@ def known_before(
         "direction": "" if test.pair == language_pair(data) else "-".join(test.pair),
         "options": search.mark,
     }
-    return {
+    known = {
         "system": system or system_of(training.arch),
         "corpus": corpus,
         "direction": "-".join(test.pair),
@@ -108,6 +108,7 @@ def known_before(
         "source_mended": test.mended,
         **vars(training),
     }
+    return {name: as_utf8(each) if isinstance(each, str) else each for name, each in known.items()}
 
 
 def make_result(data: Path, known: Mapping[str, Any], scored: Scored) -> tuple[Result, str]:

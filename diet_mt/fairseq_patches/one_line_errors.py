@@ -103,6 +103,8 @@ def one_line(error: BaseException) -> Optional[str]:
     for pattern, line in _FAIRSEQ_MESSAGES.items():
         if match := re.match(pattern, text):
             return f"{text}{line}" if line[:1] in ("", ";") else match.expand(line)
+    if isinstance(error, UnicodeEncodeError) and error.encoding != "utf-8":
+        return f"{text}; set PYTHONIOENCODING=utf-8"
     return f"{text}; check the path" if isinstance(error, _WRONG_PATH) else None
 
 

@@ -156,10 +156,14 @@ class DecodingRun:
         self.memory: Memory = memory_for(
             like, sentences, rows // sentences, len(layers), scale, dropout
         )
-        self._self_caches = [SelfCache(self, n, each.self_attn) for n, each in enumerate(layers)]
+        self._self_caches = [
+            SelfCache(self.memory, n, each.self_attn) for n, each in enumerate(layers)
+        ]
         self._cross_caches: List[SourceCache] = []
         if source is not None and crosses:
-            self._cross_caches = [SourceCache(self, n, each) for n, each in enumerate(modules)]
+            self._cross_caches = [
+                SourceCache(self.memory, n, each) for n, each in enumerate(modules)
+            ]
             found = self._cross_block.at(0)
             for module, positions in zip(modules, found, strict=True):
                 k = positions.keys(module.split(module.k_proj(source)), mask)  # (B', H, S, R)
@@ -213,10 +217,10 @@ class DecodingRun:
 
 
 class SelfCache:
-    """What one layer's self-attention has in ``run``."""
+    """What one layer's self-attention has in ``memory``."""
 
-    def __init__(self, run: DecodingRun, number: int, module: Any) -> None:
-        self._run, self._number, self._heads = run, number, module.num_heads
+    def __init__(self, memory: Memory, number: int, module: Any) -> None:
+        self._memory, self._number, self._heads = memory, number, module.num_heads
         self._project = Projection([module.q_proj, module.k_proj, module.v_proj])
 
     def attend(self, query: Tensor, call: AttentionCall) -> Tuple[Tensor, Optional[Tensor]]:
@@ -225,18 +229,17 @@ class SelfCache:
         q, k, v = self._project(query).unflatten(1, (3, self._heads, -1)).unbind(1)  # (rows, H, D)
         k, v = positions.keys(k.unsqueeze(2), None), positions.values(v.unsqueeze(2), None)
         new = k.squeeze(2), v.squeeze(2)
-        return self._run.memory.attend(self._number, q, *new, positions)
+        return self._memory.attend(self._number, q, *new, positions)
 
 
 class SourceCache:
-    """What one layer's cross-attention has in ``run``."""
+    """What one layer's cross-attention has in ``memory``."""
 
-    def __init__(self, run: DecodingRun, number: int, module: Any) -> None:
-        self._run, self._number, self._heads = run, number, module.num_heads
+    def __init__(self, memory: Memory, number: int, module: Any) -> None:
+        self._memory, self._number, self._heads = memory, number, module.num_heads
         self._project = Projection([module.q_proj])
 
     def attend(self, query: Tensor, call: AttentionCall) -> Tuple[Tensor, Optional[Tensor]]:
         """See :class:`~diet_mt.layers.call.Cache`."""
         q = self._project(query).unflatten(1, (self._heads, -1))  # (rows, H, D)
-        memory = self._run.memory
-        return memory.attend_source(self._number, q, call.positions, call.need_weights)
+        return self._memory.attend_source(self._number, q, call.positions, call.need_weights)

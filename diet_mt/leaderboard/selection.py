@@ -15,6 +15,7 @@ from ..evaluation.kept import kept_hypotheses
 from ..evaluation.records import Result, read_results
 from ..evaluation.sentences import read_sentences
 from ..evaluation.task_records import read_task_results
+from ..files import raw_lines
 from .standings import Section, section_of
 from .task_boards import task_board
 
@@ -83,9 +84,8 @@ def _spelled(systems: Sequence[str], known: Sequence[str]) -> list[str]:
 def of_tasks(path: Path) -> bool:
     """Whether the first row of a file is one of a task. What is no row is told by who reads it."""
     try:
-        with open(path, encoding="utf-8") as file:
-            first = json.loads(file.readline())
-    except (OSError, ValueError, RecursionError):
+        first = json.loads(next(raw_lines(path), b"{}"))
+    except (ValueError, RecursionError):  # UserError is a ValueError
         return False
     return isinstance(first, dict) and "task" in first
 

@@ -66,6 +66,7 @@ def environment() -> dict[str, str]:
     found = dict(os.environ)
     # What it says comes in the order in which it says it, also before a kill.
     found |= {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
+    found["PYTHONIOENCODING"] = "utf-8:backslashreplace"  # before all of that, where it is set
     if str(_HERE) not in sysconfig.get_paths().values():  # a checkout
         found["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_HERE), found.get("PYTHONPATH")]))
     return found

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import UserError
-from ..files import lines_in, make_folder, sha256, write_lines, write_text
+from ..files import lines_in, make_folder, read_text, sha256, write_lines, write_text
 from .lock import OWN_FILES, alone
 from .progress import announce, say
 from .watch import size_of
@@ -132,7 +132,7 @@ def with_checksums(out: Path, parts: Iterable[Path]) -> list[str]:
 def missing_stages(out: Path) -> list[str]:
     """Names of those that have ended, and whose result is gone."""
     table = out / _TABLE
-    lines = table.read_text(encoding="utf-8").splitlines() if table.is_file() else []
+    lines = read_text(table).splitlines() if table.is_file() else []
     return [name for name in (line.split("\t")[0] for line in lines) if not (out / name).exists()]
 
 
@@ -156,7 +156,7 @@ def _run(stage: Stage, what: Preparation) -> None:
     text = result / what.text if result.is_dir() else result
     lines = lines_in(text) if text.is_file() else 0
     table = what.out / _TABLE
-    before = table.read_text(encoding="utf-8") if table.exists() else ""
+    before = read_text(table) if table.exists() else ""
     write_text(table, f"{before}{stage.name}\t{seconds:.0f}\t{lines}\n")
     size = f"{lines:,} lines" if lines else f"{size_of(result) / MIB:,.1f} MiB"
     announce(f"== {stage.name}: {size}, {seconds:.0f} s")
@@ -195,7 +195,7 @@ def _refuse_other_settings(what: Preparation) -> None:
 
 def _keep_settings(what: Preparation) -> None:
     file, now = what.out / SETTINGS, f"{what.settings}\n"
-    if not file.exists() or file.read_text(encoding="utf-8") != now:
+    if not file.exists() or read_text(file) != now:
         # Nothing is done yet; what was begun with others is of no use.
         for stage in what.stages:
             _remove(_part(what.out / stage.name))
@@ -207,7 +207,7 @@ def _stale(what: Preparation) -> Sequence[Stage]:
     for place, stage in enumerate(what.stages):
         result = what.out / stage.name
         file = result.with_name(f"{stage.name}.settings")
-        known = file.read_text(encoding="utf-8") if file.is_file() else None
+        known = read_text(file) if file.is_file() else None
         if not result.exists() and known not in (None, f"{stage.settings}\n"):
             return what.stages[place:]
     return ()
@@ -229,7 +229,7 @@ def _compare(file: Path, now: str, made: Path) -> None:
         raise UserError(
             f"{made}: was not made by diet-mt prepare; remove it, or give another --out"
         )
-    before = file.read_text(encoding="utf-8").removesuffix("\n")
+    before = read_text(file).removesuffix("\n")
     if before != now:
         old, new = _words(before), _words(now)
         was = " ".join(word for word in old if word not in new) or before

@@ -20,7 +20,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from ..errors import UserError
-from ..files import write_text
+from ..files import read_text, write_text
 from .progress import say
 
 _LOCK, _HOLDER = ".lock", ".holder"
@@ -95,8 +95,8 @@ def _own_name() -> str:
 def _named(holder: Path) -> str:
     """Who holds the lock; not a process that was killed before another took it."""
     try:
-        said = holder.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
+        said = read_text(holder).strip()
+    except OSError:
         said = ""
     found = re.match(r"process (\d+) on (\S+) ", said)
     killed = found and found[2] == os.uname().nodename and not _is_there(int(found[1]))

@@ -16,7 +16,7 @@ from ..errors import UserError
 from ..evaluation.commands import FOLDERS, difference, options_of
 from ..evaluation.fairseq_options import import_fairseq
 from ..evaluation.provenance import revision
-from ..files import make_folder, writing
+from ..files import make_folder, read_text, writing
 from ..stages.child import module, run_child, tail_of, why
 from ..stages.lock import alone
 from ..stages.progress import say, status_of
@@ -122,7 +122,7 @@ def refuse_another(training: Training) -> None:
         )
     here = _comparable(training.words())
     try:
-        there = _comparable(shlex.split(file.read_text(encoding="utf-8")))
+        there = _comparable(shlex.split(read_text(file)))
     except (ValueError, KeyError):
         raise UserError(f"{file}: damaged, it does not say what was trained here") from None
     if what := difference(there, here):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -12,8 +13,10 @@ import pytest
 from diet_mt import __version__
 from diet_mt.cli import main as module
 from diet_mt.cli.main import COMMANDS, GROUPS, main, parser_of
+from diet_mt.files import write_text
 
 from ..commands.runner import ROOT, run_python
+from ..evaluation.rows import row
 
 LIGHT = ("compare", "leaderboard", "verify")
 
@@ -145,6 +148,23 @@ def test_help_loads_nothing_heavy(name: str, tmp_path: Path) -> None:
     printed = run_python(code, cwd=tmp_path, PYTHONPATH=ROOT).strip().split("\n")
     assert printed[0].startswith(f"usage: diet-mt {name}")
     assert printed[-1] == "loaded []"
+
+
+def test_output_that_the_terminal_cannot_show_is_escaped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / os.fsdecode(b"f\xff")
+    folder.mkdir()
+    rows = folder / "r.jsonl"
+    write_text(rows, row(test_set="Grüße", system="mine").to_json())
+    written = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", written)
+    assert main(["leaderboard", str(rows)]) == 0
+    assert main(["leaderboard", str(rows), "--format", "markdown"]) == 0
+    written.flush()
+    shown = written.buffer.getvalue().decode("ascii")
+    assert r"Gr\xfc\xdfe" in shown
+    assert "mine" in shown
 
 
 def test_it_runs_as_a_module(tmp_path: Path) -> None:

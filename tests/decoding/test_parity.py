@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -228,3 +229,23 @@ def test_no_ngram_is_said_twice(size: int) -> None:
 
     assert any(repeated(one["tokens"].tolist()) for all_of in plain for one in all_of)
     assert not any(repeated(one["tokens"].tolist()) for all_of in found for one in all_of)
+
+
+@pytest.mark.usefixtures("either_memory")
+@pytest.mark.parametrize("kind", [BeamSearchGenerator, SequenceGenerator])
+def test_a_batch_leaves_no_tensors_behind(kind: type[SequenceGenerator]) -> None:
+    """Nor cycles of them, which stay until Python looks for cycles, batch upon batch."""
+    model, source = talkative("diet-rel", None, 1), collate(sources(LENGTHS), "left")
+
+    def tensors() -> int:
+        return sum(issubclass(type(each), Tensor) for each in gc.get_objects())
+
+    search(kind, model, source)
+    gc.collect()
+    gc.disable()
+    try:
+        before = tensors()
+        search(kind, model, source)
+        assert tensors() == before
+    finally:
+        gc.enable()

@@ -67,6 +67,23 @@ def test_a_result_scores_again_and_stays_as_it_is(here: Path, capsys: Captured) 
     assert main([*again, f"{DATA}/raw/test.en"]) == 2
 
 
+def test_folders_whose_names_are_not_utf8(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Absolute paths, so that commands, records and messages have them; a program of ASCII."""
+    folder = here / os.fsdecode(b"f\xe9\xff")
+    folder.mkdir()
+    for name in ("data", "run"):
+        (here / name).rename(folder / name)
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    command = ["evaluate", str(folder / DATA), str(folder / "run"), "--max-len-b", "5"]
+    results = folder / "results"
+    for _ in range(2):  # decoded once
+        assert main([*command, "--results", str(results), "--beam", "1"]) == 0
+    (result,) = rows(str(results))
+    assert result.sentences == 13
+    references = str(folder / DATA / "raw" / "test.de")
+    assert main(["verify", str(results / "toy.en-de.jsonl"), "--references", references]) == 0
+
+
 @pytest.mark.usefixtures("forked")
 def test_the_validation_set_chooses_the_length_penalty(here: Path, capsys: Captured) -> None:
     """Each value is decoded and scored by itself, too; the best one decodes the test set."""

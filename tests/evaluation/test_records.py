@@ -59,7 +59,9 @@ def test_whole_numbers_pass_for_decimal_ones() -> None:
         ({"generate_command": "x \\"}, "'generate_command': not a shell command"),
         ({"parameters": 10**101}, "expected a finite number below 1e"),
         ({"precisions": "1/2/3"}, "'precisions' is '1/2/3', expected four numbers"),
-        ({"system": "a\u202eb"}, "'system' is .* expected a name without marks that reorder text"),
+        ({"system": "a\u202eb"}, "'system' is .* expected text without marks that reorder text"),
+        ({"test_set": "a\u2066b"}, "'test_set' is .* expected text without marks"),
+        ({"train_command": "a" * 10**6}, "'train_command' is .* at most 100,000 characters"),
     ],
 )
 def test_a_wrong_field_is_named(changes: dict[str, Any], complaint: str) -> None:

@@ -80,6 +80,12 @@ def test_the_line_leaves_out_the_configuration() -> None:
     assert "--restore-file" in line
 
 
+@pytest.mark.parametrize(("encoding", "hint"), [("ascii", "PYTHONIOENCODING"), ("utf-8", None)])
+def test_a_terminal_that_cannot_print_a_translation(encoding: str, hint: str | None) -> None:
+    line = one_line(UnicodeEncodeError(encoding, "\udcff", 0, 1, "why"))
+    assert (line is None) if hint is None else (hint in str(line))
+
+
 @pytest.mark.parametrize(
     "kind", [FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError]
 )

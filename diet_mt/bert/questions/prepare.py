@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ...corpora.dictionary import read_dictionary
 from ...errors import UserError
-from ...files import copy, make_folder
+from ...files import copy, make_folder, raw_bytes
 from ...stages.engine import Preparation, Stage
 from ...stages.progress import say
 from .. import tokenizer as tokenizers
@@ -20,7 +20,7 @@ from ..vocabulary import checksum_of, say_unknown
 from .collections import QuestionSource, test_sets
 from .features import UNKNOWN, About, make_features, read_about, write_features
 from .normalise import need_rules
-from .squad import Question, raw_bytes, read_squad
+from .squad import Question, read_squad
 from .windows import WindowSizes
 
 

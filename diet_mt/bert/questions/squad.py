@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import UserError
-from ...files import raw_lines
+from ...files import raw_bytes
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,6 @@ def read_squad(path: Path) -> list[Question]:
     return questions
 
 
-def raw_bytes(path: Path) -> bytes:
-    """What is in a file, unpacked. Raises UserError where it cannot be read."""
-    return b"".join(raw_lines(path))
-
-
 def read_json(path: Path) -> Any:
     """What is in a file of JSON, plain or gzipped. Raises UserError where it is none."""
     content = raw_bytes(path)
@@ -82,7 +77,7 @@ def read_json(path: Path) -> Any:
         return json.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not valid UTF-8 (byte {error.start}); convert it") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON ({error}); it may be incomplete, get it again") from None
 
 
