@@ -22,14 +22,15 @@ class Searches:
 
     def __init__(
         self,
-        *loaded: Any,
+        model: Any,
+        cfg: Any,
+        task: Any,
+        *,
         subset: str,
         max_tokens: int,
         beam: int,
         lenpen: float,
     ) -> None:
-        """``loaded``: model, configuration and task, as fairseq loads them."""
-        model, cfg, task = loaded
         self.model, self.models = model, [model]
         model.prepare_for_inference_(cfg)
         task.load_dataset(subset)
