@@ -38,14 +38,14 @@ def run(args: argparse.Namespace) -> None:
     if args.dry_run:
         print("\n".join(map(str, checkpoints)))
         return
+    from .. import plugin as plugin
     from ..bench.rows import environment
     from ..corpora.binarized import bin_folder
-    from ..evaluation.fairseq_options import import_fairseq
-
-    import_fairseq()
     from ..decoding.parity import Searches
     from ..evaluation.checkpoint import load_with_task
+    from ..evaluation.fairseq_options import quiet
 
+    quiet()
     facts = environment("cpu", False, "parity", args.words)
     for path in checkpoints:
         print(path, file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from diet_mt.figures.observed import System, open_systems
 from diet_mt.figures.theorems import head_gradients, input_gradients, logits_of
 
 from ..calling import called
+from ..commands.runner import ROOT
 
+CONCATENATION = runpy.run_path(str(ROOT / "results" / "figures" / "concatenation.py"))
 Write = Callable[..., Path]
 
 
@@ -62,6 +65,28 @@ def test_heads_have_gradients_of_their_own(checkpoint: Write, corpus: Path) -> N
             assert (unit @ unit.T - torch.eye(4)).abs().max() < 0.9
 
 
+def test_a_sum_misses_what_a_concatenation_has() -> None:
+    words, positions = torch.randn(300, 4).double(), torch.randn(300, 2).double()
+    more = torch.randn(300, 4).double(), torch.randn(300, 2).double()
+    wanted = (positions * more[1]).sum(1)
+    beside = [torch.cat(pair, 1) for pair in ((words, positions), more)]
+    assert CONCATENATION["missed"](*beside, wanted) < 1e-12
+    added = [first + F.pad(second, (1, 1)) for first, second in ((words, positions), more)]
+    assert CONCATENATION["missed"](*added, wanted) > 0.1
+
+
+def test_columns_that_words_and_positions_share() -> None:
+    words = torch.diag(torch.tensor([3.0, 4, 0, 0])).double()
+    places = torch.randn(9, 1).double()
+    apart = torch.cat([torch.zeros(9, 3), places], 1)
+    upon = torch.cat([torch.zeros(9, 1), places, torch.zeros(9, 2)], 1)
+    shared_columns = CONCATENATION["shared_columns"]
+    assert shared_columns(words, apart) == (pytest.approx(0), 1)
+    centred = words.numpy() - words.numpy().mean(0)
+    share = (centred[:, 1] ** 2).sum() / (centred**2).sum()
+    assert shared_columns(words, upon) == (pytest.approx(share), 1)
+
+
 def reported(capsys: pytest.CaptureFixture[str], *words: object) -> list[list[str]]:
     """Words of each line of the report."""
     assert called("theorems", *words) == 0
@@ -76,8 +101,8 @@ def test_words_and_positions_at_the_input_have_one_gradient(
     random = ("--position-randomized", "100")
     folders = [checkpoint("learned_tiny", *few), checkpoint("sinusoidal_tiny", *few, *random)]
     lines = reported(capsys, *folders, checkpoint("concat_tiny"), "--data", corpus)
-    rows = [line for line in lines if "input" in line and "differ" in line]
-    differences = [(row[0], row[-5], float(row[row.index("by") + 1])) for row in rows]
+    rows = [line for line in lines if line[1:3] == ["input", "of"]]
+    differences = [(row[0], row[-4], float(row[row.index("by") + 1])) for row in rows]
     assert {(name, columns) for name, columns, _ in differences} == {
         ("learned", "128"), ("sinusoidal", "128"), ("concat", "0")
     }  # fmt: skip
