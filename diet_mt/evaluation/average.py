@@ -107,9 +107,9 @@ def _owners(model: dict[str, Tensor]) -> dict[str, str]:
 def facts(state: State) -> dict[str, Any]:
     """What has to be equal in all checkpoints: the model's options, its languages, its tensors."""
     options, task = state["cfg"]["model"], state["cfg"]["task"]
-    if not isinstance(options, dict):
-        # A model of fairseq without a dataclass stores every option of the training.
-        options = {"_name": options.arch}
+    # A model or task of fairseq without a dataclass stores every option of the training.
+    options = options if isinstance(options, dict) else {"_name": options.arch}
+    task = task if isinstance(task, dict) else vars(task)
     owners = _owners(state["model"])
     tensors = {
         f"tensor {name}": f"{tuple(value.shape)} of {value.dtype}, memory of {owners[name]}"

@@ -48,11 +48,12 @@ def architecture_name(encoding: str, size: str) -> str:
     return f"{encoding.replace('-', '_')}_{size}"
 
 
-def register_architectures(model: str) -> None:
-    """Registers every encoding in every size for ``model``."""
+def register_architectures(model: str, prefix: str = "") -> None:
+    """Registers ``<prefix><encoding>_<size>`` for every encoding and size."""
     for encoding in NAMES:
         for size in SIZES:
-            register = register_model_architecture(model, architecture_name(encoding, size))
+            called = prefix + architecture_name(encoding, size)
+            register = register_model_architecture(model, called)
             register(_filler(preset(encoding, size)))
 
 
