@@ -26,7 +26,7 @@ _FILE = re.compile(
 )
 # What training starts from, of which the weights of a checkpoint need nothing.
 _EMBEDDINGS = re.compile("embed_path$")
-# The default of a bpe that the user may ask for.
+# The files of GPT-2's bpe, where the user asks for a bpe; never because a checkpoint names it.
 _OF_FAIRSEQ = "https://dl.fbaipublicfiles.com/fairseq/gpt2_bpe/"
 
 
@@ -37,7 +37,8 @@ def confine(state: Mapping[str, Any], folder: str, given: Mapping[str, Any]) -> 
     folders = [folder, *str(given.get("data") or folder).split(os.pathsep)]
     for options in (state.get("args"), *(section(state, name) for name in _SECTIONS)):
         for name, value in _files(options):
-            if name not in given:
+            is_default = "bpe" in given and value.startswith(_OF_FAIRSEQ)
+            if name not in given and not is_default:
                 inside = None if _EMBEDDINGS.search(name) else _inside(value, folders)
                 if isinstance(options, Namespace):
                     setattr(options, name, inside)
@@ -71,7 +72,7 @@ def _files(options: Any) -> Iterator[Tuple[str, str]]:
         options = OmegaConf.to_container(options, resolve=False)
     found = vars(options) if isinstance(options, Namespace) else options
     for name, value in list(found.items()) if isinstance(found, dict) else ():
-        if not isinstance(value, str) or value in ("", "???") or value.startswith(_OF_FAIRSEQ):
+        if not isinstance(value, str) or value in ("", "???"):
             continue
         if _FILE.search(str(name)) or "://" in value:
             yield name, value

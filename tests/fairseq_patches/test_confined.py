@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 import torch
 from fairseq import checkpoint_utils
+from omegaconf import OmegaConf
 
 from diet_mt.errors import UserError
+from diet_mt.fairseq_patches.confined import confine
 from diet_mt.models.diet_transformer import DietTransformerModel
 
 from ..corpora.server import serving
@@ -115,3 +117,12 @@ def test_options_of_fairseqs_old_form(place: Path) -> None:
     torch.save(state, path)
     args = checkpoint_utils.load_checkpoint_to_cpu(str(path), {})["args"]
     assert args.bpe_codes == os.path.join(place, "run", "codes")
+
+
+def test_the_files_of_gpt2_are_for_users_who_ask(place: Path) -> None:
+    address = "https://dl.fbaipublicfiles.com/fairseq/gpt2_bpe/encoder.json"
+    path = str(change(place, bpe={"_name": "gpt2", "gpt2_encoder_json": address}))
+    for given, expected in (({}, str(place / "run" / "encoder.json")), ({"bpe": "gpt2"}, address)):
+        state = {"cfg": OmegaConf.create(torch.load(path, weights_only=True)["cfg"])}
+        confine(state, str(place / "run"), given)
+        assert state["cfg"]["bpe"]["gpt2_encoder_json"] == expected
