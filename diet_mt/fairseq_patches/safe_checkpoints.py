@@ -142,7 +142,7 @@ def _check_pickle(pickle: IO[bytes], known: Collection[str], sizes: Callable[[st
                 raise ValueError("too many values")
             _check_call(name, filled[2], sizes)
         elif code.stack_after:
-            stack.append([1, 0, value, False])
+            stack.append([1, 0, () if name == "EMPTY_TUPLE" else value, False])
 
 
 def _check_call(name: str, given: Any, sizes: Callable[[str], int]) -> None:

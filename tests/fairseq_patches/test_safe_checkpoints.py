@@ -61,6 +61,7 @@ def test_tensors_share_what_they_shared(file: Path, mapped: bool, new: bool) -> 
     whole = torch.arange(12.0).view(3, 4)
     model = torch.nn.Linear(2, 2, dtype=torch.bfloat16)
     state = {"a": whole, "b": whole[1:].t(), "c": torch.nn.Parameter(whole), **model.state_dict()}
+    state |= {"none": torch.empty(0, 3), "one": torch.tensor(5), "wide": torch.ones(1).expand(1, 1)}
     torch.save(state, file, _use_new_zipfile_serialization=new)
     found = read(file, mmap=mapped)
     assert all(torch.equal(found[key], state[key]) for key in state)
