@@ -18,6 +18,11 @@ def printable(text: str, limit: int = _LONGEST) -> str:
     )
 
 
+def as_utf8(text: str) -> str:
+    """For records: lone surrogates, as in names of files that are not UTF-8, as ``\\udce9``."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 class UserError(ValueError):
     """Something in the user's input is wrong; the message says what, and what to do about it."""
 

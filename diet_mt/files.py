@@ -168,11 +168,6 @@ def text_lines(path: Path) -> Iterator[tuple[str, str]]:
         yield where, line
 
 
-def as_utf8(text: str) -> str:
-    """For records: lone surrogates, as in names of files that are not UTF-8, as ``\\udce9``."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
 def decoded(raw: bytes, where: str) -> str:
     """A line without its ``\\n``. Raises UserError, which names the place: it is not UTF-8."""
     try:

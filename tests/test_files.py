@@ -11,12 +11,11 @@ import pytest
 
 from diet_mt import files
 from diet_mt.corpora.parallel import read_lines
-from diet_mt.errors import UserError
+from diet_mt.errors import UserError, as_utf8
 from diet_mt.evaluation.records import read_results
 from diet_mt.files import (
     LONGEST_LINE,
     MOST_UNPACKED,
-    as_utf8,
     decoded_lines,
     lines_in,
     raw_bytes,

@@ -52,7 +52,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"files", "errors", "torch", "fairseq"},
     "figures": {"corpora", "blocks", "drawing", "evaluation", "layers", "positions"}
     | {"files", "errors", "torch", "numpy", "fairseq"},
-    "blocks": {"tabulate"},
+    "blocks": {"tabulate", "errors"},
     "drawing": {"made_of", "files", "errors", "matplotlib"},
     "made_of": {"files", "errors"},
     "evaluation": {"bert", "corpora", "models", "tasks", "criterions", "fairseq_patches"}

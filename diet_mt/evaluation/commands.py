@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, pairwise
 from pathlib import Path
 
-from ..errors import UserError
-from ..files import as_utf8
+from ..errors import UserError, as_utf8
 
 # Options of fairseq whose value is a path, and the folder that it stands in when written down.
 FOLDERS = {

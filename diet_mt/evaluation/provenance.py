@@ -8,8 +8,8 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
-from ..errors import UserError
-from ..files import as_utf8, read_text
+from ..errors import UserError, as_utf8
+from ..files import read_text
 from .commands import portable
 
 BEST = "checkpoint_best.pt"

@@ -16,7 +16,8 @@ from typing import Any
 from ..corpora.binarized import language_pair
 from ..corpora.parallel import read_lines
 from ..corpora.subwords import kind_of, to_text
-from ..files import as_utf8, sha256
+from ..errors import as_utf8
+from ..files import sha256
 from .bleu import scores
 from .checkpoint import read_training
 from .commands import portable

@@ -24,7 +24,7 @@ import torch
 from fairseq import checkpoint_utils
 from torch import Tensor, serialization
 
-from ..errors import UserError
+from ..errors import UserError, as_utf8
 from .confined import confine, section
 
 # Far beyond what fairseq stores; what is larger would only keep the reader busy.
@@ -172,14 +172,14 @@ def _check_file(path: str, known: Collection[str]) -> bool:
             return False
         with zipfile.ZipFile(file) as archive:
             records = archive.infolist()
-    # As torch looks for them, so that each has one size.
-    sizes = {each.filename.partition("/")[2].lower(): each.file_size for each in records}
-    if len(sizes) < len(records) or sum(sizes.values()) > whole:
-        raise ValueError("compressed, or with names twice")
-    if sizes["data.pkl"] > _LONGEST_PICKLE:
-        raise ValueError("too large")
-    with serialization._open_zipfile_reader(path) as archive:
-        pickle = io.BytesIO(archive.get_record("data.pkl"))
+        # As torch looks for them, so that each has one size.
+        sizes = {each.filename.partition("/")[2].lower(): each.file_size for each in records}
+        if len(sizes) < len(records) or sum(sizes.values()) > whole:
+            raise ValueError("compressed, or with names twice")
+        if sizes["data.pkl"] > _LONGEST_PICKLE:
+            raise ValueError("too large")
+        with serialization._open_zipfile_reader(file) as archive:
+            pickle = io.BytesIO(archive.get_record("data.pkl"))
     _check_pickle(pickle, known, lambda key: sizes[f"data/{key}".lower()])
     return True
 
@@ -197,12 +197,15 @@ def read(file: Any, mmap: bool = False) -> Dict[Any, Any]:
     theirs |= {each[1]: each[0] for each in before if isinstance(each, tuple)}
     theirs = {name: each for name, each in theirs.items() if not name.startswith("numpy.")}
     try:
-        mmap = _check_file(path, _KNOWN | theirs.keys()) and mmap
+        # torch opens files itself only where their names are UTF-8.
+        mmap = _check_file(path, _KNOWN | theirs.keys()) and mmap and as_utf8(path) == path
         serialization.clear_safe_globals()
         serialization.add_safe_globals(
             [(each, name) for name, each in {**theirs, **_STAND_INS}.items()]
         )
-        loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
+        with open(path, "rb") as opened:
+            given = path if mmap else opened
+            loaded = torch.load(given, map_location="cpu", weights_only=True, mmap=mmap)
         state: Dict[Any, Any] = _settled(loaded)
         _check_options(state)
         return state
