@@ -38,15 +38,16 @@ put in place where it is imported here:
     newer than the checkpoint.
 ``one_line_errors``
     ``sys.excepthook``: fairseq's commands show a mistake of the user as a traceback.
-``patience``
-    ``Trainer.save_checkpoint`` and ``load_checkpoint``: a training that continues had forgotten how
-    many validations ``--patience`` had counted.
 ``safe_checkpoints``
     The name ``torch`` in ``checkpoint_utils``, and ``load_checkpoint_to_cpu`` there: fairseq's
     checkpoints can then be read without running code, and errors name the file.
 ``scalar_quantization``
     ``MAPPING`` of ``modules.quantization.scalar.utils`` and ``emulate_int8_histogram`` of its
     ``ops``: ``--quant-noise-scalar`` knew no subclass of a layer, and no machine without a GPU.
+``unsaved_state``
+    ``Trainer.save_checkpoint`` and ``checkpoint_utils.load_checkpoint``: a continued training lost
+    the counts of ``--patience`` and ``--lr-patience``, and the validation loss of an epoch where it
+    was killed after the save at its end.
 ``whole_copies``
     ``PathManager.copy``: a run killed while fairseq copies ``checkpoint_last.pt`` had nothing to
     continue from.
@@ -64,7 +65,7 @@ from . import literals as literals
 from . import named_parts as named_parts
 from . import newer_options as newer_options
 from . import one_line_errors as one_line_errors
-from . import patience as patience
 from . import safe_checkpoints as safe_checkpoints
 from . import scalar_quantization as scalar_quantization
+from . import unsaved_state as unsaved_state
 from . import whole_copies as whole_copies

@@ -126,7 +126,8 @@ def with_checksums(out: Path, parts: Iterable[Path]) -> list[str]:
     found = {path for part in parts for path in part.rglob("*") if path.is_file()}
     names = (str(path.relative_to(out)) for path in sorted(found))
     own = (SETTINGS, _TABLE, SUMS, *OWN_FILES)
-    return [name for name in names if not name.endswith((".log", ".settings")) and name not in own]
+    ends = (".log", ".settings", ".part")
+    return [name for name in names if not name.endswith(ends) and name not in own]
 
 
 def missing_stages(out: Path) -> list[str]:
@@ -151,13 +152,15 @@ def _run(stage: Stage, what: Preparation) -> None:
     if stage.restarts:
         _remove(part)
     stage.make(part)
-    os.replace(part, result)
     seconds = time.monotonic() - started
-    text = result / what.text if result.is_dir() else result
+    text = part / what.text if part.is_dir() else part
     lines = lines_in(text) if text.is_file() else 0
+    # The row comes first: a kill in between repeats the stage, and replaces the row.
     table = what.out / _TABLE
-    before = read_text(table) if table.exists() else ""
-    write_text(table, f"{before}{stage.name}\t{seconds:.0f}\t{lines}\n")
+    before = read_text(table).splitlines() if table.exists() else []
+    others = [row for row in before if row.split("\t")[0] != stage.name]
+    write_lines(table, [*others, f"{stage.name}\t{seconds:.0f}\t{lines}"])
+    os.replace(part, result)
     size = f"{lines:,} lines" if lines else f"{size_of(result) / MIB:,.1f} MiB"
     announce(f"== {stage.name}: {size}, {seconds:.0f} s")
 

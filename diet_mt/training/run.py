@@ -87,13 +87,13 @@ def has_ended(save: Path, options: Options) -> bool:
         return False
     import_fairseq()
     from ..evaluation.checkpoint import load_state, reading
-    from ..fairseq_patches.patience import KEY
+    from ..fairseq_patches.unsaved_state import PATIENCE
 
     with reading(last):
         state = load_state(last)
         updates = int(state["optimizer_history"][-1]["num_updates"])
         # Validations since the best one; not counted without --patience.
-        passed = int(state["extra_state"].get(KEY, {}).get("num_runs", 0))
+        passed = int(state["extra_state"].get(PATIENCE, {}).get("num_runs", 0))
         # fairseq stores the epoch that comes next.
         position = state["extra_state"]["train_iterator"]
         epoch, begun = int(position["epoch"]) - 1, int(position["iterations_in_epoch"])

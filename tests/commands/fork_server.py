@@ -5,6 +5,8 @@ nor a user dir nor fairseq's commands, and nothing that it leaves behind reaches
 the interpreter does with an uncaught exception (call ``sys.excepthook``, exit with 1) the child
 does itself. ``test_all_commands.py`` compares with commands as pip installs them.
 
+Modules given as arguments are imported, too.
+
 Protocol: a JSON list of commands per line on standard input, which run side by side; the JSON list
 of their exit statuses (negative: the signal) per line on standard output.
 """
@@ -21,6 +23,7 @@ import runpy
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 # What takes seconds to import. Not fairseq_cli: its modules set logging up when they are imported.
@@ -66,11 +69,15 @@ def call(command: dict[str, Any]) -> int:
     # The folder of the command, as for any script: neither the project nor this file's folder.
     sys.path[0] = os.path.dirname(sys.executable)
     module, _, function = command["entry"].partition(":")
+    if function:
+        return status_of(lambda: getattr(importlib.import_module(module), function)())
+    return status_of(lambda: runpy.run_path(command["entry"], run_name="__main__"))
+
+
+def status_of(function: Callable[[], object]) -> int:
+    """The exit status of an interpreter that calls the function."""
     try:
-        if function:
-            getattr(importlib.import_module(module), function)()
-        else:
-            runpy.run_path(command["entry"], run_name="__main__")
+        function()
         return 0
     except SystemExit as stop:
         if isinstance(stop.code, str):
@@ -105,7 +112,7 @@ def start(command: dict[str, Any]) -> int:
 
 
 def main() -> None:
-    for module in SLOW:
+    for module in (*SLOW, *sys.argv[1:]):
         importlib.import_module(module)
     gc.freeze()  # no child needs to look through what was imported
     for line in sys.stdin:

@@ -13,7 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "diet_mt"
-SECONDS = 120  # for one command, on a busy machine
+SECONDS = 280  # for one command, on a busy machine
 
 # Nothing of the caller's may reach the commands: neither the place of modules nor the threads.
 ENVIRONMENT = {
@@ -62,8 +62,9 @@ class Done:
 class Runner:
     """Runs commands through the fork server, whose start is delayed to the first command."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, *modules: str) -> None:
+        """``modules``: imported before the first command, from this checkout."""
+        self._folder, self._modules = folder, modules
         self._numbers = itertools.count()
         self._server: subprocess.Popen[str] | None = None
 
@@ -88,13 +89,14 @@ class Runner:
         ]
 
     def _start(self) -> subprocess.Popen[str]:
-        server = [sys.executable, str(Path(__file__).with_name("fork_server.py"))]
+        server = [sys.executable, str(Path(__file__).with_name("fork_server.py")), *self._modules]
+        environment = ENVIRONMENT | ({"PYTHONPATH": str(ROOT)} if self._modules else {})
         return subprocess.Popen(
             server,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, **ENVIRONMENT},
+            env={**os.environ, **environment},
         )
 
     def _request(self, one: Command) -> dict[str, Any]:

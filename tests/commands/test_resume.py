@@ -31,6 +31,18 @@ def state(folder: Path, name: str = "checkpoint_last.pt") -> dict[str, Any]:
     return loaded
 
 
+def ended_state(folder: Path, name: str = "checkpoint_last.pt") -> dict[str, Any]:
+    """What is the same in every run of a training, with and without a stop: all but the clock."""
+    found = state(folder, name)
+    extra = found.pop("extra_state", {})
+    found["extra_state"] = {
+        key: extra[key] for key in extra.keys() - {"metrics", "previous_training_time"}
+    }
+    found["optimizer_history"] = found["optimizer_history"][-1]  # one for each start
+    del found["cfg"]  # names the folder
+    return found
+
+
 def train(workshop: Workshop, encoding: str, folder: Path, *more: Any, **options: Any) -> Done:
     """As by default, with a process that reads ahead of the updates."""
     return workshop.train(encoding, folder, "--num-workers", 1, *more, **options)
@@ -56,9 +68,7 @@ def assert_same_ending(whole: tuple[Path, str], parts: tuple[Path, str], *, upda
         all_of_it, part = printed(whole[1]), printed(parts[1])
         assert part
         assert part == {key: all_of_it[key] for key in part}
-    saved = [state(folder) for folder, _ in (whole, parts)]
-    assert same(saved[0]["model"], saved[1]["model"])
-    assert same(saved[0]["last_optimizer_state"], saved[1]["last_optimizer_state"])
+    assert same(*(ended_state(folder) for folder, _ in (whole, parts)))
 
 
 @pytest.mark.parametrize("encoding", ["diet-rel", "rotary"])
@@ -135,16 +145,27 @@ def test_killed(
     assert_same_ending(whole, (tmp_path, rest.stdout), updates=2 * EPOCH - complete)
 
 
-def test_patience_counts_on(workshop: Workshop, tmp_path: Path) -> None:
-    """Killed in epoch 3 after one validation without improvement, it ends with the second one."""
-    stopping = ("--lr", 1e-12, "--patience", 2, "--max-epoch", 9)  # nothing is learnt
-    env = {"DIET_SPY_KILL": f"update:{2 * EPOCH + 1}"}
-    killed = train(workshop, "diet-rel", tmp_path, *stopping, *SPY, env=env)
+PLATEAU = ("--lr-scheduler", "reduce_lr_on_plateau", "--lr-patience", 1, "--warmup-updates", 0)
+
+
+@pytest.mark.parametrize("killed_at", [2 * EPOCH + 1, 2 * EPOCH + 4])
+@pytest.mark.parametrize("schedule", [(), PLATEAU])
+def test_schedule_and_patience_after_a_kill(
+    workshop: Workshop, tmp_path: Path, schedule: Any, killed_at: int
+) -> None:
+    """Continued from the end of epoch 2, and from update 16: the same schedule, the same end."""
+    # Without any improvement after update 4: epoch 3 lowers the rate, update 24 is the last.
+    options = ("--lr", 1e-12, "--patience", 8, "--save-interval-updates", 4, *schedule)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    train(workshop, "diet-rel", whole, *options).ok()
+    env = {"DIET_SPY_KILL": f"update:{killed_at}"}
+    killed = train(workshop, "diet-rel", parts, *options, *SPY, env=env)
     assert killed.status == -signal.SIGKILL, killed.tail()
-    first = state(tmp_path)["extra_state"]["patience"]
-    assert first["num_runs"] == 1
-    rest = train(workshop, "diet-rel", tmp_path, *stopping).ok()
-    assert "early stop since valid performance hasn't improved for last 2 runs" in rest.stdout
-    last = state(tmp_path)
-    assert last["optimizer_history"][-1]["num_updates"] == 3 * EPOCH
-    assert last["extra_state"]["patience"] == {**first, "num_runs": 2}
+    train(workshop, "diet-rel", parts, *options).ok()
+    expected, found = ended_state(whole), ended_state(parts)
+    assert expected["optimizer_history"]["num_updates"] == 24
+    assert expected["extra_state"]["patience"]["num_runs"] == 8
+    if schedule:
+        assert expected["last_optimizer_state"]["param_groups"][0]["lr"] == pytest.approx(1e-13)
+        assert expected["extra_state"]["lr_patience"] == {"num_bad_epochs": 0, "last_epoch": 4}
+    assert same(expected, found), (expected["optimizer_history"], found["optimizer_history"])

@@ -1,4 +1,4 @@
-"""Killed at random moments and called again, twice at once, without room: nothing lost or doubled.
+"""Killed at every write and called again, twice at once, without room: nothing lost or doubled.
 
 Each command runs once undisturbed in one folder, and is disturbed in another, under the same names.
 """
@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import random
+import re
 import shutil
-import signal
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from signal import SIGKILL
 from typing import Any
 
 import pytest
@@ -23,14 +21,14 @@ import pytest
 from diet_mt.files import sha256
 
 from ..bert.made_glue import write_glue
-from ..commands.runner import ENVIRONMENT, ROOT
-from ..commands.test_resume import same, state
+from ..commands.runner import ROOT, Command, Done, Runner, command, run_python
+from ..commands.test_resume import ended_state, same, state
 from ..prepare.originals import write_multi30k, write_news
-from ..prepare.running import SMALL, texts
+from ..prepare.running import SMALL, stages_of, texts
+from ..session_folder import once, session_folder
 
-pytestmark = [pytest.mark.slow, pytest.mark.hostile, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.hostile]
 
-KILLS = 4
 # Of a row; a checkpoint's checksum, too, is that of a file with readings of the clock.
 TIMES = (
     "checkpoint_sha256",
@@ -40,21 +38,29 @@ TIMES = (
     "date",
     "revision",
 )
-TRAIN = "train data diet_rel_tiny --recipe demo --gpus 0 --save-dir run --max-update 24"
-TRAIN += " --save-interval-updates 6 --keep-interval-updates 2"
-DEMO = "--train-pairs 400 --valid-pairs 40 --test-pairs 30 --bpe-merges 200 --workers 2"
-MLM = "pretrain mlm diet_rel --recipe mlm --size tiny --gpus 0 --save-dir run --max-update 12"
+ENCODER, DECODER = (
+    f" --{side}-layers 1 --{side}-embed-dim 16 --{side}-ffn-embed-dim 16 --{side}-attention-heads 2"
+    for side in ("encoder", "decoder")
+)
+# Ten updates in an epoch: saves within epochs and at their ends, the last one within an epoch.
+TRAIN = "train data diet_rel_tiny --recipe demo --gpus 0 --save-dir run --max-update 14"
+TRAIN += " --max-tokens 600 --save-interval-updates 4 --keep-interval-updates 1 --num-workers 0"
+TRAIN += " --lr-scheduler reduce_lr_on_plateau --lr-patience 0 --lr-threshold 0.5"
+TRAIN += ENCODER + DECODER
+DEMO = "--train-pairs 100 --valid-pairs 12 --test-pairs 7 --bpe-merges 80 --workers 1"
+MLM = "pretrain mlm diet_rel --recipe mlm --size tiny --gpus 0 --save-dir run --max-update 6"
 MLM += " --sequences-per-update 8 --max-tokens-per-device 2000 --tokens-per-sample 24"
-MLM += " --save-interval-updates 4 --validate-interval-updates 4"
-SWEEP = "sweep demo --jobs 2 --set train_options=[--max-update,8,--gpus,0]"
-SWEEP += " --set system=[none,diet_rel] --set prepare_options=["
-SWEEP += ",".join(DEMO.split()) + "]"
-GLUE_SIZES = {"train": 120, "dev": 60, "test": 12}
+MLM += " --save-interval-updates 4 --validate-interval-updates 4 --num-workers 0" + ENCODER
+SHORT = f"--max-update 2 --gpus 0 --num-workers 0 {ENCODER} {DECODER}"
+SWEEP = "sweep demo --jobs 1 --set system=[diet_rel]"
+for step, options in (("train", SHORT), ("prepare", DEMO)):
+    SWEEP += f" --set {step}_options=[{','.join(options.split())}]"
+GLUE_SIZES = {"train": 48, "dev": 12, "test": 5}
 GLUE = "prepare glue CoLA --from glue --vocab mlm --max-length 24 --workers 1 --out "
 TUNE = "finetune CoLA pretrained/checkpoint_best.pt --recipe glue --gpus 0 --lr 0.003"
-TUNE += " --max-epoch 3 --batch-size 16 --save-dir run"
+TUNE += " --max-epoch 2 --batch-size 16 --num-workers 0 --save-dir run"
 SMALL_BPE = " ".join(SMALL)
-MLM_DATA = "prepare mlm --train data/raw/train.en --valid data/raw/valid.en --vocab-size 120"
+MLM_DATA = "prepare mlm --train data/raw/train.en --valid data/raw/valid.en --vocab-size 60"
 MLM_DATA += " --max-length 24 --workers 1 --out "
 COMMANDS = {
     "prepare": f"prepare demo --out made {DEMO}",
@@ -66,56 +72,52 @@ COMMANDS = {
     "train": TRAIN,
     "pretrain": MLM,
     "finetune": TUNE,
-    "evaluate": "evaluate data trained --beam 4",
+    "evaluate": "evaluate data trained --beam 2",
     "predict": "predict CoLA tuned/checkpoint_best.pt --predictions predicted --results rows",
     "average": "average --last 2 --dir trained --out mean.pt",
     "sweep": SWEEP,
 }
+# What the commands import, beside torch and fairseq.
+MODULES = ("diet_mt.plugin", "diet_mt.cli.main", "tests.commands.fork_server", "sklearn.metrics")
 
 
-def start(words: str, cwd: Path, limit: int = 0) -> subprocess.Popen[str]:
-    """``limit``: bytes of a file that it may write, if any."""
-    before = ["prlimit", f"--fsize={limit}"] if limit else []
-    return subprocess.Popen(
-        [*before, sys.executable, "-m", "diet_mt", *words.split()],
-        cwd=cwd,
-        env={**os.environ, **ENVIRONMENT, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
+    made = Runner(tmp_path_factory.mktemp("killing"), *MODULES)
+    yield made
+    made.close()
 
 
-def run(words: str, cwd: Path, limit: int = 0) -> tuple[int, str]:
-    process = start(words, cwd, limit)
-    said = process.communicate()[0]
-    return process.returncode, said
+def diet_mt(words: str, cwd: Path, journal: Path | None = None, **env: str) -> Command:
+    """By ``killing.py``."""
+    script = Path(__file__).with_name("killing.py")
+    return command(str(script), journal or os.devnull, words.split(), cwd=cwd, env=env)
 
 
-def done(words: str, cwd: Path) -> float:
-    """Seconds that it took."""
-    began = time.monotonic()
-    status, said = run(words, cwd)
-    assert status == 0, said[-3000:]
-    return time.monotonic() - began
+def run(server: Runner, *given: Any, **options: Any) -> Done:
+    return server.together(diet_mt(*given, **options))[0]
 
 
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="session")
+def base(tmp_path_factory: pytest.TempPathFactory, server: Runner) -> Path:
     """Original files, data of every kind, and a training of every kind."""
-    folder = tmp_path_factory.mktemp("base")
-    for name, write in (("multi30k", write_multi30k), ("news", write_news)):
-        (folder / name).mkdir()
-        write(folder / name)
-    write_glue(folder / "glue", GLUE_SIZES)
-    done(f"prepare demo --out data {DEMO}", folder)
-    done(TRAIN.replace("run", "trained"), folder)
-    done(f"{MLM_DATA}mlm", folder)
-    done(MLM.replace("--save-dir run", "--save-dir pretrained"), folder)
-    done(f"{GLUE}CoLA", folder)
-    done(TUNE.replace("--save-dir run", "--save-dir tuned"), folder)
-    return folder
+
+    def fill(folder: Path) -> None:
+        for name, write in (("multi30k", write_multi30k), ("news", write_news)):
+            (folder / name).mkdir()
+            write(folder / name)
+        write_glue(folder / "glue", GLUE_SIZES)
+        for words in (
+            f"prepare demo --out data {DEMO}",
+            TRAIN.replace("run", "trained").replace("updates 1 ", "updates 2 "),
+            f"{MLM_DATA}mlm",
+            MLM.replace("--save-dir run", "--save-dir pretrained"),
+            f"{GLUE}CoLA",
+            TUNE.replace("--save-dir run", "--save-dir tuned"),
+        ):
+            run(server, words, folder).ok()
+
+    return once(session_folder(tmp_path_factory), "kills", fill)
 
 
 def place(base: Path, folder: Path) -> Path:
@@ -145,77 +147,79 @@ def left(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"rows": rows(folder)}
     if (folder / "made").is_dir():
         found["data"] = texts(folder / "made")
-    for path in sorted([*folder.rglob("*.hyp.txt"), *folder.glob("predicted/*")]):
-        found[str(path.relative_to(folder))] = path.read_bytes()
-    for path in sorted(folder.rglob("*.pt")):
-        checkpoint = state(path.parent, path.name)
-        # Beside these a checkpoint holds readings of the clock.
-        parts = ("model", "last_optimizer_state", "averaged")
-        found[str(path.relative_to(folder))] = {
-            **{part: checkpoint.get(part) for part in parts},
-            # One for each time that the training was called.
-            "history": checkpoint["optimizer_history"][-1],
-            "train_iterator": checkpoint["extra_state"]["train_iterator"],
-        }
+        found["stages"] = stages_of(folder / "made")
+    for pattern in ("**/*.hyp.txt", "predicted/*", "run/command", "run/done"):
+        found |= {str(path.relative_to(folder)): path.read_bytes() for path in folder.glob(pattern)}
+    for path in folder.rglob("*.pt"):
+        found[str(path.relative_to(folder))] = ended_state(path.parent, path.name)
     return found
 
 
 def assert_same(one: Path, other: Path) -> None:
     expected, found = left(one), left(other)
-    assert found.keys() == expected.keys()
+    # Killed right after a save, a training does not remove the checkpoint that is one too many.
+    surplus = found.keys() - expected.keys()
+    assert all(re.fullmatch(r"run/checkpoint_\d+_\d+\.pt", name) for name in surplus), surplus
     for name, value in expected.items():
-        assert same(value, found[name]), name
+        assert same(value, found.get(name)), name
     unfinished = [path for end in ("part", "tmp") for path in other.rglob(f"*.{end}")]
     assert [path for path in unfinished if "decoded" not in path.parts] == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_killed_at_random_and_called_again(
-    name: str, base: Path, tmp_path: Path, record_property: Any
+def test_killed_at_every_write_and_called_again(
+    name: str, base: Path, tmp_path: Path, server: Runner, record_property: Any
 ) -> None:
-    """SIGKILL of the whole group, again and again; then as if nothing had happened."""
+    """SIGKILL of the whole group, each time a moment later; then as if nothing had happened."""
     words = COMMANDS[name]
     whole, killed = (place(base, tmp_path / each) for each in ("whole", "killed"))
-    seconds = done(words, whole)
-    chance, held = random.Random(name), 0
-    for _ in range(KILLS):
-        process = start(words, killed)
-        time.sleep(chance.uniform(0.1, 0.9) * seconds)
-        if process.poll() is None:
-            held += 1
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-    record_property("hostile", held)
-    done(words, killed)
+    moments, killed_at = tmp_path / "moments", tmp_path / "killed_at"
+    moments.touch()
+    killed_at.touch()
+    run(server, words, whole, moments).ok()
+    while (last := run(server, words, killed, killed_at, DIET_KILL="next")).status == -SIGKILL:
+        pass
+    last.ok()
     assert_same(whole, killed)
-    done(words, killed)  # finished: nothing is done again
+    run(server, words, killed).ok()  # finished: nothing is done again
     assert_same(whole, killed)
+    # The moments that no call reaches once it was killed at the one before.
+    expected, found = (path.read_text().splitlines() for path in (moments, killed_at))
+    others = [moment for moment in expected if moment not in found]
+    assert len(others) < len(expected) / 3, others
+    for number, moment in enumerate(others):
+        folder = place(base, tmp_path / f"killed.{number}")
+        assert run(server, words, folder, DIET_KILL=moment).status == -SIGKILL, moment
+        run(server, words, folder).ok()
+        assert_same(whole, folder)
+    record_property("hostile", len(found) + len(others))
 
 
 @pytest.mark.parametrize(
     "name", ["prepare", "train", "pretrain", "finetune", "evaluate", "average", "predict"]
 )
-def test_two_at_once(name: str, base: Path, tmp_path: Path, record_property: Any) -> None:
+def test_two_at_once(
+    name: str, base: Path, tmp_path: Path, server: Runner, record_property: Any
+) -> None:
     """One works, and the other waits or says who does; both together leave what one leaves."""
     words = COMMANDS[name]
     whole, both = (place(base, tmp_path / each) for each in ("whole", "both"))
-    done(words, whole)
-    processes = [start(words, both), start(words, both)]
-    said = [process.communicate()[0] for process in processes]
-    status = [process.returncode for process in processes]
-    assert 0 in status, said
-    for code, text in zip(status, said, strict=True):
-        assert code == 0 or "is at work on it; wait for its end" in text, text[-2000:]
+    run(server, words, whole).ok()
+    done = server.together(*[diet_mt(words, both)] * 2)
+    assert 0 in [each.status for each in done], [each.tail() for each in done]
+    for each in done:
+        assert each.status == 0 or "is at work on it; wait for its end" in each.stderr, each.tail()
     record_property("hostile", 1)
-    done(words, both)
+    run(server, words, both).ok()
     assert_same(whole, both)
 
 
 def test_the_same_command_gives_the_same_bytes(base: Path, tmp_path: Path) -> None:
-    """But for readings of the clock: everything else in the file is compared."""
+    """In processes of their own. But for readings of the clock all in the file is compared."""
     folders = [place(base, tmp_path / each) for each in ("one", "two")]
+    program = f"from diet_mt.cli.main import main; assert not main({TRAIN.split()})"
     for folder in folders:
-        done(TRAIN, folder)
+        run_python(program, cwd=folder, PYTHONPATH=ROOT)
     one, two = (state(folder / "run") for folder in folders)
     for each in (one, two):
         del each["extra_state"]["previous_training_time"]
@@ -252,20 +256,21 @@ FULL = {
 
 @pytest.mark.parametrize("name", FULL)
 def test_a_full_disk_is_said_and_loses_nothing(
-    name: str, base: Path, tmp_path: Path, record_property: Any
+    name: str, base: Path, tmp_path: Path, server: Runner, record_property: Any
 ) -> None:
     words, folder, size, what = FULL[name]
     full = place(base, tmp_path / "full")
     with small_disk(full / folder, size) as limit:
-        status, said = run(words, full, limit)
+        failed = run(server, words, full, DIET_FILE_BYTES=str(limit))
+        said = failed.stderr
         last = said.strip().split("\n")[-1]
-        assert status != 0, said
+        assert failed.status != 0, said
         assert last.startswith("error: "), said
         assert what in last, last
         assert "make room and run again" in last, last
         assert "Traceback" not in said
     record_property("hostile", 1)
     whole = place(base, tmp_path / "whole")
-    done(words, whole)
-    done(words, full)
+    run(server, words, whole).ok()
+    run(server, words, full).ok()
     assert_same(whole, full)

@@ -47,8 +47,9 @@ def test_what_is_there_is_kept_and_what_was_begun_is_continued(
     assert said[-3:] == ["   train: 3, expected 3", f"ready: {out}/last", ""]
     rows = [row.split("\t") for row in (out / "stages.tsv").read_text().split("\n")[:-1]]
     assert [(row[0], row[2]) for row in rows] == [
-        *(("one", "2"), ("two", "2"), ("three", "2")),
-        *(("two", "4"), ("three", "2")),
+        ("one", "2"),
+        ("two", "4"),
+        ("three", "2"),
     ]
 
 
