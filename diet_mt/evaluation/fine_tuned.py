@@ -18,7 +18,7 @@ from ..files import sha256
 from ..stages.progress import say
 from .checkpoint import load_state, load_with_task, preset_of, reading
 from .fairseq_options import quiet
-from .pretrained import beyond_the_architecture, read_pretrained, started_from
+from .pretrained import beyond_the_architecture, pretrained_of, read_pretrained
 from .provenance import command_beside, fairseq_version, revision, today
 from .records import model_text, options_in
 from .task_records import Option, splits_of
@@ -41,7 +41,9 @@ class EvaluationRequest:
     task: str | None  # its name in the record
     results: Path | None  # folder for the record
     system: str | None  # its name there; None: the encoding's
-    pretrained: Path | None  # the checkpoint that was fine-tuned; None: as the training says
+    pretrained: (
+        Path | None
+    )  # the checkpoint that was fine-tuned; None: by the training's record
     batch_size: int
 
 
@@ -129,7 +131,11 @@ def facts(
         "system": asked.system or encoding,
         "options": {"arch": arch, **options},
         "segments": str(cfg["model"]["segment_encoding"]),
-        **read_pretrained(asked.pretrained or started_from(asked.checkpoint, cfg)),
+        **(
+            read_pretrained(asked.pretrained)
+            if asked.pretrained
+            else pretrained_of(asked.checkpoint, cfg)
+        ),
         "model": model_text(beyond_the_architecture(arch, cfg["model"])),
         "checkpoint_sha256": content,
         "seed": int(cfg["common"]["seed"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,28 +11,34 @@ from typing import Any
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from ..errors import UserError
-from ..files import sha256
+from ..files import read_text, sha256
 from ..models._roberta_options import DietRobertaConfig, plain_options
 from .checkpoint import load_state, preset_of, reading, unusual
+from .provenance import RECORD
 
 # Options that do not shape the model, or that fine-tuning has its own values for.
 _NOT_ITS_SHAPE = ("segment-encoding", "max-positions", "load-checkpoint-heads")
 _NOT_ITS_SHAPE_IF = ("dropout", "layerdrop", "min-params", "reg-scale")
 
 
-def started_from(checkpoint: Path, saved: Mapping[str, Any]) -> Path | None:
-    """What the training of ``checkpoint``, whose options were ``saved``, was fine-tuned from; None:
-    from nothing. Raises UserError where that is no longer there.
+def pretrained_of(checkpoint: Path, saved: Mapping[str, Any]) -> dict[str, Any]:
+    """``read_pretrained`` of the checkpoint that ``checkpoint`` was fine-tuned from.
+
+    It comes from the record of the training, whose options were ``saved``: a path in a checkpoint
+    is never opened. Raises UserError without a record, or for a damaged one.
     """
     name = saved["checkpoint"].get("finetune_from_model")
+    file = checkpoint.parent / RECORD
     if not name:
-        return None
-    if not Path(name).is_file():
-        raise UserError(
-            f"{checkpoint}: fine-tuned from {name}, which is not there; say where it is "
-            "with --pretrained"
-        )
-    return Path(name)
+        return read_pretrained(None)
+    if not file.is_file():
+        raise UserError(f"{checkpoint}: fine-tuned from {name}; give it as --pretrained")
+    try:
+        record = json.loads(read_text(file))
+        kinds = {key: type(value) for key, value in read_pretrained(None).items()}
+        return {key: kind(record[key]) for key, kind in kinds.items()}
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"{file}: damaged; remove it and give --pretrained") from None
 
 
 def read_pretrained(checkpoint: Path | None) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from ..files import read_text
 from .commands import portable
 
 BEST = "checkpoint_best.pt"
+# Facts of the checkpoint that a training was fine-tuned from, next to its own.
+RECORD = "pretrained.json"
 
 
 def best_in(path: Path) -> Path:

@@ -178,6 +178,7 @@ def _check_file(path: str, known: Collection[str]) -> bool:
             raise ValueError("compressed, or with names twice")
         if sizes["data.pkl"] > _LONGEST_PICKLE:
             raise ValueError("too large")
+        file.seek(0)
         with serialization._open_zipfile_reader(file) as archive:
             pickle = io.BytesIO(archive.get_record("data.pkl"))
     _check_pickle(pickle, known, lambda key: sizes[f"data/{key}".lower()])

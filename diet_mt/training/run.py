@@ -7,6 +7,7 @@ ever trained, may be begun anew with another command.
 
 from __future__ import annotations
 
+import json
 import shlex
 import time
 from collections.abc import Callable
@@ -15,8 +16,8 @@ from pathlib import Path
 from ..errors import UserError
 from ..evaluation.commands import FOLDERS, difference, options_of
 from ..evaluation.fairseq_options import import_fairseq
-from ..evaluation.provenance import revision
-from ..files import make_folder, read_text, writing
+from ..evaluation.provenance import RECORD, revision
+from ..files import make_folder, read_text, write_text, writing
 from ..stages.child import module, run_child, tail_of, why
 from ..stages.lock import alone
 from ..stages.progress import say, status_of
@@ -161,6 +162,12 @@ def _comparable(words: list[str]) -> dict[str, str]:
 
 def _open_books(training: Training) -> None:
     begun = has_begun(training.save)
+    record = training.save / RECORD
+    if (pretrained := training.options.get("finetune-from-model")) and not record.exists():
+        import_fairseq()
+        from ..evaluation.pretrained import read_pretrained
+
+        write_text(record, json.dumps(read_pretrained(Path(pretrained[0]))))
     with writing(training.save / "command") as file:
         file.write(shlex.join(training.words()))
     if not (begun and (training.save / "revision").exists()):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from diet_mt.cli.main import main
+from diet_mt.files import sha256
 
 from .encoder_place import SIZES, EncoderPlace
 
@@ -27,6 +29,8 @@ def test_a_task_is_learnt_once(
     assert main(["finetune", data, pretrained, *GIVEN]) == 0
     names = {path.name for path in Path("run").iterdir()}
     assert {"checkpoint_best.pt", "checkpoint_last.pt", "command", "done"} <= names
+    record = json.loads(Path("run", "pretrained.json").read_text())
+    assert record["pretrained_sha256"] == sha256(place.pretrained)
     log = Path("run", "train.log").read_text(encoding="utf-8")
     updates = 2 * SIZES["train"] // 16
     assert f"num_updates {updates} " in log

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 import diet_mt
 from diet_mt.errors import UserError
 from diet_mt.evaluation.fine_tuned import own_options
-from diet_mt.evaluation.pretrained import started_from
+from diet_mt.evaluation.pretrained import pretrained_of
+from diet_mt.evaluation.provenance import RECORD
 from diet_mt.models._roberta_options import plain_options, sentence_config
 
 
@@ -39,13 +41,17 @@ def test_the_rank_is_said_where_it_is_not_the_architectures(
     assert options["scale"] == "head"
 
 
-def test_the_pretrained_model_is_the_one_of_the_training(tmp_path: Path) -> None:
-    def named(value: str | None) -> dict[str, Any]:
-        return {"checkpoint": {"finetune_from_model": value}}
-
-    file = tmp_path / "pre.pt"
-    file.touch()
-    assert started_from(tmp_path / "best.pt", named(str(file))) == file
-    assert started_from(tmp_path / "best.pt", named(None)) is None
-    with pytest.raises(UserError, match=r"best.pt: fine-tuned from gone.pt, .* --pretrained"):
-        started_from(tmp_path / "best.pt", named("gone.pt"))
+def test_the_pretrained_model_is_that_of_the_record(tmp_path: Path) -> None:
+    """A path in the checkpoint is not opened: here it is a device that never ends."""
+    best = tmp_path / "best.pt"
+    saved = {"checkpoint": {"finetune_from_model": "/dev/zero"}}
+    facts = {"pretrained_sha256": "a" * 64, "pretrain_updates": 7, "pretrain_perplexity": 2.5}
+    with pytest.raises(UserError, match=r"/dev/zero.*--pretrained"):
+        pretrained_of(best, saved)
+    (tmp_path / RECORD).write_text(json.dumps(facts))
+    assert pretrained_of(best, saved) == facts
+    nothing = {"pretrained_sha256": "", "pretrain_updates": 0, "pretrain_perplexity": 0.0}
+    assert pretrained_of(best, {"checkpoint": {"finetune_from_model": None}}) == nothing
+    (tmp_path / RECORD).write_text("{}")
+    with pytest.raises(UserError, match=RECORD):
+        pretrained_of(best, saved)
