@@ -23,7 +23,7 @@ from ..evaluation.provenance import best_in
 def arguments(parser: Parser) -> None:
     add = parser.add_argument
     add("checkpoints", type=Path, nargs="+", metavar="CHECKPOINT", help="file, or its folder")
-    add("--data", type=Path, metavar="FOLDER", help="bin folder (default: the checkpoint's)")
+    add("--data", type=Path, metavar="FOLDER", help="corpus or its bin (default: the checkpoint's)")
     add("--subset", default="test", help="default test")
     add("--beam", type=positive, default=10, help="default 10")
     add("--lenpen", type=finite, default=0.6, help="default 0.6")

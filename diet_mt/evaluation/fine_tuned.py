@@ -41,9 +41,7 @@ class EvaluationRequest:
     task: str | None  # its name in the record
     results: Path | None  # folder for the record
     system: str | None  # its name there; None: the encoding's
-    pretrained: (
-        Path | None
-    )  # the checkpoint that was fine-tuned; None: by the training's record
+    pretrained: Path | None  # the checkpoint that was fine-tuned; None: by the training's record
     batch_size: int
 
 

@@ -9,7 +9,6 @@ from importlib import metadata
 from pathlib import Path
 
 from ..errors import UserError, as_utf8
-from ..files import read_text
 from .commands import portable
 
 BEST = "checkpoint_best.pt"
@@ -27,7 +26,9 @@ def beside(checkpoint: Path, name: str) -> str:
     empty if another command trained.
     """
     file = checkpoint.parent / name
-    return read_text(file).strip() if file.is_file() else ""
+    if not file.is_file():
+        return ""
+    return file.read_text(encoding="utf-8", errors="surrogateescape").strip()
 
 
 def command_beside(checkpoint: Path) -> str:
