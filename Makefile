@@ -14,7 +14,7 @@ IN_VENV = PATH="$(abspath $(VENV))/bin:$$PATH" PYTHON="$(abspath $(VENV))/bin/py
 PYTEST = $(IN_VENV) OMP_NUM_THREADS=1 python -m pytest -n $(WORKERS)
 PYTHON_SOURCES = diet_mt tests results setup.py
 
-.PHONY: help setup demo test test-slow test-gpu test-stock check lint types shell format clean
+.PHONY: help setup demo results test test-slow test-gpu test-stock check lint types shell format clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -24,6 +24,9 @@ setup: ## make .venv with everything in it (four minutes the first time, then no
 
 demo: setup ## train, decode and score four tiny models (8 to 16 minutes on two cores)
 	@$(IN_VENV) python -m diet_mt sweep demo
+
+results: setup ## make the tables and pictures of results/ again from the rows (15 minutes)
+	@$(IN_VENV) bash scripts/results.sh
 
 test: setup ## run the tests, without the slow ones and those for a GPU
 	@$(PYTEST) $(ARGS)

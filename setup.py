@@ -73,7 +73,6 @@ setup(
     # torch: its safe loader is the default from 2.6 on, and checkpoints are read with nothing else.
     install_requires=[
         "filelock",
-        "jinja2",
         "numpy",
         "psutil",
         "pyyaml",

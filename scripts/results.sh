@@ -2,7 +2,7 @@
 # The tables and pictures of results/ that are made of rows, again: to run where rows were added, or
 # code that shows them has changed. Not new lines of figures/ and curves/, which trained models have.
 #
-# From     results/, data/multi30k.en-de and .cs-en: diet-mt prepare multi30k en-de --out data/multi30k.en-de;
+# From     results/, data/multi30k.en-de: diet-mt prepare multi30k en-de --out data/multi30k.en-de;
 #          data/multi30k.en-de.joined: the same with --join 4; data/newstest.en-de.short: diet-mt prepare newstest en-de
 # Example  scripts/results.sh && git diff --stat results
 # Takes    a quarter of an hour on one core; run again, it makes the same files
@@ -12,7 +12,6 @@ case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; 
 (($# == 0)) || { echo "$0: takes no arguments, and $1 was given" >&2; exit 2; }
 
 de=data/multi30k.en-de/raw/test.de
-both=("$de" data/multi30k.cs-en/raw/test.en)
 joined=("$de" data/multi30k.en-de.joined/raw/test{2,3,4}.de)
 news=data/newstest.en-de.short/raw/test.de
 new=$(mktemp)
@@ -69,8 +68,7 @@ for script in results/*/table.py results/padding_memory/measure.py; do
 done
 diet-mt leaderboard results/tasks/*.jsonl --format markdown --out results/tasks.md
 
-diet-mt leaderboard results/*.jsonl results/{short,joined,tasks}/*.jsonl --format html --out results/leaderboard.html \
-  --references "${both[@]}" "${joined[@]:1}" "$news"
+diet-mt leaderboard results/*.jsonl results/{short,joined,tasks}/*.jsonl --format html --out results/leaderboard.html
 diet-mt leaderboard --readme results/README.md
 for part in search short joined early early/searches; do
   diet-mt leaderboard results/"$part"/*.jsonl --readme results/"$part"/README.md

@@ -1,6 +1,6 @@
 """Imports inside the package go one way, and an encoding's name chooses code only under positions/.
 
-    cli -> sweeps, training, figures, bench, leaderboard -> evaluation
+    cli -> sweeps, training, figures, bench -> report -> evaluation
     evaluation -> models, tasks, criterions, encoders -> layers -> attention, positions, kernels
     evaluation -> fairseq_patches -> models, decoding -> layers
     plugin -> models, tasks, criterions, encoders, fairseq_patches, allocator
@@ -38,25 +38,22 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
     # The tools.
-    "cli": {"bench", "bert", "corpora", "decoding", "evaluation", "figures", "leaderboard"}
-    | {"recipes", "stages", "sweeps", "training", "models", "plugin", "positions", "blocks"}
-    | {"command_line", "made_of", "drawing", "errors", "__version__", "shtab"},
+    "cli": {"bench", "bert", "corpora", "decoding", "evaluation", "figures", "report"}
+    | {"recipes", "stages", "sweeps", "training", "models", "plugin", "positions"}
+    | {"command_line", "errors", "__version__", "shtab"},
     "training": {"evaluation", "recipes", "stages", "bert", "corpora", "models"}
     | {"fairseq_patches", "command_line", "files", "errors", "torch", "fairseq"},
     "sweeps": {"positions", "stages", "command_line", "errors", "yaml"}
     | {"psutil", "submitit", "torch", "tqdm"},
     "recipes": {"command_line", "errors", "yaml"},
-    "leaderboard": {"evaluation", "corpora", "blocks", "drawing", "command_line", "files"}
-    | {"errors", "jinja2"},
-    "bench": {"evaluation", "decoding", "models", "positions", "blocks", "command_line"}
+    "report": {"evaluation", "corpora", "command_line", "files", "errors"}
+    | {"matplotlib", "numpy", "tabulate"},
+    "bench": {"evaluation", "decoding", "models", "positions", "report", "command_line"}
     | {"files", "errors", "torch", "fairseq"},
-    "figures": {"corpora", "blocks", "drawing", "evaluation", "layers", "positions"}
+    "figures": {"corpora", "report", "evaluation", "layers", "positions"}
     | {"files", "errors", "torch", "numpy", "fairseq"},
-    "blocks": {"tabulate", "errors"},
-    "drawing": {"made_of", "files", "errors", "matplotlib"},
-    "made_of": {"files", "errors"},
     "evaluation": {"bert", "corpora", "models", "tasks", "criterions", "fairseq_patches"}
-    | {"stages", "plugin", "register", "blocks", "command_line", "files", "errors", "sacrebleu"}
+    | {"stages", "plugin", "register", "command_line", "files", "errors", "sacrebleu"}
     | {"torch", "numpy", "fairseq"},
     # The plugin.
     "models": {"bert", "corpora", "encoders", "layers", "positions", "products", "errors"}
@@ -128,7 +125,7 @@ MADE_OF = {
 }
 
 # Parts that move text and records, without fairseq or torch.
-LIGHT = {"stages", "corpora", "bert", "leaderboard"}
+LIGHT = {"stages", "corpora", "bert", "report"}
 
 # Names that are words of their own: a comparison counts if it also says encoding.
 AMBIGUOUS = {"none"}
@@ -381,8 +378,8 @@ def test_what_moves_text_and_records_does_without_fairseq() -> None:
         ("corpora/moses", "import torch", "corpora may not import torch"),
         ("corpora/moses", "from ..evaluation.records import Result", "may not import evaluation"),
         ("evaluation/records", "import torch", "evaluation may not import torch"),
-        ("leaderboard/page", "import torch", "leaderboard may not import torch"),
-        ("leaderboard/page", "from ..cli import main", "leaderboard may not import cli"),
+        ("report/page", "import torch", "report may not import torch"),
+        ("report/page", "from ..cli import main", "report may not import cli"),
         ("errors", "from .files import opened", "errors may not import files"),
         ("models/a", "from diet_mt.layers import x", "are relative"),
         ("models/a", "import diet_mt", "are relative"),

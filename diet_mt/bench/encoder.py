@@ -16,12 +16,12 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from ..blocks import Grid, markdown_table
 from ..command_line import need_known
 from ..evaluation.fairseq_options import quiet
 from ..models._architectures import architecture_name
 from ..models.diet_roberta import DietRobertaModel
 from ..positions import NAMES
+from ..report.blocks import Grid, markdown_table
 from . import BASELINES
 from .rows import Record, environment, interleaved, need_device, quartiles, ratios
 from .worker import clocked

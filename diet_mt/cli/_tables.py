@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..command_line import Parser
 
 if TYPE_CHECKING:
-    from ..blocks import Block
+    from ..report.blocks import Block
 
 FORMATS = ("text", "markdown")
 
@@ -20,13 +19,8 @@ def format_argument(parser: Parser) -> None:
     )
 
 
-def show(blocks: Sequence[Block], form: str, rows: Sequence[Path]) -> None:
-    """Prints blocks made of ``rows``, which Markdown names by their paths from the first one."""
-    from ..blocks import markdown, text
-    from ..made_of import marked
+def show(blocks: Sequence[Block], form: str) -> None:
+    """Prints blocks in a form."""
+    from ..report.blocks import markdown, text
 
-    if form == "markdown":
-        page = f"{markdown(blocks)}\n".encode()
-        print(marked(page, rows[0], rows).decode(), end="")
-    else:
-        print(text(blocks), end="")
+    print(markdown(blocks) if form == "markdown" else text(blocks), end="")

@@ -180,7 +180,7 @@ class Curves:
 
     @staticmethod
     def run(args: argparse.Namespace) -> None:
-        from ..figures.curves import draw
+        from ..report.curves import draw
 
         measure = "loss" if args.loss else "perplexity"
         draw(args.logs, args.out, "svg" if args.svg else "png", measure)

@@ -76,4 +76,4 @@ def run(args: argparse.Namespace) -> None:
         files = kept(args.out, args.only)
     for file in files:
         if table := draw(file):
-            show(table, args.format, [file])
+            show(table, args.format)

@@ -63,10 +63,9 @@ def run(args: argparse.Namespace) -> None:
     ):
         if value and args.by_test_set:
             raise UserError(f"{option}: not with --by-test-set")
-    from ..drawing import save
     from ..evaluation.lengths import LEAST, parts_of
-    from ..leaderboard.by_length import blocks_of, sheets_of
-    from ..leaderboard.by_length_picture import picture
+    from ..report.lengths import blocks_of, picture, sheets_of
+    from ..report.style import save
 
     cut = partial(parts_of, width=args.width, count=args.buckets, least=args.least or LEAST)
     sheets = sheets_of(
@@ -78,6 +77,6 @@ def run(args: argparse.Namespace) -> None:
         training=args.train,
         trained_to=args.trained_to,
     )
-    show(blocks_of(sheets), args.format, args.results)
+    show(blocks_of(sheets), args.format)
     if args.out:
-        save(picture(sheets), args.out, rows=args.results)
+        save(picture(sheets), args.out)

@@ -7,35 +7,17 @@ A system is compared with every other system of its group by the paired bootstra
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from .bleu import SEED
 from .groups import Group, Line
 from .records import Result
 from .resampling import RESAMPLES, Floats, bleu, half_width, p_value, resampled
 from .sentences import Kept
 
-DIGITS = 4  # of a difference of BLEU, after the point
+DIGITS = 4  # decimals of BLEU differences and p-values
+SMALLEST_P = 1 / RESAMPLES
 _MARK = 12  # hexadecimal digits
-
-Key = tuple[str, str]  # mark of a system's seeds, checksum of the references
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One system against all others of its group. BLEU from 0 to 100, mean of the seeds."""
-
-    bleu_ci: float  # half of the 95 % interval, over sentences and seeds
-    p_values: Mapping[str, float]  # mark of each other system -> p-value of the difference
-    signature: str  # SacreBLEU's, with the resamples (bs) and their seed
-    # mark of each other system -> half of the 95 % interval of the difference
-    half_widths: Mapping[str, float] = field(default_factory=dict)
-
-    def p_to(self, seeds: Sequence[Result]) -> float | None:
-        """The p-value of the difference to another system; None without its counts."""
-        return self.p_values.get(mark_of(seeds))
 
 
 @dataclass(frozen=True)
@@ -47,35 +29,24 @@ class Resampled:
     samples: Floats  # (lines, resamples)
     sentences: int
 
-    @property
-    def signature(self) -> str:
-        """SacreBLEU's, with the resamples and their seed."""
-        own = self.lines[0].results[0].bleu_signature
-        return own.replace("nrefs:1|", f"nrefs:1|bs:{RESAMPLES}|seed:{SEED}|")
+    def half_width(self, line: Line) -> float:
+        """Half of the 95 % interval of BLEU."""
+        return round(half_width(self.samples[self.lines.index(line)]), DIGITS)
 
     def difference(self, first: Line, second: Line) -> tuple[float, float, float]:
         """BLEU of the first above the second, half of its 95 % interval, and the p-value."""
         one, other = self.lines.index(first), self.lines.index(second)
-        difference = self.scores[one] - self.scores[other]
         differences = self.samples[one] - self.samples[other]
-        # Equal scores or a single sentence: the resamples carry no information, so p = 1.
-        uninformative = round(difference, DIGITS) == 0 or self.sentences == 1
-        p = 1.0 if uninformative else p_value(differences, difference)
-        return difference, half_width(differences), p
+        return self.scores[one] - self.scores[other], half_width(differences), self.p(first, second)
 
-    def comparison(self, line: Line) -> Comparison:
-        """One of the systems against the others."""
-        others = {
-            mark_of(other.results): self.difference(line, other)
-            for other in self.lines
-            if other is not line
-        }
-        return Comparison(
-            bleu_ci=round(half_width(self.samples[self.lines.index(line)]), DIGITS),
-            p_values={mark: round(p, 6) for mark, (_, _, p) in others.items()},
-            signature=self.signature,
-            half_widths={mark: round(half, DIGITS) for mark, (_, half, _) in others.items()},
-        )
+    def p(self, first: Line, second: Line) -> float:
+        """The p-value of a difference."""
+        one, other = self.lines.index(first), self.lines.index(second)
+        difference = self.scores[one] - self.scores[other]
+        # Equal scores or a single sentence: the resamples carry no information, so p = 1.
+        if round(difference, DIGITS) == 0 or self.sentences == 1:
+            return 1.0
+        return p_value(self.samples[one] - self.samples[other], difference)
 
 
 def resample(lines: Sequence[Line], statistics: Sequence[Sequence[Floats]]) -> Resampled:
@@ -96,35 +67,12 @@ def resampled_group(group: Group, kept: Kept) -> Resampled | None:
     return resample(lines, statistics) if lines else None
 
 
-def compare(groups: Iterable[Group], kept: Kept) -> dict[Key, Comparison]:
-    """Every counted system of every group, against the others of its group."""
-    tables = [table for each in groups if (table := resampled_group(each, kept))]
-    return {
-        key_of(line.results): table.comparison(line) for table in tables for line in table.lines
-    }
-
-
-def p_text(value: float, signature: str) -> str:
-    """A p-value as text: ``≤ 0.0001`` for the smallest that n = 10,000 resamples give.
-
-    It is (c + 1) / (n + 1), where c of them differ by more. ``signature``: with the resamples.
-    """
-    smallest = smallest_p(signature)
-    return f"≤ {smallest:g}" if value <= smallest else f"{value:.{DIGITS}f}"
-
-
-def smallest_p(signature: str) -> float:
-    """The bound of a p-value that no resample exceeds; 0 for an unknown number of resamples."""
-    resamples = re.search(r"\bbs:([1-9]\d*)", signature)
-    return 1 / int(resamples[1]) if resamples else 0.0
+def p_text(value: float) -> str:
+    """A p-value as text: ``≤ 0.0001`` for the smallest, (0 + 1) / (10,000 + 1)."""
+    return f"≤ {SMALLEST_P:g}" if value <= SMALLEST_P else f"{value:.{DIGITS}f}"
 
 
 def mark_of(seeds: Sequence[Result]) -> str:
     """Identifier of a system: twelve digits of the SHA-256 of its hypotheses' checksums."""
     digests = " ".join(sorted(each.hypotheses_sha256 for each in seeds))
     return hashlib.sha256(digests.encode()).hexdigest()[:_MARK]
-
-
-def key_of(seeds: Sequence[Result]) -> Key:
-    """The key of the comparison of one system, by its results."""
-    return mark_of(seeds), seeds[0].references_sha256

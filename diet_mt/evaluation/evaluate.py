@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..blocks import number
 from ..command_line import need_file
 from ..corpora.binarized import bin_folder, language_pair, need_source
 from ..corpora.parallel import read_lines
@@ -115,7 +114,7 @@ def evaluate(asked: EvaluateRequest, search: Search, own: Iterable[str] = ()) ->
         rows = _put(results, result, text, test.references)
     return (
         f"{result.system}\tseed {result.seed}\tBLEU {result.bleu:.2f} "
-        f"({number(result.bleu_mean, '.2f', result.bleu_ci)}) {result.bleu_signature}"
+        f"({result.bleu_mean:.2f} ± {result.bleu_ci:.2f}) {result.bleu_signature}"
         f"\tchrF {result.chrf:.2f} {result.chrf_signature}\t-> {rows}"
     )
 

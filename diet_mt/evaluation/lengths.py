@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -147,6 +148,15 @@ def difference(first: Sequence[Floats], second: Sequence[Floats]) -> Estimate:
     return _estimate([np.concatenate([*first, *second], axis=1)], gap)
 
 
+def resampled_bleu(seeds: Sequence[Floats]) -> tuple[float, Floats]:
+    """BLEU, mean of the seeds, and the same of 1,000 resamples of the sentences; ``seeds``:
+    statistics (sentences, 10) of each.
+    """
+    weights = _resamples(len(seeds[0]))
+    value = np.mean([bleu(stats.sum(axis=0)) for stats in seeds])
+    return float(value), np.mean([bleu(weights @ stats) for stats in seeds], axis=0)
+
+
 def tenths(hypotheses: Sequence[Sequence[str]], references: Sequence[str]) -> list[Estimate]:
     """Word accuracy, 0 to 100, by tenth of the reference.
 
@@ -238,6 +248,7 @@ def _by_tenth(length: int, places: Iterable[int]) -> list[int]:
     return row
 
 
+@lru_cache(maxsize=8)
 def _resamples(sentences: int) -> Any:
     """How often each resample draws each sentence: (1,000, sentences)."""
     draw = np.random.default_rng(int(SEED))

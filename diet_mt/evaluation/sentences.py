@@ -2,16 +2,14 @@
 
 BLEU of any part of a test set, and of any resample, follows from a few whole numbers of each
 sentence: the n-grams that a hypothesis shares with its reference, and both lengths. ``diet-mt
-evaluate`` writes them with the row; references are not stored. For the page, source and reference
-of up to a hundred sentences, those on which two systems differ most, are stored in
-``sentences/CORPUS.texts.jsonl``, with the lengths of all.
+evaluate`` writes them with the row; ``sentences/CORPUS.texts.jsonl`` has the lengths of sources and
+references. Their text is not stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,14 +18,10 @@ from sacrebleu.metrics import BLEU
 
 from ..corpora.parallel import read_lines, read_sides
 from ..errors import UserError
-from .groups import group
 from .json_rows import Row, locked, read_rows, write_rows
 from .kept import by_checksum, kept_hypotheses, sources_beside
 from .records import Result, read_results
 from .resampling import ORDERS, Floats, counter
-
-SHOWN = 100  # sentences whose texts are kept
-_OF_TWO = 10  # on which two systems differ most
 
 
 @dataclass(frozen=True)
@@ -59,24 +53,11 @@ class Counts(Row):
 
 @dataclass(frozen=True)
 class Texts(Row):
-    """Of one test set. ``source_lengths``: what spaces separate; empty where there are no sources.
-
-    ``numbers``: of the sentences that are shown, from 0 on; ``sources`` and ``references``: these.
-    """
+    """Of one test set. ``source_lengths``: what spaces separate; empty without sources."""
 
     references_sha256: str
     source_lengths: list[int]
     reference_lengths: list[int]
-    numbers: list[int]
-    sources: list[str]
-    references: list[str]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        shown, all_of_them = len(self.numbers), len(self.reference_lengths)
-        fits = all(0 <= number < all_of_them for number in self.numbers)
-        if not (fits and len(self.references) == shown and len(self.sources) in (0, shown)):
-            raise UserError("fields 'numbers', 'sources' and 'references' do not fit together")
 
     @property
     def key(self) -> str:
@@ -171,46 +152,6 @@ def count_rows(files: Sequence[Path], references: Sequence[Path]) -> None:
             put_counts(path, row, hypotheses, reference, sources_beside(reference, row))
 
 
-def keep_sentences(
-    files: Sequence[Path],
-    references: Sequence[Path],
-    sources: Sequence[Path] = (),
-    *,
-    check: bool = False,
-) -> None:
-    """Counts every row whose references are given, and keeps that beside the files.
-
-    Rows of other references stay as they are; what is of no row any more goes. ``sources``: of
-    ``references``, in their order; none: those beside them, where there are some; ``check``: write
-    nothing. Raises UserError where no row has these references; a source is missing, or has another
-    number of lines; hypotheses have changed; with ``check``, what is kept is something else.
-    """
-    given = by_checksum(references, sources)
-    found = False
-    for path in files:
-        rows = read_results(path)
-        kept = read_sentences([path])
-        counts, texts = {}, {}
-        for digest in dict.fromkeys(row.references_sha256 for row in rows):
-            own = [row for row in rows if row.references_sha256 == digest]
-            if digest in given:
-                found = True
-                reference, source = given[digest]
-                source = source or sources_beside(reference, own[0])
-                made, texts[digest] = _counted(path.parent, own, reference, source)
-                counts.update({each.key: each for each in made})
-            elif digest in kept.texts:
-                texts[digest] = kept.texts[digest]
-                keys = {(row.hypotheses_sha256, digest) for row in own}
-                counts.update({key: kept.counts[key] for key in kept.counts if key in keys})
-        if texts and (counts, texts) != (kept.counts, kept.texts):
-            if check:
-                raise UserError(f"{files_beside(path)[0]}: not of these rows and references")
-            _write(path, counts, texts)
-    if not found:
-        raise UserError("none of the --references are those of a row")
-
-
 def _write(
     rows: Path, counts: Mapping[tuple[str, str], Counts], texts: Mapping[str, Texts]
 ) -> None:
@@ -231,47 +172,7 @@ def _counts(row: Result, counted: NDArray[np.int64]) -> Counts:
 
 
 def _texts(digest: str, sources: Sequence[str], lengths: NDArray[np.int64]) -> Texts:
-    """Lengths of a test set; no sentence is shown yet."""
-    return Texts(digest, [len(line.split()) for line in sources], lengths.tolist(), [], [], [])
-
-
-def _counted(
-    folder: Path, rows: Sequence[Result], reference: Path, source: Path | None
-) -> tuple[list[Counts], Texts]:
-    sources, references = _sides(reference, source)
-    count = counter(references)
-    counted = {
-        row.hypotheses_sha256: count(kept_hypotheses(folder, row, len(references))).astype(int)
-        for row in rows
-    }
-    counts = {row.hypotheses_sha256: _counts(row, counted[row.hypotheses_sha256]) for row in rows}
-    texts = _texts(rows[0].references_sha256, sources, counted[rows[0].hypotheses_sha256][:, 1])
-    # The page shows translations of the first seeds.
-    first = [
-        counts[line.results[0].hypotheses_sha256] for each in group(rows) for line in each.lines
-    ]
-    numbers = _differing([sentence_bleu(each, texts.reference_lengths) for each in first])
-    shown = replace(
-        texts,
-        numbers=numbers,
-        sources=[sources[number] for number in numbers] if sources else [],
-        references=[references[number] for number in numbers],
-    )
-    return list(counts.values()), shown
-
-
-def _differing(scores: Sequence[Sequence[float]]) -> list[int]:
-    """Sentences on which two systems differ most, in their order; ``scores``: of each system, BLEU
-    of each sentence. Those that lead the list of a pair, or are in the lists of many, go first.
-    """
-    values = np.array(scores)
-    weights = np.zeros(values.shape[1])
-    for one, other in combinations(values, 2):
-        gaps = np.abs(one - other)
-        most = [number for number in np.argsort(-gaps, kind="stable")[:_OF_TWO] if gaps[number] > 0]
-        weights[most] += 1 / np.arange(1, len(most) + 1)
-    best = np.argsort(-weights, kind="stable")[:SHOWN]
-    return sorted(int(number) for number in best if weights[number] > 0)
+    return Texts(digest, [len(line.split()) for line in sources], lengths.tolist())
 
 
 def _totals(lengths: Sequence[int]) -> list[list[int]]:

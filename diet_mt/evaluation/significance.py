@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from ..blocks import number
 from ..command_line import need_known
+from ..corpora.parallel import read_lines
 from ..errors import UserError
 from .comparisons import p_text, resampled_group
 from .groups import Group, Line, group
+from .kept import by_checksum, kept_hypotheses, sources_beside
 from .records import read_results
-from .sentences import read_sentences
+from .sentences import read_sentences, sentence_bleu
 
 Pair = tuple[Line, Line]
 
@@ -51,7 +52,7 @@ def compare_files(files: Sequence[Path], systems: Sequence[str] | None = None) -
                 difference, half, p = table.difference(first, second)
                 print(
                     f"{path}\t{first.name}\tto {second.name}"
-                    f"\t{number(difference, '+.2f', half)} BLEU\tp {p_text(p, table.signature)}"
+                    f"\t{round(difference, 2) + 0.0:+.2f} ± {half:.2f} BLEU\tp {p_text(p)}"
                     f"\tseeds {len(first.results)} and {len(second.results)}",
                     flush=True,
                 )
@@ -69,3 +70,36 @@ def _pairs(each: Group, systems: Sequence[str] | None) -> Iterator[Pair]:
         return
     first, second = ([line for line in each.lines if line.system == name] for name in systems)
     yield from ((one, other) for one in first for other in second if one is not other)
+
+
+def show_sentences(
+    files: Sequence[Path], systems: Sequence[str], count: int, references: Sequence[Path]
+) -> None:
+    """Prints the sentences on which the first seeds of two systems differ most in sentence BLEU,
+    with sources and references where these are given. Raises UserError for hypotheses that changed.
+    """
+    given = by_checksum(references, ())
+    for path in files:
+        kept, rows = read_sentences([path]), read_results(path)
+        for each in group(rows):
+            for pair in _pairs(each, systems):
+                first = [line.results[0] for line in pair]
+                if not all(kept.is_counted([result]) for result in first):
+                    continue
+                digest = first[0].references_sha256
+                sides: list[tuple[str, Sequence[str]]] = []
+                if digest in given:
+                    reference = given[digest][0]
+                    if source := sources_beside(reference, first[0]):
+                        sides.append(("source", list(read_lines(source))))
+                    sides.append(("reference", list(read_lines(reference))))
+                texts = [(f"{r.system}.{r.seed}", kept_hypotheses(path.parent, r)) for r in first]
+                lengths = kept.texts[digest].reference_lengths
+                own, other = (
+                    sentence_bleu(kept.counts[r.hypotheses_sha256, digest], lengths) for r in first
+                )
+                gaps = [a - b for a, b in zip(own, other, strict=True)]
+                for n in sorted(range(len(gaps)), key=lambda n: -abs(gaps[n]))[:count]:
+                    print(f"{path}\tsentence {n + 1}\t{gaps[n]:+.1f} BLEU")
+                    for name, lines in [*sides, *texts]:
+                        print(f"  {name}\t{lines[n]}")

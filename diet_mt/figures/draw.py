@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..blocks import Block
-from ..drawing import save
 from ..errors import UserError
 from ..evaluation.fairseq_options import quiet
 from ..evaluation.json_rows import Row, read_rows, write_rows
 from ..files import make_folder
+from ..report.blocks import Block
+from ..report.style import save
 from .asked import Asked
 from .heads import HeadRow, head_blocks, head_rows
 from .looks import Pictures
@@ -116,7 +116,7 @@ def draw(file: Path) -> list[Block]:
         raise UserError(f"{file}: no rows")
     try:
         for name, picture in figure.pictures(rows):
-            save(picture, *(file.with_name(f"{name}.{kind}") for kind in _FORMATS), rows=[file])
+            save(picture, *(file.with_name(f"{name}.{kind}") for kind in _FORMATS))
         return figure.table(rows)
     except UserError:
         raise

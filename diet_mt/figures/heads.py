@@ -16,9 +16,9 @@ from typing import Any, Optional
 import torch
 from torch import Tensor
 
-from ..blocks import Block, Grid, Note
 from ..evaluation.json_rows import Row
 from ..positions import DECODER, KINDS
+from ..report.blocks import Block, Grid, Note
 from .asked import Asked
 from .measures import Look, look
 from .observed import Seen, System, fitting, observe, sentences

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from ..drawing import pyplot
+from ..report.style import pyplot
 
 Pictures = Iterator[tuple[str, Any]]  # each with the name of its file, without a suffix
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from ..drawing import pyplot
 from ..positions import KINDS
+from ..report.style import pyplot
 from .looks import AXES, COLORS, TITLES, Pictures, heat_maps
 from .patterns import BORDER, PatternRow
 

@@ -11,10 +11,10 @@ from typing import Any, Union
 import torch
 from torch import Tensor
 
-from ..drawing import line_styles, pyplot, tick_text
 from ..evaluation.json_rows import Row
 from ..layers.call import AttentionCall
 from ..positions import KINDS
+from ..report.style import line_styles, pyplot, tick_text
 from .asked import Asked
 from .looks import TITLES, Pictures
 from .measures import RANK_THRESHOLD, Ranks, ranks

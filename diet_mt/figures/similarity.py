@@ -12,10 +12,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..drawing import color_of, pyplot
 from ..evaluation.json_rows import Row
 from ..positions import CROSS, DECODER, ENCODER, AttentionPositions, Span
 from ..positions.factors import FactorBias
+from ..report.style import color_of, pyplot
 from .asked import Asked
 from .looks import DIVERGING, TITLES, Pictures
 from .observed import System, added_rows, fitting

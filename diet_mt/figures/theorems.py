@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..blocks import Block, Grid, Heading, Note, text
 from ..evaluation.fairseq_options import quiet
+from ..report.blocks import Block, Grid, Heading, Note, text
 from .measures import ranks
 from .observed import System, added_rows, open_systems, sentences, word_vectors
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from diet_mt.bench.rows import circumstances, read_records
-from diet_mt.blocks import Grid, markdown_table
+from diet_mt.report.blocks import Grid, markdown_table
 
 KEYS = ("size", "system", "measure", "median", "command")
 # Measure -> what its ratio to stock should be.

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from diet_mt.bench.rows import circumstances, read_records
-from diet_mt.blocks import Grid, markdown_table, number
+from diet_mt.report.blocks import Grid, markdown_table, number
 
 KEYS = ("shape", "encoding", "measure", "ms_median", "ratio_median", "command")
 # Chen et al. 2021, table 1, in percent, on a TPU v2: (train, forward) by shape.

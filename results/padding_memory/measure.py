@@ -14,8 +14,8 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from diet_mt.bench.rows import circumstances, environment, read_records
-from diet_mt.blocks import Grid, markdown_table, number
 from diet_mt.evaluation.fairseq_options import quiet
+from diet_mt.report.blocks import Grid, markdown_table, number
 
 SIZES = {"layers": 6, "embed_dim": 256, "ffn_embed_dim": 1024, "attention_heads": 8}
 BATCH = {"sentences": 16, "tokens": 128, "pads": 3}

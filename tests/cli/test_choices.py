@@ -9,13 +9,13 @@ import pytest
 from diet_mt.cli import _training, figures, leaderboard
 from diet_mt.evaluation import records
 from diet_mt.figures import draw
-from diet_mt.leaderboard import views
 from diet_mt.models import _architectures
 from diet_mt.positions import SEGMENT_ENCODINGS
+from diet_mt.report import pictures
 
 TWICE = {
     "figures --only": (figures.FIGURES, draw.FIGURES),
-    "leaderboard --picture": (leaderboard.PICTURES, ("intervals", *views.VIEWS)),
+    "leaderboard --picture": (leaderboard.PICTURES, pictures.PICTURES),
     "pretrain --segments": (_training.SEGMENTS, SEGMENT_ENCODINGS),
     "sizes in rows": (records.SIZES, {**_architectures.SIZES, **_architectures.ROBERTA_SIZES}),
 }

@@ -38,8 +38,8 @@ CASES: list[tuple[str, str, str]] = [
     ),
     (ROW, "leaderboard r.jsonl --directions de-en", "choose from en-de"),
     (ROW, "leaderboard r.jsonl --test-sets x", "choose from toy test"),
-    (ROW, "leaderboard r.jsonl --brief --format html", "--brief is for tables: give --format text"),
-    (ROW, "leaderboard r.jsonl --brief --verbose", "--verbose is for whole tables as text"),
+    (ROW, "leaderboard r.jsonl --brief --format html", "--brief: only with --format"),
+    (ROW, "leaderboard r.jsonl --brief --verbose", "--verbose: only with --format text"),
     (ROW, f"{COMPARE} --systems a b", "unknown system a; choose from diet_rel"),
     (ROW, "average --out x.pt", "give either checkpoints or --last N --dir FOLDER"),
     (
@@ -83,13 +83,13 @@ CASES: list[tuple[str, str, str]] = [
         "answer data x.pt --out o --split valid --n-best 0",
         "0: expected a whole number of at least 1",
     ),
-    (ROW, "verify a.json b.json --references g", "answers are verified alone"),
-    (ROW, "verify r.jsonl --references refs.de --language de", "are of answers, not of rows"),
+    (ROW, "verify a.json b.json --references g", "answers: give one FILE"),
+    (ROW, "verify r.jsonl --references refs.de --language de", "only for answers"),
     # Files.
     (ROW, "leaderboard folder", "folder: cannot be read (Is a directory)"),
-    (ROW, "leaderboard r.jsonl --readme refs.de", "refs.de: it needs the lines"),
-    (ROW, "leaderboard r.jsonl --out folder", "--out folder: a folder; give the name of a file"),
-    (ROW, "average r.jsonl --out folder", "--out folder: a folder; give the name of a file"),
+    (ROW, "leaderboard r.jsonl --readme refs.de", "refs.de: needs one line"),
+    (ROW, "leaderboard r.jsonl --out folder", "--out folder: a folder"),
+    (ROW, "average r.jsonl --out folder", "--out folder: a folder"),
     (ROW, "leaderboard r.jsonl --out refs.de/x", "refs.de: the folder cannot be made"),
     (ROW, "compare r.jsonl --references gone.de", "gone.de: "),
     (ROW, "verify r.jsonl --references folder", "folder: "),
@@ -124,7 +124,7 @@ CASES: list[tuple[str, str, str]] = [
     (f"{ROW}\n{ROW}", "leaderboard r.jsonl", "two results of diet_rel_tiny, seed 1, toy test"),
     (TASK.replace('"CoLA"', '"../x"'), "leaderboard r.jsonl", "task '../x': give letters, digits"),
     (TASK.replace("30.5", '"x"'), "leaderboard r.jsonl", "field 'metrics' is "),
-    (TASK.replace('"valid"', '"v"'), "leaderboard r.jsonl", "of no split that a table shows"),
+    (TASK.replace('"valid"', '"v"'), "leaderboard r.jsonl", "no split of these results"),
 ]
 
 

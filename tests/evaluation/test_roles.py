@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.blocks import text
 from diet_mt.corpora import word_order
 from diet_mt.errors import UserError
 from diet_mt.evaluation.groups import group
 from diet_mt.evaluation.roles import role_accuracy, roles_of
-from diet_mt.leaderboard.boards import board
-from diet_mt.leaderboard.standings import section_of
-from diet_mt.leaderboard.tables import standings_table
+from diet_mt.evaluation.sentences import Kept
+from diet_mt.report.blocks import text
+from diet_mt.report.boards import board, content
+from diet_mt.report.sections import section_of
 
 from .rows import seeds_of
 
@@ -87,11 +87,10 @@ def test_the_table_has_a_column_for_them() -> None:
             seeds_of(system, dict(enumerate([30.0] * len(shares), 1))), shares, strict=True
         )
     ]
-    (section,) = (section_of(each, {}) for each in group(rows))
-    columns = {column.title: column.cells for column in standings_table(section)}
-    names = [cell.text for cell in columns["system"]]
-    shown = {name: cell.text for name, cell in zip(names, columns["roles"], strict=True)}
+    (section,) = (section_of(each, Kept({}, {})) for each in group(rows))
+    (grid,) = content(section)
+    place = grid.heads.index("roles")
+    shown = {each[0]: each[place] for each in grid.rows}
     assert shown == {"sinusoidal_tiny": "98.0", "none_tiny": "51.2"}
-    assert "50 is chance" in text(board([section]))
     plain = [dataclasses.replace(row, roles=None) for row in rows]
-    assert "roles" not in text(board([section_of(each, {}) for each in group(plain)]))
+    assert "roles" not in text(board([section_of(each, Kept({}, {})) for each in group(plain)]))

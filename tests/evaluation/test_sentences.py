@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -14,25 +12,16 @@ from diet_mt.errors import UserError
 from diet_mt.evaluation.kept import kept_hypotheses
 from diet_mt.evaluation.records import read_results
 from diet_mt.evaluation.resampling import bleu
-from diet_mt.evaluation.sentences import (
-    SHOWN,
-    _differing,
-    files_beside,
-    keep_sentences,
-    read_sentences,
-    sentence_bleu,
-)
+from diet_mt.evaluation.sentences import count_rows, read_sentences, sentence_bleu
 
-from ..leaderboard.said import SENTENCES, write_said
+from ..report.toy import SENTENCES, write_toy
 
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A file of rows, their counts beside it, and the references."""
     folder = tmp_path_factory.mktemp("said")
-    file, references = write_said(folder)
-    keep_sentences([file], [references])
-    return file, references
+    return write_toy(folder)
 
 
 def test_bleu_of_any_part_is_sacrebleu_s(said: tuple[Path, Path]) -> None:
@@ -57,60 +46,16 @@ def test_bleu_of_any_part_is_sacrebleu_s(said: tuple[Path, Path]) -> None:
             assert each[number] == pytest.approx(expected)
 
 
-def test_texts_are_those_of_a_few_sentences(said: tuple[Path, Path]) -> None:
+def test_lengths_are_those_of_the_texts(said: tuple[Path, Path]) -> None:
     file, path = said
     (texts,) = read_sentences([file]).texts.values()
-    references, sources = (list(read_lines(p)) for p in (path, path.with_suffix(".en")))
-    assert texts.source_lengths == [len(line.split()) for line in sources]
-    assert 0 < len(texts.numbers) <= SHOWN < SENTENCES
-    assert texts.references == [references[number] for number in texts.numbers]
-    assert texts.sources == [sources[number] for number in texts.numbers]
+    assert texts.source_lengths == [
+        len(line.split()) for line in read_lines(path.with_suffix(".en"))
+    ]
+    assert len(texts.reference_lengths) == SENTENCES
 
 
-def test_the_sentence_on_which_two_systems_differ_most_is_kept(said: tuple[Path, Path]) -> None:
-    file, _ = said
-    kept = read_sentences([file])
-    (texts,) = kept.texts.values()
-    first = [row for row in read_results(file) if row.seed == 1]
-    counts = [kept.counts[row.hypotheses_sha256, row.references_sha256] for row in first]
-    scores = [sentence_bleu(each, texts.reference_lengths) for each in counts]
-    for one, other in combinations(scores, 2):
-        gaps = [abs(x - y) for x, y in zip(one, other, strict=True)]
-        assert gaps.index(max(gaps)) in texts.numbers
-
-
-def test_of_many_systems_the_sentences_of_most_pairs_are_kept() -> None:
-    """30 systems that differ on one sentence of their own each, by much, and on all by chance."""
-    draw = random.Random(5)
-    scores = [[draw.random() for _ in range(500)] for _ in range(30)]
-    for system, own in enumerate(scores):
-        own[10 * system] = 50
-    found = _differing(scores)
-    assert len(found) == SHOWN
-    assert found == sorted(found)
-    assert {10 * system for system in range(30)} <= set(found)
-    assert _differing([[1.0, 2.0], [1.0, 2.0]]) == []
-
-
-def test_a_check_writes_nothing(said: tuple[Path, Path]) -> None:
-    file, references = said
-    keep_sentences([file], [references], check=True)
-    counts, _ = files_beside(file)
-    whole = counts.read_text(encoding="utf-8")
-    counts.write_text(whole[: whole.index("\n") + 1], encoding="utf-8")
-    with pytest.raises(UserError, match="not of these rows and references"):
-        keep_sentences([file], [references], check=True)
-    keep_sentences([file], [references])
-    assert counts.read_text(encoding="utf-8") == whole
-
-
-def test_mistakes_are_told(said: tuple[Path, Path], tmp_path: Path) -> None:
-    file, references = said
-    other = tmp_path / "other.de"
-    other.write_text("x\n", encoding="utf-8")
-    with pytest.raises(UserError, match="none of the --references are those of a row"):
-        keep_sentences([file], [other])
-    with pytest.raises(UserError, match=r"lines, but .*other\.de has 1"):
-        keep_sentences([file], [references], [other])
-    with pytest.raises(UserError, match="2 --sources, but 1 --references"):
-        keep_sentences([file], [references], [other, other])
+def test_references_of_no_row_are_refused(said: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "other.de").write_text("x\n", encoding="utf-8")
+    with pytest.raises(UserError, match="toy test"):
+        count_rows([said[0]], [tmp_path / "other.de"])

@@ -120,16 +120,13 @@ def test_pictures_are_of_the_numbers_alone(
     assert capsys.readouterr().out == table
     assert {file: file.read_bytes() for file in drawn} == drawn
     assert called("figures", "--out", tmp_path, "--only", "heads", "--format", "markdown") == 0
-    page = tmp_path / "heads.md"
-    page.write_text(capsys.readouterr().out, encoding="utf-8")
-    assert called("verify", page) == 0
+    assert "| attention" in capsys.readouterr().out
     rank = tmp_path / "rank.jsonl"
     wrong = rank.read_text(encoding="utf-8").replace('"encoder"', '"middle"')
     rank.write_text(wrong, encoding="utf-8")
     assert called("figures", "--out", tmp_path, "--only", "rank") == 2
     assert "rank.jsonl: rows that do not fit together" in capsys.readouterr().err
     (tmp_path / "heads.jsonl").write_text("{}\n", encoding="utf-8")
-    assert called("verify", page) == 2
     assert called("figures", "--out", tmp_path, "--only", "heads") == 2
     assert "heads.jsonl, line 1: no field 'system'" in capsys.readouterr().err
 
@@ -258,7 +255,7 @@ def test_the_longest_sentences_of_training(checkpoint: Write, corpus: Path, tmp_
         ("rank", "with the biases of its projections"),
         ("distance.diet_rel", "dotted: the largest of training"),
     ):
-        assert said in (tmp_path / f"{name}.svg").read_text(), "each text is a comment, too"
+        assert said in (tmp_path / f"{name}.svg").read_text()
 
 
 def test_segments_have_their_border(checkpoint: Write, corpus: Path, tmp_path: Path) -> None:
@@ -409,14 +406,9 @@ def test_a_training_that_diverged_is_told(
     assert not (tmp_path / "out").exists()
 
 
-def test_singular_values_are_labelled_and_their_picture_is_verified(
-    checkpoint: Write, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_singular_values_are_labelled(checkpoint: Write, corpus: Path, tmp_path: Path) -> None:
     words = ("--data", corpus, "--sentences", 2, "--out", tmp_path, "--only", "rank")
     assert called("figures", checkpoint("diet_abs_tiny"), *words) == 0
     drawn = (tmp_path / "spectrum.svg").read_text(encoding="utf-8")
-    assert "<!-- 1e-5 -->" in drawn
+    assert ">1e-5</text>" in drawn
     assert "math" not in drawn
-    pictures = [tmp_path / f"rank.{kind}" for kind in ("svg", "png")]
-    assert called("verify", *pictures, tmp_path / "spectrum.svg") == 0
-    assert capsys.readouterr().out.count(": OK") == 3

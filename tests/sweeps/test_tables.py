@@ -10,8 +10,8 @@ import pytest
 
 from diet_mt import recipes
 from diet_mt.evaluation.records import options_in
-from diet_mt.leaderboard.published import GLUE, XTREME, published_rows
 from diet_mt.positions import OPTIONS, build_position
+from diet_mt.report.published import GLUE, XTREME, published_rows
 from diet_mt.sweeps.sweep import Sweep
 from diet_mt.sweeps.variables import Command
 

@@ -1,0 +1,163 @@
+"""The style of all pictures: colours and families of encodings, matplotlib, files."""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserError
+from ..files import make_folder, writing_bytes
+
+# Encoding -> colour and family. The first eight colours are Okabe & Ito's (2008), with brown for
+# yellow: distinct in all kinds of colour vision. Other names take a colour by their hash.
+ENCODINGS: Mapping[str, tuple[str, str]] = {
+    "sinusoidal": ("#000000", "input"),
+    "diet_rel": ("#d55e00", "logits"),
+    "diet_abs": ("#0072b2", "logits"),
+    "shaw": ("#009e73", "logits"),
+    "rotary": ("#cc79a7", "rotation"),
+    "t5": ("#e69f00", "logits"),
+    "tupe_abs": ("#56b4e9", "logits"),
+    "learned": ("#7f4a1e", "input"),
+    "tupe_rel": ("#332288", "logits"),
+    "none": ("#aaaaaa", "none"),
+    "alibi": ("#882255", "logits"),
+    "kerple": ("#a3a300", "logits"),
+    "fire": ("#44cc44", "logits"),
+    "concat": ("#f032e6", "input"),
+    "deberta": ("#ff8f80", "logits"),
+    "pope": ("#9467bd", "rotation"),
+    "shape": ("#aec7e8", "input"),
+    "cape": ("#98df8a", "input"),
+    "sandwich": ("#c4a494", "logits"),
+    "linformer": ("#17becf", "projected"),
+    "diet_abs_lin": ("#1f4e79", "projected"),
+}
+# Family -> where positions enter, and its colour.
+FAMILIES: Mapping[str, tuple[str, str]] = {
+    "input": ("at the input", "#e69f00"),
+    "logits": ("in the logits", "#0072b2"),
+    "rotation": ("rotation of q and k", "#cc79a7"),
+    "projected": ("projected keys", "#009e73"),
+    "none": ("no positions", "#888888"),
+    "other": ("other", "#888888"),
+}
+MARKERS = "os^DvPX"
+
+
+def color_of(name: str) -> str:
+    """The fixed colour of a system, also of its seeds (``diet_rel.2``), sizes (``diet_rel_tiny``)
+    and encoders (``roberta_diet_rel``); a variant (``rotary_ntk``) is lighter.
+    """
+    word = _word(name)
+    system = system_of(name)
+    if not system:
+        return [color for color, _ in ENCODINGS.values()][
+            zlib.crc32(word.encode()) % len(ENCODINGS)
+        ]
+    color, _ = ENCODINGS[system]
+    if system == word:
+        return color
+    parts = (int(color[place : place + 2], 16) for place in (1, 3, 5))
+    return "#" + "".join(f"{(2 * part + 255) // 3:02x}" for part in parts)
+
+
+def family_of(name: str) -> str:
+    """A key of FAMILIES, of a system or of a description of positions."""
+    return ENCODINGS.get(system_of(name), ("", "other"))[1]
+
+
+def _word(name: str) -> str:
+    word = (name.split() or [""])[0].rstrip(",").removeprefix("roberta_").replace("-", "_")
+    return re.sub(r"_(tiny|small|base|big)$", "", re.sub(r"\.\d+$", "", word))
+
+
+def system_of(name: str) -> str:
+    """The key of ENCODINGS for a name; "" for none."""
+    own = [known for known in ENCODINGS if re.match(rf"{known}([._]|$)", _word(name))]
+    return max(own, key=len, default="")
+
+
+def line_styles(names: Iterable[str], *, dashed: bool = False) -> dict[str, dict[str, str]]:
+    """Colour and marker of each name; markers take turns. ``dashed``: also its line, dashed for a
+    variant of another system in the picture.
+    """
+    words = {name: _word(name) for name in names}
+    drawn: dict[str, int] = {}
+    styles = {}
+    for name, word in words.items():
+        color = color_of(name)
+        place = drawn.setdefault(color, len(drawn))
+        variant = system_of(name) in set(words.values()) - {word}
+        styles[name] = {"color": color, "marker": MARKERS[place % len(MARKERS)]}
+        if dashed:
+            styles[name]["linestyle"] = "--" if variant else "-"
+        drawn[color] = place + 1
+    return styles
+
+
+def pyplot() -> Any:
+    """matplotlib's pyplot, drawing into files. Raises UserError where it is not installed."""
+    for name in ("matplotlib", "PIL"):  # they log every font and chunk
+        logging.getLogger(name).setLevel(logging.WARNING)
+    try:
+        import matplotlib as mpl
+
+        mpl.use("Agg")
+        mpl.rcParams["text.parse_math"] = False  # names may contain dollars
+        mpl.rcParams["svg.hashsalt"] = "diet_mt"  # reproducible identifiers
+        mpl.rcParams["svg.fonttype"] = "none"
+        from matplotlib import pyplot as plt
+    except ImportError:
+        raise UserError("pictures need matplotlib: pip install matplotlib") from None
+    return plt
+
+
+def drawn(figure: Any, kind: str, **how: Any) -> bytes:
+    """The bytes of a picture, the same for the same picture; closes it."""
+    try:
+        out = io.BytesIO()
+        metadata = {"Date": None} if kind == "svg" else None
+        figure.savefig(out, format=kind, dpi=150, metadata=metadata, **how)
+        return out.getvalue()
+    finally:
+        pyplot().close(figure)
+
+
+def save(figure: Any, *files: Path) -> None:
+    """Writes a picture to each file, in the format of its suffix. Raises UserError."""
+    try:
+        for file in files:
+            make_folder(file.parent)
+            content = drawn(figure, file.suffix.removeprefix("."))
+            with writing_bytes(file) as out:
+                out.write(content)
+    except ValueError as error:  # also UserError, which stays as it is
+        raise error if isinstance(error, UserError) else UserError(str(error)) from None
+
+
+def tick_text(value: float, _: object = None) -> str:
+    """A tick of a logarithmic axis; mathtext is off."""
+    text = f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+    return text.replace("e-0", "e-")
+
+
+def name_ends(axes: Any, ends: Mapping[str, tuple[float, str]], points: float = 8) -> None:
+    """Names right of the axes at the heights of their curves' ends: ``ends``, name -> height and
+    colour, the important first; a name that would cover another is left to the legend.
+    """
+    low, high = axes.get_ylim()
+    inches = axes.figure.get_size_inches()[1] * axes.get_position().height
+    line = abs(high - low) * points / (72 * inches)
+    heights: list[float] = []
+    for name, (height, color) in ends.items():
+        inside = min(low, high) <= height <= max(low, high)
+        if inside and all(abs(height - other) >= line for other in heights):
+            heights.append(height)
+            place = {"xy": (1.01, height), "xycoords": ("axes fraction", "data")}
+            axes.annotate(name, **place, color=color, fontsize=points - 1, va="center")

@@ -1,0 +1,134 @@
+"""``diet-mt leaderboard``: what it reads and writes; the project's own tables are up to date."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from diet_mt.cli.leaderboard import FORMATS
+from diet_mt.evaluation.json_rows import write_rows
+from diet_mt.evaluation.records import put_result
+
+from ..calling import called
+from ..evaluation.rows import seeds_of
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+MARKERS = "<!-- results:begin -->\n<!-- results:end -->\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with results and a README; the working directory."""
+    rows = [*seeds_of("sinusoidal", {1: 33.0, 2: 34.0}), *seeds_of("diet_rel", {1: 34.5})]
+    rows += seeds_of("none", {1: 27.0}, direction="de-en")
+    for row in rows:
+        text = f"{row.system} {row.seed}\n"
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        put_result(tmp_path / "results", dataclasses.replace(row, hypotheses_sha256=digest), text)
+    (tmp_path / "README.md").write_text(f"before\n{MARKERS}after\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_all_results_or_some(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert called("leaderboard") == 0
+    shown = capsys.readouterr().out
+    assert "  diet_rel_tiny    34.50" in shown
+    assert "toy test, de-en, " in shown
+    words = ["--directions", "en-de", "--test-sets", "toy test", "--systems", "diet_rel"]
+    assert called("leaderboard", "results/toy.en-de.jsonl", *words) == 0
+    shown = capsys.readouterr().out
+    assert "+1.00" in shown
+    assert "sinusoidal_tiny" not in shown
+    assert "de-en" not in shown
+
+
+def test_the_readme_is_rewritten_and_checked(folder: Path) -> None:
+    assert called("leaderboard", "--readme", "README.md", "--check") == 2
+    assert called("leaderboard", "--readme", "README.md") == 0
+    shown = Path("README.md").read_text(encoding="utf-8")
+    assert "| diet_rel_tiny | 34.50 | 1.50 | +1.00 |" in re.sub(" +", " ", shown)
+    assert called("leaderboard", "--readme", "README.md", "--check") == 0
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_file_of_each_format_is_written_and_checked(folder: Path, form: str) -> None:
+    words = ("--format", form, "--out", "new/board")
+    assert called("leaderboard", *words, "--check") == 2
+    assert not Path("new").exists()
+    assert called("leaderboard", *words) == 0
+    assert called("leaderboard", *words, "--check") == 0
+    with open("new/board", "a", encoding="utf-8") as file:
+        file.write("x")
+    assert called("leaderboard", *words, "--check") == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("--readme README.md --out x", "--readme"),
+        ("--readme README.md --format html", "--readme"),
+        ("--out results", "--out results"),
+        ("--check", "--check"),
+        ("--picture speed", "--picture"),
+        ("--format svg --picture speed", "speed"),
+        ("--brief --format html", "--brief"),
+        ("--verbose --brief", "--verbose"),
+        ("--verbose --format markdown", "--verbose"),
+        ("empty.jsonl", "no results"),
+        ("missing.jsonl", "missing.jsonl"),
+        ("--directions cs-en", "cs-en; did you mean de-en"),
+    ],
+)
+def test_wrong_uses_are_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: str, named: str
+) -> None:
+    Path("empty.jsonl").touch()
+    assert called("leaderboard", *words.split()) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert re.fullmatch(r"error: .*\n", captured.err)
+    assert named in captured.err
+
+
+def test_no_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert called("leaderboard") == 2
+    assert "results/*.jsonl" in capsys.readouterr().err
+    write_rows(tmp_path / "r.jsonl", seeds_of("shaw", {1: 30.0}))
+    assert called("leaderboard", "r.jsonl", "--format", "html", "--out", "page.html") == 0
+
+
+def command_in(page: Path) -> list[str]:
+    """The command of a section, or the usual one: all rows next to its page."""
+    match = re.search(r"^<!-- results:begin diet-mt (.*) -->$", page.read_text("utf-8"), re.M)
+    if match:
+        return shlex.split(match[1])
+    rows = sorted(str(path) for path in page.parent.glob("*.jsonl"))
+    return ["leaderboard", *rows, "--readme", str(page)]
+
+
+PAGES = ["README.md", *(f"results/{p}README.md" for p in ("", *(
+    f"{part}/" for part in ("early", "early/searches", "joined", "search", "short"))))]  # fmt: skip
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_sections_of_our_pages_are_made_of_their_rows(
+    page: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert called(*command_in(Path(page)), "--check") == 0
+
+
+def test_our_table_of_tasks_is_made_of_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    rows = sorted(Path("results/tasks").glob("*.jsonl"))
+    words = ("--format", "markdown", "--out", "results/tasks.md", "--check")
+    assert called("leaderboard", *rows, *words) == 0
