@@ -48,8 +48,8 @@ def run(args: argparse.Namespace) -> None:
     quiet()
     facts = environment("cpu", False, "parity", args.words)
     for path in checkpoints:
-        print(path, file=sys.stderr)
         loaded = load_with_task(path, args.data and bin_folder(args.data))
+        print(path, file=sys.stderr)
         how = {name: getattr(args, name) for name in ("subset", "max_tokens", "beam", "lenpen")}
         searches = Searches(*loaded, **how)
         print(json.dumps({**searches.compared(), **facts}), flush=True)
