@@ -28,8 +28,8 @@ BLOCK = 1 << 20  # bytes read at a time, where lines do not matter
 LONGEST_WORD = 10_000
 LONGEST_LINE = 1 << 24  # bytes; counts of 100,000 sentences are 1.6 MB of JSON
 # Text becomes 3 to 10 times as large when unpacked, a file made to fill memory 1,000 times.
-MOST_UNPACKED = 100
-_UNPACKED_ANYHOW = 1 << 28  # bytes
+MOST_UNPACKED = 50
+_UNPACKED_ANYHOW = 1 << 24  # bytes
 _NAMES = "surrogateescape"  # what Python makes of names of files that are not UTF-8
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -37,11 +37,11 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 class _Unpacked(gzip.GzipFile):
     def read(self, size: int | None = -1) -> bytes:
         block = super().read(size)
-        limit = max(_UNPACKED_ANYHOW, MOST_UNPACKED * os.path.getsize(self.name))
-        if self.tell() > limit:
+        taken = cast(IO[bytes], self.fileobj).tell()
+        if self.tell() > max(_UNPACKED_ANYHOW, MOST_UNPACKED * taken):
             raise UserError(
-                f"{self.name}: unpacks to more than {limit:,} bytes, {MOST_UNPACKED} times its "
-                "size; unpack it if it is what it should be"
+                f"{self.name}: unpacks to more than {MOST_UNPACKED} times its size; unpack it "
+                "first if it is what it should be"
             )
         return block
 

@@ -47,7 +47,7 @@ def test_a_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("packed", [False, True])
 def test_the_longest_line(tmp_path: Path, packed: bool) -> None:
     path, longest = tmp_path / "text", b"a" * (LONGEST_LINE - 1) + b"\n"
-    pack = (lambda text: gzip.compress(text, 1)) if packed else bytes
+    pack = (lambda text: gzip.compress(text, 0)) if packed else bytes
     path.write_bytes(pack(b"one\n" + longest))
     assert list(raw_lines(path)) == [b"one\n", longest]
     path.write_bytes(pack(b"one\na" + longest))
@@ -69,7 +69,7 @@ def test_what_unpacks_to_far_more_than_text_does(
     assert path.stat().st_size * MOST_UNPACKED < 1 << 18
     read(path)  # as much fits into memory
     monkeypatch.setattr(files, "_UNPACKED_ANYHOW", 1 << 18)
-    with pytest.raises(UserError, match=r"text\.gz: .*262,144"):
+    with pytest.raises(UserError, match=r"text\.gz: .*50 times"):
         read(path)
 
 

@@ -15,7 +15,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from ..command_line import need_file
 from ..corpora.binarized import language_pair
-from ..errors import UserError
+from ..errors import UserError, printable
 from ..fairseq_patches.one_line_errors import one_line
 from ..models._options import DietTransformerConfig
 from .records import model_text
@@ -47,18 +47,18 @@ def read_training(checkpoint: Path, data: Path) -> Trained:
         state = load_state(checkpoint, data=str(data))
         cfg, history = state["cfg"], state["optimizer_history"]
         models, _ = checkpoint_utils.load_model_ensemble([str(checkpoint)], state=state)
-    return Trained(
-        arch=str(cfg["model"]["_name"]),
-        positions=str(getattr(models[0], "signature", "")),
-        model=model_text(_beyond_the_architecture(cfg["model"])),
-        seed=int(cfg["common"]["seed"]),
-        updates=int(history[-1]["num_updates"]),
-        # fairseq stores the epoch that comes next.
-        epoch=int(state["extra_state"]["train_iterator"]["epoch"]) - 1,
-        parameters=sum(parameter.numel() for parameter in models[0].parameters()),
-        averaged=len(state.get("averaged", ())) or 1,
-        train_tokens=_tokens(state["extra_state"], int(history[-1]["num_updates"])),
-    )
+        return Trained(
+            arch=str(cfg["model"]["_name"]),
+            positions=str(getattr(models[0], "signature", "")),
+            model=model_text(_beyond_the_architecture(cfg["model"])),
+            seed=int(cfg["common"]["seed"]),
+            updates=int(history[-1]["num_updates"]),
+            # fairseq stores the epoch that comes next.
+            epoch=int(state["extra_state"]["train_iterator"]["epoch"]) - 1,
+            parameters=sum(parameter.numel() for parameter in models[0].parameters()),
+            averaged=len(state.get("averaged", ())) or 1,
+            train_tokens=_tokens(state["extra_state"], int(history[-1]["num_updates"])),
+        )
 
 
 def _beyond_the_architecture(options: Mapping[str, Any]) -> dict[str, object]:
@@ -91,9 +91,9 @@ def direction_of(checkpoint: Path, data: Path, subset: str) -> tuple[str, str]:
     """
     own = language_pair(data, subset)
     with reading(checkpoint):
-        task = load_state(checkpoint)["cfg"]["task"]
+        task = task_of(checkpoint, load_state(checkpoint))
         # None: fairseq took them from the names of the files, and would again.
-        trained = (task["source_lang"] or own[0], task["target_lang"] or own[1])
+        trained = (str(task["source_lang"] or own[0]), str(task["target_lang"] or own[1]))
     if set(trained) != set(own):
         raise UserError(
             f"{checkpoint} translates {'-'.join(trained)}, but {data} holds {'-'.join(own)}; give "
@@ -105,6 +105,16 @@ def direction_of(checkpoint: Path, data: Path, subset: str) -> tuple[str, str]:
 def load_state(checkpoint: Path, **overrides: str) -> dict[str, Any]:
     state: dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint), overrides)
     return state
+
+
+def task_of(checkpoint: Path, state: Mapping[str, Any]) -> Any:
+    """The options of its task. Raises UserError for one that fairseq keeps as a Namespace: those of
+    several languages, which only its own commands know.
+    """
+    task = state["cfg"]["task"]
+    if isinstance(task, Namespace):
+        raise UserError(f"{checkpoint}: trained with --task {task.task}; use fairseq-generate")
+    return task
 
 
 def load_with_task(checkpoint: Path, data: Path | None) -> tuple[Any, Any, Any]:
@@ -128,8 +138,10 @@ def reading(checkpoint: Path, data: Path | None = None) -> Iterator[None]:
     need_file(checkpoint, "checkpoint; train first")
     try:
         yield
-    except UserError:
-        raise
+    except UserError as error:
+        if printable(str(checkpoint)) in str(error):
+            raise
+        raise UserError(f"{checkpoint}: {error}") from None
     except Exception as error:  # torch and fairseq each have their own kinds
         why = one_line(error) or str(error).strip().split("\n")[0] or type(error).__name__
         where = f" with {data}, if that is what it was trained on" if data else ""

@@ -15,7 +15,7 @@ from ..corpora.dictionary import FIRST
 from ..corpora.prepared import check_prepared, is_prepared
 from ..errors import UserError, printable
 from ..files import write_lines
-from .checkpoint import load_state, reading
+from .checkpoint import load_state, reading, task_of
 from .provenance import beside, command_beside
 
 _FINISHED = "done"
@@ -89,7 +89,7 @@ def _described(path: Path, state: dict[str, Any], data: Path) -> str:
     # fairseq puts a 0 where it is missing; the first epoch is 1.
     if not state["extra_state"]["train_iterator"]["epoch"]:
         raise UserError(f"{path}: incomplete, it does not say how far the training is")
-    task = state["cfg"]["task"]
+    task = task_of(path, state)
     languages = [task.get("source_lang"), task.get("target_lang")]
     _write_dictionaries(data, state)
     # It speaks of the words, of which there are only as many.

@@ -25,6 +25,8 @@ import numpy as np
 from fairseq.data import data_utils
 from fairseq.tasks import FairseqTask
 
+from ..errors import UserError
+
 logger = logging.getLogger(__name__)
 
 
@@ -51,6 +53,11 @@ def with_count(filter_indices_by_size: Callable[..., Any]) -> Callable[..., Any]
     @functools.wraps(filter_indices_by_size)
     def wrapped(task: FairseqTask, indices: Any, *args: Any, **kwargs: Any) -> Any:
         remaining = filter_indices_by_size(task, indices, *args, **kwargs)
+        if len(indices) and not len(remaining):
+            raise UserError(
+                f"all {len(indices):,} sentences are too long; see --max-source-positions, "
+                "--max-target-positions and --beyond-table"
+            )
         if skipped := len(indices) - len(remaining):
             logger.warning(
                 f"{skipped:,} of {len(indices):,} sentences are too long and skipped: loss and "

@@ -21,11 +21,13 @@ from ..errors import UserError
 
 _SECTIONS = ("model", "task", "bpe", "tokenizer", "generation")
 _FILE = re.compile(
-    "(^|_)(path|file|folder|dir|model|codes|merges|vocab|json|dict|dictionary|checkpoint)(_|$)"
-    "|replace_unk|weights_from"
+    "(^|_)(path|file|folder|codes|merges|vocab|json|dict|dictionary)(_|$)"
+    "|sentencepiece_model|replace_unk|weights_from|pretrained.*checkpoint"
 )
-# What training starts from, of which the weights of a checkpoint need nothing.
-_EMBEDDINGS = re.compile("embed_path$")
+# Inputs of training alone.
+_OF_TRAINING = re.compile("embed_path$|^extra_data$|offline_shard_ratio$")
+# Names of languages, which fairseq joins to the data folder.
+_LANGUAGES = re.compile("(lang|langs|lang_pairs)$")
 # The files of GPT-2's bpe, where the user asks for a bpe; never because a checkpoint names it.
 _OF_FAIRSEQ = "https://dl.fbaipublicfiles.com/fairseq/gpt2_bpe/"
 
@@ -39,12 +41,16 @@ def confine(state: Mapping[str, Any], folder: str, given: Mapping[str, Any]) -> 
         for name, value in _files(options):
             is_default = "bpe" in given and value.startswith(_OF_FAIRSEQ)
             if name not in given and not is_default:
-                inside = None if _EMBEDDINGS.search(name) else _inside(value, folders)
+                inside = None if _OF_TRAINING.search(name) else _inside(value, folders)
                 if isinstance(options, Namespace):
                     setattr(options, name, inside)
                 else:
                     with open_dict(options):
                         options[name] = inside
+    bpe = section(state, "bpe")
+    if OmegaConf.is_dict(bpe) and "bpe" not in given and dict(bpe).get("_name") == "bert":
+        # transformers would download one.
+        bpe.bpe_vocab_file = bpe.bpe_vocab_file or os.path.join(folder, "vocab.txt")
 
 
 def section(state: Mapping[str, Any], name: str) -> Any:
@@ -72,10 +78,13 @@ def _files(options: Any) -> Iterator[Tuple[str, str]]:
         options = OmegaConf.to_container(options, resolve=False)
     found = vars(options) if isinstance(options, Namespace) else options
     for name, value in list(found.items()) if isinstance(found, dict) else ():
-        if not isinstance(value, str) or value in ("", "???"):
-            continue
-        if _FILE.search(str(name)) or "://" in value:
-            yield name, value
+        if _LANGUAGES.search(str(name)) and "/" in str(value):
+            raise UserError(f"untrusted configuration, {name} {value}: not a language")
+        if value and _OF_TRAINING.search(str(name)):
+            yield name, str(value)
+        elif isinstance(value, str) and value not in ("", "???"):
+            names_file = _FILE.search(str(name)) or "://" in value
+            yield from [(name, value)] if names_file else []
 
 
 def _inside(value: str, folders: Sequence[str]) -> str:

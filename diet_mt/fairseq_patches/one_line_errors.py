@@ -121,7 +121,9 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     link: Optional[BaseException] = error
     while link is not None:
         yield link
-        link = link.__cause__ or link.__context__
+        # fairseq raises plain exceptions for what it catches; any other is an error of its own.
+        wraps = type(link) is Exception and not link.__suppress_context__
+        link = link.__cause__ or (link.__context__ if wraps else None)
 
 
 def show_in_one_line(previous: Callable[..., object]) -> Callable[..., object]:

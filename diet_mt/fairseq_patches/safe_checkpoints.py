@@ -16,6 +16,7 @@ import pickletools
 import re
 import zipfile
 from argparse import Namespace
+from collections import OrderedDict
 from pickle import UnpicklingError
 from typing import IO, Any, Callable, Collection, Dict, Iterator, List, Mapping, Tuple
 
@@ -30,7 +31,7 @@ from .confined import confine, section
 # Far beyond what fairseq stores; what is larger would only keep the reader busy.
 _LONGEST_PICKLE, _MOST_STEPS = 32 << 20, 400_000
 _MOST_VALUES, _DEEPEST = 1_000_000, 100  # with each value counted wherever it is reached
-_MOST_OPTIONS, _LONGEST_OPTION, _MOST_POSITIONS = 20_000, 10_000, 1_000_000
+_MOST_OPTIONS, _LONGEST_OPTION, _MOST_POSITIONS = 20_000, 100_000, 1_000_000
 # What moves the cursor or turns the direction of writing; omegaconf looks up what follows "${".
 _NO_OPTION = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|[$][{]")
 
@@ -122,6 +123,8 @@ def _check_pickle(pickle: IO[bytes], known: Collection[str], sizes: Callable[[st
             value = str(value).replace(" ", ".")
             if value not in known:
                 raise UserError(f"untrusted type {value}, which could run code")
+        if value in ("__dict__", "__class__"):
+            raise ValueError("attributes of Python's own")
         if name == "MARK":
             marks.append(len(stack))
         elif name in ("BINGET", "LONG_BINGET"):
@@ -149,7 +152,8 @@ def _check_call(name: str, given: Any, sizes: Callable[[str], int]) -> None:
     """Raises an error for what torch would take minutes or memory of others for."""
     if name == "BINPERSID":
         _, kind, key, _, count, *_ = given[0]
-        wrong = not 0 <= count * _STORAGES[kind] <= sizes(key)
+        wrong = not (type(key) is str and key.isascii())
+        wrong = wrong or not 0 <= count * _STORAGES[kind] <= sizes(key)
     elif name == "REDUCE" and given[0] == _TENSOR:
         ((place, _, shape, *_),) = given[1:]
         wrong = math.prod(shape) > place[0][4]
@@ -159,6 +163,12 @@ def _check_call(name: str, given: Any, sizes: Callable[[str], int]) -> None:
         wrong = name == "REDUCE" and given[0] == _BYTES and given[1][1:] != ("latin1",)
     if wrong:
         raise ValueError("wrong sizes")
+
+
+def _entry_size(record: zipfile.ZipInfo) -> int:
+    """Bytes of a record's entry in the directory of a zip file."""
+    name = record.orig_filename.encode("utf-8" if record.flag_bits & 0x800 else "cp437")
+    return 46 + len(name) + len(record.extra) + len(record.comment)
 
 
 def _check_file(path: str, known: Collection[str]) -> bool:
@@ -172,6 +182,11 @@ def _check_file(path: str, known: Collection[str]) -> bool:
             return False
         with zipfile.ZipFile(file) as archive:
             records = archive.infolist()
+            end = archive.start_dir + sum(map(_entry_size, records))
+        file.seek(end)
+        # The directory of records is the last thing in the file, so all readers see the same one.
+        if file.read(4) not in (b"PK\5\6", b"PK\6\6") or whole - end > 98 + len(archive.comment):
+            raise ValueError("data around the records")
         # As torch looks for them, so that each has one size.
         sizes = {each.filename.partition("/")[2].lower(): each.file_size for each in records}
         if len(sizes) < len(records) or sum(sizes.values()) > whole:
@@ -232,6 +247,12 @@ def _settled(value: Any) -> Any:
         return tuple(map(_settled, value))
     if type(value) is list:
         value[:] = map(_settled, value)
+    if type(value) is OrderedDict:
+        # A state dict has its versions as an attribute; any other would be read as an option.
+        metadata = vars(value).pop("_metadata", None)
+        vars(value).clear()
+        if metadata is not None:
+            vars(value)["_metadata"] = _settled(metadata)
     inner = vars(value) if type(value) is Namespace else value
     if isinstance(inner, dict):
         for key, each in dict.items(inner):
@@ -271,12 +292,16 @@ def _check_size(state: Mapping[str, Any]) -> None:
     options = state.get("args") or section(state, "model") or {}
     options = dict(vars(options) if isinstance(options, Namespace) else options)
     weights = [each for each in state["model"].values() if isinstance(each, Tensor)]
-    total = sum(each.numel() for each in weights)
+    # Without weights only its options are of use: those of models that can be built.
+    total = sum(each.numel() for each in weights) if weights else 10**9
+    most_layers = len(weights) or 100
     for side, text in (("encoder", "source"), ("decoder", "target")):
         names = ("layers", "embed_dim", "ffn_embed_dim")
         layers, width, inner = (options.get(f"{side}_{name}") or 0 for name in names)
+        if {type(layers), type(width), type(inner)} != {int}:
+            continue  # fconv has a list of its layers as text
         longest = options.get(f"max_{text}_positions") or 0
-        too_large = max(layers * width * inner, width) > total or layers > len(weights)
+        too_large = max(layers * width * inner, width) > total or layers > most_layers
         if too_large or longest > _MOST_POSITIONS:
             raise UserError(f"its options are of a larger {side} than its weights")
 

@@ -254,7 +254,7 @@ def unknown_choice(options: Any, name: str, known: Collection[str]) -> Iterator[
 
 
 def _size_problems(cfg: NestedConfig) -> List[str]:
-    """A sentence for each invalid size."""
+    """A sentence for each invalid size, and share of what dropout leaves out."""
     longest = ("max_source_positions", "max_target_positions")[: len(cfg.stacks)]
     sizes = {f"--{name.replace('_', '-')}": getattr(cfg, name) for name in longest}
     problems = []
@@ -274,6 +274,10 @@ def _size_problems(cfg: NestedConfig) -> List[str]:
             problems.append(
                 f"--{side}-embed-dim {width} is not a multiple of --{side}-attention-heads {heads}"
             )
+    for name in ("dropout", "attention_dropout", "activation_dropout"):
+        value = getattr(cfg, name)
+        if not (isinstance(value, (int, float)) and 0 <= value <= 1):
+            problems.append(f"--{name.replace('_', '-')} {value}: must be 0 to 1")
     return [
         f"{option} {size}: must be at least 1" for option, size in sizes.items() if size < 1
     ] + problems

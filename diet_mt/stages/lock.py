@@ -100,7 +100,7 @@ def _named(holder: Path) -> str:
         said = ""
     found = re.match(r"process (\d+) on (\S+) ", said)
     killed = found and found[2] == os.uname().nodename and not _is_there(int(found[1]))
-    return _UNNAMED if killed or not said else said
+    return said if found and not killed else _UNNAMED
 
 
 def _is_there(process: int) -> bool:

@@ -164,7 +164,7 @@ def run_alone(
 
 def _read(path: str) -> str:
     # newline="": what a command prints is compared as it is.
-    with open(path, encoding="utf-8", newline="") as file:
+    with open(path, encoding="utf-8", errors="backslashreplace", newline="") as file:
         return file.read()
 
 

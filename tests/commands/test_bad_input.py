@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,19 @@ def test_paths_that_are_not_there(workshop: Workshop, tmp_path: Path) -> None:
         workshop, "diet-rel", tmp_path / "saved", "--finetune-from-model", nowhere
     )
     assert_one_line(tuned, str(nowhere), "--finetune-from-model")
+
+
+def test_folders_whose_names_are_not_utf8(workshop: Workshop, tmp_path: Path) -> None:
+    """Of the plugin and of a checkpoint."""
+    folder = tmp_path / os.fsdecode(b"f\xe9\xff")
+    folder.mkdir()
+    (folder / "plugin").symlink_to(USER_DIR[1])
+    shutil.copy(workshop.checkpoint("diet-rel"), folder / "x.pt")
+    where = ("--user-dir", folder / "plugin", "--path", folder / "x.pt", *SEARCH)
+    done = workshop.run("generate", workshop.bin, *where).ok()
+    assert texts(done.stdout) == texts(workshop.decoded("diet-rel"))
+    gone = ("--user-dir", folder / "plugin", "--path", folder / "gone.pt")
+    assert_one_line(workshop.run("generate", workshop.bin, *gone), r"f\udce9\udcff/gone.pt")
 
 
 @pytest.mark.parametrize("kind", ["missing", "empty"])

@@ -119,7 +119,10 @@ ROWS = {
         f"{OURS} {SMOOTHED} --optimizer adam --share-all-embeddings",
         "--task online_backtranslation --mono-langs src,tgt --valid-lang-pairs src-tgt",
     ),
-    "task translation_lev": Row(f"{OURS} {SMOOTHED} --optimizer adam", "--task translation_lev"),
+    "task translation_lev": Row(
+        f"{OURS} {SMOOTHED} --optimizer adam --lr-scheduler manual --update2lr {{'1-9':0.001}}",
+        "--task translation_lev",
+    ),
     "task denoising": Row(
         f"{OURS} {SMOOTHED} --optimizer adam", f"--task denoising {NOISE}", "--gen-subset valid"
     ),
@@ -226,25 +229,29 @@ class Parts:
         )
 
     def steps(self, row: Row, out: Path) -> list[list[str]]:
+        """Modules and their words, as ``steps.py`` takes them."""
         data = getattr(self, row.data)
-        training = [*f"{row.training} {row.both}".format(out=out).split(), "--save-dir", out]
+        options = f"{row.training} {row.both}".replace("{out}", str(out))
+        training = [*options.split(), "--save-dir", out]
         train = ["fairseq_cli.train", data, *COMMON, *RECIPE, *training, "--max-update"]
         last, mean = out / "checkpoint_last.pt", out / "mean.pt"
         average = ["diet_mt.cli.main", "average", out / "checkpoint_best.pt", last, "--out", mean]
         path = str(mean)
         if "diet" not in row.training:
             path += f":{self.workshop.checkpoint('diet-rel')}"
-        options = [*f"{row.both or '--task translation'} {row.decoding}".split(), "--path", path]
+        decoding = f"{row.both or '--task translation'} {row.decoding} --path {path}".split()
         steps = [[*train, 5], [*train, 8], average]
-        steps += [[f"fairseq_cli.{row.command}", data, *COMMON, "--max-tokens", 400, *options]]
+        steps += [[f"fairseq_cli.{row.command}", data, *COMMON, "--max-tokens", 400, *decoding]]
         if "--bpe" in row.training or "--tok" in row.training:
             steps += [["hub", out, data]]
         return [[str(word) for word in step] for step in steps]
 
     def run(self, name: str, out: Path) -> Done:
+        """Our own search serves several languages, too."""
         self._write_pieces(out)
-        script = Path(__file__).with_name("steps.py")
-        return self.workshop.run(str(script), json.dumps(self.steps(ROWS[name], out)))
+        steps = json.dumps(self.steps(ROWS[name], out))
+        own = {"DIET_MT_SEARCH": "own"} if PAIRS in ROWS[name].both else {}
+        return self.workshop.run(str(Path(__file__).with_name("steps.py")), steps, env=own)
 
 
 @pytest.fixture
@@ -270,6 +277,14 @@ def test_it_trains_resumes_averages_and_decodes(name: str, parts: Parts, tmp_pat
     if row.command == "generate":  # noised sentences become blocks
         sentences = done.stdout.count("\nS-") if "--gen" in row.decoding else SIZES["test"]
         assert hypotheses == sentences > 0
+
+
+def test_embeddings_of_a_shared_width_are_needed(parts: Parts, tmp_path: Path) -> None:
+    words = MULTILINGUAL.replace("diet_rel", "concat").split(), SMOOTHED.split()
+    task = f"--task multilingual_translation {PAIRS} --optimizer adam --save-dir {tmp_path}".split()
+    done = parts.workshop.run("train", parts.bilingual, *COMMON, *RECIPE, *words, *task)
+    assert done.status == 1
+    assert "--position-encoding concat" in done.stderr
 
 
 def main() -> None:

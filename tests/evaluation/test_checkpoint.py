@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from diet_mt.evaluation.checkpoint import (
     direction_of,
     language_pair,
     read_training,
+    task_of,
 )
 from diet_mt.evaluation.records import MODEL_OPTIONS, system_of
 from diet_mt.models._options import DietTransformerConfig, PositionOptions
@@ -128,3 +130,9 @@ def test_the_device_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda number: f"GPU {number}")
     assert device(["--beam", "2"]) == "GPU 0"
     assert device(["--cpu"]) == "cpu"
+
+
+def test_a_task_of_several_languages_is_named() -> None:
+    state = {"cfg": {"task": Namespace(task="multilingual_translation", lang_pairs="en-de")}}
+    with pytest.raises(UserError, match=r"a\.pt: .*multilingual_translation"):
+        task_of(Path("a.pt"), state)

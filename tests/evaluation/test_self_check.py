@@ -127,8 +127,8 @@ DAMAGED = {
         "incomplete, the optimizer's state lacks some of parameter 0",
     ),
     "a model that could run code": (
-        changed(lambda state: state["cfg"]["model"].update(_name="lstm")),
-        "refused, for its model is lstm",
+        changed(lambda state: state["cfg"]["model"].update(_name="wav2vec2")),
+        "untrusted model wav2vec2",
     ),
 }
 

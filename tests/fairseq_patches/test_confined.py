@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from argparse import Namespace
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from fairseq import checkpoint_utils
 from omegaconf import OmegaConf
 
 from diet_mt.errors import UserError
+from diet_mt.fairseq_patches import safe_checkpoints
 from diet_mt.fairseq_patches.confined import confine
 from diet_mt.models.diet_transformer import DietTransformerModel
 
@@ -126,3 +128,32 @@ def test_the_files_of_gpt2_are_for_users_who_ask(place: Path) -> None:
         state = {"cfg": OmegaConf.create(torch.load(path, weights_only=True)["cfg"])}
         confine(state, str(place / "run"), given)
         assert state["cfg"]["bpe"]["gpt2_encoder_json"] == expected
+
+
+def test_options_of_training_and_languages(place: Path) -> None:
+    path = str(change(place, task={"extra_data": {"mono": "/etc"}}))
+    assert checkpoint_utils.load_checkpoint_to_cpu(path, {})["cfg"].task.extra_data is None
+    path = str(change(place, task={"source_lang": "../../etc/en"}))
+    with pytest.raises(UserError, match=r"source_lang \.\./"):
+        checkpoint_utils.load_checkpoint_to_cpu(path, {})
+
+
+def test_attributes_of_a_table_are_no_options(place: Path) -> None:
+    """A pickle may give an OrderedDict attributes, which fairseq would read as its options."""
+    path = change(place)
+    state = torch.load(path, weights_only=True)
+    bpe = OrderedDict()
+    vars(bpe).update(_name="sentencepiece", sentencepiece_model="http://host/${oc.env:HOME}")
+    options = OrderedDict(x=1)
+    vars(options).update(arch="wav2vec2", task="translation", data="bin")
+    state["cfg"]["bpe"] = bpe
+    torch.save({**state, "args": options}, path)
+    read = safe_checkpoints.read(str(path))
+    assert (vars(read["cfg"]["bpe"]), vars(read["args"]), read["args"]) == ({}, {}, {"x": 1})
+    assert isinstance(read["model"], dict)
+
+
+def test_a_bert_bpe_is_not_downloaded(place: Path) -> None:
+    path = change(place, bpe={"_name": "bert", "bpe_vocab_file": ""})
+    cfg = checkpoint_utils.load_checkpoint_to_cpu(str(path), {})["cfg"]
+    assert cfg.bpe.bpe_vocab_file == str(place / "run" / "vocab.txt")

@@ -331,7 +331,7 @@ def changed(state: dict[str, Any], *keys: str, value: Any) -> dict[str, Any]:
         (("args",), argparse.Namespace(task="${env:HOME}"), "env:HOME"),
         (("cfg", "model", "_name"), "\x1b[31mred", r"\\x1b"),
         (("cfg", "task", "source_lang"), "\u202egnp", r"\\u202e"),
-        (("cfg", "task", "source_lang"), "a" * 20_000, "aaaa"),
+        (("cfg", "task", "source_lang"), "a" * 200_000, "aaaa"),
         (("cfg", "task", "many"), list(range(30_000)), "20000"),
         (("cfg", "model", "encoder_layers"), 1_000_000, "encoder"),
         (("cfg", "model", "max_target_positions"), 1 << 40, "decoder"),

@@ -3,16 +3,18 @@
     killing.py JOURNAL WORDS...
 
 A moment is right before or after a file below the current folder is opened for writing, renamed or
-removed, or a folder made; those of checkpoints name the update. It is appended to JOURNAL unless it
-is there. DIET_KILL is a moment, or "next" for the first that is not in JOURNAL: then the whole
-process group gets SIGKILL. DIET_FILE_BYTES: no file may be larger. Programs that diet-mt starts run
-in forks, which have all modules.
+removed, or a folder made. Of a checkpoint it names the update, of a binarized file only the kind
+(fairseq-preprocess always begins anew). It is appended to JOURNAL unless it is there. DIET_KILL is
+a moment, or "next" for the first that is not in JOURNAL: then the whole process group gets SIGKILL.
+DIET_MOMENTS: a pattern of those that count. DIET_FILE_BYTES: no file may be larger. Programs that
+diet-mt starts run in forks, which have all modules.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import resource
 import runpy
 import shutil
@@ -31,6 +33,7 @@ from diet_mt.cli.main import main
 from diet_mt.stages import child
 from tests.commands.fork_server import status_of
 
+_BINARIZED = r"[^/]+(?=\.(bin|idx)$)"
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
@@ -79,14 +82,19 @@ class Moments:
         if is_gone or not path.startswith(self.here):
             return
         name = path.removeprefix(self.here)
-        moment = f"{event} {name}" + (f" @{self.updates}" if "checkpoint" in name else "")
+        moment = f"{event} {re.sub(_BINARIZED, '', name)}"
+        if "checkpoint" in name:
+            moment += f" @{self.updates}"
+        elif "stages.tsv" in name:
+            ended = [each for each in os.listdir(os.path.dirname(path)) if ".part" not in each]
+            moment += f" with {len(ended)}"
         # Before a new file is opened all is as after the moment that came before.
         if not (event == "open" and name.endswith((".part", ".tmp"))):
             self.at(f"before {moment}", event, given)
         self.at(f"after {moment}", event, given)
 
     def at(self, moment: str, event: str, given: tuple[Any, ...]) -> None:
-        if moment in self.known:
+        if moment in self.known or not re.search(os.environ.get("DIET_MOMENTS", ""), moment):
             return
         self.active = False
         self.known.add(moment)
@@ -127,6 +135,7 @@ class Forked:
                 for number in (1, 2)
             )
             logging.root.handlers.clear()
+            logging.getLogger("fairseq").setLevel(logging.NOTSET)  # diet-mt has made it quiet
             os.environ.update(env)
             sys.argv = command[2:]
             status = status_of(lambda: runpy.run_module(command[2], None, "__main__", True))

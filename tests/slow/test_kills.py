@@ -42,17 +42,19 @@ ENCODER, DECODER = (
     f" --{side}-layers 1 --{side}-embed-dim 16 --{side}-ffn-embed-dim 16 --{side}-attention-heads 2"
     for side in ("encoder", "decoder")
 )
-# Ten updates in an epoch: saves within epochs and at their ends, the last one within an epoch.
+# Saves within epochs of six updates and at their ends. The rate falls at the end of the second.
 TRAIN = "train data diet_rel_tiny --recipe demo --gpus 0 --save-dir run --max-update 14"
-TRAIN += " --max-tokens 600 --save-interval-updates 4 --keep-interval-updates 1 --num-workers 0"
-TRAIN += " --lr-scheduler reduce_lr_on_plateau --lr-patience 0 --lr-threshold 0.5"
+TRAIN += " --max-tokens 1000 --save-interval-updates 4 --keep-interval-updates 1 --num-workers 0"
+TRAIN += (
+    " --lr-scheduler reduce_lr_on_plateau --warmup-updates 1 --lr-patience 0 --lr-threshold 0.5"
+)
 TRAIN += ENCODER + DECODER
 DEMO = "--train-pairs 100 --valid-pairs 12 --test-pairs 7 --bpe-merges 80 --workers 1"
 MLM = "pretrain mlm diet_rel --recipe mlm --size tiny --gpus 0 --save-dir run --max-update 6"
 MLM += " --sequences-per-update 8 --max-tokens-per-device 2000 --tokens-per-sample 24"
 MLM += " --save-interval-updates 4 --validate-interval-updates 4 --num-workers 0" + ENCODER
 SHORT = f"--max-update 2 --gpus 0 --num-workers 0 {ENCODER} {DECODER}"
-SWEEP = "sweep demo --jobs 1 --set system=[diet_rel]"
+SWEEP = "sweep demo --jobs 1 --set data=made --set corpus=made --set system=[diet_rel]"
 for step, options in (("train", SHORT), ("prepare", DEMO)):
     SWEEP += f" --set {step}_options=[{','.join(options.split())}]"
 GLUE_SIZES = {"train": 48, "dev": 12, "test": 5}
@@ -77,8 +79,17 @@ COMMANDS = {
     "average": "average --last 2 --dir trained --out mean.pt",
     "sweep": SWEEP,
 }
+# A sweep's own moments, and how its commands begin and end.
+SOME = {"sweep": r"sweep\.log|\.lock|SHA256SUMS|checkpoint_last|/done|decoded/.*json|jsonl"}
 # What the commands import, beside torch and fairseq.
-MODULES = ("diet_mt.plugin", "diet_mt.cli.main", "tests.commands.fork_server", "sklearn.metrics")
+MODULES = (
+    "tests.slow.killing",
+    "diet_mt.bert.labelled_stages",
+    "diet_mt.corpora.shared_stages",
+    "diet_mt.evaluation.evaluate",
+    "diet_mt.evaluation.predict",
+    "sklearn.metrics",
+)
 
 
 @pytest.fixture(scope="session")
@@ -134,6 +145,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     found = [
         json.loads(line)
         for path in sorted(folder.rglob("*.jsonl"))
+        if path.parent.name != "sentences"
         for line in path.read_text(encoding="utf-8").splitlines()
     ]
     there = {sha256(path) for path in folder.rglob("*.pt")} if found else set()
@@ -148,7 +160,13 @@ def left(folder: Path) -> dict[str, Any]:
     if (folder / "made").is_dir():
         found["data"] = texts(folder / "made")
         found["stages"] = stages_of(folder / "made")
-    for pattern in ("**/*.hyp.txt", "predicted/*", "run/command", "run/done"):
+    for pattern in (
+        "**/*.hyp.txt",
+        "**/sentences/*.jsonl",
+        "predicted/*",
+        "run/command",
+        "run/done",
+    ):
         found |= {str(path.relative_to(folder)): path.read_bytes() for path in folder.glob(pattern)}
     for path in folder.rglob("*.pt"):
         found[str(path.relative_to(folder))] = ended_state(path.parent, path.name)
@@ -171,17 +189,21 @@ def test_killed_at_every_write_and_called_again(
     name: str, base: Path, tmp_path: Path, server: Runner, record_property: Any
 ) -> None:
     """SIGKILL of the whole group, each time a moment later; then as if nothing had happened."""
-    words = COMMANDS[name]
+    words, only = COMMANDS[name], SOME.get(name, "")
     whole, killed = (place(base, tmp_path / each) for each in ("whole", "killed"))
     moments, killed_at = tmp_path / "moments", tmp_path / "killed_at"
     moments.touch()
     killed_at.touch()
-    run(server, words, whole, moments).ok()
-    while (last := run(server, words, killed, killed_at, DIET_KILL="next")).status == -SIGKILL:
+
+    def call(folder: Path, journal: Path | None = None, kill: str = "") -> Done:
+        return run(server, words, folder, journal, DIET_KILL=kill, DIET_MOMENTS=only)
+
+    call(whole, moments).ok()
+    while (last := call(killed, killed_at, "next")).status == -SIGKILL:
         pass
     last.ok()
     assert_same(whole, killed)
-    run(server, words, killed).ok()  # finished: nothing is done again
+    call(killed).ok()  # finished: nothing is done again
     assert_same(whole, killed)
     # The moments that no call reaches once it was killed at the one before.
     expected, found = (path.read_text().splitlines() for path in (moments, killed_at))
@@ -189,8 +211,8 @@ def test_killed_at_every_write_and_called_again(
     assert len(others) < len(expected) / 3, others
     for number, moment in enumerate(others):
         folder = place(base, tmp_path / f"killed.{number}")
-        assert run(server, words, folder, DIET_KILL=moment).status == -SIGKILL, moment
-        run(server, words, folder).ok()
+        assert call(folder, kill=moment).status == -SIGKILL, moment
+        call(folder).ok()
         assert_same(whole, folder)
     record_property("hostile", len(found) + len(others))
 
@@ -246,11 +268,11 @@ def small_disk(folder: Path, size: int) -> Iterator[int]:
 
 # Command, folder with little room, bytes, and what the one line must say.
 FULL = {
-    "prepare": (COMMANDS["prepare"], "made", 60_000, "made/"),
-    "train": (TRAIN, "run", 9_000_000, "no space is left for run/checkpoint"),
+    "prepare": (COMMANDS["prepare"].replace("100", "400"), "made", 60_000, "made/"),
+    "train": (TRAIN, "run", 250_000, "no space is left for run/checkpoint"),
     "decoding": (COMMANDS["evaluate"], "trained/decoded", 4096, "trained/decoded"),
     "scoring": (f"{COMMANDS['evaluate']} --results rows", "rows", 4096, "rows"),
-    "average": ("average --last 2 --dir trained --out out/mean.pt", "out", 4_000_000, "mean.pt"),
+    "average": ("average --last 2 --dir trained --out out/mean.pt", "out", 50_000, "mean.pt"),
 }
 
 
