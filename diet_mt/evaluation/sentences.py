@@ -18,7 +18,7 @@ from sacrebleu.metrics import BLEU
 
 from ..corpora.parallel import read_lines, read_sides
 from ..errors import UserError
-from .json_rows import Row, locked, read_rows, write_rows
+from .json_rows import Row, locked, read_dicts, read_rows, write_rows
 from .kept import by_checksum, kept_hypotheses, sources_beside
 from .records import Result, read_results
 from .resampling import ORDERS, Floats, counter
@@ -64,9 +64,13 @@ class Texts(Row):
         return self.references_sha256
 
 
+_KEY = "references_sha256"
+_OF_TEXTS = {_KEY: str, "source_lengths": list[int], "reference_lengths": list[int]}
+
+
 @dataclass(frozen=True)
 class Kept:
-    """All that is kept: by checksums of hypotheses and references; by that of references."""
+    """Counts by checksums of hypotheses and references; texts by that of references."""
 
     counts: Mapping[tuple[str, str], Counts]
     texts: Mapping[str, Texts]
@@ -99,7 +103,11 @@ def read_sentences(files: Iterable[Path]) -> Kept:
         of_counts, of_texts = files_beside(path)
         if of_counts.exists() and of_texts.exists():
             own = {row.key: row for row in read_rows(Counts, of_counts)}
-            texts.update({row.key: row for row in read_rows(Texts, of_texts)})
+            # Files of earlier versions have further fields.
+            rows = read_dicts(of_texts, _OF_TEXTS)
+            texts.update(
+                {row[_KEY]: Texts(**{name: row[name] for name in _OF_TEXTS}) for row in rows}
+            )
             counts.update(own)
             for each in own.values():
                 text = texts.get(each.references_sha256)

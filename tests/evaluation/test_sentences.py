@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from diet_mt.errors import UserError
 from diet_mt.evaluation.kept import kept_hypotheses
 from diet_mt.evaluation.records import read_results
 from diet_mt.evaluation.resampling import bleu
-from diet_mt.evaluation.sentences import count_rows, read_sentences, sentence_bleu
+from diet_mt.evaluation.sentences import count_rows, files_beside, read_sentences, sentence_bleu
 
 from ..report.toy import SENTENCES, write_toy
 
@@ -59,3 +60,19 @@ def test_references_of_no_row_are_refused(said: tuple[Path, Path], tmp_path: Pat
     (tmp_path / "other.de").write_text("x\n", encoding="utf-8")
     with pytest.raises(UserError, match="toy test"):
         count_rows([said[0]], [tmp_path / "other.de"])
+
+
+def test_files_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    """They had the texts of a few sentences."""
+    counts, texts = files_beside(tmp_path / "x.jsonl")
+    counts.parent.mkdir()
+    lengths = {"source_lengths": [2], "reference_lengths": [3]}
+    row = {"references_sha256": "r", **lengths, "numbers": [0], "sources": ["a"], "references": []}
+    texts.write_text(json.dumps(row) + "\n")
+    counts.write_text(
+        json.dumps({"hypotheses_sha256": "h", "references_sha256": "r", "lengths": [3],
+                    "matches": [[1], [0], [0], [0]]}) + "\n"
+    )  # fmt: skip
+    kept = read_sentences([tmp_path / "x.jsonl"])
+    assert kept.texts["r"].reference_lengths == [3]
+    assert kept.counts["h", "r"].lengths == [3]
