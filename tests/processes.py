@@ -8,7 +8,7 @@ from collections.abc import Callable
 import psutil
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 240) -> None:
     """Returns once it is true; an AssertionError where that takes longer."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -30,6 +30,7 @@ from typing import IO, Any
 from fairseq.trainer import Trainer
 
 from diet_mt.cli.main import main
+from diet_mt.corpora import language
 from diet_mt.stages import child
 from tests.commands.fork_server import status_of
 
@@ -130,6 +131,7 @@ class Forked:
             child.end_with_parent()
             os.dup2(stdout.fileno(), 1)
             os.dup2(1 if isinstance(stderr, int) else stderr.fileno(), 2)
+            os.closerange(3, 256)  # locks, for one
             sys.stdout, sys.stderr = (
                 open(number, "w", closefd=False)  # noqa: SIM115
                 for number in (1, 2)
@@ -171,5 +173,6 @@ def run(journal: str, *words: str) -> int:
     return main(words)
 
 
+language.need_known(["en"])  # loads the model, which the forks then have
 if __name__ == "__main__":
     sys.exit(run(*sys.argv[1:]))

@@ -6,7 +6,6 @@ Each command runs once undisturbed in one folder, and is disturbed in another, u
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -21,13 +20,14 @@ import pytest
 from diet_mt.files import sha256
 
 from ..bert.made_glue import write_glue
-from ..commands.runner import ROOT, Command, Done, Runner, command, run_python
+from ..commands.runner import ROOT, Done, Runner, run_python
 from ..commands.test_resume import ended_state, same, state
 from ..prepare.originals import write_multi30k, write_news
 from ..prepare.running import SMALL, stages_of, texts
 from ..session_folder import once, session_folder
+from .running import diet_mt, run
 
-pytestmark = [pytest.mark.slow, pytest.mark.hostile]
+pytestmark = [pytest.mark.slow, pytest.mark.hostile, pytest.mark.timeout(1800)]
 
 # Of a row; a checkpoint's checksum, too, is that of a file with readings of the clock.
 TIMES = (
@@ -81,32 +81,6 @@ COMMANDS = {
 }
 # A sweep's own moments, and how its commands begin and end.
 SOME = {"sweep": r"sweep\.log|\.lock|SHA256SUMS|checkpoint_last|/done|decoded/.*json|jsonl"}
-# What the commands import, beside torch and fairseq.
-MODULES = (
-    "tests.slow.killing",
-    "diet_mt.bert.labelled_stages",
-    "diet_mt.corpora.shared_stages",
-    "diet_mt.evaluation.evaluate",
-    "diet_mt.evaluation.predict",
-    "sklearn.metrics",
-)
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
-    made = Runner(tmp_path_factory.mktemp("killing"), *MODULES)
-    yield made
-    made.close()
-
-
-def diet_mt(words: str, cwd: Path, journal: Path | None = None, **env: str) -> Command:
-    """By ``killing.py``."""
-    script = Path(__file__).with_name("killing.py")
-    return command(str(script), journal or os.devnull, words.split(), cwd=cwd, env=env)
-
-
-def run(server: Runner, *given: Any, **options: Any) -> Done:
-    return server.together(diet_mt(*given, **options))[0]
 
 
 @pytest.fixture(scope="session")
@@ -236,12 +210,12 @@ def test_two_at_once(
     assert_same(whole, both)
 
 
-def test_the_same_command_gives_the_same_bytes(base: Path, tmp_path: Path) -> None:
-    """In processes of their own. But for readings of the clock all in the file is compared."""
+def test_the_same_command_gives_the_same_bytes(base: Path, tmp_path: Path, server: Runner) -> None:
+    """In another process. But for readings of the clock all in the file is compared."""
     folders = [place(base, tmp_path / each) for each in ("one", "two")]
+    run(server, TRAIN, folders[0]).ok()
     program = f"from diet_mt.cli.main import main; assert not main({TRAIN.split()})"
-    for folder in folders:
-        run_python(program, cwd=folder, PYTHONPATH=ROOT)
+    run_python(program, cwd=folders[1], PYTHONPATH=ROOT)
     one, two = (state(folder / "run") for folder in folders)
     for each in (one, two):
         del each["extra_state"]["previous_training_time"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import threading
 import time
 from pathlib import Path
 
@@ -31,16 +30,20 @@ def _held(folder: Path) -> int:
 
 
 def test_who_holds_it_is_said_and_a_dead_process_holds_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     child = _held(tmp_path)
     message = rf"{tmp_path}: process {child} on \S+ \(.*\), since 2"
     with pytest.raises(UserError, match=message), alone(tmp_path):
         pass
     assert capsys.readouterr().err == ""
-    threading.Timer(0.2, os.kill, (child, signal.SIGKILL)).start()
-    with alone(tmp_path, 30):
-        assert f"waiting for process {child} on " in capsys.readouterr().err
+
+    def kill(text: str) -> None:
+        assert f"waiting for process {child} on " in text
+        os.kill(child, signal.SIGKILL)
+
+    monkeypatch.setattr("diet_mt.stages.lock.say", kill)
+    with alone(tmp_path, 240):
         assert f"process {os.getpid()} " in (tmp_path / OWN_FILES[1]).read_text()
     os.waitpid(child, 0)
     with alone(tmp_path, float("inf")), alone(_made(tmp_path / "within")):
