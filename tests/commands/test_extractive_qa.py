@@ -89,7 +89,7 @@ def test_it_learns_and_its_answers_are_those_of_the_validation(
     results = tmp_path / "results" / "tasks"
     splits = ["valid", "test_xquad_en", "test_mlqa_de"]
     given = [str(questions), str(checkpoint), "--out", str(tmp_path / "results" / "answers")]
-    kept = ["--results", str(results)]
+    kept = ["--results", str(results), "--pretrained", str(pretrained)]
     assert called("answer", *given, "--split", *splits, *kept, "--batch-size", "7") == 0
     said = capsys.readouterr().out.split("\n")[:-1]
     scores = f"f1 {float(best['valid_f1']):.4f} exact_match {float(best['valid_exact_match']):.4f}"

@@ -42,7 +42,7 @@ def test_a_model_learns_and_its_evaluation_agrees(
     checkpoint = tmp_path / "run" / "checkpoint_best.pt"
     data, results = place.task("CoLA"), tmp_path / "results" / "tasks"
     kept = ["--results", str(results), "--predictions", str(tmp_path / "results" / "predictions")]
-    given = [str(data), str(checkpoint), *kept]
+    given = [str(data), str(checkpoint), *kept, "--pretrained", str(place.pretrained)]
     assert called("predict", *given) == 0
     assert f"CoLA\tvalid\t{SIZES['dev']} examples\tmatthews {best:.4f}\t" in capsys.readouterr().out
     (result,) = read_task_results(results / "CoLA.jsonl")

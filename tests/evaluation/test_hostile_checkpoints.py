@@ -20,7 +20,7 @@ COMMANDS = {
     "evaluate": f"evaluate {DATA} FILE --beam 1 --max-len-b 3",
     "verify": "verify FILE",
     "figures": f"figures FILE --data {DATA}/bin --out figures --only heads",
-    "theorems": f"theorems FILE --data {DATA}/bin --tokens 4",
+    "theorems": f"theorems FILE --data {DATA}/bin",
     "predict": "predict CoLA FILE",
     "answer": f"answer {DATA}/bin FILE --out answers --split valid",
     "finetune": "finetune CoLA FILE --recipe glue-small --save-dir tuned",
