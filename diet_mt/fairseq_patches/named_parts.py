@@ -25,6 +25,7 @@ from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf
 
 from ..errors import UserError
+from .confined import section
 
 # Names that the user allows beside ours, separated by commas.
 VARIABLE = "DIET_MT_ALLOW"
@@ -75,15 +76,15 @@ def _names(config: Any) -> Iterator[Tuple[str, str]]:
     """Of a configuration and all that are nested in it, whichever of its names fairseq takes."""
     for key, value in _entries(config).items():
         part = "model" if key == "arch" else key
-        section = _entries(value)
-        if part in ALLOWED and section:
-            name = section.pop("_name", None)
+        entries = _entries(value)
+        if part in ALLOWED and entries:
+            name = entries.pop("_name", None)
             # Without a name, fairseq takes the only key for one; others are found among options.
-            unnamed = () if section.keys() & {"arch", part} else section
+            unnamed = () if entries.keys() & {"arch", part} else entries
             yield from ((part, str(each)) for each in ([name] if name else unnamed))
         elif part in ALLOWED and value not in (None, "", {}):
             yield part, str(value)
-        yield from _names(section)
+        yield from _names(entries)
 
 
 def _entries(config: Any) -> Dict[str, Any]:
@@ -119,7 +120,7 @@ def look_first(upgrade: Callable[[Dict[str, Any]], Dict[str, Any]]) -> Callable[
             if fault:
                 raise UserError(fault)
         options: Any
-        for options in (state.get("args"), (state.get("cfg") or {}).get("criterion")):
+        for options in (state.get("args"), section(state, "criterion")):
             if getattr(options, "save_predictions", None):  # sentence_ranking would write it
                 options.save_predictions = None
         return upgrade(state, *args, **kwargs)
