@@ -13,18 +13,11 @@ from __future__ import annotations
 import argparse
 
 from ...command_line import Parser
-from .options import add_common, add_folder, add_text, carry_out, out_of, text_of
+from .options import add_common, add_folder, add_pair, add_text, carry_out, out_of, text_of
 
 
 def arguments(parser: Parser) -> None:
-    parser.add_argument(
-        "pair",
-        nargs="?",
-        default="en-de",
-        choices=("en-de", "en-cs"),
-        metavar="PAIR",
-        help="en-de or en-cs (default en-de)",
-    )
+    add_pair(parser, ("en-de", "en-cs"), "en-de or en-cs")
     add_common(parser, "data/mixed.PAIR")
     add_folder(parser, "folder of multi30k, news and office (default: all are downloaded)")
     add_text(parser, size=8000, clean=True)

@@ -15,20 +15,22 @@ import argparse
 
 from ...command_line import Parser, positive
 from ...errors import UserError
-from .options import add_common, add_origin, add_text, carry_out, origin_of, out_of, text_of
+from .options import (
+    add_common,
+    add_origin,
+    add_pair,
+    add_text,
+    carry_out,
+    origin_of,
+    out_of,
+    text_of,
+)
 
 PAIRS = ("en-de", "de-en", "en-cs", "cs-en", "de-cs", "cs-de")
 
 
 def arguments(parser: Parser) -> None:
-    parser.add_argument(
-        "pair",
-        nargs="?",
-        default="en-de",
-        choices=PAIRS,
-        metavar="PAIR",
-        help="source and target: two of en, de, cs (default en-de)",
-    )
+    add_pair(parser, PAIRS, "source and target: two of en, de, cs")
     add_common(parser, "data/multi30k.PAIR")
     add_origin(parser, "plain or .gz", "multi30k.manifest")
     parser.add_argument(

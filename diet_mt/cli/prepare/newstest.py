@@ -12,19 +12,12 @@ from __future__ import annotations
 import argparse
 
 from ...command_line import Parser
-from .options import add_common, add_folder, add_text, carry_out, out_of, text_of
+from .options import add_common, add_folder, add_pair, add_text, carry_out, out_of, text_of
 
 
 def arguments(parser: Parser) -> None:
     add = parser.add_argument
-    add(
-        "pair",
-        nargs="?",
-        default="en-de",
-        choices=("en-de", "en-cs"),
-        metavar="PAIR",
-        help="en-de or en-cs (default en-de)",
-    )
+    add_pair(parser, ("en-de", "en-cs"), "en-de or en-cs")
     add_common(parser, "data/newstest.PAIR")
     add_folder(parser, "folder of newstestYYYY.PAIR.LANGUAGE, plain or .gz (default: SacreBLEU)")
     add(

@@ -12,18 +12,20 @@ from __future__ import annotations
 import argparse
 
 from ...command_line import Parser
-from .options import add_common, add_origin, add_text, carry_out, origin_of, out_of, text_of
+from .options import (
+    add_common,
+    add_origin,
+    add_pair,
+    add_text,
+    carry_out,
+    origin_of,
+    out_of,
+    text_of,
+)
 
 
 def arguments(parser: Parser) -> None:
-    parser.add_argument(
-        "pair",
-        nargs="?",
-        default="en-de",
-        choices=("en-de", "de-en", "en-cs", "cs-en"),
-        metavar="PAIR",
-        help="source and target: en with de or cs (default en-de)",
-    )
+    add_pair(parser, ("en-de", "de-en", "en-cs", "cs-en"), "source and target: en with de or cs")
     add_common(parser, "data/office.PAIR")
     add_origin(parser, "the archive, or texts, plain or .gz", "office.manifest")
     add_text(parser)

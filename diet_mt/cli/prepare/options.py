@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,18 @@ def add_common(parser: Parser, out: str) -> None:
     what = "processes; the result is the same for any number (default one for each core)"
     add("--workers", type=positive, default=cores(), metavar="N", help=what)
     add("--dry-run", action="store_true", help="list the stages, and do nothing")
+
+
+def add_pair(parser: Parser, pairs: Sequence[str], what: str) -> None:
+    """The pair of languages, en-de unless another is given."""
+    parser.add_argument(
+        "pair",
+        nargs="?",
+        default="en-de",
+        choices=pairs,
+        metavar="PAIR",
+        help=f"{what} (default en-de)",
+    )
 
 
 def add_folder(parser: Parser, what: str, *, required: bool = False) -> None:
