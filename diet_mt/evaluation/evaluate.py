@@ -123,7 +123,7 @@ def _put(results: Path, result: Result, text: str, references: Path) -> Path:
     """Writes row, hypotheses and sentence counts; returns the file of the row."""
     rows = put_result(results, result, text)
     source = sources_beside(references, result)
-    put_counts(rows, result, text.split("\n")[:-1], references, source)
+    put_counts(rows, [(result, text.split("\n")[:-1])], references, source)
     return rows
 
 

@@ -117,28 +117,39 @@ def read_sentences(files: Iterable[Path]) -> Kept:
 
 
 def put_counts(
-    rows: Path, result: Result, hypotheses: Sequence[str], references: Path, source: Path | None
+    rows: Path,
+    results: Sequence[tuple[Result, Sequence[str]]],
+    references: Path,
+    source: Path | None,
 ) -> None:
-    """Adds the counts of a result to those next to the file ``rows``, which has its row.
+    """Adds the counts of results to those next to the file ``rows``, which has their rows.
 
-    Counts without a row are dropped. Raises UserError where references cannot be read.
+    ``results``: each with its hypotheses, of these ``references``. Counts without a row are
+    dropped. Raises UserError where references cannot be read.
     """
     with locked(rows.parent):
         kept = read_sentences([rows])
         wanted = {_key(row) for row in read_results(rows)}
         counts = {key: each for key, each in kept.counts.items() if key in wanted}
-        if _key(result) in counts:
+        new = [pair for pair in results if _key(pair[0]) not in counts]
+        if not new:
             return
-        sources, lines = _sides(references, source)
-        if len(lines) != len(hypotheses):
-            raise UserError(f"{references}: {len(lines)} lines, {len(hypotheses)} hypotheses")
-        counted = counter(lines)(hypotheses).astype(int)
-        texts = dict(kept.texts)
-        texts.setdefault(
-            result.references_sha256, _texts(result.references_sha256, sources, counted[:, 1])
-        )
-        counts[_key(result)] = _counts(result, counted)
-        _write(rows, counts, texts)
+        if source:
+            sources, lines = read_sides(source, references)
+        else:
+            sources, lines = [], list(read_lines(references))
+        source_lengths = [len(line.split()) for line in sources]
+        count, texts = counter(lines), dict(kept.texts)
+        for result, hypotheses in new:
+            if len(lines) != len(hypotheses):
+                raise UserError(f"{references}: {len(lines)} lines, {len(hypotheses)} hypotheses")
+            counted = count(hypotheses).astype(int)
+            digest = result.references_sha256
+            texts.setdefault(digest, Texts(digest, source_lengths, counted[:, 1].tolist()))
+            counts[_key(result)] = _counts(result, counted)
+        of_counts, of_texts = files_beside(rows)
+        write_rows(of_counts, counts.values())
+        write_rows(of_texts, texts.values())
 
 
 def count_rows(files: Sequence[Path], references: Sequence[Path]) -> None:
@@ -153,34 +164,20 @@ def count_rows(files: Sequence[Path], references: Sequence[Path]) -> None:
         tests = ", ".join(dict.fromkeys(row.test_set for _, row in rows))
         raise UserError(f"none of the --references are those of {tests}")
     kept = read_sentences(files)
+    new: dict[tuple[Path, str], list[Result]] = {}
     for path, row in own:
         if not kept.is_counted([row]):
-            reference, _ = given[row.references_sha256]
-            hypotheses = kept_hypotheses(path.parent, row)
-            put_counts(path, row, hypotheses, reference, sources_beside(reference, row))
-
-
-def _write(
-    rows: Path, counts: Mapping[tuple[str, str], Counts], texts: Mapping[str, Texts]
-) -> None:
-    of_counts, of_texts = files_beside(rows)
-    write_rows(of_counts, counts.values())
-    write_rows(of_texts, texts.values())
-
-
-def _sides(reference: Path, source: Path | None) -> tuple[list[str], list[str]]:
-    """Sources, if any, and references."""
-    return read_sides(source, reference) if source else ([], list(read_lines(reference)))
+            new.setdefault((path, row.references_sha256), []).append(row)
+    for (path, digest), of_test in new.items():
+        reference, _ = given[digest]
+        results = [(row, kept_hypotheses(path.parent, row)) for row in of_test]
+        put_counts(path, results, reference, sources_beside(reference, of_test[0]))
 
 
 def _counts(row: Result, counted: NDArray[np.int64]) -> Counts:
     """``counted``: (N, 10), as ``resampling.counter`` has them."""
     matches = counted[:, 2 : 2 + ORDERS].T.tolist()
     return Counts(*_key(row), counted[:, 0].tolist(), matches)
-
-
-def _texts(digest: str, sources: Sequence[str], lengths: NDArray[np.int64]) -> Texts:
-    return Texts(digest, [len(line.split()) for line in sources], lengths.tolist())
 
 
 def _totals(lengths: Sequence[int]) -> list[list[int]]:

@@ -123,7 +123,7 @@ def put(system: str, seed: int, lines: list[str], *, counts: bool = True) -> Non
     )
     put_result(Path("results"), row, text)
     if counts:
-        put_counts(ROWS, row, lines, Path("refs.de"), None)
+        put_counts(ROWS, [(row, lines)], Path("refs.de"), None)
 
 
 def test_every_pair_is_compared(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
