@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .compiled import may_read
 from .dropout import dropout
 from .positions.base import at_least_float32
 from .positions.factors import product
@@ -204,8 +205,10 @@ def _in_step(parts: Sequence[Tensor]) -> Tensor:
     """The sum of ``parts`` (B|1, H|1, T|1, S), its rows a multiple of ``_ALIGNED`` numbers apart.
 
     torch would see to that itself, but after the mask is expanded, with a copy for each sentence
-    and head; and it does not look where the first row begins.
+    and head; and it does not look where the first row begins. A compiled graph does.
     """
+    if torch.compiler.is_compiling():
+        return sum(parts[1:], parts[0])
     keys = parts[0].size(-1)
     mask, *others = map(_aligned, parts)
     for part in others:
@@ -222,13 +225,13 @@ def _fused_pays(
     biases: Sequence[Optional[Tensor]],
     dropout_p: float,
 ) -> bool:
-    """Whether torch's fused kernel is the faster way. It always is on a GPU.
+    """Whether torch's fused kernel is the faster way. It always is on a GPU and in a compiled graph.
 
     On a CPU it has no backward pass for a bias that learns and no dropout, and falls back to
     separate steps slower than ours; and over short sentences with a bias it loses to a batched
     product. With nothing but a mask a training step of it takes half the time at any length.
     """
-    if q.device.type != "cpu":
+    if not may_read(q):
         return True
     given = [tensor for tensor in biases if tensor is not None]
     learns = any(tensor.requires_grad for tensor in given) and torch.is_grad_enabled()

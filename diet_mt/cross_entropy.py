@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from .compiled import compiled, may_read
 from .products import add_product, product
 
 # A block has about so many logits, 4 MiB in float32, which stay in a core's caches; but so many
@@ -30,6 +31,11 @@ from .products import add_product, product
 # quarter longer; at 32,000 words 130 rows take half the time of 16.
 _LOGITS = 1 << 20
 _ROWS = 192
+# On other devices, where a block has to occupy the whole processor: 512 MiB in float32.
+_LOGITS_ON_DEVICE = 1 << 27
+# float16 has no numbers as small as most probabilities: gradients are stored times this until
+# they are scaled.
+_GAIN = {torch.float16: 1024.0}
 # A probability below this is not exact enough in float32 to take the logarithm of.
 _TINY = 1e-30
 
@@ -47,25 +53,42 @@ def from_logits(logits: Tensor, targets: Tensor, eps: float, pad: int) -> Tuple[
 
 
 def from_features(
-    features: Tensor, weight: Tensor, targets: Tensor, eps: float, pad: int
+    features: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    eps: float,
+    pad: int,
+    *,
+    compile_blocks: bool = False,
 ) -> Tuple[Tensor, Tensor]:
     """As :func:`from_logits` of ``features @ weight.t()``: ``features`` (N, E), ``weight`` (V, E).
 
     No (N, V) tensor ever exists: the gradients of a block of rows are computed at once with its
-    loss, and the backward pass only scales them. Meant for float32 and float64: the gradients are
-    rounded before they are scaled.
+    loss, and the backward pass only scales them. ``compile_blocks``: make the passes over a block
+    fused kernels, on a device other than a CPU.
     """
-    loss, nll = _FromFeatures.apply(features, weight, targets, eps, pad)
+    loss, nll = _FromFeatures.apply(features, weight, targets, eps, pad, compile_blocks)
     return loss, nll
+
+
+def serves(weight: Tensor) -> bool:
+    """Whether :func:`from_features` takes features and output layer of this device and precision.
+
+    The gradient of a float16 weight needs products with sums in float32 (torch 2.8, CUDA).
+    """
+    if weight.device.type == "cpu":
+        return weight.dtype in (torch.float32, torch.float64)
+    return weight.dtype != torch.float16 or hasattr(torch.ops.aten.mm, "dtype")
 
 
 def _precise(dtype: torch.dtype) -> torch.dtype:
     return torch.promote_types(dtype, torch.float32)
 
 
-def _blocks(rows: int, vocabulary: int) -> range:
+def _blocks(rows: int, vocabulary: int, *, on_device: bool = False) -> range:
     """The first row of each block."""
-    return range(0, rows, max(_ROWS, _LOGITS // vocabulary))
+    logits = _LOGITS_ON_DEVICE if on_device else _LOGITS
+    return range(0, rows, max(_ROWS, logits // vocabulary))
 
 
 def _smoothed(nll: Tensor, smooth: Tensor, eps: float, vocabulary: int) -> Tensor:
@@ -123,28 +146,103 @@ class _FromFeatures(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, weight: Tensor, targets: Tensor, eps: float, pad: int
+        ctx: Any,
+        features: Tensor,
+        weight: Tensor,
+        targets: Tensor,
+        eps: float,
+        pad: int,
+        compile_blocks: bool,
     ) -> Tuple[Tensor, Tensor]:
         wanted = ctx.needs_input_grad[:2]
-        real = targets.ne(pad).nonzero().squeeze(1)
-        padded = real.numel() < targets.numel()
-        x, picked = features, targets.unsqueeze(1)
-        if padded:
-            x, picked = features.index_select(0, real), picked.index_select(0, real)
-        loss, nll, dx, dw = _loss_and_gradients(x.contiguous(), weight, picked, eps, wanted)
-        if dx is not None and padded:
-            dx = torch.zeros_like(features).index_copy_(0, real, dx)
+        ctx.gain = _GAIN.get(weight.dtype, 1.0)
+        if not may_read(features):
+            loss, nll, dx, dw = _on_device(features, weight, targets, eps, pad, wanted, compile_blocks)
+        else:
+            real = targets.ne(pad).nonzero().squeeze(1)
+            padded = real.numel() < targets.numel()
+            x, picked = features, targets.unsqueeze(1)
+            if padded:
+                x, picked = features.index_select(0, real), picked.index_select(0, real)
+            loss, nll, dx, dw = _loss_and_gradients(x.contiguous(), weight, picked, eps, wanted)
+            if dx is not None and padded:
+                dx = torch.zeros_like(features).index_copy_(0, real, dx)
         ctx.save_for_backward(dx, dw)
+        ctx.dtype = weight.dtype
         ctx.mark_non_differentiable(nll)
         return loss, nll
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, factor: Tensor, _: Tensor) -> Tuple[Optional[Tensor], ...]:
-        kept = ctx.saved_tensors
-        if factor.item() != 1.0:
-            kept = [None if gradient is None else gradient * factor for gradient in kept]
-        return (*kept, None, None, None)
+        scaled = [
+            None if gradient is None else (gradient * (factor / ctx.gain)).to(ctx.dtype)
+            for gradient in ctx.saved_tensors
+        ]
+        return (*scaled, None, None, None, None)
+
+
+def _on_device(
+    features: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    eps: float,
+    pad: int,
+    wanted: Tuple[bool, ...],
+    compile_blocks: bool,
+) -> Tuple[Tensor, Tensor, Optional[Tensor], Optional[Tensor]]:
+    """As :func:`_loss_and_gradients`, the gradients times their gain, of all rows (N, E) and their
+    targets (N,): which of them are padding is never asked, since the answer would stall the device.
+    """
+    rows, vocabulary = features.size(0), weight.size(0)
+    share, gain = eps / (vocabulary - 1), _GAIN.get(weight.dtype, 1.0)
+    real = targets.ne(pad).unsqueeze(1)  # (N, 1)
+    x, picked = features.masked_fill(~real, 0.0), targets.unsqueeze(1)
+    dtype = _precise(weight.dtype)
+    x_sum, weight_sum = x.sum(0, dtype=dtype), weight.sum(0, dtype=dtype)  # (E,)
+    dx = torch.empty_like(x) if wanted[0] else None
+    dw = (x_sum * (-share * gain)).expand_as(weight).clone() if wanted[1] else None
+    sums = []
+    blocks = _blocks(rows, vocabulary, on_device=True)
+    in_block = compiled(_block) if compile_blocks else _block
+    for start in blocks:
+        part = slice(start, start + blocks.step)
+        logits = x[part] @ weight.t()
+        found, gradient = in_block(logits, picked[part], real[part], 1.0 - eps - share, gain)
+        sums.append(found)
+        if dx is not None:
+            torch.mm(gradient, weight, out=dx[part])
+            dx[part] -= (share * gain) * weight_sum * real[part]
+        if dw is not None:
+            _add_gradient(dw, gradient, x[part])
+    nll, lse_sum = torch.stack(sums).sum(0).unbind(0)
+    smooth = vocabulary * lse_sum - x_sum.double() @ weight_sum.double()
+    return _smoothed(nll, smooth, eps, vocabulary).to(dtype), nll.to(dtype), dx, dw
+
+
+def _block(
+    logits: Tensor, target: Tensor, real: Tensor, weight_of_target: float, gain: float
+) -> Tuple[Tensor, Tensor]:
+    """``logits`` (M, V), ``target`` and ``real`` (M, 1) -> the sums of -log p(target) and of
+    log-sum-exp over the real rows, (2,) in float64; and (M, V) in the precision of the logits, p
+    less ``weight_of_target`` at the target, times ``gain``, 0 in the other rows.
+    """
+    logs = torch.log_softmax(logits, 1, dtype=_precise(logits.dtype))
+    chosen = logs.gather(1, target)
+    lse = logits.gather(1, target) - chosen
+    sums = (torch.stack([-chosen, lse]) * real).sum((1, 2), dtype=torch.float64)
+    p = logs.exp_().scatter_(1, target, chosen.exp() - weight_of_target)
+    return sums, p.mul_(real * gain).to(logits.dtype)
+
+
+def _add_gradient(total: Tensor, gradient: Tensor, x: Tensor) -> None:
+    """Adds gradient^T x, of (M, V) and (M, E), to ``total`` (V, E), which is in float32 or better."""
+    if total.dtype == x.dtype:
+        total.addmm_(gradient.t(), x)
+    elif x.device.type == "cuda" and x.dtype == torch.float16:  # whose own range is too small
+        total += torch.mm(gradient.t(), x, out_dtype=total.dtype)
+    else:
+        total += gradient.t() @ x
 
 
 def _loss_and_gradients(

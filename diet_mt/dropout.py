@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .compiled import may_read
+
 _STEPS = 1 << 16  # one 16-bit random number decides over one value
 
 
@@ -15,12 +17,13 @@ def dropout(x: Tensor, p: float) -> Tensor:
     torch draws a 53-bit number for each value, one after the other on a single core: a seventh of
     a training step of the tiny models on two cores. 16 bits are enough to compare with ``p``, which
     is rounded to a multiple of 1/65536 (and the divisor with it, so that the expectation stays
-    exact); a draw of 64 then serves four values. On other devices this is torch's own.
+    exact); a draw of 64 then serves four values. On other devices, and in a compiled graph, this is
+    torch's own.
 
     Raises :class:`ValueError` for ``p`` outside [0, 1].
     """
     dropped = round(p * _STEPS)
-    if x.device.type != "cpu" or not 0 < dropped < _STEPS:
+    if not (may_read(x) and 0 < dropped < _STEPS):
         return F.dropout(x, p)
     count = x.numel()
     draws = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)

@@ -33,7 +33,7 @@ class Linear(nn.Linear):
     """``nn.Linear`` over :func:`linear`: the same parameters, state dict and values to rounding."""
 
     def forward(self, input: Tensor) -> Tensor:
-        if torch.jit.is_scripting():
+        if torch.jit.is_scripting() or torch.compiler.is_compiling():
             return F.linear(input, self.weight, self.bias)
         return linear(input, self.weight, self.bias)
 
@@ -55,7 +55,7 @@ def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
     other devices, precisions and kinds of tensors, under autocast, and where torch traces or
     compiles.
     """
-    if not one_dnn_is_faster() or not _takes(x, weight, bias):
+    if torch.compiler.is_compiling() or not one_dnn_is_faster() or not _takes(x, weight, bias):
         return F.linear(x, weight, bias)
     out: Tensor = _Linear.apply(x.reshape(-1, x.size(-1)), weight, bias)
     return out.view(*x.shape[:-1], weight.size(0))
@@ -63,14 +63,14 @@ def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
 
 def product(x: Tensor, weight: Tensor) -> Tensor:
     """As :func:`linear`, for ``x`` (N, E), any strides of ``weight``, and no gradient."""
-    if one_dnn_is_faster() and _takes(x, weight, None):
+    if not torch.compiler.is_compiling() and one_dnn_is_faster() and _takes(x, weight, None):
         return _one_dnn(x.contiguous(), weight)
     return F.linear(x, weight)
 
 
 def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
     """Adds left^T right, of ``left`` (N, E') and ``right`` (N, E), to ``total`` (E', E)."""
-    if one_dnn_is_faster() and _takes(right.t(), left.t(), None):
+    if not torch.compiler.is_compiling() and one_dnn_is_faster() and _takes(right.t(), left.t(), None):
         total += _transposed_product(left, right)
     else:
         total.addmm_(left.t(), right)
@@ -107,7 +107,6 @@ def _takes(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> bool:
         and weight.dim() == 2
         and x.size(-1) == weight.size(1)  # F.linear raises what is to be raised
         and not torch.is_autocast_enabled("cpu")
-        and not torch.compiler.is_compiling()
         and bool(torch.backends.mkldnn.enabled)
     )
 

@@ -2,11 +2,11 @@
 
 fairseq's criterion asks the model for logits of (B, T, V) and writes seven more tensors of that
 size in a training step. There is no hook between its forward pass and the model, so two of its
-methods are replaced by ones that, for our models in training on a CPU, take
-:func:`diet_mt.cross_entropy.from_features` where the output layer is one plain product, and
-:func:`~diet_mt.cross_entropy.from_logits` where it is not or where the model is wrapped (data
-parallel). In validation, for other models, on other devices and with any option that reads the
-log-probabilities, fairseq's own code runs. Loss, sample size and logged values are the same.
+methods are replaced by ones that, for our models in training, take
+:func:`diet_mt.cross_entropy.from_features` where the output layer is one plain product. On a CPU,
+where it is not or where the model is wrapped (data parallel), they take
+:func:`~diet_mt.cross_entropy.from_logits`. In validation, for other models and with any option that
+reads the log-probabilities, fairseq's own code runs. Loss, sample size and logged values are the same.
 """
 
 from __future__ import annotations
@@ -20,11 +20,9 @@ from fairseq.models.fairseq_decoder import FairseqDecoder
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
-from ..cross_entropy import from_features, from_logits
+from ..cross_entropy import from_features, from_logits, serves
 from ..layers.run import is_method
 from ..products import Linear
-
-_PRECISE = (torch.float32, torch.float64)
 
 
 def without_logits(forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,7 +36,10 @@ def without_logits(forward: Callable[..., Any]) -> Callable[..., Any]:
         target = model.get_targets(sample, output)
         weight = model.decoder.output_projection.weight
         features = output[0].flatten(0, 1)  # (B * T, E)
-        loss, nll = from_features(features, weight, target.view(-1), self.eps, self.padding_idx)
+        loss, nll = from_features(
+            *(features, weight, target.view(-1), self.eps, self.padding_idx),
+            compile_blocks=model.cfg.compile,
+        )
         size = target.size(0) if self.sentence_avg else sample["ntokens"]
         logged = {
             "loss": loss.data,
@@ -99,7 +100,7 @@ def _smoothes_alone(criterion: Any, model: Any, reduce: bool) -> bool:
 
 
 def _output_is_a_product(model: nn.Module) -> bool:
-    """Whether logits are features times a float32 or float64 weight on a CPU, and only that."""
+    """Whether logits are features times a weight, and only that."""
     decoder: Any = model.decoder
     last = decoder.output_projection
     return (
@@ -108,9 +109,8 @@ def _output_is_a_product(model: nn.Module) -> bool:
         and not (last._forward_hooks or last._forward_pre_hooks)
         and not (last._backward_hooks or last._backward_pre_hooks)
         and is_method(decoder.output_layer, TransformerDecoderBase.output_layer)
-        and last.weight.device.type == "cpu"
-        and last.weight.dtype in _PRECISE
-        and not torch.is_autocast_enabled("cpu")
+        and serves(last.weight)
+        and not torch.is_autocast_enabled(last.weight.device.type)
     )
 
 

@@ -200,7 +200,7 @@ class DietDecoder(TransformerDecoderBase):
             x = x + self.embed_positions(tokens, at)
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
-        return self.dropout_module(x).transpose(0, 1)
+        return self.dropout_module(x).transpose(0, 1).contiguous()
 
     def run_layers(
         self, x: Tensor, calls: Sequence[DecoderCall]

@@ -171,7 +171,7 @@ class DietEncoder(TransformerEncoderBase):
         x, embedded = self.forward_embedding(batch.tokens, token_embeddings, at)
         if batch.padding is not None:
             x = x.masked_fill(batch.padding.unsqueeze(-1), 0.0)
-        x = x.transpose(0, 1)  # (S, B, E)
+        x = x.transpose(0, 1).contiguous()  # (S, B, E)
         mask = mask_of(batch.padding)
         positions = for_layers(self.self_attn_positions, self.num_layers, at, at)
         states: List[Tensor] = [x] if return_all_hiddens else []

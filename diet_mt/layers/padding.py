@@ -7,6 +7,8 @@ from typing import NamedTuple, Optional
 import torch
 from torch import Tensor
 
+from ..compiled import may_read
+
 
 class RightPadded(NamedTuple):
     """A batch whose real tokens stand first in every row.
@@ -33,12 +35,17 @@ class RightPadded(NamedTuple):
 
 
 def right_pad(tokens: Tensor, pad: int) -> RightPadded:
-    """Moves padding behind the real tokens (B, T). fairseq pads sources on the left by default."""
+    """Moves padding behind the real tokens (B, T). fairseq pads sources on the left by default.
+
+    On a CPU, a batch without padding, or with padding at the end, comes out unchanged. Elsewhere
+    the padding is not looked at, and the tokens are always moved (``compiled.may_read``).
+    """
     padding = tokens.eq(pad)
-    if not bool(padding.any()):
-        return RightPadded(tokens, None, None)
-    if not bool((padding[:, :-1] & ~padding[:, 1:]).any()):
-        return RightPadded(tokens, padding, None)
+    if may_read(tokens):
+        if not bool(padding.any()):
+            return RightPadded(tokens, None, None)
+        if not bool((padding[:, :-1] & ~padding[:, 1:]).any()):
+            return RightPadded(tokens, padding, None)
     columns = padding.to(torch.uint8).argsort(dim=1, stable=True)
     return RightPadded(tokens.gather(1, columns), padding.gather(1, columns), columns)
 

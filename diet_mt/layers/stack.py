@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, Callable, Dict, List, Optional, TypeVar
 
 import torch
@@ -12,6 +13,7 @@ from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from ..compiled import compiled
 from ..dropout import dropout
 from ..positions import REFUSE, AttentionShape, InputPositions
 
@@ -44,12 +46,15 @@ def wrap_layer(layer: nn.Module, cfg: Any) -> nn.Module:
 
 
 def compute(layer: Any, forward: Callable[..., Result], x: Tensor, call: Any) -> Result:
-    """``forward(x, call)`` of ``layer``, computed again in the backward pass where its ``cfg`` asks
-    for activation checkpointing.
+    """``forward(x, call)`` of ``layer``, in training as a compiled graph where its ``cfg`` asks for
+    ``--compile``, and computed again in the backward pass where it asks for activation
+    checkpointing.
 
     torch's kind that differentiates through whatever ``call`` holds: a bias that all layers share
     is computed once, outside of them, as DDP and FSDP require of a shared parameter.
     """
+    if getattr(layer.cfg, "compile", False) and layer.training and not torch.compiler.is_compiling():
+        forward = partial(compiled(forward.__func__), layer)
     if not (layer.cfg.checkpoint_activations and torch.is_grad_enabled()):
         return forward(x, call)
     keep = torch.autograd.graph.save_on_cpu if layer.cfg.offload_activations else nullcontext

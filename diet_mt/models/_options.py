@@ -115,6 +115,14 @@ PositionOptions: Any = dataclasses.make_dataclass(
 class TranslationOptions(PositionOptions):
     """What our translation model has beside fairseq's options."""
 
+    compile: bool = field(
+        default=False,
+        metadata={
+            "help": "train with layers and loss compiled by torch.compile: one graph for each kind "
+            "of layer, a minute when the training starts (GPU)"
+        },
+    )
+
     beyond_table: str = field(
         default=REFUSE,
         metadata={

@@ -9,6 +9,7 @@ from typing import ClassVar, Optional, Tuple
 import torch
 from torch import Tensor, nn
 
+from ..compiled import may_read
 from .base import AttentionBias, AttentionShape, PositionEncoding, no_autocast
 from .relative import distances, toeplitz
 from .spans import Span, as_tensor, extremes, tokens_in
@@ -47,7 +48,7 @@ class FireBias(AttentionBias):
     def forward(self, queries: Span, keys: Span) -> Tensor:
         c, threshold = self.settings()  # (L|1, 1, 1) each
         with no_autocast(c.device):
-            if isinstance(queries, range) and isinstance(keys, range):
+            if isinstance(queries, range) and isinstance(keys, range) and may_read(c):
                 last = max(queries.stop, keys.stop) - 1
                 if bool((threshold >= last).all()):
                     # No sentence is as long as L: all depends on the distance alone.

@@ -29,6 +29,11 @@ def rotate(x: Tensor, turn: Tensor) -> Tensor:
 
     In the precision of ``turn``, returned in that of ``x``.
     """
+    if torch.compiler.is_compiling():  # which fuses no complex numbers
+        cos, sin = torch.view_as_real(turn).unbind(-1)
+        left, right = x.to(cos.dtype).unflatten(-1, (-1, 2)).unbind(-1)
+        turned = left * cos - right * sin, left * sin + right * cos
+        return torch.stack(turned, dim=-1).flatten(-2).to(x.dtype)
     # A pair of columns as one complex number: turning it is one multiplication.
     pairs = torch.view_as_complex(x.to(turn.dtype.to_real()).unflatten(-1, (-1, 2)))
     return torch.view_as_real(pairs * turn).flatten(-2).to(x.dtype)
@@ -77,7 +82,8 @@ class RotaryPositions(AttentionPositions):
         speed = self.scaling.speeds(self.shape.head_dim, device)  # (D/2,)
         angle = as_tensor(queries, device)[:, None] * speed
         length = torch.full_like(angle, self.scaling.attention_factor())
-        precision = at_least_float32(self.like.dtype).to_complex()
+        double = at_least_float32(self.like.dtype) == torch.float64
+        precision = torch.complex128 if double else torch.complex64
         return [RotaryLayer(turn=torch.polar(length, angle).to(precision))]
 
     def extra_repr(self) -> str:

@@ -25,9 +25,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def watched(name: str) -> Callable[..., Any]:
         own = getattr(label_smoothing, name)
 
-        def spy(*given: Any) -> Any:
+        def spy(*given: Any, **how: Any) -> Any:
             found.append(name)
-            return own(*given)
+            return own(*given, **how)
 
         return spy
 

@@ -1,0 +1,40 @@
+"""Graphs of ``torch.compile`` for a few pieces of a training step, and what they may not do."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, TypeVar
+
+import torch
+from torch import Tensor
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Kinds of calls (precisions, masks present or not) of one piece before torch gives up on it.
+_VARIANTS = 64
+
+
+def may_read(x: Tensor) -> bool:
+    """Whether code may branch on the values of ``x``: on a CPU, outside of a graph.
+
+    On a GPU the branch waits until all kernels started so far are done, and a graph has no branches.
+    """
+    return x.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+@functools.lru_cache(maxsize=None)
+def compiled(function: Function) -> Function:
+    """``function`` as one graph for all shapes of its tensors, compiled at the first call.
+
+    A method of a module is to be given unbound: its graph then serves every module with the same
+    options, such as all layers of a stack. Raises torch's error where there is no such graph.
+    """
+    import torch._dynamo.config as dynamo
+    import torch.fx.experimental._config as shapes
+
+    # Sizes that happen to be equal in the first batch are not equal in all.
+    shapes.use_duck_shape = False  # type: ignore[attr-defined]
+    limit = "recompile_limit" if hasattr(dynamo, "recompile_limit") else "cache_size_limit"
+    setattr(dynamo, limit, max(getattr(dynamo, limit), _VARIANTS))
+    graph: Any = torch.compile(function, fullgraph=True, dynamic=True)
+    return graph
