@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import kernels
+from ..layers.store import Store
 from ..positions.base import at_least_float32
 from ..products import linear, one_dnn_is_faster
 
@@ -31,7 +32,7 @@ class Limits:
     ``unk_penalty`` is taken off the unknown word. ``forbidden``: entries that are left out.
     ``forced`` (B,): the entry that each sentence must choose, or ``pad`` for any; or None.
     ``banned`` (rows, V) bool: entries that would repeat an n-gram, or None. ``only``: the one entry
-    that is left, or None.
+    that is left, or None. ``added``: an entry, and what is added to it, (1,), or None.
     """
 
     pad: int
@@ -41,6 +42,7 @@ class Limits:
     forced: Optional[Tensor] = None
     banned: Optional[Tensor] = None
     only: Optional[int] = None
+    added: Optional[Tuple[int, Tensor]] = None
 
 
 class Vocabulary:
@@ -63,6 +65,12 @@ class Vocabulary:
         if layer.bias is not None:
             self._bias = torch.cat([layer.bias, layer.bias.new_zeros(missing)])
         self._logits = weight.new_empty(0, 0)
+
+    def hold(self, store: Store) -> None:
+        """Puts the copies of the weights where they stay from run to run."""
+        self._weight = store.put("vocabulary weight", self._weight)
+        if self._bias is not None:
+            self._bias = store.put("vocabulary bias", self._bias)
 
     def best(
         self, features: Tensor, scores: Tensor, count: int, limits: Limits
@@ -113,11 +121,11 @@ class Vocabulary:
         return values, entries.clamp_(max=self.size - 1), parent.gather(1, origin)
 
     def _multiply(self, features: Tensor) -> Tensor:
-        """(rows, E) -> logits (rows, padded V); where torch's own product makes them, in memory
-        that the next call uses.
+        """(rows, E) -> logits (rows, padded V); where torch's own product makes them on a CPU, in
+        memory that the next call uses.
         """
         features = features.to(self._weight.dtype)
-        if one_dnn_is_faster():
+        if one_dnn_is_faster() or features.device.type != "cpu":
             return linear(features, self._weight, self._bias)
         rows = features.size(0)
         if self._logits.size(0) < rows:
@@ -160,6 +168,9 @@ def _apply(logs: Tensor, limits: Limits, start: int, stop: int, beams: int) -> N
         logs[bound, forced[bound]] = left
     for entry in limits.forbidden:
         logs[:, entry] = -math.inf
+    if limits.added is not None:
+        entry, more = limits.added
+        logs[:, entry] += more
     if limits.banned is not None:
         rows = slice(start * beams, stop * beams)
         logs[:, : limits.banned.size(1)].masked_fill_(limits.banned[rows], -math.inf)

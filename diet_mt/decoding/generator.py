@@ -12,9 +12,11 @@ from torch import Tensor
 
 from ..errors import UserError
 from ..layers.decoder import source_of
+from . import fixed_search
 from .candidates import Limits, Vocabulary
 from .gnmt_generator import GnmtGenerator
 from .penalty import Penalty, fairseq_penalty, gnmt_penalty
+from .replay import Replays
 from .search import BeamSearch, Hypothesis, SearchOptions
 
 
@@ -22,6 +24,8 @@ class BeamSearchGenerator(SequenceGenerator):
     """What takes the place of fairseq's generator where it serves (``choice.py``): the same
     options, the same hypotheses and the same scores.
     """
+
+    _replays: Optional[Replays] = None
 
     def divisor(self) -> Optional[Penalty]:
         """The length penalty; None: scores are sums (``--unnormalized``)."""
@@ -48,9 +52,16 @@ class BeamSearchGenerator(SequenceGenerator):
         options = self._search_options(tokens.size(1), bos_token)
         model = self.model.single_model
         vocabulary = Vocabulary(model.decoder.output_projection)
+        if prefix_tokens is None and self._in_fixed_shapes(tokens, options):
+            encoded = source_of(model.encoder(src_tokens=tokens, src_lengths=None))
+            assert self._replays is not None
+            search = fixed_search.FixedSearch(
+                model.decoder, vocabulary, options, self._replays, encoded
+            )
+            return [[_as_fairseq(each) for each in one] for one in search.hypotheses()]
         lengths = tokens.ne(self.pad).sum(1).clamp_(min=1)  # an empty source keeps a column
 
-        def search(part: Tensor) -> List[List[Hypothesis]]:
+        def searched(part: Tensor) -> List[List[Hypothesis]]:
             with torch.no_grad():  # a setting of each thread
                 sources = _trimmed(tokens[part], self.pad, int(lengths[part].max()))
                 encoded = model.encoder(src_tokens=sources, src_lengths=lengths[part])
@@ -61,10 +72,26 @@ class BeamSearchGenerator(SequenceGenerator):
 
         found: List[List[Dict[str, Tensor]]] = [[] for _ in range(tokens.size(0))]
         parts = _parts(tokens)
-        for part, sentences in zip(parts, _in_threads(search, parts), strict=True):
+        for part, sentences in zip(parts, _in_threads(searched, parts), strict=True):
             for number, hypotheses in zip(part.tolist(), sentences, strict=True):
                 found[number] = [_as_fairseq(each) for each in hypotheses]
         return found
+
+    def _in_fixed_shapes(self, tokens: Tensor, options: SearchOptions) -> bool:
+        """Whether steps are captured and replayed: on a GPU, by a model that fairseq has prepared
+        for inference, whose memory may be kept from batch to batch.
+        """
+        device, model = tokens.device, self.model.single_model
+        if (
+            not captures(device)
+            or not model._is_generation_fast
+            or torch.is_autocast_enabled(device.type)
+            or not fixed_search.serves(model.decoder, options, tokens.size(1))
+        ):
+            return False
+        if self._replays is None or self._replays.store.device != device:
+            self._replays = Replays(device)
+        return True
 
     def _search_options(self, source_len: int, bos: Optional[int]) -> SearchOptions:
         """fairseq's options, for a batch of sources of up to ``source_len`` tokens.
@@ -100,6 +127,11 @@ class GnmtBeamSearchGenerator(BeamSearchGenerator, GnmtGenerator):
 
     def divisor(self) -> Optional[Penalty]:
         return gnmt_penalty if self.divides_scores else None
+
+
+def captures(device: torch.device) -> bool:
+    """Whether steps on a device are worth a capture; Python is what they wait for there."""
+    return device.type == "cuda"
 
 
 def _as_fairseq(hypothesis: Hypothesis) -> Dict[str, Tensor]:

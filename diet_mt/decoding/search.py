@@ -22,6 +22,11 @@ from ..positions.base import at_least_float32
 from .candidates import Limits, Vocabulary
 from .penalty import Penalty
 
+NOTHING_FOUND = (
+    "the search found no translation of a sentence: the model's scores are not numbers (NaN), or "
+    "the end of a sentence is impossible"
+)
+
 
 @dataclass(frozen=True)
 class SearchOptions:
@@ -97,10 +102,7 @@ class BeamSearch:
             beam = self._options.beam
             self._go_on(values[:, :beam], entries[:, :beam], parents[:, :beam], kept)
         if not all(self._finished):
-            raise UserError(
-                "the search found no translation of a sentence: the model's scores are not numbers "
-                "(NaN), or the end of a sentence is impossible"
-            )
+            raise UserError(NOTHING_FOUND)
         for found in self._finished:
             found.sort(key=lambda one: float(one.score), reverse=True)
         return self._finished

@@ -25,6 +25,9 @@ put in place where it is imported here:
 ``confined``
     ``encoders.build_bpe`` and ``build_tokenizer``; with ``safe_checkpoints``: a checkpoint could
     name any file or address to be opened.
+``fused_adam``
+    ``FairseqAdam.__init__``, ``FairseqOptimizer.multiply_grads``, ``utils.multi_tensor_total_norm``
+    and four methods of ``FP16Optimizer``: on a GPU, an update took longer than a forward pass.
 ``label_smoothing``
     ``compute_loss`` and ``forward`` of the criterion ``label_smoothed_cross_entropy``: for our
     models the loss, and with it its gradient, is computed without the logits of the whole batch.
@@ -60,6 +63,7 @@ from . import beam_search as beam_search
 from . import bfloat16 as bfloat16
 from . import broadcast as broadcast
 from . import confined as confined
+from . import fused_adam as fused_adam
 from . import label_smoothing as label_smoothing
 from . import literals as literals
 from . import named_parts as named_parts

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import List, Optional, Tuple
+from typing import List, Optional, Protocol, Tuple
 
 import torch
 from torch import Tensor
@@ -42,6 +42,22 @@ def memory_for(
     return TensorMemory(sentences, group, scale, layers, like.device, (of_self, of_cross))
 
 
+class Attends(Protocol):
+    """What the layers of a run read."""
+
+    def attend(
+        self, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: LayerPositions
+    ) -> Found:
+        """Self-attention of ``q`` (rows, H, D) over all that was read, ``k`` (rows, H, R) and ``v``
+        (rows, H, D) being new; without weights.
+        """
+
+    def attend_source(
+        self, layer: int, q: Tensor, positions: LayerPositions, need_weights: bool
+    ) -> Found:
+        """Cross-attention of ``q`` (rows, H, D)."""
+
+
 class Memory(ABC):
     """Of ``sentences``, each with ``group`` hypotheses. ``scale``: the factors of q k^T, in
     self- and in cross-attention.
@@ -71,15 +87,13 @@ class Memory(ABC):
     def attend(
         self, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: LayerPositions
     ) -> Found:
-        """Self-attention of ``q`` (rows, H, D) over all that was read, ``k`` (rows, H, R) and ``v``
-        (rows, H, D) being new; without weights.
-        """
+        """See :class:`Attends`."""
 
     @abstractmethod
     def attend_source(
         self, layer: int, q: Tensor, positions: LayerPositions, need_weights: bool
     ) -> Found:
-        """Cross-attention of ``q`` (rows, H, D)."""
+        """See :class:`Attends`."""
 
     def move(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
         """Hypothesis r becomes what ``order[r]`` was, and sentence b what ``sentences[b]`` was, or

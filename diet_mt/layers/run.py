@@ -17,12 +17,13 @@ from torch import Tensor, nn
 
 from ..positions import AttentionPositions, LayerPositions, Span, TokenPositions
 from ..positions.factors import product
-from ..positions.layer import NOTHING
+from ..positions.layer import NOTHING, Row
 from ..positions.spans import tokens_in
 from ..products import linear
 from .beams import regroup
 from .call import AttentionCall, DecoderCall
-from .memory import Memory, memory_for
+from .memory import Attends, Memory, memory_for
+from .store import Store
 
 # Positions for which a run computes at once what an encoding says.
 BLOCK = 32
@@ -44,6 +45,13 @@ class Projection:
             self._weight = torch.cat([layer.weight for layer in layers])
             if with_bias == {True}:
                 self._bias = torch.cat([layer.bias for layer in layers])
+
+    def hold(self, store: Store, name: str) -> None:
+        """Puts the copies of the weights where they stay from run to run."""
+        if self._weight is not None:
+            self._weight = store.put(f"{name} weight", self._weight)
+        if self._bias is not None:
+            self._bias = store.put(f"{name} bias", self._bias)
 
     def __call__(self, x: Tensor) -> Tensor:
         """(rows, E) -> (rows, sum of the layers' widths)."""
@@ -91,8 +99,7 @@ class Block:
             self._compute(self._positions, query)
         row = query - self._served.start
         keys = query + 1 if self._keys is None else tokens_in(self._keys)
-        steps = {id(layer): _with_factors(layer.step(row, keys)) for layer in self._found}
-        return [steps[id(layer)] for layer in self._found]
+        return one_step(self._found, row, keys)
 
     def _compute(self, positions: AttentionPositions, query: int) -> None:
         tokens, longest = self._token_positions, self._token_positions.longest
@@ -104,6 +111,12 @@ class Block:
         keys = tokens.at(0, stop) if self._keys is None else self._keys
         self._found = positions.for_layers(tokens.at(start, stop), keys)
         self._served = range(start, stop)
+
+
+def one_step(parts: Sequence[LayerPositions], row: Row, keys: int) -> List[LayerPositions]:
+    """Of each layer, the part of query ``row`` over the first ``keys`` keys."""
+    steps = {id(part): _with_factors(part.step(row, keys)) for part in parts}
+    return [steps[id(part)] for part in parts]
 
 
 def _with_factors(positions: LayerPositions) -> LayerPositions:
@@ -219,14 +232,14 @@ class DecodingRun:
 class SelfCache:
     """What one layer's self-attention has in ``memory``."""
 
-    def __init__(self, memory: Memory, number: int, module: Any) -> None:
+    def __init__(self, memory: Attends, number: int, module: Any) -> None:
         self._memory, self._number, self._heads = memory, number, module.num_heads
-        self._project = Projection([module.q_proj, module.k_proj, module.v_proj])
+        self.project = Projection([module.q_proj, module.k_proj, module.v_proj])
 
     def attend(self, query: Tensor, call: AttentionCall) -> Tuple[Tensor, Optional[Tensor]]:
         """See :class:`~diet_mt.layers.call.Cache`; without weights."""
         positions = call.positions
-        q, k, v = self._project(query).unflatten(1, (3, self._heads, -1)).unbind(1)  # (rows, H, D)
+        q, k, v = self.project(query).unflatten(1, (3, self._heads, -1)).unbind(1)  # (rows, H, D)
         k, v = positions.keys(k.unsqueeze(2), None), positions.values(v.unsqueeze(2), None)
         new = k.squeeze(2), v.squeeze(2)
         return self._memory.attend(self._number, q, *new, positions)
@@ -235,11 +248,11 @@ class SelfCache:
 class SourceCache:
     """What one layer's cross-attention has in ``memory``."""
 
-    def __init__(self, memory: Memory, number: int, module: Any) -> None:
+    def __init__(self, memory: Attends, number: int, module: Any) -> None:
         self._memory, self._number, self._heads = memory, number, module.num_heads
-        self._project = Projection([module.q_proj])
+        self.project = Projection([module.q_proj])
 
     def attend(self, query: Tensor, call: AttentionCall) -> Tuple[Tensor, Optional[Tensor]]:
         """See :class:`~diet_mt.layers.call.Cache`."""
-        q = self._project(query).unflatten(1, (self._heads, -1))  # (rows, H, D)
+        q = self.project(query).unflatten(1, (self._heads, -1))  # (rows, H, D)
         return self._memory.attend_source(self._number, q, call.positions, call.need_weights)

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .base import AttentionPositions
-from .layer import LayerPositions
+from .layer import LayerPositions, Row, at_row
 from .options import option
 from .spans import Span, as_tensor, extremes, tokens_in
 
@@ -36,9 +36,11 @@ class ClippedLayer(LayerPositions):
     query_len: int = 1
     rows: Optional[Tensor] = None
 
-    def step(self: Layer, row: int, keys: int) -> Layer:
-        rows = None if self.rows is None else self.rows[row : row + 1, :keys]
-        return replace(self, query_start=self.query_start + row, query_len=1, rows=rows)
+    def step(self: Layer, row: Row, keys: int) -> Layer:
+        if self.rows is not None:
+            return replace(self, query_len=1, rows=at_row(self.rows, row, 0)[:, :keys])
+        assert isinstance(row, int)
+        return replace(self, query_start=self.query_start + row, query_len=1)
 
     def query_bias(self, q: Tensor, keys: int, scale: float) -> Tensor:
         assert self.of_keys is not None

@@ -9,7 +9,7 @@ from typing import List, Optional, Tuple
 from torch import Tensor
 
 from .base import AttentionBias, no_autocast
-from .layer import LayerPositions
+from .layer import LayerPositions, Row, at_row
 from .spans import Span, tokens_in
 
 # Queries and keys from which on the factors are appended to queries and keys. Below, the product is
@@ -29,9 +29,9 @@ class FactorPositions(LayerPositions):
     query_factor: Optional[Tensor] = None
     key_factor: Optional[Tensor] = None
 
-    def step(self, row: int, keys: int) -> FactorPositions:
+    def step(self, row: Row, keys: int) -> FactorPositions:
         query, key = self.factors()
-        return replace(self, query_factor=query[:, row : row + 1], key_factor=key[:, :keys])
+        return replace(self, query_factor=at_row(query, row, 1), key_factor=key[:, :keys])
 
     def factors(self) -> Tuple[Tensor, Tensor]:
         assert self.query_factor is not None

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Optional, Tuple
+from typing import ClassVar, Optional, Tuple, Union
 
 from torch import Tensor
+
+# The number of a query; or (1,), where it is on the device.
+Row = Union[int, Tensor]
+
+
+def at_row(x: Tensor, row: Row, dim: int) -> Tensor:
+    """The one entry ``row`` of ``x`` along ``dim``, which stays."""
+    return x.narrow(dim, row, 1) if isinstance(row, int) else x.index_select(dim, row)
 
 
 def too_long(length: int, limit: int, *, may_go_on: bool) -> str:
@@ -37,11 +45,11 @@ class LayerPositions:
 
     bias: Optional[Tensor] = None
 
-    def step(self, row: int, keys: int) -> LayerPositions:
+    def step(self, row: Row, keys: int) -> LayerPositions:
         """The part for query ``row`` of these alone, over the first ``keys`` keys."""
         if self.bias is None:
             return self
-        return replace(self, bias=self.bias[:, row : row + 1, :keys])
+        return replace(self, bias=at_row(self.bias, row, 1)[:, :, :keys])
 
     def queries(self, q: Tensor) -> Tensor:
         """Projected queries (B, H, T, D) -> what meets the keys, (B, H, T, R): R is D, or any

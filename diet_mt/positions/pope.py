@@ -19,7 +19,7 @@ from .base import (
     at_least_float32,
 )
 from .frequencies import Scaling
-from .layer import LayerPositions
+from .layer import LayerPositions, Row, at_row
 from .spans import Span, as_tensor
 
 
@@ -48,13 +48,11 @@ class PopeLayer(LayerPositions):
     of_queries: Optional[Tensor] = None
     of_keys: Optional[Tensor] = None
 
-    def step(self, row: int, keys: int) -> PopeLayer:
+    def step(self, row: Row, keys: int) -> PopeLayer:
         assert self.of_queries is not None
         assert self.of_keys is not None
-        at = slice(row, row + 1)
-        return replace(
-            self, of_queries=self.of_queries[..., at, :], of_keys=self.of_keys[..., at, :]
-        )
+        own, new = (at_row(each, row, 2) for each in (self.of_queries, self.of_keys))
+        return replace(self, of_queries=own, of_keys=new)
 
     def queries(self, q: Tensor) -> Tensor:
         assert self.of_queries is not None

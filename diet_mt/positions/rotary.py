@@ -18,7 +18,7 @@ from .base import (
     at_least_float32,
 )
 from .frequencies import SCALINGS, Scaling
-from .layer import LayerPositions
+from .layer import LayerPositions, Row, at_row
 from .options import option
 from .spans import Span, as_tensor
 
@@ -48,9 +48,9 @@ class RotaryLayer(LayerPositions):
 
     turn: Optional[Tensor] = None
 
-    def step(self, row: int, keys: int) -> RotaryLayer:
+    def step(self, row: Row, keys: int) -> RotaryLayer:
         assert self.turn is not None
-        return replace(self, turn=self.turn[row : row + 1])
+        return replace(self, turn=at_row(self.turn, row, 0))
 
     def queries(self, q: Tensor) -> Tensor:
         assert self.turn is not None

@@ -1,0 +1,258 @@
+"""The search of ``search.py`` in fixed shapes, for a GPU: no step asks the device anything.
+
+Every batch is filled up to one of a few numbers of sentences, each of which has K hypotheses from
+the first step to the last. Which hypothesis a token belongs to is written down as words and
+parents, step by step, and read backwards at the end. After each period of steps Python looks at
+what is done: sentences that are done leave where that halves the batch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import islice
+from typing import Any, List, Optional, Tuple
+
+import torch
+from torch import Tensor
+
+from ..errors import UserError
+from ..layers.fixed_run import PERIOD, SLOTS, FixedRun, longest, rounded
+from ..layers.run import is_product
+from ..positions import Span
+from ..positions.base import at_least_float32
+from .candidates import Vocabulary
+from .replay import Replays
+from .search import NOTHING_FOUND, Hypothesis, SearchOptions
+
+# Sentences that are left when the others are done: a power of two, not below this.
+FEWEST = 16
+
+
+def serves(decoder: Any, options: SearchOptions, source: int) -> bool:
+    """Whether this search does what is asked, for sources of so many tokens."""
+    targets, sources = longest(decoder)
+    return (
+        options.no_repeat_ngram_size == 0
+        and options.max_len < targets
+        and source <= sources
+        and all(layer.encoder_attn is not None for layer in decoder.layers.children())
+        and all(is_product(each) for each in decoder.modules() if hasattr(each, "in_features"))
+    )
+
+
+def filled_up(sentences: int) -> int:
+    """The number of rows for so many sentences: at most an eighth more, or a power of two up to
+    16.
+    """
+    power = 1 << max((sentences - 1).bit_length(), 0)
+    return power if power <= FEWEST else rounded(sentences, power // 16)
+
+
+class FixedSearch:
+    """One search over encoder output ``source`` (S, B, E) with ``mask`` (B, S) and positions
+    ``keys``, as :func:`~diet_mt.layers.decoder.source_of` gives them.
+    """
+
+    def __init__(
+        self,
+        decoder: Any,
+        vocabulary: Vocabulary,
+        options: SearchOptions,
+        replays: Replays,
+        source: Tuple[Optional[Tensor], Optional[Tensor], Span],
+    ) -> None:
+        encoded, mask, keys = source
+        assert encoded is not None
+        self._decoder, self._vocabulary = decoder, vocabulary
+        self._options, self._replays = options, replays
+        self._count, beam = encoded.size(1), options.beam
+        constant = replace(options, max_len=0, min_len=0, bos=0)
+        replays.begin(list(decoder.parameters()), constant)
+        store = replays.store
+        vocabulary.hold(store)
+        sentences = filled_up(self._count)
+        self._run = FixedRun(decoder, store, encoded, mask, keys, sentences, beam)
+        dtype, device = at_least_float32(encoded.dtype), store.device
+        self._numbers = torch.arange(sentences, device=device)
+        put = store.put
+        self._words = put("words", self._numbers.new_full((sentences, beam), options.bos))
+        scores = torch.full((sentences, beam), -math.inf, dtype=dtype, device=device)
+        scores[:, 0] = 0.0  # at first there is one hypothesis
+        self._scores = put("scores", scores)
+        # Finished hypotheses of each sentence; those beyond its end are done from the start.
+        self._found = put("found", self._numbers.ge(self._count) * beam)
+        # Of each its sum, length without the end mark, and parent; and a column that nobody reads.
+        self._sums = put("sums", torch.full_like(scores[:, :1], -math.inf).expand(-1, beam + 1))
+        self._ends = put("ends", self._words.new_zeros(sentences, 2, beam + 1))
+        self._chunks: List[Tuple[Tensor, Tensor]] = []  # history of all sentences, by period
+        self._all_found, self._all_sums, self._all_ends = (
+            each.clone() for each in (self._found, self._sums, self._ends)
+        )
+
+    @torch.no_grad()
+    def hypotheses(self) -> List[List[Hypothesis]]:
+        """For each sentence its finished hypotheses, the best first.
+
+        Raises UserError where a sentence has none.
+        """
+        options, run, beam = self._options, self._run, self._options.beam
+        step, width = 0, rounded(PERIOD * options.beam, SLOTS)
+        run.begin(step)
+        run.memory.begin(width, run.length)
+        while True:
+            stop = min(step + PERIOD, options.max_len + 1)
+            self._period(step, stop)
+            self._write_down(stop - step)
+            step = stop
+            read = run.memory.closed.eq(0).any(1)  # (B, width)
+            asked = torch.stack([read.sum(1), self._found]).tolist()  # waits for the device
+            going = [number for number, found in enumerate(asked[1]) if found < beam]
+            if step > options.max_len or not going:
+                return self._finished()
+            kept = self._kept(asked[1], going)
+            if kept is not None:
+                self._keep(kept)
+            run.begin(step)
+            count = max(asked[0])
+            run.memory.carry(kept, read, count, rounded(count + PERIOD * beam, SLOTS), run.length)
+
+    def _period(self, start: int, stop: int) -> None:
+        """The steps ``start .. stop - 1``."""
+        options, store, run = self._options, self._replays.store, self._run
+        sentences, beam = self._words.shape
+        early = [-math.inf if each < options.min_len else 0.0 for each in range(start, stop)]
+        early += [0.0] * (start + PERIOD - stop)
+        self._of_end = store.put("of end", torch.tensor(early, device=store.device))
+        shape = PERIOD, sentences, beam
+        # Words and parents, and sums.
+        self._history = store.view("history", (2, *shape), torch.long)
+        self._totals = store.view("totals", shape, self._scores.dtype)
+        key = sentences, run.sources, run.memory.width, run.length
+        for step in range(start, stop):
+            if step == options.max_len:  # once in a batch: not worth a graph
+                self._replays((key, "last"), lambda: self._step(last=True), again=False)
+            else:
+                self._replays(key, self._step, again=step + 1 < min(stop, options.max_len))
+
+    def _step(self, last: bool = False) -> None:
+        """Reads a token of every hypothesis and goes on with the best."""
+        decoder, run, options = self._decoder, self._run, self._options
+        beam = options.beam
+        x = decoder.embed(self._words.view(-1, 1), run.position())  # (1, rows, E)
+        x, _, _ = decoder.run_layers(x, run.calls())
+        features = x[0] if decoder.project_out_dim is None else decoder.project_out_dim(x[0])
+        limits = replace(options.limits, forbidden=options.suppressed)
+        if last:
+            limits = replace(limits, only=options.eos)
+        else:
+            limits = replace(limits, added=(options.eos, self._of_end.index_select(0, run.row)))
+        candidates = self._vocabulary.best(features, self._scores, 2 * beam, limits)
+        values, entries, parents = candidates  # (B, 2 * beam) each
+        ends = entries.eq(options.eos) & values.gt(-math.inf)  # and a number
+        self._finish(values, parents, ends)
+        # Stable: the best that go on, in their order.
+        going = ends.to(torch.uint8).sort(dim=1, stable=True).indices[:, :beam]
+        values, entries, parents = (each.gather(1, going) for each in candidates)
+        self._scores.copy_(values)
+        self._words.copy_(entries)
+        self._history.index_copy_(1, run.row, torch.stack([entries, parents]).unsqueeze(1))
+        self._totals.index_copy_(0, run.row, values.unsqueeze(0))
+        run.move(parents)
+
+    def _finish(self, values: Tensor, parents: Tensor, ends: Tensor) -> None:
+        """Keeps the hypotheses that end among the best ``beam`` candidates (B, 2 * beam), up to
+        ``beam`` of a sentence.
+        """
+        beam = self._options.beam
+        ends, values, parents = ends[:, :beam], values[:, :beam], parents[:, :beam]
+        place = self._found.unsqueeze(1) + ends.cumsum(1) - 1
+        place = place.masked_fill(~ends, beam).clamp_(max=beam)  # (B, beam)
+        self._sums.scatter_(1, place, values)
+        lengths = self._run.step.expand_as(parents)
+        self._ends.scatter_(
+            2, place.unsqueeze(1).expand(-1, 2, -1), torch.stack([lengths, parents], dim=1)
+        )
+        self._found.add_(ends.sum(1)).clamp_(max=beam)
+
+    def _write_down(self, steps: int) -> None:
+        """What the period has found, in the places of all sentences of the batch."""
+        for all_of, own in (
+            (self._all_found, self._found),
+            (self._all_sums, self._sums),
+            (self._all_ends, self._ends),
+        ):
+            all_of.index_copy_(0, self._numbers, own)
+        shape = steps, self._all_found.size(0), self._options.beam
+        history = self._history.new_zeros(2, *shape)
+        totals = self._totals.new_zeros(shape)
+        history.index_copy_(2, self._numbers, self._history[:, :steps])
+        totals.index_copy_(1, self._numbers, self._totals[:steps])
+        self._chunks.append((history, totals))
+
+    def _kept(self, found: List[int], going: List[int]) -> Optional[Tensor]:
+        """The sentences that stay where the batch becomes smaller, or None; some that are done may
+        fill it up.
+        """
+        count = max(filled_up(len(going)), FEWEST)
+        count = 1 << (count - 1).bit_length()
+        if count > len(found) // 2:
+            return None
+        done = [number for number, each in enumerate(found) if each == self._options.beam]
+        kept = going + done[: count - len(going)]
+        return torch.tensor(kept, device=self._words.device)
+
+    def _keep(self, kept: Tensor) -> None:
+        put = self._replays.store.put
+        self._numbers = self._numbers[kept]
+        self._words, self._scores = (
+            put("words", self._words[kept]),
+            put("scores", self._scores[kept]),
+        )
+        self._found, self._sums = put("found", self._found[kept]), put("sums", self._sums[kept])
+        self._ends = put("ends", self._ends[kept])
+
+    def _finished(self) -> List[List[Hypothesis]]:
+        """All hypotheses, read backwards."""
+        options, count, beam = self._options, self._count, self._options.beam
+        found, sums = self._all_found[:count], self._all_sums[:count, :beam]
+        lengths, parents = self._all_ends[:count, :, :beam].unbind(1)  # (B, beam)
+        history = torch.cat([each for each, _ in self._chunks], dim=1)[:, :, :count]
+        totals = torch.cat([each for _, each in self._chunks])[:, :count]  # (steps, B, beam)
+        steps = totals.size(0)
+        scores = sums
+        if options.divisor is not None:
+            table = [options.divisor(step + 1, options.alpha) for step in range(steps)]
+            scores = sums / sums.new_tensor(table)[lengths]
+        numbers = found.tolist()
+        if not all(numbers):
+            raise UserError(NOTHING_FOUND)
+        there = torch.arange(beam, device=found.device) < found[:, None]
+        order = (
+            scores.masked_fill(~there, -math.inf).sort(dim=1, descending=True, stable=True).indices
+        )
+        scores, sums, lengths, parents = (
+            each.gather(1, order) for each in (scores, sums, lengths, parents)
+        )
+        words = lengths.new_full((steps, count, beam), options.eos)
+        cumulative = sums.expand(steps, -1, -1).clone()
+        for step in range(steps - 1, -1, -1):
+            inside = lengths > step
+            for all_of, one in ((words, history[0, step]), (cumulative, totals[step])):
+                all_of[step] = torch.where(inside, one.gather(1, parents), all_of[step])
+            parents = torch.where(inside, history[1, step].gather(1, parents), parents)
+        by_token = torch.cat([cumulative[:1], cumulative.diff(dim=0)])
+        words, by_token = words.permute(1, 2, 0), by_token.permute(1, 2, 0)  # (B, beam, steps)
+        return self._split(words, by_token, scores, lengths.tolist(), numbers)
+
+    def _split(
+        self, words: Tensor, by_token: Tensor, scores: Tensor, lengths: List[List[int]], found: Any
+    ) -> List[List[Hypothesis]]:
+        """(B, beam, steps) each and scores (B, beam) -> the first ``found`` of each sentence."""
+        sizes = [one + 1 for row, count in zip(lengths, found, strict=True) for one in row[:count]]
+        there = torch.arange(scores.size(1)) < torch.tensor(found)[:, None]
+        every = torch.arange(words.size(2)) <= torch.tensor(lengths)[..., None]
+        every = (every & there[..., None]).to(words.device)
+        tokens, parts = words[every].split(sizes), by_token[every].split(sizes)
+        made = map(Hypothesis, tokens, scores[there.to(scores.device)].unbind(), parts)
+        return [list(islice(made, count)) for count in found]

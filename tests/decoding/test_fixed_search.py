@@ -1,0 +1,249 @@
+"""The search in fixed shapes: the hypotheses of the other one, and no step that waits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from diet_mt.decoding import fixed_search, generator
+from diet_mt.decoding.fixed_search import filled_up
+from diet_mt.decoding.generator import BeamSearchGenerator, GnmtBeamSearchGenerator
+from diet_mt.errors import UserError
+from diet_mt.layers.fixed_run import PERIOD
+from diet_mt.layers.store import Store
+from diet_mt.models.diet_transformer import DietTransformerModel
+
+from ..models.test_search import Hypotheses, talkative
+from ..toy import ToyTask, collate, each_encoding, each_kind, sources
+from .test_parity import OPTIONS, assert_the_same
+
+# So many that some leave before the last is done; and more steps than two periods have.
+LENGTHS = tuple(1 + 7 * number % 11 for number in range(40))
+ROOM = {"max_target_positions": 64}
+LONGEST = 2 * PERIOD + 3
+
+
+def generate(kind: Any, model: DietTransformerModel, *batches: Tensor, **more: Any) -> Hypotheses:
+    """The hypotheses of the sentences of all ``batches``, which are decoded in turn."""
+    settings = {"beam_size": 4, "max_len_b": LONGEST, "len_penalty": 0.6} | more
+    made = kind([model], ToyTask().target_dictionary, **settings)
+    samples = [{"net_input": {"src_tokens": each}} for each in batches]
+    return [found for each in samples for found in made.generate([model], each)]
+
+
+@contextmanager
+def fixed(model: DietTransformerModel) -> Iterator[None]:
+    """All is decoded in fixed shapes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(generator, "captures", lambda device: True)
+        patch.setattr(generator, "BeamSearch", None)
+        patch.setattr(model, "_is_generation_fast", True)
+        yield
+
+
+def assert_equal(
+    model: DietTransformerModel, *batches: Tensor, kind: Any = BeamSearchGenerator, **more: Any
+) -> Hypotheses:
+    expected = generate(kind, model, *batches, **more)
+    with fixed(model):
+        found = generate(kind, model, *batches, **more)
+    assert_the_same(found, expected)
+    return found
+
+
+@each_encoding
+def test_every_encoding(encoding: str, sharing: str | None) -> None:
+    """And then a batch of another size in the same memory."""
+    model, rows = talkative(encoding, sharing, **ROOM), sources(LENGTHS[:7])
+    found = assert_equal(model, collate(rows, "left"), collate(rows[2:5], "right"))
+    assert max(len(one["tokens"]) for hypotheses in found for one in hypotheses) > PERIOD
+
+
+@pytest.mark.parametrize("beam", [1, 10])
+@each_kind
+def test_beams(encoding: str, sharing: str | None, beam: int) -> None:
+    model, rows = talkative(encoding, sharing, 3, **ROOM), sources(LENGTHS[:5])
+    assert_equal(model, collate(rows), beam_size=beam, min_len=2)
+
+
+def test_sentences_that_are_done_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, own = [], fixed_search.FixedSearch._step
+
+    def step(self: Any, last: bool = False) -> None:
+        sizes.append(self._words.size(0))
+        own(self, last)
+
+    monkeypatch.setattr(fixed_search.FixedSearch, "_step", step)
+    assert_equal(talkative("diet-rel", None, **ROOM), collate(sources(LENGTHS)), max_len_b=50)
+    assert set(sizes) == {40, 16}
+
+
+MORE: dict[str, dict[str, Any]] = {
+    "a period": {"max_len_b": PERIOD},
+    "to the end of a period": {"max_len_b": PERIOD - 1},
+    "one length": {"min_len": 18, "max_len_b": 18},
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS | MORE, ids=lambda name: name.replace(" ", "-"))
+def test_options(name: str) -> None:
+    options = (OPTIONS | MORE)[name]
+    assert_equal(talkative("diet-rel", None, 3, **ROOM), collate(sources(LENGTHS[:9])), **options)
+
+
+def test_the_penalty_of_gnmt() -> None:
+    model, batch = talkative("diet-rel", None, 3, **ROOM), collate(sources(LENGTHS[:9]))
+    assert_equal(model, batch, kind=GnmtBeamSearchGenerator, len_penalty=2.0)
+
+
+@pytest.mark.parametrize("changes", [
+    {"position_randomized": 100},
+    {"position_input": "sinusoidal"},
+    {"position_in": "encoder,decoder"},
+    {"encoder_normalize_before": True, "decoder_normalize_before": True},
+    {"layernorm_embedding": True, "no_scale_embedding": True},
+    {"share_decoder_input_output_embed": True},
+], ids=str)  # fmt: skip
+def test_other_models(changes: dict[str, Any]) -> None:
+    assert_equal(talkative("diet-rel", None, 3, **ROOM, **changes), collate(sources(LENGTHS[:9])))
+
+
+def test_a_source_of_padding_alone() -> None:
+    batch = collate(sources(LENGTHS[:5]), "left")
+    batch[2] = 1
+    assert_equal(talkative("diet-rel", None, 3, **ROOM), batch)
+
+
+@torch.no_grad()
+def test_weights_that_change_between_batches() -> None:
+    """In their place, as training changes them, or into other precision, as ``model.half()``."""
+    model, batch = talkative("diet-rel", None, 3, **ROOM), collate(sources(LENGTHS[:5]))
+    made = BeamSearchGenerator([model], ToyTask().target_dictionary, beam_size=4, max_len_b=9)
+    sample = {"net_input": {"src_tokens": batch}}
+    for change in (
+        lambda: model.decoder.layers[1].self_attn.q_proj.weight.mul_(-2.0),
+        lambda: model.decoder.output_projection.weight.mul_(0.5),
+        lambda: model.float(),
+    ):
+        with fixed(model):
+            made.generate([model], sample)
+        change()
+        expected = made.generate([model], sample)
+        with fixed(model):
+            assert_the_same(made.generate([model], sample), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_gives_finite_scores_in_order(dtype: torch.dtype) -> None:
+    model = talkative("diet-abs", None, **ROOM).to(dtype)
+    with fixed(model):
+        found = generate(BeamSearchGenerator, model, collate(sources(LENGTHS[:9])))
+    for hypotheses in found:
+        scores = [float(one["score"]) for one in hypotheses]
+        assert all(map(math.isfinite, scores))
+        assert scores == sorted(scores, reverse=True)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["q_proj", "k_proj", "v_proj", "out_proj"])
+def test_scores_that_are_no_numbers_are_told(name: str) -> None:
+    model = talkative("diet-rel", None, **ROOM)
+    getattr(model.decoder.layers[0].self_attn, name).weight[0, 0] = math.nan
+    with fixed(model), pytest.raises(UserError, match="found no translation of a sentence"):
+        generate(BeamSearchGenerator, model, collate(sources(LENGTHS[:9])))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("broken", [math.nan, math.inf])
+@pytest.mark.parametrize("encoding", ["none", "diet-rel", "shaw", "deberta"])
+def test_a_word_without_finite_numbers_spoils_no_other_hypothesis(
+    encoding: str, broken: float
+) -> None:
+    model, batch = talkative(encoding, None, 5, **ROOM), collate(sources(LENGTHS[:4]))
+    said = generate(BeamSearchGenerator, model, batch)
+    best = {word for hypotheses in said for word in hypotheses[0]["tokens"].tolist()}
+    others = [word for all_of in said for one in all_of for word in one["tokens"].tolist()]
+    low = next(word for word in others if word not in best)
+    model.decoder.embed_tokens.weight[low] = broken
+    assert_equal(model, batch)
+
+
+@pytest.mark.parametrize("changes", [
+    {"no_repeat_ngram_size": 2},
+    {"max_len_b": 12},
+], ids=str)  # fmt: skip
+def test_what_the_other_search_does(changes: dict[str, Any]) -> None:
+    """n-grams, and tokens beyond the tables."""
+    model = talkative("diet-rel", None, beyond_table="clip")
+    with fixed(model), pytest.raises(TypeError, match="NoneType"):
+        generate(BeamSearchGenerator, model, collate(sources(LENGTHS[:3])), **changes)
+
+
+class Waits(TorchDispatchMode):
+    """Counts what would make Python wait for a device, or give it shapes that it must ask for."""
+
+    NAMES = ("_local_scalar_dense", "nonzero", "is_nonzero", "equal", "unique", "masked_select")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+        self.all = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.all += 1
+        name = func.overloadpacket._qualified_op_name.removeprefix("aten::")
+        booleans = name == "index" and any(
+            each is not None and each.dtype == torch.bool for each in args[1]
+        )
+        new = name in ("lift_fresh", "_to_copy") and args[0].device != (kwargs or {}).get(
+            "device", args[0].device
+        )
+        if name in self.NAMES or booleans or new:
+            self.calls.append(name)
+        return func(*args, **(kwargs or {}))
+
+
+@each_encoding
+def test_no_step_waits(encoding: str, sharing: str | None, monkeypatch: Any) -> None:
+    """Nor does one but the first take memory in the store, and all are the same operators."""
+    model, own, counted = talkative(encoding, sharing, **ROOM), fixed_search.FixedSearch._step, []
+
+    def step(self: Any, last: bool = False) -> None:
+        moves = self._replays.store.moves
+        with Waits() as waits:
+            own(self, last)
+        assert not waits.calls
+        counted.append((waits.all, self._replays.store.moves - moves))
+
+    monkeypatch.setattr(fixed_search.FixedSearch, "_step", step)
+    with fixed(model):
+        generate(BeamSearchGenerator, model, collate(sources(LENGTHS[:2])), min_len=PERIOD)
+    assert len(counted) > PERIOD
+    assert len({operators for operators, _ in counted[1:-1]}) == 1
+    assert all(moves == 0 for _, moves in counted[1:])
+
+
+@pytest.mark.parametrize(
+    ("sentences", "rows"),
+    [(1, 1), (3, 4), (16, 16), (17, 18), (33, 36), (64, 64), (65, 72), (500, 512), (520, 576)],
+)
+def test_batches_are_filled_up(sentences: int, rows: int) -> None:
+    assert filled_up(sentences) == rows
+
+
+def test_a_store_moves_what_grows() -> None:
+    store = Store(torch.device("cpu"))
+    first = store.put("a", torch.ones(2, 3))
+    again = store.put("a", torch.zeros(3, 2))
+    assert first.data_ptr() == again.data_ptr()
+    assert store.moves == 1
+    assert store.put("a", torch.ones(7)).data_ptr() != first.data_ptr()
+    assert store.put("a", torch.ones(7, dtype=torch.long)).dtype == torch.long
+    assert store.moves == 3
