@@ -225,7 +225,7 @@ def _fused_pays(
     biases: Sequence[Optional[Tensor]],
     dropout_p: float,
 ) -> bool:
-    """Whether torch's fused kernel is the faster way. It always is on a GPU and in a compiled graph.
+    """Whether torch's fused kernel is faster. On a GPU and in a compiled graph it always is.
 
     On a CPU it has no backward pass for a bias that learns and no dropout, and falls back to
     separate steps slower than ours; and over short sentences with a bias it loses to a batched

@@ -17,12 +17,12 @@ _VARIANTS = 64
 def may_read(x: Tensor) -> bool:
     """Whether code may branch on the values of ``x``: on a CPU, outside of a graph.
 
-    On a GPU the branch waits until all kernels started so far are done, and a graph has no branches.
+    On a GPU a branch waits for all kernels that were started, and a graph has no branches.
     """
     return x.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def compiled(function: Function) -> Function:
     """``function`` as one graph for all shapes of its tensors, compiled at the first call.
 
@@ -33,7 +33,7 @@ def compiled(function: Function) -> Function:
     import torch.fx.experimental._config as shapes
 
     # Sizes that happen to be equal in the first batch are not equal in all.
-    shapes.use_duck_shape = False  # type: ignore[attr-defined]
+    shapes.use_duck_shape = False
     limit = "recompile_limit" if hasattr(dynamo, "recompile_limit") else "cache_size_limit"
     setattr(dynamo, limit, max(getattr(dynamo, limit), _VARIANTS))
     graph: Any = torch.compile(function, fullgraph=True, dynamic=True)

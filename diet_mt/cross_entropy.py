@@ -16,7 +16,7 @@ up to one:
 
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -36,6 +36,8 @@ _LOGITS_ON_DEVICE = 1 << 27
 # float16 has no numbers as small as most probabilities: gradients are stored times this until
 # they are scaled.
 _GAIN = {torch.float16: 1024.0}
+# What the passes over a block of logits are: see _block.
+Block = Callable[..., Tuple[Tensor, Tensor]]
 # A probability below this is not exact enough in float32 to take the logarithm of.
 _TINY = 1e-30
 
@@ -85,9 +87,9 @@ def _precise(dtype: torch.dtype) -> torch.dtype:
     return torch.promote_types(dtype, torch.float32)
 
 
-def _blocks(rows: int, vocabulary: int, *, on_device: bool = False) -> range:
+def _blocks(rows: int, vocabulary: int, on_cpu: bool = True) -> range:
     """The first row of each block."""
-    logits = _LOGITS_ON_DEVICE if on_device else _LOGITS
+    logits = _LOGITS if on_cpu else _LOGITS_ON_DEVICE
     return range(0, rows, max(_ROWS, logits // vocabulary))
 
 
@@ -154,21 +156,25 @@ class _FromFeatures(torch.autograd.Function):
         pad: int,
         compile_blocks: bool,
     ) -> Tuple[Tensor, Tensor]:
-        wanted = ctx.needs_input_grad[:2]
-        ctx.gain = _GAIN.get(weight.dtype, 1.0)
+        real, picked = targets.ne(pad), targets.unsqueeze(1)
+        rows: Optional[Tensor] = None  # of the real tokens, where padding can be left out
         if not may_read(features):
-            loss, nll, dx, dw = _on_device(features, weight, targets, eps, pad, wanted, compile_blocks)
+            block = compiled(_block) if compile_blocks else _block
+            x = features.masked_fill(~real.unsqueeze(1), 0.0)
         else:
-            real = targets.ne(pad).nonzero().squeeze(1)
-            padded = real.numel() < targets.numel()
-            x, picked = features, targets.unsqueeze(1)
-            if padded:
-                x, picked = features.index_select(0, real), picked.index_select(0, real)
-            loss, nll, dx, dw = _loss_and_gradients(x.contiguous(), weight, picked, eps, wanted)
-            if dx is not None and padded:
-                dx = torch.zeros_like(features).index_copy_(0, real, dx)
+            block, x = _block_on_cpu, features.contiguous()
+            if not bool(real.all()):
+                rows = real.nonzero().squeeze(1)
+                x, picked = features.index_select(0, rows), picked.index_select(0, rows)
+                real = real.index_select(0, rows)
+        wanted = ctx.needs_input_grad[:2]
+        loss, nll, dx, dw = _loss_and_gradients(
+            x, weight, picked, real.unsqueeze(1), eps, wanted, block
+        )
+        if dx is not None and rows is not None:
+            dx = torch.zeros_like(features).index_copy_(0, rows, dx)
         ctx.save_for_backward(dx, dw)
-        ctx.dtype = weight.dtype
+        ctx.gain, ctx.dtype = _GAIN.get(weight.dtype, 1.0), weight.dtype
         ctx.mark_non_differentiable(nll)
         return loss, nll
 
@@ -182,40 +188,41 @@ class _FromFeatures(torch.autograd.Function):
         return (*scaled, None, None, None, None)
 
 
-def _on_device(
-    features: Tensor,
+def _loss_and_gradients(
+    x: Tensor,
     weight: Tensor,
-    targets: Tensor,
+    picked: Tensor,
+    real: Tensor,
     eps: float,
-    pad: int,
     wanted: Tuple[bool, ...],
-    compile_blocks: bool,
+    in_block: Block,
 ) -> Tuple[Tensor, Tensor, Optional[Tensor], Optional[Tensor]]:
-    """As :func:`_loss_and_gradients`, the gradients times their gain, of all rows (N, E) and their
-    targets (N,): which of them are padding is never asked, since the answer would stall the device.
+    """Loss, -log p, and d loss / d x and d loss / d weight times their gain, of ``x`` (N, E),
+    ``weight`` (V, E), ``picked`` and ``real`` (N, 1); None for a gradient that is not ``wanted``.
+
+    ``x`` is 0 in rows that are not ``real``. What every logit has alike, ``eps_v`` in the gradient
+    and the sum in the loss, is never added to a block: it comes from the sums of ``x`` and
+    ``weight``.
     """
-    rows, vocabulary = features.size(0), weight.size(0)
+    vocabulary, dtype = weight.size(0), _precise(weight.dtype)
     share, gain = eps / (vocabulary - 1), _GAIN.get(weight.dtype, 1.0)
-    real = targets.ne(pad).unsqueeze(1)  # (N, 1)
-    x, picked = features.masked_fill(~real, 0.0), targets.unsqueeze(1)
-    dtype = _precise(weight.dtype)
     x_sum, weight_sum = x.sum(0, dtype=dtype), weight.sum(0, dtype=dtype)  # (E,)
     dx = torch.empty_like(x) if wanted[0] else None
     dw = (x_sum * (-share * gain)).expand_as(weight).clone() if wanted[1] else None
-    sums = []
-    blocks = _blocks(rows, vocabulary, on_device=True)
-    in_block = compiled(_block) if compile_blocks else _block
+    sums = x.new_zeros(2, dtype=torch.float64)
+    blocks = _blocks(x.size(0), vocabulary, may_read(x))
     for start in blocks:
         part = slice(start, start + blocks.step)
-        logits = x[part] @ weight.t()
-        found, gradient = in_block(logits, picked[part], real[part], 1.0 - eps - share, gain)
-        sums.append(found)
+        logits = product(x[part], weight)
+        found, p = in_block(logits, picked[part], real[part], 1.0 - eps - share, gain)
+        sums += found
         if dx is not None:
-            torch.mm(gradient, weight, out=dx[part])
-            dx[part] -= (share * gain) * weight_sum * real[part]
+            torch.sub(product(p, weight.t()), weight_sum, alpha=share * gain, out=dx[part])
         if dw is not None:
-            _add_gradient(dw, gradient, x[part])
-    nll, lse_sum = torch.stack(sums).sum(0).unbind(0)
+            add_product(dw, p, x[part])
+    if dx is not None and not may_read(x):
+        dx *= real
+    nll, lse_sum = sums.unbind(0)
     smooth = vocabulary * lse_sum - x_sum.double() @ weight_sum.double()
     return _smoothed(nll, smooth, eps, vocabulary).to(dtype), nll.to(dtype), dx, dw
 
@@ -235,49 +242,15 @@ def _block(
     return sums, p.mul_(real * gain).to(logits.dtype)
 
 
-def _add_gradient(total: Tensor, gradient: Tensor, x: Tensor) -> None:
-    """Adds gradient^T x, of (M, V) and (M, E), to ``total`` (V, E), which is in float32 or better."""
-    if total.dtype == x.dtype:
-        total.addmm_(gradient.t(), x)
-    elif x.device.type == "cuda" and x.dtype == torch.float16:  # whose own range is too small
-        total += torch.mm(gradient.t(), x, out_dtype=total.dtype)
-    else:
-        total += gradient.t() @ x
-
-
-def _loss_and_gradients(
-    x: Tensor, weight: Tensor, picked: Tensor, eps: float, wanted: Tuple[bool, ...]
-) -> Tuple[Tensor, Tensor, Optional[Tensor], Optional[Tensor]]:
-    """Loss, -log p, d loss / d x and d loss / d weight of ``x`` (N, E), ``weight`` (V, E) and
-    ``picked`` (N, 1), without padding; None for a gradient that is not ``wanted``.
-
-    What every logit has alike, ``eps_v`` in the gradient and the sum in the loss, is never added to
-    a block: it comes from the sums of ``x`` and ``weight``.
-    """
-    rows, vocabulary = x.size(0), weight.size(0)
-    share = eps / (vocabulary - 1)
-    x_sum, weight_sum = x.sum(0), weight.sum(0)  # (E,)
-    nll, lse_sum = x.new_zeros(2, dtype=torch.float64)
-    dx = torch.empty_like(x) if wanted[0] else None
-    dw = (x_sum * -share).expand_as(weight).clone() if wanted[1] else None
-    blocks = _blocks(rows, vocabulary)
-    space = x.new_empty(min(blocks.step, rows), vocabulary)
-    for start in blocks:
-        part = slice(start, start + blocks.step)
-        block, target = x[part], picked[part]
-        logits = product(block, weight)
-        p = torch.softmax(logits, 1, out=space[: block.size(0)])
-        chosen = p.gather(1, target)
-        own = -chosen.log()
-        if chosen.min() < _TINY:
-            own = logits.logsumexp(1, keepdim=True) - logits.gather(1, target)
-        nll += own.sum(dtype=torch.float64)
-        lse_sum += (logits.gather(1, target) + own).sum(dtype=torch.float64)
-        p.scatter_(1, target, chosen - (1.0 - eps - share))
-        if dx is not None:
-            torch.sub(product(p, weight.t()), weight_sum, alpha=share, out=dx[part])
-        if dw is not None:
-            add_product(dw, p, block)
-    smooth = vocabulary * lse_sum - x_sum.double() @ weight_sum.double()
-    loss = _smoothed(nll, smooth, eps, vocabulary)
-    return loss.to(x.dtype), nll.to(x.dtype), dx, dw
+def _block_on_cpu(
+    logits: Tensor, target: Tensor, real: Tensor, weight_of_target: float, gain: float
+) -> Tuple[Tensor, Tensor]:
+    """As :func:`_block` where all rows are real: two passes less over the probabilities."""
+    p = torch.softmax(logits, 1)
+    chosen = p.gather(1, target)
+    own = -chosen.log()
+    if chosen.min() < _TINY:
+        own = logits.logsumexp(1, keepdim=True) - logits.gather(1, target)
+    lse = logits.gather(1, target) + own
+    p.scatter_(1, target, chosen - weight_of_target)
+    return torch.stack([own, lse]).sum((1, 2), dtype=torch.float64), p

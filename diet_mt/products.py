@@ -33,7 +33,7 @@ class Linear(nn.Linear):
     """``nn.Linear`` over :func:`linear`: the same parameters, state dict and values to rounding."""
 
     def forward(self, input: Tensor) -> Tensor:
-        if torch.jit.is_scripting() or torch.compiler.is_compiling():
+        if torch.jit.is_scripting():
             return F.linear(input, self.weight, self.bias)
         return linear(input, self.weight, self.bias)
 
@@ -55,7 +55,7 @@ def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
     other devices, precisions and kinds of tensors, under autocast, and where torch traces or
     compiles.
     """
-    if torch.compiler.is_compiling() or not one_dnn_is_faster() or not _takes(x, weight, bias):
+    if not one_dnn_serves(x, weight, bias):
         return F.linear(x, weight, bias)
     out: Tensor = _Linear.apply(x.reshape(-1, x.size(-1)), weight, bias)
     return out.view(*x.shape[:-1], weight.size(0))
@@ -63,14 +63,20 @@ def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
 
 def product(x: Tensor, weight: Tensor) -> Tensor:
     """As :func:`linear`, for ``x`` (N, E), any strides of ``weight``, and no gradient."""
-    if not torch.compiler.is_compiling() and one_dnn_is_faster() and _takes(x, weight, None):
+    if one_dnn_serves(x, weight, None):
         return _one_dnn(x.contiguous(), weight)
     return F.linear(x, weight)
 
 
 def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """Adds left^T right, of ``left`` (N, E') and ``right`` (N, E), to ``total`` (E', E)."""
-    if not torch.compiler.is_compiling() and one_dnn_is_faster() and _takes(right.t(), left.t(), None):
+    """Adds left^T right, of ``left`` (N, E') and ``right`` (N, E), to ``total`` (E', E), which may
+    be more precise than they are.
+    """
+    if total.dtype != left.dtype:
+        half = left.device.type == "cuda" and left.dtype == torch.float16  # its range is too small
+        multiply: Any = torch.mm
+        total += multiply(left.t(), right, **{"out_dtype": total.dtype} if half else {})
+    elif one_dnn_serves(right.t(), left.t(), None):
         total += _transposed_product(left, right)
     else:
         total.addmm_(left.t(), right)
@@ -98,7 +104,10 @@ def _maker(cpuinfo: Path = Path("/proc/cpuinfo")) -> Optional[str]:
     return platform.processor().rpartition(", ")[2] or None
 
 
-def _takes(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> bool:
+def one_dnn_serves(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> bool:
+    """Whether oneDNN is to compute x weight^T + bias; never in a graph of ``torch.compile``."""
+    if torch.compiler.is_compiling() or not one_dnn_is_faster():
+        return False
     tensors = [x, weight] if bias is None else [x, weight, bias]
     return (
         not torch.jit.is_tracing()  # first: sizes are tensors then

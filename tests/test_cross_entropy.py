@@ -33,7 +33,14 @@ def fused(x: Tensor, weight: Tensor, targets: Tensor, eps: float) -> tuple[Tenso
     return from_features(x, weight, targets, eps, PAD)
 
 
-both = pytest.mark.parametrize("form", [blockwise, fused])
+def as_on_a_gpu(x: Tensor, weight: Tensor, targets: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """Without looking at what is padding."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cross_entropy, "may_read", lambda _: False)
+        return fused(x, weight, targets, eps)
+
+
+both = pytest.mark.parametrize("form", [blockwise, fused, as_on_a_gpu])
 WITH_PADS = torch.tensor([PAD if n % 5 == 2 else 2 + n % (WORDS - 2) for n in range(ROWS)])
 TARGETS = {
     "pads": WITH_PADS,
@@ -46,6 +53,7 @@ TARGETS = {
 def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """23 rows in blocks of 5, the last of them shorter, or all in one."""
     monkeypatch.setattr(cross_entropy, "_LOGITS", 1)
+    monkeypatch.setattr(cross_entropy, "_LOGITS_ON_DEVICE", 1)
     monkeypatch.setattr(cross_entropy, "_ROWS", request.param)
 
 
@@ -155,6 +163,28 @@ def test_half_precision_is_summed_in_float32(dtype: torch.dtype) -> None:
     torch.testing.assert_close(
         half.grad.double(), exact.grad, rtol=2 * torch.finfo(dtype).eps, atol=1e-6
     )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_gradients_of_half_precision(dtype: torch.dtype) -> None:
+    """From probabilities that float16 has no numbers for, scaled as by a loss scale."""
+    torch.manual_seed(1)
+    exact = [torch.randn(ROWS, WIDTH), torch.randn(4000, WIDTH)]
+    exact = [x.to(dtype).double().requires_grad_() for x in exact]
+    half = [x.detach().to(dtype).requires_grad_() for x in exact]
+    loss, nll = as_on_a_gpu(*half, WITH_PADS, 0.1)
+    expected, expected_nll = fairseqs(*exact, WITH_PADS, 0.1)
+    assert loss.dtype == nll.dtype == torch.float32
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-2)
+    assert nll.item() == pytest.approx(expected_nll.item(), rel=1e-2)
+    (loss * 64).backward()
+    (expected * 64).backward()
+    for own, true in zip(half, exact, strict=True):
+        assert own.grad is not None
+        assert true.grad is not None
+        assert own.grad.dtype == dtype
+        error = (own.grad.double() - true.grad).norm() / true.grad.norm()
+        assert error < 4 * torch.finfo(dtype).eps
 
 
 def test_by_the_other_library(monkeypatch: pytest.MonkeyPatch) -> None:

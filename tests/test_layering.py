@@ -61,14 +61,15 @@ ALLOWED: dict[str, set[str]] = {
     "tasks": {"bert", "corpora", "decoding", "errors", "torch", "numpy", "fairseq", "omegaconf"},
     "criterions": {"bert", "errors", "torch", "numpy", "fairseq"},
     "encoders": {"bert", "corpora", "errors", "fairseq"},
-    "layers": {"attention", "dropout", "kernels", "positions", "products", "errors"}
+    "layers": {"attention", "compiled", "dropout", "kernels", "positions", "products", "errors"}
     | {"torch", "fairseq"},
     "kernels": {"torch"},
-    "positions": {"errors", "torch"},
-    "attention": {"dropout", "positions", "torch"},
-    "dropout": {"torch"},
+    "positions": {"compiled", "errors", "torch"},
+    "attention": {"compiled", "dropout", "positions", "torch"},
+    "dropout": {"compiled", "torch"},
     "products": {"torch"},
-    "cross_entropy": {"products", "torch"},
+    "compiled": {"torch"},
+    "cross_entropy": {"compiled", "products", "torch"},
     "allocator": set(),
     "decoding": {"kernels", "layers", "positions", "products", "errors", "torch", "fairseq"},
     "fairseq_patches": {"cross_entropy", "decoding", "layers", "models", "products", "errors"}

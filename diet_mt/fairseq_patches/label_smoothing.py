@@ -2,11 +2,11 @@
 
 fairseq's criterion asks the model for logits of (B, T, V) and writes seven more tensors of that
 size in a training step. There is no hook between its forward pass and the model, so two of its
-methods are replaced by ones that, for our models in training, take
-:func:`diet_mt.cross_entropy.from_features` where the output layer is one plain product. On a CPU,
-where it is not or where the model is wrapped (data parallel), they take
-:func:`~diet_mt.cross_entropy.from_logits`. In validation, for other models and with any option that
-reads the log-probabilities, fairseq's own code runs. Loss, sample size and logged values are the same.
+methods are replaced. For our models in training they take
+:func:`diet_mt.cross_entropy.from_features` where the output layer is one plain product, and on a
+CPU :func:`~diet_mt.cross_entropy.from_logits` where it is not or where the model is wrapped (data
+parallel). In validation, for other models and with any option that reads the log-probabilities,
+fairseq's own code runs. Loss, sample size and logged values are the same.
 """
 
 from __future__ import annotations

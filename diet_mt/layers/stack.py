@@ -53,8 +53,9 @@ def compute(layer: Any, forward: Callable[..., Result], x: Tensor, call: Any) ->
     torch's kind that differentiates through whatever ``call`` holds: a bias that all layers share
     is computed once, outside of them, as DDP and FSDP require of a shared parameter.
     """
-    if getattr(layer.cfg, "compile", False) and layer.training and not torch.compiler.is_compiling():
-        forward = partial(compiled(forward.__func__), layer)
+    compiles = layer.training and getattr(layer.cfg, "compile", False)
+    if compiles and not torch.compiler.is_compiling():
+        forward = partial(compiled(type(layer)._forward), layer)
     if not (layer.cfg.checkpoint_activations and torch.is_grad_enabled()):
         return forward(x, call)
     keep = torch.autograd.graph.save_on_cpu if layer.cfg.offload_activations else nullcontext

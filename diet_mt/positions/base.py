@@ -142,10 +142,11 @@ class LayerTables(nn.Module):
 
         In float32 or better, also in a model of half precision.
         """
-        rows = [getattr(table, name) for table in self.tables()]
+        tables = [getattr(table, name) for table in self.tables()]
+        # Rows are read after the tables are stacked: one gradient then serves all of them.
+        stack = tables[0].unsqueeze(0) if len(tables) == 1 else torch.stack(tables)
         if at is not None:
-            rows = [read(each, at, self.shape.beyond, dim=1, zero=zero) for each in rows]
-        stack = rows[0].unsqueeze(0) if len(rows) == 1 else torch.stack(rows)
+            stack = read(stack, at, self.shape.beyond, dim=2, zero=zero)
         return stack.to(at_least_float32(stack.dtype))
 
     def extra_repr(self) -> str:
