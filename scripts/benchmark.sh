@@ -4,11 +4,12 @@
 # CTranslate2, where it is installed (pip install --no-deps ctranslate2), and our models under
 # fairseq's search decode alone.
 #
-#   scripts/benchmark.sh                                         made-up sentences, CPU and GPU
-#   scripts/benchmark.sh --data data/multi30k.en-de/bin --device cpu
+#   scripts/benchmark.sh                                         made-up sentences
+#   scripts/benchmark.sh --data data/multi30k.en-de/bin
 #
-# Options are those of diet-mt bench speed. Leave the machine to it alone. Time on two cores: twenty
-# minutes. Writes results/benchmark/this.jsonl and results/benchmark.md.
+# Options are those of diet-mt bench speed; for a GPU there is scripts/gpu-checks.sh. Leave the
+# machine to it alone. Time on two cores: twenty minutes. Writes results/benchmark/this.jsonl and
+# results/benchmark.md.
 set -euo pipefail
 
 case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
@@ -19,10 +20,10 @@ set -- --variant "shaw.published=shaw --position-in encoder,decoder --position-v
   --variant "t5.published=t5 --position-in encoder,decoder" "$@"
 new=results/benchmark/this.part
 diet-mt bench speed --size tiny "$@" > "$new"
-# A step of base costs some twenty times as much: fewer turns, smaller batches, and in training not
-# all systems in memory at a time.
+# A step of base costs some twenty times as much: fewer turns, smaller batches. In training a system
+# takes a gigabyte of memory; for fewer of them: --systems stock diet_rel
 diet-mt bench speed --size base --rounds 5 --warmup 1 --batches 1 --train-tokens 2048 --decode-tokens 512 \
-  --together 4 "$@" >> "$new"
+  "$@" >> "$new"
 mv "$new" results/benchmark/this.jsonl
 python results/benchmark/table.py results/benchmark/*.jsonl | tee results/benchmark.part
 mv results/benchmark.part results/benchmark.md

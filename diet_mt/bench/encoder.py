@@ -99,7 +99,7 @@ def measure_all(args: argparse.Namespace) -> None:
     quiet()
     need_known("encoding", args.encodings, NAMES)
     need_device(args.device)
-    facts = environment(args.device, False, "bench encoder", args.words)
+    facts = environment(args.device, "bench encoder", args.words)
     for shape in args.shapes:
         for record in measure(shape, args):
             print(json.dumps({**record, **facts}), flush=True)

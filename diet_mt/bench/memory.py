@@ -34,11 +34,11 @@ LONGEST_TRAINING = dict.fromkeys(CASES.keys() - {"diet_abs, factors"}, 4096)
 def peak(case: str, measure: str, length: int) -> Record:
     """Bytes and seconds of one pass; the seconds are no measure of speed."""
     system, constants = CASES[case]
-    words = [RANDOM_DATA, *model_words(system, SIZES), *training_words(length, dropout=0.1)]
+    words = [RANDOM_DATA, *model_words(system, SIZES), *training_words(dropout=0.1)]
     words += ["--max-source-positions", str(length), "--max-target-positions", str(length)]
     job = {"threads": torch.get_num_threads(), "vocabulary": VOCABULARY}
-    with Worker(system, words, constants=constants, length=length, **job) as worker:
-        return worker.ask("peak", measure)
+    with Worker(system, words, constants=constants, **job) as worker:
+        return worker.ask("peak", measure, tokens=length)
 
 
 def measure_all(args: argparse.Namespace) -> None:
@@ -46,7 +46,7 @@ def measure_all(args: argparse.Namespace) -> None:
     need_known("case", args.cases, CASES)
     torch.set_num_threads(args.threads or torch.get_num_threads())
     facts = {**SIZES, "vocabulary": VOCABULARY}
-    facts |= environment("cpu", False, "bench memory", args.words)
+    facts |= environment("cpu", "bench memory", args.words)
     for measure in ("forward", "train"):
         for case in args.cases or CASES:
             for length in args.lengths:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import shlex
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import quantiles
@@ -19,9 +21,15 @@ Record = dict[str, Any]
 
 
 def interleaved(
-    turns: Mapping[str, Callable[[], float]], rounds: int, warmup: int, label: str
+    turns: Mapping[str, Callable[[], float]],
+    rounds: int,
+    warmup: int,
+    label: str,
+    until: float = math.inf,
 ) -> dict[str, list[float]]:
     """Seconds of each turn in each round, without the rounds of warm-up.
+
+    After the time ``until`` (of time.monotonic) no round but the first begins.
 
     One turn at a time, and each round starts with another one: what slows the machine down for a
     while slows down all of them, and ratios are taken within a round.
@@ -29,9 +37,11 @@ def interleaved(
     seconds: dict[str, list[float]] = {name: [] for name in turns}
     names = list(turns)
     for number in range(-warmup, rounds):
+        if number > 0 and time.monotonic() > until:
+            break
         state = "warm-up" if number < 0 else f"round {number + 1} of {rounds}"
         print(f"{label}: {state}", file=sys.stderr)
-        first = number % len(names)
+        first = number % max(len(names), 1)
         for name in names[first:] + names[:first]:
             taken = turns[name]()
             if number >= 0:
@@ -60,7 +70,7 @@ def need_device(device: str) -> None:
         raise UserError("--device cuda: no GPU available to torch")
 
 
-def environment(device: str, half: bool, command: str, words: Sequence[str]) -> Record:
+def environment(device: str, command: str, words: Sequence[str]) -> Record:
     """Machine, versions and ``diet-mt COMMAND WORDS``, as entries of a record."""
     import torch
 
@@ -73,7 +83,7 @@ def environment(device: str, half: bool, command: str, words: Sequence[str]) -> 
     return {
         "device": device,
         "machine": name,
-        "precision": "fp16" if half else "fp32",
+        "precision": "fp32",
         "threads": torch.get_num_threads(),
         "date": today(),
         "revision": revision(Path(__file__).parent),

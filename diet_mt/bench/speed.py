@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from select import select
 from typing import Any
 
 import torch
 
-from ..command_line import need_known
+from ..command_line import need_known, shell_words
 from ..decoding.choice import VARIABLE
 from ..errors import UserError
 from ..files import PLUGIN
@@ -29,6 +32,7 @@ from ..positions import COMMAND_NAMES
 from .rows import Record, environment, interleaved, need_device, quartiles, ratios
 from .worker import RANDOM_DATA
 
+Facts = dict[str, Record]
 STOCK = "stock"  # fairseq's transformer without the plugin
 CTRANSLATE2 = "ctranslate2"
 # Our models decoded by fairseq's search.
@@ -37,14 +41,18 @@ UNDER_FAIRSEQ = {f"{name}:fairseq": name for name in ("diet_rel", "diet_abs")}
 WEIGHTS_OF = {CTRANSLATE2: STOCK, **UNDER_FAIRSEQ}
 SYSTEMS = (STOCK, *COMMAND_NAMES, *WEIGHTS_OF)
 # Arguments of the command that are fields of worker.Job.
-_OF_JOB = ("threads", "vocabulary", "decode_tokens", "batches", "decode_length", "beam", "lenpen")
+_OF_JOB = ("threads", "vocabulary", "batches", "decode_length", "beam", "lenpen")
+# On a GPU the systems are set up side by side, as compiling may take a minute: on batches so small
+# that the memory suffices. What is not ready after this share of the time is left out.
+_SMALL = {"tokens": 4096, "sentences": 64}
+_SETUP = 0.6
 
 
 class Worker:
     """A process with one system; as a context it ends with the block."""
 
     def __init__(self, system: str, words: Sequence[str], **job: Any) -> None:
-        self.system = system
+        self.system, self.device = system, job.get("device", "cpu")
         if WEIGHTS_OF.get(system, system) != STOCK:
             job["user_dir"] = str(PLUGIN)
         job |= {"words": words, "engine": CTRANSLATE2 if system == CTRANSLATE2 else "fairseq"}
@@ -52,7 +60,7 @@ class Worker:
         if system in UNDER_FAIRSEQ:
             variables[VARIABLE] = "fairseq"
         self.errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
-        self.process = subprocess.Popen(
+        self.process: Any = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("worker.py"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -62,10 +70,20 @@ class Worker:
         )
         self._send({"user_dir": None, **job})
 
-    def ask(self, what: str, kind: str) -> Record:
+    def ask(self, what: str, kind: str, **load: Any) -> Record:
         """The answer to a message. Raises UserError with the last line of a process that died."""
-        self._send({what: kind})
-        line = self.process.stdout.readline()  # type: ignore[union-attr]
+        self.tell(what, kind, **load)
+        return self.answer()
+
+    def tell(self, what: str, kind: str, **load: Any) -> None:
+        self._send([what, kind, load])
+
+    def answer(self, seconds: float | None = None) -> Record:
+        """Raises UserError also where none comes in ``seconds``."""
+        pipe = self.process.stdout
+        if seconds is not None and not select([pipe], [], [], max(0.0, seconds))[0]:
+            raise UserError(f"{self.system}: no answer in time")
+        line = pipe.readline()
         if not line:
             status = self.process.wait()
             self.errors.seek(0)
@@ -75,9 +93,10 @@ class Worker:
         return answer
 
     def turn(self, kind: str) -> float:
-        return float(self.ask("turn", kind)["seconds"])
+        self.last = self.ask("turn", kind)
+        return float(self.last["seconds"])
 
-    def _send(self, message: Mapping[str, Any]) -> None:
+    def _send(self, message: object) -> None:
         with suppress(BrokenPipeError):  # of a dead process, which gives no answer either
             print(json.dumps(message), file=self.process.stdin, flush=True)
 
@@ -104,11 +123,16 @@ def model_words(system: str, sizes: Mapping[str, Any]) -> list[str]:
     return [*words, "--share-all-embeddings"]
 
 
-def training_words(max_tokens: int, dropout: float) -> list[str]:
+def training_words(dropout: float) -> list[str]:
     """Options of fairseq-train for a training step."""
-    words = ["--dropout", str(dropout), "--max-tokens", str(max_tokens)]
-    words += ["--optimizer", "adam", "--adam-betas", "(0.9, 0.98)", "--lr", "0.0001"]
-    return [*words, "--criterion", "label_smoothed_cross_entropy", "--label-smoothing", "0.1"]
+    words = ["--dropout", str(dropout), "--optimizer", "adam", "--adam-betas", "(0.9, 0.98)"]
+    words += ["--lr", "0.0001", "--criterion", "label_smoothed_cross_entropy"]
+    return [*words, "--label-smoothing", "0.1"]
+
+
+def precision(words: Sequence[str]) -> str:
+    """Of options of fairseq-train."""
+    return next((name for name in ("fp16", "bf16") if f"--{name}" in words), "fp32")
 
 
 def measure_all(args: argparse.Namespace) -> None:
@@ -121,7 +145,10 @@ def measure_all(args: argparse.Namespace) -> None:
             raise UserError(f"--variant {name}: a system already; give another name")
         need_known("encoding", words[:1] or [""], COMMAND_NAMES, f"--variant {name}")
     known = {*SYSTEMS, *args.variant}
-    need_known("system", args.systems, known)
+    need_known("system", (text.split(" ", 1)[0] for text in args.systems), known)
+    for text in set(args.systems) - known:
+        system, *own = shell_words(text, "--systems")
+        args.variant[text] = [*args.variant.get(system, [system]), *own]
     need_known("size", args.size, SIZES)
     need_known("system", args.checkpoint, known - WEIGHTS_OF.keys())
     for file in args.checkpoint.values():
@@ -131,17 +158,13 @@ def measure_all(args: argparse.Namespace) -> None:
     torch.set_num_threads(args.threads or torch.get_num_threads())
     args.threads = torch.get_num_threads()
     systems = list(dict.fromkeys([*(args.systems or SYSTEMS), *args.variant]))
-    devices = ["cpu"] if args.device != "cuda" else []
-    devices += ["cuda"] if args.device != "cpu" and torch.cuda.is_available() else []
-    for device in devices:
-        own = [name for name in systems if name != CTRANSLATE2 or _runs_ctranslate2(device)]
-        if not own:
-            raise UserError("none of these systems can be measured here")
-        for half in [False, True] if args.fp16 and device == "cuda" else [False]:
-            facts = environment(device, half, "bench speed", args.words)
-            for size in args.size:
-                for record in measure(own, size, device, half, args):
-                    print(json.dumps({**record, **facts}), flush=True)
+    own = [name for name in systems if name != CTRANSLATE2 or _runs_ctranslate2(args.device)]
+    if not own:
+        raise UserError("none of these systems can be measured here")
+    facts = environment(args.device, "bench speed", args.words)
+    for size in args.size:
+        for record in measure(own, size, args.device, args):
+            print(json.dumps({**record, **facts} | record), flush=True)
 
 
 def _runs_ctranslate2(device: str) -> bool:
@@ -154,51 +177,91 @@ def _runs_ctranslate2(device: str) -> bool:
 
 
 def measure(
-    systems: Sequence[str], size: str, device: str, half: bool, args: argparse.Namespace
+    systems: Sequence[str], size: str, device: str, args: argparse.Namespace
 ) -> Iterator[Record]:
-    """A record for each measure and system."""
+    """A record for each measure, load and system. Raises UserError at the end if one failed."""
+    system_words = {name: args.variant.get(name, [name]) for name in systems}
+    failed: list[str] = []
+
+    def words(name: str) -> list[str]:
+        system, *own = system_words[name]
+        data = os.path.abspath(args.data) if args.data else RANDOM_DATA
+        model = [*model_words(system, SIZES[size]), *training_words(args.dropout)]
+        return [data, *model, *args.options, *own]
 
     def worker(name: str) -> Worker:
-        system, *own = args.variant.get(name, [name])
-        words = [os.path.abspath(args.data) if args.data else RANDOM_DATA]
-        words += model_words(system, SIZES[size])
-        words += training_words(args.train_tokens, args.dropout)
-        words += [*(["--fp16"] if half else []), *args.options, *own]
         file = args.checkpoint.get(WEIGHTS_OF.get(name, name))
         job = {field: getattr(args, field) for field in _OF_JOB} | {"device": device}
-        return Worker(name, words, checkpoint=str(file) if file else None, **job)
+        job["checkpoint"] = str(file) if file else None
+        return Worker(system_words[name][0], words(name), **job)
 
     for kind in args.measures:
         names = [name for name in systems if kind == "decode" or name not in WEIGHTS_OF]
-        for number, group in enumerate(groups(names, kind, args.together)):
-            with ExitStack() as stack:  # of new processes, whose memory is not yet fragmented
-                crew = {name: stack.enter_context(worker(name)) for name in group}
-                facts = {name: each.ask("prepare", kind) for name, each in crew.items()}
-                assert len({fact["sentences"] for fact in facts.values()}) == 1, "unequal work"
+        stocks = [name for name in names if system_words[name][0] == STOCK]
+        with ExitStack() as stack:  # of new processes, whose memory is not yet fragmented
+            crew = {name: stack.enter_context(worker(name)) for name in names}
+            for load, facts, seconds in turns(crew, kind, f"{size} {device} {kind}", args):
                 for name, fact in facts.items():
-                    assert fact["plugin"] == (WEIGHTS_OF.get(name, name) != STOCK), name
-                turns = {name: partial(each.turn, kind) for name, each in crew.items()}
-                label = f"{size} {device} {kind}"
-                seconds = interleaved(turns, args.rounds, args.warmup, label)
+                    assert fact["plugin"] == (name not in {*stocks, CTRANSLATE2}), name
                 compare = kind == "decode" and not args.decode_length
                 equal = equal_outputs(crew) if compare else {}
-            for name in group if number == 0 else group[1:]:
-                about: Record = {"size": size, "system": name, "measure": kind}
-                if kind == "decode":
-                    about["decode_length"] = args.decode_length
-                numbers = summary(kind, seconds[name], seconds.get(STOCK), facts[name])
-                if name in WEIGHTS_OF:  # by another search: not the speed of the encoding
-                    numbers.pop("positions", None)
-                yield {**about, **numbers, **equal.get(name, {})}
+                totals = [(sum(seconds[name]), name) for name in stocks if name in crew]
+                best = min(totals)[1] if totals else ""
+                for name in crew:
+                    about: Record = {"size": size, "system": name, "measure": kind}
+                    about |= {"load": load, "precision": precision(words(name))}
+                    about |= {"over": best} if best else {}
+                    if kind == "decode":
+                        about["decode_length"] = args.decode_length
+                    numbers = summary(kind, seconds[name], seconds.get(best), facts[name])
+                    if name in WEIGHTS_OF:  # by another search: not the speed of the encoding
+                        numbers.pop("positions", None)
+                    yield {**about, **numbers, **equal.get(name, {})}
+            failed += [name for name in names if name not in crew]
+    if failed:
+        raise UserError(f"{size} {device}: no figures of {', '.join(dict.fromkeys(failed))}")
 
 
-def groups(names: list[str], kind: str, together: int) -> list[list[str]]:
-    """Systems that take turns: all, or in training stock and ``together`` others."""
-    others = [name for name in names if name != STOCK]
-    if kind == "decode" or STOCK not in names or not 0 < together < len(others):
-        return [names]
-    starts = range(0, len(others), together)
-    return [[STOCK, *others[start : start + together]] for start in starts]
+def turns(
+    crew: dict[str, Worker], kind: str, label: str, args: argparse.Namespace
+) -> Iterator[tuple[Record, Facts, dict[str, list[float]]]]:
+    """Each load, the answers about it, seconds of each round. Systems that fail leave the crew."""
+    work, end = loads(kind, args), time.monotonic() + (args.seconds or math.inf)
+    if any(each.device == "cuda" for each in crew.values()):
+        small = {key: min(work[0][key], _SMALL[key]) for key in work[0].keys() & _SMALL}
+        prepare(crew, kind, work[0] | small, _SETUP * (args.seconds or 3600))
+    for number, load in enumerate(work):
+        until = time.monotonic() + (end - time.monotonic()) / (len(work) - number)
+        facts = prepare(crew, kind, load)
+        assert len({fact["sentences"] for fact in facts.values()}) < 2, "unequal work"
+        each = {name: partial(worker.turn, kind) for name, worker in crew.items()}
+        seconds = interleaved(each, args.rounds, args.warmup, label, until)
+        yield load, {name: facts[name] | worker.last for name, worker in crew.items()}, seconds
+
+
+def prepare(crew: dict[str, Worker], kind: str, load: Record, limit: float | None = None) -> Facts:
+    """Answers, with ``limit`` side by side within so many seconds."""
+    facts, start = {}, time.monotonic()
+    for each in crew.values() if limit else ():
+        each.tell("prepare", kind, **load)
+    for name, each in list(crew.items()):
+        if not limit:
+            each.tell("prepare", kind, **load)
+        try:
+            facts[name] = each.answer(limit and limit - time.monotonic() + start)
+        except UserError as error:
+            print(f"{name}: left out ({error})", file=sys.stderr)
+            crew.pop(name).process.kill()
+    return facts
+
+
+def loads(kind: str, args: argparse.Namespace) -> list[Record]:
+    """Of the batches of a turn, one after the other."""
+    if kind == "decode":
+        sentences = [{"sentences": number} for number in args.decode_sentences]
+        return sentences or [{"tokens": number} for number in args.decode_tokens]
+    shapes = [{"lengths": shapes} for shapes in args.lengths] or [{}]
+    return [{"tokens": tokens, **shape} for tokens in args.train_tokens for shape in shapes]
 
 
 def equal_outputs(crew: Mapping[str, Worker]) -> dict[str, Record]:
@@ -221,6 +284,6 @@ def summary(kind: str, own: list[float], stock: list[float] | None, facts: Recor
     else:
         record = {"unit": "ms"} | quartiles("", [1000 * s / facts["batches"] for s in own])
         record |= ratios(own, stock) if stock else {}
-    shown = ("batches", "sentences", "setting", "positions")
-    record |= {name: facts[name] for name in shown if facts[name]}
+    shown = ("batches", "sentences", "setup", "setting", "positions", "peak_bytes")
+    record |= {name: facts[name] for name in shown if facts.get(name)}
     return {**record, "rounds": len(own), "seconds": [round(value, 6) for value in own]}

@@ -2,12 +2,13 @@
 
 It is run by the path of this file and imports nothing of the package: stock fairseq is measured as
 its users have it, and fairseq skips a --user-dir that is in ``sys.modules`` already. Messages are
-lines of JSON. The first one on stdin is the :class:`Job`; each further one has one answer:
+lines of JSON. The first one on stdin is the :class:`Job`; each further one has one answer. KIND is
+train, forward or decode, LOAD the arguments of :meth:`System.batches`:
 
-    {"prepare": KIND}    model and batches for train, forward or decode  -> batches, sentences, ...
-    {"turn": KIND}       runs all batches once                           -> {"seconds": ...}
-    {"outputs": KIND}    the same, of decode                             -> {"outputs": ...}
-    {"peak": KIND}       one sentence pair of ``Job.length`` tokens      -> {"peak_bytes": ...}
+    ["prepare", KIND, LOAD]             model, batches, first pass     -> batches, sentences, ...
+    ["turn", KIND, {}]                  runs all batches once          -> {"seconds": ...}
+    ["outputs", KIND, {}]               the same, of decode            -> {"outputs": ...}
+    ["peak", KIND, {"tokens": N}]       a pair of sentences of N each  -> {"peak_bytes": ...}
 
 Between messages the worker blocks in ``read`` and uses no CPU time. An error ends it with a
 traceback on stderr.
@@ -29,19 +30,21 @@ import tempfile
 import time
 import warnings
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
-from fairseq import checkpoint_utils, optim, options, tasks, utils
+from fairseq import checkpoint_utils, options, tasks, utils
 from fairseq.data import Dictionary, LanguagePairDataset
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.tasks.translation import TranslationTask
+from fairseq.trainer import Trainer
 
 RANDOM_DATA = "random"  # in place of a data folder
 LONGEST_OUTPUT = 200  # tokens of a hypothesis, where the model decides; default of fairseq-generate
@@ -56,6 +59,7 @@ _TRIED_ON = 128  # sentences at most, for the choice
 _FINALISTS = 3  # layouts that are timed twice more
 
 Run = Callable[[Any], Any]  # the work on one batch
+Lengths = Callable[[np.random.Generator], Any]
 
 
 @dataclass(frozen=True)
@@ -70,9 +74,7 @@ class Job:
     checkpoint: str | None = None  # None: random weights, the same for the same words
     constants: dict[str, int] = field(default_factory=dict)  # module:name -> its value here
     device: str = "cpu"
-    length: int = 0  # tokens of source and target of the pair of "peak"
-    decode_tokens: int = 0  # of a source batch of decoding, at most
-    batches: int = 0  # of one turn; 0: the whole data set
+    batches: int = 0  # of one turn, without given lengths; 0: the whole data set
     decode_length: int = 0  # tokens of every hypothesis; 0: the model decides
     beam: int = 1
     lenpen: float = 1.0
@@ -90,7 +92,11 @@ class System:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of hydra, about fairseq's use of it
             self.cfg = convert_namespace_to_omegaconf(args)
-        self.job = job
+        # fairseq sets tpu with --bf16.
+        self.cfg.common.tpu, self.cfg.common.cpu = False, job.device == "cpu"
+        self.cfg.distributed_training.distributed_world_size = 1
+        self.job, self.kind = job, ""
+        self.setup = 0.0  # seconds of the making of the model and of first passes
         self.task = self._random_task() if job.words[0] == RANDOM_DATA else self._real_task()
         self.model: Any = None
         self.data: list[Any] = []
@@ -114,30 +120,33 @@ class System:
             task.datasets[split] = random_pairs(words, seed)
         return task
 
-    def answer(self, what: str, kind: str) -> dict[str, Any]:
+    def answer(self, what: str, kind: str, load: dict[str, Any]) -> dict[str, Any]:
         if what == "peak":
-            return self.peak(kind)
+            return self.peak(kind, **load)
         if what == "prepare":
-            self.prepare(kind)
+            self.prepare(kind, **load)
             return {
                 "batches": len(self.data),
                 "sentences": self.sentences,
+                "setup": round(self.setup, 1),
                 "setting": self.setting,
                 "positions": getattr(self.model, "signature", ""),  # of ours
                 "plugin": "diet_mt" in sys.modules,  # which changes fairseq
             }
-        if what == "outputs":
-            return {"outputs": self.outputs()}
-        return {"seconds": clocked(self.turn, self.job.device)}
+        return {"outputs": self.outputs()} if what == "outputs" else self.timed()
 
-    def prepare(self, kind: str) -> None:
-        """Model and batches of ``train``, ``forward`` or ``decode``."""
-        split, tokens = "train", self.cfg.dataset.max_tokens
-        if kind == "decode":
-            split, tokens = "test", self.job.decode_tokens
-        self.data, self.model = self.batches(split, tokens), self.new_model()
+    def prepare(self, kind: str, **load: Any) -> None:
+        """Batches of ``load``, and the first pass over them by a model that stays for the next."""
+        start = time.perf_counter()
+        self.data = self.batches("test" if kind == "decode" else "train", **load)
         self.sentences = sum(len(batch["id"]) for batch in self.data)
-        self.run = self.runner(kind)
+        if kind != self.kind or self.job.engine != "fairseq":
+            self.kind, self.model = kind, self.new_model()
+            self.run = self.runner(kind)
+        self.turn()
+        self.setup += time.perf_counter() - start
+        if self.job.device == "cuda":
+            torch.cuda.empty_cache()
 
     def runner(self, kind: str) -> Run:
         if kind == "decode":
@@ -148,20 +157,60 @@ class System:
         for batch in self.data:
             self.run(batch)
 
-    def batches(self, split: str, tokens: int) -> list[Any]:
-        """``Job.batches`` batches of a split on the device, the same for all systems."""
+    def timed(self) -> dict[str, Any]:
+        """Seconds of a turn; on a GPU the peak of its memory, which the next system has then."""
+        if self.job.device == "cpu":
+            return {"seconds": clocked(self.turn)}
+        self.turn()  # allocates what others had in between
+        torch.cuda.reset_peak_memory_stats()
+        with patch.object(torch.cuda, "reset_peak_memory_stats"):  # fairseq's, at each step
+            seconds = clocked(self.turn, self.job.device)
+        peak = torch.cuda.max_memory_allocated()
+        torch.cuda.empty_cache()
+        return {"seconds": seconds, "peak_bytes": peak}
+
+    def batches(
+        self,
+        split: str,
+        tokens: int | None = None,
+        sentences: int | None = None,
+        lengths: Sequence[tuple[int, int]] = (),
+    ) -> list[Any]:
+        """Batches of at most so many tokens and sentences on the device, the same for all systems.
+
+        ``Job.batches`` of a split; with ``lengths`` one of random sentences for each pair of source
+        and target length, sentences of 80 to 100 % of it.
+        """
+        if lengths:
+            return [self.on_device(self._batch(tokens or 0, *pair)) for pair in lengths]
         iterator = self.task.get_batch_iterator(
             dataset=self.task.dataset(split),
             max_tokens=tokens,
-            max_positions=(min(tokens, 1024),) * 2,
+            max_sentences=sentences,
+            max_positions=(min(tokens or 1024, 1024),) * 2,
             ignore_invalid_inputs=True,
+            disable_iterator_cache=True,
             seed=1,
         ).next_epoch_itr(shuffle=True)
         batches = list(itertools.islice(iterator, self.job.batches or None))
         if len(batches) < self.job.batches:
-            raise ValueError(f"{split}: {len(batches)} batches of {tokens} tokens, fewer than "
-                             f"--batches {self.job.batches}")  # fmt: skip
+            raise ValueError(f"{split}: {len(batches)} batches of {tokens or sentences} "
+                             f"{'tokens' if tokens else 'sentences'}, fewer than --batches "
+                             f"{self.job.batches}")  # fmt: skip
         return [self.on_device(batch) for batch in batches]
+
+    def _batch(self, tokens: int, source: int, target: int) -> Any:
+        """A multiple of 8 pairs, where ``tokens`` suffice."""
+        rows = tokens // max(source, target) // 8 * 8 or 1
+
+        def ragged(longest: int, random: np.random.Generator) -> Any:
+            lengths = random.integers(longest * 4 // 5, longest + 1, rows)
+            lengths[0] = longest
+            return lengths
+
+        sides = (partial(ragged, longest) for longest in (source, target))
+        pairs = random_pairs(self.task.source_dictionary, 0, *sides)
+        return pairs.collater([pairs[row] for row in range(rows)])
 
     def on_device(self, batch: Any) -> Any:
         return utils.move_to_cuda(batch) if self.job.device == "cuda" else batch
@@ -176,29 +225,16 @@ class System:
             torch.serialization.add_safe_globals([argparse.Namespace])
             load = checkpoint_utils.load_model_ensemble
             (model,), _ = load([self.job.checkpoint], task=self.task)
-        return (model.half() if self.cfg.common.fp16 else model).to(self.job.device)
+        common = self.cfg.common
+        half = torch.float16 if common.fp16 else torch.bfloat16 if common.bf16 else None
+        return model.to(device=self.job.device, dtype=half)
 
     def _training(self) -> Run:
-        """Forward pass, label-smoothed cross-entropy, backward pass, gradient norm and Adam."""
-        cfg, model = self.cfg, self.model
-        criterion = self.task.build_criterion(cfg.criterion)
-        parameters = [each for each in model.parameters() if each.requires_grad]
-        if cfg.common.fp16:
-            optimizer = optim.FP16Optimizer.build_optimizer(cfg, parameters)
-        else:
-            optimizer = optim.build_optimizer(cfg.optimizer, parameters)
-
-        def run(batch: Any) -> None:
-            _, tokens, _ = self.task.train_step(batch, model, criterion, optimizer, 0)
-            try:
-                optimizer.multiply_grads(1.0 / tokens)
-                optimizer.clip_grad_norm(0.0)
-                optimizer.step()
-            except OverflowError:
-                pass  # of half precision: the loss scale shrinks and fairseq skips the update, too
-            optimizer.zero_grad()
-
-        return run
+        """The training step of fairseq-train."""
+        criterion = self.task.build_criterion(self.cfg.criterion)
+        trainer = Trainer(self.cfg, self.task, self.model, criterion)
+        # By default a step that runs out of memory is skipped, and would look fast.
+        return lambda batch: trainer.train_step([batch], raise_oom=True)
 
     @torch.no_grad()
     def _forward(self, batch: Any) -> None:
@@ -218,7 +254,9 @@ class System:
 
         def run(batch: Any) -> dict[int, list[int]]:
             sentences = self.task.inference_step(generator, [model], batch)
-            tokens = [beams[0]["tokens"].tolist()[:-1] for beams in sentences]
+            best = [beams[0]["tokens"] for beams in sentences]
+            words = iter(torch.cat(best).tolist())  # one transfer from the device
+            tokens = [list(itertools.islice(words, len(each)))[:-1] for each in best]
             return self._numbered([batch], tokens, job.decode_length)
 
         return run
@@ -276,11 +314,10 @@ class System:
         """Tokens of all best hypotheses, without the end mark, by the sentence's number."""
         return {n: tokens for batch in self.data for n, tokens in self.run(batch).items()}
 
-    def peak(self, kind: str) -> dict[str, Any]:
+    def peak(self, kind: str, tokens: int) -> dict[str, Any]:
         """Peak memory of one pass beyond model and optimizer, and its seconds (Linux: /proc)."""
-        words = self.task.source_dictionary
-        pairs = [random_pairs(words, 0, length) for length in (_WARMUP_TOKENS, self.job.length)]
-        warmup, batch = (self.on_device(pair.collater([pair[0]])) for pair in pairs)
+        both = (self._batch(length, length, length) for length in (_WARMUP_TOKENS, tokens))
+        warmup, batch = map(self.on_device, both)
         self.model = self.new_model()
         run = self.runner(kind)
         run(warmup)  # allocates what stays: moments of Adam, buffers of kernels
@@ -290,19 +327,23 @@ class System:
         return {"peak_bytes": _memory("VmHWM") - before, "seconds": round(seconds, 3)}
 
 
-def random_pairs(words: Dictionary, seed: int, length: int = 0) -> LanguagePairDataset:
-    """Random sentence pairs; with ``length`` one pair, of so many tokens on either side."""
+def _as_multi30k(random: np.random.Generator) -> Any:
+    drawn = random.normal(_MEAN, _DEVIATION, _SENTENCES).round().astype(int)
+    return drawn.clip(_SHORTEST, _LONGEST)
+
+
+def random_pairs(words: Dictionary, seed: int, *lengths: Lengths) -> LanguagePairDataset:
+    """Random sentence pairs. ``lengths``: draws those of sources, and those of targets."""
     random = np.random.default_rng(seed)
     sides: list[Any] = []
-    for _ in range(2):
-        drawn = random.normal(_MEAN, _DEVIATION, _SENTENCES).round().astype(int)
-        lengths = np.array([length]) if length else drawn.clip(_SHORTEST, _LONGEST)
+    for draw in lengths or (_as_multi30k, _as_multi30k):
+        drawn = draw(random)
         sentences = [
-            torch.from_numpy(random.integers(words.nspecial, len(words), size)) for size in lengths
+            torch.from_numpy(random.integers(words.nspecial, len(words), size)) for size in drawn
         ]
         for sentence in sentences:
             sentence[-1] = words.eos()
-        sides += [sentences, lengths, words]
+        sides += [sentences, drawn, words]
     return LanguagePairDataset(*sides)
 
 
@@ -361,8 +402,7 @@ def main() -> None:
     torch.set_num_threads(job.threads)
     system = System(job)
     for line in iter(sys.stdin.readline, ""):
-        ((what, kind),) = json.loads(line).items()
-        print(json.dumps(system.answer(what, kind)), file=out, flush=True)
+        print(json.dumps(system.answer(*json.loads(line))), file=out, flush=True)
 
 
 if __name__ == "__main__":

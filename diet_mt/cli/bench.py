@@ -7,51 +7,53 @@ from pathlib import Path
 from typing import Any
 
 from ..bench import BASELINES, LENGTHS, MEASURES, SHAPES
-from ..command_line import (
-    Parser,
-    by_name,
-    count,
-    finite,
-    pair,
-    positive,
-    share,
-    shell_words,
-)
+from ..command_line import Parser, by_name, count, finite, pair, positive, share, shell_words
+
+
+def source_and_target(text: str) -> tuple[int, int]:
+    """Type of an option: two lengths, as 16+15."""
+    source, _, target = text.partition("+")
+    return positive(source), positive(target)
 
 
 class Speed:
     """Speed of training, forward pass and decoding: stock fairseq, our encodings, CTranslate2.
 
         diet-mt bench speed --size tiny --data data/multi30k.en-de/bin > speed.jsonl
+        diet-mt bench speed --device cuda --measures train --systems "stock --fp16" "alibi --bf16"
         diet-mt bench speed --variant "t5.published=t5 --position-in encoder,decoder"
 
-    Each system runs in a process of its own, stock fairseq in one without the plugin; they take
-    turns, and each round starts with another one. Weights are random, or those of --checkpoint. Not
-    timed: reading data, moving it to the device, building models, choosing CTranslate2's layout.
-    With --decode-length 0 translations are compared: those of ctranslate2 with stock's, those of
-    SYSTEM:fairseq (our model, fairseq's search) with SYSTEM's. JSON lines on stdout, one for each
-    measure and system; progress on stderr.
+    A system is a name, and fairseq-train options for it alone. Each has its own process, stock
+    fairseq one without the plugin; they take turns. Weights are random, or those of --checkpoint.
+    Not timed: reading data, moving it to the device, building and compiling models, choosing
+    CTranslate2's layout. Ratios are to the fastest stock system. With --decode-length 0
+    translations are compared: those of ctranslate2 with stock's, those of SYSTEM:fairseq (our
+    model, fairseq's search) with SYSTEM's. JSON lines on stdout, progress on stderr.
     """
 
     @staticmethod
     def arguments(parser: Parser) -> None:
         add = parser.add_argument
         add("--size", nargs="+", default=["tiny"], help="tiny, base, big (default tiny)")
-        add("--systems", nargs="+", default=[], help="stock, diet_rel, ctranslate2, ... (all)")
+        what = "stock, diet_rel, ctranslate2, 'stock --fp16', 'diet_rel --bf16', ... (all)"
+        add("--systems", nargs="+", default=[], help=what)
         add("--measures", nargs="+", default=MEASURES, choices=MEASURES, help="default all")
-        devices = ("auto", "cpu", "cuda")
-        add("--device", default="auto", choices=devices, help="auto: CPU, and GPU if there is one")
-        add("--fp16", action="store_true", help="on the GPU in half precision, too")
+        add("--device", default="cpu", choices=("cpu", "cuda"), help="default cpu")
         add("--threads", type=positive, help="CPU threads of each system (default: torch's)")
         add("--rounds", type=positive, default=9, help="timed turns of each system (default 9)")
-        add("--warmup", type=positive, default=2, help="untimed turns before (default 2)")
-        what = "in training, systems in memory at a time beside stock (default 0: all)"
-        add("--together", type=count, default=0, metavar="N", help=what)
+        add("--warmup", type=count, default=1, help="untimed turns after set-up (default 1)")
+        what = "no second round begins after (default 0: no limit)"
+        add("--seconds", type=count, default=0, help=what)
         add("--data", type=Path, metavar="FOLDER", help="bin folder (default: random sentences)")
         what = "dictionary of random sentences (default 6000)"
         add("--vocabulary", type=positive, default=6000, help=what)
-        add("--train-tokens", type=positive, default=4096, help="of a batch (default 4096)")
-        add("--decode-tokens", type=positive, default=1024, help="of a source batch (default 1024)")
+        many: dict[str, Any] = {"type": positive, "nargs": "+"}
+        add("--train-tokens", **many, default=[4096], help="of a batch (default 4096)")
+        what = "of random batches, one for each source+target in a turn (default: as in the data)"
+        several: dict[str, Any] = {"nargs": "+", "action": "append", "default": []}
+        add("--lengths", **several, type=source_and_target, metavar="S+T", help=what)
+        add("--decode-tokens", **many, default=[1024], help="of a source batch (default 1024)")
+        add("--decode-sentences", **many, default=[], help="of a batch, instead of tokens")
         add("--batches", type=count, default=2, help="in a turn (default 2; 0: the whole data set)")
         what = "tokens of every hypothesis (default 20; 0: the model decides)"
         add("--decode-length", type=count, default=20, help=what)

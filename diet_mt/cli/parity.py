@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
     from ..evaluation.fairseq_options import quiet
 
     quiet()
-    facts = environment("cpu", False, "parity", args.words)
+    facts = environment("cpu", "parity", args.words)
     for path in checkpoints:
         loaded = load_with_task(path, args.data and bin_folder(args.data))
         print(path, file=sys.stderr)

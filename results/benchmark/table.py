@@ -26,6 +26,20 @@ def cells(record):
         yield "" if None in three else "{} ({}-{})".format(*(f"{v:.{digits}f}" for v in three))
 
 
+def work(load):
+    """Of a turn: batches of so many tokens or sentences, source and target lengths."""
+    lengths = ", ".join(f"{source}+{target}" for source, target in load.get("lengths", []))
+    sizes = [f"{load[unit]:,} {unit}" for unit in ("tokens", "sentences") if unit in load]
+    return f"; batches of {sizes[0]}{lengths and f', lengths {lengths}'}" if sizes else ""
+
+
+def on_gpu(row):
+    """Peak of memory and seconds of set-up, of rows of one measure."""
+    for record in row.values():
+        if "peak_bytes" in record:
+            yield from (f"{record['peak_bytes'] / 2**30:.1f}", f"{record['setup']:.0f}")
+
+
 def notes(record):
     said = [record["setting"]] if record.get("setting") else []
     if "equal" in record:
@@ -44,17 +58,20 @@ def table(records):
     heads = ["system"]
     for kind in kinds:
         heads += [f"{kind}, {first[kind]['unit']}", "to stock"]
+    some = records[0]
+    heads += ["peak, GiB", "set-up, s"] if "peak_bytes" in some else []
     rows = [
-        [label(name), *(cell for kind in kinds for cell in cells(row.get(kind, {})))]
+        [label(name), *(cell for kind in kinds for cell in cells(row.get(kind, {}))), *on_gpu(row)]
         for name, row in systems.items()
     ]
-    some = records[0]
     turns = ", ".join(f"{kind} {first[kind]['sentences']:,}" for kind in kinds)
-    title = f"{some['size']}, {some['machine']}, {some['precision']}"
+    some["precision"] = "/".join(dict.fromkeys(record["precision"] for record in records))
+    title = f"{some['size']}, {some['machine']}, {some['precision']}{work(some.get('load', {}))}"
     yield f"**{title}; sentences in a turn: {turns}**"
     yield f"\n{markdown_table(Grid(heads, rows))}\n"
     wanted = ", ".join(f"{kind} {MEASURES[kind]}" for kind in kinds)
-    yield f"Median (quartiles). To stock: median of the rounds' ratios; {wanted}.\n"
+    over = some.get("over", "stock")
+    yield f"Median (quartiles). To {over}: median of the rounds' ratios; {wanted}.\n"
     listed = [line for row in systems.values() for record in row.values() for line in notes(record)]
     yield from [*listed, ""] if listed else []
     yield f"rounds: {some['rounds']}; {circumstances(some)}\n"
@@ -63,7 +80,11 @@ def table(records):
 def page(files):
     groups = {}
     for record in read_records(files, KEYS):
-        key = record["size"], record["rounds"], circumstances(record)
+        load = record.get("load")
+        # Systems of one load differ in precision.
+        shown = circumstances({**record, "precision": ""} if load else record)
+        kind = record["measure"] if load else ""
+        key = record["size"], record["rounds"], shown, kind, str(load)
         groups.setdefault(key, []).append(record)
     return "\n".join(line for records in groups.values() for line in table(records))
 

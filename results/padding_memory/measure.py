@@ -86,7 +86,7 @@ if __name__ == "__main__":
         print(page([Path(name) for name in sys.argv[1:]]), end="")
     else:
         quiet()
-        facts = SIZES | BATCH | environment("cpu", False, "", [])
+        facts = SIZES | BATCH | environment("cpu", "", [])
         facts["command"] = "results/padding_memory/measure.py"
         for encoding in ("none", "diet-rel", "diet-abs", "t5"):
             print(json.dumps({"encoding": encoding, **measure(encoding), **facts}), flush=True)

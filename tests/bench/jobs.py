@@ -10,7 +10,6 @@ from diet_mt.models._architectures import SIZES
 
 FIELDS: dict[str, Any] = {
     "vocabulary": 60,
-    "decode_tokens": 60,
     "batches": 2,
     "decode_length": 4,
     "beam": 10,
@@ -19,10 +18,12 @@ FIELDS: dict[str, Any] = {
 }
 
 
-def words_of(name: str, size: str = "tiny", train_tokens: int = 120) -> list[str]:
-    return [RANDOM_DATA, *model_words(name, SIZES[size]), *training_words(train_tokens, 0.1)]
+LOAD = {"train": {"tokens": 120}, "forward": {"tokens": 120}, "decode": {"tokens": 60}}
 
 
-def small_system(name: str, size: str = "tiny", train_tokens: int = 120, **fields: Any) -> System:
-    words = words_of(name, size, train_tokens)
-    return System(Job(words=words, user_dir=None, **{**FIELDS, **fields}))
+def words_of(name: str, size: str = "tiny") -> list[str]:
+    return [RANDOM_DATA, *model_words(name, SIZES[size]), *training_words(0.1)]
+
+
+def small_system(name: str, size: str = "tiny", **fields: Any) -> System:
+    return System(Job(words=words_of(name, size), user_dir=None, **{**FIELDS, **fields}))

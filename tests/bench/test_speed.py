@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from diet_mt.bench import rows, speed
-from diet_mt.bench.speed import STOCK, SYSTEMS, groups, summary
+from diet_mt.bench.speed import STOCK, SYSTEMS, summary
 
 from ..calling import called
 
@@ -56,11 +56,34 @@ def test_a_variant_is_timed_with_the_others(capsys: pytest.CaptureFixture[str]) 
     ]
 
 
+def test_precisions_and_loads_in_one_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """One that fails is left out, and named at the end; ratios are to the fastest of stock."""
+    words = "--measures train --vocabulary 60 --threads 1 --device cpu --rounds 2 --warmup 0"
+    loads = "--train-tokens 64 24 --lengths 8+7 12+4 --lengths 6+6"
+    systems = [STOCK, "stock --bf16", "diet_rel --bf16", "none --no-such-option"]
+    assert called("bench", "speed", *words.split(), *loads.split(), "--systems", *systems) == 2
+    output = capsys.readouterr()
+    assert output.err.strip().split("\n")[-1].endswith(" none --no-such-option")
+    records = list(map(json.loads, output.out.strip().split("\n")))
+    assert [row["system"] for row in records] == 4 * systems[:3]
+    assert [row["precision"] for row in records] == 4 * ["fp32", "bf16", "bf16"]
+    assert [row["load"] for row in records[::3]] == [
+        {"tokens": tokens, "lengths": lengths}
+        for tokens in (64, 24)
+        for lengths in ([[8, 7], [12, 4]], [[6, 6]])
+    ]
+    assert [row["sentences"] for row in records[::3]] == [8 + 1, 8, 1 + 1, 1]
+    row, other = records[:2]
+    fastest = min((sum(each["seconds"]), each["system"]) for each in (row, other))[1]
+    assert {each["over"] for each in records[:3]} == {fastest}
+
+
 @pytest.mark.parametrize(
     ("words", "data"),
     [
         (["--variant", "shaw=shaw --position-clip 2"], ["shaw"]),
         (["--variant", "mine=stock"], ["mine", "stock", "alibi"]),
+        (["--lengths", "16+x"], ["--lengths", "x"]),
         (["--variant", "mine= "], ["mine"]),
         (["--variant", "mine=t5 'x"], ["mine", "'x"]),
         (["--variant", "a=shaw", "--variant", "a=t5"], ["--variant a"]),
@@ -101,14 +124,6 @@ def test_a_step_is_a_time_and_its_ratio_is_to_stock_round_by_round() -> None:
     assert "ratio_median" not in summary("train", [0.2], None, facts)
 
 
-def test_groups_each_have_stock_and_decoding_has_none() -> None:
-    names = ["none", STOCK, "t5", "shaw"]
-    assert groups(names, "train", 2) == [[STOCK, "none", "t5"], [STOCK, "shaw"]]
-    assert groups(names, "train", 0) == [names]
-    assert groups(names, "decode", 2) == [names]
-    assert groups(["none", "t5", "shaw"], "train", 2) == [["none", "t5", "shaw"]]
-
-
 def test_quartiles_and_ratios_of_rounds() -> None:
     assert rows.quartiles("ms_", [4, 1, 3, 2, 5]) == {"ms_median": 3, "ms_low": 2, "ms_high": 4}
     assert rows.quartiles("", [7.0]) == {"median": 7.0, "low": 7.0, "high": 7.0}
@@ -127,3 +142,5 @@ def test_systems_take_turns_and_the_warmup_is_not_counted() -> None:
     seconds = rows.interleaved(turns, rounds=3, warmup=2, label="")
     assert seconds == {"a": [1.0, 1.0, 1.0], "b": [2.0, 2.0, 2.0]}
     assert "".join(order) == "abbaabbaab"
+    past = rows.interleaved(turns, rounds=3, warmup=0, label="", until=0.0)
+    assert past == {"a": [1.0], "b": [2.0]}

@@ -18,15 +18,15 @@ from diet_mt.bench.worker import System
 from diet_mt.decoding.choice import VARIABLE
 from diet_mt.errors import UserError
 
-from .jobs import FIELDS, small_system, words_of
+from .jobs import FIELDS, LOAD, small_system, words_of
 
 KINDS = ("train", "forward", "decode")
 PEER = "diet_rel:fairseq"
 
 
-def prepared(name: str, kind: str, **fields: Any) -> System:
+def prepared(name: str, kind: str, tokens: int = 0, **fields: Any) -> System:
     system = small_system(name, **fields)
-    system.prepare(kind)
+    system.prepare(kind, **({"tokens": tokens} if tokens else LOAD[kind]))
     return system
 
 
@@ -112,13 +112,25 @@ def test_every_hypothesis_has_the_given_length(systems: dict[str, dict[str, Syst
 
 
 def test_no_batches_means_the_whole_data_set() -> None:
-    assert prepared(STOCK, "decode", batches=0, decode_tokens=9000).sentences == 4000
+    assert prepared(STOCK, "decode", batches=0, tokens=9000, beam=1).sentences == 4000
+
+
+def test_batches_of_given_lengths_and_of_so_many_sentences() -> None:
+    system = small_system(STOCK, batches=1)
+    ragged, short = system.batches("train", tokens=300, lengths=[(15, 10), (4, 400)])
+    sources, targets = ragged["net_input"]["src_tokens"], ragged["target"]
+    assert (sources.shape, targets.shape) == ((16, 15), (16, 10))
+    assert sources[:, 0].eq(1).any()  # padded on the left, as by default
+    assert {len(row[row != 1]) for row in sources} <= set(range(12, 16))
+    assert short["net_input"]["src_tokens"].shape == (1, 4)
+    sizes = [len(system.batches("test", sentences=number)[0]["id"]) for number in (8, 3)]
+    assert sizes == [8, 3]
 
 
 @pytest.mark.parametrize(
     ("fields", "kind", "datum"),
     [
-        ({"train_tokens": 10**6}, "train", "train: 1 batches"),
+        ({"tokens": 10**6}, "train", "train: 1 batches"),
         ({"checkpoint": "nowhere.pt"}, "train", "nowhere.pt"),
     ],
 )
@@ -156,7 +168,7 @@ def test_the_translations_of_ctranslate2(length: int, monkeypatch: pytest.Monkey
         return model
 
     monkeypatch.setattr(System, "new_model", sharp)
-    fields = {"decode_tokens": 150, "decode_length": length}
+    fields = {"tokens": 150, "decode_length": length}
     ours = prepared(STOCK, "decode", engine="ctranslate2", **fields)
     theirs = prepared(STOCK, "decode", **fields)
     translations, expected = ours.outputs(), theirs.outputs()
@@ -185,7 +197,8 @@ def crew() -> Iterator[dict[str, Worker]]:
 
 
 def test_the_plugin_is_where_it_belongs(crew: dict[str, Worker]) -> None:
-    plugin = {name: each.ask("prepare", "decode")["plugin"] for name, each in crew.items()}
+    load = LOAD["decode"]
+    plugin = {name: each.ask("prepare", "decode", **load)["plugin"] for name, each in crew.items()}
     assert plugin == {STOCK: False, PEER: True}
 
 
@@ -199,7 +212,7 @@ def test_fairseqs_search_is_that_of_the_name(crew: dict[str, Worker]) -> None:
 
 def test_waiting_takes_no_processor_time(crew: dict[str, Worker]) -> None:
     for each in crew.values():
-        each.ask("prepare", "train")
+        each.ask("prepare", "train", **LOAD["train"])
         assert each.turn("train") > 0
     time.sleep(0.5)  # threads that wait for more work give up soon
     processes = [psutil.Process(each.process.pid) for each in crew.values()]
@@ -210,10 +223,9 @@ def test_waiting_takes_no_processor_time(crew: dict[str, Worker]) -> None:
 
 
 def test_a_dead_process_is_named_with_its_last_line() -> None:
-    words = words_of(STOCK, train_tokens=10**6)
     last = pytest.raises(UserError, match=r"stock: .* 1 \(ValueError: train: 1 batches")
-    with Worker(STOCK, words, **FIELDS) as dead, last:
-        dead.ask("prepare", "train")
+    with Worker(STOCK, words_of(STOCK), **FIELDS) as dead, last:
+        dead.ask("prepare", "train", tokens=10**6)
     with Worker(STOCK, words_of(STOCK), **FIELDS) as idle:
         assert idle.process.poll() is None
     assert idle.process.returncode is not None
