@@ -9,7 +9,7 @@ from ..corpora.binarized import bin_folder, language_pair
 from ..corpora.subwords import kind_of
 from ..errors import UserError
 from ..evaluation.records import system_of
-from .build import Training, TrainingRequest, merged, placed
+from .build import Training, TrainingRequest, merged, placed, warm_up
 from .options import Options, one, whole
 
 
@@ -38,6 +38,8 @@ def translation(
         subwords = named if missing else kind_of(folder)
         for name, values in _detokenization(subwords, target).items():
             options.setdefault(name, values)
+    if updates := whole(options, "max-update"):
+        warm_up(options, updates)
     share = None
     if "tokens-per-update" in options:
         most = whole(options, "max-tokens-per-device") or whole(options, "max-tokens", 4096)

@@ -35,6 +35,7 @@ RUNS = {
     "multi30k.base": 6,
     "mixed": 5 * 3,
     "mixed.tuning": 5 * 3,
+    "mixed.base": 5,
     "mixed.where": 3 * 3,
     "mixed.en-cs": 5,
     "bitext": 6,

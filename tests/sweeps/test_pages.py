@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -160,3 +161,42 @@ def test_results_sh_only_helps_where_it_is_asked(tmp_path: Path) -> None:
     said, commands = page("results", "--help", cwd=tmp_path)
     assert commands == []
     assert "Example  scripts/results.sh" in said
+
+
+# For python -m diet_mt: a sweep leaves the folder of a training with the words that it had.
+STANDS_IN = """shift 2
+echo "$@" >>calls
+while [ $# -gt 1 ]; do case $2 in checkpoints=*) folder=${2#checkpoints=} ;; esac; shift; done
+for name in sinusoidal rotary diet_rel diet_abs shaw.published; do
+  [ -z "${folder:-}" ] || { mkdir -p "$folder/$name.1" &&
+    printf ' ups=9.00,\\n ups=9.00,\\n ups=2.50,\\n ups=9.00,\\n' >"$folder/$name.1/train.log"; }
+done
+"""
+
+
+def test_the_gpu_run_decodes_what_its_sweep_does(tmp_path: Path) -> None:
+    (tmp_path / "python").write_text(f"#!/bin/sh\n{STANDS_IN}", encoding="utf-8")
+    (tmp_path / "python").chmod(0o755)
+    done = subprocess.run(
+        [ROOT / "scripts" / "gpu-evidence.sh", "1053", "out", "--dropout", "0.3"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHON": str(tmp_path / "python"), "DECODING": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    calls = (tmp_path / "calls").read_text(encoding="utf-8").splitlines()
+    # 2.5 updates a second, of 1,053 s and the 40 s that 100 of them should have taken, less 5 %.
+    (trained,) = [line for line in calls if "--max-update,100," not in line and "sweep" in line]
+    assert "--dropout,0.3,--max-update,2550" in trained
+
+    def told(words: Sequence[str]) -> list[str]:
+        """Training, test set, texts and options of the row, wherever the folders are."""
+        names = {word.rpartition("/")[2].removesuffix(f".{words[4]}") for word in words}
+        return sorted(names - {"base", "results"})
+
+    sweep = sweep_of(read("mixed.base"), "mixed.base")
+    wanted = [told(words[1:]) for words in sweep.commands if words[1] == "evaluate"]
+    found = [told(line.split()) for line in calls if line.startswith("evaluate")]
+    assert sorted(found) == sorted(wanted) != []

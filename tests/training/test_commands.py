@@ -75,6 +75,7 @@ def test_the_recipe_of_multi30k_is_that_of_the_rows_kept(printed: Printed) -> No
 
 TRAIN = ("train", "data/multi30k.en-de", "shaw_tiny", "--recipe", "multi30k", "--save-dir", "save")
 WMT18 = ("train", "data/wmt18.de-en", "none_base", "--recipe", "table4", "--save-dir", "save")
+MIXED = ("train", "data/mixed.en-de", "none_base", "--recipe", "mixed.base", "--save-dir", "save")
 MLM = ("pretrain", "data/mlm", "shaw", "--recipe", "mlm", "--save-dir", "save", "--gpus", "0")
 COLA = ("finetune", "glue/CoLA", "pre.pt", "--recipe", "glue", "--save-dir", "save")
 
@@ -95,6 +96,7 @@ COLA = ("finetune", "glue/CoLA", "pre.pt", "--recipe", "glue", "--save-dir", "sa
             (*WMT18, "--gpus", "1", "--precision", "fp16"),
             "--max-tokens 6250 --update-freq 4 --fp16",
         ),
+        ((*MIXED, "--max-update", "700"), "--warmup-updates 70 --total-num-update 700"),
         ((*MLM, "--optimizer", "lamb"), "--lamb-betas '(0.9, 0.999)' --lamb-eps 1e-6"),
         ((*MLM, "--max-update", "2000"), "--warmup-updates 50 --total-num-update 2000"),
         (
