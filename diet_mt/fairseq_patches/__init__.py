@@ -35,7 +35,8 @@ put in place where it is imported here:
     ``eval`` in the modules of fairseq that call it: options of a checkpoint ran as code.
 ``named_parts``
     ``checkpoint_utils._upgrade_state_dict``: a checkpoint may name only models, tasks and so on
-    that are known to be harmless.
+    that are known to be harmless. ``FastaDataset._build_index``: a path was part of a shell
+    command.
 ``newer_options``
     ``checkpoint_utils.load_checkpoint_to_cpu``: ``--model-overrides`` dropped options that are
     newer than the checkpoint.

@@ -45,6 +45,9 @@ _FAIRSEQ_MESSAGES = {
     # options
     "Must specify batch size": "; 4096 tokens are a usual size",
     "--path required": "; give the checkpoint to read",
+    "None$": "--task is missing",  # KeyError(None) of the registry
+    "'bleu'$": "--best-checkpoint-metric bleu needs --eval-bleu",
+    ".*No such file or directory: '@@ '": "--replace-unk needs alignments, which fairseq lacks",
     "--share-all-embeddings ": "; or leave --share-all-embeddings out",
     r"--finetune-from-model and --restore-file": (
         "--finetune-from-model and --restore-file exclude each other"

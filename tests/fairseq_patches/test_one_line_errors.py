@@ -72,6 +72,20 @@ def test_fairseqs_message_becomes_a_line_with_its_data(message: str, data: list[
     assert "np." not in line
 
 
+@pytest.mark.parametrize(
+    ("error", "option"),
+    [
+        (KeyError(None), "--task"),
+        (KeyError("bleu"), "--eval-bleu"),
+        (FileNotFoundError(2, "No such file or directory", "@@ "), "--replace-unk"),
+    ],
+)
+def test_an_error_without_its_option_names_it(error: Exception, option: str) -> None:
+    line = one_line(error)
+    assert line is not None
+    assert option in line
+
+
 def test_the_line_leaves_out_the_configuration() -> None:
     given = "--finetune-from-model and --restore-file (non-default value) can not be specified"
     line = one_line(ValueError(f"{given} together: {{'_name': None, 'common': 'x'}}"))
