@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Dict, Sequence
+from typing import Dict, Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -33,3 +33,7 @@ class Store:
     def put(self, name: str, value: Tensor) -> Tensor:
         """A copy of ``value``, which may be a part of no tensor of this name."""
         return self.view(name, value.shape, value.dtype).copy_(value)
+
+    def tensors(self) -> Iterable[Tensor]:
+        """All memory that is held."""
+        return self._flat.values()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from diet_mt.decoding import fixed_search, generator
 from diet_mt.decoding.fixed_search import filled_up
@@ -186,15 +187,21 @@ def test_what_the_other_search_does(changes: dict[str, Any]) -> None:
         generate(BeamSearchGenerator, model, collate(sources(LENGTHS[:3])), **changes)
 
 
-class Waits(TorchDispatchMode):
-    """Counts what would make Python wait for a device, or give it shapes that it must ask for."""
+class Step(TorchDispatchMode):
+    """What a step does that no graph can replay: operators that make Python wait for a device, or
+    give it shapes that it must ask for; and tensors from outside of ``known`` storages, which a
+    graph would read at addresses that others have by then.
+    """
 
     NAMES = ("_local_scalar_dense", "nonzero", "is_nonzero", "equal", "unique", "masked_select")
 
-    def __init__(self) -> None:
+    def __init__(self, known: Iterable[Tensor]) -> None:
         super().__init__()
-        self.calls: list[str] = []
+        self.waits: list[str] = []
+        self.outside: list[str] = []
         self.all = 0
+        self._made: list[Any] = []  # held, so that nothing else gets their addresses
+        self._known = {address(each) for each in known}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.all += 1
@@ -206,28 +213,41 @@ class Waits(TorchDispatchMode):
             "device", args[0].device
         )
         if name in self.NAMES or booleans or new:
-            self.calls.append(name)
-        return func(*args, **(kwargs or {}))
+            self.waits.append(name)
+        given = [each for each in tree_leaves((args, kwargs)) if isinstance(each, Tensor)]
+        if name != "lift_fresh":  # a number of Python's
+            self.outside += [name for each in given if address(each) not in self._known]
+        found = func(*args, **(kwargs or {}))
+        for each in tree_leaves(found):
+            if isinstance(each, Tensor):
+                self._made.append(each)
+                self._known.add(address(each))
+        return found
+
+
+def address(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
 
 
 @each_encoding
-def test_no_step_waits(encoding: str, sharing: str | None, monkeypatch: Any) -> None:
-    """Nor does one but the first take memory in the store, and all are the same operators."""
+def test_a_step_can_be_replayed(encoding: str, sharing: str | None, monkeypatch: Any) -> None:
+    """None but the first takes memory in the store, and all are the same operators."""
     model, own, counted = talkative(encoding, sharing, **ROOM), fixed_search.FixedSearch._step, []
 
     def step(self: Any, last: bool = False) -> None:
-        moves = self._replays.store.moves
-        with Waits() as waits:
+        store = self._replays.store
+        moves = store.moves
+        with Step([*store.tensors(), *model.parameters(), *model.buffers()]) as did:
             own(self, last)
-        assert not waits.calls
-        counted.append((waits.all, self._replays.store.moves - moves))
+        assert not did.waits
+        counted.append((did.all, store.moves - moves, did.outside))
 
     monkeypatch.setattr(fixed_search.FixedSearch, "_step", step)
     with fixed(model):
         generate(BeamSearchGenerator, model, collate(sources(LENGTHS[:2])), min_len=PERIOD)
     assert len(counted) > PERIOD
-    assert len({operators for operators, _ in counted[1:-1]}) == 1
-    assert all(moves == 0 for _, moves in counted[1:])
+    assert len({operators for operators, *_ in counted[1:-1]}) == 1
+    assert [(moves, outside) for _, moves, outside in counted[1:] if moves or outside] == []
 
 
 @pytest.mark.parametrize(
