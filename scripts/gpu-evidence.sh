@@ -10,8 +10,8 @@
 #
 # From     data/mixed.en-de, or DATA (diet-mt prepare mixed en-de); OUT: a folder
 # Makes    OUT/gpu-evidence.log, OUT/gpu-evidence.tar.gz: rows, hypotheses, losses, logs
-# Settings SIZE (base); UPDATES, instead of the measured number; DECODING, seconds that it gets (75);
-#          JOBS, decodings at a time (12); PYTHON (python3)
+# Settings SIZE (base); UPDATES, instead of the measured number; DECODING, seconds that it gets (80);
+#          JOBS, decodings at a time (one for each core); PYTHON (python3)
 set -euo pipefail
 case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 [ $# -ge 2 ] || { echo "error: SECONDS and OUT are needed; see $0 -h" >&2; exit 2; }
@@ -68,7 +68,7 @@ if [ -z "$updates" ]; then
   rate=$(for log in "$work"/speed/*/train.log; do grep -o ' ups=[0-9.]*' "$log" | sed -n 3p; done |
     cut -d= -f2 | sort -n | tee /dev/stderr | head -1)
   # A start takes what it took now, beside the updates themselves.
-  updates=$(awk -v left=$((seconds - SECONDS - ${DECODING:-75})) -v took=$SECONDS -v rate="$rate" -v n=$trials \
+  updates=$(awk -v left=$((seconds - SECONDS - ${DECODING:-80})) -v took=$SECONDS -v rate="$rate" -v n=$trials \
     'BEGIN { start = took - n / rate; count = int(0.95 * rate * (left - start) / 50) * 50; if (count < 50) count = 50; print count }')
   say "the slowest does $rate updates a second, so $updates"
 fi
@@ -92,7 +92,7 @@ decode() { # FOLDER SET
 folders=("$work"/train/*)
 for set in all news office captions; do
   for folder in "${folders[@]}"; do
-    while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-12}" ]; do wait -n || true; done
+    while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-$(nproc)}" ]; do wait -n || true; done
     OMP_NUM_THREADS=1 decode "$folder" "$set" &
     under_way+=($!)
   done

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from diet_mt import attention, cross_entropy
+from diet_mt import attention, cross_entropy, kernels
 from diet_mt.decoding.candidates import Limits, Vocabulary
 from diet_mt.decoding.generator import BeamSearchGenerator
 from diet_mt.models.diet_transformer import DietTransformerModel
@@ -30,6 +30,7 @@ from .commands.test_train import place as place
 from .commands.test_train import training
 from .commands.transcript import losses, translations
 from .commands.workshop import ONE_CHECKPOINT, Workshop
+from .decoding.test_candidates import block_tops
 from .decoding.test_parity import LENGTHS, PREFIXES, SequenceGenerator, assert_the_same, search
 from .layers.test_run_after_run import run
 from .models.test_precision import half_precision, tolerance
@@ -37,6 +38,7 @@ from .models.test_search import Hypotheses, talkative
 from .session_folder import session_folder
 from .test_cross_entropy import WITH_PADS, Loss, both, fairseqs, values
 from .toy import (
+    ToyTask,
     build,
     close,
     collate,
@@ -197,6 +199,46 @@ def test_the_search_finds_what_it_finds_on_the_cpu(encoding: str, sharing: str |
     ours = searched(BeamSearchGenerator, moved(model))
     assert_the_same(ours, searched(BeamSearchGenerator, model))
     assert_the_same(ours, searched(SequenceGenerator, moved(model)))
+
+
+@each_encoding
+def test_captured_steps_find_the_same(encoding: str, sharing: str | None) -> None:
+    """In float64, over several batches, the second of which replays the graphs of the first."""
+    model = talkative(encoding, sharing, max_target_positions=64)
+    there = moved(model)
+    there._is_generation_fast = True
+    batches = [collate(sources(LENGTHS[start:]), "left") for start in (0, 0, 3)]
+    settings = {"beam_size": 4, "max_len_b": 25, "len_penalty": 0.6}
+    here, captured = (
+        BeamSearchGenerator([each], ToyTask().target_dictionary, **settings)
+        for each in (model, there)
+    )
+    for batch in batches:
+        expected = here.generate([model], {"net_input": {"src_tokens": batch}})
+        found = captured.generate([there], {"net_input": {"src_tokens": batch.to(DEVICE)}})
+        assert all(one["score"].device.type == DEVICE for each in found for one in each)
+        assert_the_same(
+            [[{name: x.cpu() for name, x in one.items()} for one in each] for each in found],
+            expected,
+        )
+    assert captured._replays is not None
+    assert captured._replays.captures
+    assert captured._replays._graphs
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_the_kernel_over_the_vocabulary(dtype: torch.dtype) -> None:
+    logits, added = torch.randn(50, 10_080, device=DEVICE).to(dtype), torch.zeros(10_080).to(DEVICE)
+    added[:5] = -math.inf
+    logits[3, 7], logits[4, 8] = math.nan, math.inf
+    assert kernels.gpu.serve(logits)
+    found = kernels.gpu.block_tops(logits, added, 10_007, 140)
+    expected = block_tops(logits.double(), added.double(), 10_007, 140)
+    assert found is not None
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one[:3].double(), other[:3], rtol=0, atol=1e-4)
+    assert found[0][3:5].isnan().all()
 
 
 WISHES: dict[str, dict[str, Any]] = {
