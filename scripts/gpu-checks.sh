@@ -50,6 +50,7 @@ out=$(cd "$out" && pwd)
 log=$out/log.txt
 : >"$log"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH}
 # Ours are compiled side by side.
 export TORCHINDUCTOR_COMPILE_THREADS=${TORCHINDUCTOR_COMPILE_THREADS:-4}
 if [ "$device" = cuda ]; then
@@ -84,8 +85,8 @@ part() {
   [ "$device" = cuda ] || tests=(--collect-only)
   case $1 in
     machine)
-      [ "$device" = cpu ] || nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv
-      bounded python -c 'import sys, torch; print("torch", torch.__version__, "Python", sys.version)'
+      { [ "$device" = cpu ] || nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv; } &&
+        bounded python -c 'import sys, torch; print("torch", torch.__version__, "Python", sys.version)'
       ;;
     train) train train " --bf16" ;;
     fp16) train fp16 "$fp16" ;;
@@ -107,6 +108,6 @@ for name in "${parts[@]}"; do
 done
 find "$out" -name '*.jsonl' -empty -delete
 rows=("$out"/*.jsonl)
-[ ! -f "${rows[0]}" ] || python results/benchmark/table.py "${rows[@]}" | tee "$out/table.md"
+[ ! -f "${rows[0]}" ] || python results/benchmark/table.py "${rows[@]}" | tee "$out/table.md" || failed+=(table)
 ((${#failed[@]} == 0)) || echo "failed: ${failed[*]}; see $log" >&2
 exit ${#failed[@]}

@@ -32,6 +32,7 @@ from .commands.transcript import losses, translations
 from .commands.workshop import ONE_CHECKPOINT, Workshop
 from .decoding.test_candidates import block_tops
 from .decoding.test_parity import LENGTHS, PREFIXES, SequenceGenerator, assert_the_same, search
+from .fairseq_patches import test_fused_adam as of_adam
 from .layers.test_run_after_run import run
 from .models.test_precision import half_precision, tolerance
 from .models.test_search import Hypotheses, talkative
@@ -294,6 +295,19 @@ def test_dropout(p: float, monkeypatch: pytest.MonkeyPatch) -> None:
     of_dropout.test_rate_and_scale(p)
     of_dropout.test_gradient_is_dropped_with_the_value()
     of_dropout.test_follows_the_generator_of_torch()
+
+
+def test_fused_adam() -> None:
+    of_adam.assert_updates(DEVICE)
+
+
+@pytest.mark.parametrize("max_norm", [0.0, 3.0], ids=["unclipped", "clipped"])
+@pytest.mark.parametrize("precision", of_adam.PRECISIONS)
+def test_adam_in_half_precision(
+    precision: str, max_norm: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the update waits for nothing."""
+    of_adam.assert_precision(precision, max_norm, DEVICE, monkeypatch)
 
 
 # Commands of the other tests shall see no GPU.

@@ -44,7 +44,7 @@ SYSTEMS = (STOCK, *COMMAND_NAMES, *WEIGHTS_OF)
 _OF_JOB = ("threads", "vocabulary", "batches", "decode_length", "beam", "lenpen")
 # On a GPU the systems are set up side by side, as compiling may take a minute: on batches so small
 # that the memory suffices. What is not ready after this share of the time is left out.
-_SMALL = {"tokens": 4096, "sentences": 64}
+_SMALL = {"tokens": 2048, "sentences": 64}
 _SETUP = 0.6
 
 

@@ -143,7 +143,7 @@ class System:
         if kind != self.kind or self.job.engine != "fairseq":
             self.kind, self.model = kind, self.new_model()
             self.run = self.runner(kind)
-        self.turn()
+        clocked(self.turn, self.job.device)
         self.setup += time.perf_counter() - start
         if self.job.device == "cuda":
             torch.cuda.empty_cache()

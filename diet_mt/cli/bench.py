@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..bench import BASELINES, LENGTHS, MEASURES, SHAPES
+from ..bench import BASELINES, COUNTED, LENGTHS, MEASURES, PRECISIONS, SHAPES
 from ..command_line import Parser, by_name, count, finite, pair, positive, share, shell_words
 
 
@@ -137,6 +137,35 @@ class Encoder:
     @staticmethod
     def run(args: argparse.Namespace) -> None:
         from ..bench.encoder import measure_all
+
+        measure_all(args)
+
+
+class Operators:
+    """Operators of one training step, and how often Python waits for the device.
+
+        diet-mt bench operators > operators.jsonl               without a GPU
+
+    What fairseq's trainer dispatches to torch for one batch of random sentences, in a process for
+    each system, stock fairseq without the plugin; most operators are one kernel of a GPU. Views and
+    allocations, which are none, are counted apart. Device meta computes nothing and takes the
+    branches of a GPU, with torch's kernels of a GPU for attention and dropout. JSON lines on
+    stdout.
+    """
+
+    @staticmethod
+    def arguments(parser: Parser) -> None:
+        add = parser.add_argument
+        add("--systems", nargs="+", default=COUNTED, help=f"default {' '.join(COUNTED)}")
+        add("--size", default="base", help="tiny, base, big (default base)")
+        add("--precisions", nargs="+", default=PRECISIONS, choices=PRECISIONS, help="default all")
+        add("--device", default="meta", choices=("meta", "cpu"), help="default meta")
+        add("--tokens", type=positive, default=16384, help="of a batch (default 16384)")
+        add("--vocabulary", type=positive, default=32768, help="default 32768")
+
+    @staticmethod
+    def run(args: argparse.Namespace) -> None:
+        from ..bench.operators import measure_all
 
         measure_all(args)
 

@@ -50,6 +50,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "cli.bench:Encoder",
         "cost of each encoding in an encoder: the paper's table 1",
     ),
+    "bench operators": ("cli.bench:Operators", "operators of a training step, without a GPU"),
     "bench parameters": ("cli.bench:Parameters", "parameters of encoders: the paper's table 6"),
     "bench curves": ("cli.bench:Curves", "validation loss or perplexity over the updates"),
     "completion": ("cli.completion", "completion of these commands for a shell"),

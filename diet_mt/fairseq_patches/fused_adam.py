@@ -104,8 +104,7 @@ def _with_gradients(groups: Iterable[Dict[str, Any]]) -> Iterator[Any]:
 def _is_usual(group: Dict[str, Any]) -> bool:
     """Whether the fused kernel can update its parameters."""
     return not group.get("amsgrad") and all(
-        p.device.type in ("cpu", "cuda") and p.is_contiguous() and p.grad.layout == torch.strided
-        for p in _with_gradients([group])
+        p.is_contiguous() and p.grad.layout == torch.strided for p in _with_gradients([group])
     )
 
 

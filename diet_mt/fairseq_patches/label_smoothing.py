@@ -110,8 +110,12 @@ def _output_is_a_product(model: nn.Module) -> bool:
         and not (last._backward_hooks or last._backward_pre_hooks)
         and is_method(decoder.output_layer, TransformerDecoderBase.output_layer)
         and serves(last.weight)
-        and not torch.is_autocast_enabled(last.weight.device.type)
+        and not _autocasts(last.weight.device.type)
     )
+
+
+def _autocasts(device: str) -> bool:
+    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 
 
 LabelSmoothedCrossEntropyCriterion.forward = without_logits(
