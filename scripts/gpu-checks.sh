@@ -19,7 +19,7 @@
 set -euo pipefail
 case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 
-changed="cross_entropy or logits_and_gradients or search_finds" # of tests/test_gpu.py, for pytest -k
+changed="cross_entropy or gradients or search_finds or captured or compiled or adam" # of tests/test_gpu.py, for pytest -k
 
 fail() { echo "$0: $*" >&2; exit 64; }
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from diet_mt import attention, cross_entropy, kernels
+from diet_mt import attention, cross_entropy
 from diet_mt.decoding.candidates import Limits, Vocabulary
 from diet_mt.decoding.generator import BeamSearchGenerator
 from diet_mt.models.diet_transformer import DietTransformerModel
@@ -30,7 +30,6 @@ from .commands.test_train import place as place
 from .commands.test_train import training
 from .commands.transcript import losses, translations
 from .commands.workshop import ONE_CHECKPOINT, Workshop
-from .decoding.test_candidates import block_tops
 from .decoding.test_parity import LENGTHS, PREFIXES, SequenceGenerator, assert_the_same, search
 from .fairseq_patches import test_fused_adam as of_adam
 from .layers.test_run_after_run import run
@@ -227,19 +226,15 @@ def test_captured_steps_find_the_same(encoding: str, sharing: str | None) -> Non
     assert captured._replays._graphs
 
 
-@torch.no_grad()
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
-def test_the_kernel_over_the_vocabulary(dtype: torch.dtype) -> None:
-    logits, added = torch.randn(50, 10_080, device=DEVICE).to(dtype), torch.zeros(10_080).to(DEVICE)
-    added[:5] = -math.inf
-    logits[3, 7], logits[4, 8] = math.nan, math.inf
-    assert kernels.gpu.serve(logits)
-    found = kernels.gpu.block_tops(logits, added, 10_007, 140)
-    expected = block_tops(logits.double(), added.double(), 10_007, 140)
-    assert found is not None
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one[:3].double(), other[:3], rtol=0, atol=1e-4)
-    assert found[0][3:5].isnan().all()
+@each_kind
+def test_a_compiled_step(encoding: str, sharing: str | None) -> None:
+    """Gradients of two batches of other lengths by the same graphs."""
+    sizes = {"encoder_embed_dim": 24}
+    model = moved(build(encoding, sharing, **sizes).float())
+    other = moved(build(encoding, sharing, compile=True, **sizes).float())
+    for lengths in ((7, 3, 5, 1, 6), (8, 4, 2)):
+        source, previous = collate(sources(lengths), "left"), collate(targets(lengths))
+        near(passed(other, source, previous), passed(model, source, previous), SINGLE)
 
 
 WISHES: dict[str, dict[str, Any]] = {
