@@ -49,7 +49,7 @@ ALLOWED: dict[str, set[str]] = {
     "report": {"evaluation", "corpora", "command_line", "files", "errors"}
     | {"matplotlib", "numpy", "tabulate"},
     "bench": {"evaluation", "decoding", "models", "positions", "report", "command_line"}
-    | {"files", "errors", "torch", "fairseq"},
+    | {"register", "files", "errors", "torch", "fairseq"},
     "figures": {"corpora", "report", "evaluation", "layers", "positions"}
     | {"files", "errors", "torch", "numpy", "fairseq"},
     "evaluation": {"bert", "corpora", "models", "tasks", "criterions", "fairseq_patches"}

@@ -30,7 +30,7 @@ from .. import register
 from ..command_line import need_known
 from ..errors import UserError
 from ..files import PLUGIN
-from .rows import Record, environment
+from .rows import Record, environment, quartiles
 from .worker import RANDOM_DATA, Job, System
 
 PARTS = ("forward", "backward", "update")
@@ -64,11 +64,8 @@ class Counted(TorchDispatchMode):
 
     def _copying(self, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
         def wrapped(*given: Any, **options: Any) -> Tensor:
-            made = make(*given, **options)
-            if made.device.type == self.device != "cpu" and not any(
-                map(torch.is_tensor, given[-1:])
-            ):
-                self.waits[self.part] += 1
+            made, numbers = make(*given, **options), not any(map(torch.is_tensor, given[-1:]))
+            self.waits[self.part] += made.device.type == self.device != "cpu" and numbers
             return made
 
         return wrapped
@@ -173,6 +170,10 @@ def count(words: list[str], precision: str, device: str, vocabulary: int) -> Rec
         trainer.lr_step_begin_epoch(1)
         own_backward, own_clip = trainer.optimizer.backward, trainer.clip_grad_norm
         trainer.optimizer.backward, trainer.clip_grad_norm = backward, clip
+        if precision == "fp16":  # whose comparisons with infinity would be answered with yes
+            scaler = trainer.optimizer.scaler
+            own_check = scaler.check_overflow
+            scaler.check_overflow = lambda norm: own_check(float(norm))
         criterion.register_forward_pre_hook(forward)
         batch = apply_to_sample(lambda x: x.to(device), batch)
         for mode in (Counted(device), Counted(device), counted):  # the first ones make what stays
@@ -203,10 +204,12 @@ def measure_all(args: argparse.Namespace) -> None:
         if done.returncode:
             raise UserError(f"{system}: ended with status {done.returncode}")
         for precision, line in zip(args.precisions, done.stdout.splitlines(), strict=True):
+            counts: Record = json.loads(line)
             about = {"size": args.size, "system": system, "measure": "operators"}
+            about |= {"unit": "operators"} | quartiles("", [counts["operators"]])
             facts = environment("cpu", "bench operators", args.words)
             facts |= {"device": args.device, "precision": precision, "tokens": args.tokens}
-            print(json.dumps({**about, **json.loads(line), **facts}), flush=True)
+            print(json.dumps({**about, **counts, **facts}), flush=True)
 
 
 if __name__ == "__main__":

@@ -105,6 +105,8 @@ class FixedSearch:
             self._period(step, stop)
             self._write_down(stop - step)
             step = stop
+            if step <= options.max_len:
+                run.begin(step)  # while the device is busy
             read = run.memory.closed.eq(0).any(1)  # (B, width)
             asked = torch.stack([read.sum(1), self._found]).tolist()  # waits for the device
             going = [number for number, found in enumerate(asked[1]) if found < beam]
@@ -113,7 +115,6 @@ class FixedSearch:
             kept = self._kept(asked[1], going)
             if kept is not None:
                 self._keep(kept)
-            run.begin(step)
             count = max(asked[0])
             run.memory.carry(kept, read, count, rounded(count + PERIOD * beam, SLOTS), run.length)
 

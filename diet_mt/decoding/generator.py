@@ -52,13 +52,14 @@ class BeamSearchGenerator(SequenceGenerator):
         options = self._search_options(tokens.size(1), bos_token)
         model = self.model.single_model
         vocabulary = Vocabulary(model.decoder.output_projection)
+        nothing = torch.empty(0)
         if prefix_tokens is None and self._in_fixed_shapes(tokens, options):
             encoded = source_of(model.encoder(src_tokens=tokens, src_lengths=None))
             assert self._replays is not None
             search = fixed_search.FixedSearch(
                 model.decoder, vocabulary, options, self._replays, encoded
             )
-            return [[_as_fairseq(each) for each in one] for one in search.hypotheses()]
+            return [[_as_fairseq(each, nothing) for each in one] for one in search.hypotheses()]
         lengths = tokens.ne(self.pad).sum(1).clamp_(min=1)  # an empty source keeps a column
 
         def searched(part: Tensor) -> List[List[Hypothesis]]:
@@ -74,7 +75,7 @@ class BeamSearchGenerator(SequenceGenerator):
         parts = _parts(tokens)
         for part, sentences in zip(parts, _in_threads(searched, parts), strict=True):
             for number, hypotheses in zip(part.tolist(), sentences, strict=True):
-                found[number] = [_as_fairseq(each) for each in hypotheses]
+                found[number] = [_as_fairseq(each, nothing) for each in hypotheses]
         return found
 
     def _in_fixed_shapes(self, tokens: Tensor, options: SearchOptions) -> bool:
@@ -134,9 +135,8 @@ def captures(device: torch.device) -> bool:
     return device.type == "cuda"
 
 
-def _as_fairseq(hypothesis: Hypothesis) -> Dict[str, Tensor]:
-    """fairseq's dictionary of a hypothesis."""
-    nothing = torch.empty(0)
+def _as_fairseq(hypothesis: Hypothesis, nothing: Tensor) -> Dict[str, Tensor]:
+    """fairseq's dictionary of a hypothesis, without attention."""
     return {
         "tokens": hypothesis.tokens,
         "score": hypothesis.score,

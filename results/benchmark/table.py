@@ -77,16 +77,42 @@ def table(records):
     yield f"rounds: {some['rounds']}; {circumstances(some)}\n"
 
 
+COUNTS = ("forward", "backward", "update", "operators", "views", "waits", "waits_in_passes")
+
+
+def operators(records):
+    """Of one size and command."""
+    some = records[0]
+    heads = ["system", "precision", *(name.replace("_", " ") for name in COUNTS)]
+    rows = [
+        [record["system"], record["precision"], *(f"{record[name]:,}" for name in COUNTS)]
+        for record in records
+    ]
+    yield f"**{some['size']}: operators of a training step, {some['tokens']:,} tokens**"
+    yield f"\n{markdown_table(Grid(heads, rows))}\n"
+    yield (
+        "Counts, not times: what fairseq's trainer dispatches without a GPU, on a device with "
+        "a GPU's branches. Most operators are one kernel; views and allocations, which are none, "
+        "are counted apart. Waits: reads from the device or copies to it; in passes: forward and "
+        "backward.\n"
+    )
+    about = f"revision {some['revision']}; {some['date']}; `{some['command']}`"
+    yield f"torch {some['torch']}; {some['fairseq']}; {about}\n"
+
+
 def page(files):
     groups = {}
     for record in read_records(files, KEYS):
+        if record["measure"] == "operators":
+            groups.setdefault((operators, record["size"], record["command"]), []).append(record)
+            continue
         load = record.get("load")
         # Systems of one load differ in precision.
         shown = circumstances({**record, "precision": ""} if load else record)
         kind = record["measure"] if load else ""
-        key = record["size"], record["rounds"], shown, kind, str(load)
+        key = table, record["size"], record["rounds"], shown, kind, str(load)
         groups.setdefault(key, []).append(record)
-    return "\n".join(line for records in groups.values() for line in table(records))
+    return "\n".join(line for key, records in groups.items() for line in key[0](records))
 
 
 if __name__ == "__main__":
