@@ -98,8 +98,7 @@ class FixedSearch:
         """
         options, run, beam = self._options, self._run, self._options.beam
         step, width = 0, rounded(PERIOD * options.beam, SLOTS)
-        run.begin(step)
-        run.memory.begin(width, run.length)
+        run.start(width)
         while True:
             stop = min(step + PERIOD, options.max_len + 1)
             self._period(step, stop)

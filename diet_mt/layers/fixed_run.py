@@ -70,7 +70,8 @@ class FixedRun:
         group: int,
     ) -> None:
         layers = list(decoder.layers.children())
-        self._store, self._layers = store, len(layers)
+        self._store, self._layers, self._dtype = store, len(layers), source.dtype
+        self._modules = [layer.self_attn for layer in layers]
         self._tokens, self._own_positions = decoder.token_positions, decoder.self_attn_positions
         self._cross_positions = decoder.encoder_attn_positions
         self._limit, _ = longest(decoder)
@@ -106,6 +107,16 @@ class FixedRun:
         self.memory.close(closed)
         numbers = torch.arange(self.sources, device=source.device).clamp_(max=length - 1)
         self._source_keys = as_tensor(keys, source.device)[numbers]
+
+    def start(self, width: int) -> None:
+        """Nothing has been read; a sentence has ``width`` slots."""
+        self.begin(0)
+        new = []
+        for part, module in zip(self._own, self._modules, strict=True):
+            one = torch.zeros(1, module.num_heads, 1, module.head_dim, device=self._store.device)
+            one, part = one.to(self._dtype), part.step(0, self.length)
+            new += [each[:, :, 0] for each in (part.keys(one, None), part.values(one, None))]
+        self.memory.begin(width, self.length, new)
 
     def begin(self, start: int) -> None:
         """The next period is that of the tokens from ``start`` on."""

@@ -10,7 +10,7 @@ hypothesis has read any more, and sentences that are done.
 from __future__ import annotations
 
 import math
-from typing import List, Optional
+from typing import List, Optional, Sequence
 
 import torch
 from torch import Tensor
@@ -57,9 +57,13 @@ class SlotMemory:
         closed = torch.zeros_like(mask, dtype=self._dtype).masked_fill_(mask, -math.inf)
         self.mask = self._store.put("source mask", closed[:, None, None])
 
-    def begin(self, width: int, length: int) -> None:
-        """Nothing has been read; there is room for ``width`` slots and ``length`` positions."""
+    def begin(self, width: int, length: int, new: Sequence[Tensor]) -> None:
+        """Nothing has been read; there is room for ``width`` slots and ``length`` positions.
+
+        ``new``: keys (1, H, R) and values (1, H, D) such as each layer will write.
+        """
         self._reshape(width, length)
+        self.kept = [self._view(number, each) for number, each in enumerate(new)]
         self.slot.zero_()
 
     def _reshape(self, width: int, length: int) -> None:
@@ -69,7 +73,6 @@ class SlotMemory:
         self.closed = view("closed", (sentences, self.group, width), self._dtype, room=2)
         self.closed.fill_(-math.inf)
         self.key_positions = view("key positions", (sentences, width), torch.long, room=2).zero_()
-        self.kept = [self._view(number, each) for number, each in enumerate(self.kept)]
 
     def _view(self, number: int, like: Tensor) -> Tensor:
         """Slots for what ends in the two dimensions of ``like``."""
@@ -125,8 +128,6 @@ class SlotMemory:
     ) -> Found:
         """See :meth:`~diet_mt.layers.memory.Memory.attend`."""
         for number, each in enumerate((k, v), start=2 * layer):
-            if len(self.kept) == number:
-                self.kept.append(self._view(number, each))
             # 0 times NaN, where a mask closes a slot, would be NaN in all hypotheses.
             finite = each.nan_to_num(0.0, 0.0, 0.0).unflatten(0, (-1, self.group))
             self.kept[number].index_copy_(1, self._new, finite)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from diet_mt.decoding import fixed_search, generator
 from diet_mt.decoding.fixed_search import filled_up
 from diet_mt.decoding.generator import BeamSearchGenerator, GnmtBeamSearchGenerator
+from diet_mt.decoding.replay import Replays
 from diet_mt.errors import UserError
 from diet_mt.layers.fixed_run import PERIOD
 from diet_mt.layers.store import Store
@@ -39,10 +41,34 @@ def generate(kind: Any, model: DietTransformerModel, *batches: Tensor, **more: A
     return [found for each in samples for found in made.generate([model], each)]
 
 
+class Stale(Replays):
+    """What replays have of a graph: the first step of its shape, with the memory that it had."""
+
+    def __call__(self, key: Hashable, step: Any, *, again: bool) -> None:
+        if self.store.moves != self._moves:
+            self._forget()
+            self._moves = self.store.moves
+        if key in self._graphs:
+            self._graphs[key]._step()
+            return
+        step()
+        if again and self.store.moves == self._moves:
+            self._graphs[key] = self._frozen(step.__self__)
+
+    @staticmethod
+    def _frozen(search: Any) -> Any:
+        """As it is now, with the same tensors; it will see none that takes the place of one."""
+        with pytest.MonkeyPatch.context() as patch:
+            for kind in (Tensor, nn.Module, nn.Parameter, Store, Replays):
+                patch.setattr(kind, "__deepcopy__", lambda self, memo: self, raising=False)
+            return copy.deepcopy(search)
+
+
 @contextmanager
 def fixed(model: DietTransformerModel) -> Iterator[None]:
-    """All is decoded in fixed shapes."""
+    """All is decoded in fixed shapes, and replayed."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(generator, "Replays", Stale)
         patch.setattr(generator, "captures", lambda device: True)
         patch.setattr(generator, "BeamSearch", None)
         patch.setattr(model, "_is_generation_fast", True)
@@ -61,9 +87,10 @@ def assert_equal(
 
 @each_encoding
 def test_every_encoding(encoding: str, sharing: str | None) -> None:
-    """And then a batch of another size in the same memory."""
+    """And then batches of the same and of another size in the same memory."""
     model, rows = talkative(encoding, sharing, **ROOM), sources(LENGTHS[:7])
-    found = assert_equal(model, collate(rows, "left"), collate(rows[2:5], "right"))
+    batches = collate(rows, "left"), collate(rows[1:6], "right"), collate(rows[2:5])
+    found = assert_equal(model, *batches)
     assert max(len(one["tokens"]) for hypotheses in found for one in hypotheses) > PERIOD
 
 
@@ -82,7 +109,8 @@ def test_sentences_that_are_done_leave(monkeypatch: pytest.MonkeyPatch) -> None:
         own(self, last)
 
     monkeypatch.setattr(fixed_search.FixedSearch, "_step", step)
-    assert_equal(talkative("diet-rel", None, **ROOM), collate(sources(LENGTHS)), max_len_b=50)
+    batches = [collate(sources(LENGTHS, seed)) for seed in (3, 4)]
+    assert_equal(talkative("diet-rel", None, **ROOM), *batches, max_len_b=50)
     assert set(sizes) == {40, 16}
 
 
