@@ -10,7 +10,8 @@ updates, without this 1.2.
 oneDNN keeps what it has prepared for a product of one shape, and torch keeps it again: 1,024 shapes
 each, 0.4 MiB a shape. In beam search the number of rows changes from step to step, and a shape
 hardly comes back: decoding 20,000 sentences by a tiny model grew from 495 to 1,269 MiB. With 64
-shapes, and runs that free their tensors, it stays at 553.
+shapes, and runs that free their tensors, it is constant: 823 MiB after 5,000 and after 20,000 of
+another corpus, in larger batches.
 """
 
 from __future__ import annotations
