@@ -20,6 +20,7 @@ from unittest.mock import patch
 
 import torch
 import torch.nn.functional as F
+from fairseq.logging import metrics
 from fairseq.trainer import Trainer
 from fairseq.utils import apply_to_sample
 from torch import Tensor
@@ -180,6 +181,7 @@ def count(words: list[str], precision: str, device: str, vocabulary: int) -> Rec
             with mode, warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # fairseq's, about apex
                 trainer.train_step([batch])
+        metrics.reset()  # which have no values
     kernels, waits = counted.kernels, counted.waits
     passes = waits["forward"] + waits["backward"]
     totals = {"operators": kernels.total(), "views": counted.views.total(), "waits": waits.total()}

@@ -26,8 +26,10 @@ put in place where it is imported here:
     ``encoders.build_bpe`` and ``build_tokenizer``; with ``safe_checkpoints``: a checkpoint could
     name any file or address to be opened.
 ``fused_adam``
-    ``FairseqAdam.__init__``, ``FairseqOptimizer.multiply_grads``, ``utils.multi_tensor_total_norm``
-    and four methods of ``FP16Optimizer``: on a GPU, an update took longer than a forward pass.
+    ``FairseqAdam.__init__``, ``FairseqOptimizer.multiply_grads``,
+    ``utils.multi_tensor_total_norm``, and of ``FP16Optimizer`` ``step``, ``zero_grad``,
+    ``_sync_fp16_grads_to_fp32`` and ``_sync_fp32_params_to_fp16``: on a GPU, an update took longer
+    than a forward pass.
 ``label_smoothing``
     ``compute_loss`` and ``forward`` of the criterion ``label_smoothed_cross_entropy``: for our
     models the loss, and with it its gradient, is computed without the logits of the whole batch.

@@ -185,7 +185,6 @@ def gradients_at_once(sync: Callable[..., None]) -> Callable[..., None]:
     """``_sync_fp16_grads_to_fp32``: absent gradients are zeros."""
 
     @functools.wraps(sync)
-    @torch.no_grad()
     def wrapped(self: Any) -> None:
         masters = _masters(self, gradients=True) if self._needs_sync else None
         if masters is None:
@@ -193,10 +192,11 @@ def gradients_at_once(sync: Callable[..., None]) -> Callable[..., None]:
         gradients = [p.grad for p in self.fp16_params]
         there = [n for n, gradient in enumerate(gradients) if gradient is not None]
         absent = [masters[n] for n, gradient in enumerate(gradients) if gradient is None]
-        if there:
-            torch._foreach_copy_([masters[n] for n in there], [gradients[n] for n in there])
-        if absent:
-            torch._foreach_zero_(absent)
+        with torch.no_grad():
+            if there:
+                torch._foreach_copy_([masters[n] for n in there], [gradients[n] for n in there])
+            if absent:
+                torch._foreach_zero_(absent)
         self._needs_sync = False
 
     return wrapped
@@ -206,12 +206,12 @@ def parameters_at_once(sync: Callable[..., None]) -> Callable[..., None]:
     """``_sync_fp32_params_to_fp16``."""
 
     @functools.wraps(sync)
-    @torch.no_grad()
     def wrapped(self: Any) -> None:
         masters = _masters(self, gradients=False)
         if masters is None:
             return sync(self)
-        torch._foreach_copy_(self.fp16_params, masters)
+        with torch.no_grad():
+            torch._foreach_copy_(self.fp16_params, masters)
 
     return wrapped
 

@@ -86,6 +86,7 @@ def test_every_option_is_the_model_s_the_encoding_s_or_of_the_training() -> None
         "encoder-embed-path",
         "decoder-embed-path",
         "checkpoint-activations",
+        "compile",
         "offload-activations",
         "min-params-to-wrap",
         "quant-noise-pq",

@@ -135,6 +135,7 @@ EFFECTS: dict[str, Effect] = {
         lambda model: getattr(model.encoder.token_positions, "count", None),
         30,
     ),
+    "compile": ("diet_abs", ("--compile",), lambda model: model.cfg.compile, True),
     "beyond_table": (
         "diet_abs",
         ("--beyond-table", "clip"),
@@ -232,8 +233,8 @@ def test_every_option_of_ours_changes_the_built_model(name: str) -> None:
     changed, plain = build_from(*flags, arch=f"{encoding}_tiny"), by_default(f"{encoding}_tiny")
     assert effect(changed) == expected
     assert effect(plain) != expected
-    # And the checkpoint knows it: but for --beyond-table, which is of decoding.
-    assert (changed.signature == plain.signature) == (name == "beyond_table")
+    # And the checkpoint has it, but for options that change no weights.
+    assert (changed.signature == plain.signature) == (name in ("beyond_table", "compile"))
 
 
 def test_the_rank_of_concat_and_of_mixed_keys() -> None:
@@ -288,6 +289,7 @@ GIVEN: dict[str, Any] = {
 # encoding takes all options, and each has its test above.
 OF_OTHERS = {
     "beyond_table",
+    "compile",
     "position_clip",
     "position_values",
     "position_buckets",
