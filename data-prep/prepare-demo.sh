@@ -2,11 +2,11 @@
 # The demo corpus: generated English-German sentences in which word order carries the meaning.
 # With -h: what it makes, from what; time, disk, licence, and further options, which are passed on.
 #
-# Example  data-prep/prepare-demo.sh --train-pairs 50000 --out data/demo50k
+# Example  data-prep/prepare-demo.sh --train-pairs 5000 --out data/demo5k
 set -euo pipefail
 
 diet-mt prepare demo \
   --out data/demo.en-de \
-  --train-pairs 20000 --valid-pairs 500 --test-pairs 500 --seed 1 \
+  --train-pairs 20000 --valid-pairs 500 --test-pairs 500 \
   --subwords bpe --bpe-merges 1500 \
   "$@"

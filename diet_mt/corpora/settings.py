@@ -1,4 +1,4 @@
-"""How parallel text becomes what fairseq reads: what can be set, for every corpus."""
+"""Settings from parallel text to fairseq's binaries, the same for every corpus."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from dataclasses import dataclass
 BPE_WORDS = 1_000_000
 SPM_SAMPLE = 3_000_000
 SPM_COVERAGE = 0.9999
+DEMO_SIZES = {"train": 20000, "valid": 500, "test": 500}  # pairs
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a training pair must keep to."""
+    """Limits of a training pair."""
 
     langs: tuple[str, str]
     max_words: int = 250  # what white space separates, on either side
     max_chars: int = 2000  # on either side
     ratio: float = 2.0  # of characters, the longer side to the shorter
-    language_chars: int = 40  # shorter sides are not asked for their language
-    certainty: float = 0.9  # 0 to 1, that it is another language; above 1 nobody asks
+    language_chars: int = 40  # the language of shorter sides is not identified
+    certainty: float = 0.9  # drop above this probability of another language; > 1: never
 
 
 @dataclass(frozen=True)
 class TextSettings:
-    """From raw text to fairseq's binaries."""
+    """Options of cleaning and subwords."""
 
     pair: tuple[str, str]  # source and target language
     subwords: str = "bpe"  # on Moses tokens; or spm: SentencePiece on plain text
@@ -37,22 +38,22 @@ class TextSettings:
     workers: int = 1  # processes; the result is the same for any number
 
     def words(self) -> str:
-        """All that the result depends on, as the file ``settings`` has it."""
-        found = ["-".join(self.pair)]
+        """All that the result depends on, for the file ``settings``."""
+        words = ["-".join(self.pair)]
         if self.subwords == "bpe":
-            found.append(f"BPE_MERGES={self.bpe_merges}")
+            words.append(f"BPE_MERGES={self.bpe_merges}")
             if self.bpe_words != BPE_WORDS:
-                found.append(f"BPE_WORDS={self.bpe_words}")
+                words.append(f"BPE_WORDS={self.bpe_words}")
             if self.dictionary != -1:
-                found.append(f"DICTIONARY={self.dictionary}")
+                words.append(f"DICTIONARY={self.dictionary}")
         else:
-            found.append(f"SPM_SIZE={self.spm_size} SPM_SAMPLE={self.spm_sample}")
-            found.append(f"SPM_COVERAGE={self.spm_coverage:g}")
+            words.append(f"SPM_SIZE={self.spm_size} SPM_SAMPLE={self.spm_sample}")
+            words.append(f"SPM_COVERAGE={self.spm_coverage:g}")
         if self.clean is not None:
             limits = self.clean
-            found.append(
+            words.append(
                 f"CLEAN='--max-words {limits.max_words} --max-chars {limits.max_chars} "
                 f"--ratio {limits.ratio} --language-chars {limits.language_chars} "
                 f"--certainty {limits.certainty}'"
             )
-        return " ".join(found)
+        return " ".join(words)

@@ -6,7 +6,7 @@ import gzip
 import hashlib
 from pathlib import Path
 
-from diet_mt.corpora import word_order
+from diet_mt.corpora import demo
 
 from ..corpora import wmt18
 
@@ -16,7 +16,7 @@ ORIGINAL = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 
 def write_multi30k(folder: Path) -> None:
     """Files for ``prepare multi30k --from``, and their ``manifest``."""
-    word_order.generate(folder / "made", SIZES, seed=5)
+    demo.write(folder / "made", SIZES)
     manifest = []
     for split, name in ORIGINAL.items():
         for lang in ("en", "de"):

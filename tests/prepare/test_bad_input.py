@@ -56,7 +56,7 @@ MLM = "mlm --train {t}/text --valid {t}/other"
         ),
         ("demo --max-words 0", "argument --max-words: 0: expected a whole number of at least 1"),
         ("demo --ratio wide", "argument --ratio: wide: expected 0 or more"),
-        ("demo --seed x", "argument --seed: x: expected a whole number from 0 to 2147483647"),
+        ("demo --test-pairs 501", "--test-pairs 501: the demo corpus has 500"),
         ("demo --subwords spm --bpe-merges 9", "--bpe-merges: of --subwords bpe, not spm; leave"),
         ("demo --spm-size=9", "--spm-size: of --subwords spm, not bpe; leave it out"),
         ("demo --spm-coverage 7", "argument --spm-coverage: 7: expected 0 to 1"),

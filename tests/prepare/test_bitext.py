@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.corpora import word_order
+from diet_mt.corpora import demo
 
 from .originals import SIZES
 from .running import SMALL, Outcome, prepare, state
@@ -20,7 +20,7 @@ from .running import SMALL, Outcome, prepare, state
 def folder(tmp_path: Path) -> Path:
     """German and English, half of it packed; two training pairs are there twice."""
     folder = tmp_path / "mine"
-    word_order.generate(folder, SIZES, seed=5)
+    demo.write(folder, SIZES)
     for lang in ("de", "en"):
         train, test = folder / f"train.{lang}", folder / f"test.{lang}"
         lines = train.read_bytes().splitlines(keepends=True)

@@ -116,13 +116,13 @@ def test_one_run_at_a_time_and_none_of_it_outlives_it(
 def test_ctrl_c_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    from diet_mt.corpora import word_order
+    from diet_mt.corpora import demo
 
     def interrupted(*given: object) -> None:
         os.kill(os.getpid(), number)
         time.sleep(5)
 
-    monkeypatch.setattr(word_order, "generate", interrupted)
+    monkeypatch.setattr(demo, "write", interrupted)
     found = prepare("demo", "--out", tmp_path / "out")
     assert found.status == 128 + number
     assert found.err.endswith("error: interrupted; run again to continue\n")
