@@ -66,7 +66,7 @@ setup(
     # Of any package: what is read or compiled beside its code.
     package_data={
         "": ["*.cpp", "*.css", "*.html", "*.inc", "*.js", "*.json", "*.yaml"],
-        "diet_mt.corpora": ["*.manifest", "demo_corpus/*.bz2"],
+        "diet_mt.corpora": ["demo_corpus/*.bz2"],
         "diet_mt": ["py.typed"],
     },
     cmdclass={"build_py": BuildWithShared},

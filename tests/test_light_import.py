@@ -55,7 +55,7 @@ STATEMENTS = (
 
 
 def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
-    modules = "diet_mt, diet_mt.corpora.moses, diet_mt.cli.main"
+    modules = "diet_mt, diet_mt.corpora.subwords, diet_mt.cli.main"
     code = f"import {modules}, sys; print([name for name in {HEAVY} if name in sys.modules])"
     assert run_python(code, cwd=tmp_path, PYTHONPATH=ROOT).strip() == "[]"
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ..corpora.binarized import sentences_in
-from ..corpora.preprocess import need_fairseq, preprocess, shares, shown
+from ..corpora.binarized import need_fairseq, preprocess, sentences_in, shares, shown
 from ..errors import UserError
 from ..files import copy, lines_in, make_folder
 from ..stages.engine import Count, Preparation, Stage, room_for

@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from ..corpora import pieces
-from ..corpora.binarized import sentences_in
-from ..corpora.preprocess import need_fairseq, preprocess, shares, shown
+from ..corpora.binarized import need_fairseq, preprocess, sentences_in, shares, shown
 from ..errors import UserError
 from ..files import copy, lines_in, write_lines
 from ..stages.engine import Count, Preparation, Stage, room_for

@@ -1,20 +1,24 @@
-"""What a folder made by fairseq-preprocess says about itself, and whether it is whole.
+"""Binarized data: fairseq-preprocess as a process of its own, and the integrity of its output.
 
-fairseq maps its files into memory and looks at them when they are needed: what is cut, missing or
-of another dictionary ends a training late and in a riddle, or is not found at all.
+fairseq maps its files into memory and reads them when they are needed: what is cut, missing or of
+another dictionary ends a training late and without a reason, or goes unnoticed. Nothing here
+imports fairseq.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import UserError
+from ..stages.watch import python_module, watch
 from .dictionary import AGAIN, read_dictionary
 
 # Of an .idx file: 9 bytes of magic, 8 of version, 1 that says the type of a token, 8 of the number
@@ -24,6 +28,38 @@ _HEAD = 26
 _KINDS = (None, "<u1", "<i1", "<i2", "<i4", "<i8", "<f8", "<f8", "<u2", "<u4", "<u8")
 _PAIR = re.compile(r"[^.]+\.(?P<source>[^.-]+)-(?P<target>[^.-]+)\.(?P<side>[^.]+)")
 _BLOCK = 1 << 24  # tokens looked at together
+
+
+def need_fairseq(out: Path) -> None:
+    """Raises UserError where fairseq is not installed, or cannot write to the folder ``out``."""
+    if find_spec("fairseq_cli") is None:
+        raise UserError("fairseq is not installed; install it (requirements/fairseq.txt)")
+    if "," in str(out):  # separates names, for fairseq
+        raise UserError(f"{out}: fairseq-preprocess allows no comma in a path; give another --out")
+
+
+def shares(workers: int) -> int:
+    """fairseq-preprocess's --workers: parts of a file, each for a process of its own.
+
+    Its first process does its own part when all others have ended, so with a part for each core
+    they would all wait as long again. The result is the same for any number.
+    """
+    return 4 * workers
+
+
+def shown(options: Sequence[object], to: Path) -> str:
+    """The command that writes the folder ``to``, to be pasted."""
+    return shlex.join(["fairseq-preprocess", *_words(options, to)])
+
+
+def preprocess(options: Sequence[object], to: Path, log: Path, name: str = "") -> None:
+    """Writes the folder ``to``, and fairseq's output to ``log``."""
+    command = python_module("fairseq_cli.preprocess", *_words(options, to))
+    watch(name or "fairseq-preprocess", command, log, to)
+
+
+def _words(options: Sequence[object], to: Path) -> list[str]:
+    return [*map(str, options), "--destdir", str(to)]
 
 
 def bin_folder(data: Path) -> Path:
@@ -37,10 +73,7 @@ def bin_folder(data: Path) -> Path:
 
 
 def language_pair(data: Path, subset: str = "") -> tuple[str, str]:
-    """Source and target language of a part of a binarized folder, or of any.
-
-    Raises UserError if it holds none.
-    """
+    """Source and target language of a part of a binarized folder, or of any."""
     part = re.escape(subset) or "[^.]+"
     pattern = re.compile(rf"{part}\.([^.-]+)-([^.-]+)\.\1\.(idx|bin)")
     names = sorted(path.name for path in data.iterdir()) if data.is_dir() else []
@@ -89,12 +122,12 @@ def read_index(path: Path) -> Index:
 
 
 def sentences_in(path: Path) -> int:
-    """How many sentences an .idx file counts. Raises UserError as :func:`read_index`."""
+    """The number of sentences of an .idx file."""
     return len(read_index(path).lengths)
 
 
 def dictionary_size(path: Path) -> int:
-    """Entries, with fairseq's own before them. Raises UserError as ``read_dictionary``."""
+    """Entries of a dictionary, with fairseq's own before them."""
     # Not the number of names: an entry that takes another's place leaves its number unused.
     return max(read_dictionary(path).values()) + 1
 
@@ -108,11 +141,11 @@ def indices(folder: Path) -> list[Path]:
 
 
 def faults(folder: Path, *, besides: str = "", tokens: bool = False) -> Iterator[str]:
-    """What is wrong with a binarized folder and those below it, a line each.
+    """Faults of a binarized folder and those below it, a line each.
 
     Args:
-        besides: Splits whose names begin so are not looked at.
-        tokens: Look also at each token, whether its dictionary has it: reads all of the data.
+        besides: Prefix of the splits to leave out.
+        tokens: Also check each token against its dictionary: reads all of the data.
     """
     size = cache(dictionary_size)
     for path in indices(folder):
@@ -134,17 +167,17 @@ def faults(folder: Path, *, besides: str = "", tokens: bool = False) -> Iterator
 
 
 def need_whole(folder: Path, *, besides: str = "") -> None:
-    """Raises UserError for the first of ``faults``; does not look at tokens."""
+    """Raises UserError for the first of ``faults``, without the tokens."""
     for fault in faults(folder, besides=besides):
         raise UserError(fault)
 
 
 def need_source(folder: Path, subset: str, lang: str) -> None:
     """The same for the sentences of a subset in one language: enough to translate them."""
-    source, target = language_pair(folder, subset)
-    _whole(folder / f"{subset}.{source}-{target}.{lang}.idx")
-    for each in (source, target):
-        dictionary_size(folder / f"dict.{each}.txt")
+    pair = language_pair(folder, subset)
+    _whole(folder / f"{subset}.{'-'.join(pair)}.{lang}.idx")
+    for side in pair:
+        dictionary_size(folder / f"dict.{side}.txt")
 
 
 def _whole(path: Path) -> Index:
@@ -168,9 +201,9 @@ def _check_other_side(path: Path, pair: re.Match[str], count: int) -> None:
     other = path.with_name(f"{path.stem.removesuffix(pair['side'])}{name}.idx")
     if not other.is_file():
         raise UserError(f"{other}: missing, beside {path.name}; {AGAIN}")
-    found = sentences_in(other)
-    if found != count:
-        raise UserError(f"{other}: {found:,} sentences, but {path.name} has {count:,}; {AGAIN}")
+    sentences = sentences_in(other)
+    if sentences != count:
+        raise UserError(f"{other}: {sentences:,} sentences, but {path.name} has {count:,}; {AGAIN}")
 
 
 def _largest(path: Path, index: Index) -> int:

@@ -12,24 +12,32 @@ that is so, and counted under it:
 Validation and test sets keep every pair and their references. Their source lines are brought into
 order like those of training, so that a model reads the characters that it was trained on: those of
 the first language; of ``test1``, the test set of the reverse direction, the second.
+
+Languages are identified by py3langid: Lui and Baldwin's langid.py (2012, "langid.py: An
+Off-the-shelf Language Identification Tool", ACL) kept up to date, a small model for 139 languages.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import UserError
 from ..files import copy, decoded_lines, make_folder, raw_lines, write_lines, writing
 from ..stages.pool import in_order
 from ..stages.progress import Progress, say
-from . import language
 from .parallel import SECOND_TEST, paired, splits_in
 from .settings import Limits
 from .tidy import MENDED, VERSION, tidy, tidy_sources
+
+if TYPE_CHECKING:
+    from py3langid.langid import LanguageIdentifier
 
 INVALID = "invalid UTF-8"
 EMPTY = "empty side"
@@ -41,6 +49,9 @@ COUNTS = "clean.tsv"  # in the folder of a cleaned corpus
 _SOURCES, _RULES = "source lines mended", "rules"
 DROPPED = (INVALID, EMPTY, OVERLONG, RATIO, LANGUAGE, DUPLICATE)
 
+# Languages whose lines are often taken for those of one another count as one.
+_ALIKE = ({"cs", "sk"}, {"de", "lb", "nds"}, {"en", "pcm"})
+_WITHOUT = "or clean with --certainty 2, which identifies no languages"
 # Characters added to both sides before they are compared, so that "Yes." may become "Ja, gern.".
 _SLACK = 15
 
@@ -85,23 +96,54 @@ def fault_of(source: str, target: str, limits: Limits) -> str:
         return RATIO
     if limits.certainty <= 1:
         for side, lang in zip((source, target), limits.langs, strict=True):
-            if len(side) >= limits.language_chars and language.is_other(
-                side, lang, limits.certainty
-            ):
+            if len(side) >= limits.language_chars and is_other(side, lang, limits.certainty):
                 return LANGUAGE
     return ""
 
 
-def digest(source: str, target: str) -> bytes:
-    """8 bytes that tell a pair from others: of 4.5 million pairs they take about 500 MB.
+@cache
+def _identifier() -> LanguageIdentifier:
+    if find_spec("py3langid") is None:
+        install = "pip install --no-deps py3langid"
+        raise UserError(f"py3langid is not installed; install it ({install}), {_WITHOUT}")
+    # Not at the top: it needs a newer numpy than stock fairseq can have.
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-    Among so many, the chance that any two different pairs look the same is one in a million.
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+def need_known(langs: Iterable[str]) -> None:
+    """Raises UserError for a code, such as "de", that the language model does not know."""
+    for lang in langs:
+        if lang not in _identifier().nb_classes:
+            raise UserError(f"language {lang}: unknown to py3langid; use a known code, {_WITHOUT}")
+
+
+def is_other(line: str, lang: str, certainty: float) -> bool:
+    """Whether a line is in another language than ``lang``.
+
+    Args:
+        certainty: Probability, 0 to 1, that the model must give the other language. Names, numbers
+            and quotations make lines that look like any language; those are left alone.
+    """
+    other, probability = _identifier().classify(line)
+    group = next((alike for alike in _ALIKE if other in alike), {other})
+    if lang in group:
+        return False
+    if probability < certainty and len(group) > 1:
+        probability = sum(p for name, p in _identifier().rank(line) if name in group)
+    return bool(probability >= certainty)
+
+
+def digest(source: str, target: str) -> bytes:
+    """8 bytes of a pair. Those of 4.5 million take about 500 MB; the chance that any two different
+    pairs have the same is one in a million.
     """
     return hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=8).digest()
 
 
 def clean_corpus(source: Path, out: Path, limits: Limits, counts: Path, workers: int = 1) -> None:
-    """Writes a corpus whose training pairs keep to the limits. Raises UserError as ``clean_files``.
+    """Writes a corpus whose training pairs keep to the limits.
 
     Args:
         counts: File for lines ``KIND<TAB>WHAT<TAB>COUNT``.
@@ -116,7 +158,7 @@ def clean_corpus(source: Path, out: Path, limits: Limits, counts: Path, workers:
         write_lines(out / original, lines)
         mended.append((_SOURCES, split, count))
     total = clean_files(source, out, limits, workers)
-    found = [
+    rows = [
         ("pairs", "read", total.read),
         *(("dropped", name, total.dropped[name]) for name in DROPPED),
         ("pairs", "kept", total.read - sum(total.dropped.values())),
@@ -125,7 +167,7 @@ def clean_corpus(source: Path, out: Path, limits: Limits, counts: Path, workers:
         (_RULES, "version", VERSION),
     ]
     with writing(counts) as file:
-        for kind, what, count in found:
+        for kind, what, count in rows:
             file.write(f"{kind}\t{what}\t{count}\n")
             say(f"{kind}, {what}: {count:,}")
 
@@ -151,7 +193,7 @@ def mended_sources(corpus: Path, split: str) -> str:
 
 def clean_files(source: Path, out: Path, limits: Limits, workers: int) -> Cleaned:
     """Writes ``out/train.LANG`` from ``source/train.LANG``; returns the counts, without the pairs.
-    Raises UserError as ``paired``; or where no pair is left.
+    Raises UserError where no pair is left.
     """
     total, progress = Cleaned(), Progress("pairs")
     seen: set[bytes] = set()
@@ -171,8 +213,6 @@ def clean_files(source: Path, out: Path, limits: Limits, workers: int) -> Cleane
             total.mended += part.mended
             progress.add(part.read)
         if not seen:
-            raise UserError(
-                f"{source}: every training pair is dropped; see the limits for cleaning"
-            )
+            raise UserError(f"{source}: every training pair is dropped; see the cleaning limits")
     progress.done()
     return total

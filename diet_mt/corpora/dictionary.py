@@ -1,8 +1,7 @@
-"""fairseq's dictionaries, and a fixed one for ``fairseq-preprocess --srcdict``: the pieces of a
-subword model.
+"""Reading fairseq's dictionaries, and writing one of a subword model's pieces, for ``--srcdict``.
 
-fairseq's own would count in the training text, and take in every character that the model does not
-know. Counts are not used after training has begun; here they are 1.
+fairseq's own would be counted in the training text, and hold every character that the model does
+not know. Counts are not used after training has begun; here they are 1.
 """
 
 from __future__ import annotations
@@ -23,10 +22,8 @@ _OVERWRITES = " #fairseq:overwrite"
 
 
 def read_dictionary(path: Path) -> dict[str, int]:
-    """Number of each entry of a ``dict.txt``: fairseq's own first, then one for each line.
-
-    Raises UserError where the file is missing or not UTF-8, a line is no word with its count, or
-    an entry is there already and the line does not say that it takes its place.
+    """Number of each entry of a ``dict.txt``: fairseq's own first, then one for each line. Raises
+    UserError where a line is no word with its count, or repeats an entry without overwriting it.
     """
     numbers = {symbol: number for number, symbol in enumerate(FIRST)}
     for row, raw in enumerate(raw_lines(path), start=1):

@@ -1,125 +1,244 @@
-"""Downloads that continue where they stopped.
+"""Files of public corpora, known by their checksums; single files of archives.
 
-What has come lies beside its place as ``NAME.part``; only the bytes after it are asked for, and
-where a server cannot do that, it starts anew. A connection that breaks off is taken up again a few
-times. Proxies are those of the environment (``http_proxy``, ``https_proxy``, ``no_proxy``).
+``corpora.yaml`` lists them. A text has the checksum of its unpacked content and comes as ``NAME``
+or ``NAME.gz`` of the user's folder, or from ``URL/NAME.gz``. An archive has an address of its own
+and stays packed. A download is ``NAME.part`` until it is checked, and continues after a break;
+proxies are those of the environment.
 """
 
 from __future__ import annotations
 
-import re
+import gzip
+import math
+import shutil
+import tarfile
 import time
 import urllib.error
 import urllib.request
+import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPException
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from ..errors import UserError
-from ..files import BLOCK
+from ..files import (
+    BLOCK,
+    checksum,
+    make_folder,
+    need_folder,
+    opened,
+    plain_or_gz,
+    raw_bytes,
+    writing_bytes,
+)
+from ..stages.lock import alone
 from ..stages.progress import Progress, say
 
+CORPORA = Path(__file__).with_name("corpora.yaml")
 _TIMEOUT = 60  # seconds without any byte
-_PAGE = re.compile(rb"\s*<(!doctype html|html)", re.IGNORECASE)
-_SENT_A_PAGE = "the server sent a web page, not the file; open the address to see why"
+
+
+def corpora(path: Path | None = None) -> dict[str, Any]:
+    """The entries of a file, by default ``corpora.yaml``, by corpus."""
+    path = path or CORPORA
+    try:
+        entries = yaml.safe_load(raw_bytes(path))
+    except yaml.YAMLError as error:
+        raise UserError(f"{path}: not valid YAML ({error})") from None
+    if not isinstance(entries, dict) or not all(isinstance(e, dict) for e in entries.values()):
+        raise UserError(f"{path}: expected a mapping of corpora")
+    return entries
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How often a transfer that breaks off is tried, and the seconds before the second try.
+class File:
+    """A file of a public corpus: an archive if it has an address, otherwise a text."""
 
-    Each further pause is twice as long.
+    name: str
+    checksum: str  # SHA-256, or md5:...
+    url: str = ""
+    size: int | None = None  # bytes
+
+    def fault_of(self, path: Path) -> str:
+        """How a copy differs; empty if it does not."""
+        method, _, expected = self.checksum.rpartition(":")
+        digest = checksum(path, method or "sha256")
+        size = path.stat().st_size
+        return "" if digest == expected else f"{size} bytes with {digest}, expected {expected}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the files of a corpus come from."""
+
+    corpus: str  # in corpora.yaml
+    folder: Path | None = None  # of the user; None: the web
+    manifest: Path | None = None  # other addresses and checksums
+    tries: int = 5  # of a download
+    pause: float = 5.0  # seconds before the second try, then twice as long each time
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The corpus in corpora.yaml, updated by the manifest."""
+        other = {} if self.manifest is None else corpora(self.manifest).get(self.corpus, {})
+        return {**corpora()[self.corpus], **other}
+
+    def listed(self, names: Iterable[str]) -> list[File]:
+        """The files of these names."""
+        known, files = self.entry["files"], []
+        for name in names:
+            if name not in known:
+                raise UserError(f"{self.manifest or CORPORA}: no {name} in {self.corpus}")
+            what = known[name]
+            files.append(File(name, **what) if isinstance(what, dict) else File(name, what))
+        return files
+
+    def files(self, names: Iterable[str]) -> list[File]:
+        """``listed``. Raises UserError where the user's folder lacks one."""
+        files = self.listed(names)
+        if self.folder is not None:
+            need_folder(self.folder)
+            for file in files:
+                hint = f"download it from {file.url}" if file.url else "put it there"
+                plain_or_gz(self.folder, file.name, hint)
+        return files
+
+
+def fetch(source: Source, names: Iterable[str], out: Path) -> dict[str, Path]:
+    """Path of each file, checked; texts and downloads are in ``out``. Raises UserError where a file
+    is not the listed one, or the download fails.
     """
+    files, paths = source.files(names), {}
+    make_folder(out)
+    for file in files:
+        path = out / file.name
+        if file.url and source.folder is not None:
+            path = source.folder / file.name
+            _need_right(path, file, path, f"fetch it from {file.url}")
+        elif file.url:
+            with alone(out, math.inf):  # one folder serves several corpora
+                _download_archive(file, path, source)
+        elif not path.exists() or file.fault_of(path):
+            _take_text(file, path, source)
+        say(f"{file.name}: {path.stat().st_size:,} bytes, checked")
+        paths[file.name] = path
+    return paths
 
-    tries: int = 5
-    pause: float = 5.0
+
+def _need_right(path: Path, file: File, where: object, hint: str) -> None:
+    if fault := file.fault_of(path):
+        raise UserError(f"{where}: not the expected {file.name}: {fault}; {hint}")
 
 
-class _WrongFile(Exception):
-    """The server answers, but with something else: trying again would not help."""
+def _download_archive(file: File, path: Path, source: Source) -> None:
+    if path.is_file():
+        _need_right(path, file, path, "remove it to fetch anew")
+        return
+    part = path.with_name(f"{path.name}.part")
+    _download(file.url, part, source, file.size)
+    try:
+        _need_right(part, file, file.url, "run again to fetch anew")
+        part.rename(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
-def download(url: str, part: Path, *, size: int | None, patience: Patience) -> None:
-    """Appends to ``part`` what it still lacks of ``url``. Raises UserError where the server cannot
-    be reached or refuses, sends another file or a web page, or the transfer breaks off for the last
-    time; what came is kept and continued next time.
+def _take_text(file: File, path: Path, source: Source) -> None:
+    if source.folder is not None:
+        _unpack(plain_or_gz(source.folder, file.name), file, path, "replace it by the original")
+        return
+    url = f"{source.entry['url']}/{file.name}.gz"
+    part = path.with_name(f"{path.name}.gz.part")
+    _download(url, part, source)
+    try:
+        _unpack(part, file, path, f"downloaded from {url}; run again to fetch anew")
+    finally:
+        part.unlink()  # wrong content would be wrong again
 
-    Args:
-        size: Bytes that the whole file must have; None: as many as the server says.
-    """
-    for attempt in range(patience.tries):
-        last = attempt == patience.tries - 1
+
+def _unpack(packed: Path, file: File, path: Path, hint: str) -> None:
+    with writing_bytes(path) as text:
         try:
-            _transfer(url, part, size)
-            return
-        except _WrongFile as error:
-            part.unlink(missing_ok=True)
-            raise UserError(f"{url}: {error}") from None
-        except urllib.error.HTTPError as error:
-            if error.code < 500 or last:
-                raise UserError(f"{url}: the server answered {error.code} {error.reason}") from None
-            reason: object = f"the server answered {error.code}"
+            with opened(packed) as content:
+                shutil.copyfileobj(content, text, BLOCK)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise UserError(f"{packed}: cannot be unpacked ({error}); {hint}") from None
+        text.flush()
+        _need_right(Path(text.name), file, packed, hint)
+
+
+def _download(url: str, part: Path, source: Source, size: int | None = None) -> None:
+    """Appends to ``part`` what it lacks of ``url``. Raises UserError where the server refuses or
+    the last try fails; what has arrived stays.
+    """
+    reason: object = ""
+    for attempt in range(source.tries):
+        if attempt:
+            pause = source.pause * 2 ** (attempt - 1)
+            say(f"{part.name}: {reason}; trying again in {pause:.0f} s")
+            time.sleep(pause)
+        try:
+            return _transfer(url, part, size)
         except (OSError, HTTPException) as error:
             reason = getattr(error, "reason", None) or error
-            if last:
-                raise UserError(
-                    f"{url}: download failed ({reason}); run again to continue"
-                ) from None
-        pause = patience.pause * 2**attempt
-        say(f"{part.name}: {reason}; trying again in {pause:.0f} s")
-        time.sleep(pause)
+            if isinstance(error, urllib.error.HTTPError):
+                reason = f"{error.code} {error.reason}"
+                if error.code < 500:
+                    break
+    raise UserError(f"{url}: download failed ({reason}); run again to continue")
 
 
 def _transfer(url: str, part: Path, size: int | None) -> None:
-    """Ends without error only when ``part`` is whole."""
+    """Ends without an error only when ``part`` is whole; its checksum is for the caller."""
     have = part.stat().st_size if part.exists() else 0
-    if size is not None and have == size:
+    if size is not None and have >= size:
         return
-    if size is not None and have > size:
-        have = 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
         response = urllib.request.urlopen(request, timeout=_TIMEOUT)
     except urllib.error.HTTPError as error:
-        if error.code != 416 or not have:
-            raise
-        if size is None:  # nothing lies beyond what we have: it was complete
+        if error.code == 416 and have:  # nothing beyond what is there
             return
-        raise _WrongFile(
-            f"the server's file has no more than {have} bytes, expected {size}"
-        ) from None
+        raise
     with response:
-        have = _continues_at(response, have)
+        have = have if response.status == 206 else 0
         rest = response.headers.get("Content-Length")
         whole = size if rest is None else have + int(rest)
-        if response.headers.get_content_type() == "text/html":
-            raise _WrongFile(_SENT_A_PAGE)
-        if size is not None and whole != size:
-            raise _WrongFile(f"the server's file has {whole} bytes, expected {size}")
-        _append(response, part, have, whole)
-
-
-def _continues_at(response: HTTPResponse, have: int) -> int:
-    """How many of our bytes the answer builds on: 0 if it starts anew, asked or not."""
-    if response.status != 206:
-        return 0
-    found = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
-    if found is None or int(found[1]) != have:
-        raise _WrongFile("the server sent another range than was asked for; run again")
-    return have
-
-
-def _append(response: HTTPResponse, part: Path, have: int, whole: int | None) -> None:
-    progress = Progress(part.name.removesuffix(".part"), "MB")
-    with open(part, "ab" if have else "wb") as file:
-        while block := response.read(BLOCK):
-            if not have and not file.tell() and _PAGE.match(block):
-                raise _WrongFile(_SENT_A_PAGE)
-            try:
+        if size is not None and whole != size:  # such as a page about the file
+            raise UserError(f"{url}: the server's file has {whole} bytes, expected {size}")
+        progress = Progress(part.name.removesuffix(".part"), "MB")
+        with open(part, "ab" if have else "wb") as file:
+            while block := response.read(BLOCK):
                 file.write(block)
-            except OSError as error:
-                raise UserError(f"{part}: cannot be written ({error.strerror})") from None
-            progress.add(len(block) / 1e6)
-        got = file.tell()
-    if whole is not None and got != whole:
-        raise OSError(f"{got - have} of {whole - have} bytes arrived")
+                progress.add(len(block) / 1e6)
+            if whole is not None and file.tell() != whole:
+                raise OSError(f"{file.tell()} of {whole} bytes arrived")
+
+
+def extract(archive: Path, out: Path, members: Iterable[str]) -> None:
+    """Writes ``out/<last part of the name>`` for each member of a .tgz that is not there yet.
+    Raises UserError where the archive is damaged or lacks a member.
+    """
+    every = {name: out / Path(name).name for name in members}
+    missing = {name: path for name, path in every.items() if not path.exists()}
+    make_folder(out)
+    try:
+        # "r|": read once, front to back, nothing kept but the member at hand.
+        with gzip.open(archive, "rb") as packed, tarfile.open(fileobj=packed, mode="r|") as tar:
+            progress = Progress(f"{archive.name}, unpacked", "MB")
+            while missing and (entry := tar.next()):
+                name = entry.name.removeprefix("./")
+                if name in missing and entry.isreg():  # no link is followed
+                    with writing_bytes(missing.pop(name)) as file:
+                        shutil.copyfileobj(tar.extractfile(entry), file, BLOCK)  # type: ignore[arg-type]
+                    say(f"{every[name].name}: {entry.size:,} bytes")
+                progress.add(entry.size / 1e6)
+                tar.members = []  # type: ignore[attr-defined]  # or it would remember every entry
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UserError(f"{archive}: cannot be unpacked ({error}); replace it") from None
+    if missing:
+        raise UserError(f"{archive}: holds no {', '.join(missing)}; replace it by the original")

@@ -1,7 +1,6 @@
-"""Reading and writing parallel text without letting anything slip.
+"""Validated I/O of parallel text.
 
-Two files that are aligned by ``\\n`` stay aligned; what is invalid is refused with the file and the
-line.
+Two files that are aligned by ``\\n`` stay aligned; errors name file and line.
 
 A prepared corpus is a folder holding ``train``, ``valid`` and ``test``, each with one file for each
 language: ``train.en``, ``train.de`` and so on. It may hold a second test set, ``test1``.
@@ -15,13 +14,27 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..errors import UserError
-from ..files import make_folder, text_lines
+from ..files import make_folder, text_lines, write_lines
 from ..stages.progress import say
 
 SPLITS = ("train", "valid", "test")
 SECOND_TEST = "test1"  # where the two directions of a pair have test sets of their own
 
 _BYTE_ORDER_MARK = "\ufeff"
+
+
+def twins_beside(file: Path) -> Path:
+    """``test.twins.de`` of ``test.de``: translations with their roles swapped, of the demo."""
+    return file.with_name(f"{file.stem}.twins{file.suffix}")
+
+
+def write_pairs(
+    out: Path, split: str, langs: tuple[str, str], pairs: Sequence[tuple[str, str]]
+) -> None:
+    """Writes ``out/SPLIT.LANG`` of both languages."""
+    for lang, side in zip(langs, zip(*pairs, strict=True), strict=True):
+        write_lines(out / f"{split}.{lang}", side)
+    say(f"{split}: {len(pairs):,} pairs")
 
 
 def splits_in(folder: Path, lang: str) -> tuple[str, ...]:
@@ -32,8 +45,7 @@ def splits_in(folder: Path, lang: str) -> tuple[str, ...]:
 
 def read_lines(path: Path) -> Iterator[str]:
     """Yields the sentences of a file, plain or gzipped, without their line ends. Raises UserError
-    where the file is missing, is not UTF-8, starts with a byte order mark, has Windows line ends,
-    or has a line with nothing to read in it.
+    for one that is not UTF-8, empty, or has a byte order mark or a Windows line end.
     """
     for number, (where, line) in enumerate(text_lines(path), start=1):
         if number == 1 and line.startswith(_BYTE_ORDER_MARK):
@@ -49,16 +61,12 @@ Line = TypeVar("Line", str, bytes)
 
 
 def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
-    """Yields (source sentence, target sentence); both files are read strictly. Raises UserError as
-    ``read_lines`` and ``paired``.
-    """
+    """Yields (source sentence, target sentence), validated as by ``read_lines``."""
     return paired(source, target, read_lines)
 
 
 def read_sides(source: Path, target: Path) -> tuple[list[str], list[str]]:
-    """All sentences of both files, which are read strictly; for test sets, which are small. Raises
-    UserError as ``read_parallel``.
-    """
+    """All sentences of both files, as ``read_parallel``; for test sets, which are small."""
     pairs = list(read_parallel(source, target))
     return [src for src, _ in pairs], [tgt for _, tgt in pairs]
 
@@ -66,26 +74,22 @@ def read_sides(source: Path, target: Path) -> tuple[list[str], list[str]]:
 def paired(
     source: Path, target: Path, read: Callable[[Path], Iterator[Line]]
 ) -> Iterator[tuple[Line, Line]]:
-    """Yields the lines of two files side by side, as ``read`` gives them. Raises UserError as
-    ``read``; also when one file has more lines than the other, or none.
+    """Yields the lines of two files side by side, as ``read`` gives them. Raises UserError where
+    one file has more lines than the other, or none.
     """
     pairs, sides = 0, (read(source), read(target))
     for src, tgt in zip_longest(*sides):
         if src is None or tgt is None:
             all_lines = pairs + 1 + sum(1 for side in sides for _ in side)
-            raise unequal((target, source) if src is None else (source, target), all_lines, pairs)
+            longer, shorter = (target, source) if src is None else (source, target)
+            raise UserError(
+                f"{longer}: {all_lines} lines, but {shorter} has {pairs}; line n of one must "
+                "translate line n of the other"
+            )
         pairs += 1
         yield src, tgt
     if pairs == 0:
         raise UserError(f"{source}: no lines")
-
-
-def unequal(files: Sequence[Path], more: int, fewer: int) -> UserError:
-    """What is wrong with two files, the longer one first, of so many lines."""
-    return UserError(
-        f"{files[0]}: {more} lines, but {files[1]} has {fewer}; line n of one must translate "
-        "line n of the other"
-    )
 
 
 def convert(
@@ -106,7 +110,7 @@ def convert(
 
 
 def check(folder: Path, source_lang: str, target_lang: str) -> None:
-    """Reads all of a prepared corpus. Raises UserError as ``read_parallel``."""
+    """Validates all of a prepared corpus."""
     for split in splits_in(folder, source_lang):
         source, target = folder / f"{split}.{source_lang}", folder / f"{split}.{target_lang}"
         for _ in read_parallel(source, target):

@@ -34,12 +34,11 @@ def learn(
     sample: int = SPM_SAMPLE,
     coverage: float = SPM_COVERAGE,
 ) -> None:
-    """Learns a model of ``size`` pieces from all files together and writes it to ``out``. Raises
-    UserError where the text is too small for ``size``, or as ``read_lines``.
+    """Learns a model of ``size`` pieces from all files together and writes it to ``out``.
 
     Args:
-        sample: Sentences that are looked at, drawn from all.
-        coverage: Share of the text's characters that the model knows, 0 to 1.
+        sample: Sentences to learn from, drawn from all.
+        coverage: Share of the text's characters that are pieces, 0 to 1.
     """
     sentencepiece.set_random_generator_seed(_SEED)
     with writing_bytes(out) as model:
@@ -59,21 +58,9 @@ def learn(
                 minloglevel=2,
             )
         except RuntimeError as error:
-            raise UserError(_cause(str(error))) from None
-
-
-def _cause(message: str) -> str:
-    """The line for a message of SentencePiece, which begins with its source file and line."""
-    for pattern, fault, limit in (
-        (r"too high \((\d+)\).*<= (\d+)", "many", "at most"),
-        (r"smaller than required_chars\. (\d+) vs (\d+)", "few", "at least"),
-    ):
-        if match := re.search(pattern, message):
-            size, bound = map(int, match.groups())
-            # Two of fairseq's marks are not among the pieces of a masked language model.
-            options = f"--spm-size {bound}, of mlm --vocab-size {bound + 2}"
-            return f"{size} pieces are too {fault} for this text; give {limit} {options}"
-    return f"SentencePiece: {' '.join(message.split())}"
+            # Without its source file and line.
+            reason = re.sub(r".*\] ", "", str(error), flags=re.DOTALL)
+            raise UserError(f"{size} pieces (--spm-size or --vocab-size): {reason}") from None
 
 
 def _sentences(files: Iterable[Path]) -> Iterator[str]:
@@ -104,7 +91,7 @@ def join(tokens: str) -> str:
 
 
 def symbols(model: Path) -> list[str]:
-    """The pieces of a model in its order, without those that fairseq has of its own."""
+    """The pieces of a model in its order, without fairseq's special ones."""
     processor = load(model)
     special = {processor.unk_id(), processor.bos_id(), processor.eos_id(), processor.pad_id()}
     numbers = (number for number in range(processor.get_piece_size()) if number not in special)

@@ -1,4 +1,4 @@
-"""Whether what ``diet-mt prepare`` or fairseq-preprocess made is still as it was made."""
+"""Integrity of prepared data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..stages.engine import RAW, SETTINGS, SUMS, missing_stages, with_checksums
 from .binarized import dictionary_size, faults, indices, sentences_in
 
 _SUM = re.compile(r"([0-9a-f]{64})  (\S.*)")
-# Where the lines are that an .idx file was made of, the first that is there.
+# The text of an .idx file: the first of these that exists.
 _TEXT = ("clean/{split}.{part}", f"{RAW}/{{split}}.{{part}}", "pieces/{split}")
 
 
@@ -23,17 +23,16 @@ def is_prepared(folder: Path) -> bool:
 
 
 def whole_of(folder: Path) -> Path:
-    """Of a folder ``bin`` the corpus that it belongs to, if that is there."""
+    """The prepared corpus of a folder ``bin``; otherwise the folder."""
     above = folder.absolute().parent
     return folder.parent if folder.name == "bin" and (above / SETTINGS).is_file() else folder
 
 
 def check_prepared(folder: Path) -> tuple[list[str], str]:
-    """What is wrong, a line each; and what the folder is, in words.
+    """Faults, a line each, and a summary of the folder.
 
-    Looked at are the results of all stages, the files' checksums, the number of sentences beside
-    the text that they were made of, both sides of every split, and every token beside its
-    dictionary.
+    Checks the results of all stages, the files' checksums, the numbers of sentences against the
+    text, both sides of every split, and every token against its dictionary.
     """
     folder = whole_of(folder)
     wrong = list(faults(folder, tokens=True))
@@ -42,7 +41,7 @@ def check_prepared(folder: Path) -> tuple[list[str], str]:
     for index in indices(folder):
         try:
             count = sentences_in(index)
-        except UserError:  # said already
+        except UserError:  # one of the faults
             continue
         counts[index.name.split(".")[0]] = count
         text = _text_of(folder, index)
@@ -64,7 +63,7 @@ def check_prepared(folder: Path) -> tuple[list[str], str]:
 
 
 def _text_of(folder: Path, index: Path) -> Path | None:
-    """The text that an .idx file was made of: of a language, of a part of an example, or all."""
+    """The text of an .idx file: of a language, of a part of an example, or all."""
     split, _, rest = index.stem.partition(".")
     part = rest.rpartition(".")[2] or index.parent.name
     for name in _TEXT:
@@ -75,7 +74,7 @@ def _text_of(folder: Path, index: Path) -> Path | None:
 
 
 def _sums(folder: Path) -> Iterator[tuple[str, str]]:
-    """Name of each file that has a checksum, and what is wrong with it."""
+    """Name and fault, if any, of each file that has a checksum."""
     if not (folder / SUMS).is_file():
         return
     named = set()

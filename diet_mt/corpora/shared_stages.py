@@ -13,61 +13,45 @@ from pathlib import Path
 from ..files import copy, lines_in
 from ..stages.engine import Count, Preparation, Stage, room_for
 from ..stages.watch import apart
-from . import bpe, clean, language, moses, pieces
-from .binarized import sentences_in
+from . import clean, pieces, subwords
+from .binarized import need_fairseq, preprocess, sentences_in, shares, shown
 from .dictionary import write_dictionary
 from .parallel import convert, splits_in
-from .preprocess import need_fairseq, preprocess, shares, shown
 from .settings import TextSettings
-from .subwords import MODELS, split_file
+from .subwords import MODELS
 
 
 def prepared(out: Path, first: list[Stage], text: TextSettings, more: str = "") -> Preparation:
-    """A corpus of which the stages ``first`` make ``raw``; ``more``: settings of theirs. Raises
-    UserError where what the stages need is not installed, or cleaning knows no such language.
-    """
+    """A corpus of which the stages ``first``, with settings ``more``, make ``raw``."""
     need_fairseq(out)
     limits, langs, workers = text.clean, text.pair, text.workers
     stages, plain = list(first), out / "raw"
     if limits is not None:
         if limits.certainty <= 1 and not (out / "clean").exists():
-            language.need_known(langs)
-        does = (
-            f"pairs within the limits, sources of valid and test mended; see {out}/{clean.COUNTS}"
-        )
-        tidied = partial(
-            clean.clean_corpus, plain, limits=limits, counts=out / clean.COUNTS, workers=workers
-        )
-        stages.append(Stage("clean", does, tidied, partial(room_for, 105, plain)))
+            clean.need_known(langs)
+        counted = out / clean.COUNTS
+        does = f"pairs within the limits, sources of valid and test mended; see {counted}"
+        make = partial(clean.clean_corpus, plain, limits=limits, counts=counted, workers=workers)
+        stages.append(Stage("clean", does, make, partial(room_for, 105, plain)))
         plain = out / "clean"
     model, made = out / MODELS[text.subwords], out / text.subwords
     if text.subwords == "bpe":
-        source = out / "tok"
-        one = partial(moses.tokenize_file, workers=workers)
+        source, does = out / "tok", f"Moses tokens of {plain.name}"
+        one = partial(subwords.tokenize_file, workers=workers)
         make = partial(convert, plain, langs=langs, one=one)
-        stages.append(
-            Stage("tok", f"Moses tokens of {plain.name}", make, partial(room_for, 120, plain))
-        )
+        stages.append(Stage("tok", does, make, partial(room_for, 120, plain)))
         what = f"{text.bpe_merges} merges"
     else:
         source, what = plain, f"{text.spm_size} pieces"
 
-    def learn(to: Path) -> None:
-        files = [source / f"train.{lang}" for lang in langs]
-        if text.subwords == "bpe":
-            bpe.learn(files, to, text.bpe_merges, workers=workers, max_words=text.bpe_words)
-        else:
-            some = partial(pieces.learn, sample=text.spm_sample, coverage=text.spm_coverage)
-            apart("SentencePiece", some, files, to, text.spm_size, grows=to)
-
     def split(to: Path) -> None:
         def one(file: Path, new: Path, lang: str) -> None:
-            split_file(text.subwords, model, file, new, workers)
+            subwords.split_file(text.subwords, model, file, new, workers)
 
         convert(source, to, langs, one)
 
     def counts() -> Iterator[Count]:
-        """Sentences of every file of ``bin``, beside the lines that it was made of."""
+        """Sentences of every file of ``bin``, and lines of its text."""
         for part in splits_in(plain, langs[0]):
             for lang in langs:
                 index = out / "bin" / f"{part}.{'-'.join(langs)}.{lang}.idx"
@@ -75,21 +59,25 @@ def prepared(out: Path, first: list[Stage], text: TextSettings, more: str = "") 
                 yield name, sentences_in(index), lines_in(plain / name)
 
     does = f"{source.name} in subwords"
-    command = shown(_options(out, text), out / "bin")
+    command, binarize = shown(_options(out, text), out / "bin"), partial(_binarize, out, text)
     stages += [
-        Stage(model.name, what, learn),
+        Stage(model.name, what, partial(_learn, text, source)),
         Stage(made.name, does, split, partial(room_for, 130, source)),
         # fairseq cannot continue.
-        Stage(
-            "bin",
-            command,
-            partial(_binarize, out, text),
-            partial(room_for, 100, made),
-            restarts=True,
-        ),
+        Stage("bin", command, binarize, partial(room_for, 100, made), restarts=True),
     ]
     settings = f"{text.words()} {more}".strip()
     return Preparation(out, settings, stages, counts, text=f"train.{langs[0]}", result="bin")
+
+
+def _learn(text: TextSettings, source: Path, to: Path) -> None:
+    files = [source / f"train.{lang}" for lang in text.pair]
+    if text.subwords == "bpe":
+        words = text.bpe_words
+        subwords.learn_bpe(files, to, text.bpe_merges, workers=text.workers, max_words=words)
+    else:
+        learn = partial(pieces.learn, sample=text.spm_sample, coverage=text.spm_coverage)
+        apart("SentencePiece", learn, files, to, text.spm_size, grows=to)
 
 
 def _options(out: Path, text: TextSettings) -> list[object]:

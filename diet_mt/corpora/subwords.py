@@ -1,40 +1,161 @@
-"""Splits words into subwords: byte-pair encoding of tokens, or SentencePiece on plain text.
+"""Subwords: byte-pair encoding of Moses tokens (``bpe``), or SentencePiece on plain text (``spm``).
 
-Two kinds, named as the recipes name them: ``bpe`` (``bpe.py``) and ``spm`` (``pieces.py``). A
-folder that ``fairseq-preprocess`` made holds the model that its text was split with, under the name
-of its kind: so it says how a model's output becomes text again.
+A folder that ``fairseq-preprocess`` made also holds the model that its text was split with, under
+the name of its kind, which says how a model's output becomes text again.
+
+Byte-pair encoding: Sennrich, Haddow and Birch (2016), arXiv:1508.07909, by subword-nmt; a subword
+that its word continues after ends in ``@@``. Moses tokens have the settings of fairseq's
+``--tokenizer moses``: dashes between letters split off as ``@-@``, special characters escaped
+(``&apos;``). So a model trained on this text translates raw sentences through fairseq's own
+tokenizer; the only step that it leaves out is the normalization of punctuation, done here first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 
+from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
+from subword_nmt import learn_bpe as learner
+from subword_nmt.apply_bpe import BPE
+
 from ..errors import UserError
-from ..files import write_lines
+from ..files import write_lines, writing
 from ..stages.pool import in_order
-from ..stages.progress import ticking
-from . import bpe, moses, pieces
+from ..stages.progress import Progress, ticking
+from . import pieces
 from .parallel import read_lines
+from .settings import BPE_WORDS
 
 MODELS = {"bpe": "bpe.codes", "spm": "spm.model"}
-_SPLIT = {"bpe": bpe.split, "spm": pieces.split}
-_JOIN = {"bpe": bpe.join, "spm": pieces.join}
+_SEPARATOR = "@@"
+_COUNT_CHUNK = 10_000  # lines: the larger, the fewer times a frequent word's count is added
+_CACHED = 100_000  # words whose split a process remembers: about 30 MiB
+# sacremoses builds these two sets anew for every word that ends in a full stop: most of its time.
+_LOWER = frozenset(MosesTokenizer.IsLower)
+_ALPHA = frozenset(MosesTokenizer.IsAlpha)
+
+# The library's own bar would write into logs, too.
+learner.tqdm = partial(ticking, what="codes", unit="merges")
+
+
+@cache
+def _moses(lang: str) -> tuple[MosesPunctNormalizer, MosesTokenizer, MosesDetokenizer]:
+    tokenizer = MosesTokenizer(lang)
+    tokenizer.islower = _LOWER.issuperset
+    tokenizer.isanyalpha = lambda text: not _ALPHA.isdisjoint(text)
+    return MosesPunctNormalizer(lang), tokenizer, MosesDetokenizer(lang)
+
+
+def tokenize(text: str, lang: str) -> str:
+    """A sentence as Moses tokens joined by single spaces, its punctuation normalized."""
+    normalizer, tokenizer, _ = _moses(lang)
+    normal = normalizer.normalize(text)
+    return str(tokenizer.tokenize(normal, aggressive_dash_splits=True, return_str=True))
+
+
+def detokenize(tokens: str, lang: str) -> str:
+    """The inverse of ``tokenize``, up to normalization and unusual spacing."""
+    return str(_moses(lang)[2].detokenize(tokens.split()))
+
+
+def tokenize_file(source: Path, out: Path, lang: str, workers: int) -> int:
+    """Tokenizes a file, in order; returns the number of lines. Raises UserError for a line of which
+    no token remains.
+    """
+    _moses(lang)  # built once: forked workers have them from here
+    lines = in_order(partial(_tokenize_all, lang=lang), read_lines(source), workers)
+    return write_lines(out, ticking(_nonempty(chain.from_iterable(lines), source), out.name))
+
+
+def _tokenize_all(lines: list[str], lang: str) -> list[str]:
+    return [tokenize(line, lang) for line in lines]
+
+
+def _nonempty(lines: Iterable[str], source: Path) -> Iterator[str]:
+    for number, line in enumerate(lines, start=1):
+        if not line:
+            raise UserError(f"{source}, line {number}: nothing left after tokenization; remove it")
+        yield line
+
+
+def learn_bpe(
+    files: Iterable[Path],
+    out: Path,
+    merges: int,
+    *,
+    workers: int = 1,
+    max_words: int = BPE_WORDS,
+) -> None:
+    """Learns ``merges`` merge operations from all files together and writes them to ``out``.
+
+    Memory grows with the number of different words, not with the text: about 2 KiB for each.
+
+    Args:
+        max_words: Words that learning looks at, the most frequent first. Rarer ones hardly change
+            the merges, but web text has millions of them.
+    """
+    counts = count_words(files, workers)
+    words = sorted(counts, key=lambda word: (-counts[word], word))[:max_words]
+    listed = [f"{word} {counts[word]}" for word in sorted(words)]
+    with writing(out) as codes:
+        learner.learn_bpe(listed, codes, merges, is_dict=True)
+
+
+def count_words(files: Iterable[Path], workers: int = 1) -> Counter[str]:
+    """How often each word, what spaces separate, occurs in all files together."""
+    counts: Counter[str] = Counter()
+    for file in files:
+        progress = Progress(f"words of {file.name}")
+        for lines, some in in_order(_count, read_lines(file), workers, _COUNT_CHUNK):
+            counts.update(some)
+            progress.add(lines)
+        progress.done()
+    return counts
+
+
+def _count(lines: list[str]) -> tuple[int, Counter[str]]:
+    return len(lines), Counter(word for line in lines for word in line.split())
+
+
+@cache
+def load_bpe(codes: Path) -> BPE:
+    """The encoder for a code file of ``learn_bpe``."""
+    with open(codes, encoding="utf-8", newline="\n") as file:
+        return BPE(file, separator=_SEPARATOR)
+
+
+def split_bpe(lines: list[str], model: Path) -> list[str]:
+    """Splits the words of tokenized lines with the code file ``model``."""
+    bpe = load_bpe(model)
+    if len(bpe.cache) > _CACHED:
+        bpe.cache.clear()
+    return [bpe.process_line(line) for line in lines]
+
+
+def join_bpe(tokens: str) -> str:
+    """Undoes the splitting: ``"see@@ ing it"`` becomes ``"seeing it"``."""
+    return (tokens + " ").replace(_SEPARATOR + " ", "").rstrip()
+
+
+_SPLIT = {"bpe": split_bpe, "spm": pieces.split}
+_JOIN = {"bpe": join_bpe, "spm": pieces.join}
 
 
 def kind_of(bin_folder: Path) -> str:
-    """Which subwords the data of a folder are made of: "bpe" or "spm". Raises UserError where the
-    folder holds the model of neither, or of both.
+    """The kind of subwords of a folder's data: "bpe" or "spm". Raises UserError where the folder
+    holds the model of neither, or of both.
     """
-    found = [kind for kind, name in MODELS.items() if (bin_folder / name).exists()]
-    if len(found) == 1:
-        return found[0]
-    names = " and ".join(MODELS.values()) if found else "neither " + " nor ".join(MODELS.values())
+    kinds = [kind for kind, name in MODELS.items() if (bin_folder / name).exists()]
+    if len(kinds) == 1:
+        return kinds[0]
     raise UserError(
-        f"{bin_folder}: holds {names}; it should hold the subword model that its text was split "
-        "with, and no other: prepare it again (diet-mt prepare), or copy the model there"
+        f"{bin_folder}: holds {'both' if kinds else 'neither'} of {', '.join(MODELS.values())}; it "
+        "should hold the subword model that its text was split with, and no other: prepare it "
+        "again (diet-mt prepare), or copy the model there"
     )
 
 
@@ -44,17 +165,15 @@ def join(tokens: str, kind: str) -> str:
 
 
 def to_text(tokens: str, lang: str, kind: str) -> str:
-    """The sentence for one line of a model's output; for an empty one nothing."""
+    """The sentence for one line of a model's output."""
     joined = join(tokens, kind)
-    return moses.detokenize(joined, lang) if kind == "bpe" else joined
+    return detokenize(joined, lang) if kind == "bpe" else joined
 
 
 def from_text(lines: Sequence[str], lang: str, bin_folder: Path) -> list[str]:
-    """Sentences as preparation splits them, by the model of a folder. Raises UserError as
-    ``kind_of``.
-    """
+    """Sentences as preparation splits them, by the model of a folder."""
     kind = kind_of(bin_folder)
-    plain = [moses.tokenize(line, lang) for line in lines] if kind == "bpe" else list(lines)
+    plain = [tokenize(line, lang) for line in lines] if kind == "bpe" else list(lines)
     return _SPLIT[kind](plain, model=bin_folder / MODELS[kind])
 
 

@@ -1,8 +1,8 @@
-"""Brings the characters of a line into order, without changing what it says.
+"""Normalization of the characters of a line, with counts of what was mended.
 
 Canonical composition (NFC); no byte order marks, control, zero-width or private characters; every
-run of white space, whatever its kind, one plain space, none at the ends. What has passed through a
-wrong encoding is set right where it can be told. What was mended is counted.
+run of white space, whatever its kind, one plain space, none at the ends; Windows-1252 read as
+Latin-1 is corrected.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _INVISIBLE = re.compile(
 
 
 def tidy(line: str, mended: Counter[str]) -> str:
-    """The line in order; counts in ``mended``, under the names above, what was wrong with it.
+    """The normalized line; counts in ``mended``, under the names above, what was changed.
 
     Args:
         line: Without its ``\\n``.
@@ -68,9 +68,9 @@ def tidy(line: str, mended: Counter[str]) -> str:
 
 
 def tidy_sources(lines: Iterable[str]) -> tuple[list[str], int]:
-    """Source lines of a validation or test set as those of training, and the number of lines
-    changed. A line of nothing but such characters stays as it is: its reference has a place, too.
+    """Source lines of a validation or test set, normalized as those of training, and the number of
+    lines changed. A line that would be empty stays as it is, for its reference.
     """
     given = list(lines)
-    found = [tidy(line, Counter()) or line for line in given]
-    return found, sum(map(str.__ne__, given, found))
+    tidied = [tidy(line, Counter()) or line for line in given]
+    return tidied, sum(map(str.__ne__, given, tidied))

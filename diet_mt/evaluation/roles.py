@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from ..corpora.demo import twins_beside
+from ..corpora.parallel import twins_beside
 from ..errors import UserError
 from ..files import text_lines
 

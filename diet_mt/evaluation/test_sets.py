@@ -12,10 +12,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ..corpora import testset
-from ..corpora.binarized import language_pair
+from ..corpora.binarized import language_pair, preprocess
 from ..corpora.clean import is_cleaned, mended_sources, mended_words
 from ..corpora.parallel import SECOND_TEST, read_lines, read_sides
-from ..corpora.preprocess import preprocess
 from ..corpora.subwords import from_text
 from ..corpora.tidy import tidy_sources
 from ..errors import UserError

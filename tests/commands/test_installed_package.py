@@ -16,7 +16,7 @@ from .transcript import texts
 from .workshop import SEARCH, Workshop
 
 # What is no code, but needed: styles and scripts of pages, data, a mark for type checkers.
-SHIPPED = (".py", ".bz2", ".css", ".html", ".js", ".json", ".manifest", ".typed", ".yaml")
+SHIPPED = (".py", ".bz2", ".css", ".html", ".js", ".json", ".typed", ".yaml")
 SHARED = ("config", "data-prep", "scripts")
 NEEDED = ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "diet_mt", *SHARED)
 

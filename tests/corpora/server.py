@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
+
+import yaml
 
 
 class Server(ThreadingHTTPServer):
@@ -18,7 +21,6 @@ class Server(ThreadingHTTPServer):
         self.cut: int | None = None  # bytes of a response, then the connection ends
         self.drops: int | None = None  # responses that are cut; None: all
         self.ranges = True
-        self.type = "application/octet-stream"
         self.status = 0  # answer with this error
         self.requests: list[str] = []  # the Range of each, or empty
         self.addresses: list[str] = []  # what each asked for
@@ -49,7 +51,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
         else:
             self.send_response(200)
-        self.send_header("Content-Type", server.type)
         self.send_header("Content-Length", str(len(body) - start))
         self.end_headers()
         self.wfile.write(body[start:][: self._cut()])
@@ -63,6 +64,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *arguments: object) -> None:
         pass
+
+
+def manifest(corpus: str, content: dict[str, bytes], base: str, **more: object) -> str:
+    """A file for --manifest: texts, and archives that are served below ``base``."""
+    files: dict[str, object] = {}
+    for name, data in content.items():
+        files[name] = checksum = hashlib.sha256(data).hexdigest()
+        if name.endswith(("gz", "xz")):
+            files[name] = {"url": f"{base}/{name}", "size": len(data), "checksum": checksum}
+    return yaml.safe_dump({corpus: {"url": base, "files": files, **more}})
 
 
 @contextmanager

@@ -30,54 +30,48 @@ def test_a_good_pair_stays_as_it_is() -> None:
     assert not any(found.mended.values())
 
 
-@pytest.mark.parametrize(("source", "target"), [("", EN), (DE, " \u200b\u00a0"), ("", "")])
-def test_an_empty_side(source: str, target: str) -> None:
-    assert _fault(source, target) == clean.EMPTY
+LONG = {"ratio": 1e9, "certainty": 2.0}
+UNKNOWN = {"certainty": 2.0}  # the language of no line is identified
+SHORT = "He reads with the others."
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "limits", "fault"),
+    [
+        ("", EN, {}, clean.EMPTY),
+        (DE, " \u200b\u00a0", {}, clean.EMPTY),
+        ("x " * 300, "", {}, clean.EMPTY),  # the first fault is counted
+        ("x " * 300, "y", {}, clean.OVERLONG),
+        ("a " * 250, EN, LONG, ""),
+        ("a " * 251, EN, LONG, clean.OVERLONG),
+        (DE, "a " * 251, LONG, clean.OVERLONG),
+        ("a" * 2000, EN, LONG, ""),
+        ("a" * 2001, EN, LONG, clean.OVERLONG),
+        (DE, "a" * 2001, LONG, clean.OVERLONG),
+        ("a a a", EN, {**LONG, "max_words": 2}, clean.OVERLONG),
+        ("ä" * 81, EN, {**LONG, "max_chars": 80}, clean.OVERLONG),
+        # Fifteen characters are added to both: 85 against 35 is two to one.
+        ("a" * 85, "b" * 35, UNKNOWN, ""),
+        ("a" * 86, "b" * 35, UNKNOWN, clean.RATIO),
+        ("b" * 35, "a" * 86, UNKNOWN, clean.RATIO),
+        ("a" * 86, "b" * 35, {**UNKNOWN, "ratio": 3.0}, ""),
+        ("Ja, gern.", "Yes.", {}, ""),
+        (EN, EN, {}, clean.LANGUAGE),
+        (DE, DE, {}, clean.LANGUAGE),
+        (EN, DE, UNKNOWN, ""),
+        (SHORT, SHORT, {}, ""),
+        (SHORT, "He reads with it.", {"language_chars": 10, "certainty": 0.5}, clean.LANGUAGE),
+    ],
+)
+def test_the_limits_of_a_pair(
+    source: str, target: str, limits: dict[str, object], fault: str
+) -> None:
+    assert _fault(source, target, **limits) == fault
 
 
 @pytest.mark.parametrize("sides", [(b"a \xff", b"a"), (b"a", b"\xc3"), (b"\xed\xa0\x80", b"a")])
 def test_invalid_utf8(sides: tuple[bytes, bytes]) -> None:
     assert clean.clean([sides], LIMITS).dropped == {clean.INVALID: 1}
-
-
-@pytest.mark.parametrize("lang", ["de", "en"])
-def test_an_overlong_side(lang: str) -> None:
-    def fault(side: str, **limits: object) -> str:
-        pair = (side, EN) if lang == "de" else (DE, side)
-        return _fault(*pair, ratio=1e9, certainty=2.0, **limits)
-
-    assert fault("a " * 250) == ""
-    assert fault("a " * 251) == clean.OVERLONG
-    assert fault("a" * 2000) == ""
-    assert fault("a" * 2001) == clean.OVERLONG
-    assert fault("a a a", max_words=2) == clean.OVERLONG
-    assert fault("ä" * 81, max_chars=80) == clean.OVERLONG
-
-
-def test_length_ratio() -> None:
-    """Fifteen characters are added to both: 85 against 35 is two to one."""
-    assert _fault("a" * 85, "b" * 35, certainty=2.0) == ""
-    assert _fault("a" * 86, "b" * 35, certainty=2.0) == clean.RATIO
-    assert _fault("b" * 35, "a" * 86, certainty=2.0) == clean.RATIO
-    assert _fault("a" * 86, "b" * 35, certainty=2.0, ratio=3.0) == ""
-    assert _fault("Ja, gern.", "Yes.") == ""
-
-
-def test_a_wrong_language_on_either_side() -> None:
-    assert _fault(EN, EN) == clean.LANGUAGE
-    assert _fault(DE, DE) == clean.LANGUAGE
-    assert _fault(EN, DE, certainty=2.0) == ""
-
-
-def test_short_lines_are_not_asked_for_their_language() -> None:
-    assert _fault("He reads with the others.", "He reads with the others.") == ""
-    short = {"language_chars": 10, "certainty": 0.5}
-    assert _fault("He reads with the others.", "He reads with it.", **short) == clean.LANGUAGE
-
-
-def test_the_first_fault_is_counted() -> None:
-    assert _fault("x " * 300, "") == clean.EMPTY
-    assert _fault("x " * 300, "y") == clean.OVERLONG
 
 
 def test_duplicates_are_pairs_not_sides() -> None:
@@ -161,8 +155,32 @@ def test_what_cannot_be_cleaned_is_one_line(
     assert not (tmp_path / "out.tsv").exists()
 
 
-def test_a_missing_side_is_refused(tmp_path: Path) -> None:
-    _corpus(tmp_path / "raw", b"a\n", b"a\n")
-    (tmp_path / "raw" / "train.en").unlink()
-    with pytest.raises(UserError, match=r"train\.en: cannot be read"):
-        clean.clean_files(tmp_path / "raw", tmp_path, LIMITS, 1)
+@pytest.mark.parametrize("lang", wmt18.LANGS)
+@pytest.mark.parametrize("other", wmt18.LANGS)
+def test_whole_sentences_are_told_apart(lang: str, other: str) -> None:
+    for sentence in wmt18.sentences(20, seed=1):
+        assert clean.is_other(sentence[other], lang, 0.9) == (lang != other)
+
+
+@pytest.mark.parametrize(
+    ("line", "lang"),
+    [
+        ("Barack Obama, 4. 11. 2008, 21:00", "de"),
+        ("12345 67890 12345 67890 12345 67890 1234", "cs"),
+        ("Mladý učiteľ číta dlhý list pred starou stanicou, lebo prší.", "cs"),  # Slovak
+    ],
+)
+def test_a_doubtful_line_is_left_alone(line: str, lang: str) -> None:
+    assert not clean.is_other(line, lang, 0.9)
+
+
+def test_a_missing_identifier_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clean, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match="py3langid is not installed; install it"):
+        clean._identifier.__wrapped__()
+
+
+def test_unknown_codes_are_refused() -> None:
+    clean.need_known(("de", "cs", "en"))
+    with pytest.raises(UserError, match=r"language xx: .*--certainty 2"):
+        clean.need_known(("de", "xx"))

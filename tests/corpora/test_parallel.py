@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import resource
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from diet_mt import files
-from diet_mt.command_line import run
 from diet_mt.corpora import parallel as corpus
 from diet_mt.errors import UserError
 
@@ -112,34 +110,6 @@ def test_a_gzipped_file_is_read_as_it_was(tmp_path: Path) -> None:
     assert list(corpus.read_lines(_file(tmp_path, packed))) == ["a\u0085b", "c"]
     with pytest.raises(UserError, match=r"text\.en: cannot be read .*; replace it"):
         list(corpus.read_lines(_file(tmp_path, packed[:-9])))
-
-
-def test_no_space_left_is_one_line_and_leaves_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A file may grow to 4096 bytes here, as if the disk were full then."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-        status = run(lambda: print(files.write_lines(tmp_path / "out", ["x" * 9999])))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert status == 2
-    expected = f"error: {tmp_path}/out: cannot be written (File too large); make room and run again"
-    assert capsys.readouterr().err == f"{expected}\n"
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_other_faults_of_the_system_are_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _file(tmp_path, b"", "file")
-    assert run(lambda: files.make_folder(tmp_path / "file" / "in")) == 2
-    assert capsys.readouterr().err == (
-        f"error: {tmp_path}/file/in: the folder cannot be made (Not a directory)\n"
-    )
-    assert run(lambda: (tmp_path / "none").unlink()) == 2
-    assert capsys.readouterr().err == f"error: {tmp_path}/none: No such file or directory\n"
 
 
 def test_only_what_is_missing_is_converted(tmp_path: Path) -> None:

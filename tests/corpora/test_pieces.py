@@ -72,9 +72,7 @@ def test_the_dictionary_is_the_models(model: Path, tmp_path: Path) -> None:
     assert dictionary.unk() not in dictionary.encode_line(split, add_if_not_exist=False)
 
 
-@pytest.mark.parametrize(
-    ("size", "bound"), [(5, r"least --spm-size (\d+)"), (9999, r"most --spm-size (\d+)")]
-)
+@pytest.mark.parametrize(("size", "bound"), [(5, r"5 vs (\d+)"), (9999, r"a value <= (\d+)")])
 def test_the_size_that_would_do_is_named(tmp_path: Path, size: int, bound: str) -> None:
     text = tmp_path / "text"
     text.write_text("".join(s["en"] + "\n" for s in sentences(200, seed=3)), encoding="utf-8")

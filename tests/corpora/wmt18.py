@@ -9,7 +9,11 @@ import tarfile
 import unicodedata
 from pathlib import Path
 
+import yaml
+
 from diet_mt.corpora import clean, tidy
+
+from . import server
 
 LANGS = ("en", "de", "cs")
 # Parts of a sentence in the order of LANGS.
@@ -158,14 +162,10 @@ def tar(content: dict[str, bytes]) -> bytes:
 
 def manifest(archives: dict[str, bytes], base: str) -> str:
     """The manifest of these archives, served below ``base``."""
-    lines = ["# made by the tests"]
-    for name, data in archives.items():
-        if name == "test.tgz":
-            known = f"-\tmd5:{hashlib.md5(data).hexdigest()}"
-        else:
-            known = f"{len(data)}\t{hashlib.sha256(data).hexdigest()}"
-        lines.append(f"{name}\t{known}\t{base}/{name}")
-    return "\n".join(lines) + "\n"
+    entries = yaml.safe_load(server.manifest("wmt18", archives, base))
+    md5 = hashlib.md5(archives["test.tgz"]).hexdigest()
+    entries["wmt18"]["files"]["test.tgz"] = {"url": f"{base}/test.tgz", "checksum": f"md5:{md5}"}
+    return yaml.safe_dump(entries)
 
 
 def write(folder: Path) -> dict[str, bytes]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.corpora import bpe
+from diet_mt.corpora import subwords
 
 from ..commands.runner import Runner
 from .prepared import write_checkpoint
@@ -33,7 +33,7 @@ def place(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> Path:
         command += [f"--{split}pref", ",".join(str(raw / name) for name in names.split())]
     runner("preprocess", command).ok()
     # So many merges that each word is one subword.
-    bpe.learn([raw / "train.en", raw / "train.de"], data / "bpe.codes", 60)
+    subwords.learn_bpe([raw / "train.en", raw / "train.de"], data / "bpe.codes", 60)
     plain = folder / "data" / "plain.en-de" / "bin"
     plain.mkdir(parents=True)
     for name in ("dict.cs.txt", "test.cs-en.cs.idx"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.corpora import demo
+from diet_mt.corpora import recipes
 from diet_mt.errors import UserError
 from diet_mt.evaluation.groups import group
 from diet_mt.evaluation.roles import role_accuracy, roles_of
@@ -25,7 +25,7 @@ Corpus = tuple[Path, list[str], list[str]]
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     """The folder, the German of the test set, and that of the twins."""
     out = tmp_path_factory.mktemp("demo")
-    demo.write(out, {"train": 300, "valid": 20, "test": 300})
+    recipes.write_demo(out, {"train": 300, "valid": 20, "test": 300})
     texts = [(out / f"test{name}.de").read_text(encoding="utf-8") for name in ("", ".twins")]
     references, twins = (text.removesuffix("\n").split("\n") for text in texts)
     return out, references, twins

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 from pathlib import Path
 
-from diet_mt.corpora import demo
+from diet_mt.corpora import recipes
 
 from ..corpora import wmt18
+from ..corpora.server import manifest
 
 SIZES = {"train": 300, "valid": 21, "test": 13}
 ORIGINAL = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
@@ -16,14 +16,14 @@ ORIGINAL = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 
 def write_multi30k(folder: Path) -> None:
     """Files for ``prepare multi30k --from``, and their ``manifest``."""
-    demo.write(folder / "made", SIZES)
-    manifest = []
+    texts = {}
+    recipes.write_demo(folder / "made", SIZES)
     for split, name in ORIGINAL.items():
         for lang in ("en", "de"):
             text = (folder / "made" / f"{split}.{lang}").read_bytes()
             (folder / f"{name}.{lang}.gz").write_bytes(gzip.compress(text))
-            manifest.append(f"{name}.{lang}\t{len(text)}\t{hashlib.sha256(text).hexdigest()}\n")
-    (folder / "manifest").write_text("".join(manifest))
+            texts[f"{name}.{lang}"] = text
+    (folder / "manifest").write_text(manifest("multi30k", texts, "http://127.0.0.1:9"))
 
 
 def write_news(folder: Path) -> None:

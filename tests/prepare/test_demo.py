@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from diet_mt.corpora import demo
+from diet_mt.corpora.recipes import write_demo
 from diet_mt.corpora.settings import DEMO_SIZES
 from diet_mt.files import sha256
 
@@ -30,7 +30,7 @@ def test_the_demo(tmp_path: Path) -> None:
 
 def test_the_shipped_corpus(tmp_path: Path) -> None:
     """Its bytes, on which published scores rest; and no sentence on two lines."""
-    demo.write(tmp_path, DEMO_SIZES)
+    write_demo(tmp_path, DEMO_SIZES)
     lines = {path.name: path.read_text("utf-8").split("\n")[:-1] for path in tmp_path.iterdir()}
     named = {f"{split}.{lang}": n for split, n in DEMO_SIZES.items() for lang in ("en", "de")}
     assert {name: len(text) for name, text in lines.items()} == {**named, "test.twins.de": 500}

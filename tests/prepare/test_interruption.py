@@ -61,9 +61,9 @@ def test_every_stage_killed_and_continued(
 PROGRAM = """
 import sys, time
 from diet_mt.cli.main import main
-from diet_mt.corpora import preprocess
+from diet_mt.corpora import binarized
 
-preprocess.python_module = lambda *words: [
+binarized.python_module = lambda *words: [
     sys.executable, "-m", "diet_mt.stages.orphans", "sleeper"
 ]
 sys.exit(main(sys.argv[1:]))
@@ -116,13 +116,13 @@ def test_one_run_at_a_time_and_none_of_it_outlives_it(
 def test_ctrl_c_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    from diet_mt.corpora import demo
+    from diet_mt.corpora import recipes
 
     def interrupted(*given: object) -> None:
         os.kill(os.getpid(), number)
         time.sleep(5)
 
-    monkeypatch.setattr(demo, "write", interrupted)
+    monkeypatch.setattr(recipes, "write_demo", interrupted)
     found = prepare("demo", "--out", tmp_path / "out")
     assert found.status == 128 + number
     assert found.err.endswith("error: interrupted; run again to continue\n")

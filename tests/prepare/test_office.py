@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import shutil
 import tarfile
 from pathlib import Path
 
 import pytest
+import yaml
 
-from diet_mt.corpora import multi30k, office
+from diet_mt.corpora import download, office
 from diet_mt.errors import UserError
 
+from ..corpora.server import manifest
 from .running import SMALL, only_error, prepare, stages_of
 
 ENTRY = 'msgctxt "ID"\nmsgid "{}"\nmsgstr "{}"\n\n'
+ARCHIVE = "translations.tar.xz"
 HEADER = 'msgid ""\nmsgstr ""\n"Language: de\\n"\n\n'
 
 
@@ -76,29 +78,26 @@ def test_pieces_and_what_occurs_twice() -> None:
     """Pieces of 60 begin with each file. Test comes first, and is not in train."""
     first = [(f"a{n}", f"A{n}") for n in range(130)]
     second = [("A61!", "later"), ("a125 ?", "valid"), ("b", "B"), ("B", "again")]
-    found = office.split([first, second], {"test": "1", "valid": "3"})
+    found = office.split([first, second], {"test": [1], "valid": [3]})
     assert found["test"] == first[60:120]
     assert found["valid"] == [("A61!", "later"), *second[1:3]]  # "a61", "a61 " and "a61!" differ
     assert found["train"] == [*first[:60], *first[120:]]
 
 
-def _manifest(folder: Path, texts: dict[str, bytes], *archives: str) -> Path:
-    lines = [f"{n}\t{len(t)}\t{hashlib.sha256(t).hexdigest()}" for n, t in texts.items()]
-    for name in archives:
-        content = (folder / name).read_bytes()
-        lines.append(f"{name}\t{len(content)}\t{hashlib.sha256(content).hexdigest()}\thttp://x/y")
-    (folder / "manifest").write_text("".join(f"{line}\n" for line in lines))
+def _manifest(folder: Path, texts: dict[str, bytes]) -> Path:
+    content = {**texts, **{path.name: path.read_bytes() for path in folder.glob("*.xz")}}
+    own = {"archive": ARCHIVE, "held_out": {"de": {"test": [0], "valid": [2]}}}
+    (folder / "manifest").write_text(manifest("office", content, "http://127.0.0.1:9", **own))
     return folder / "manifest"
 
 
 @pytest.fixture
-def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+def texts(tmp_path: Path) -> dict[str, bytes]:
     """Of three pieces; ``tmp_path/packed`` has the archive of them, and ``plain`` themselves."""
     files = {
         f"de/{name}.po": [(f"{name} is text {n} here", f"{name} ist hier {n}") for n in range(60)]
         for name in "abc"
     }
-    monkeypatch.setattr(office, "HELD_OUT", {"de": {"test": "0", "valid": "2"}})
     made = {}
     for split, name in (("train", "b"), ("valid", "c"), ("test", "a")):
         for side, lang in enumerate(("en", "de")):
@@ -106,8 +105,8 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
             made[f"en-de.{split}.{lang}"] = "".join(f"{line}\n" for line in lines).encode()
     for folder in ("packed", "plain"):
         (tmp_path / folder).mkdir()
-    _archive(tmp_path / "packed" / office.ARCHIVE, files)
-    _manifest(tmp_path / "packed", made, office.ARCHIVE)
+    _archive(tmp_path / "packed" / ARCHIVE, files)
+    _manifest(tmp_path / "packed", made)
     for name, text in made.items():
         (tmp_path / "plain" / name).write_bytes(text)
     _manifest(tmp_path / "plain", made)
@@ -125,10 +124,10 @@ def test_office(folder: str, pair: str, texts: dict[str, bytes], tmp_path: Path)
 
 def test_an_archive_of_other_texts(texts: dict[str, bytes], tmp_path: Path) -> None:
     other = {**texts, "en-de.valid.de": b"Etwas anderes.\n"}
-    manifest = _manifest(tmp_path / "packed", other, office.ARCHIVE)
-    given = ("--from", tmp_path / "packed", "--manifest", manifest, "--out", tmp_path / "out")
+    changed = _manifest(tmp_path / "packed", other)
+    given = ("--from", tmp_path / "packed", "--manifest", changed, "--out", tmp_path / "out")
     message = only_error(prepare("office", *given, *SMALL))
-    assert office.ARCHIVE in message
+    assert ARCHIVE in message
     assert "en-de.valid.de" in message
     assert not (tmp_path / "out" / "raw").exists()
 
@@ -140,8 +139,12 @@ def test_mixed(
     given, out = tmp_path / "given", tmp_path / "out"
     shutil.copytree(original, given / "multi30k")
     shutil.copytree(tmp_path / "plain", given / "office")
-    monkeypatch.setattr(multi30k, "MANIFEST", original / "manifest")
-    monkeypatch.setattr(office, "MANIFEST", tmp_path / "plain" / "manifest")
+    entries = download.corpora()
+    for folder in (original, tmp_path / "plain"):
+        for corpus, entry in download.corpora(folder / "manifest").items():
+            entries[corpus] |= entry
+    (tmp_path / "corpora.yaml").write_text(yaml.safe_dump(entries))
+    monkeypatch.setattr(download, "CORPORA", tmp_path / "corpora.yaml")
     (given / "news").mkdir()
     for year in range(2008, 2018):
         for lang, line in (("en", "in {} some news"), ("de", "neues aus {} hier")):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.corpora import bpe, moses, subwords
+from diet_mt.corpora import subwords
 
 # Ends of lines for str.splitlines and the codecs module, not for a file.
 SEPARATORS = ("\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c")
@@ -21,12 +21,12 @@ def test_lines_end_at_newlines_alone(separator: str, tmp_path: Path) -> None:
     text = tmp_path / "text"
     lines = [f"see{separator}n", f"un{separator}seen .{separator}", "seen"] * 3
     text.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
-    bpe.learn([text], tmp_path / "codes", 20)
+    subwords.learn_bpe([text], tmp_path / "codes", 20)
     subwords.split_file("bpe", tmp_path / "codes", text, tmp_path / "out", workers=1)
     written = (tmp_path / "out").read_text(encoding="utf-8").split("\n")
     assert written.pop() == ""
     assert len(written) == len(lines)
-    assert [bpe.join(line) for line in written] == [line.rstrip() for line in lines]
+    assert [subwords.join_bpe(line) for line in written] == [line.rstrip() for line in lines]
 
 
 @pytest.mark.parametrize("space", ["\u00a0", "\u2009", "\u3000"], ids=ascii)
@@ -36,24 +36,24 @@ def test_unusual_spaces_inside_words(space: str, tmp_path: Path) -> None:
     """
     text = tmp_path / "text"
     text.write_text(f"10{space}kg or 10 kg\n" * 5, encoding="utf-8")
-    bpe.learn([text], tmp_path / "codes", 10)
-    (found,) = bpe.split([f"10{space}kg 10 kg"], tmp_path / "codes")
-    assert bpe.join(found) == f"10{space}kg 10 kg"
+    subwords.learn_bpe([text], tmp_path / "codes", 10)
+    (found,) = subwords.split_bpe([f"10{space}kg 10 kg"], tmp_path / "codes")
+    assert subwords.join_bpe(found) == f"10{space}kg 10 kg"
     assert found.endswith(" 10 kg")
 
 
 def test_a_continued_subword_at_the_end_of_a_line() -> None:
     """masakhane-web #33: ``@@`` is left over at the end. marian #115: nothing is left."""
     assert subwords.to_text("the well @-@ kno@@", "en", "bpe") == "the well-kno"
-    assert bpe.join("San-Juan-@@") == "San-Juan-"
+    assert subwords.join_bpe("San-Juan-@@") == "San-Juan-"
 
 
 def test_combining_marks_come_back(tmp_path: Path) -> None:
     """OpenNMT/Tokenizer #57: subwords part a mark from its letter."""
     text = "u\u0307 u\u0307e t\u0307 t\u0307e"
     (tmp_path / "text").write_text(f"{text}\n" * 3, encoding="utf-8")
-    bpe.learn([tmp_path / "text"], tmp_path / "codes", 2)
-    (found,) = bpe.split([text], tmp_path / "codes")
+    subwords.learn_bpe([tmp_path / "text"], tmp_path / "codes", 2)
+    (found,) = subwords.split_bpe([text], tmp_path / "codes")
     assert subwords.to_text(found, "en", "bpe") == text
 
 
@@ -70,7 +70,7 @@ def test_combining_marks_come_back(tmp_path: Path) -> None:
     ],
 )
 def test_tokens(lang: str, text: str, tokens: str) -> None:
-    assert moses.tokenize(text, lang) == tokens
+    assert subwords.tokenize(text, lang) == tokens
 
 
 @pytest.mark.parametrize(
@@ -103,4 +103,4 @@ def test_tokens(lang: str, text: str, tokens: str) -> None:
     ],
 )
 def test_back_and_forth(lang: str, text: str, expected: str) -> None:
-    assert moses.detokenize(moses.tokenize(text, lang), lang) == expected
+    assert subwords.detokenize(subwords.tokenize(text, lang), lang) == expected

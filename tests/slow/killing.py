@@ -30,7 +30,7 @@ from typing import IO, Any
 from fairseq.trainer import Trainer
 
 from diet_mt.cli.main import main
-from diet_mt.corpora import language
+from diet_mt.corpora import clean
 from diet_mt.stages import child
 from tests.commands.fork_server import status_of
 
@@ -173,6 +173,6 @@ def run(journal: str, *words: str) -> int:
     return main(words)
 
 
-language.need_known(["en"])  # loads the model, which the forks then have
+clean.need_known(["en"])  # loads the model, which the forks then have
 if __name__ == "__main__":
     sys.exit(run(*sys.argv[1:]))

@@ -44,7 +44,7 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from ...corpora import bitext
+    from ...corpora.recipes import bitext
 
     text, out = text_of(args, args.pair), out_of(args, f"bitext.{args.pair}")
-    carry_out(bitext.preparation(out, text, args.folder), args.dry_run)
+    carry_out(bitext(out, text, args.folder), args.dry_run)

@@ -25,8 +25,8 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from ...corpora import demo
+    from ...corpora.recipes import demo
 
     sizes = {split: getattr(args, f"{split}_pairs") for split in DEMO_SIZES}
     out, text = out_of(args, "demo.en-de"), text_of(args, "en-de")
-    carry_out(demo.preparation(out, text, sizes), args.dry_run)
+    carry_out(demo(out, text, sizes), args.dry_run)

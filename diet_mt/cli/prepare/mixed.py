@@ -24,7 +24,7 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from ...corpora import mixed
+    from ...corpora.recipes import mixed
 
     text, out = text_of(args, args.pair), out_of(args, f"mixed.{args.pair}")
-    carry_out(mixed.preparation(out, text, args.folder), args.dry_run)
+    carry_out(mixed(out, text, args.folder), args.dry_run)

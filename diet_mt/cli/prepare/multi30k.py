@@ -17,12 +17,12 @@ from ...command_line import Parser, positive
 from ...errors import UserError
 from .options import (
     add_common,
-    add_origin,
     add_pair,
+    add_source,
     add_text,
     carry_out,
-    origin_of,
     out_of,
+    source_of,
     text_of,
 )
 
@@ -32,10 +32,7 @@ PAIRS = ("en-de", "de-en", "en-cs", "cs-en", "de-cs", "cs-de")
 def arguments(parser: Parser) -> None:
     add_pair(parser, PAIRS, "source and target: two of en, de, cs")
     add_common(parser, "data/multi30k.PAIR")
-    add_origin(parser, "plain or .gz", "multi30k.manifest")
-    parser.add_argument(
-        "--url", help="address of a folder of .gz files (default: github.com/multi30k)"
-    )
+    add_source(parser, "plain or .gz")
     add = parser.add_argument
     add("--join", type=positive, default=1, metavar="N",
         help="further test sets, raw/test2 to testN, of so many captions in a line")  # fmt: skip
@@ -47,9 +44,9 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     if args.join_training and args.join == 1:
         raise UserError("--join-training: also give --join N")
-    from ...corpora import multi30k
+    from ...corpora.recipes import multi30k
 
     text, out = text_of(args, args.pair), out_of(args, f"multi30k.{args.pair}")
-    origin = origin_of(args, multi30k.MANIFEST, args.url or multi30k.URL)
-    what = multi30k.preparation(out, text, origin, args.join, in_training=args.join_training)
+    source = source_of(args, "multi30k")
+    what = multi30k(out, text, source, args.join, in_training=args.join_training)
     carry_out(what, args.dry_run)

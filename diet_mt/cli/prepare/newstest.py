@@ -31,9 +31,9 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from ...corpora import newstest
+    from ...corpora.recipes import newstest
 
     text, out = text_of(args, args.pair), out_of(args, f"newstest.{args.pair}")
     train = args.train_years or ("2008-2015" if args.test_year == "2016" else "2008-2016")
     years = {"train": train, "valid": args.valid_year, "test": args.test_year}
-    carry_out(newstest.preparation(out, text, args.folder, years), args.dry_run)
+    carry_out(newstest(out, text, args.folder, years), args.dry_run)

@@ -14,12 +14,12 @@ import argparse
 from ...command_line import Parser
 from .options import (
     add_common,
-    add_origin,
     add_pair,
+    add_source,
     add_text,
     carry_out,
-    origin_of,
     out_of,
+    source_of,
     text_of,
 )
 
@@ -27,7 +27,7 @@ from .options import (
 def arguments(parser: Parser) -> None:
     add_pair(parser, ("en-de", "de-en", "en-cs", "cs-en"), "source and target: en with de or cs")
     add_common(parser, "data/office.PAIR")
-    add_origin(parser, "the archive, or texts, plain or .gz", "office.manifest")
+    add_source(parser, "the archive, or texts, plain or .gz")
     add_text(parser)
 
 
@@ -35,4 +35,4 @@ def run(args: argparse.Namespace) -> None:
     from ...corpora import office
 
     text, out = text_of(args, args.pair), out_of(args, f"office.{args.pair}")
-    carry_out(office.preparation(out, text, origin_of(args, office.MANIFEST)), args.dry_run)
+    carry_out(office.preparation(out, text, source_of(args, "office")), args.dry_run)

@@ -18,7 +18,7 @@ _OF_SUBWORDS = {
 }
 
 if TYPE_CHECKING:
-    from ...corpora.fetch import Origin
+    from ...corpora.download import Source
     from ...stages.engine import Preparation
 
 
@@ -58,24 +58,22 @@ def add_folder(parser: Parser, what: str, *, required: bool = False) -> None:
     )
 
 
-def add_origin(parser: Parser, what: str, manifest: str) -> None:
+def add_source(parser: Parser, what: str) -> None:
     """--from, --manifest, --tries and --pause."""
     add_folder(parser, f"folder of the files, {what}: no network (default: they are downloaded)")
     add = parser.add_argument
-    of_copies = f"checksums and addresses of other copies (default: the package's {manifest})"
-    add("--manifest", type=Path, metavar="FILE", help=of_copies)
+    what = "addresses and checksums of other copies (as the package's corpora.yaml)"
+    add("--manifest", type=Path, metavar="FILE", help=what)
     setting(add, "--tries", positive, 5, "times a download that breaks off is tried")
     pause = "seconds before the second try; then twice as long each time"
     setting(add, "--pause", not_negative, 5.0, pause)
 
 
-def origin_of(args: argparse.Namespace, manifest: Path, url: str = "") -> Origin:
-    """What the options of ``add_origin`` say; ``manifest``, ``url``: the package's."""
-    from ...corpora.download import Patience
-    from ...corpora.fetch import Origin
+def source_of(args: argparse.Namespace, corpus: str) -> Source:
+    """The files of a corpus, by the options of ``add_source``."""
+    from ...corpora.download import Source
 
-    patience = Patience(args.tries, args.pause)
-    return Origin(args.manifest or manifest, args.folder, url, patience)
+    return Source(corpus, args.folder, args.manifest, args.tries, args.pause)
 
 
 def add_text(

@@ -16,14 +16,14 @@ import argparse
 from pathlib import Path
 
 from ...command_line import Parser
-from .options import add_common, add_origin, add_text, carry_out, origin_of, out_of, text_of
+from .options import add_common, add_source, add_text, carry_out, out_of, source_of, text_of
 
 
 def arguments(parser: Parser) -> None:
     add = parser.add_argument
     add("pair", choices=("de-en", "cs-en"), metavar="PAIR", help="de-en or cs-en")
     add_common(parser, "data/wmt18.PAIR, data/wmt18.PAIR.spm")
-    add_origin(parser, "SacreBLEU's as test.tgz", "wmt18.manifest")
+    add_source(parser, "SacreBLEU's as test.tgz")
     add(
         "--downloads",
         type=Path,
@@ -39,5 +39,5 @@ def run(args: argparse.Namespace) -> None:
     from ...corpora import wmt18
 
     text, out = text_of(args, args.pair), out_of(args, f"wmt18.{args.pair}")
-    origin = origin_of(args, wmt18.MANIFEST)
-    carry_out(wmt18.preparation(out, text, origin, args.downloads), args.dry_run)
+    source = source_of(args, "wmt18")
+    carry_out(wmt18.preparation(out, text, source, args.downloads), args.dry_run)
