@@ -200,7 +200,7 @@ def _check_other_side(path: Path, pair: re.Match[str], count: int) -> None:
     name = pair["target"] if pair["side"] == pair["source"] else pair["source"]
     other = path.with_name(f"{path.stem.removesuffix(pair['side'])}{name}.idx")
     if not other.is_file():
-        raise UserError(f"{other}: missing, beside {path.name}; {AGAIN}")
+        raise UserError(f"{other}: missing, the other side of {path.name}; {AGAIN}")
     sentences = sentences_in(other)
     if sentences != count:
         raise UserError(f"{other}: {sentences:,} sentences, but {path.name} has {count:,}; {AGAIN}")

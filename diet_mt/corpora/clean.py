@@ -1,17 +1,17 @@
-"""Cleaning of the training pairs of a corpus; both sides of a pair always go together.
+"""Cleaning of the training pairs of a corpus, both sides of a pair together.
 
-First every line is brought into order (``tidy.py``). Then a pair is dropped for the first of these
-that is so, and counted under it:
+Every line is normalized (``tidy.py``). A pair is then dropped for the first of these faults, and
+counted under it:
 
 - a side is not valid UTF-8, or is empty;
 - a side is overlong, in words or in characters;
 - one side is much longer than the other, in characters;
 - a side is in another language, where it is long enough to tell;
-- the pair has come before.
+- the pair is a duplicate.
 
-Validation and test sets keep every pair and their references. Their source lines are brought into
-order like those of training, so that a model reads the characters that it was trained on: those of
-the first language; of ``test1``, the test set of the reverse direction, the second.
+Validation and test sets keep every pair and their references. Their source lines are normalized as
+those of training, so that a model reads the characters that it was trained on: those of the first
+language; of ``test1``, the test set of the reverse direction, those of the second.
 
 Languages are identified by py3langid: Lui and Baldwin's langid.py (2012, "langid.py: An
 Off-the-shelf Language Identification Tool", ACL) kept up to date, a small model for 139 languages.
@@ -58,7 +58,7 @@ _SLACK = 15
 
 @dataclass
 class Cleaned:
-    """What became of some pairs."""
+    """Counts of some pairs, and those that are left."""
 
     read: int = 0
     kept: list[tuple[str, str]] = field(default_factory=list)
@@ -67,7 +67,7 @@ class Cleaned:
 
 
 def clean(pairs: list[tuple[bytes, bytes]], limits: Limits) -> Cleaned:
-    """All but the look for duplicates, which needs to see every pair."""
+    """All filters but that of duplicates, which needs every pair."""
     result = Cleaned(len(pairs))
     for raw in pairs:
         try:

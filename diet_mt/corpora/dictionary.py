@@ -12,12 +12,12 @@ from pathlib import Path
 from ..errors import UserError
 from ..files import decoded, raw_lines, write_lines
 
-UNKNOWN = "<unk>"  # what a vocabulary lacks
+UNKNOWN = "<unk>"
 # What fairseq puts before the entries of a dictionary, and, for masked words, after them.
 FIRST = ("<s>", "<pad>", "</s>", UNKNOWN)
 MASK = "<mask>"
-MULTIPLE = 8  # sizes that hardware likes
-AGAIN = "remove its folder and prepare the data again"  # where a file of the data is damaged
+MULTIPLE = 8  # of which the size is one, for tensor cores
+AGAIN = "remove its folder and prepare the data again"  # hint for a damaged file
 _OVERWRITES = " #fairseq:overwrite"
 
 

@@ -140,11 +140,10 @@ def _download_archive(file: File, path: Path, source: Source) -> None:
         return
     part = path.with_name(f"{path.name}.part")
     _download(file.url, part, source, file.size)
-    try:
-        _need_right(part, file, file.url, "run again to fetch anew")
-        part.rename(path)
-    finally:
-        part.unlink(missing_ok=True)
+    if fault := file.fault_of(part):
+        part.unlink()
+        raise UserError(f"{file.url}: not the expected {file.name}: {fault}; run again")
+    part.rename(path)
 
 
 def _take_text(file: File, path: Path, source: Source) -> None:

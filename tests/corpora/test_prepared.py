@@ -87,11 +87,11 @@ QUICK = {
     "missing .bin": (without(f"bin/{TRAIN}.bin"), f"{TRAIN}.bin: missing"),
     "missing .idx": (
         without(f"bin/{TRAIN}.idx"),
-        f"{TRAIN}.idx: missing, beside train.en-de.de.idx",
+        f"{TRAIN}.idx: missing, the other side of train.en-de.de.idx",
     ),
     "missing side": (
         without("bin/valid.en-de.de.bin", "bin/valid.en-de.de.idx"),
-        "valid.en-de.de.idx: missing, beside valid.en-de.en.idx",
+        "valid.en-de.de.idx: missing, the other side of valid.en-de.en.idx",
     ),
     "cut dictionary": (shortened("bin/dict.en.txt", 2), "dict.en.txt, line "),
     "no dictionary": (without("bin/dict.de.txt"), "dict.de.txt: cannot be read"),
