@@ -90,10 +90,9 @@ OF_PARTS: dict[tuple[str, ...], set[str]] = {
     # Also run without the rest of the package.
     ("bench", "worker"): {"ctranslate2", "fairseq", "numpy", "torch"},
     # Rows are read and written without fairseq.
-    ("evaluation", "commands"): {"errors"},
+    ("evaluation", "options"): {"errors"},
     ("evaluation", "provenance"): {"errors", "evaluation"},
     ("evaluation", "records"): {"errors", "evaluation", "files"},
-    ("evaluation", "task_records"): {"errors", "evaluation"},
     ("evaluation", "json_rows"): {"errors", "files", "stages"},
 }
 

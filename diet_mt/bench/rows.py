@@ -13,8 +13,8 @@ from statistics import quantiles
 from typing import Any
 
 from ..errors import UserError
-from ..evaluation.commands import portable
 from ..evaluation.json_rows import read_dicts
+from ..evaluation.options import portable
 from ..evaluation.provenance import fairseq_version, revision, today
 
 Record = dict[str, Any]

@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
 
     import_fairseq()
     from ..evaluation.evaluate import EvaluateRequest, evaluate
-    from ..evaluation.generation_options import Search
+    from ..evaluation.generation import Search
 
     search = Search(
         args.beam,

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> None:
         return
     if (args.scoring, args.language, args.null_odds) != ("squad", "", None):
         raise UserError("--scoring, --language and --null-odds: only for answers")
-    from ..evaluation.kept import read_references
+    from ..evaluation.hypotheses import read_references
     from ..evaluation.rescore import rescore
 
     rescore(args.kept, read_references(args.references))

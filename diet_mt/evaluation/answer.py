@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,9 +22,10 @@ from ..bert.questions.prepare import prepare
 from ..errors import UserError
 from ..tasks._question_sets import QuestionSet
 from . import fine_tuned
-from .fine_tuned import FineTuned, batches_of, commands_of, each_split, load_fine_tuned
+from .fine_tuned import FineTuned, batches_of, each_split, load_fine_tuned
+from .options import COMMAND, Options
 from .provenance import portable_file
-from .task_records import TaskResult, put_task_result
+from .records import TaskResult, put_row_of
 
 SQUAD = "SQuAD"
 TASK = "extractive_qa"
@@ -43,52 +43,52 @@ class AnswerRequest(fine_tuned.EvaluationRequest):
     n_best: int  # answers to list for each question
     threshold: float  # of the odds of no answer, where questions can be impossible
 
-    def command(self, split: str, name: str) -> str:
-        """For the record, with folders by their last names; ``name``: of the file's questions."""
+    def command(self, split: str, name: str) -> Options:
+        """For the row, with folders by their last names; ``name``: of the file's questions."""
         words = ["diet-mt", "answer", self.data.name, self.checkpoint.name]
-        given = ["--split", split] if split else ["--file", name]
-        return shlex.join([*words, *given, "--max-answer", str(self.max_answer)])
+        given = {"split": split} if split else {"file": name}
+        return {COMMAND: words, **given, "max-answer": self.max_answer}
 
 
-def answer_sets(asked: AnswerRequest, splits: list[str]) -> None:
+def answer_sets(request: AnswerRequest, splits: list[str]) -> None:
     """Answers each split, or the file, keeps the answers and prints a line. Raises UserError.
 
     Answers of the same checkpoint that are there already, with their row, stay.
     """
-    tasks = {each: asked.task or task_of(each) for each in ([""] if asked.file else splits)}
+    tasks = {each: request.task or task_of(each) for each in ([""] if request.file else splits)}
     each_split(
-        asked,
+        request,
         tasks,
-        lambda: load_fine_tuned(asked.checkpoint, asked.data, TASK),
-        partial(_answer_set, asked),
-        again=bool(asked.file) or not all((asked.out / each).is_dir() for each in splits),
+        lambda: load_fine_tuned(request.checkpoint, request.data, TASK),
+        partial(_answer_set, request),
+        again=bool(request.file) or not all((request.out / each).is_dir() for each in splits),
     )
 
 
-def _answer_set(asked: AnswerRequest, loaded: FineTuned, own: dict[str, Any], split: str) -> str:
+def _answer_set(request: AnswerRequest, loaded: FineTuned, own: dict[str, Any], split: str) -> str:
     """``own``: the facts about the checkpoint; ``split``: empty for the file."""
-    asked = replace(asked, max_answer=asked.max_answer or loaded.task.cfg.max_answer)
-    with _folder_of(asked, split) as folder:
+    request = replace(request, max_answer=request.max_answer or loaded.task.cfg.max_answer)
+    with _folder_of(request, split) as folder:
         group = loaded.task.question_set(split or "file", folder)
-        predictions = answer(asked, loaded, group)
+        predictions = answer(request, loaded, group)
         metrics = metrics_of(group, predictions)
-    if asked.results and not metrics:
+    if request.results and not metrics:
         raise UserError(f"{group.about.name}: no gold answers; leave --results out")
-    predictions.write(asked.out / split)
+    predictions.write(request.out / split)
     words = [" ".join(f"{name} {value:.4f}" for name, value in metrics.items())] if metrics else []
-    task, name = asked.task or task_of(split), split or group.about.name
-    if asked.results:
-        train = read_about(asked.data / "train")
+    task, name = request.task or task_of(split), split or group.about.name
+    if request.results:
+        train = read_about(request.data / "train")
         result = TaskResult(
             task=task,
             split=name,
             language=group.about.language,
             metrics=metrics,
             main_metric="f1",
-            commands=commands_of(asked.checkpoint, asked.command(split, group.about.name)),
+            evaluation=request.command(split, group.about.name),
             examples=group.about.questions,
             train_examples=train.questions,
-            predictions=portable_file(asked.out / split / "predictions.json"),
+            predictions=portable_file(request.out / split / "predictions.json"),
             notes=[
                 f"trained on {train.name}",
                 f"tested on {group.about.name}",
@@ -96,20 +96,20 @@ def _answer_set(asked: AnswerRequest, loaded: FineTuned, own: dict[str, Any], sp
             ],
             **own,
         )
-        words.append(f"-> {put_task_result(asked.results, result)}")
+        words.append(f"-> {put_row_of(request.results, result)}")
     return "\t".join([task, name, f"{len(predictions.texts)} questions", *words])
 
 
-def answer(asked: AnswerRequest, loaded: FineTuned, group: QuestionSet) -> Predictions:
+def answer(request: AnswerRequest, loaded: FineTuned, group: QuestionSet) -> Predictions:
     """Predictions for all questions of a set.
 
     Raises UserError where the model gives numbers that are not finite.
     """
-    assert asked.max_answer is not None
+    assert request.max_answer is not None
     found: dict[int, list[Candidate]] = {n: [] for n in range(len(group.questions))}
     nothing: dict[int, Candidate] = {}
     windows = loaded.task.windows_of(group)
-    for sample in batches_of(loaded.task, windows, asked.batch_size):
+    for sample in batches_of(loaded.task, windows, request.batch_size):
         with torch.no_grad():
             logits = loaded.model(**sample["net_input"], use_span_head=True)[0].float()
         rows = logits.cpu().numpy()
@@ -119,7 +119,12 @@ def answer(asked: AnswerRequest, loaded: FineTuned, group: QuestionSet) -> Predi
             context = int(group.features.column("context")[window])
             question = group.question_of(window)
             found[question] += candidates_of(
-                start, end, loaded.task.extents_of(number), context, asked.max_answer, asked.n_best
+                start,
+                end,
+                loaded.task.extents_of(number),
+                context,
+                request.max_answer,
+                request.n_best,
             )
             none = no_answer(start, end)
             # Of all windows the one that is least sure that there is no answer.
@@ -127,7 +132,7 @@ def answer(asked: AnswerRequest, loaded: FineTuned, group: QuestionSet) -> Predi
     predictions = Predictions()
     for number, each in enumerate(group.questions):
         none_here = nothing[number] if group.is_version_2 else None
-        predictions.add(each, found[number], none_here, asked.threshold, asked.n_best)
+        predictions.add(each, found[number], none_here, request.threshold, request.n_best)
     return predictions
 
 
@@ -142,16 +147,16 @@ def _logits(row: np.ndarray, group: QuestionSet, window: int) -> tuple[np.ndarra
 
 
 @contextmanager
-def _folder_of(asked: AnswerRequest, split: str) -> Iterator[Path]:
+def _folder_of(request: AnswerRequest, split: str) -> Iterator[Path]:
     """The folder of the prepared questions; one of a file exists for as long as it is needed."""
-    if asked.file is None:
-        yield asked.data / split
+    if request.file is None:
+        yield request.data / split
         return
-    sizes = read_about(asked.data / "train").sizes
+    sizes = read_about(request.data / "train").sizes
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "questions"
-        language, scoring = asked.language, asked.scoring
-        prepare(asked.file, asked.data, folder, sizes, language=language, scoring=scoring)
+        language, scoring = request.language, request.scoring
+        prepare(request.file, request.data, folder, sizes, language=language, scoring=scoring)
         yield folder
 
 

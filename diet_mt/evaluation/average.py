@@ -21,7 +21,7 @@ from ..fairseq_patches.safe_checkpoints import read
 from ..stages.child import is_full
 from ..stages.lock import alone
 from .checkpoint import reading
-from .commands import difference
+from .options import difference
 
 # What fairseq calls checkpoints of an interval of updates, and of an epoch.
 _NUMBERED = (r"checkpoint_\d+_(\d+)\.pt", r"checkpoint(\d+)\.pt")

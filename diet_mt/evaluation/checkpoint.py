@@ -18,7 +18,8 @@ from ..corpora.binarized import language_pair
 from ..errors import UserError, printable
 from ..fairseq_patches.one_line_errors import one_line
 from ..models._options import DietTransformerConfig
-from .records import model_text
+from .options import Options
+from .records import model_options, positions_of
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class Trained:
     """Facts about one checkpoint, under the names of ``records.Result``."""
 
     arch: str
-    positions: str
-    model: str
+    positions: Options
+    model: Options
     seed: int
     updates: int
     epoch: int
@@ -49,8 +50,8 @@ def read_training(checkpoint: Path, data: Path) -> Trained:
         models, _ = checkpoint_utils.load_model_ensemble([str(checkpoint)], state=state)
         return Trained(
             arch=str(cfg["model"]["_name"]),
-            positions=str(getattr(models[0], "signature", "")),
-            model=model_text(_beyond_the_architecture(cfg["model"])),
+            positions=positions_of(str(getattr(models[0], "signature", ""))),
+            model=model_options(_beyond_the_architecture(cfg["model"])),
             seed=int(cfg["common"]["seed"]),
             updates=int(history[-1]["num_updates"]),
             # fairseq stores the epoch that comes next.

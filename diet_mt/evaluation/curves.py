@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Union
 
 from ..errors import UserError
-from .commands import options_of, portable, words_of
 from .json_rows import Row, wrong_field
+from .options import options_of, portable, words_of
 from .provenance import beside
 from .records import system_of
 

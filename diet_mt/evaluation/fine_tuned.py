@@ -1,6 +1,4 @@
-"""Fine-tuned checkpoints: what they say about themselves, and what evaluating one on the splits of
-its task leaves in the records of ``task_records``.
-"""
+"""Evaluation of fine-tuned checkpoints on the splits of their task, and their rows."""
 
 from __future__ import annotations
 
@@ -18,10 +16,10 @@ from ..files import sha256
 from ..stages.progress import say
 from .checkpoint import load_state, load_with_task, preset_of, reading
 from .fairseq_options import quiet
+from .options import Options
 from .pretrained import beyond_the_architecture, pretrained_of, read_pretrained
-from .provenance import command_beside, fairseq_version, revision, today
-from .records import model_text, options_in
-from .task_records import Option, splits_of
+from .provenance import fairseq_version, revision, today, training_of
+from .records import model_options, positions_of, splits_of
 
 
 @dataclass(frozen=True)
@@ -34,19 +32,19 @@ class FineTuned:
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """What is to be evaluated, and where its record goes."""
+    """What to evaluate, and the place of its row."""
 
     data: Path  # made by diet-mt prepare glue, xnli or qa
     checkpoint: Path
-    task: str | None  # its name in the record
-    results: Path | None  # folder for the record
+    task: str | None  # its name in the row
+    results: Path | None  # folder for the row
     system: str | None  # its name there; None: the encoding's
     pretrained: Path | None  # the checkpoint that was fine-tuned; None: by the training's record
     batch_size: int
 
 
 def each_split(
-    asked: EvaluationRequest,
+    request: EvaluationRequest,
     tasks: Mapping[str, str],
     load: Callable[[], FineTuned],
     one: Callable[[FineTuned, dict[str, Any], str], str],
@@ -60,7 +58,7 @@ def each_split(
     facts about the checkpoint, on a split; ``again``: also where a split has its row already;
     ``libraries``: packages whose versions matter to the metrics.
     """
-    results, checkpoint = asked.results, asked.checkpoint
+    results, checkpoint = request.results, request.checkpoint
     # Before the model is loaded; where there is no checkpoint, loading it will say so.
     content = sha256(checkpoint) if results and checkpoint.is_file() else ""
     if results and not again:
@@ -73,7 +71,7 @@ def each_split(
             return
     quiet()
     loaded = load()
-    own = facts(asked, content, loaded.model, libraries) if results else {}
+    own = facts(request, content, loaded.model, libraries) if results else {}
     for split in tasks:
         print(one(loaded, own, split), flush=True)
 
@@ -85,17 +83,13 @@ def batches_of(task: Any, dataset: Any, size: int) -> Any:
     return map(utils.move_to_cuda, batches) if torch.cuda.is_available() else batches
 
 
-def own_options(signature: str, arch: str) -> tuple[str, dict[str, Option]]:
-    """``diet-rel sharing=none scale=head`` -> its name and its options, without the rank where it
-    is that of the architecture, which the record names.
-    """
-    encoding = signature.partition(" ")[0]
-    options: dict[str, Option] = {**options_in(signature)}
-    usual = vars(preset_of(arch))
-    own = encoding, options.get("rank")
-    if own == (usual.get("position_encoding"), str(usual.get("position_rank"))):
-        del options["rank"]
-    return encoding, options
+def own_positions(signature: str, arch: str) -> Options:
+    """``records.positions_of``, without the rank that the architecture has."""
+    positions, usual = positions_of(signature), vars(preset_of(arch))
+    own = positions["encoding"], positions.get("rank")
+    if own == (usual.get("position_encoding"), usual.get("position_rank")):
+        positions.pop("rank", None)
+    return positions
 
 
 def load_fine_tuned(checkpoint: Path, data: Path, task: str) -> FineTuned:
@@ -109,33 +103,35 @@ def load_fine_tuned(checkpoint: Path, data: Path, task: str) -> FineTuned:
 
 
 def facts(
-    asked: EvaluationRequest, content: str, model: Any, libraries: Sequence[str]
+    request: EvaluationRequest, content: str, model: Any, libraries: Sequence[str]
 ) -> dict[str, Any]:
-    """Fields of :class:`TaskResult` that do not depend on the task.
+    """Fields of :class:`records.TaskResult` that do not depend on the task.
 
     ``content``: SHA-256 of the checkpoint, before the ``model`` was loaded from it. Raises
     UserError where a file is no checkpoint, or not there.
     """
-    with reading(asked.checkpoint):
-        state = load_state(asked.checkpoint)
+    with reading(request.checkpoint):
+        state = load_state(request.checkpoint)
     cfg = state["cfg"]
     # Examples in one update of all processes.
     batch = int(cfg["dataset"]["batch_size"] or 0) * int(cfg["optimization"]["update_freq"][0])
     batch *= max(1, int(cfg["distributed_training"]["distributed_world_size"]))
     arch = str(cfg["model"]["_name"])
-    encoding, options = own_options(model.signature, arch)
+    positions = own_positions(model.signature, arch)
     versions = {name: metadata.version(name) for name in ("torch", *libraries)}
     return {
-        "system": asked.system or encoding,
-        "options": {"arch": arch, **options},
+        "system": request.system or positions["encoding"],
+        "arch": arch,
+        "positions": positions,
         "segments": str(cfg["model"]["segment_encoding"]),
         **(
-            read_pretrained(asked.pretrained)
-            if asked.pretrained
-            else pretrained_of(asked.checkpoint, cfg)
+            read_pretrained(request.pretrained)
+            if request.pretrained
+            else pretrained_of(request.checkpoint, cfg)
         ),
-        "model": model_text(beyond_the_architecture(arch, cfg["model"])),
+        "model": model_options(beyond_the_architecture(arch, cfg["model"])),
         "checkpoint_sha256": content,
+        "training": training_of(request.checkpoint),
         "seed": int(cfg["common"]["seed"]),
         "lr": float(cfg["optimization"]["lr"][0]),
         "epochs": int(cfg["optimization"]["max_epoch"]),
@@ -148,9 +144,3 @@ def facts(
         "chosen_by": f"{str(cfg['dataset']['valid_subset']).split(',')[0]} "
         f"{cfg['checkpoint']['best_checkpoint_metric']}",
     }
-
-
-def commands_of(checkpoint: Path, evaluation: str) -> list[str]:
-    """The fine-tuning, where ``diet-mt finetune`` did it, and the ``evaluation``."""
-    training = command_beside(checkpoint)
-    return [training, evaluation] if training else [evaluation]

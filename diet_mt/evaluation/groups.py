@@ -5,8 +5,6 @@ and the seed. How a system was trained may differ, as its recipe may; a table sa
 from __future__ import annotations
 
 import dataclasses
-import shlex
-from ast import literal_eval
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,13 +12,12 @@ from functools import cached_property
 from statistics import fmean
 
 from ..errors import UserError
-from .commands import training_options, words_of
-from .records import Result, system_of
+from .options import Option, assignments, comparable, shell
+from .records import Result, encoding_text, system_of
 
 # The system that the others are compared with.
 BASELINE = "sinusoidal"
-_OVERRIDES = "--model-overrides"
-# Beside position_*: what a model can be told of its positions when it decodes.
+# Besides position_*: options of positions that decoding can override.
 _OF_POSITIONS = ("beyond_table", "linformer_k", "max_source_positions", "max_target_positions")
 
 
@@ -130,56 +127,53 @@ class Group:
 
     @cached_property
     def trained_otherwise(self) -> dict[str, str]:
-        """Line's name -> where its training differs from the baseline's in more than positions,
-        ``--lr 0.003``; of lines where it does, as far as both commands are known.
+        """Line's name -> options of its training, besides positions, that differ from the
+        baseline's, ``--lr 0.003``; lines without any, or of unknown training, left out.
         """
-        if self.baseline is None or not self.baseline.results[0].train_command:
+        if self.baseline is None or not self.baseline.results[0].training:
             return {}
-        usual = training_options(self.baseline.results[0].train_command)
-        found = {}
+        usual = comparable(self.baseline.results[0].training)
+        differing = {}
         for line in self.lines:
-            command = line.results[0].train_command
-            own = training_options(command) if command else usual
+            training = line.results[0].training
+            own = comparable(training) if training else usual
             options = [
-                f"{name} {own[name]}" if name in own else f"no {name}"
+                _shown(name, own[name]) if name in own else f"no {name}"
                 for name in sorted({*usual, *own})
                 if usual.get(name) != own.get(name) and not _may_differ(name)
             ]
             if options:
-                found[line.name] = ", ".join(options)
-        return found
+                differing[line.name] = ", ".join(options)
+        return differing
+
+
+def _shown(name: str, value: object) -> str:
+    return name if value is True else f"{name} {value}"
+
+
+def positions_in(result: Result) -> dict[str, object]:
+    """Its positions, with those that ``--model-overrides`` changed for decoding."""
+    return {**result.positions, **dict(sorted(_overrides(result)[0].items()))}
 
 
 def encoding_of(result: Result) -> str:
-    """Its positions, in words, with what the model was told of them when it decoded: an option by
-    ``--model-overrides`` is as much the system's as one of its training.
-    """
-    own = sorted(f"{key}={value}" for key, value in _overrides(result)[0].items())
-    return " ".join([result.positions, *own])
+    """The same as text, ``rotary scale=head position_scaling=ntk``."""
+    return encoding_text(positions_in(result))
 
 
-def _overrides(result: Result) -> tuple[dict[str, object], str]:
-    """Overrides of positions, and the options of the search without them."""
-    try:
-        words = words_of(result.options, _OVERRIDES)
-        place = words.index(_OVERRIDES)
-        given = dict(literal_eval(words[place + 1]))
-    except (UserError, ValueError, SyntaxError, TypeError, IndexError):
-        # None, or of no model of ours.
-        return {}, result.options
-    ordered = {str(key): given[key] for key in sorted(given, key=str)}
-    own = {key: value for key, value in ordered.items() if _is_of_positions(key)}
-    rest = {key: value for key, value in ordered.items() if key not in own}
-    words[place : place + 2] = [_OVERRIDES, repr(rest)] if rest else []
-    return own, shlex.join(words)
+def _overrides(result: Result) -> tuple[dict[str, Option], dict[str, Option]]:
+    """Overrides of positions, part of the system; and others, a condition of the group."""
+    own = {name: value for name, value in result.overrides.items() if _is_of_positions(name)}
+    rest = {name: value for name, value in result.overrides.items() if name not in own}
+    return own, rest
 
 
-def _is_of_positions(key: str) -> bool:
-    return key in _OF_POSITIONS or key.startswith("position_")
+def _is_of_positions(name: str) -> bool:
+    return name in _OF_POSITIONS or name.startswith("position_")
 
 
 def _may_differ(option: str) -> bool:
-    """Whether an option of a training says which system it is of."""
+    """Whether an option of a training is part of the system."""
     of_positions = _is_of_positions(option.lstrip("-").replace("-", "_"))
     return of_positions or option in ("the command", "--arch")
 
@@ -190,12 +184,20 @@ def size_of(result: Result) -> str:
 
 
 def _conditions(result: Result) -> Conditions:
-    same = {field.name for field in dataclasses.fields(Conditions)} - {"size", "lenpen", "options"}
+    own_text = {"size", "model", "lenpen", "options"}
+    same = {field.name for field in dataclasses.fields(Conditions)} - own_text
     tried = [each.partition(":")[0] for each in result.lenpen_tried.split()]
     lenpen = f"chosen on the validation set from {' '.join(tried)}" if tried else str(result.lenpen)
     own = {name: getattr(result, name) for name in same}
-    options = _overrides(result)[1]
-    return Conditions(size=size_of(result), lenpen=lenpen, options=options, **own)
+    rest = dict(sorted(_overrides(result)[1].items()))
+    options = {**({"model-overrides": rest} if rest else {}), **result.options}
+    return Conditions(
+        size=size_of(result),
+        model=assignments(result.model),
+        lenpen=lenpen,
+        options=shell(options),
+        **own,
+    )
 
 
 def _name(result: Result) -> str:
@@ -231,7 +233,7 @@ def group(results: Iterable[Result]) -> list[Group]:
     titles = Counter(_title(conditions) for conditions in places)
     for conditions, lines in places.items():
         ordered = _lines(list(lines.values()))
-        # The one that was told the least of its positions when it decoded.
+        # The baseline with the fewest overrides.
         of_baseline = [line for line in ordered if line.system == BASELINE]
         baseline = min(
             of_baseline, key=lambda line: len(_overrides(line.results[0])[0]), default=None
@@ -252,12 +254,12 @@ def _lines(lines: list[list[Result]]) -> tuple[Line, ...]:
     encodings: dict[str, list[list[str]]] = {}
     for results in lines:
         encodings.setdefault(_name(results[0]), []).append(encoding_of(results[0]).split())
-    found = []
+    named = []
     for results in lines:
         name = _name(results[0])
         shared = set.intersection(*map(set, encodings[name]))
         own = [word for word in encoding_of(results[0]).split() if word not in shared]
         name += f" [{' '.join(own)}]" if own else ""
         ordered = tuple(sorted(results, key=lambda result: result.seed))
-        found.append(Line(name, ordered[0].system, ordered))
-    return tuple(sorted(found, key=lambda line: -line.bleu))
+        named.append(Line(name, ordered[0].system, ordered))
+    return tuple(sorted(named, key=lambda line: -line.bleu))

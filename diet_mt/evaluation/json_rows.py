@@ -41,7 +41,8 @@ class Row:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             expected = _wrong(value)
-            if isinstance(value, str) and _REORDERING.search(value):
+            text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
+            if isinstance(text, str) and _REORDERING.search(text):
                 expected = "text without marks that reorder text"
             if expected:
                 raise wrong_field(name, value, expected)

@@ -20,8 +20,8 @@ import numpy as np
 from sacrebleu.metrics import CHRF
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from .bleu import INTERVAL_RESAMPLES, SEED
 from .resampling import ORDERS, Floats, bleu, counter
+from .scores import INTERVAL_RESAMPLES, SEED
 
 LEAST = 100  # sentences in a bucket
 WIDTH = 5  # lengths in a bucket

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,9 +18,10 @@ from ..criterions.diet_sentence_prediction import predictions_of
 from ..errors import UserError
 from ..files import decoded_lines, lines_in, make_folder, write_lines
 from . import fine_tuned
-from .fine_tuned import FineTuned, batches_of, commands_of, each_split, load_fine_tuned
+from .fine_tuned import FineTuned, batches_of, each_split, load_fine_tuned
+from .options import COMMAND, Options
 from .provenance import portable_file
-from .task_records import TaskResult, put_task_result
+from .records import TaskResult, put_row_of
 
 # A set is called a part of the official one where it has less than this of its rows.
 _WHOLE = 0.99
@@ -148,59 +148,59 @@ class PredictRequest(fine_tuned.EvaluationRequest):
         name = submissions.get(split) or f"{split}.tsv"
         return self.predictions / name if self.predictions else None
 
-    def command(self, split: str) -> str:
-        """For the record, with folders by their last names."""
+    def command(self, split: str) -> Options:
+        """For the row, with folders by their last names."""
         words = ["diet-mt", "predict", self.data.name, self.checkpoint.name]
-        return shlex.join([*words, "--task", self.task, "--split", split])
+        return {COMMAND: words, "task": self.task, "split": split}
 
 
-def predict_splits(asked: PredictRequest, splits: list[str]) -> None:
+def predict_splits(request: PredictRequest, splits: list[str]) -> None:
     """Predicts, measures and keeps each split, and prints a line for it. Raises UserError.
 
-    Where only rows are asked for, those of the same checkpoint that are there already stay.
+    Where only rows are request for, those of the same checkpoint that are there already stay.
     """
     each_split(
-        asked,
-        dict.fromkeys(splits, asked.task),
-        lambda: _load(asked.checkpoint, asked.data),
-        partial(_predict_split, asked),
-        again=bool(asked.predictions),
+        request,
+        dict.fromkeys(splits, request.task),
+        lambda: _load(request.checkpoint, request.data),
+        partial(_predict_split, request),
+        again=bool(request.predictions),
         libraries=_LIBRARIES,
     )
 
 
 def _predict_split(
-    asked: PredictRequest, loaded: FineTuned, own: dict[str, Any], split: str
+    request: PredictRequest, loaded: FineTuned, own: dict[str, Any], split: str
 ) -> str:
     """``own``: the facts about the checkpoint."""
-    task = specification(asked.task)
-    found = predict(loaded, split, asked.batch_size)
+    task = specification(request.task)
+    found = predict(loaded, split, request.batch_size)
     examples, metrics = len(found.predicted), scores(task, found)
-    if asked.results and not metrics:
-        raise UserError(f"{split} of {asked.task} has no labels; leave --results out")
+    if request.results and not metrics:
+        raise UserError(f"{split} of {request.task} has no labels; leave --results out")
     words = [f"{name} {value:.4f}" for name, value in metrics.items()]
-    file = asked.file(split)
+    file = request.file(split)
     if file:
-        ids = read_ids(asked.data, split, examples)
+        ids = read_ids(request.data, split, examples)
         if found.gold is None:
             found = for_server(task, found)
         write_predictions(file, loaded.task, found, ids)
         words.append(f"-> {file}")
-    if asked.results:
-        train_ids = asked.data / "raw" / "train.id"
+    if request.results:
+        train_ids = request.data / "raw" / "train.id"
         train = lines_in(train_ids) if train_ids.is_file() else 0
         result = TaskResult(
-            task=asked.task,
+            task=request.task,
             split=split,
             language=language_of(split),
             metrics=metrics,
             main_metric=task.main_metric,
-            commands=commands_of(asked.checkpoint, asked.command(split)),
+            evaluation=request.command(split),
             examples=examples,
             train_examples=train,
             predictions=portable_file(file) if file else "",
             notes=notes_of(task, train, split, examples),
             **own,
         )
-        words.append(f"-> {put_task_result(asked.results, result)}")
-    return "\t".join([asked.task, split, f"{examples} examples", *words])
+        words.append(f"-> {put_row_of(request.results, result)}")
+    return "\t".join([request.task, split, f"{examples} examples", *words])

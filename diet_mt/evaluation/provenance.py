@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from ..errors import UserError, as_utf8
-from .commands import portable
+from .options import Options, parse, portable, words_of
 
 BEST = "checkpoint_best.pt"
 # Facts of the checkpoint that a training was fine-tuned from, next to its own.
@@ -31,12 +31,12 @@ def beside(checkpoint: Path, name: str) -> str:
     return file.read_text(encoding="utf-8", errors="surrogateescape").strip()
 
 
-def command_beside(checkpoint: Path) -> str:
-    """The command of its training, ``portable``; empty if another command trained. Raises UserError
-    where it is none.
+def training_of(checkpoint: Path) -> Options:
+    """The options of its training; empty if another command trained. Raises UserError where
+    ``command`` is damaged.
     """
     try:
-        return portable(beside(checkpoint, "command"))
+        return parse(words_of(portable(beside(checkpoint, "command"))))
     except UserError as error:
         raise UserError(f"{checkpoint.parent / 'command'}: damaged ({error})") from None
 

@@ -1,22 +1,23 @@
-"""What an evaluation leaves behind: one result is one JSON line, and its hypotheses lie beside it.
+"""Rows of results: an evaluation of one trained model is one JSON line.
 
-A results folder holds one file for each corpus, ``CORPUS.jsonl``, and a folder ``CORPUS`` with the
-hypotheses. Results are written by ``diet-mt evaluate``, never by hand. A hypothesis file belongs
-to exactly one row: evaluating the same training again replaces both.
+A results folder holds one file for each corpus, ``CORPUS.jsonl``, with a folder ``CORPUS`` of
+hypotheses, and in ``tasks`` one for each task, ``TASK.jsonl``. Rows are written by the commands
+that evaluate, never by hand; the same evaluation again replaces its row.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
-from ..files import need_once, sha256, write_text
-from .commands import difference, training_options, words_of
+from ..files import need_once
 from .json_rows import Row, locked, put_row, read_rows, wrong_field
+from .options import Option, Options, assignments, comparable, difference, number
 
 # Options of fairseq-train, without those of the encoding, that say what a Transformer or an encoder
 # alone is or how it decodes; how it is trained (dropout and such) is not in it.
@@ -39,14 +40,52 @@ MODEL_OPTIONS = frozenset(
 SIZES = ("tiny", "small", "base", "big")
 
 
-@dataclass(frozen=True)
-class Result(Row):
-    """One trained model, decoded and scored. BLEU and chrF from 0 to 100."""
+ENCODING = "encoding"  # in Evaluation.positions
+# What tells a row from another one with its key, whichever the checkpoint; and, of another
+# checkpoint, besides the options of its training.
+_SAME_TEST = ("subwords", "references_sha256", "source_mended")
+_SAME_MODEL = ("arch", "positions", "model", "parameters", "averaged")
 
-    system: str  # what is compared: diet_rel, sinusoidal, ...
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation(Row):
+    """One trained model on one test set."""
+
+    system: str  # in tables: diet_rel, sinusoidal, ...
     arch: str  # fairseq's --arch
-    positions: str  # the encoding with its options (a rank if one was given); empty: stock fairseq
+    positions: Options = field(hash=False)  # "encoding" and its options; empty: stock
+    model: Options = field(hash=False)  # MODEL_OPTIONS beyond the architecture's
     seed: int
+    parameters: int  # trained numbers, shared ones counted once
+    updates: int = 0  # that this checkpoint has had
+    checkpoint_sha256: str
+    training: Options = field(hash=False)  # fairseq-train; empty: unknown
+    evaluation: Options = field(hash=False)  # the command that evaluated
+    date: str  # of the evaluation, UTC, YYYY-MM-DD
+    revision: str  # git describe, of the evaluation; empty outside a repository
+    versions: dict[str, str] = field(hash=False)  # of fairseq, torch, sacrebleu, ...
+
+    @property
+    def encoding(self) -> str:
+        """``diet-rel sharing=none scale=head``."""
+        return encoding_text(self.positions)
+
+    @property
+    def file(self) -> str:
+        """Name of the file of rows, without its end."""
+        raise NotImplementedError
+
+
+def encoding_text(positions: Mapping[str, object]) -> str:
+    """``Evaluation.encoding`` of these positions."""
+    rest = {name: value for name, value in positions.items() if name != ENCODING}
+    return f"{positions.get(ENCODING, '')} {assignments(rest)}".strip()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result(Evaluation):
+    """Translations of a test set, scored. BLEU and chrF from 0 to 100."""
+
     corpus: str  # the data folder's name
     direction: str  # en-de
     test_set: str
@@ -57,35 +96,26 @@ class Result(Row):
     chrf_signature: str
     beam: int
     lenpen: float
+    length_penalty: str = "fairseq"  # length^lenpen; or "gnmt": ((5 + length) / 6)^lenpen
+    # Options of fairseq-generate beyond those that diet-mt sets; of --model-overrides apart.
+    options: Options = field(default_factory=dict, hash=False)
+    overrides: dict[str, Option] = field(default_factory=dict, hash=False)
     checkpoint: str  # the file's name
-    checkpoint_sha256: str
-    updates: int  # that this checkpoint has had
+    averaged: int = 1  # checkpoints whose weights were averaged
     epoch: int  # epochs complete in this checkpoint
-    parameters: int  # trained numbers, shared ones counted once
+    train_tokens: int = 0  # target subwords, with end marks, that the updates saw
+    train_revision: str = ""  # git describe, of the training's beginning
+    subwords: str = "bpe"  # or "spm"
     sentences_per_second: float  # decoding alone, with the batches of the command
-    tokens_per_second: float  # subwords written by the best hypotheses
+    tokens_per_second: float  # subwords of the best hypotheses
+    words_per_second: float = 0.0  # of detokenized text
     threads: int
     device: str
-    date: str  # of the decoding, UTC
-    revision: str  # git describe, of the decoding; empty outside a repository
-    fairseq: str  # distribution and version, of the decoding
-    torch: str  # version, of the decoding
-    sacrebleu: str  # version, of the scoring
-    train_command: str
-    generate_command: str
     hypotheses: str  # path of the detokenized hypotheses, seen from the results folder
     hypotheses_sha256: str
     references_sha256: str
     bleu_mean: float  # of SacreBLEU's bootstrap resamples of the test set
     bleu_ci: float  # half of their 95% interval: bleu_mean - bleu_ci to bleu_mean + bleu_ci
-    model: str  # MODEL_OPTIONS beyond the architecture's
-    train_revision: str = ""  # git describe, of the training's beginning
-    length_penalty: str = "fairseq"  # length^lenpen; or "gnmt": ((5 + length) / 6)^lenpen
-    averaged: int = 1  # checkpoints whose weights were averaged
-    train_tokens: int = 0  # target subwords, with end marks, that the updates saw
-    words_per_second: float = 0.0  # of detokenized text, decoding alone
-    options: str = ""  # given to fairseq-generate beyond those that diet-mt sets
-    subwords: str = "bpe"  # or "spm"
     length_ratio: float | None = None  # words over those of the references; None: not recorded
     precisions: str = ""  # of BLEU, in percent: 1-grams/2-grams/3-grams/4-grams
     # Where the validation set has chosen lenpen: every value tried, with its BLEU there.
@@ -96,45 +126,100 @@ class Result(Row):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check(self)
+        for name, value in vars(self).items():
+            if isinstance(value, (int, float)):
+                if name in _PERCENT and not 0 <= value <= 100:
+                    raise wrong_field(name, value, "0 to 100")
+                if value < 0 and name not in _SIGNED:
+                    raise wrong_field(name, value, "0 or more")
+        if self.precisions and not _PRECISIONS.fullmatch(self.precisions):
+            raise wrong_field("precisions", self.precisions, "four numbers with / between them")
+        if not {"fairseq", "torch"} <= self.versions.keys():
+            raise wrong_field("versions", self.versions, "fairseq and torch in it")
+        if self.corpus in ("", ".", "..") or "/" in self.corpus:
+            raise wrong_field("corpus", self.corpus, "the name of a file")
+        if not {"", ".", ".."}.isdisjoint(self.hypotheses.split("/")):
+            raise wrong_field("hypotheses", self.hypotheses, "a path within the results folder")
 
     @property
     def key(self) -> str:
-        """A hypothesis file belongs to one row."""
+        """A file of hypotheses belongs to one row."""
         return self.hypotheses
+
+    @property
+    def file(self) -> str:
+        return self.corpus
 
 
 _PERCENT = ("bleu", "bleu_mean", "chrf", "roles")
 _SIGNED = ("seed", "lenpen")
-_COMMANDS = ("train_command", "generate_command")
 _PRECISIONS = re.compile(r"\d+\.?\d*(/\d+\.?\d*){3}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def _check(result: Result) -> None:
-    """Raises UserError for a value of the right type that no evaluation can have written."""
-    for name, value in vars(result).items():
-        if isinstance(value, (int, float)):
-            if name in _PERCENT and not 0 <= value <= 100:
-                raise wrong_field(name, value, "0 to 100")
-            if value < 0 and name not in _SIGNED:
-                raise wrong_field(name, value, "0 or more")
-    if result.precisions and not _PRECISIONS.fullmatch(result.precisions):
-        raise wrong_field("precisions", result.precisions, "four numbers with / between them")
-    for name in _COMMANDS:
-        try:
-            words_of(getattr(result, name))
-        except UserError as error:
-            raise UserError(f"field '{name}': {error}") from None
-    if result.corpus in ("", ".", "..") or "/" in result.corpus:
-        raise wrong_field("corpus", result.corpus, "the name of a file")
-    parts = result.hypotheses.split("/")
-    if not {"", ".", ".."}.isdisjoint(parts):
-        raise wrong_field("hypotheses", result.hypotheses, "a path within the results folder")
+@dataclass(frozen=True, kw_only=True)
+class TaskResult(Evaluation):
+    """A fine-tuned model on one split of one task.
+
+    Raises UserError for a main metric that was not measured, and for a task whose name cannot be
+    that of a file.
+    """
+
+    task: str  # CoLA, MNLI, XNLI, XQuAD, ...
+    split: str  # valid, valid1, test_sw, ...: the name in the prepared data
+    language: str  # of the split: en, sw, ...
+    segments: str  # value of --segment-encoding: none, input or per-head
+    metrics: dict[str, float] = field(hash=False)  # from 0 to 100, correlations times 100
+    main_metric: str  # the one of them that the paper reports
+    pretrained_sha256: str  # of the pretrained checkpoint; empty: none
+    pretrain_updates: int  # that it has had
+    pretrain_perplexity: float  # of its best validation; 0: unknown
+    lr: float  # peak
+    epochs: int  # that the run was to have
+    batch: int  # sentences or windows in one update
+    examples: int = 0  # of the split, that the metrics are over; 0: not counted
+    train_examples: int = 0  # 0: not counted
+    chosen_by: str = ""  # what chose the checkpoint among those of the run: "valid accuracy"
+    predictions: str = ""  # their file, as seen from where the command ran; empty: not saved
+    notes: list[str] = field(default_factory=list, hash=False)  # shown with the table
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.main_metric not in self.metrics:
+            raise UserError(
+                f"main_metric {self.main_metric!r} of {self.task} is none of {sorted(self.metrics)}"
+            )
+        if not _NAME.fullmatch(self.task):
+            raise UserError(f"task {self.task!r}: give letters, digits, points and dashes")
+
+    @property
+    def score(self) -> float:
+        """The main metric, 0 to 100."""
+        return self.metrics[self.main_metric]
+
+    @property
+    def key(self) -> Hashable:
+        """What evaluations of the same model on the same split share."""
+        model = json.dumps([self.arch, self.positions, self.model], sort_keys=True)
+        return (
+            *(self.task, self.split, self.language, self.system, self.segments, model),
+            *(self.parameters, self.pretrained_sha256, self.seed),
+            *(self.lr, self.epochs, self.batch),
+        )
+
+    @property
+    def file(self) -> str:
+        return self.task
 
 
 def read_results(path: Path) -> list[Result]:
     """All rows of a file, in order. Raises UserError naming the file and the line."""
     return read_rows(Result, path)
+
+
+def read_task_results(path: Path) -> list[TaskResult]:
+    """The same of a file of task results."""
+    return read_rows(TaskResult, path)
 
 
 def read_all(files: Iterable[Path]) -> list[tuple[Path, Result]]:
@@ -153,74 +238,73 @@ def system_of(arch: str) -> str:
     return name if name and size in SIZES else arch
 
 
-def options_in(positions: str) -> dict[str, str]:
-    """``diet-rel sharing=none scale=head`` -> its options by name."""
-    pairs = (word.partition("=") for word in positions.split())
-    return {key: value for key, equals, value in pairs if equals}
+def positions_of(signature: str) -> Options:
+    """``Evaluation.positions`` of a model with this signature."""
+    encoding, *words = signature.split() or [""]
+    pairs = (word.partition("=") for word in words)
+    return {
+        **({ENCODING: encoding} if encoding else {}),
+        **{name: number(value) if equals else True for name, equals, value in pairs},
+    }
 
 
-def model_text(given: Mapping[str, object]) -> str:
-    """``Result.model``: the options of the model among ``given``, flags with "" or True."""
-    return " ".join(
-        name if given[name] == "" or given[name] is True else f"{name}={given[name]}"
-        for name in sorted(MODEL_OPTIONS & given.keys())
-    )
+def model_options(given: Mapping[str, object]) -> Options:
+    """``Evaluation.model``: the options of the model among ``given``, flags with "" or True."""
+    return {name: _plain(given[name]) for name in sorted(MODEL_OPTIONS & given.keys())}
 
 
-def put_result(folder: Path, result: Result, hypotheses: str) -> Path:
-    """Keeps ``result`` and the text of its hypotheses in ``folder``; returns the rows' file.
+def _plain(value: object) -> Option:
+    if isinstance(value, (str, int, float)) or value is None:
+        return True if value == "" else value
+    return str(value)
 
-    Takes the place of the row with the same hypothesis file, if there is one; where both are there
-    already, nothing is written. Safe to be called by several processes at a time.
 
-    Raises UserError for values that no reader would take, and where that row is of another
-    training.
+def put_row_of(folder: Path, result: Evaluation) -> Path:
+    """Adds ``result`` to its file in ``folder``, in the place of the row with its key; returns the
+    file. Raises UserError where that row is of another training or test set.
     """
-    rows = folder / f"{result.corpus}.jsonl"
     with locked(folder):
-        results = read_results(rows) if rows.exists() else []
-        text = folder / result.hypotheses
-        if result in results and text.is_file() and sha256(text) == result.hypotheses_sha256:
-            return rows
-        _refuse_another_training(results, vars(result))
-        write_text(text, hypotheses)
+        need_place(folder, type(result), result.file, result.key, vars(result))
+        rows = folder / f"{result.file}.jsonl"
         put_row(rows, result)
     return rows
 
 
-def need_place(folder: Path, known: Mapping[str, Any]) -> None:
-    """Raises UserError, as :func:`put_result` would, for what is known of a row before it is
-    decoded: its fields corpus, hypotheses, checkpoint_sha256, train_command, and those that tell
-    one training or test set from another.
+def need_place(
+    folder: Path, kind: type[Evaluation], file: str, key: Hashable, new: Mapping[str, Any]
+) -> None:
+    """Raises UserError if the row with this key is of another training or test set than ``new``,
+    known fields of the row that would replace it.
     """
-    rows = folder / f"{known['corpus']}.jsonl"
-    _refuse_another_training(read_results(rows) if rows.exists() else [], known)
-
-
-# What tells a row from another of the same name: of its evaluation; and of its training, where that
-# is another checkpoint, beside the command.
-_EVALUATED = ("subwords", "references_sha256", "source_mended")
-_TRAINED = ("arch", "positions", "model", "parameters", "averaged")
-
-
-def _refuse_another_training(results: list[Result], new: Mapping[str, Any]) -> None:
-    """Raises UserError if a row with the fields ``new`` would take the place of one that it does
-    not measure anew.
-
-    A hypothesis file is named after corpus, architecture, seed and decoding. Trainings that differ
-    in anything else would silently replace each other.
-    """
-    old = next((row for row in results if row.hypotheses == new["hypotheses"]), None)
+    rows = folder / f"{file}.jsonl"
+    known = read_rows(kind, rows) if rows.exists() else []
+    old = next((row for row in known if row.key == key), None)
     if old is None:
         return
-    is_another = old.checkpoint_sha256 != new["checkpoint_sha256"]
-    names = (*_TRAINED, *_EVALUATED) if is_another else _EVALUATED
-    there, here = ({name: str(row[name]) for name in names} for row in (vars(old), new))
-    if is_another:
-        there |= training_options(old.train_command)
-        here |= training_options(new["train_command"])
-    if what := difference(there, here):
+    sides: list[dict[str, object]] = []
+    for row in (vars(old), new):
+        names: tuple[str, ...] = _SAME_TEST
+        trained: dict[str, object] = {}
+        if old.checkpoint_sha256 != new["checkpoint_sha256"]:
+            names += _SAME_MODEL
+            trained = comparable(row["training"])
+            if "pretrained_sha256" in row:  # part of the key
+                trained.pop("--finetune-from-model", None)
+        texts = {name: _text(row[name]) for name in names if name in row}
+        sides.append({**texts, **trained})
+    if what := difference(*sides):
         raise UserError(
-            f"{old.corpus}.jsonl has {old.hypotheses} of another training or test set ({what}); "
-            "give --system another name for this one"
+            f"{rows}: has {new['system']}, seed {new['seed']}, of another training or test set "
+            f"({what}); give --system another name for this one"
         )
+
+
+def _text(value: object) -> str:
+    return encoding_text(value) if isinstance(value, dict) else str(value)
+
+
+def splits_of(folder: Path, task: str, checkpoint: str) -> set[str]:
+    """The splits on which ``folder`` has a row of the checkpoint with this SHA-256."""
+    rows = folder / f"{task}.jsonl"
+    known = read_task_results(rows) if rows.exists() else []
+    return {row.split for row in known if row.checkpoint_sha256 == checkpoint}

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.metrics import BLEU
 
-from .bleu import SEED
+from .scores import SEED
 
 RESAMPLES = 10_000
 ORDERS = 4  # n-grams up to this

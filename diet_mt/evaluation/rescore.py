@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..errors import UserError
-from .bleu import scores, without_version
-from .kept import kept_hypotheses, of_row
+from .hypotheses import of_row, read_hypotheses
 from .records import Result, read_all
 from .resampling import counter
+from .scores import scores, without_version
 from .sentences import Kept, read_sentences
 
 
@@ -36,7 +36,7 @@ def _differences(
     """What of a row its hypotheses do not give, or why they cannot be scored."""
     try:
         own = list(of_row(row, references))
-        hypotheses = kept_hypotheses(path.parent, row)
+        hypotheses = read_hypotheses(path.parent, row)
         different = differences(row, scores(hypotheses, own))
         if kept.is_counted([row]) and (counter(own)(hypotheses) != kept.statistics(row)).any():
             different.append("other n-gram counts")

@@ -16,7 +16,8 @@ from ..corpora.prepared import check_prepared, is_prepared
 from ..errors import UserError, printable
 from ..files import write_lines
 from .checkpoint import load_state, reading, task_of
-from .provenance import beside, command_beside
+from .options import shell
+from .provenance import beside, training_of
 
 _FINISHED = "done"
 # Optimizers that keep nothing, or of a vector something else than of a matrix.
@@ -146,7 +147,7 @@ def _words(
         yield f"the mean of {len(made_of)}"
     if not state.get("last_optimizer_state"):
         yield "without the optimizer's state, so no training continues from it"
-    command = command_beside(path)
+    command = shell(training_of(path))
     revision = beside(path, "revision") if command else ""
     at = f" at revision {revision}" if revision else ""
     yield f"trained{at} by {command or 'a command that is not beside it'}"

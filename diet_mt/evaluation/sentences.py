@@ -18,8 +18,8 @@ from sacrebleu.metrics import BLEU
 
 from ..corpora.parallel import read_lines, read_sides
 from ..errors import UserError
+from .hypotheses import by_checksum, read_hypotheses, source_of
 from .json_rows import Row, locked, read_dicts, read_rows, write_rows
-from .kept import by_checksum, kept_hypotheses, sources_beside
 from .records import Result, read_results
 from .resampling import ORDERS, Floats, counter
 
@@ -170,8 +170,8 @@ def count_rows(files: Sequence[Path], references: Sequence[Path]) -> None:
             new.setdefault((path, row.references_sha256), []).append(row)
     for (path, digest), of_test in new.items():
         reference, _ = given[digest]
-        results = [(row, kept_hypotheses(path.parent, row)) for row in of_test]
-        put_counts(path, results, reference, sources_beside(reference, of_test[0]))
+        results = [(row, read_hypotheses(path.parent, row)) for row in of_test]
+        put_counts(path, results, reference, source_of(reference, of_test[0]))
 
 
 def _counts(row: Result, counted: NDArray[np.int64]) -> Counts:

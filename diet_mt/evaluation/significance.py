@@ -12,7 +12,7 @@ from ..corpora.parallel import read_lines
 from ..errors import UserError
 from .comparisons import p_text, resampled_group
 from .groups import Group, Line, group
-from .kept import by_checksum, kept_hypotheses, sources_beside
+from .hypotheses import by_checksum, read_hypotheses, source_of
 from .records import read_results
 from .sentences import read_sentences, sentence_bleu
 
@@ -90,10 +90,10 @@ def show_sentences(
                 sides: list[tuple[str, Sequence[str]]] = []
                 if digest in given:
                     reference = given[digest][0]
-                    if source := sources_beside(reference, first[0]):
+                    if source := source_of(reference, first[0]):
                         sides.append(("source", list(read_lines(source))))
                     sides.append(("reference", list(read_lines(reference))))
-                texts = [(f"{r.system}.{r.seed}", kept_hypotheses(path.parent, r)) for r in first]
+                texts = [(f"{r.system}.{r.seed}", read_hypotheses(path.parent, r)) for r in first]
                 lengths = kept.texts[digest].reference_lengths
                 own, other = (
                     sentence_bleu(kept.counts[r.hypotheses_sha256, digest], lengths) for r in first

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
-from ..evaluation.commands import general
 from ..evaluation.groups import BASELINE, Line, encoding_of
+from ..evaluation.options import Option, Options, shell
 from ..evaluation.records import Result
 from ..evaluation.resampling import RESAMPLES
 from .blocks import (
@@ -212,7 +213,7 @@ def remarks(section: Section) -> list[str]:
     mixed = [
         line.name
         for line in section.group.lines
-        if len({general(result.train_command) for result in line.results}) > 1
+        if len({_general(result.training) for result in line.results}) > 1
     ]
     if mixed:
         lines.append(f"Training commands differ between seeds: {', '.join(mixed)}.")
@@ -229,16 +230,26 @@ def signatures(section: Section) -> list[str]:
     return [
         *sorted({f"BLEU {result.bleu_signature}" for result in results}),
         *sorted({f"chrF {result.chrf_signature}" for result in results}),
-        *sorted({f"{result.fairseq}, torch {result.torch}" for result in results}),
+        *sorted({"{fairseq}, torch {torch}".format(**result.versions) for result in results}),
     ]
 
 
 def commands(section: Section) -> list[str]:
     """Trainings, then evaluations, with SEED, CHECKPOINTS and ARCH for what differs."""
     results = section.group.results
-    train = {general(result.train_command, ARCH): None for result in results}
-    generate = {general(result.generate_command): None for result in results}
+    train = {_general(result.training, arch=ARCH): None for result in results}
+    generate = {_general(result.evaluation): None for result in results}
     return [command for command in [*train, *generate] if command]
+
+
+def _general(options: Options, **fixed: Option) -> str:
+    """The command of any seed, with the options ``fixed`` where it has them."""
+    fixed |= {"seed": "SEED", "save-dir": "CHECKPOINTS"}
+    fixed["path"] = f"CHECKPOINTS/{Path(str(options.get('path'))).name}"
+    if folder := options.get("save-dir"):  # logs next to the checkpoints
+        logs = {name: str(value).split(f"{folder}/") for name, value in options.items()}
+        fixed |= {name: f"CHECKPOINTS/{end[1]}" for name, end in logs.items() if end[0] == ""}
+    return shell({**options, **{name: fixed[name] for name in fixed.keys() & options.keys()}})
 
 
 _ALL = ("encoder", "decoder", "cross")

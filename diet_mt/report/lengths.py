@@ -15,7 +15,7 @@ from ..corpora.parallel import read_lines, read_sides
 from ..errors import UserError
 from ..evaluation import lengths as measures
 from ..evaluation.groups import BASELINE, Conditions, Group, Line, group
-from ..evaluation.kept import by_checksum, kept_hypotheses, of_row, sources_beside
+from ..evaluation.hypotheses import by_checksum, of_row, read_hypotheses, source_of
 from ..evaluation.lengths import TENTHS, Bucket, Estimate, Part
 from ..evaluation.records import Result, read_all
 from ..files import sha256
@@ -164,7 +164,7 @@ def _fill(
         if shown and baseline and baseline is not line:
             sheet.baselines[name] = names[baseline]
         count = len(text[0])
-        hypotheses = [kept_hypotheses(folders[row.key], row, count) for row in line.results]
+        hypotheses = [read_hypotheses(folders[row.key], row, count) for row in line.results]
         made = measures.buckets(text[0], hypotheses, text[1], parts)
         sheet.buckets.setdefault(name, {}).update({each.part.name: each for each in made})
         if shown and frequency is not None:
@@ -178,7 +178,7 @@ def _texts(row: Result, given: Mapping[str, tuple[Path, Path | None]]) -> tuple[
     than that next to the references.
     """
     reference, source = of_row(row, given)
-    adjacent = sources_beside(reference, row)
+    adjacent = source_of(reference, row)
     source = source or adjacent
     if source is None:
         raise UserError(f"{reference}: no sources next to it; give them by --sources")

@@ -22,8 +22,8 @@ import numpy as np
 from ..evaluation.curves import LearningCurve
 from ..evaluation.groups import BASELINE
 from ..evaluation.json_rows import read_rows
+from ..evaluation.records import TaskResult
 from ..evaluation.sentences import Kept
-from ..evaluation.task_records import TaskResult
 from .blocks import Block, Column, Markup, html
 from .boards import STANDING, content, details, reading
 from .curves import plot
@@ -35,7 +35,7 @@ from .tasks import task_board
 
 def _family(standing: Standing) -> str:
     line = standing.line
-    return FAMILIES[family_of(line.results[0].positions if line else standing.name)][0]
+    return FAMILIES[family_of(line.results[0].encoding if line else standing.name)][0]
 
 
 _COLUMNS = [STANDING[0], Column("family", _family, number=False), *STANDING[1:]]

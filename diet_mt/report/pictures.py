@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..evaluation.commands import values_of
 from ..evaluation.groups import BASELINE, Line, encoding_of
 from ..evaluation.json_rows import read_dicts
 from ..evaluation.lengths import Part, parts_of, resampled_bleu
@@ -55,14 +54,14 @@ def read_speeds(folders: Sequence[Path]) -> dict[tuple[str, str], Speeds]:
     best: dict[tuple[str, str], Speeds] = {}
     for run in runs.values():
         first, command = run[0], run[0].get("command", "")
-        data = [Path(value) for value in values_of(command, "--data")]
+        data = [Path(value) for value in re.findall(r"--data[ =](\S+)", command)]
         corpora = [each.parent.name if each.name == "bin" else each.name for each in data]
         if not corpora:
             continue
         of = {row["positions"]: (row["median"], row["low"], row["high"]) for row in run}
         parts = [corpora[0], first["machine"], f"{first['threads']} threads"]
         parts += [f"revision {first['revision']}"] if first.get("revision") else []
-        trained = {each.partition("=")[0] for each in values_of(command, "--checkpoint")}
+        trained = {each.partition("=")[0] for each in re.findall(r"--checkpoint[ =](\S+)", command)}
         if any(row["system"] not in trained for row in run):
             few = ", ".join(sorted(trained))
             parts.append(f"random weights except for {few}" if few else "random weights")
@@ -141,7 +140,7 @@ def _standings(section: Section, _: Sidecars) -> Sequence[Standing]:
 
 
 def _family(line: Line | None, name: str = "") -> str:
-    return family_of(line.results[0].positions if line else name)
+    return family_of(line.results[0].encoding if line else name)
 
 
 def _color(line: Line | None, name: str = "") -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..evaluation.groups import BASELINE, Conditions
-from ..evaluation.records import options_in
+from ..evaluation.records import ENCODING
 
 BLEU, TASKS = "published.json", "published_tasks.json"
 GLUE, XTREME = "glue", "xtreme"
@@ -25,9 +25,9 @@ class Figure:
     gain: float  # over the paper's own baseline
     options: Mapping[str, str]  # of the encoding
 
-    def is_of(self, positions: str) -> bool:
+    def is_of(self, positions: Mapping[str, object]) -> bool:
         """Whether its model is that of a result with these positions."""
-        return _same_model(self.options, options_in(positions))
+        return _same_model(self.options, positions)
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class PublishedRow:
     options: dict[str, str]  # of the encoding; the rank unless it is the architecture's, 128
     scores: dict[str, float]
 
-    def is_of(self, system: str, options: Mapping[str, object]) -> bool:
-        """Whether its model is that of a result with these options."""
-        return system == self.system and _same_model(self.options, options)
+    def is_of(self, system: str, positions: Mapping[str, object]) -> bool:
+        """Whether its model is that of a result with these positions."""
+        return system == self.system and _same_model(self.options, positions)
 
 
-def _same_model(own: Mapping[str, str], options: Mapping[str, object]) -> bool:
-    of_encoding = {name: value for name, value in options.items() if name != "arch"}
+def _same_model(own: Mapping[str, str], positions: Mapping[str, object]) -> bool:
+    of_encoding = {name: str(value) for name, value in positions.items() if name != ENCODING}
     return {"scale": "head", **of_encoding} == {"scale": "head", **own}
 
 
@@ -83,8 +83,8 @@ def published_rows(table: str) -> list[PublishedRow]:
 
 
 def published_row(
-    table: str, system: str, segments: str, options: Mapping[str, object]
+    table: str, system: str, segments: str, positions: Mapping[str, object]
 ) -> PublishedRow | None:
     """The paper's row of a model: with these segments if there is one, else its first."""
-    rows = [row for row in published_rows(table) if row.is_of(system, options)]
+    rows = [row for row in published_rows(table) if row.is_of(system, positions)]
     return next((row for row in rows if row.segments == segments), rows[0] if rows else None)

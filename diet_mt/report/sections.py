@@ -10,11 +10,10 @@ from pathlib import Path
 from ..command_line import need_known
 from ..errors import UserError
 from ..evaluation.comparisons import DIGITS, SMALLEST_P, Resampled, resampled_group
-from ..evaluation.groups import Group, Line, encoding_of, group
-from ..evaluation.records import Result, read_results
+from ..evaluation.groups import Group, Line, group, positions_in
+from ..evaluation.records import Result, TaskResult, read_results, read_task_results
 from ..evaluation.resampling import holm
 from ..evaluation.sentences import Kept, read_sentences
-from ..evaluation.task_records import TaskResult, read_task_results
 from ..files import raw_lines
 from .published import Figure, figures
 
@@ -83,7 +82,7 @@ def section_of(each: Group, kept: Kept, systems: Sequence[str] = ()) -> Section:
     for line in each.lines:
         p, text = p_values.get(line.name, (None, ""))
         figure = paper.get(line.system)
-        own = figure if figure and figure.is_of(encoding_of(line.results[0])) else None
+        own = figure if figure and figure.is_of(positions_in(line.results[0])) else None
         counted = tests is not None and line in tests.lines
         half = tests.half_width(line) if tests and counted else line.half_width
         standings.append(Standing(line.name, line, each.gain(line), half, p, text, None, own))

@@ -15,7 +15,8 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from ..errors import UserError
-from ..evaluation.task_records import Option, TaskResult
+from ..evaluation.options import assignments, shell
+from ..evaluation.records import TaskResult
 from .blocks import Block, Commands, Grid, Heading, Items, Note
 from .published import AVERAGE, GLUE, TASKS, XTREME, published_row, source
 
@@ -147,11 +148,6 @@ class Entrant:
     apart: str = ""
 
     @property
-    def options(self) -> Mapping[str, Option]:
-        """Of the encoding."""
-        return self.results[0].options
-
-    @property
     def name(self) -> str:
         size = f"({self.arch.rpartition('_')[2]})" if self.arch else ""
         return " ".join(word for word in (self.system, self.apart, size) if word)
@@ -183,7 +179,7 @@ def entrants(results: Iterable[TaskResult]) -> list[Entrant]:
         model.setdefault(result.segments, []).append(result)
     every = [rows for model in models.values() for rows in _with_plain(model)]
     return [
-        Entrant(rows[0].system, rows[0].segments, _arch(rows[0]), tuple(rows), _apart(rows, every))
+        Entrant(rows[0].system, rows[0].segments, rows[0].arch, tuple(rows), _apart(rows, every))
         for rows in every
     ]
 
@@ -199,19 +195,14 @@ def _with_plain(model: Mapping[str, list[TaskResult]]) -> Iterator[list[TaskResu
             yield rows
 
 
-def _options(result: TaskResult) -> dict[str, Option]:
-    """Of the encoding and of the rest of the model."""
-    rest = (word.partition("=") for word in result.model.split())
-    return {**result.options, **{name: value or True for name, _, value in rest}}
-
-
-def _arch(result: TaskResult) -> str:
-    return str(result.options.get("arch", ""))
+def _options(result: TaskResult) -> dict[str, object]:
+    """Of the whole model."""
+    return {"arch": result.arch, **result.positions, **result.model}
 
 
 def _apart(rows: Sequence[TaskResult], every: Iterable[Sequence[TaskResult]]) -> str:
-    own, key = _options(rows[0]), (rows[0].system, _arch(rows[0]))
-    alike = [_options(each[0]) for each in every if (each[0].system, _arch(each[0])) == key]
+    own, key = _options(rows[0]), (rows[0].system, rows[0].arch)
+    alike = [_options(each[0]) for each in every if (each[0].system, each[0].arch) == key]
     names = sorted({name for each in alike for name in each})
     differing = [name for name in names if len({repr(each.get(name)) for each in alike}) > 1]
     return " ".join(f"{name}={own[name]}" for name in differing if name in own)
@@ -225,7 +216,12 @@ def languages_of(column: Score, results: Iterable[TaskResult]) -> tuple[str, ...
     runs: dict[tuple[object, ...], set[str]] = {}
     for result in results:
         if column.holds(result):
-            model = result.system, result.segments, result.model, result.pretrained_sha256
+            model = (
+                result.system,
+                result.segments,
+                assignments(result.model),
+                result.pretrained_sha256,
+            )
             run = (*model, _setting(result), result.seed)
             runs.setdefault(run, set()).add(result.language)
     common = sorted(set.intersection(*runs.values())) if runs else []
@@ -303,7 +299,7 @@ def _blocks(name: str, every: Sequence[Entrant], results: Sequence[TaskResult]) 
     if not used:
         return []
     runs = [each.results[0] for each in cells.values() if each]  # one of each score
-    commands = dict.fromkeys(command for run in runs for command in run.commands)
+    commands = dict.fromkeys(shell(o) for run in runs for o in (run.training, run.evaluation) if o)
     tested = {column.task: own for column, own in languages.items() if own}
     over = "; ".join(f"{task} {' '.join(own)}" for task, own in tested.items())
     over = f" Our languages: {over}." if over else ""
@@ -329,7 +325,7 @@ def _grid(name: str, used: Sequence[Score], ours: Sequence[Entrant], cells: Cell
             complete = [each.value for column in columns if (each := cells[entrant, column])]
             values.append(f"{fmean(complete):.1f}" if len(complete) == len(columns) else "")
         rows.append([entrant.name, entrant.segments, *values])
-        row = published_row(name, entrant.system, entrant.segments, entrant.options)
+        row = published_row(name, entrant.system, entrant.segments, entrant.results[0].positions)
         if row and any(title in row.scores for title in titles):
             theirs = [f"{row.scores[title]:.1f}" if title in row.scores else "" for title in titles]
             rows.append([f"{PAPER}{row.name}", row.segments, *theirs])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ..errors import UserError
-from ..evaluation.commands import options_of
+from ..evaluation.options import options_of
 from ..recipes import Values
 
 Options = dict[str, list[str]]

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import UserError
-from ..evaluation.commands import FOLDERS, difference, options_of
 from ..evaluation.fairseq_options import import_fairseq
+from ..evaluation.options import FOLDERS, difference, options_of
 from ..evaluation.provenance import RECORD, revision
 from ..files import make_folder, read_text, write_text, writing
 from ..stages.child import module, run_child, tail_of, why

@@ -14,7 +14,7 @@ import pytest
 from diet_mt.bert.questions.prepare import prepare
 from diet_mt.bert.questions.squad import read_squad
 from diet_mt.bert.questions.windows import WindowSizes
-from diet_mt.evaluation.task_records import read_task_results
+from diet_mt.evaluation.records import read_task_results
 from diet_mt.files import sha256
 
 from ..bert.questions.made_up import coloured

@@ -13,7 +13,7 @@ from diet_mt.bert.glue import task_named
 from diet_mt.errors import UserError
 from diet_mt.evaluation.predict import Predictions, for_server
 from diet_mt.evaluation.pretrained import model_options, read_pretrained
-from diet_mt.evaluation.task_records import read_task_results
+from diet_mt.evaluation.records import read_task_results
 from diet_mt.files import sha256
 
 from ..calling import called

@@ -4,14 +4,40 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import shlex
 from typing import Any
 
-from diet_mt.evaluation.records import Result
+from diet_mt.evaluation.options import Options, parse
+from diet_mt.evaluation.records import Result, positions_of
+
+
+def command(text: str) -> Options:
+    """A command as rows store it."""
+    return parse(shlex.split(text))
+
+
+def _model(text: str) -> Options:
+    """``encoder-layers=6 share-all-embeddings``."""
+    return command(" ".join(f"--{word}" for word in text.split()))
+
+
+# Fields that may be given as text.
+_TEXTS = {"training": command, "evaluation": command, "options": command, "model": _model,
+          "positions": positions_of}  # fmt: skip
+
+
+def as_data(changes: dict[str, Any]) -> dict[str, Any]:
+    """``changes`` of fields, with text of commands, options, models and positions as data."""
+    return {
+        name: _TEXTS[name](value) if name in _TEXTS and isinstance(value, str) else value
+        for name, value in changes.items()
+    }
+
 
 _ROW = Result(
     system="diet_rel",
     arch="diet_rel_tiny",
-    positions="diet-rel sharing=none scale=head",
+    positions=positions_of("diet-rel sharing=none scale=head"),
     seed=1,
     corpus="toy.en-de",
     direction="en-de",
@@ -34,23 +60,27 @@ _ROW = Result(
     device="cpu",
     date="2026-01-02",
     revision="v0-1-gabc",
-    fairseq="fairseq-fixed 0.12.3.1",
-    torch="2.13.0",
-    sacrebleu="2.6.0",
-    train_command="fairseq-train data/bin --seed 1 --save-dir checkpoints/diet_rel.1",
-    generate_command="fairseq-generate data/bin --path checkpoints/diet_rel.1/checkpoint_best.pt",
+    versions={"fairseq": "fairseq-fixed 0.12.3.1", "torch": "2.13.0", "sacrebleu": "2.6.0"},
+    training=command("fairseq-train data/bin --seed 1 --save-dir checkpoints/diet_rel.1"),
+    evaluation=command(
+        "fairseq-generate data/bin --path checkpoints/diet_rel.1/checkpoint_best.pt"
+    ),
     hypotheses="toy.en-de/diet_rel_tiny.1.hyp.txt",
     hypotheses_sha256="d" * 64,
     references_sha256="e" * 64,
     bleu_mean=31.2,
     bleu_ci=1.5,
-    model="",
+    model={},
 )
 
 
 def row(**changes: Any) -> Result:
     """A complete result with ``changes``."""
-    return dataclasses.replace(_ROW, **changes)
+    return changed(_ROW, **changes)
+
+
+def changed(result: Result, **changes: Any) -> Result:
+    return dataclasses.replace(result, **as_data(changes))
 
 
 def seeds_of(
@@ -66,9 +96,9 @@ def seeds_of(
             seed=seed,
             bleu=bleu,
             bleu_mean=bleu,
-            train_command=f"fairseq-train data/bin --arch {arch} --seed {seed} "
+            training=f"fairseq-train data/bin --arch {arch} --seed {seed} "
             f"--save-dir checkpoints/{system}.{seed}",
-            generate_command="fairseq-generate data/bin --path "
+            evaluation="fairseq-generate data/bin --path "
             f"checkpoints/{system}.{seed}/checkpoint_best.pt",
             hypotheses=f"toy.en-de/{arch}.{seed}.hyp.txt",
             hypotheses_sha256=hashlib.sha256(f"{arch} {seed} {changes}".encode()).hexdigest(),

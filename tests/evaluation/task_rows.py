@@ -6,14 +6,18 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from diet_mt.evaluation.task_records import TaskResult
+from diet_mt.evaluation.records import TaskResult
+
+from .rows import as_data, command
 
 _ROW = TaskResult(
     task="CoLA",
     split="valid",
     language="en",
     system="diet-rel",
-    options={"arch": "roberta_diet_rel_tiny", "sharing": "none"},
+    arch="roberta_diet_rel_tiny",
+    positions={"encoding": "diet-rel", "sharing": "none"},
+    model={},
     segments="per-head",
     metrics={"matthews": 30.5, "accuracy": 71.25},
     main_metric="matthews",
@@ -29,13 +33,14 @@ _ROW = TaskResult(
     date="2026-01-02",
     revision="v0-1-gabc",
     versions={"torch": "2.13.0"},
-    commands=["fairseq-train data/CoLA --seed 1", "python -m diet_mt.evaluation.predict CoLA x.pt"],
+    training=command("fairseq-train data/CoLA --seed 1"),
+    evaluation=command("diet-mt predict CoLA x.pt"),
 )
 
 
 def task_row(**changes: Any) -> TaskResult:
     """A complete result with ``changes``."""
-    return dataclasses.replace(_ROW, **changes)
+    return dataclasses.replace(_ROW, **as_data(changes))
 
 
 def accuracies(task: str, values: Iterable[float], **changes: Any) -> list[TaskResult]:

@@ -17,7 +17,8 @@ from diet_mt.evaluation.checkpoint import (
     read_training,
     task_of,
 )
-from diet_mt.evaluation.records import MODEL_OPTIONS, system_of
+from diet_mt.evaluation.options import assignments
+from diet_mt.evaluation.records import MODEL_OPTIONS, encoding_text, system_of
 from diet_mt.models._options import DietTransformerConfig, PositionOptions
 
 from .prepared import write_checkpoint
@@ -49,8 +50,8 @@ def test_facts_of_a_training(place: Path) -> None:
     assert (training.arch, training.seed) == ("diet_rel_tiny", 5)
     assert (training.updates, training.epoch) == (7, 2)
     assert (training.train_tokens, training.averaged) == (840, 1)  # 120 an update
-    assert training.positions == "diet-rel sharing=none scale=head"
-    assert training.model == "share-all-embeddings"
+    assert encoding_text(training.positions) == "diet-rel sharing=none scale=head"
+    assert training.model == {"share-all-embeddings": True}
 
 
 def test_every_option_of_the_model_is_in_the_record(place: Path, tmp_path: Path) -> None:
@@ -65,8 +66,8 @@ def test_every_option_of_the_model_is_in_the_record(place: Path, tmp_path: Path)
         write_checkpoint(data, tmp_path / f"{rank}.{sharing}", *words, *own)
         training = read_training(tmp_path / f"{rank}.{sharing}" / "checkpoint_best.pt", data)
         own = f"sharing={sharing} rank={rank}" if rank else f"sharing={sharing}"
-        assert training.positions == f"diet-abs {own} scale=head"
-        found.append(training.model)
+        assert encoding_text(training.positions) == f"diet-abs {own} scale=head"
+        found.append(assignments(training.model))
     assert set(found) == {
         "decoder-attention-heads=8 encoder-layers=1 max-source-positions=9 "
         "max-target-positions=9 share-all-embeddings"

@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from diet_mt.cli.main import main
-from diet_mt.evaluation import evaluate, test_sets
+from diet_mt.evaluation import generation, test_sets
+from diet_mt.evaluation.options import shell
 from diet_mt.evaluation.records import Result, read_results
 from diet_mt.files import sha256
 
@@ -48,15 +49,14 @@ def test_a_result_scores_again_and_stays_as_it_is(here: Path, capsys: Captured) 
     (result,) = rows()
     assert (result.sentences, result.beam, result.lenpen) == (13, 10, 0.6)
     assert (result.system, result.direction, result.device) == ("diet_rel", "en-de", "cpu")
-    assert (result.options, result.subwords, result.threads) == ("--max-len-b 5", "bpe", 1)
-    assert result.train_command == "fairseq-train data/toy.en-de/bin --save-dir checkpoints/run"
-    assert "--beam 10 --lenpen 0.6 " in result.generate_command
-    assert result.generate_command.endswith(" --max-len-b 5")
+    assert (result.options, result.subwords, result.threads) == ({"max-len-b": 5}, "bpe", 1)
+    assert shell(result.training) == "fairseq-train data/toy.en-de/bin --save-dir checkpoints/run"
+    assert (result.evaluation["beam"], result.evaluation["lenpen"]) == (10, 0.6)
+    assert (result.evaluation["max-len-b"], "task" in result.evaluation) == (5, False)
     assert str(here) not in Path("results/toy.en-de.jsonl").read_text(encoding="utf-8")
     assert result.checkpoint_sha256 == sha256(Path("run/checkpoint_best.pt"))
     assert (result.length_penalty, result.averaged, result.train_tokens) == ("fairseq", 1, 840)
     assert result.words_per_second > 0
-    assert "--task" not in result.generate_command
     before = changed()
     assert main(command) == 0
     assert "is there already" in capsys.readouterr().err
@@ -100,7 +100,7 @@ def test_the_validation_set_chooses_the_length_penalty(here: Path, capsys: Captu
     (result,) = rows()
     assert result.lenpen_tried == " ".join(f"{value}:{alone[value]:.2f}" for value in values)
     assert (f"{result.lenpen:g}", result.test_set) == (best, "toy.en-de test")
-    assert f"--lenpen {best} --gen-subset test " in result.generate_command
+    assert f"--lenpen {best} --gen-subset test " in shell(result.evaluation)
     assert ".lenpen-tuned." in result.hypotheses
     with pytest.raises(SystemExit):
         main([*command, "--tune-lenpen", "1", "--lenpen", "1"])
@@ -120,8 +120,9 @@ def test_the_other_direction_has_its_own_test_set(here: Path, capsys: Captured) 
     assert result.hypotheses.endswith(
         f".5.subset-test1.length_penalty-gnmt.direction-de-en.options-{mark}.hyp.txt"
     )
-    for words in ("--task diet_translation --length-penalty gnmt", "-s de -t en"):
-        assert words in result.generate_command
+    pair = {"source-lang": "de", "target-lang": "en"}
+    own = {"task": "diet_translation", "length-penalty": "gnmt", **pair}
+    assert own.items() <= result.evaluation.items()
     name = f"checkpoint_best.pt.test1.beam10.lenpen0.6.gnmt.options-{mark}"
     assert Path("back", "decoded", name).exists()
 
@@ -161,7 +162,7 @@ def stand_in(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program = here / "generate.py"
     program.write_text(GENERATE, encoding="utf-8")
     command = [sys.executable, str(program)]
-    monkeypatch.setattr(evaluate, "module", lambda name, words: command)
+    monkeypatch.setattr(generation, "module", lambda name, words: command)
     return program
 
 

@@ -12,33 +12,33 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 
 import diet_mt
 from diet_mt.errors import UserError
-from diet_mt.evaluation.fine_tuned import own_options
+from diet_mt.evaluation.fine_tuned import own_positions
 from diet_mt.evaluation.pretrained import pretrained_of
 from diet_mt.evaluation.provenance import RECORD
 from diet_mt.models._roberta_options import plain_options, sentence_config
 
 
 @pytest.mark.parametrize(
-    ("arch", "given", "said"),
+    ("arch", "given", "expected"),
     [
-        ("roberta_diet_abs_base", {"position_rank": 64}, "64"),
+        ("roberta_diet_abs_base", {"position_rank": 64}, 64),
         ("roberta_diet_abs_base", {}, None),  # that of the architecture
         ("roberta_diet_abs_base", {"position_rank": 128}, None),
-        ("roberta_diet_abs_base", {"position_encoding": "concat", "position_rank": 128}, "128"),
-        ("roberta_diet_rel_base", {"position_encoding": "diet-abs", "position_rank": 64}, "64"),
+        ("roberta_diet_abs_base", {"position_encoding": "concat", "position_rank": 128}, 128),
+        ("roberta_diet_rel_base", {"position_encoding": "diet-abs", "position_rank": 64}, 64),
         ("roberta_diet_rel_base", {}, None),
     ],
 )
 def test_the_rank_is_said_where_it_is_not_the_architectures(
-    arch: str, given: dict[str, Any], said: str | None
+    arch: str, given: dict[str, Any], expected: int | None
 ) -> None:
     diet_mt.register()
     model = Namespace(**given)
     ARCH_CONFIG_REGISTRY[arch](model)
     (text, *_) = sentence_config(plain_options(model)).signatures()
-    name, options = own_options(text, arch)
-    assert (name, options.get("rank")) == (model.position_encoding, said)
-    assert options["scale"] == "head"
+    positions = own_positions(text, arch)
+    assert (positions["encoding"], positions.get("rank")) == (model.position_encoding, expected)
+    assert positions["scale"] == "head"
 
 
 def test_the_pretrained_model_is_that_of_the_record(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import shlex
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.evaluation.generation_options import as_text
 from diet_mt.evaluation.groups import BASELINE, group, size_of
 from diet_mt.evaluation.records import Result
 
@@ -116,7 +115,7 @@ def test_ranks_and_their_sharing_are_lines_with_names_of_their_own() -> None:
     for line in found.lines:
         first, second = line.results
         assert first.positions == second.positions
-        assert line.name == f"diet_abs_tiny {systems[first.positions]}"
+        assert line.name == f"diet_abs_tiny {systems[first.encoding]}"
     assert len(found.lines) == len(systems)
 
 
@@ -172,12 +171,12 @@ def test_the_size_is_in_the_architecture(system: str, arch: str, size: str) -> N
     assert size_of(row(system=system, arch=arch)) == size
 
 
-def test_what_a_model_is_told_of_its_positions_is_the_systems_own() -> None:
-    """Scaled when decoding, it stands beside the others; other options stand apart."""
+def test_overrides_of_positions_are_part_of_the_system() -> None:
+    """Other options are conditions of a group."""
 
-    def told(system: str, overrides: object, *more: str) -> Result:
-        options = shlex.join(["--model-overrides", repr(overrides), *more])
-        return row(system=system, arch=f"{system}_tiny", seed=1, options=options)
+    def told(system: str, overrides: dict[str, object], options: str = "") -> Result:
+        changes = {"system": system, "arch": f"{system}_tiny", "seed": 1}
+        return row(**changes, overrides=overrides, options=options)
 
     clipped = {"beyond_table": "clip"}
     scaled = {**clipped, "position_scaling": "ntk"}
@@ -188,39 +187,31 @@ def test_what_a_model_is_told_of_its_positions_is_the_systems_own() -> None:
     first, second = sorted(line.name for line in found.lines)
     assert (first, second) == ("rotary_tiny", "rotary_tiny [position_scaling=ntk]")
     quantized = {**clipped, "quant_noise_pq": 0.1}
-    (found,) = group([told("rotary", quantized, "--max-len-b", "5")])
+    (found,) = group([told("rotary", quantized, "--max-len-b 5")])
     assert shlex.split(found.conditions.options) == [
         *("--model-overrides", "{'quant_noise_pq': 0.1}", "--max-len-b", "5")
     ]
-    (found,) = group([row(options="--model-overrides '{oops'")])
-    assert found.conditions.options == "--model-overrides '{oops'"
 
 
 def test_the_order_of_overrides_makes_no_other_system() -> None:
-    overrides = ["{'beyond_table': 'clip', 'position_scaling': 'ntk'}",
-                 "{'position_scaling': 'ntk', 'beyond_table': 'clip'}"]  # fmt: skip
+    overrides = {"beyond_table": "clip", "position_scaling": "ntk"}
+    backwards = dict(reversed(overrides.items()))
     rows = [
-        row(seed=seed, hypotheses=str(seed), options=as_text([f"--model-overrides={text}"]))
-        for seed, text in enumerate(overrides, start=1)
+        row(seed=seed, hypotheses=str(seed), overrides=each)
+        for seed, each in enumerate([overrides, backwards], start=1)
     ]
     (found,) = group(rows)
     (line,) = found.lines
     assert [result.seed for result in line.results] == [1, 2]
 
 
-def test_the_baseline_is_the_one_that_was_told_least() -> None:
-    told = "--model-overrides " + shlex.quote("{'max_source_positions': 64}")
+def test_the_baseline_has_the_fewest_overrides() -> None:
     rows = [
         *seeds_of("sinusoidal", {1: 30.0}),
-        *seeds_of("sinusoidal", {1: 31.0}, options=told),
+        *seeds_of("sinusoidal", {1: 31.0}, overrides={"max_source_positions": 64}),
         *seeds_of("t5", {1: 32.0}),
     ]
     (found,) = group(rows)
     assert found.baseline is not None
     assert found.baseline.bleu == 30.0
     assert [found.gain(line) for line in found.lines] == [2.0, 1.0, 0.0]
-
-
-def test_options_that_no_shell_reads_stand_as_they_are() -> None:
-    (found,) = group([row(options="--foo 'bar")])
-    assert found.conditions.options == "--foo 'bar"

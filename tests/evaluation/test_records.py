@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from typing import Any
 import pytest
 
 from diet_mt.errors import UserError
+from diet_mt.evaluation.hypotheses import put_result, read_hypotheses
 from diet_mt.evaluation.json_rows import parse_row
-from diet_mt.evaluation.records import Result, put_result, read_results
+from diet_mt.evaluation.options import shell
+from diet_mt.evaluation.records import Result, read_results
 from diet_mt.files import sha256, write_text
 
 from .rows import row
@@ -51,17 +54,17 @@ def test_whole_numbers_pass_for_decimal_ones() -> None:
         ({"parameters": -1}, "'parameters' is -1, expected 0 or more"),
         ({"system": "a\nb"}, r"'system' is 'a\\nb', expected text without control"),
         ({"test_set": "a\x1b[31m"}, "'test_set' is .* expected text without control"),
-        ({"positions": "\ud800"}, r"'positions' is '\\ud800', expected text without .* surrogate"),
-        (
-            {"train_command": "x 'y"},
-            r"'train_command': not a shell command \(No closing quotation\)",
-        ),
-        ({"generate_command": "x \\"}, "'generate_command': not a shell command"),
+        ({"device": "\ud800"}, r"'device' is '\\ud800', expected text without .* surrogate"),
+        ({"versions": {"torch": "2.13.0"}}, "'versions' is .*, expected fairseq"),
+        ({"training": "--lr 0.1"}, "'training' is '--lr 0.1', expected"),
+        ({"training": {"lr": {}}}, "'training' is .*, expected"),
+        ({"training": {"lr": "a\x1b[31m"}}, "'training' is .* expected text without control"),
+        ({"overrides": {"x": "a\u202eb"}}, "'overrides' is .* without marks that reorder text"),
         ({"parameters": 10**101}, "expected a finite number below 1e"),
         ({"precisions": "1/2/3"}, "'precisions' is '1/2/3', expected four numbers"),
         ({"system": "a\u202eb"}, "'system' is .* expected text without marks that reorder text"),
         ({"test_set": "a\u2066b"}, "'test_set' is .* expected text without marks"),
-        ({"train_command": "a" * 10**6}, "'train_command' is .* at most 100,000 characters"),
+        ({"device": "a" * 10**6}, "'device' is .* at most 100,000 characters"),
     ],
 )
 def test_a_wrong_field_is_named(changes: dict[str, Any], complaint: str) -> None:
@@ -78,10 +81,10 @@ def test_a_missing_field_is_named(name: str) -> None:
         parse_row(Result, json.dumps(fields))
 
 
-def test_rows_of_before_a_field_was_there_read() -> None:
+def test_fields_with_a_default_may_be_missing() -> None:
     fields = json.loads(row().to_json())
     del fields["options"], fields["subwords"]
-    assert parse_row(Result, json.dumps(fields)) == row(options="", subwords="bpe")
+    assert parse_row(Result, json.dumps(fields)) == row(options={}, subwords="bpe")
 
 
 NAN = row().to_json().replace("31.25", "NaN")
@@ -128,25 +131,38 @@ def test_the_same_row_again_writes_nothing(tmp_path: Path) -> None:
     assert kept[1].read_text() == "eins\n"
 
 
+def test_hypotheses_in_the_archive_are_not_written_again(tmp_path: Path) -> None:
+    result = row(hypotheses_sha256=hashlib.sha256(b"eins\n").hexdigest())
+    put_result(tmp_path, result, "eins\n")
+    with tarfile.open(tmp_path / "toy.en-de.hyp.tar.xz", "w:xz") as archive:
+        archive.add(tmp_path / result.hypotheses, result.hypotheses)
+    (tmp_path / result.hypotheses).unlink()
+    for again in (result, row(hypotheses_sha256=result.hypotheses_sha256, threads=9)):
+        file = put_result(tmp_path, again, "eins\n")
+        assert read_results(file) == [again]
+        assert not (tmp_path / result.hypotheses).exists()
+        assert read_hypotheses(tmp_path, again) == ["eins"]
+
+
 def test_a_row_that_could_not_be_read_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="'system' is"):
         put_result(tmp_path / "results", row(system="a\nb"), "eins\n")
     assert not (tmp_path / "results").exists()
 
 
-TRAINED = row().train_command + " --lr 0.1 --max-tokens 8000 --betas '(0.9, 0.98)'"
+TRAINED = shell(row().training) + " --lr 0.1 --max-tokens 8000 --betas '(0.9, 0.98)'"
 
 
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"train_command": TRAINED.replace("0.1", "0.2")}, r"\(--lr: '0\.1' there, '0\.2' here\)"),
-        ({"train_command": TRAINED + " --pre-norm"}, r"\(--pre-norm: not given there, '' here"),
-        ({"train_command": TRAINED.replace("data/bin", "more/bin")}, "the command: '.*more/bin' h"),
-        ({"train_command": ""}, "the command: 'fairseq-train data/bin' there, not given here"),
-        ({"train_command": TRAINED + " --update-freq 2"}, "update: '8000' there, '16000' here"),
+        ({"training": TRAINED.replace("0.1", "0.2")}, r"\(--lr: '0\.1' there, '0\.2' here\)"),
+        ({"training": TRAINED + " --pre-norm"}, r"\(--pre-norm: not given there, 'True' here"),
+        ({"training": TRAINED.replace("data/bin", "more/bin")}, "the command: .*more/bin'.' h"),
+        ({"training": ""}, "the command: .* there, not given here"),
+        ({"training": TRAINED + " --update-freq 2"}, "update: '8000' there, '16000' here"),
         ({"positions": "diet-rel sharing=layer-wise"}, "positions: 'diet-rel sharing=none "),
-        ({"positions": row().positions + " rank=64"}, "positions: .* 'diet-rel .* rank=64' here"),
+        ({"positions": row().encoding + " rank=64"}, "positions: .* 'diet-rel .* rank=64' here"),
         ({"model": "encoder-layers=6"}, r"\(model: '' there, 'encoder-layers=6' here\)"),
         ({"averaged": 5}, r"\(averaged: '1' there, '5' here\)"),
         ({"parameters": 7}, "parameters: '1234567' there, '7' here"),
@@ -158,9 +174,9 @@ TRAINED = row().train_command + " --lr 0.1 --max-tokens 8000 --betas '(0.9, 0.98
 def test_another_training_does_not_take_the_place(
     tmp_path: Path, changes: dict[str, Any], told: str
 ) -> None:
-    first = row(train_command=TRAINED)
+    first = row(training=TRAINED)
     file = put_result(tmp_path, first, "eins\n")
-    other = row(**{"train_command": TRAINED, "checkpoint_sha256": "0" * 64, **changes})
+    other = row(**{"training": TRAINED, "checkpoint_sha256": "0" * 64, **changes})
     with pytest.raises(UserError, match=told) as caught:
         put_result(tmp_path, other, "zwei\n")
     assert "give --system another name" in str(caught.value)
@@ -179,19 +195,19 @@ def test_another_training_does_not_take_the_place(
     ],
 )
 def test_the_same_training_elsewhere_does(tmp_path: Path, command: str) -> None:
-    put_result(tmp_path, row(train_command=TRAINED), "eins\n")
-    again = row(train_command=command, checkpoint_sha256="0" * 64)
+    put_result(tmp_path, row(training=TRAINED), "eins\n")
+    again = row(training=command, checkpoint_sha256="0" * 64)
     assert read_results(put_result(tmp_path, again, "zwei\n")) == [again]
 
 
 def test_the_same_checkpoint_does_whatever_is_known_of_its_command(tmp_path: Path) -> None:
-    put_result(tmp_path, row(train_command=""), "eins\n")
+    put_result(tmp_path, row(training=""), "eins\n")
     assert read_results(put_result(tmp_path, row(), "zwei\n")) == [row()]
 
 
 def test_the_same_checkpoint_does_whatever_an_older_row_left_out(tmp_path: Path) -> None:
     put_result(tmp_path, row(), "eins\n")
-    again = row(positions=row().positions + " rank=64", model="encoder-layers=6")
+    again = row(positions=row().encoding + " rank=64", model="encoder-layers=6")
     assert read_results(put_result(tmp_path, again, "zwei\n")) == [again]
 
 

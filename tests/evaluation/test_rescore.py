@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.evaluation.bleu import scores
+from diet_mt.evaluation.hypotheses import put_result
 from diet_mt.evaluation.json_rows import write_rows
-from diet_mt.evaluation.records import Result, put_result
+from diet_mt.evaluation.records import Result
 from diet_mt.evaluation.rescore import differences as differing
+from diet_mt.evaluation.scores import scores
 from diet_mt.files import sha256
 
 from ..calling import called

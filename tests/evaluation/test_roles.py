@@ -10,7 +10,7 @@ import pytest
 from diet_mt.corpora import recipes
 from diet_mt.errors import UserError
 from diet_mt.evaluation.groups import group
-from diet_mt.evaluation.roles import role_accuracy, roles_of
+from diet_mt.evaluation.scores import role_accuracy, roles_of
 from diet_mt.evaluation.sentences import Kept
 from diet_mt.report.blocks import text
 from diet_mt.report.boards import board, content

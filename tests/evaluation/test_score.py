@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.evaluation.bleu import interval, score
-from diet_mt.evaluation.decoded import Decoded
-from diet_mt.evaluation.score import USUAL, hypotheses_name, words_per_second
+from diet_mt.evaluation.evaluate import USUAL, hypotheses_name, words_per_second
+from diet_mt.evaluation.generation import Output
+from diet_mt.evaluation.scores import interval, score
 
 
 def test_bleu_by_hand() -> None:
@@ -45,8 +45,8 @@ def test_the_interval_is_the_same_in_any_environment(monkeypatch: pytest.MonkeyP
 
 def test_words_per_second_by_hand() -> None:
     # Three sentences of four words in all, six sentences a second: half a second.
-    decoded = Decoded([], sentences_per_second=6.0, tokens_per_second=1.0)
-    assert words_per_second(["ein Hund", "", "zwei Katzen"], decoded) == 8.0
+    output = Output([], sentences_per_second=6.0, tokens_per_second=1.0)
+    assert words_per_second(["ein Hund", "", "zwei Katzen"], output) == 8.0
 
 
 def test_unequal_counts_are_refused() -> None:

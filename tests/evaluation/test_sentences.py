@@ -10,7 +10,7 @@ from sacrebleu.metrics import BLEU
 
 from diet_mt.corpora.parallel import read_lines
 from diet_mt.errors import UserError
-from diet_mt.evaluation.kept import kept_hypotheses
+from diet_mt.evaluation.hypotheses import read_hypotheses
 from diet_mt.evaluation.records import read_results
 from diet_mt.evaluation.resampling import bleu
 from diet_mt.evaluation.sentences import count_rows, files_beside, read_sentences, sentence_bleu
@@ -33,7 +33,7 @@ def test_bleu_of_any_part_is_sacrebleu_s(said: tuple[Path, Path]) -> None:
     rows = read_results(file)
     assert len(kept.counts) == len(rows)
     for row in rows:
-        hypotheses = kept_hypotheses(file.parent, row)
+        hypotheses = read_hypotheses(file.parent, row)
         counts = kept.counts[row.hypotheses_sha256, row.references_sha256]
         for members in (range(SENTENCES), [3], [5, 17, 5], range(40, 90)):
             own, theirs = [hypotheses[n] for n in members], [references[n] for n in members]

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.evaluation import kept
+from diet_mt.evaluation import hypotheses
 from diet_mt.evaluation.comparisons import p_text, resample, resampled_group
 from diet_mt.evaluation.groups import Line, group
-from diet_mt.evaluation.kept import kept_hypotheses
-from diet_mt.evaluation.records import put_result, read_results
+from diet_mt.evaluation.hypotheses import put_result, read_hypotheses
+from diet_mt.evaluation.records import read_results
 from diet_mt.evaluation.resampling import counter
 from diet_mt.evaluation.sentences import count_rows, files_beside, put_counts, read_sentences
 from diet_mt.files import sha256
@@ -181,21 +181,21 @@ def test_any_two_are_compared(place: Path, capsys: pytest.CaptureFixture[str]) -
 def test_hypotheses_are_read_from_an_archive(place: Path) -> None:
     """Of a corpus, as committed results have them; other content is an error."""
     rows = read_results(ROWS)
-    saved = [kept_hypotheses(ROWS.parent, row) for row in rows]
+    saved = [read_hypotheses(ROWS.parent, row) for row in rows]
     assert saved == list(HYPOTHESES.values())
     archive = ROWS.parent / "toy.en-de.hyp.tar.xz"
     with tarfile.open(archive, "w:xz") as out:
         out.add(ROWS.parent / "toy.en-de", "toy.en-de")
     shutil.rmtree(ROWS.parent / "toy.en-de")
-    assert [kept_hypotheses(ROWS.parent, row) for row in rows] == saved
+    assert [read_hypotheses(ROWS.parent, row) for row in rows] == saved
     other = dataclasses.replace(rows[0], hypotheses_sha256="0" * 64)
     with pytest.raises(UserError, match=re.escape(rows[0].hypotheses)):
-        kept_hypotheses(ROWS.parent, other)
+        read_hypotheses(ROWS.parent, other)
     whole = archive.read_bytes()
-    kept._files_in.cache_clear()
+    hypotheses._files_in.cache_clear()
     archive.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(UserError, match=archive.name):
-        kept_hypotheses(ROWS.parent, rows[0])
+        read_hypotheses(ROWS.parent, rows[0])
 
 
 def test_sentences_that_differ_most(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.evaluation.task_records import TaskResult, put_task_result, read_task_results
+from diet_mt.evaluation.records import TaskResult, put_row_of, read_task_results
 
 from .task_rows import task_row
 
@@ -22,17 +22,16 @@ def written(path: Path, *lines: str) -> Path:
 
 
 def test_a_row_reads_as_it_was_written(tmp_path: Path) -> None:
-    options = {"arch": "x", "rank": 128, "scale": 0.5, "shared": True, "clip": None}
-    row = task_row(options=options, notes=["train: 744 of 392,702 \u2028 rows"])
+    positions = {"encoding": "x", "rank": 128, "scale": 0.5, "shared": True, "clip": None}
+    row = task_row(positions=positions, notes=["train: 744 of 392,702 \u2028 rows"])
     assert read_task_results(written(tmp_path / "a", row.to_json())) == [row]
     assert row.score == 30.5
 
 
-def test_a_row_of_an_earlier_version_reads(tmp_path: Path) -> None:
+def test_fields_with_a_default_may_be_missing(tmp_path: Path) -> None:
     fields = json.loads(task_row().to_json())
     for name in ("examples", "train_examples", "updates", "chosen_by", "predictions", "notes"):
         del fields[name]
-    del fields["model"]
     assert read_task_results(written(tmp_path / "a", json.dumps(fields))) == [task_row()]
 
 
@@ -41,8 +40,8 @@ def test_a_row_of_an_earlier_version_reads(tmp_path: Path) -> None:
     [
         ({"metrics": {"matthews": "30"}}, "'metrics' is .*, expected dict"),
         ({"metrics": [30]}, "'metrics' is"),
-        ({"commands": "x"}, "'commands' is 'x', expected list"),
-        ({"options": {"rank": [1]}}, "'options' is"),
+        ({"notes": "x"}, "'notes' is 'x', expected list"),
+        ({"positions": {"rank": [1]}}, "'positions' is"),
         ({"lr": "3e-5"}, "'lr' is '3e-5', expected float"),
         ({"main_metric": "f1"}, "main_metric 'f1' of CoLA is none of"),
         ({"task": "../x"}, "task '../x'"),
@@ -66,7 +65,7 @@ def test_the_same_run_takes_its_own_place(tmp_path: Path) -> None:
     again = task_row(metrics={"matthews": 31.0}, date="2026-02-03", checkpoint_sha256="c" * 64)
     rest = [task_row(split="valid1"), task_row(lr=1e-5), task_row(segments="input")]
     for row in (task_row(), other, *rest, again):
-        assert put_task_result(tmp_path / "tasks", row) == tmp_path / "tasks" / "CoLA.jsonl"
+        assert put_row_of(tmp_path / "tasks", row) == tmp_path / "tasks" / "CoLA.jsonl"
     assert read_task_results(tmp_path / "tasks" / "CoLA.jsonl") == [again, other, *rest]
 
 
@@ -76,7 +75,7 @@ def test_the_same_run_takes_its_own_place(tmp_path: Path) -> None:
         {"model": "encoder-layers=6"},
         {"parameters": 9_000_000},
         {"pretrained_sha256": "d" * 64},
-        {"options": {"arch": "roberta_diet_rel_tiny", "sharing": "head-wise"}},
+        {"positions": {"encoding": "diet-rel", "sharing": "head-wise"}},
     ],
     ids=str,
 )
@@ -86,38 +85,25 @@ def test_another_model_has_a_row_of_its_own(tmp_path: Path, changes: dict[str, A
         task_row(**{"model": "encoder-layers=3", **changes}),
     ]
     for row in rows:
-        put_task_result(tmp_path, row)
+        put_row_of(tmp_path, row)
     assert read_task_results(tmp_path / "CoLA.jsonl") == rows
 
 
-def test_an_older_row_of_the_checkpoint_gives_way_to_one_that_says_its_model(
-    tmp_path: Path,
-) -> None:
-    put_task_result(tmp_path, task_row())
-    put_task_result(tmp_path, task_row(seed=2, checkpoint_sha256="c" * 64))
-    again = task_row(model="encoder-layers=6")
-    put_task_result(tmp_path, again)
-    first, second = read_task_results(tmp_path / "CoLA.jsonl")
-    assert (first, second.seed) == (again, 2)
-    put_task_result(tmp_path, task_row(seed=3, commands=[]))
-
-
 def test_another_training_takes_nobodys_place(tmp_path: Path) -> None:
-    put_task_result(tmp_path, task_row())
-    training, evaluation = task_row().commands
-    other = task_row(checkpoint_sha256="c" * 64, commands=[f"{training} --dropout 0.3", evaluation])
-    with pytest.raises(UserError, match=r"of another training \(--dropout: not given there, '0.3'"):
-        put_task_result(tmp_path, other)
-    elsewhere = [f"{training} --save-dir elsewhere --finetune-from-model b.pt", evaluation]
-    put_task_result(tmp_path, task_row(commands=elsewhere))
-    assert [row.commands for row in read_task_results(tmp_path / "CoLA.jsonl")] == [elsewhere]
+    put_row_of(tmp_path, task_row())
+    training, other = task_row().training, {"checkpoint_sha256": "c" * 64}
+    with pytest.raises(UserError, match=r"\(--dropout: not given there, '0.3'"):
+        put_row_of(tmp_path, task_row(**other, training={**training, "dropout": 0.3}))
+    elsewhere = {**training, "save-dir": "elsewhere", "finetune-from-model": "b.pt"}
+    put_row_of(tmp_path, task_row(**other, training=elsewhere))
+    assert [row.training for row in read_task_results(tmp_path / "CoLA.jsonl")] == [elsewhere]
 
 
 def test_rows_written_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
     rows = [task_row(seed=seed) for seed in range(40)]
 
     def put(row: TaskResult) -> None:
-        put_task_result(tmp_path, row)
+        put_row_of(tmp_path, row)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(put, rows))

@@ -22,7 +22,7 @@ from diet_mt.report.boards import (
 from diet_mt.report.markers import with_section
 from diet_mt.report.sections import Section
 
-from ..evaluation.rows import row, seeds_of
+from ..evaluation.rows import changed, row, seeds_of
 from .stub import section
 
 WILD = "cpu <!-- results:end --> a|b <i>&"
@@ -46,7 +46,7 @@ def full() -> Section:
         *seeds_of("none", {1: 30.0}, **more),
     ]
     shaw = "shaw sharing=head-wise clip=20 values=True in=encoder,decoder scale=head"
-    rows += [replace(each, positions=shaw) for each in seeds_of("shaw", {1: 39.9}, **more)]
+    rows += [changed(each, positions=shaw) for each in seeds_of("shaw", {1: 39.9}, **more)]
     return section(rows, lambda one, _: 1 / 10001 if one == "none" else 0.02)
 
 
@@ -112,7 +112,7 @@ def test_a_brief_board_is_narrow() -> None:
 
 def test_seeds_of_different_trainings_are_named() -> None:
     first, second = seeds_of("diet_rel", {1: 30.0, 2: 31.0})
-    second = replace(second, train_command=second.train_command + " --max-epoch 99")
+    second = replace(second, training={**second.training, "max-epoch": 99})
     assert any("diet_rel_tiny" in line for line in remarks(section([first, second])))
 
 
@@ -120,11 +120,11 @@ def test_other_trainings_than_the_baseline_s_are_named() -> None:
     usual, places, faster = (
         seeds_of(name, {1: 30.0})[0] for name in ("sinusoidal", "rotary", "t5")
     )
-    places = replace(places, train_command=places.train_command + " --position-in encoder")
-    faster = replace(faster, train_command=faster.train_command + " --lr 3e-3 --cpu")
+    places = replace(places, training={**places.training, "position-in": "encoder"})
+    faster = replace(faster, training={**faster.training, "lr": 0.003, "cpu": True})
     (line,) = remarks(section([usual, places, faster]))
     assert "--lr 0.003: t5_tiny" in line
-    assert remarks(section([replace(usual, train_command=""), faster])) == []
+    assert remarks(section([replace(usual, training={}), faster])) == []
 
 
 def test_a_table_without_a_second_seed_is_marked() -> None:
@@ -142,8 +142,9 @@ def test_commands_are_those_of_any_seed_and_system() -> None:
 
 
 def test_texts_of_rows_are_not_markup() -> None:
-    fields = dict.fromkeys(("system", "test_set", "bleu_signature", "fairseq", "torch"), WILD)
-    wild = row(**fields, generate_command=f"fairseq-generate '{WILD}'")
+    fields = dict.fromkeys(("system", "test_set", "bleu_signature"), WILD)
+    versions = {"fairseq": WILD, "torch": WILD}
+    wild = row(**fields, versions=versions, evaluation=f"fairseq-generate '{WILD}'")
     shown = markdown(board([section([wild])]))
     assert "<!--" not in shown
     assert "<i>" not in shown
@@ -197,12 +198,12 @@ def test_each_cell_is_the_model_that_acts_there() -> None:
         ([ALL[0], NONE], []),  # no partial placement
         ([ALL[0], ALL[4], NONE], []),  # nothing acts in cross-attention
         # Without positions, but other in another option.
-        ([*ALL, replace(NONE, positions="none scale=model")], [[["", *FULL[0][1:]], FULL[1]]]),
+        ([*ALL, changed(NONE, positions="none scale=model")], [[["", *FULL[0][1:]], FULL[1]]]),
         # The shorter name has a cell that two claim.
         ([*ALL, NONE, replace(acting("cross", bleu=50.0), system="diet_rel.cross.x")], [FULL]),
         ([*ALL, NONE, replace(NONE, system="none.again", bleu=31.0)], [FULL]),
         # Positions at the input as well: nothing is without positions.
-        ([*(replace(r, positions=f"{r.positions} input=sinusoidal") for r in ALL), NONE], []),
+        ([*(changed(r, positions=f"{r.encoding} input=sinusoidal") for r in ALL), NONE], []),
     ],
 )
 def test_tables_by_attention(rows: list[Result], expected: list[list[list[str]]]) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from diet_mt.cli.leaderboard import FORMATS
+from diet_mt.evaluation.hypotheses import put_result
 from diet_mt.evaluation.json_rows import write_rows
-from diet_mt.evaluation.records import put_result
 
 from ..calling import called
 from ..evaluation.rows import seeds_of

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.evaluation.records import put_result, sha256
+from diet_mt.evaluation.hypotheses import put_result
+from diet_mt.files import sha256
 
 from ..calling import called
 from ..evaluation.rows import seeds_of

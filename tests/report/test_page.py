@@ -13,8 +13,8 @@ import pytest
 from diet_mt.cli.leaderboard import PICTURES as CHOICES
 from diet_mt.corpora.parallel import read_lines
 from diet_mt.evaluation.curves import LearningCurve
+from diet_mt.evaluation.hypotheses import read_hypotheses
 from diet_mt.evaluation.json_rows import write_rows
-from diet_mt.evaluation.kept import kept_hypotheses
 from diet_mt.evaluation.lengths import buckets, difference, parts_of
 from diet_mt.evaluation.sentences import read_sentences
 from diet_mt.report.page import page, pairs_of
@@ -60,7 +60,7 @@ def test_pairs_are_those_of_the_tests_and_of_the_buckets(toy: Path, found: Secti
     parts = parts_of([len(line.split()) for line in sources], count=5)
     assert pairs["parts"] == [f"{part.name} ({len(part.members)})" for part in parts]
     own, other = (
-        buckets(sources, [kept_hypotheses(toy, each) for each in line.results], references, parts)
+        buckets(sources, [read_hypotheses(toy, each) for each in line.results], references, parts)
         for line in (lines[1], lines[3])
     )
     for place, (one, two) in enumerate(zip(own, other, strict=True)):
@@ -78,7 +78,7 @@ def test_pictures(toy: Path, found: Section, tmp_path: Path) -> None:
     timed = [
         {"size": "tiny", "system": line.system, "measure": "decode", "machine": "m",
          "median": 50.0 + n, "low": 49.0, "high": 60.0, "threads": 1, "revision": "r",
-         "positions": line.results[0].positions, "command": "x --data data/toy.en-de/bin"}
+         "positions": line.results[0].encoding, "command": "x --data data/toy.en-de/bin"}
         for n, line in enumerate(found.group.lines)
     ]  # fmt: skip
     (tmp_path / "benchmark").mkdir()
@@ -110,7 +110,8 @@ def test_numbers_in_pictures_are_cut_but_not_those_of_texts() -> None:
 
 
 def test_texts_of_rows_are_not_markup(toy: Path) -> None:
-    wild = row(**dict.fromkeys(("system", "test_set", "fairseq", "train_revision"), HOSTILE))
+    wild = row(**dict.fromkeys(("system", "test_set", "train_revision"), HOSTILE),
+               versions={"fairseq": HOSTILE, "torch": HOSTILE})  # fmt: skip
     shown = page([section([wild, *seeds_of("none", {1: 1.0}, test_set=HOSTILE)])], [], NOTHING, [])
     assert "<img src" not in shown
     assert shown.count("</script>") == 1

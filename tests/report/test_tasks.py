@@ -10,8 +10,7 @@ from diet_mt.bert.glue import TASKS
 from diet_mt.bert.questions.collections import NAMES
 from diet_mt.errors import UserError
 from diet_mt.evaluation.answer import SQUAD
-from diet_mt.evaluation.records import options_in
-from diet_mt.evaluation.task_records import TaskResult, put_task_result
+from diet_mt.evaluation.records import TaskResult, positions_of, put_row_of
 from diet_mt.positions import build_position
 from diet_mt.report.blocks import markdown
 from diet_mt.report.published import AVERAGE, GLUE, XTREME, published_row, published_rows
@@ -70,7 +69,7 @@ def test_systems_are_apart_by_segments_options_and_pretraining() -> None:
         task_row(),
         task_row(seed=2),
         task_row(segments="input"),
-        task_row(options={"arch": "roberta_diet_rel_base"}),
+        task_row(arch="roberta_diet_rel_base"),
         task_row(pretrained_sha256="f" * 64),
     ]
     assert [len(each.results) for each in entrants(rows)] == [2, 1, 1, 1]
@@ -142,7 +141,7 @@ MISCOUNTED = {
 
 
 def test_the_papers_row_is_that_of_the_model() -> None:
-    shared = {"sharing": "layer-wise", "arch": "roberta_diet_abs_base"}
+    shared = {"encoding": "diet-abs", "sharing": "layer-wise"}
     found = published_row(GLUE, "diet-abs", "per-head", shared)
     assert found is not None
     assert (found.name, found.scores["CoLA"]) == ("DIET-ABS (rank 128, shared)", 59.8)
@@ -177,8 +176,8 @@ def test_another_model_has_no_row_of_the_paper(other: dict[str, str]) -> None:
 @pytest.mark.parametrize("table", [GLUE, XTREME])
 def test_every_option_of_the_encoding_is_the_papers(table: str) -> None:
     for row in published_rows(table):
-        own = options_in(build_position(row.system).describe())
-        assert row.options.keys() - {"rank"} == own.keys(), row.name
+        own = positions_of(build_position(row.system).describe())
+        assert row.options.keys() - {"rank"} == own.keys() - {"encoding"}, row.name
         for name in row.options:
             other = {**row.options, name: "other"}
             assert published_row(table, row.system, row.segments, other) is None
@@ -200,8 +199,11 @@ def test_results_without_segments_count_with_each_kind_of_their_model() -> None:
 
 def test_models_of_one_name_are_told_apart() -> None:
     rows = [
-        task_row(options={"arch": "roberta_diet_abs_base", "sharing": sharing, **rank})
-        for sharing, rank in (("none", {}), ("none", {"rank": "64"}), ("layer-wise", {}))
+        task_row(
+            arch="roberta_diet_abs_base",
+            positions={"encoding": "diet-abs", "sharing": sharing, **rank},
+        )
+        for sharing, rank in (("none", {}), ("none", {"rank": 64}), ("layer-wise", {}))
     ]
     assert [entrant.apart for entrant in entrants(rows)] == [
         "sharing=none",
@@ -244,7 +246,9 @@ def test_the_papers_row_stands_beside_ours() -> None:
         task_row(),
         task_row(seed=2, metrics={"matthews": 32.0}),
         *accuracies("RTE", [50.25, 54.25], notes=["train: 9 of 2,490 official rows"]),
-        task_row(system="none", segments="none", options={"arch": "roberta_none_tiny"}),
+        task_row(
+            system="none", segments="none", arch="roberta_none_tiny", positions={"encoding": "none"}
+        ),
     ]
     text = task_markdown(rows)
     table = rows_of(text)
@@ -304,8 +308,8 @@ def test_the_average_wants_every_column_of_the_paper() -> None:
         for number, task in enumerate(tasks)
     ]
     rows += accuracies("MNLI", [67], split="valid1")
-    published = {"sharing": "head-wise", "clip": "1023", "values": "True"}
-    rows += accuracies("MNLI", [10], system="shaw", segments="input", options=published)
+    published = {"encoding": "shaw", "sharing": "head-wise", "clip": 1023, "values": "True"}
+    rows += accuracies("MNLI", [10], system="shaw", segments="input", positions=published)
     rows += accuracies("WNLI", [50])
     table = rows_of(task_markdown(rows))
     assert table[0][-4:] == ["WNLI", "QQP F1", "STS-B Pearson", "average"]
@@ -331,7 +335,7 @@ def test_languages_have_a_table_of_their_own() -> None:
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for row in (task_row(), task_row(system="shaw", segments="input")):
-        file = put_task_result(tmp_path, row)
+        file = put_row_of(tmp_path, row)
     assert called("leaderboard", file, "--systems", "shaw") == 0
     text = capsys.readouterr().out
     assert "shaw (tiny)" in text

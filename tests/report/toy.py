@@ -8,8 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from diet_mt.corpora.parallel import read_lines
-from diet_mt.evaluation.bleu import interval, score
 from diet_mt.evaluation.json_rows import write_rows
+from diet_mt.evaluation.scores import interval, score
 from diet_mt.evaluation.sentences import count_rows
 
 from ..evaluation.rows import row

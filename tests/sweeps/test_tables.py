@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from diet_mt import recipes
-from diet_mt.evaluation.records import options_in
+from diet_mt.evaluation.records import positions_of
 from diet_mt.positions import OPTIONS, build_position
 from diet_mt.report.published import GLUE, XTREME, published_rows
 from diet_mt.sweeps.sweep import Sweep
@@ -31,9 +31,9 @@ def given(words: Command) -> dict[str, str]:
     return {a: b for a, b in pairwise(words) if a.startswith("--")}
 
 
-def models(found: Sweep, recipe: str) -> dict[str, tuple[str, Mapping[str, str]]]:
+def models(found: Sweep, recipe: str) -> dict[str, tuple[str, Mapping[str, object]]]:
     """Folder of a pretraining -> its encoding, and that with its options, as a row says them."""
-    out: dict[str, tuple[str, Mapping[str, str]]] = {}
+    out: dict[str, tuple[str, Mapping[str, object]]] = {}
     for words in found.prepare:
         if words[1] != "pretrain":
             continue
@@ -47,7 +47,7 @@ def models(found: Sweep, recipe: str) -> dict[str, tuple[str, Mapping[str, str]]
             if option.flag[2:] in own
         }
         text = build_position(system, **options).describe()
-        out[f"{given(words)['--save-dir']}/checkpoint_best.pt"] = system, options_in(text)
+        out[f"{given(words)['--save-dir']}/checkpoint_best.pt"] = system, positions_of(text)
     return out
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from diet_mt.cli.main import main
-from diet_mt.evaluation import commands
+from diet_mt.evaluation import options
+from diet_mt.evaluation.options import shell
 from diet_mt.evaluation.records import read_results
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,7 +20,7 @@ LINES = Path(__file__).with_name("commands.txt").read_text(encoding="utf-8").spl
 
 def options_of(words: list[str]) -> dict[str, str]:
     """Option -> its value; "" -> program and data."""
-    found = {name[2:]: " ".join(values) for name, values in commands.options_of(words).items()}
+    found = {name[2:]: " ".join(values) for name, values in options.options_of(words).items()}
     found.pop("user-dir", None)
     return found
 
@@ -61,7 +62,7 @@ def test_the_recipe_of_multi30k_is_that_of_the_rows_kept(printed: Printed) -> No
     files += (ROOT / "results" / "early").glob("multi30k.en-de.jsonl")
     assert files
     for row in [row for file in files for row in read_results(file)]:
-        trained = options_of(shlex.split(row.train_command))
+        trained = options_of(shlex.split(shell(row.training)))
         given = ["--seed", row.seed, "--save-dir", trained["save-dir"]]
         for name in [name for name in trained if name.startswith("position-")]:
             given += [f"--{name}", *trained[name].split()]

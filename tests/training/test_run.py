@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from diet_mt.errors import UserError
-from diet_mt.evaluation.commands import portable
+from diet_mt.evaluation.options import portable
 from diet_mt.stages.lock import alone
 from diet_mt.training import run
 from diet_mt.training.build import Training

@@ -13,8 +13,9 @@ from typing import TypeVar
 
 from ..corpora.parallel import read_lines
 from ..errors import UserError
-from ..files import decoded, sha256
-from .records import Result
+from ..files import decoded, sha256, write_text
+from .json_rows import locked
+from .records import Result, need_place, put_row_of, read_results
 
 Given = TypeVar("Given")
 _LARGEST = 1 << 28  # bytes of an unpacked archive
@@ -26,19 +27,33 @@ def read_references(paths: Sequence[Path]) -> dict[str, list[str]]:
     return {sha256(path): lines[path] for path in paths}
 
 
-def kept_hypotheses(folder: Path, result: Result, count: int | None = None) -> list[str]:
+def put_result(folder: Path, result: Result, text: str) -> Path:
+    """Adds a row and the text of its hypotheses to ``folder``; returns the file of the row.
+
+    Nothing is written where both are there. Safe for several processes at a time. Raises UserError
+    where the row with these hypotheses is of another training or test set.
+    """
+    rows = folder / f"{result.file}.jsonl"
+    with locked(folder):
+        content = _saved(folder, result)
+        if content is not None and hashlib.sha256(content).hexdigest() == result.hypotheses_sha256:
+            if rows.exists() and result in read_results(rows):
+                return rows
+        else:
+            need_place(folder, Result, result.file, result.key, vars(result))
+            write_text(folder / result.hypotheses, text)
+        return put_row_of(folder, result)
+
+
+def read_hypotheses(folder: Path, result: Result, count: int | None = None) -> list[str]:
     """The hypotheses of a row; ``count``: of its references.
 
-    Read from their file, or from the archive of the corpus. Raises UserError for missing files,
-    other hypotheses than those that were scored, or another number of lines.
+    Raises UserError for missing files, other hypotheses than those that were scored, or another
+    number of lines.
     """
     path = folder / result.hypotheses
-    archive = folder / f"{result.corpus}.hyp.tar.xz"
-    if path.is_file():
-        content = path.read_bytes()
-    elif archive.is_file() and result.hypotheses in (files := _files_in(archive)):
-        content = files[result.hypotheses]
-    else:
+    content = _saved(folder, result)
+    if content is None:
         raise UserError(f"{path}: missing; evaluate {result.system} seed {result.seed} again")
     if hashlib.sha256(content).hexdigest() != result.hypotheses_sha256:
         raise UserError(f"{path}: changed since it was scored; evaluate again")
@@ -46,6 +61,14 @@ def kept_hypotheses(folder: Path, result: Result, count: int | None = None) -> l
     if count not in (None, len(lines)):
         raise UserError(f"{path}: not {count} lines; evaluate again")
     return lines
+
+
+def _saved(folder: Path, result: Result) -> bytes | None:
+    """The file of hypotheses, or its copy in the archive of the corpus; None: neither."""
+    path, archive = folder / result.hypotheses, folder / f"{result.corpus}.hyp.tar.xz"
+    if path.is_file():
+        return path.read_bytes()
+    return _files_in(archive).get(result.hypotheses) if archive.is_file() else None
 
 
 @lru_cache(maxsize=4)
@@ -69,10 +92,7 @@ def _files_in(archive: Path) -> Mapping[str, bytes]:
 
 
 def of_row(result: Result, references: Mapping[str, Given]) -> Given:
-    """What is given for the references of a row. Raises UserError where these are not among them.
-
-    ``references``: by checksum.
-    """
+    """The entry of ``references``, by checksum, for a row. Raises UserError for none."""
     if result.references_sha256 not in references:
         raise UserError(
             f"none of the references are those of {result.test_set}, {result.direction}, with "
@@ -84,8 +104,9 @@ def of_row(result: Result, references: Mapping[str, Given]) -> Given:
 def by_checksum(
     references: Sequence[Path], sources: Sequence[Path]
 ) -> dict[str, tuple[Path, Path | None]]:
-    """Checksum of references -> their file, and that of their sources where these are given, in the
-    same order. Raises UserError where they are not as many.
+    """Checksum of references -> their file, and that of their sources, given in the same order.
+
+    Raises UserError for another number of sources.
     """
     if sources and len(sources) != len(references):
         raise UserError(f"{len(sources)} --sources, but {len(references)} --references")
@@ -93,8 +114,8 @@ def by_checksum(
     return {sha256(path): (path, source) for path, source in pairs}
 
 
-def sources_beside(references: Path, result: Result) -> Path | None:
-    """``test.en`` of ``test.de``, ``test.en.gz`` of ``test.de.gz``; None where there is none."""
+def source_of(references: Path, result: Result) -> Path | None:
+    """``test.en`` next to ``test.de``, ``test.en.gz`` next to ``test.de.gz``; None: missing."""
     source, _, target = result.direction.partition("-")
     for end in (f".{target}", f".{target}.gz"):
         if references.name.endswith(end):

@@ -1,4 +1,4 @@
-"""What of a command is worth keeping, and how two of them differ."""
+"""Options of commands as data, and their differences."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import shlex
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.evaluation.commands import (
+from diet_mt.evaluation.options import (
+    comparable,
     difference,
-    general,
     options_of,
+    parse,
     portable,
-    training_options,
-    values_of,
+    shell,
+    words_of,
 )
 
 
@@ -41,14 +42,6 @@ def test_commands_lose_the_folders_of_the_machine(command: str, expected: str) -
     assert portable(command) == expected
 
 
-def test_what_is_kept_beside_the_checkpoints_is_the_same_whatever_the_run() -> None:
-    def command(run: str) -> str:
-        return f"fairseq-train bin --save-dir ck/{run} --tensorboard-logdir ck/{run}/tb --keep ck/x"
-
-    assert general(command("shaw.1")) == general(command("shaw.2"))
-    assert general(command("shaw.1")).endswith("--tensorboard-logdir CHECKPOINTS/tb --keep ck/x")
-
-
 def test_options_and_their_values() -> None:
     command = "fairseq-train bin --lr 0.1 --share-all --betas 0.9 '0.98 x' --lr=0.2 --lr 0.3"
     assert options_of(shlex.split(command)) == {
@@ -57,9 +50,34 @@ def test_options_and_their_values() -> None:
         "--share-all": [],
         "--betas": ["0.9", "0.98 x"],
     }
-    assert values_of(command, "--lr") == ["0.1", "0.2", "0.3"]
-    with pytest.raises(UserError, match=r"not a shell command \(No closing quotation\)"):
-        values_of("x 'y", "--lr")
+    with pytest.raises(UserError, match="No closing quotation"):
+        words_of("x 'y")
+
+
+def test_a_command_is_its_data() -> None:
+    command = "fairseq-train bin -s en --lr 0.003 --share-all --betas '(0.9, 1)' --y -1 --x a b"
+    options = parse(shlex.split(command))
+    assert options == {
+        "command": ["fairseq-train", "bin"],
+        "source-lang": "en",
+        "lr": 0.003,
+        "share-all": True,
+        "betas": "(0.9, 1)",
+        "y": -1,
+        "x": ["a", "b"],
+    }
+    assert shell(options) == command.replace(" -s ", " --source-lang ")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(("1e-6", 1e-6), ("0.0", 0.0), ("12", 12), ("-3", -3), ("007", "007"), ("nan", "nan")),
+        *(("1_0", "1_0"), ("1e999", "1e999"), ("9" * 400, "9" * 400), ("", "")),
+    ],
+)
+def test_numbers_are_numbers(text: str, value: object) -> None:
+    assert parse(["--x", text]) == {"x": value}
 
 
 def test_the_first_difference_is_told() -> None:
@@ -81,5 +99,5 @@ def test_the_first_difference_is_told() -> None:
     ],
 )
 def test_trainings_are_alike_however_they_are_written(one: str, other: str, alike: bool) -> None:
-    both = (training_options(f"fairseq-train data {options}") for options in (one, other))
+    both = (comparable(parse(f"fairseq-train data {options}".split())) for options in (one, other))
     assert (difference(*both) == "") == alike

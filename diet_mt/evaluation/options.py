@@ -1,0 +1,155 @@
+"""Options of commands as data: a JSON object of names and values, as rows store them.
+
+``{"command": ["fairseq-train", "data/x/bin"], "lr": 0.003, "share-all-embeddings": true}``; a
+command is one line for a shell.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Union
+
+from ..errors import UserError, as_utf8
+
+Option = Union[str, bool, int, float, None]
+Options = dict[str, Union[Option, list[str]]]
+COMMAND = "command"  # name of the leading words
+# Options of fairseq whose value is a path, and the folder that stands for its parents in a row.
+FOLDERS = {
+    "--save-dir": "checkpoints",
+    "--path": "checkpoints",
+    "--tensorboard-logdir": "checkpoints",
+    "--user-dir": "",
+}
+_WITH_FOLDER = ("--path", "--tensorboard-logdir")  # named by the file and its folder
+# Options of fairseq about the machine, not the training.
+_PLACES = frozenset({*FOLDERS, "--cpu", "--num-workers"})
+_ALIASES = {
+    "-s": "--source-lang",
+    "-t": "--target-lang",
+    "-a": "--arch",
+    "--max-sentences": "--batch-size",
+    "--max-sentences-valid": "--batch-size-valid",
+}
+_OPTION = re.compile("--.*|-[A-Za-z]", re.DOTALL)  # not a negative number
+_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(?P<rest>\.\d{1,15})?(?P<exponent>[eE][+-]?\d{1,2})?")
+
+
+def options_of(words: Iterable[str]) -> dict[str, list[str]]:
+    """Option -> the words of its last value; "" -> the words before the first option."""
+    options: dict[str, list[str]] = {}
+    option = ""
+    for word in words:
+        if _OPTION.fullmatch(word):
+            name, equals, value = word.partition("=")
+            option = _ALIASES.get(name, name)
+            options[option] = [value] if equals else []
+        else:
+            options.setdefault(option, []).append(word)
+    return options
+
+
+def words_of(command: str) -> list[str]:
+    """The words of a command. Raises UserError for an unclosed quotation."""
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise UserError(f"not a shell command ({error})") from None
+
+
+def parse(words: Iterable[str]) -> Options:
+    """A command as data: numbers as numbers, flags as True."""
+    options: Options = {}
+    for name, values in options_of(words).items():
+        if not name:
+            options[COMMAND] = values
+        elif len(values) > 1:
+            options[name.lstrip("-")] = values
+        else:
+            options[name.lstrip("-")] = number(values[0]) if values else True
+    return options
+
+
+def number(text: str) -> str | int | float:
+    """The number that a text is; any other text as it is."""
+    match = _NUMBER.fullmatch(text)
+    if not match:
+        return text
+    return float(text) if match["rest"] or match["exponent"] else int(text)
+
+
+def shell(options: Mapping[str, object]) -> str:
+    """The inverse of :func:`parse`, as one line for a shell."""
+    words: list[str] = []
+    for name, value in options.items():
+        if name != COMMAND:
+            words.append(f"--{name}")
+        if value is not True:
+            words += map(str, value if isinstance(value, list) else [value])
+    return shlex.join(words)
+
+
+def assignments(options: Mapping[str, object]) -> str:
+    """``share-all-embeddings max-source-positions=31``."""
+    return " ".join(n if value is True else f"{n}={value}" for n, value in options.items())
+
+
+def difference(there: Mapping[str, object], here: Mapping[str, object]) -> str:
+    """The first entry that differs, ``--lr: '0.1' there, '0.2' here``; empty: none."""
+    sides = (there, here)
+    for name in {**there, **here}:
+        if there.get(name) != here.get(name):
+            was, now = (f"'{side[name]}'" if name in side else "not given" for side in sides)
+            return f"{name}: {was} there, {now} here"
+    return ""
+
+
+# Together the size of an update: fewer GPUs take more batches for it.
+_BATCH = {"--max-tokens": "tokens", "--batch-size": "sentences"}
+_BATCHES = ("--update-freq", "--distributed-world-size")
+
+
+def comparable(training: Options) -> dict[str, object]:
+    """The options of a training that are the same on any machine and with any seed."""
+    options: dict[str, object] = {
+        "the command" if name == COMMAND else f"--{name}": value
+        for name, value in training.items()
+        if f"--{name}" not in _PLACES and name != "seed"
+    }
+    given = [name for name in _BATCH if name in options]
+    size = [options.get(name, 1) for name in (*given, *_BATCHES)]
+    numbers = [value for value in size if type(value) is int]
+    if len(given) == 1 and len(numbers) == len(size):
+        options = {k: value for k, value in options.items() if k not in (*given, *_BATCHES)}
+        options[f"{_BATCH[given[0]]} of an update"] = math.prod(numbers)
+    return options
+
+
+def portable(command: str) -> str:
+    """A command without the folders of the machine it ran on.
+
+    Absolute paths keep their meaningful names: the last two of data, the last of a folder of
+    checkpoints or of the plugin.
+    """
+    words, option = [], ""
+    for word in words_of(as_utf8(command)):
+        key, equals, value = word.partition("=")
+        if not (equals and key.startswith("--")):
+            key, equals, value = option, "", word
+        words.append((f"{key}=" if equals else "") + _shortened(key, value))
+        option = word if word.startswith("--") else ""
+    return shlex.join(words)
+
+
+def _shortened(option: str, value: str) -> str:
+    if not os.path.isabs(value):
+        return value
+    parts = Path(value).parts[1:]
+    if option in FOLDERS:
+        return os.path.join(FOLDERS[option], *parts[-2 if option in _WITH_FOLDER else -1 :])
+    return os.path.join("data", *parts[-2:])
