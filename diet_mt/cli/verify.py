@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
         from ..evaluation.fairseq_options import import_fairseq
 
         import_fairseq()
-        from ..evaluation.self_check import self_check
+        from ..evaluation.verify import self_check
 
         self_check(args.kept)
         return
@@ -72,7 +72,6 @@ def run(args: argparse.Namespace) -> None:
         return
     if (args.scoring, args.language, args.null_odds) != ("squad", "", None):
         raise UserError("--scoring, --language and --null-odds: only for answers")
-    from ..evaluation.hypotheses import read_references
     from ..evaluation.rescore import rescore
 
-    rescore(args.kept, read_references(args.references))
+    rescore(args.kept, args.references)

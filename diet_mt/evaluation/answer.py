@@ -51,9 +51,9 @@ class AnswerRequest(fine_tuned.EvaluationRequest):
 
 
 def answer_sets(request: AnswerRequest, splits: list[str]) -> None:
-    """Answers each split, or the file, keeps the answers and prints a line. Raises UserError.
+    """Answers each split, or the file, saves the answers and prints a line.
 
-    Answers of the same checkpoint that are there already, with their row, stay.
+    Splits that have answers and a row of the same checkpoint are left alone.
     """
     tasks = {each: request.task or task_of(each) for each in ([""] if request.file else splits)}
     each_split(
@@ -106,7 +106,7 @@ def answer(request: AnswerRequest, loaded: FineTuned, group: QuestionSet) -> Pre
     Raises UserError where the model gives numbers that are not finite.
     """
     assert request.max_answer is not None
-    found: dict[int, list[Candidate]] = {n: [] for n in range(len(group.questions))}
+    candidates: dict[int, list[Candidate]] = {n: [] for n in range(len(group.questions))}
     nothing: dict[int, Candidate] = {}
     windows = loaded.task.windows_of(group)
     for sample in batches_of(loaded.task, windows, request.batch_size):
@@ -118,7 +118,7 @@ def answer(request: AnswerRequest, loaded: FineTuned, group: QuestionSet) -> Pre
             start, end = _logits(row, group, window)
             context = int(group.features.column("context")[window])
             question = group.question_of(window)
-            found[question] += candidates_of(
+            candidates[question] += candidates_of(
                 start,
                 end,
                 loaded.task.extents_of(number),
@@ -132,7 +132,7 @@ def answer(request: AnswerRequest, loaded: FineTuned, group: QuestionSet) -> Pre
     predictions = Predictions()
     for number, each in enumerate(group.questions):
         none_here = nothing[number] if group.is_version_2 else None
-        predictions.add(each, found[number], none_here, request.threshold, request.n_best)
+        predictions.add(each, candidates[number], none_here, request.threshold, request.n_best)
     return predictions
 
 
@@ -167,7 +167,7 @@ def task_of(split: str) -> str:
 
 
 def metrics_of(group: QuestionSet, predictions: Predictions) -> dict[str, float]:
-    """Scores from 0 to 100; nothing where there are no gold answers."""
+    """Scores from 0 to 100; empty without gold answers."""
     if not all(each.has_gold for each in group.questions):
         return {}
     scoring = scoring_of(group.about.scoring, group.about.language, group.questions)

@@ -1,7 +1,7 @@
 """The mean of the weights of several checkpoints of one training (Vaswani et al. 2017).
 
-It decodes like any checkpoint. It says what it was made of, and holds no optimizer state: a
-training cannot go on from it. One checkpoint is in memory at a time, beside the sum in float64.
+It decodes like any checkpoint. It names its parts and has no optimizer state: no training continues
+from it. In memory are one checkpoint at a time and the sum in float64.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..stages.lock import alone
 from .checkpoint import reading
 from .options import difference
 
-# What fairseq calls checkpoints of an interval of updates, and of an epoch.
+# Names of fairseq's checkpoints of an interval of updates, and of an epoch.
 _NUMBERED = (r"checkpoint_\d+_(\d+)\.pt", r"checkpoint(\d+)\.pt")
 State = dict[str, Any]
 
@@ -33,22 +33,21 @@ def last_checkpoints(folder: Path, count: int) -> list[Path]:
 
     Raises UserError where there are fewer.
     """
-    found: list[str] = []
+    names: list[str] = []
     for pattern in _NUMBERED if folder.is_dir() else ():
-        found = found or checkpoint_utils.checkpoint_paths(str(folder), pattern)
-    if len(found) < count:
+        names = names or checkpoint_utils.checkpoint_paths(str(folder), pattern)
+    if len(names) < count:
         raise UserError(
-            f"{folder}: {len(found)} numbered checkpoints, {count} to be averaged; train with "
+            f"{folder}: {len(names)} numbered checkpoints, {count} to be averaged; train with "
             "--save-interval-updates and --keep-interval-updates"
         )
-    return [Path(name) for name in reversed(found[:count])]  # the latest come first
+    return [Path(name) for name in reversed(names[:count])]  # the latest come first
 
 
 def load(path: Path) -> State:
     """A checkpoint of fairseq-train, its tensors read from disk when they are used.
 
-    Raises UserError where there is no such file, it is damaged or not harmless, or no training
-    wrote it.
+    Raises UserError for a missing, damaged or untrusted file, and for other files.
     """
     state = read(path, mmap=True)
     if not {"cfg", "model", "optimizer_history"} <= state.keys():
@@ -68,9 +67,9 @@ def average(paths: list[Path]) -> State:
     for path in paths:
         with reading(path):
             state = load(path)
-            found = facts(state)
-            expected = expected or found
-            if what := difference(expected, found):
+            own = facts(state)
+            expected = expected or own
+            if what := difference(expected, own):
                 raise UserError(f"{path}: of another model than {paths[0]} ({what})")
             model = state["model"]
             for name in sorted(set(_owners(model).values())):
@@ -91,8 +90,8 @@ def _with_means(state: State, sums: dict[str, Tensor], made_of: list[dict[str, A
         kind = model[name].dtype if model[name].itemsize >= 4 else torch.float32
         means[name] = total.div_(len(made_of)).to(kind)
     averaged = {name: means.get(owner, model[name]) for name, owner in _owners(model).items()}
-    kept = {key: value for key, value in state.items() if key != "last_optimizer_state"}
-    return {**kept, "model": averaged, "averaged": made_of}
+    rest = {key: value for key, value in state.items() if key != "last_optimizer_state"}
+    return {**rest, "model": averaged, "averaged": made_of}
 
 
 def _owners(model: dict[str, Tensor]) -> dict[str, str]:
@@ -105,7 +104,7 @@ def _owners(model: dict[str, Tensor]) -> dict[str, str]:
 
 
 def facts(state: State) -> dict[str, Any]:
-    """What has to be equal in all checkpoints: the model's options, its languages, its tensors."""
+    """Properties that all checkpoints must share: options, languages and tensors of the model."""
     options, task = state["cfg"]["model"], state["cfg"]["task"]
     # A model or task of fairseq without a dataclass stores every option of the training.
     options = options if isinstance(options, dict) else {"_name": options.arch}

@@ -1,4 +1,4 @@
-"""How a training learns: its validations, from the log of fairseq-train to a row and back."""
+"""Learning curves parsed from logs of fairseq-train."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Union
 
 from ..errors import UserError
 from .json_rows import Row, wrong_field
-from .options import options_of, portable, words_of
-from .provenance import beside
+from .options import COMMAND, shell
+from .provenance import companion, training_of
 from .records import system_of
 
-# What decides which sequences are validated, how they are masked, and what the loss is.
+# Options that decide which sequences are validated, how they are masked, and what the loss is.
 _SAME = (
-    *("data", "--task", "--tokens-per-sample", "--sample-break-mode", "--mask-prob"),
-    *("--criterion", "--label-smoothing"),
+    *("data", "task", "tokens-per-sample", "sample-break-mode", "mask-prob"),
+    *("criterion", "label-smoothing"),
 )
-# What can be drawn -> its place in a point, and its name.
+# Measure -> its place in a point, and its name.
 MEASURES = {
     "perplexity": (2, "validation perplexity"),
     "loss": (1, "validation loss, bits of a subword"),
@@ -33,17 +33,14 @@ _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
 
 @dataclass(frozen=True)
 class LearningCurve(Row):
-    """One training. ``points``: [updates, loss in bits, perplexity]; None for what is no number.
-
-    Raises UserError where points are something else.
-    """
+    """One training. ``points``: [updates, loss in bits, perplexity]; None for infinity and NaN."""
 
     system: str  # arch without roberta_ and its size
     arch: str
     segments: str
     seed: int
     parameters: int  # trained numbers; 0: unknown
-    settings: dict[str, str]  # what must be the same for curves to be comparable
+    settings: dict[str, str]  # equal in curves that are comparable
     points: list[list[Union[float, None]]]
     revision: str
     command: str
@@ -62,7 +59,7 @@ class LearningCurve(Row):
 
     @property
     def what(self) -> str:
-        """What is trained, in words."""
+        """Name in a legend."""
         named = self.name or self.system
         return named if self.segments == "none" else f"{named}, {self.segments} segments"
 
@@ -108,38 +105,34 @@ def _number(text: str) -> float | None:
 
 def read_training(folder: Path) -> LearningCurve:
     """The curve of a training. Raises UserError where its files are missing or hold none."""
-    try:
-        log = (folder / "train.log").read_text(encoding="utf-8", errors="replace")
-        command = (folder / "command").read_text(encoding="utf-8", errors="replace").strip()
-    except OSError as error:
-        raise UserError(
-            f"{error.filename}: cannot be read ({error.strerror}); give a folder that "
-            "diet-mt train or pretrain has trained in"
-        ) from None
+    file = folder / "train.log"
+    if not file.is_file():
+        raise UserError(f"{file}: no such file; give a folder of diet-mt train or pretrain")
+    log = file.read_text(encoding="utf-8", errors="replace")
     points = read_log(log)
     if not points:
-        raise UserError(f"{folder / 'train.log'}: no validation in it; train on")
-    try:
-        given = options_of(words_of(command))
-    except UserError as error:
-        raise UserError(f"{folder / 'command'}: {error}") from None
-    options = {name: " ".join(words) for name, words in given.items()}
-    options["data"] = "/".join(Path(*given.get("", [])[1:2]).parts[-2:])  # its folder's name
+        raise UserError(f"{file}: no validation in it; train on")
+    training = training_of(file)
+    if not training:
+        raise UserError(f"{folder / 'command'}: no such file; give a folder of a training")
+    options = {name: str(value) for name, value in training.items()}
+    words = training.get(COMMAND)
+    options["data"] = "/".join(Path(*words[1:2] if isinstance(words, list) else []).parts[-2:])
     parameters = _PARAMETERS.search(log)
-    arch = options.get("--arch", "")
+    arch = options.get("arch", "")
     system = system_of(arch.removeprefix("roberta_"))
-    seed = int(options.get("--seed", 1))
+    seed = int(options.get("seed", 1))
     named = folder.resolve().name.removesuffix(f".{seed}")
     return LearningCurve(
         system=system,
         name=named if re.match(rf"{re.escape(system)}[._]", named) else "",
         arch=arch,
-        segments=options.get("--segment-encoding", "none"),
+        segments=options.get("segment-encoding", "none"),
         seed=seed,
         parameters=int(parameters[1].replace(",", "")) if parameters else 0,
-        settings={name.lstrip("-"): options.get(name, "") for name in _SAME},
+        settings={name: options.get(name, "") for name in _SAME},
         points=points,
-        revision=beside(folder / "train.log", "revision"),
-        command=portable(command),
+        revision=companion(file, "revision"),
+        command=shell(training),
         gpus=", ".join(sorted(set(_GPU.findall(log)))),
     )

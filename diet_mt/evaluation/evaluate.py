@@ -28,7 +28,7 @@ from .checkpoint import direction_of, read_training
 from .generation import Generation, Output, Search, check_options, command_of, generate
 from .hypotheses import put_result, source_of
 from .options import parse, portable, words_of
-from .provenance import BEST, beside, training_of
+from .provenance import BEST, companion, training_of
 from .records import Result, need_place, system_of
 from .scores import roles_of, score, scores
 from .sentences import put_counts
@@ -211,7 +211,7 @@ def known_before(
         "checkpoint": checkpoint.name,
         "checkpoint_sha256": content,
         "training": training_of(checkpoint),
-        "train_revision": beside(checkpoint, "revision"),
+        "train_revision": companion(checkpoint, "revision"),
         "hypotheses": hypotheses_name(corpus, name, training.seed, **how),
         "references_sha256": sha256(test.references),
         "subwords": kind_of(data),

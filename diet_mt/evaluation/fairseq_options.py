@@ -29,7 +29,7 @@ def import_fairseq() -> None:
 
 
 def quiet() -> None:
-    """No logs but warnings, of what loads and reads: the commands print what they found."""
+    """Only warnings from loaders and readers; the commands print the rest."""
     for name in ("fairseq", "hydra", "diet_mt.tasks"):
         logging.getLogger(name).setLevel(logging.WARNING)
     # fairseq always asks for pinned memory, and torch warns where there is no GPU to pin it for.

@@ -14,12 +14,19 @@ from fairseq import utils
 from ..errors import UserError
 from ..files import sha256
 from ..stages.progress import say
-from .checkpoint import load_state, load_with_task, preset_of, reading
+from .checkpoint import (
+    beyond_the_architecture,
+    load_state,
+    load_with_task,
+    preset_of,
+    pretrained_of,
+    read_pretrained,
+    reading,
+)
 from .fairseq_options import quiet
 from .options import Options
-from .pretrained import beyond_the_architecture, pretrained_of, read_pretrained
 from .provenance import fairseq_version, revision, today, training_of
-from .records import model_options, positions_of, splits_of
+from .records import model_data, positions_of, splits_of
 
 
 @dataclass(frozen=True)
@@ -54,12 +61,15 @@ def each_split(
 ) -> None:
     """Evaluates splits and prints the line of each.
 
-    ``tasks``: of each split; ``load``: gives what is evaluated; ``one``: evaluates it, with the
-    facts about the checkpoint, on a split; ``again``: also where a split has its row already;
-    ``libraries``: packages whose versions matter to the metrics.
+    Args:
+        tasks: of each split.
+        load: the model with its task.
+        one: evaluates it, with the facts about the checkpoint, on a split.
+        again: also splits that have a row of the checkpoint.
+        libraries: packages whose versions matter to the metrics.
     """
     results, checkpoint = request.results, request.checkpoint
-    # Before the model is loaded; where there is no checkpoint, loading it will say so.
+    # Before the model is loaded; loading reports a missing checkpoint.
     content = sha256(checkpoint) if results and checkpoint.is_file() else ""
     if results and not again:
         known = {task: splits_of(results, task, content) for task in set(tasks.values())}
@@ -129,7 +139,7 @@ def facts(
             if request.pretrained
             else pretrained_of(request.checkpoint, cfg)
         ),
-        "model": model_options(beyond_the_architecture(arch, cfg["model"])),
+        "model": model_data(beyond_the_architecture(arch, cfg["model"])),
         "checkpoint_sha256": content,
         "training": training_of(request.checkpoint),
         "seed": int(cfg["common"]["seed"]),

@@ -1,6 +1,4 @@
-"""Results in comparable groups: within one, test, data and model differ in nothing but the system
-and the seed. How a system was trained may differ, as its recipe may; a table says where.
-"""
+"""Results in comparable groups: equal in everything but the system, its training and the seed."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ _OF_POSITIONS = ("beyond_table", "linformer_k", "max_source_positions", "max_tar
 
 @dataclass(frozen=True)
 class Conditions:
-    """What all results of a group have in common."""
+    """Properties that all results of a group share."""
 
     test_set: str
     direction: str
@@ -109,7 +107,7 @@ class Line:
 class Group:
     """Lines that may be compared, best first.
 
-    ``baseline`` is there even where it is not one of the lines that were asked for.
+    ``baseline``: also where filters leave it out of the lines.
     """
 
     conditions: Conditions
@@ -122,7 +120,7 @@ class Group:
         return [result for line in self.lines for result in line.results]
 
     def gain(self, line: Line) -> float | None:
-        """BLEU of the line minus that of the baseline; None where there is no baseline."""
+        """BLEU of the line minus the baseline's; None without a baseline."""
         return None if self.baseline is None else line.bleu - self.baseline.bleu
 
     @cached_property
@@ -250,7 +248,7 @@ def _title(conditions: Conditions) -> str:
 
 
 def _lines(lines: list[list[Result]]) -> tuple[Line, ...]:
-    """Best first. Of a name that would stand there twice, what they do not share is a part."""
+    """Best first. Equal names are completed by the options in which their encodings differ."""
     encodings: dict[str, list[list[str]]] = {}
     for results in lines:
         encodings.setdefault(_name(results[0]), []).append(encoding_of(results[0]).split())

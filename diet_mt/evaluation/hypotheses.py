@@ -11,7 +11,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
 
-from ..corpora.parallel import read_lines
 from ..errors import UserError
 from ..files import decoded, sha256, write_text
 from .json_rows import locked
@@ -19,12 +18,6 @@ from .records import Result, need_place, put_row_of, read_results
 
 Given = TypeVar("Given")
 _LARGEST = 1 << 28  # bytes of an unpacked archive
-
-
-def read_references(paths: Sequence[Path]) -> dict[str, list[str]]:
-    """Checksum of a file -> its lines. Raises UserError for one that cannot be read strictly."""
-    lines = {path: list(read_lines(path)) for path in paths}
-    return {sha256(path): lines[path] for path in paths}
 
 
 def put_result(folder: Path, result: Result, text: str) -> Path:

@@ -1,7 +1,7 @@
-"""Files of JSON lines, each of which is a flat frozen dataclass: checked, replaced, locked.
+"""Files of JSON lines, each a flat frozen dataclass.
 
-A file is only ever replaced as a whole, and who changes one holds the lock of its folder, so that
-several processes can add to it at a time and a reader never meets half a line.
+A file is replaced as a whole, under the lock of its folder: several processes can add rows at a
+time, and a reader never sees half a line.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _LARGEST = 1e100  # beyond what anything counts or measures, and far from where 
 class Row:
     """One line of a file. A field added later needs a default, so that older rows still read.
 
-    Raises UserError for numbers that are not finite, control characters, and text of a field
-    that reorders what is shown behind it; sentences, which are lists, may.
+    Raises UserError for numbers that are not finite, control characters, and, except in lists of
+    sentences, marks that reorder text.
     """
 
     def __post_init__(self) -> None:
@@ -49,7 +49,7 @@ class Row:
 
     @property
     def key(self) -> Hashable:
-        """What a row shares with the one whose place it takes; of this kind, nothing."""
+        """Key of the row that this one replaces; by default none."""
         return id(self)
 
     def to_json(self) -> str:
@@ -69,7 +69,7 @@ def wrong_field(name: str, value: object, expected: str) -> UserError:
 
 
 def _wrong(value: object) -> str:
-    """What was expected, of texts and numbers; empty if nothing is wrong."""
+    """The expected kind of a text or number that is wrong; empty for others."""
     if isinstance(value, str) and len(value) > _LONGEST_TEXT:
         return f"at most {_LONGEST_TEXT:,} characters"
     if isinstance(value, str) and _CONTROL.search(value):
@@ -83,9 +83,7 @@ def _wrong(value: object) -> str:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Whether a value of JSON is of a type. A whole number serves for a decimal one, bool for
-    neither.
-    """
+    """Whether a value of JSON is of a type; a whole number is a decimal one, bool is neither."""
     origin, args = get_origin(kind), get_args(kind)
     if kind is Any:
         return True
@@ -122,18 +120,16 @@ def read_rows(kind: type[Kind], path: Path) -> list[Kind]:
 def read_dicts(
     path: Path, needed: Mapping[str, Any], others: Mapping[str, Any] = MappingProxyType({})
 ) -> list[dict[str, Any]]:
-    """Lines that are no :class:`Row`, with at least the entries ``needed``, of these types, and if
-    at all with ``others`` of theirs. Raises UserError naming the file and the line.
+    """Lines that are no :class:`Row`, with the types of entries that they need, and of ``others``.
+
+    Raises UserError naming the file and the line.
     """
     types = {**needed, **others}
 
     def parse(line: str) -> dict[str, Any]:
         values = _object(line)
         if missing := [name for name in needed if name not in values]:
-            raise UserError(
-                f"no {', '.join(missing)}; another command wrote it, or an older version: write it "
-                "again"
-            )
+            raise UserError(f"no {', '.join(missing)}; written by another command or version")
         for name in types.keys() & values.keys():
             value, kind = values[name], types[name]
             if not _fits(value, kind):
@@ -143,11 +139,6 @@ def read_dicts(
         return values
 
     return _read(path, parse)
-
-
-def fields_in(files: Iterable[Path]) -> set[str]:
-    """Entries that any line of these files has. Raises UserError naming the file and the line."""
-    return {name for file in files for row in read_dicts(file, {}) for name in row}
 
 
 def _object(line: str) -> dict[str, Any]:
@@ -161,27 +152,26 @@ def _object(line: str) -> dict[str, Any]:
 
 
 def _read(path: Path, parse: Callable[[str], Parsed]) -> list[Parsed]:
-    """What ``parse`` makes of each line that is not empty."""
-    found = []
+    """Each line that is not empty, parsed."""
+    parsed = []
     for number, raw in enumerate(raw_lines(path), start=1):
         try:
             if line := raw.decode("utf-8").removesuffix("\n"):
-                found.append(parse(line))
+                parsed.append(parse(line))
         except UnicodeDecodeError:
             raise UserError(f"{path}, line {number}: not valid UTF-8") from None
         except UserError as error:
             raise UserError(f"{path}, line {number}: {error}") from None
-    return found
+    return parsed
 
 
 def put_row(path: Path, row: Row) -> None:
     """Adds ``row`` to the file ``path``, in the place of the rows with its ``key``, if any."""
     with locked(path.parent):
         rows: list[Row] = list(read_rows(type(row), path)) if path.exists() else []
-        places = [number for number, other in enumerate(rows) if other.key == row.key]
-        kept = [other for number, other in enumerate(rows) if number not in places]
-        kept.insert(places[0] if places else len(rows), row)
-        write_rows(path, kept)
+        place = next((n for n, other in enumerate(rows) if other.key == row.key), len(rows))
+        others = [other for other in rows if other.key != row.key]
+        write_rows(path, [*others[:place], row, *others[place:]])
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:
@@ -193,9 +183,7 @@ def write_rows(path: Path, rows: Iterable[Row]) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """While it lasts, no other process writes rows in the folder, which is made; waits for one that
-    does.
-    """
+    """The only process that writes rows in the folder, which is made; waits for another one."""
     make_folder(folder)
     with alone(folder, math.inf):
         yield

@@ -1,9 +1,8 @@
-"""How translations fare by length of the source, place in the sentence, and frequency of a word.
+"""Scores by length of the source, place in the sentence, and frequency of a word.
 
-Scores are SacreBLEU's, of the sentences in question alone. Intervals are ours: 95 % of the values
-that 1,000 resamples of these sentences give, always the same resamples. Of a system with several
-seeds, a value is the mean of the seeds, in each resample, too; the interval says nothing of how
-another seed would have done.
+Scores are SacreBLEU's, of some sentences alone; intervals hold 95 % of 1,000 resamples of these
+sentences, always the same. A system with several seeds has their mean, in each resample, too;
+intervals do not cover the choice of seeds.
 """
 
 from __future__ import annotations
@@ -121,11 +120,11 @@ def buckets(
     def chrf(sums: Any) -> Any:
         return np.array([metric._compute_score_from_stats(row).score for row in sums.tolist()])
 
-    found = []
+    made = []
     for part in parts:
         rows = list(part.members)
         own = [stats[rows] for stats in of_bleu]
-        found.append(
+        made.append(
             Bucket(
                 part,
                 own,
@@ -134,7 +133,7 @@ def buckets(
                 ratio=_shares([stats[:, :1] for stats in own], [stats[:, 1:2] for stats in own])[0],
             )
         )
-    return found
+    return made
 
 
 def difference(first: Sequence[Floats], second: Sequence[Floats]) -> Estimate:
@@ -167,10 +166,10 @@ def tenths(hypotheses: Sequence[Sequence[str]], references: Sequence[str]) -> li
     """
     tokens = [_tokens(line) for line in references]
     every = np.array([_by_tenth(len(words), range(len(words))) for words in tokens])
-    found = _counts(
+    matched = _counts(
         hypotheses, tokens, lambda words, own: _by_tenth(len(words), _matched(words, own))
     )
-    return _shares([100 * each for each in found], [every] * len(found))
+    return _shares([100 * each for each in matched], [every] * len(matched))
 
 
 def frequencies(text: Iterable[str]) -> Counter[str]:
@@ -189,8 +188,7 @@ def rare_words(
 ) -> dict[str, Estimate]:
     """Recall of words, 0 to 100, by their frequency in the target side of the training text.
 
-    The share of a reference's tokens (BLEU's, 13a) that the hypothesis has, too, wherever it has
-    them, each as often as it has it. Classes that no token is of are left out.
+    Recall of reference tokens (BLEU's, 13a), with clipped counts. Empty classes are left out.
     """
     tokens = [Counter(_tokens(line)) for line in references]
 
@@ -201,10 +199,10 @@ def rare_words(
         return row
 
     every = np.array([by_class(words) for words in tokens])
-    found = _counts(hypotheses, tokens, lambda words, own: by_class(words & Counter(own)))
-    kept = [column for column in range(len(CLASSES)) if every[:, column].any()]
-    shares = _shares([100 * each[:, kept] for each in found], [every[:, kept]] * len(found))
-    return dict(zip((_class_name(column) for column in kept), shares, strict=True))
+    recalled = _counts(hypotheses, tokens, lambda words, own: by_class(words & Counter(own)))
+    used = [column for column in range(len(CLASSES)) if every[:, column].any()]
+    shares = _shares([100 * each[:, used] for each in recalled], [every[:, used]] * len(recalled))
+    return dict(zip((_class_name(column) for column in used), shares, strict=True))
 
 
 def _class_name(number: int) -> str:

@@ -23,7 +23,7 @@ from .options import COMMAND, Options
 from .provenance import portable_file
 from .records import TaskResult, put_row_of
 
-# A set is called a part of the official one where it has less than this of its rows.
+# Share of the official rows below which a set is called a part of them.
 _WHOLE = 0.99
 _LIBRARIES = ("scikit-learn", "scipy")
 
@@ -82,11 +82,11 @@ def specification(task: str) -> Task:
     return task_named(SOURCE if task == XNLI else task)
 
 
-def scores(task: Task, found: Predictions) -> dict[str, float]:
-    """The task's metrics, 0 to 100; nothing where there are no labels."""
-    if found.gold is None:
+def scores(task: Task, predictions: Predictions) -> dict[str, float]:
+    """The task's metrics, 0 to 100; empty without labels."""
+    if predictions.gold is None:
         return {}
-    return {name: measure(name, found.predicted, found.gold) for name in task.metrics}
+    return {name: measure(name, predictions.predicted, predictions.gold) for name in task.metrics}
 
 
 def _as_text(task: Any, numbers: np.ndarray) -> list[str]:
@@ -97,28 +97,30 @@ def _as_text(task: Any, numbers: np.ndarray) -> list[str]:
     return [str(labels[labels.nspecial + int(number)]) for number in numbers.tolist()]
 
 
-def write_predictions(path: Path, task: Any, found: Predictions, ids: list[str]) -> None:
+def write_predictions(path: Path, task: Any, predictions: Predictions, ids: list[str]) -> None:
     """Raises UserError where there are not as many ids as predictions."""
-    if len(ids) != len(found.predicted):
-        raise UserError(f"{len(ids)} ids but {len(found.predicted)} predictions; prepare again")
-    columns = [ids, _as_text(task, found.predicted)]
-    if found.gold is not None:
-        columns.append(_as_text(task, found.gold))
+    if len(ids) != len(predictions.predicted):
+        raise UserError(
+            f"{len(ids)} ids but {len(predictions.predicted)} predictions; prepare again"
+        )
+    columns = [ids, _as_text(task, predictions.predicted)]
+    if predictions.gold is not None:
+        columns.append(_as_text(task, predictions.gold))
     header = ("index", "prediction", "label")[: len(columns)]
     make_folder(path.parent)
     rows = (header, *zip(*columns, strict=True))
     write_lines(path, ("\t".join(row) for row in rows))
 
 
-def for_server(task: Task, found: Predictions) -> Predictions:
+def for_server(task: Task, predictions: Predictions) -> Predictions:
     """Predictions of a test set, scores within the bounds of the labels."""
     if not task.labels.is_score:
-        return found
-    return Predictions(found.predicted.clip(task.labels.low, task.labels.high), None)
+        return predictions
+    return Predictions(predictions.predicted.clip(task.labels.low, task.labels.high), None)
 
 
 def read_ids(data: Path, split: str, count: int) -> list[str]:
-    """The ids of a split, as its official file has them; their numbers where there are none."""
+    """The ids of a split in its official file; by default, numbers."""
     path = data / "raw" / f"{split}.id"
     if not path.is_file():
         return [str(number) for number in range(count)]
@@ -126,13 +128,13 @@ def read_ids(data: Path, split: str, count: int) -> list[str]:
 
 
 def notes_of(task: Task, train: int, split: str, examples: int) -> list[str]:
-    """What is less than official about the data of a result, in words."""
-    found = []
+    """Remarks on data that are less than the official ones."""
+    notes = []
     official = {"train": task.official[0], "valid": task.official[1]}
     for name, count in (("train", train), (split, examples)):
         if 0 < count < _WHOLE * official.get(name, 0):
-            found.append(f"{name}: {count:,} of {official[name]:,} official rows")
-    return found
+            notes.append(f"{name}: {count:,} of {official[name]:,} official rows")
+    return notes
 
 
 @dataclass(frozen=True)
@@ -155,9 +157,9 @@ class PredictRequest(fine_tuned.EvaluationRequest):
 
 
 def predict_splits(request: PredictRequest, splits: list[str]) -> None:
-    """Predicts, measures and keeps each split, and prints a line for it. Raises UserError.
+    """Predicts and scores each split, and prints a line for it.
 
-    Where only rows are request for, those of the same checkpoint that are there already stay.
+    Without ``predictions``, splits that have a row of the same checkpoint are left alone.
     """
     each_split(
         request,
@@ -174,17 +176,17 @@ def _predict_split(
 ) -> str:
     """``own``: the facts about the checkpoint."""
     task = specification(request.task)
-    found = predict(loaded, split, request.batch_size)
-    examples, metrics = len(found.predicted), scores(task, found)
+    predictions = predict(loaded, split, request.batch_size)
+    examples, metrics = len(predictions.predicted), scores(task, predictions)
     if request.results and not metrics:
         raise UserError(f"{split} of {request.task} has no labels; leave --results out")
     words = [f"{name} {value:.4f}" for name, value in metrics.items()]
     file = request.file(split)
     if file:
         ids = read_ids(request.data, split, examples)
-        if found.gold is None:
-            found = for_server(task, found)
-        write_predictions(file, loaded.task, found, ids)
+        if predictions.gold is None:
+            predictions = for_server(task, predictions)
+        write_predictions(file, loaded.task, predictions, ids)
         words.append(f"-> {file}")
     if request.results:
         train_ids = request.data / "raw" / "train.id"

@@ -1,4 +1,4 @@
-"""Where a record comes from: what a training left, the revision, the date, the distribution."""
+"""Provenance of rows: files of the training, revision, date, versions."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ def best_in(path: Path) -> Path:
     return path / BEST if path.is_dir() else path
 
 
-def beside(checkpoint: Path, name: str) -> str:
-    """``command`` or ``revision``, which a training by ``diet-mt`` leaves beside its checkpoints;
-    empty if another command trained.
-    """
+def companion(checkpoint: Path, name: str) -> str:
+    """``command`` or ``revision``, next to the checkpoints of a training; empty if missing."""
     file = checkpoint.parent / name
     if not file.is_file():
         return ""
@@ -36,7 +34,7 @@ def training_of(checkpoint: Path) -> Options:
     ``command`` is damaged.
     """
     try:
-        return parse(words_of(portable(beside(checkpoint, "command"))))
+        return parse(words_of(portable(companion(checkpoint, "command"))))
     except UserError as error:
         raise UserError(f"{checkpoint.parent / 'command'}: damaged ({error})") from None
 

@@ -19,8 +19,8 @@ from ..files import need_once
 from .json_rows import Row, locked, put_row, read_rows, wrong_field
 from .options import Option, Options, assignments, comparable, difference, number
 
-# Options of fairseq-train, without those of the encoding, that say what a Transformer or an encoder
-# alone is or how it decodes; how it is trained (dropout and such) is not in it.
+# Options of fairseq-train that define a Transformer or an encoder, or how it decodes, without those
+# of the encoding and those of training, such as dropout.
 MODEL_OPTIONS = frozenset(
     """
     activation-fn adaptive-input adaptive-softmax-cutoff adaptive-softmax-factor base-layers
@@ -38,11 +38,9 @@ MODEL_OPTIONS = frozenset(
 )
 # Of our models; small is an encoder alone.
 SIZES = ("tiny", "small", "base", "big")
-
-
 ENCODING = "encoding"  # in Evaluation.positions
-# What tells a row from another one with its key, whichever the checkpoint; and, of another
-# checkpoint, besides the options of its training.
+# Fields that must be equal in a row and in the one that replaces it; with another checkpoint, also
+# those of the model and the options of its training.
 _SAME_TEST = ("subwords", "references_sha256", "source_mended")
 _SAME_MODEL = ("arch", "positions", "model", "parameters", "averaged")
 
@@ -199,7 +197,7 @@ class TaskResult(Evaluation):
 
     @property
     def key(self) -> Hashable:
-        """What evaluations of the same model on the same split share."""
+        """Shared by evaluations of the same model on the same split."""
         model = json.dumps([self.arch, self.positions, self.model], sort_keys=True)
         return (
             *(self.task, self.split, self.language, self.system, self.segments, model),
@@ -223,7 +221,7 @@ def read_task_results(path: Path) -> list[TaskResult]:
 
 
 def read_all(files: Iterable[Path]) -> list[tuple[Path, Result]]:
-    """The rows of several files, each with its file. Raises UserError also where there are none."""
+    """The rows of several files, each with its file. Raises UserError for no rows at all."""
     files = list(files)
     need_once(files)
     rows = [(path, row) for path in files for row in read_results(path)]
@@ -248,7 +246,7 @@ def positions_of(signature: str) -> Options:
     }
 
 
-def model_options(given: Mapping[str, object]) -> Options:
+def model_data(given: Mapping[str, object]) -> Options:
     """``Evaluation.model``: the options of the model among ``given``, flags with "" or True."""
     return {name: _plain(given[name]) for name in sorted(MODEL_OPTIONS & given.keys())}
 

@@ -39,7 +39,7 @@ def counter(references: Sequence[str]) -> Callable[[Sequence[str]], Floats]:
     then matches and n-grams by order. The references are read once.
     """
     metric = BLEU(references=[list(references)])
-    # SacreBLEU has no public way to what its own tests are made of.
+    # SacreBLEU has no public function for the statistics of its own tests.
     return lambda lines: np.array(metric._extract_corpus_statistics(lines, None), dtype=np.float64)
 
 

@@ -1,44 +1,43 @@
-"""Scores every kept result again from its hypotheses."""
+"""Scores of saved hypotheses, computed again."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..corpora.parallel import read_lines
 from ..errors import UserError
+from ..files import sha256
 from .hypotheses import of_row, read_hypotheses
 from .records import Result, read_all
 from .resampling import counter
 from .scores import scores, without_version
-from .sentences import Kept, read_sentences
+from .sentences import Sentences, read_sentences
 
 
-def rescore(files: Sequence[Path], references: Mapping[str, Sequence[str]]) -> None:
-    """Prints a line for each row.
-
-    Raises UserError where a row is not what its hypotheses give, or there are none. ``references``:
-    checksum -> lines.
-    """
+def rescore(files: Sequence[Path], references: Sequence[Path]) -> None:
+    """Prints a line for each row. Raises UserError where one differs from its hypotheses."""
+    texts = {sha256(path): list(read_lines(path)) for path in references}
     rows, wrong = read_all(files), 0
-    kept = read_sentences(files)
+    counts = read_sentences(files)
     for path, row in rows:
-        found = _differences(path, row, references, kept)
+        faults = _faults_of(path, row, texts, counts)
         print(f"{path}\t{row.system}\tseed {row.seed}\t", end="")
-        print("; ".join(found) or f"BLEU {row.bleu:.2f} again")
-        wrong += bool(found)
+        print("; ".join(faults) or f"BLEU {row.bleu:.2f} again")
+        wrong += bool(faults)
     if wrong:
         raise UserError(f"{wrong} of {len(rows)} rows differ, or cannot be scored again")
 
 
-def _differences(
-    path: Path, row: Result, references: Mapping[str, Sequence[str]], kept: Kept
+def _faults_of(
+    path: Path, row: Result, references: Mapping[str, Sequence[str]], counts: Sentences
 ) -> list[str]:
-    """What of a row its hypotheses do not give, or why they cannot be scored."""
+    """Fields of a row that differ from its hypotheses, or why these cannot be scored."""
     try:
         own = list(of_row(row, references))
         hypotheses = read_hypotheses(path.parent, row)
         different = differences(row, scores(hypotheses, own))
-        if kept.is_counted([row]) and (counter(own)(hypotheses) != kept.statistics(row)).any():
+        if counts.is_counted([row]) and (counter(own)(hypotheses) != counts.statistics(row)).any():
             different.append("other n-gram counts")
     except UserError as error:
         return [str(error)]
@@ -46,7 +45,7 @@ def _differences(
 
 
 def differences(result: Result, again: Mapping[str, object]) -> list[str]:
-    """What in a row is not what its hypotheses give, of what it has; one phrase each."""
+    """Fields of a row, if it has them, that differ from those computed again."""
     return [
         f"{name} {stored} stored, {value} now"
         for name, value in again.items()

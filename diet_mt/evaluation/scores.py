@@ -25,8 +25,8 @@ SEED = "12345"  # SacreBLEU's default
 class Scores:
     """BLEU and chrF, 0 to 100, to four decimals, with SacreBLEU's signatures.
 
-    ``length_ratio`` and ``precisions`` are what BLEU is made of: its words over those of the
-    references, and the percentages of right 1- to 4-grams, as ``69.12/44.05/30.51/21.18``.
+    ``length_ratio``: words over those of the references; ``precisions``: percentages of matching
+    1- to 4-grams, as ``69.12/44.05/30.51/21.18``.
     """
 
     bleu: float

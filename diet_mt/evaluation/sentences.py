@@ -19,15 +19,15 @@ from sacrebleu.metrics import BLEU
 from ..corpora.parallel import read_lines, read_sides
 from ..errors import UserError
 from .hypotheses import by_checksum, read_hypotheses, source_of
-from .json_rows import Row, locked, read_dicts, read_rows, write_rows
+from .json_rows import Row, locked, read_rows, write_rows
 from .records import Result, read_results
 from .resampling import ORDERS, Floats, counter
 
 
 @dataclass(frozen=True)
 class Counts(Row):
-    """Of one file of hypotheses, in the order of its sentences: tokens of BLEU (13a), and for each
-    order of n-grams the matches with the reference.
+    """One file of hypotheses: for each sentence its tokens (BLEU's, 13a), and for each order of
+    n-grams the matches with the reference.
     """
 
     hypotheses_sha256: str
@@ -53,7 +53,7 @@ class Counts(Row):
 
 @dataclass(frozen=True)
 class Texts(Row):
-    """Of one test set. ``source_lengths``: what spaces separate; empty without sources."""
+    """One test set. ``source_lengths``: in words between spaces; empty without sources."""
 
     references_sha256: str
     source_lengths: list[int]
@@ -64,12 +64,8 @@ class Texts(Row):
         return self.references_sha256
 
 
-_KEY = "references_sha256"
-_OF_TEXTS = {_KEY: str, "source_lengths": list[int], "reference_lengths": list[int]}
-
-
 @dataclass(frozen=True)
-class Kept:
+class Sentences:
     """Counts by checksums of hypotheses and references; texts by that of references."""
 
     counts: Mapping[tuple[str, str], Counts]
@@ -89,31 +85,27 @@ def _key(result: Result) -> tuple[str, str]:
     return result.hypotheses_sha256, result.references_sha256
 
 
-def files_beside(results: Path) -> tuple[Path, Path]:
-    """Where the counts and the texts of a file of results are kept."""
+def companions(results: Path) -> tuple[Path, Path]:
+    """The files of counts and of texts of a file of results."""
     folder = results.parent / "sentences"
     return folder / results.name, folder / f"{results.stem}.texts.jsonl"
 
 
-def read_sentences(files: Iterable[Path]) -> Kept:
-    """What is kept beside files of results. Raises UserError for a line that is none."""
+def read_sentences(files: Iterable[Path]) -> Sentences:
+    """The companions of files of results. Raises UserError for a line that is none."""
     counts: dict[tuple[str, str], Counts] = {}
     texts: dict[str, Texts] = {}
     for path in files:
-        of_counts, of_texts = files_beside(path)
+        of_counts, of_texts = companions(path)
         if of_counts.exists() and of_texts.exists():
             own = {row.key: row for row in read_rows(Counts, of_counts)}
-            # Files of earlier versions have further fields.
-            rows = read_dicts(of_texts, _OF_TEXTS)
-            texts.update(
-                {row[_KEY]: Texts(**{name: row[name] for name in _OF_TEXTS}) for row in rows}
-            )
+            texts.update({row.key: row for row in read_rows(Texts, of_texts)})
             counts.update(own)
             for each in own.values():
                 text = texts.get(each.references_sha256)
                 if text is None or len(text.reference_lengths) != len(each.lengths):
                     raise UserError(f"{of_counts}: not of the sentences of {of_texts}")
-    return Kept(counts, texts)
+    return Sentences(counts, texts)
 
 
 def put_counts(
@@ -128,9 +120,9 @@ def put_counts(
     dropped. Raises UserError where references cannot be read.
     """
     with locked(rows.parent):
-        kept = read_sentences([rows])
+        saved = read_sentences([rows])
         wanted = {_key(row) for row in read_results(rows)}
-        counts = {key: each for key, each in kept.counts.items() if key in wanted}
+        counts = {key: each for key, each in saved.counts.items() if key in wanted}
         new = [pair for pair in results if _key(pair[0]) not in counts]
         if not new:
             return
@@ -139,7 +131,7 @@ def put_counts(
         else:
             sources, lines = [], list(read_lines(references))
         source_lengths = [len(line.split()) for line in sources]
-        count, texts = counter(lines), dict(kept.texts)
+        count, texts = counter(lines), dict(saved.texts)
         for result, hypotheses in new:
             if len(lines) != len(hypotheses):
                 raise UserError(f"{references}: {len(lines)} lines, {len(hypotheses)} hypotheses")
@@ -147,7 +139,7 @@ def put_counts(
             digest = result.references_sha256
             texts.setdefault(digest, Texts(digest, source_lengths, counted[:, 1].tolist()))
             counts[_key(result)] = _counts(result, counted)
-        of_counts, of_texts = files_beside(rows)
+        of_counts, of_texts = companions(rows)
         write_rows(of_counts, counts.values())
         write_rows(of_texts, texts.values())
 
@@ -163,10 +155,10 @@ def count_rows(files: Sequence[Path], references: Sequence[Path]) -> None:
     if not own:
         tests = ", ".join(dict.fromkeys(row.test_set for _, row in rows))
         raise UserError(f"none of the --references are those of {tests}")
-    kept = read_sentences(files)
+    saved = read_sentences(files)
     new: dict[tuple[Path, str], list[Result]] = {}
     for path, row in own:
-        if not kept.is_counted([row]):
+        if not saved.is_counted([row]):
             new.setdefault((path, row.references_sha256), []).append(row)
     for (path, digest), of_test in new.items():
         reference, _ = given[digest]

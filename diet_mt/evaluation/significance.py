@@ -1,22 +1,92 @@
-"""Lines of ``diet-mt compare``: pairs of systems, from the counts next to the rows."""
+"""Significance of differences between systems, computed from the counts of their sentences.
+
+A system is compared with every other system of its group by the paired bootstrap of
+``resampling``, over sentences and seeds.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
 from ..command_line import need_known
 from ..corpora.parallel import read_lines
 from ..errors import UserError
-from .comparisons import p_text, resampled_group
 from .groups import Group, Line, group
 from .hypotheses import by_checksum, read_hypotheses, source_of
-from .records import read_results
-from .sentences import read_sentences, sentence_bleu
+from .records import Result, read_results
+from .resampling import RESAMPLES, Floats, bleu, half_width, p_value, resampled
+from .sentences import Sentences, read_sentences, sentence_bleu
 
+DIGITS = 4  # decimals of BLEU differences and p-values
+SMALLEST_P = 1 / RESAMPLES
+_MARK = 12  # hexadecimal digits
 Pair = tuple[Line, Line]
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """Systems of one group, resampled. BLEU from 0 to 100, mean of the seeds."""
+
+    lines: tuple[Line, ...]
+    scores: tuple[float, ...]
+    samples: Floats  # (lines, resamples)
+    sentences: int
+
+    def half_width(self, line: Line) -> float:
+        """Half of the 95 % interval of BLEU."""
+        return round(half_width(self.samples[self.lines.index(line)]), DIGITS)
+
+    def difference(self, first: Line, second: Line) -> tuple[float, float, float]:
+        """BLEU of the first above the second, half of its 95 % interval, and the p-value."""
+        value, samples = self._difference(first, second)
+        return value, half_width(samples), self._p(value, samples)
+
+    def p(self, first: Line, second: Line) -> float:
+        """The p-value of a difference."""
+        return self._p(*self._difference(first, second))
+
+    def _difference(self, first: Line, second: Line) -> tuple[float, Floats]:
+        one, other = self.lines.index(first), self.lines.index(second)
+        return self.scores[one] - self.scores[other], self.samples[one] - self.samples[other]
+
+    def _p(self, value: float, samples: Floats) -> float:
+        # Equal scores or a single sentence: the resamples carry no information, so p = 1.
+        no_information = round(value, DIGITS) == 0 or self.sentences == 1
+        return 1.0 if no_information else p_value(samples, value)
+
+
+def resample(lines: Sequence[Line], statistics: Sequence[Sequence[Floats]]) -> Resampled:
+    """Resamples systems; ``statistics``: (sentences, 10) of each seed of each line."""
+    scores = [[float(bleu(each.sum(axis=0))) for each in seeds] for seeds in statistics]
+    return Resampled(
+        lines=tuple(lines),
+        scores=tuple(sum(each) / len(each) for each in scores),
+        samples=resampled(statistics, [int(mark_of(line.results), 16) for line in lines]),
+        sentences=len(statistics[0][0]),
+    )
+
+
+def resampled_group(group: Group, counts: Sentences) -> Resampled | None:
+    """The systems of a group whose sentences are all counted; None without any."""
+    lines = [line for line in group.lines if counts.is_counted(line.results)]
+    statistics = [[counts.statistics(result) for result in line.results] for line in lines]
+    return resample(lines, statistics) if lines else None
+
+
+def p_text(value: float) -> str:
+    """A p-value as text: ``≤ 0.0001`` for the smallest, (0 + 1) / (10,000 + 1)."""
+    return f"≤ {SMALLEST_P:g}" if value <= SMALLEST_P else f"{value:.{DIGITS}f}"
+
+
+def mark_of(seeds: Sequence[Result]) -> str:
+    """Identifier of a system: twelve digits of the SHA-256 of its hypotheses' checksums."""
+    digests = " ".join(sorted(each.hypotheses_sha256 for each in seeds))
+    return hashlib.sha256(digests.encode()).hexdigest()[:_MARK]
 
 
 def compare_files(files: Sequence[Path], systems: Sequence[str] | None = None) -> None:
@@ -32,10 +102,10 @@ def compare_files(files: Sequence[Path], systems: Sequence[str] | None = None) -
     need_known("system", systems or (), (line.system for each in every for line in each.lines))
     compared = uncounted = 0
     for path, own in groups.items():
-        kept = read_sentences([path])
+        counts = read_sentences([path])
         pairs = 0
         for each in own:
-            missing = [line for line in each.lines if not kept.is_counted(line.results)]
+            missing = [line for line in each.lines if not counts.is_counted(line.results)]
             wanted = list(_pairs(each, systems))
             known = [pair for pair in wanted if not set(pair) & set(missing)]
             pairs, compared = pairs + len(wanted), compared + len(known)
@@ -46,7 +116,7 @@ def compare_files(files: Sequence[Path], systems: Sequence[str] | None = None) -
                     f"warning: {path}: no sentence counts of {names}; give --references",
                     file=sys.stderr,
                 )
-            if not known or not (table := resampled_group(each, kept)):
+            if not known or not (table := resampled_group(each, counts)):
                 continue
             for first, second in known:
                 difference, half, p = table.difference(first, second)
@@ -80,11 +150,11 @@ def show_sentences(
     """
     given = by_checksum(references, ())
     for path in files:
-        kept, rows = read_sentences([path]), read_results(path)
+        counts, rows = read_sentences([path]), read_results(path)
         for each in group(rows):
             for pair in _pairs(each, systems):
                 first = [line.results[0] for line in pair]
-                if not all(kept.is_counted([result]) for result in first):
+                if not all(counts.is_counted([result]) for result in first):
                     continue
                 digest = first[0].references_sha256
                 sides: list[tuple[str, Sequence[str]]] = []
@@ -94,9 +164,10 @@ def show_sentences(
                         sides.append(("source", list(read_lines(source))))
                     sides.append(("reference", list(read_lines(reference))))
                 texts = [(f"{r.system}.{r.seed}", read_hypotheses(path.parent, r)) for r in first]
-                lengths = kept.texts[digest].reference_lengths
+                lengths = counts.texts[digest].reference_lengths
                 own, other = (
-                    sentence_bleu(kept.counts[r.hypotheses_sha256, digest], lengths) for r in first
+                    sentence_bleu(counts.counts[r.hypotheses_sha256, digest], lengths)
+                    for r in first
                 )
                 gaps = [a - b for a, b in zip(own, other, strict=True)]
                 for n in sorted(range(len(gaps)), key=lambda n: -abs(gaps[n]))[:count]:

@@ -1,4 +1,4 @@
-"""What can be decoded and scored: a part of the data, a pair of text files, a set of SacreBLEU."""
+"""Test sets: a part of the data, a pair of text files, or a set of SacreBLEU."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Pair = tuple[str, str]  # source and target language
 class TestSet:
     """``data`` is a binarized folder, with the source sentences at least, under ``subset``."""
 
-    __test__ = False  # pytest's business it is not
+    __test__ = False  # no tests for pytest
 
     data: Path
     pair: Pair
@@ -99,12 +99,12 @@ def _as_in_training(data: Path, lines: list[str]) -> tuple[list[str], str]:
     """Source lines, normalized where the training text of ``data`` was; and ``TestSet.mended``."""
     if not is_cleaned(data.absolute().parent):
         return lines, ""
-    found, count = tidy_sources(lines)
-    return found, mended_words(count)
+    tidied, count = tidy_sources(lines)
+    return tidied, mended_words(count)
 
 
 def _binarized(data: Path, pair: Pair, lines: Sequence[str], place: Path) -> Path:
-    """The folder of the sentences, split by the subword model beside the data; made once."""
+    """The folder of the sentences, split by the subword model next to the data; made once."""
     made = place / "bin"
     text = place / f"test.{pair[0]}"
     split = from_text(lines, pair[0], data)
@@ -116,9 +116,9 @@ def _binarized(data: Path, pair: Pair, lines: Sequence[str], place: Path) -> Pat
     part = place / "bin.part"
     words = ["--source-lang", pair[0], "--target-lang", pair[1], "--only-source"]
     words += ["--srcdict", str(data / f"dict.{pair[0]}.txt")]
-    with TemporaryDirectory() as beside:  # fairseq cuts --testpref at commas, and systems have them
-        shutil.copy(text, beside)
-        preprocess([*words, "--testpref", f"{beside}/test"], part, place / "preprocess.log")
+    with TemporaryDirectory() as folder:  # fairseq cuts --testpref at commas, and systems have them
+        shutil.copy(text, folder)
+        preprocess([*words, "--testpref", f"{folder}/test"], part, place / "preprocess.log")
     for lang in pair:
         shutil.copyfile(data / f"dict.{lang}.txt", part / f"dict.{lang}.txt")
     os.replace(part, made)

@@ -23,7 +23,7 @@ from ..evaluation.curves import LearningCurve
 from ..evaluation.groups import BASELINE
 from ..evaluation.json_rows import read_rows
 from ..evaluation.records import TaskResult
-from ..evaluation.sentences import Kept
+from ..evaluation.sentences import Sentences
 from .blocks import Block, Column, Markup, html
 from .boards import STANDING, content, details, reading
 from .curves import plot
@@ -42,10 +42,10 @@ _COLUMNS = [STANDING[0], Column("family", _family, number=False), *STANDING[1:]]
 
 
 def page(
-    sections: Sequence[Section], tasks: Sequence[TaskResult], kept: Kept, folders: Sequence[Path]
+    sections: Sequence[Section], tasks: Sequence[TaskResult], counts: Sentences, folders: list[Path]
 ) -> str:
     """The document; ``folders``: of the rows, with speeds and learning curves."""
-    sidecars = Sidecars(kept, read_speeds(folders))
+    sidecars = Sidecars(counts, read_speeds(folders))
     parts: list[tuple[str, str, str]] = []  # identifier, heading, content
     times = Counter(section.group.conditions.heading for section in sections)
     every: list[Block] = []

@@ -16,7 +16,7 @@ from ..evaluation.groups import BASELINE, Line, encoding_of
 from ..evaluation.json_rows import read_dicts
 from ..evaluation.lengths import Part, parts_of, resampled_bleu
 from ..evaluation.resampling import Floats
-from ..evaluation.sentences import Kept
+from ..evaluation.sentences import Sentences
 from .sections import Section, Standing
 from .style import FAMILIES, drawn, family_of, line_styles, name_ends, pyplot
 
@@ -36,7 +36,7 @@ class Speeds(NamedTuple):
 class Sidecars:
     """Files next to the rows; ``speeds``: by size of the models and corpus."""
 
-    kept: Kept = field(default_factory=lambda: Kept({}, {}))
+    counts: Sentences = field(default_factory=lambda: Sentences({}, {}))
     speeds: Mapping[tuple[str, str], Speeds] = field(default_factory=dict)
 
 
@@ -101,16 +101,16 @@ class ByLength:
 
 def by_length(section: Section, sidecars: Sidecars) -> ByLength | None:
     """Of the counted systems; None for fewer than two systems or parts."""
-    kept = sidecars.kept
-    texts = kept.texts.get(section.group.conditions.references_sha256)
+    counts = sidecars.counts
+    texts = counts.texts.get(section.group.conditions.references_sha256)
     lengths = texts.source_lengths if texts else []
     parts = parts_of(lengths, count=_BUCKETS) if lengths else []
-    lines = [line for line in section.group.lines if kept.is_counted(line.results)]
+    lines = [line for line in section.group.lines if counts.is_counted(line.results)]
     if len(parts) < 2 or len(lines) < 2:
         return None
     values, samples = [], []
     for line in lines:
-        statistics = [kept.statistics(result) for result in line.results]
+        statistics = [counts.statistics(result) for result in line.results]
         own = [resampled_bleu([s[list(part.members)] for s in statistics]) for part in parts]
         values.append([value for value, _ in own])
         samples.append([sample for _, sample in own])

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from ..command_line import need_known
 from ..errors import UserError
-from ..evaluation.comparisons import DIGITS, SMALLEST_P, Resampled, resampled_group
 from ..evaluation.groups import Group, Line, group, positions_in
 from ..evaluation.records import Result, TaskResult, read_results, read_task_results
 from ..evaluation.resampling import holm
-from ..evaluation.sentences import Kept, read_sentences
+from ..evaluation.sentences import Sentences, read_sentences
+from ..evaluation.significance import DIGITS, SMALLEST_P, Resampled, resampled_group
 from ..files import raw_lines
 from .published import Figure, figures
 
@@ -70,12 +70,12 @@ class Section:
         return replace(self, standings=in_clusters(standings, self.tests))
 
 
-def section_of(each: Group, kept: Kept, systems: Sequence[str] = ()) -> Section:
+def section_of(each: Group, counts: Sentences, systems: Sequence[str] = ()) -> Section:
     """A group, ranked; ``systems``: those shown (default all).
 
     Clusters are of the systems shown; p-values are corrected for all measured ones.
     """
-    tests = resampled_group(each, kept)
+    tests = resampled_group(each, counts)
     paper = figures(each.conditions)
     p_values = _p_values(each, tests)
     standings = []
@@ -132,7 +132,7 @@ def in_clusters(standings: Sequence[Standing], tests: Resampled | None) -> tuple
 
 def read_sections(
     files: Sequence[Path], wanted: Wanted
-) -> tuple[list[Section], list[TaskResult], Kept]:
+) -> tuple[list[Section], list[TaskResult], Sentences]:
     """Translation results, sections of most systems first; task results; sentence counts.
 
     Raises UserError where there is nothing to show.
@@ -145,13 +145,13 @@ def read_sections(
         raise UserError("no results in these files; diet-mt evaluate and predict add them")
     systems = _spelled(wanted.get("system", ()), results, tasks)
     translated = [name for name in systems if any(row.system == name for row in results)]
-    kept = read_sentences(of_translation)
+    counts = read_sentences(of_translation)
     groups = []
     if results and bool(translated) == bool(systems):
         groups = select(group(results), {**wanted, "system": translated})
-    sections = [section_of(each, kept, systems) for each in groups]
+    sections = [section_of(each, counts, systems) for each in groups]
     sections.sort(key=lambda section: -len(section.group.lines))
-    return sections, [each for each in tasks if not systems or each.system in systems], kept
+    return sections, [each for each in tasks if not systems or each.system in systems], counts
 
 
 def is_of_tasks(path: Path) -> bool:

@@ -165,7 +165,7 @@ def _open_books(training: Training) -> None:
     record = training.save / RECORD
     if (pretrained := training.options.get("finetune-from-model")) and not record.exists():
         import_fairseq()
-        from ..evaluation.pretrained import read_pretrained
+        from ..evaluation.checkpoint import read_pretrained
 
         write_text(record, json.dumps(read_pretrained(Path(pretrained[0]))))
     with writing(training.save / "command") as file:

@@ -26,8 +26,8 @@ def fine_tuning(
     checkpoint must have; empty: any. Raises UserError where the data, the checkpoint or the options
     are not what they should be.
     """
+    from ..evaluation.checkpoint import model_options
     from ..evaluation.predict import specification
-    from ..evaluation.pretrained import model_options
 
     questions = data / "train" / "about.json"
     examples = _examples(data, questions)

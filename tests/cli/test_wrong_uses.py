@@ -96,7 +96,7 @@ CASES: list[tuple[str, str, str]] = [
     (ROW, "verify r.jsonl --references refs.de", "1 of 1 rows differ, or cannot be scored again"),
     (ROW, "verify r.json --references refs.de", "refs.de: "),
     (ROW, "verify r.json --references gone.json", "error: gone.json: cannot be read (No such"),
-    (ROW, "bench curves folder --out x", "train.log: cannot be read"),
+    (ROW, "bench curves folder --out x", "train.log: no such file"),
     (ROW, "bench curves r.jsonl --out x", "r.jsonl, line 1: no field"),
     # What a line of results holds.
     ("", COMPARE, "r.jsonl: no results"),

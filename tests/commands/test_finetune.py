@@ -11,8 +11,8 @@ import pytest
 
 from diet_mt.bert.glue import task_named
 from diet_mt.errors import UserError
+from diet_mt.evaluation.checkpoint import model_options, read_pretrained
 from diet_mt.evaluation.predict import Predictions, for_server
-from diet_mt.evaluation.pretrained import model_options, read_pretrained
 from diet_mt.evaluation.records import read_task_results
 from diet_mt.files import sha256
 
@@ -55,7 +55,7 @@ def test_a_model_learns_and_its_evaluation_agrees(
     assert (
         result.pretrain_perplexity == read_pretrained(place.pretrained)["pretrain_perplexity"] > 1
     )
-    assert result.model.endswith(" encoder-layers=2 max-source-positions=24")
+    assert (result.model["encoder-layers"], result.model["max-source-positions"]) == (2, 24)
     assert (result.examples, result.train_examples) == (SIZES["dev"], SIZES["train"])
     assert result.notes == ["train: 160 of 8,551 official rows", "valid: 37 of 1,043 official rows"]
 

@@ -12,8 +12,8 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 
 import diet_mt
 from diet_mt.errors import UserError
+from diet_mt.evaluation.checkpoint import pretrained_of
 from diet_mt.evaluation.fine_tuned import own_positions
-from diet_mt.evaluation.pretrained import pretrained_of
 from diet_mt.evaluation.provenance import RECORD
 from diet_mt.models._roberta_options import plain_options, sentence_config
 

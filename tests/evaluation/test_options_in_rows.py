@@ -9,7 +9,7 @@ import pytest
 
 from diet_mt.errors import UserError
 from diet_mt.evaluation.groups import group
-from diet_mt.evaluation.records import Result, model_options
+from diet_mt.evaluation.records import Result, model_data
 from diet_mt.models._options import DietTransformerConfig, NestedConfig, PositionOptions
 from diet_mt.models._options import nested_config as checked
 
@@ -54,7 +54,7 @@ def result(seed: int, encoding: str, **options: Any) -> Result:
     return row(
         seed=seed,
         positions=text,
-        model=model_options(given),
+        model=model_data(given),
         hypotheses=f"toy.en-de/{seed}.hyp.txt",
     )
 

@@ -1,4 +1,4 @@
-"""Rows survive being written and read, and no other training; bad ones are refused."""
+"""Rows are read as written, replaced by the same evaluation alone, and checked."""
 
 from __future__ import annotations
 
@@ -16,10 +16,16 @@ from diet_mt.errors import UserError
 from diet_mt.evaluation.hypotheses import put_result, read_hypotheses
 from diet_mt.evaluation.json_rows import parse_row
 from diet_mt.evaluation.options import shell
-from diet_mt.evaluation.records import Result, read_results
-from diet_mt.files import sha256, write_text
+from diet_mt.evaluation.records import (
+    Result,
+    TaskResult,
+    put_row_of,
+    read_results,
+    read_task_results,
+)
 
 from .rows import row
+from .task_rows import task_row
 
 
 def test_a_row_reads_as_it_was_written() -> None:
@@ -73,18 +79,13 @@ def test_a_wrong_field_is_named(changes: dict[str, Any], complaint: str) -> None
         parse_row(Result, json.dumps({**fields, **changes}))
 
 
-@pytest.mark.parametrize("name", ["bleu_signature", "bleu_mean", "bleu_ci"])
-def test_a_missing_field_is_named(name: str) -> None:
-    fields = json.loads(row().to_json())
-    del fields[name]
-    with pytest.raises(UserError, match=f"no field '{name}'"):
-        parse_row(Result, json.dumps(fields))
-
-
 def test_fields_with_a_default_may_be_missing() -> None:
     fields = json.loads(row().to_json())
     del fields["options"], fields["subwords"]
     assert parse_row(Result, json.dumps(fields)) == row(options={}, subwords="bpe")
+    del fields["bleu"]
+    with pytest.raises(UserError, match="no field 'bleu'"):
+        parse_row(Result, json.dumps(fields))
 
 
 NAN = row().to_json().replace("31.25", "NaN")
@@ -227,16 +228,66 @@ def test_no_row_names_a_file_elsewhere(path: str) -> None:
         row(corpus=path)
 
 
-def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path) -> None:
-    file = tmp_path / "a"
-    write_text(file, "old")
-    with pytest.raises(UnicodeEncodeError):
-        write_text(file, "new \ud800")  # half of a surrogate pair is no text
-    assert file.read_text(encoding="utf-8") == "old"
+def test_a_row_of_a_task_reads_as_it_was_written() -> None:
+    positions = {"encoding": "x", "rank": 128, "scale": 0.5, "shared": True, "clip": None}
+    row = task_row(positions=positions, notes=["train: 744 of 392,702 \u2028 rows"])
+    assert parse_row(TaskResult, row.to_json()) == row
+    assert row.score == 30.5
 
 
-def test_checksum(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"abc")
-    # FIPS 180-2, appendix B.1.
-    expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    assert sha256(tmp_path / "a") == expected
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"metrics": {"matthews": "30"}}, "'metrics' is .*, expected dict"),
+        ({"metrics": {"matthews": math.nan}}, "'metrics' is .* expected a finite number"),
+        ({"notes": "x"}, "'notes' is 'x', expected list"),
+        ({"positions": {"rank": [1]}}, "'positions' is"),
+        ({"lr": "3e-5"}, "'lr' is '3e-5', expected float"),
+        ({"main_metric": "f1"}, "main_metric 'f1' of CoLA is none of"),
+        ({"task": "../x"}, "task '../x'"),
+        ({"tusk": "x"}, "unknown field 'tusk'"),
+    ],
+)
+def test_a_wrong_field_of_a_task_is_named(changes: dict[str, Any], complaint: str) -> None:
+    fields = json.loads(task_row().to_json())
+    with pytest.raises(UserError, match=complaint):
+        parse_row(TaskResult, json.dumps({**fields, **changes}))
+
+
+def test_the_same_run_takes_its_own_place(tmp_path: Path) -> None:
+    other = task_row(seed=2)
+    again = task_row(metrics={"matthews": 31.0}, date="2026-02-03", checkpoint_sha256="c" * 64)
+    rest = [task_row(split="valid1"), task_row(lr=1e-5), task_row(segments="input")]
+    for each in (task_row(), other, *rest, again):
+        assert put_row_of(tmp_path / "tasks", each) == tmp_path / "tasks" / "CoLA.jsonl"
+    assert read_task_results(tmp_path / "tasks" / "CoLA.jsonl") == [again, other, *rest]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": "encoder-layers=6"},
+        {"parameters": 9_000_000},
+        {"pretrained_sha256": "d" * 64},
+        {"positions": {"encoding": "diet-rel", "sharing": "head-wise"}},
+    ],
+    ids=str,
+)
+def test_another_model_has_a_row_of_its_own(tmp_path: Path, changes: dict[str, Any]) -> None:
+    rows = [
+        task_row(model="encoder-layers=3"),
+        task_row(**{"model": "encoder-layers=3", **changes}),
+    ]
+    for each in rows:
+        put_row_of(tmp_path, each)
+    assert read_task_results(tmp_path / "CoLA.jsonl") == rows
+
+
+def test_another_training_takes_nobodys_place(tmp_path: Path) -> None:
+    put_row_of(tmp_path, task_row())
+    training, other = task_row().training, {"checkpoint_sha256": "c" * 64}
+    with pytest.raises(UserError, match=r"\(--dropout: not given there, '0.3'"):
+        put_row_of(tmp_path, task_row(**other, training={**training, "dropout": 0.3}))
+    elsewhere = {**training, "save-dir": "elsewhere", "finetune-from-model": "b.pt"}
+    put_row_of(tmp_path, task_row(**other, training=elsewhere))
+    assert [row.training for row in read_task_results(tmp_path / "CoLA.jsonl")] == [elsewhere]

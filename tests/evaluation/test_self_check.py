@@ -34,7 +34,7 @@ def test_what_a_checkpoint_is(run: Path, capsys: Captured) -> None:
     assert said.count("\n") == 1
     (run / "command").unlink()
     assert called("verify", run / "checkpoint_best.pt") == 0
-    assert "trained by a command that is not beside it" in capsys.readouterr().out
+    assert "trained by an unknown command" in capsys.readouterr().out
 
 
 def changed(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:

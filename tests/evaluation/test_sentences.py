@@ -1,8 +1,7 @@
-"""Counts of sentences give SacreBLEU's scores again, and are kept for the rows that are there."""
+"""Counts of sentences give SacreBLEU's scores again."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -13,28 +12,28 @@ from diet_mt.errors import UserError
 from diet_mt.evaluation.hypotheses import read_hypotheses
 from diet_mt.evaluation.records import read_results
 from diet_mt.evaluation.resampling import bleu
-from diet_mt.evaluation.sentences import count_rows, files_beside, read_sentences, sentence_bleu
+from diet_mt.evaluation.sentences import count_rows, read_sentences, sentence_bleu
 
 from ..report.toy import SENTENCES, write_toy
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A file of rows, their counts beside it, and the references."""
-    folder = tmp_path_factory.mktemp("said")
+def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A file of rows with counts, and the references."""
+    folder = tmp_path_factory.mktemp("counts")
     return write_toy(folder)
 
 
-def test_bleu_of_any_part_is_sacrebleu_s(said: tuple[Path, Path]) -> None:
-    file, path = said
+def test_bleu_of_any_part_is_sacrebleu_s(place: tuple[Path, Path]) -> None:
+    file, path = place
     references = list(read_lines(path))
-    kept = read_sentences([file])
-    (texts,) = kept.texts.values()
+    saved = read_sentences([file])
+    (texts,) = saved.texts.values()
     rows = read_results(file)
-    assert len(kept.counts) == len(rows)
+    assert len(saved.counts) == len(rows)
     for row in rows:
         hypotheses = read_hypotheses(file.parent, row)
-        counts = kept.counts[row.hypotheses_sha256, row.references_sha256]
+        counts = saved.counts[row.hypotheses_sha256, row.references_sha256]
         for members in (range(SENTENCES), [3], [5, 17, 5], range(40, 90)):
             own, theirs = [hypotheses[n] for n in members], [references[n] for n in members]
             expected = BLEU().corpus_score(own, [theirs]).score
@@ -47,8 +46,8 @@ def test_bleu_of_any_part_is_sacrebleu_s(said: tuple[Path, Path]) -> None:
             assert each[number] == pytest.approx(expected)
 
 
-def test_lengths_are_those_of_the_texts(said: tuple[Path, Path]) -> None:
-    file, path = said
+def test_lengths_are_those_of_the_texts(place: tuple[Path, Path]) -> None:
+    file, path = place
     (texts,) = read_sentences([file]).texts.values()
     assert texts.source_lengths == [
         len(line.split()) for line in read_lines(path.with_suffix(".en"))
@@ -56,23 +55,7 @@ def test_lengths_are_those_of_the_texts(said: tuple[Path, Path]) -> None:
     assert len(texts.reference_lengths) == SENTENCES
 
 
-def test_references_of_no_row_are_refused(said: tuple[Path, Path], tmp_path: Path) -> None:
+def test_references_of_no_row_are_refused(place: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / "other.de").write_text("x\n", encoding="utf-8")
     with pytest.raises(UserError, match="toy test"):
-        count_rows([said[0]], [tmp_path / "other.de"])
-
-
-def test_files_of_earlier_versions_are_read(tmp_path: Path) -> None:
-    """They had the texts of a few sentences."""
-    counts, texts = files_beside(tmp_path / "x.jsonl")
-    counts.parent.mkdir()
-    lengths = {"source_lengths": [2], "reference_lengths": [3]}
-    row = {"references_sha256": "r", **lengths, "numbers": [0], "sources": ["a"], "references": []}
-    texts.write_text(json.dumps(row) + "\n")
-    counts.write_text(
-        json.dumps({"hypotheses_sha256": "h", "references_sha256": "r", "lengths": [3],
-                    "matches": [[1], [0], [0], [0]]}) + "\n"
-    )  # fmt: skip
-    kept = read_sentences([tmp_path / "x.jsonl"])
-    assert kept.texts["r"].reference_lengths == [3]
-    assert kept.counts["h", "r"].lengths == [3]
+        count_rows([place[0]], [tmp_path / "other.de"])

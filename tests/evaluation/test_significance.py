@@ -14,12 +14,12 @@ import pytest
 
 from diet_mt.errors import UserError
 from diet_mt.evaluation import hypotheses
-from diet_mt.evaluation.comparisons import p_text, resample, resampled_group
 from diet_mt.evaluation.groups import Line, group
 from diet_mt.evaluation.hypotheses import put_result, read_hypotheses
 from diet_mt.evaluation.records import read_results
 from diet_mt.evaluation.resampling import counter
-from diet_mt.evaluation.sentences import count_rows, files_beside, put_counts, read_sentences
+from diet_mt.evaluation.sentences import companions, count_rows, put_counts, read_sentences
+from diet_mt.evaluation.significance import p_text, resample, resampled_group
 from diet_mt.files import sha256
 
 from ..calling import called
@@ -152,18 +152,18 @@ def test_counts_belong_to_their_hypotheses(place: Path, capsys: pytest.CaptureFi
     assert "p (Holm)" not in capsys.readouterr().out
     count_rows([ROWS], [place / "refs.de"])
     rows = read_results(ROWS)
-    kept = read_sentences([ROWS])
-    assert kept.is_counted(rows)
+    saved = read_sentences([ROWS])
+    assert saved.is_counted(rows)
     for row in rows:
         lines = (ROWS.parent / row.hypotheses).read_text(encoding="utf-8").splitlines()
-        assert (counter([SHORT, LONG])(lines) == kept.statistics(row)).all()
-    assert len(kept.counts) == len(rows)
+        assert (counter([SHORT, LONG])(lines) == saved.statistics(row)).all()
+    assert len(saved.counts) == len(rows)
     assert called("compare", ROWS, "--references", "other.de") == 2
     assert "toy test" in capsys.readouterr().err
 
 
 def test_verification_recounts(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    counts, _ = files_beside(ROWS)
+    counts, _ = companions(ROWS)
     text = counts.read_text(encoding="utf-8")
     counts.write_text(text.replace('"lengths": [5, 10]', '"lengths": [5, 11]', 1))
     assert called("verify", ROWS, "--references", "refs.de") != 0

@@ -8,11 +8,11 @@ import pytest
 
 from diet_mt.evaluation.groups import Line, group
 from diet_mt.evaluation.records import Result
-from diet_mt.evaluation.sentences import Kept
+from diet_mt.evaluation.sentences import Sentences
 from diet_mt.report import sections
 from diet_mt.report.sections import Section, section_of
 
-NOTHING = Kept({}, {})
+NOTHING = Sentences({}, {})
 
 
 class Tests:

@@ -88,7 +88,7 @@ def test_pictures(toy: Path, found: Section, tmp_path: Path) -> None:
     (key,) = speeds
     assert key == ("tiny", "toy.en-de")
     assert speeds[key].where == "toy.en-de, m, 1 threads, revision r, random weights"
-    data = Sidecars(sidecars(toy).kept, speeds)
+    data = Sidecars(sidecars(toy).counts, speeds)
     for name in PICTURES:
         drawn = inline(picture_of(name, [found], data), name)
         assert drawn.startswith('<svg role="img"')

@@ -1,4 +1,4 @@
-"""Whether checkpoints and prepared data are whole, and what they are: a line for each."""
+"""Integrity of checkpoints and prepared data: a line for each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..errors import UserError, printable
 from ..files import write_lines
 from .checkpoint import load_state, reading, task_of
 from .options import shell
-from .provenance import beside, training_of
+from .provenance import companion, training_of
 
 _FINISHED = "done"
 # Optimizers that keep nothing, or of a vector something else than of a matrix.
@@ -25,22 +25,22 @@ _UNEVEN = ("sgd", "adafactor")
 
 
 def self_check(paths: Sequence[Path]) -> None:
-    """Prints what each path is, or what is wrong with it. Raises UserError if anything is."""
+    """Prints a summary of each path, or its faults. Raises UserError if there are any."""
     wrong = things = 0
     for path in paths:
-        for name, found, summary in _checked(path):
+        for name, faults, summary in _checked(path):
             things += 1
-            wrong += bool(found)
-            for fault in found:
+            wrong += bool(faults)
+            for fault in faults:
                 print(fault)
-            if not found:
+            if not faults:
                 print(f"{name}: OK, {printable(summary)}")
     if wrong:
         raise UserError(f"{wrong} of {things} checks failed")
 
 
 def _checked(path: Path) -> Iterator[tuple[Path, list[str], str]]:
-    """Each thing that a path stands for: what is wrong with it, and what it is."""
+    """The name of each thing at a path, its faults, and a summary."""
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
     if path.is_file():
@@ -65,12 +65,12 @@ def _checkpoint(path: Path) -> tuple[list[str], str]:
 
 
 def check_checkpoint(path: Path) -> str:
-    """What a checkpoint is, in words.
+    """A summary of a checkpoint.
 
-    Looked at are the checksums within the file, and whether its tensors are all that its model has,
-    of the right shapes and kinds, and finite, those of the optimizer, too. No data are needed: the
-    model is built for as many words as the checkpoint has embeddings. Raises UserError where it is
-    not whole, no checkpoint of a training, or not harmless.
+    Checked are the checksums within the file, and that its tensors, those of the optimizer
+    included, are complete, finite, and of the model's shapes and kinds. No data are needed: the
+    model is built for as many words as the checkpoint has embeddings. Raises UserError for a
+    damaged or untrusted file.
     """
     with reading(path):
         if zipfile.is_zipfile(path):
@@ -83,7 +83,7 @@ def check_checkpoint(path: Path) -> str:
 
 
 def _described(path: Path, state: dict[str, Any], data: Path) -> str:
-    """``data``: the folder that the state says its data are in, still empty."""
+    """``data``: the folder named in the state, still empty."""
     for name, tensor in (*state["model"].items(), *_of_optimizer(path, state)):
         if tensor.is_floating_point() and not torch.isfinite(tensor).all():
             raise UserError(f"{path}: {name} is not finite; the training has diverged")
@@ -148,9 +148,9 @@ def _words(
     if not state.get("last_optimizer_state"):
         yield "without the optimizer's state, so no training continues from it"
     command = shell(training_of(path))
-    revision = beside(path, "revision") if command else ""
+    revision = companion(path, "revision") if command else ""
     at = f" at revision {revision}" if revision else ""
-    yield f"trained{at} by {command or 'a command that is not beside it'}"
+    yield f"trained{at} by {command or 'an unknown command'}"
 
 
 def _write_dictionaries(folder: Path, state: Mapping[str, Any]) -> None:
@@ -172,7 +172,7 @@ def _write_dictionaries(folder: Path, state: Mapping[str, Any]) -> None:
             _write_dictionary(folder / f"dict.{lang}.txt", rows.get(side, rows["encoder"]))
             task[f"{lang}_lang"] = lang
         return
-    words = rows["encoder"] - 1  # the task adds its own mark of a masked word
+    words = rows["encoder"] - 1  # the task adds its own symbol of a mask
     _write_dictionary(folder / "dict.txt", words)
     _write_dictionary(folder / "input0" / "dict.txt", words)
     classes = int(task.get("num_classes") or 0)
