@@ -101,10 +101,7 @@ def _answer_set(request: AnswerRequest, loaded: FineTuned, own: dict[str, Any], 
 
 
 def answer(request: AnswerRequest, loaded: FineTuned, group: QuestionSet) -> Predictions:
-    """Predictions for all questions of a set.
-
-    Raises UserError where the model gives numbers that are not finite.
-    """
+    """Predictions for all questions of a set."""
     assert request.max_answer is not None
     candidates: dict[int, list[Candidate]] = {n: [] for n in range(len(group.questions))}
     nothing: dict[int, Candidate] = {}

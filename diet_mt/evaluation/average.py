@@ -29,10 +29,7 @@ State = dict[str, Any]
 
 
 def last_checkpoints(folder: Path, count: int) -> list[Path]:
-    """The latest ``count`` checkpoints of intervals, or of epochs where a folder has no others.
-
-    Raises UserError where there are fewer.
-    """
+    """The latest ``count`` checkpoints of intervals, or of epochs where a folder has no others."""
     names: list[str] = []
     for pattern in _NUMBERED if folder.is_dir() else ():
         names = names or checkpoint_utils.checkpoint_paths(str(folder), pattern)
@@ -45,10 +42,7 @@ def last_checkpoints(folder: Path, count: int) -> list[Path]:
 
 
 def load(path: Path) -> State:
-    """A checkpoint of fairseq-train, its tensors read from disk when they are used.
-
-    Raises UserError for a missing, damaged or untrusted file, and for other files.
-    """
+    """A checkpoint of fairseq-train, its tensors read from disk when they are used."""
     state = read(path, mmap=True)
     if not {"cfg", "model", "optimizer_history"} <= state.keys():
         raise UserError(f"{path}: not a checkpoint of fairseq-train")
@@ -58,8 +52,8 @@ def load(path: Path) -> State:
 def average(paths: list[Path]) -> State:
     """The last checkpoint, its weights the mean of all; integers, such as signatures, are its own.
 
-    Weights that several names share are averaged once and stay shared. Raises UserError as
-    ``load``, and where one is of another model than the first.
+    Weights that several names share are averaged once and stay shared. Raises UserError for
+    checkpoints of different models.
     """
     sums: dict[str, Tensor] = {}
     expected: dict[str, Any] = {}
@@ -119,9 +113,7 @@ def facts(state: State) -> dict[str, Any]:
 
 
 def save(state: State, out: Path) -> None:
-    """Writes a checkpoint that appears under its name when it is whole. Raises UserError, also
-    while another process is at work in its folder.
-    """
+    """Writes a checkpoint that appears under its name when it is whole."""
     part = out.with_name(out.name + ".part")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

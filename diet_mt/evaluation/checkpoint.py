@@ -47,11 +47,7 @@ class Trained:
 
 
 def read_training(checkpoint: Path, data: Path) -> Trained:
-    """Loads a checkpoint as fairseq does; ``data``: its binarized folder, for the dictionaries.
-
-    Raises UserError where the file is missing, is no checkpoint of a training, or holds more than
-    fairseq stores.
-    """
+    """Loads a checkpoint as fairseq does; ``data``: its binarized folder, for the dictionaries."""
     with reading(checkpoint):
         # Beside a state that is given, the function that builds the model takes no overrides.
         state = load_state(checkpoint, data=str(data))
@@ -94,11 +90,7 @@ def preset_of(arch: str) -> Namespace:
 
 
 def direction_of(checkpoint: Path, data: Path, subset: str) -> tuple[str, str]:
-    """Source and target language that ``checkpoint`` was trained for.
-
-    Raises UserError as ``read_training`` and ``language_pair``, and where ``data`` is of other
-    languages.
-    """
+    """Source and target language of a checkpoint. Raises UserError for data of other languages."""
     own = language_pair(data, subset)
     with reading(checkpoint):
         task = task_of(checkpoint, load_state(checkpoint))
@@ -118,9 +110,7 @@ def load_state(checkpoint: Path, **overrides: str) -> dict[str, Any]:
 
 
 def task_of(checkpoint: Path, state: Mapping[str, Any]) -> Any:
-    """The options of its task. Raises UserError for one that fairseq keeps as a Namespace: those of
-    several languages, which only its own commands know.
-    """
+    """The options of its task. Raises UserError for tasks of several languages, a Namespace."""
     task = state["cfg"]["task"]
     if isinstance(task, Namespace):
         raise UserError(f"{checkpoint}: trained with --task {task.task}; use fairseq-generate")
@@ -129,8 +119,7 @@ def task_of(checkpoint: Path, state: Mapping[str, Any]) -> Any:
 
 def load_with_task(checkpoint: Path, data: Path | None) -> tuple[Any, Any, Any]:
     """Model in evaluation mode, the configuration of its training, and fairseq's task over the
-    folder ``data``; None: the folder of its training. Raises UserError where the checkpoint cannot
-    be read, or not with this data.
+    folder ``data``; None: the folder of its training.
     """
     overrides = {} if data is None else {"data": str(data)}
     with reading(checkpoint, data):
@@ -142,9 +131,7 @@ def load_with_task(checkpoint: Path, data: Path | None) -> tuple[Any, Any, Any]:
 
 @contextmanager
 def reading(checkpoint: Path, data: Path | None = None) -> Iterator[None]:
-    """Any error of torch or fairseq becomes a :class:`UserError` that names the file, and the
-    ``data`` that it is read with.
-    """
+    """Turns errors of torch and fairseq into a :class:`UserError` that names the file."""
     need_file(checkpoint, "checkpoint; train first")
     try:
         yield
@@ -200,9 +187,7 @@ def pretrained_of(checkpoint: Path, saved: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_pretrained(checkpoint: Path | None) -> dict[str, Any]:
-    """Fields of :class:`TaskResult` about a pretrained checkpoint; None: there was none. Raises
-    UserError where the file is no checkpoint of a training.
-    """
+    """Fields of :class:`records.TaskResult` about a pretrained checkpoint; None: without one."""
     names = ("pretrained_sha256", "pretrain_updates", "pretrain_perplexity")
     if checkpoint is None:
         return dict(zip(names, ("", 0, 0.0), strict=True))
@@ -222,8 +207,8 @@ def model_options(checkpoint: Path, system: str = "") -> list[str]:
     """The options of fairseq-train that build the model of a checkpoint: its architecture, and what
     it was pretrained with beyond that. Segments are left to the fine-tuning.
 
-    Raises UserError where it is no checkpoint of ``diet_roberta``, is not of ``system``, the name
-    of an encoding (empty: any), or was made with an option that no command line can repeat.
+    ``system``: encoding that it must have; empty: any. Raises UserError for another model, or an
+    option that no command line can repeat.
     """
     with reading(checkpoint):
         saved = load_state(checkpoint)["cfg"]["model"]

@@ -50,10 +50,7 @@ USUAL = {
 
 @dataclass(frozen=True)
 class EvaluateRequest:
-    """What to evaluate: ``subset`` of the data, or two text files, or a test set of SacreBLEU.
-
-    Raises UserError for a system whose name cannot be that of a file.
-    """
+    """What to evaluate: ``subset`` of the data, or two text files, or a test set of SacreBLEU."""
 
     data: Path  # made by fairseq-preprocess, or the corpus folder with it
     checkpoint: Path
@@ -77,8 +74,7 @@ def evaluate(request: EvaluateRequest, search: Search, own: Iterable[str] = ()) 
     """The line to print: the scores; of a dry run, the command.
 
     ``own``: options of the command that the user called, for the nearest name. Raises UserError
-    where an argument is wrong, the row is that of another training, another process is at work
-    here, decoding fails, or the checkpoint changes meanwhile.
+    also for a row of another training, and for a checkpoint that changes meanwhile.
     """
     data, checkpoint, results = bin_folder(request.data), request.checkpoint, request.results
     if results.exists() and not results.is_dir():
@@ -181,8 +177,7 @@ def known_before(
 ) -> dict[str, Any]:
     """Fields of the row that are known before anything is decoded.
 
-    ``system``: its name there; empty: the encoding. Raises UserError where the checkpoint cannot be
-    read.
+    ``system``: its name there; empty: the encoding.
     """
     content = sha256(checkpoint)  # before it is read, so that no replaced file is described
     training = read_training(checkpoint, data)

@@ -39,8 +39,7 @@ def quiet() -> None:
 def read_options(parser: Any, words: Sequence[str], own: Iterable[str] = ()) -> Any:
     """Reads options as the program of ``parser`` does, with those of model, task and optimizer.
 
-    ``own``: options of the command that the user gave them to, for the nearest name. Raises
-    UserError where there is no such option or value.
+    ``own``: options of the command that the user gave them to, for the nearest name.
     """
     from fairseq.options import parse_args_and_arch
 

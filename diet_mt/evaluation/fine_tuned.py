@@ -103,7 +103,7 @@ def own_positions(signature: str, arch: str) -> Options:
 
 
 def load_fine_tuned(checkpoint: Path, data: Path, task: str) -> FineTuned:
-    """Raises UserError where the checkpoint cannot be read, or is of another task."""
+    """Raises UserError for a checkpoint of another task."""
     with reading(checkpoint):
         name = str(load_state(checkpoint)["cfg"]["task"]["_name"])
     if name != task:
@@ -117,8 +117,7 @@ def facts(
 ) -> dict[str, Any]:
     """Fields of :class:`records.TaskResult` that do not depend on the task.
 
-    ``content``: SHA-256 of the checkpoint, before the ``model`` was loaded from it. Raises
-    UserError where a file is no checkpoint, or not there.
+    ``content``: SHA-256 of the checkpoint, before the ``model`` was loaded from it.
     """
     with reading(request.checkpoint):
         state = load_state(request.checkpoint)

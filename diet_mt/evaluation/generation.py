@@ -78,9 +78,7 @@ class Search:
         return hashlib.sha256(text.encode()).hexdigest()[:8] if text else ""
 
     def as_data(self) -> tuple[Options, dict[str, Option]]:
-        """The further options, and the entries of ``--model-overrides`` apart. Raises UserError
-        where these are not a dictionary.
-        """
+        """The further options, and the entries of ``--model-overrides`` apart."""
         options = parse(words_of(portable(shlex.join(self.options))))
         text = options.pop(_OVERRIDES, "{}")
         try:
@@ -194,7 +192,7 @@ def command_of(test: TestSet, checkpoint: Path, search: Search) -> list[str]:
 
 
 def generate(test: TestSet, checkpoint: Path, search: Search, folder: Path) -> Generation:
-    """Decodes a test set, unless its output is in ``folder``. Raises UserError where that fails."""
+    """Decodes a test set, unless its output is in ``folder``."""
     penalty = f".{search.length_penalty}" if search.length_penalty != "fairseq" else ""
     how = f"beam{search.beam}.lenpen{search.lenpen:g}{penalty}"
     options = f".options-{search.mark}" if search.mark else ""

@@ -39,11 +39,7 @@ def put_result(folder: Path, result: Result, text: str) -> Path:
 
 
 def read_hypotheses(folder: Path, result: Result, count: int | None = None) -> list[str]:
-    """The hypotheses of a row; ``count``: of its references.
-
-    Raises UserError for missing files, other hypotheses than those that were scored, or another
-    number of lines.
-    """
+    """The hypotheses of a row as they were scored; ``count``: of its references."""
     path = folder / result.hypotheses
     content = _saved(folder, result)
     if content is None:
@@ -66,10 +62,7 @@ def _saved(folder: Path, result: Result) -> bytes | None:
 
 @lru_cache(maxsize=4)
 def _files_in(archive: Path) -> Mapping[str, bytes]:
-    """Name -> content of the hypothesis files of a corpus, packed by scripts/results.sh.
-
-    Raises UserError for an archive that is damaged, or unpacks to more than _LARGEST bytes.
-    """
+    """Name -> content of the hypothesis files of a corpus, packed by scripts/results.sh."""
     files, size = {}, 0
     try:
         with tarfile.open(archive, "r:xz") as opened:
@@ -97,10 +90,7 @@ def of_row(result: Result, references: Mapping[str, Given]) -> Given:
 def by_checksum(
     references: Sequence[Path], sources: Sequence[Path]
 ) -> dict[str, tuple[Path, Path | None]]:
-    """Checksum of references -> their file, and that of their sources, given in the same order.
-
-    Raises UserError for another number of sources.
-    """
+    """Checksum of references -> their file, and that of their sources, given in the same order."""
     if sources and len(sources) != len(references):
         raise UserError(f"{len(sources)} --sources, but {len(references)} --references")
     pairs = zip_longest(references, sources)

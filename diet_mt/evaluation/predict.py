@@ -47,9 +47,7 @@ def _load(checkpoint: Path, data: Path) -> FineTuned:
 
 
 def predict(loaded: FineTuned, split: str, batch_size: int) -> Predictions:
-    """Runs the model over a split. Raises UserError where the data do not have it, or the model
-    gives numbers that are not finite.
-    """
+    """Predictions of a split."""
     task = loaded.task
     if not (Path(task.cfg.data) / "input0" / f"{split}.idx").is_file():
         raise UserError(f"{task.cfg.data}: no split '{split}'")
@@ -98,7 +96,6 @@ def _as_text(task: Any, numbers: np.ndarray) -> list[str]:
 
 
 def write_predictions(path: Path, task: Any, predictions: Predictions, ids: list[str]) -> None:
-    """Raises UserError where there are not as many ids as predictions."""
     if len(ids) != len(predictions.predicted):
         raise UserError(
             f"{len(ids)} ids but {len(predictions.predicted)} predictions; prepare again"

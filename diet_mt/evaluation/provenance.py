@@ -30,9 +30,7 @@ def companion(checkpoint: Path, name: str) -> str:
 
 
 def training_of(checkpoint: Path) -> Options:
-    """The options of its training; empty if another command trained. Raises UserError where
-    ``command`` is damaged.
-    """
+    """The options of its training; empty if another command trained."""
     try:
         return parse(words_of(portable(companion(checkpoint, "command"))))
     except UserError as error:

@@ -157,11 +157,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, kw_only=True)
 class TaskResult(Evaluation):
-    """A fine-tuned model on one split of one task.
-
-    Raises UserError for a main metric that was not measured, and for a task whose name cannot be
-    that of a file.
-    """
+    """A fine-tuned model on one split of one task."""
 
     task: str  # CoLA, MNLI, XNLI, XQuAD, ...
     split: str  # valid, valid1, test_sw, ...: the name in the prepared data

@@ -18,7 +18,7 @@ from diet_mt.bert.questions.squad import read_squad
 from diet_mt.bert.questions.windows import WindowSizes, windows
 from diet_mt.bert.tokenizer import load
 from diet_mt.errors import UserError
-from diet_mt.evaluation import bleu
+from diet_mt.evaluation import scores
 
 from ..bert.questions.made_up import article, entry, question, write_squad, write_vocabulary
 from ..bert.test_answer_scores import asked
@@ -26,8 +26,8 @@ from ..bert.test_answer_scores import asked
 
 def test_empty_references() -> None:
     """sacrebleu #161, espnet #4715: an empty line among the references ends the evaluation."""
-    assert bleu.score(["a b c d e", ""], ["a b c d e", ""]).bleu == 100
-    found = bleu.score(["a b c d e", "x"], ["a b c d e", ""])
+    assert scores.score(["a b c d e", ""], ["a b c d e", ""]).bleu == 100
+    found = scores.score(["a b c d e", "x"], ["a b c d e", ""])
     # 5 of 6 words, and every longer n-gram.
     assert found.bleu == pytest.approx(100 * (5 / 6) ** (1 / 4), abs=1e-3)
     assert found.length_ratio == 1.2
@@ -35,15 +35,15 @@ def test_empty_references() -> None:
 
 def test_nothing_but_empty_lines() -> None:
     """sacrebleu #225: half of a test set is empty."""
-    found = bleu.score([""], ["a b c d"])
+    found = scores.score([""], ["a b c d"])
     assert (found.bleu, found.length_ratio) == (0, 0)
-    assert bleu.score([""], [""]).bleu == 0
+    assert scores.score([""], [""]).bleu == 0
 
 
 def test_fewer_hypotheses_than_references() -> None:
     """sacrebleu #160: 2134 hypotheses of 3004 references."""
     with pytest.raises(UserError, match="2 hypotheses but 3 references"):
-        bleu.score(["a", "b"], ["a", "b", "c"])
+        scores.score(["a", "b"], ["a", "b", "c"])
 
 
 def test_answers_of_which_nothing_is_left() -> None:
