@@ -7,7 +7,9 @@ when all of it is written.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import gzip
 import hashlib
 import io
@@ -191,42 +193,58 @@ def lines_in(path: Path) -> int:
 
 
 @contextmanager
-def _part_of(path: Path) -> Iterator[Path]:
-    """Yields the path to write; what is there in the end takes the name ``path``.
+def writing_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """Opens ``path`` for bytes that appear under its name only when all of them are written.
+
+    Processes that write the same file at once do so one after the other: the last one wins.
 
     Raises:
         UserError: it cannot be written: no space left, no permission. Nothing stays.
     """
     part = path.with_name(path.name + ".part")
     try:
-        yield part
-        os.replace(part, path)
-    except BaseException as error:
-        part.unlink(missing_ok=True)
+        with _locked(part) as file:
+            try:
+                yield file
+                file.flush()
+                os.replace(part, path)
+            except BaseException:
+                part.unlink(missing_ok=True)
+                raise
+    except OSError as error:
         # Reading errors that pass through here name another file; those of writing name none.
         # Those of gzip have no number.
-        if isinstance(error, OSError) and error.errno and error.filename in (None, str(part)):
-            hint = "; make room and run again" if error.errno in _FULL else ""
-            what = f"cannot be written ({error.strerror or error}){hint}"
-            raise UserError(f"{path}: {what}") from None
-        raise
+        if not error.errno or error.filename not in (None, str(part)):
+            raise
+        hint = "; make room and run again" if error.errno in _FULL else ""
+        what = f"cannot be written ({error.strerror or error}){hint}"
+        raise UserError(f"{path}: {what}") from None
+
+
+def _untruncated(path: str, flags: int) -> int:
+    return os.open(path, flags & ~os.O_TRUNC, 0o666)
+
+
+def _locked(part: Path) -> IO[bytes]:
+    """An empty file, locked until it is closed. What a killed process left in it is overwritten."""
+    while True:
+        file = open(part, "wb", opener=_untruncated)  # noqa: SIM115
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with contextlib.suppress(FileNotFoundError):
+            # Whoever held the lock may have renamed or removed the file.
+            if os.path.samestat(os.stat(part), os.fstat(file.fileno())):
+                file.truncate(0)
+                return file
+        file.close()
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[IO[str]]:
-    """Opens ``path`` for text that appears under its name only when all of it is written."""
-    with (
-        _part_of(path) as part,
-        open(part, "w", encoding="utf-8", errors=_NAMES, newline="\n") as file,
-    ):
+    """As ``writing_bytes``, for text."""
+    with writing_bytes(path) as raw:
+        file = io.TextIOWrapper(raw, encoding="utf-8", errors=_NAMES, newline="\n")
         yield file
-
-
-@contextmanager
-def writing_bytes(path: Path) -> Iterator[IO[bytes]]:
-    """As ``writing``, for bytes."""
-    with _part_of(path) as part, open(part, "wb") as file:
-        yield file
+        file.flush()
 
 
 def copy(source: Path, to: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import multiprocessing
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from diet_mt.files import (
     raw_lines,
     read_text,
     write_text,
+    writing,
 )
 
 
@@ -80,3 +83,40 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
     assert path.read_bytes() == os.fsencode(path) + " ü\n".encode()
     assert read_text(path) == f"{path} ü\n"
     assert as_utf8(f"{name} ü") == r"f\udce9\udcff.txt ü"
+
+
+def write_letters(path: Path, letter: str) -> None:
+    for _ in range(50):
+        with writing(path) as file:
+            for _ in range(20):
+                file.write(letter * 1000)
+                file.flush()
+
+
+def test_two_processes_write_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    forked = multiprocessing.get_context("fork")
+    writers = [forked.Process(target=write_letters, args=(path, letter)) for letter in "ab"]
+    for each in writers:
+        each.start()
+    contents = set()
+    while any(each.is_alive() for each in writers):
+        if path.exists():
+            contents.add(path.read_text())
+    for each in writers:
+        each.join()
+    assert [each.exitcode for each in writers] == [0, 0]
+    assert contents <= {"a" * 20_000, "b" * 20_000}
+    assert os.listdir(tmp_path) == ["text"]
+
+
+def test_a_second_writer_waits(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    second = threading.Thread(target=write_text, args=(path, "second"))
+    with writing(path) as file:
+        second.start()
+        second.join(0.2)
+        assert second.is_alive()
+        file.write("first")
+    second.join()
+    assert read_text(path) == "second"
