@@ -13,12 +13,12 @@ if find_spec("fairseq") is None:
         name="fairseq",
     )
 
-from . import allocator
 from . import criterions as criterions
 from . import encoders as encoders
 from . import fairseq_patches as fairseq_patches
 from . import models as models
 from . import tasks as tasks
+from .nn import allocator
 
 allocator.keep_memory()
 allocator.forget_shapes()

@@ -16,12 +16,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from diet_mt import attention, cross_entropy
 from diet_mt.decoding.candidates import Limits, Vocabulary
 from diet_mt.decoding.generator import BeamSearchGenerator
 from diet_mt.models.diet_transformer import DietTransformerModel
+from diet_mt.nn import attention, cross_entropy
 
-from . import test_dropout as of_dropout
 from .commands import tool
 from .commands.encoders import RESET, Encoders
 from .commands.runner import ROOT, Command, Done, Runner, run_alone
@@ -35,8 +34,9 @@ from .fairseq_patches import test_fused_adam as of_adam
 from .layers.test_run_after_run import run
 from .models.test_precision import half_precision, tolerance
 from .models.test_search import Hypotheses, talkative
+from .nn import test_dropout as of_dropout
+from .nn.test_cross_entropy import WITH_PADS, Loss, both, fairseqs, values
 from .session_folder import session_folder
-from .test_cross_entropy import WITH_PADS, Loss, both, fairseqs, values
 from .toy import (
     ToyTask,
     build,

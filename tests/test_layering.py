@@ -1,9 +1,9 @@
 """Imports inside the package go one way, and an encoding's name chooses code only under positions/.
 
     cli -> sweeps, training, figures, bench -> report -> evaluation
-    evaluation -> models, tasks, criterions, encoders -> layers -> attention, positions, kernels
+    evaluation -> models, tasks, criterions, encoders -> layers -> positions, nn, kernels
     evaluation -> fairseq_patches -> models, decoding -> layers
-    plugin -> models, tasks, criterions, encoders, fairseq_patches, allocator
+    plugin -> models, tasks, criterions, encoders, fairseq_patches, nn
     bench.worker -> fairseq, torch, ctranslate2 (no other part: it is also run by itself)
     all of them -> bert -> corpora -> stages -> files -> errors (text: no torch, no fairseq)
 
@@ -36,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     # Light: what it brings is loaded by name, when it is asked for.
     "__init__": set(),
     "__main__": {"cli"},
-    "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "allocator"},
+    "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "nn"},
     # The tools.
     "cli": {"bench", "bert", "corpora", "decoding", "evaluation", "figures", "report"}
     | {"recipes", "stages", "sweeps", "training", "models", "plugin", "positions"}
@@ -56,23 +56,17 @@ ALLOWED: dict[str, set[str]] = {
     | {"stages", "plugin", "register", "command_line", "files", "errors", "sacrebleu"}
     | {"torch", "numpy", "fairseq"},
     # The plugin.
-    "models": {"bert", "corpora", "encoders", "layers", "positions", "products", "errors"}
+    "models": {"bert", "corpora", "encoders", "layers", "nn", "positions", "errors"}
     | {"torch", "fairseq", "omegaconf"},
     "tasks": {"bert", "corpora", "decoding", "errors", "torch", "numpy", "fairseq", "omegaconf"},
     "criterions": {"bert", "errors", "torch", "numpy", "fairseq"},
     "encoders": {"bert", "corpora", "errors", "fairseq"},
-    "layers": {"attention", "compiled", "dropout", "kernels", "positions", "products", "errors"}
-    | {"torch", "fairseq"},
+    "layers": {"kernels", "nn", "positions", "errors", "torch", "fairseq"},
     "kernels": {"torch"},
-    "positions": {"compiled", "errors", "torch"},
-    "attention": {"compiled", "dropout", "positions", "torch"},
-    "dropout": {"compiled", "torch"},
-    "products": {"torch"},
-    "compiled": {"torch"},
-    "cross_entropy": {"compiled", "products", "torch"},
-    "allocator": set(),
-    "decoding": {"kernels", "layers", "positions", "products", "errors", "torch", "fairseq"},
-    "fairseq_patches": {"cross_entropy", "decoding", "layers", "models", "products", "errors"}
+    "positions": {"nn", "errors", "torch"},
+    "nn": {"torch"},
+    "decoding": {"kernels", "layers", "nn", "positions", "errors", "torch", "fairseq"},
+    "fairseq_patches": {"decoding", "layers", "models", "nn", "errors"}
     | {"torch", "numpy", "fairseq", "omegaconf"},
     # Text: no torch, no fairseq.
     "bert": {"corpora", "stages", "command_line", "files", "errors"}
@@ -354,14 +348,10 @@ def test_what_moves_text_and_records_does_without_fairseq() -> None:
     [
         ("positions/diet_rel", "import fairseq", "positions may not import fairseq"),
         ("positions/diet_rel", "from fairseq.modules import X", "positions may not import fairseq"),
-        (
-            "attention",
-            "def f():\n    from fairseq import utils",
-            "attention may not import fairseq",
-        ),
-        ("attention", "importlib.import_module('fairseq.utils')", "may not import fairseq"),
-        ("attention", "from .layers import X", "attention may not import layers"),
-        ("positions/diet_rel", "from ..attention import attend", "may not import attention"),
+        ("nn/attention", "def f():\n    from fairseq import utils", "nn may not import fairseq"),
+        ("nn/attention", "importlib.import_module('fairseq.utils')", "may not import fairseq"),
+        ("nn/attention", "from ..layers import X", "nn may not import layers"),
+        ("positions/diet_rel", "from ..layers import X", "may not import layers"),
         ("positions/diet_rel", "from .diet_abs import DietAbs", "imports the encoding diet_abs"),
         ("positions/diet_rel", "from . import diet_abs", "imports the encoding diet_abs"),
         ("positions/t5", "from .tupe import TupeRel", "t5 imports the encoding tupe"),

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from .. import kernels
 from ..layers.store import Store
-from ..positions.base import at_least_float32
-from ..products import linear, one_dnn_is_faster
+from ..nn.linear import linear, one_dnn_is_faster
+from ..nn.precision import at_least_float32
 
 # Rows of log-probabilities that are made at once on a CPU. At 6,040 entries (Intel Xeon) a product
 # of fewer rows is slower, and more leave the cache.

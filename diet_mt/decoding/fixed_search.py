@@ -19,8 +19,8 @@ from torch import Tensor
 from ..errors import UserError
 from ..layers.fixed_run import PERIOD, SLOTS, FixedRun, longest, rounded
 from ..layers.run import is_product
+from ..nn.precision import at_least_float32
 from ..positions import Span
-from ..positions.base import at_least_float32
 from .candidates import Vocabulary
 from .replay import Replays
 from .search import NOTHING_FOUND, Hypothesis, SearchOptions

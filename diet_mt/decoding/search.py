@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ..errors import UserError
 from ..layers.run import DecodingRun
-from ..positions.base import at_least_float32
+from ..nn.precision import at_least_float32
 from .candidates import Limits, Vocabulary
 from .penalty import Penalty
 

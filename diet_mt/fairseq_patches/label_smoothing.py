@@ -3,10 +3,10 @@
 fairseq's criterion asks the model for logits of (B, T, V) and writes seven more tensors of that
 size in a training step. There is no hook between its forward pass and the model, so two of its
 methods are replaced. For our models in training they take
-:func:`diet_mt.cross_entropy.from_features` where the output layer is one plain product, and on a
-CPU :func:`~diet_mt.cross_entropy.from_logits` where it is not or where the model is wrapped (data
-parallel). In validation, for other models and with any option that reads the log-probabilities,
-fairseq's own code runs. Loss, sample size and logged values are the same.
+``from_features`` of ``nn/cross_entropy.py`` where the output layer is one plain product, and on a
+CPU ``from_logits`` where it is not or where the model is wrapped (data parallel). In validation,
+for other models and with any option that reads the log-probabilities, fairseq's own code runs.
+Loss, sample size and logged values are the same.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable, Tuple
 
-import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.models.fairseq_decoder import FairseqDecoder
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
-from ..cross_entropy import from_features, from_logits, serves
 from ..layers.run import is_method
-from ..products import Linear
+from ..nn.cross_entropy import from_features, from_logits, serves
+from ..nn.linear import Linear
+from ..nn.precision import autocasts
 
 
 def without_logits(forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -110,12 +110,8 @@ def _output_is_a_product(model: nn.Module) -> bool:
         and not (last._backward_hooks or last._backward_pre_hooks)
         and is_method(decoder.output_layer, TransformerDecoderBase.output_layer)
         and serves(last.weight)
-        and not _autocasts(last.weight.device.type)
+        and not autocasts(last.weight.device)
     )
-
-
-def _autocasts(device: str) -> bool:
-    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 
 
 LabelSmoothedCrossEntropyCriterion.forward = without_logits(

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from .. import kernels
-from ..attention import closed_keys, softmax_
+from ..nn.attention import closed_keys, softmax_
 from ..positions import LayerPositions
 from .nodes import Nodes
 from .stack import Dropout
@@ -308,7 +308,7 @@ def _attend(
     ``bias`` (B|1, H|1, 1, S), ``scale`` of q k^T, ``mask`` (B, 1, G, S), True where a key is closed
     -> (B, H, G, D) and the weights before ``dropout`` (B, H, G, S).
 
-    :func:`diet_mt.attention.attend` for queries at one position, in as few calls as possible: over
+    ``attend`` of ``nn/attention.py`` for queries at one position, in few calls: over
     a few keys, what a call costs by itself is what counts.
     """
     by_head = q.shape[:2]

@@ -7,7 +7,7 @@ from typing import Any, Optional, Tuple
 from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
-from ..attention import Added, attend, logits
+from ..nn.attention import Added, attend, logits
 from ..positions import LayerPositions
 from .call import AttentionCall, need_call
 from .stack import replace_dropout
@@ -23,7 +23,7 @@ def content_bias(positions: LayerPositions, q: Tensor, k: Tensor, scale: float) 
 
 
 class PositionalAttention(MultiheadAttention):
-    """Projections around :func:`diet_mt.attention.attend`.
+    """Projections around :func:`diet_mt.nn.attention.attend`.
 
     Parameters, initial values and state-dict keys are fairseq's. A step of a decoding run goes to
     the run's memory (``memory.py``) instead, which computes the same of the same positions.

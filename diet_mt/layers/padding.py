@@ -7,7 +7,7 @@ from typing import NamedTuple, Optional
 import torch
 from torch import Tensor
 
-from ..compiled import may_read
+from ..nn.compiled import may_read
 
 
 class RightPadded(NamedTuple):

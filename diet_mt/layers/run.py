@@ -15,11 +15,11 @@ from typing import Any, List, Optional, Sequence, Tuple
 import torch
 from torch import Tensor, nn
 
+from ..nn.linear import linear
+from ..nn.precision import product
 from ..positions import AttentionPositions, LayerPositions, Span, TokenPositions
-from ..positions.factors import product
 from ..positions.layer import NOTHING, Row
 from ..positions.spans import tokens_in
-from ..products import linear
 from .beams import regroup
 from .call import AttentionCall, DecoderCall
 from .memory import Attends, Memory, memory_for

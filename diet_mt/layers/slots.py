@@ -15,7 +15,7 @@ from typing import List, Optional, Sequence
 import torch
 from torch import Tensor
 
-from ..attention import Added, attend
+from ..nn.attention import Added, attend
 from ..positions import LayerPositions
 from .memory import Found, Scale
 from .multihead import content_bias

@@ -13,8 +13,8 @@ from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from ..compiled import compiled
-from ..dropout import dropout
+from ..nn.compiled import compiled
+from ..nn.dropout import dropout
 from ..positions import REFUSE, AttentionShape, InputPositions
 
 # fairseq's dictionary from the encoder to the decoder: lists by name, of tensors but for ``beams``
@@ -88,7 +88,7 @@ def layer_numbers(layers: nn.ModuleList) -> Dict[nn.Module, int]:
 
 
 class Dropout(FairseqDropout):
-    """fairseq's dropout with the cheaper random numbers of :func:`diet_mt.dropout.dropout`."""
+    """fairseq's dropout with the cheaper random numbers of :func:`diet_mt.nn.dropout.dropout`."""
 
     def forward(self, x: Tensor, inplace: bool = False) -> Tensor:
         return dropout(x, self.p) if self.active else x

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from ..layers.embedding import PaddedEmbedding
 from ..layers.padding import gather_columns
 from ..layers.sentence_encoder import DietSentenceEncoder
+from ..nn.linear import use_fast_products
 from ..positions.base import INIT_STD
-from ..products import use_fast_products
 from ._architectures import register_roberta_architectures
 from ._hub import DietRobertaHub, load_hub
 from ._roberta_options import DietRobertaConfig, plain_options, sentence_config, write_length

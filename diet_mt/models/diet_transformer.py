@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ..layers.decoder import DietDecoder
 from ..layers.embedding import PaddedEmbedding
 from ..layers.encoder import DietEncoder
-from ..products import use_fast_products
+from ..nn.linear import use_fast_products
 from ._architectures import register_architectures
 from ._options import DietTransformerConfig, NestedConfig, nested_config
 from ._signature import signature_tensor, take_positions

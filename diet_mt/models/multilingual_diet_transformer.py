@@ -11,7 +11,7 @@ from torch import nn
 from ..errors import UserError
 from ..layers.decoder import DietDecoder
 from ..layers.encoder import DietEncoder
-from ..products import use_fast_products
+from ..nn.linear import use_fast_products
 from ._architectures import register_architectures
 from ._options import NestedConfig, nested_config
 from .diet_transformer import DietTransformerModel

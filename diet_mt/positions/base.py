@@ -24,13 +24,11 @@ An encoding can act at two places, and says so by what it builds:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import (
     Any,
     Callable,
     ClassVar,
-    ContextManager,
     Dict,
     Iterator,
     List,
@@ -44,6 +42,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import UserError
+from ..nn.precision import at_least_float32 as at_least_float32
+from ..nn.precision import no_autocast as no_autocast
 from .beyond import REFUSE, read
 from .input import InputPositions
 from .layer import LayerPositions
@@ -58,18 +58,6 @@ Made = TypeVar("Made")  # what a layer gets
 
 # The kinds of attention: self-attention of either stack, and that of the decoder over the encoder.
 ENCODER, DECODER, CROSS = KINDS = ("encoder", "decoder", "cross")
-
-
-def at_least_float32(dtype: torch.dtype) -> torch.dtype:
-    """float32 for half precision, otherwise ``dtype``: what sums are taken in."""
-    return torch.promote_types(dtype, torch.float32)
-
-
-def no_autocast(device: torch.device) -> ContextManager[object]:
-    """Products inside are taken in the precision of what is multiplied, also under autocast."""
-    if not torch.amp.is_autocast_available(device.type):  # torch.autocast itself would refuse
-        return nullcontext()
-    return torch.autocast(device.type, enabled=False)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import List, Optional, Tuple
 
 from torch import Tensor
 
-from .base import AttentionBias, no_autocast
+from ..nn.precision import product as product
+from .base import AttentionBias
 from .layer import LayerPositions, Row, at_row
 from .spans import Span, tokens_in
 
@@ -37,15 +38,6 @@ class FactorPositions(LayerPositions):
         assert self.query_factor is not None
         assert self.key_factor is not None
         return self.query_factor, self.key_factor
-
-
-def product(query: Tensor, key: Tensor) -> Tensor:
-    """F_Q (L|1, H|1, T, R) and F_K (L|1, H|1, S, R) -> F_Q F_K^T (L|1, H|1, T, S).
-
-    Summed in the factors' own precision also under autocast: a rank of 64 or more adds up rounding.
-    """
-    with no_autocast(query.device):
-        return query @ key.transpose(-1, -2)
 
 
 def appended(query: Tensor, key: Tensor) -> List[LayerPositions]:

@@ -9,7 +9,7 @@ from typing import ClassVar, Optional, Tuple
 import torch
 from torch import Tensor, nn
 
-from ..compiled import may_read
+from ..nn.compiled import may_read
 from .base import AttentionBias, AttentionShape, PositionEncoding, no_autocast
 from .relative import distances, toeplitz
 from .spans import Span, as_tensor, extremes, tokens_in

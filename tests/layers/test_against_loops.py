@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diet_mt import attention
 from diet_mt.models.diet_transformer import DietTransformerModel
+from diet_mt.nn import attention
 
 from .. import oracle
 from ..toy import (

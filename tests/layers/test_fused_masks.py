@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from diet_mt import attention
+from diet_mt.nn import attention
 
 from ..toy import build, collate, each_encoding, sources, targets, without_weights
 

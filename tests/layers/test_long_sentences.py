@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from diet_mt import attention
 from diet_mt.layers.run import BLOCK
 from diet_mt.models.diet_transformer import DietTransformerModel
+from diet_mt.nn import attention
 from diet_mt.positions import AttentionShape, build_position, factors
 from diet_mt.positions.factors import FactorPositions
 

@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from diet_mt.attention import causal_bias
 from diet_mt.layers.padding import gather_columns, mask_of, right_pad
+from diet_mt.nn.attention import causal_bias
 
 from ..toy import PAD, collate, real, sources
 

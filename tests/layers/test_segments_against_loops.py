@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from diet_mt import attention
 from diet_mt.models.diet_roberta import DietRobertaModel
+from diet_mt.nn import attention
 from diet_mt.positions import factors
 
 from .. import oracle

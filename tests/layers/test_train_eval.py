@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from diet_mt import attention
+from diet_mt.nn import attention
 
 from ..toy import (
     KINDS_OF_ENCODING,

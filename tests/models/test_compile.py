@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from diet_mt import compiled
-from diet_mt.cross_entropy import from_features
 from diet_mt.models.diet_transformer import DietTransformerModel
+from diet_mt.nn import compiled
+from diet_mt.nn.cross_entropy import from_features
 
 from ..toy import PAD, build, close, collate, each_encoding, sources, targets
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from diet_mt.dropout import dropout
+from diet_mt.nn.dropout import dropout
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 0.9])

@@ -23,7 +23,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from .compiled import compiled, may_read
-from .products import add_product, product
+from .linear import add_product, product
+from .precision import at_least_float32
 
 # A block has about so many logits, 4 MiB in float32, which stay in a core's caches; but so many
 # rows at least, since each block reads the whole weight and adds to its whole gradient. Measured on
@@ -83,10 +84,6 @@ def serves(weight: Tensor) -> bool:
     return weight.dtype != torch.float16 or hasattr(torch.ops.aten.mm, "dtype")
 
 
-def _precise(dtype: torch.dtype) -> torch.dtype:
-    return torch.promote_types(dtype, torch.float32)
-
-
 def _blocks(rows: int, vocabulary: int, on_cpu: bool = True) -> range:
     """The first row of each block."""
     logits = _LOGITS if on_cpu else _LOGITS_ON_DEVICE
@@ -106,7 +103,7 @@ class _FromLogits(torch.autograd.Function):
         ctx: Any, logits: Tensor, targets: Tensor, eps: float, pad: int
     ) -> Tuple[Tensor, Tensor]:
         rows, vocabulary = logits.shape
-        dtype = _precise(logits.dtype)
+        dtype = at_least_float32(logits.dtype)
         nll, smooth = logits.new_zeros(2, dtype=torch.float64)
         blocks = _blocks(rows, vocabulary)
         for start in blocks:
@@ -136,7 +133,7 @@ class _FromLogits(torch.autograd.Function):
             picked = targets[part].unsqueeze(1)
             # In float32 also the product with the factor, a loss scale perhaps: half precision
             # has no numbers as small as most of these.
-            block = torch.softmax(logits[part], 1, dtype=_precise(logits.dtype)).sub_(share)
+            block = torch.softmax(logits[part], 1, dtype=at_least_float32(logits.dtype)).sub_(share)
             hit = block.gather(1, picked).sub_(1.0 - ctx.eps - share)
             block.scatter_(1, picked, hit).mul_(picked.ne(ctx.pad) * factor)
             gradient[part] = block
@@ -204,7 +201,7 @@ def _loss_and_gradients(
     and the sum in the loss, is never added to a block: it comes from the sums of ``x`` and
     ``weight``.
     """
-    vocabulary, dtype = weight.size(0), _precise(weight.dtype)
+    vocabulary, dtype = weight.size(0), at_least_float32(weight.dtype)
     share, gain = eps / (vocabulary - 1), _GAIN.get(weight.dtype, 1.0)
     x_sum, weight_sum = x.sum(0, dtype=dtype), weight.sum(0, dtype=dtype)  # (E,)
     dx = torch.empty_like(x) if wanted[0] else None
@@ -234,7 +231,7 @@ def _block(
     log-sum-exp over the real rows, (2,) in float64; and (M, V) in the precision of the logits, p
     less ``weight_of_target`` at the target, times ``gain``, 0 in the other rows.
     """
-    logs = torch.log_softmax(logits, 1, dtype=_precise(logits.dtype))
+    logs = torch.log_softmax(logits, 1, dtype=at_least_float32(logits.dtype))
     chosen = logs.gather(1, target)
     lse = logits.gather(1, target) - chosen
     sums = (torch.stack([-chosen, lse]) * real).sum((1, 2), dtype=torch.float64)

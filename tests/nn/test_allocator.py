@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-import diet_mt.allocator as allocator
-from diet_mt.allocator import REMEMBERED, forget_shapes, keep_memory
+import diet_mt.nn.allocator as allocator
+from diet_mt.nn.allocator import REMEMBERED, forget_shapes, keep_memory
 
 
 class Library:
@@ -86,7 +86,7 @@ def test_shapes_are_forgotten_unless_the_user_says_otherwise() -> None:
 
 SHAPES = """
 import ctypes
-from diet_mt.allocator import forget_shapes
+from diet_mt.nn.allocator import forget_shapes
 forget_shapes()
 import torch
 class Info(ctypes.Structure):
@@ -121,7 +121,7 @@ def test_products_of_many_shapes_leave_few_behind() -> None:
 
 SCRIPT = """
 import resource, sys
-from diet_mt.allocator import keep_memory
+from diet_mt.nn.allocator import keep_memory
 if sys.argv[1] == "keep" and not keep_memory({}):
     sys.exit("not here")
 import torch

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from .compiled import may_read
 from .dropout import dropout
-from .positions.base import at_least_float32
-from .positions.factors import product
+from .precision import at_least_float32, product
 
 # Keys from which on torch's fused CPU kernel, which never writes the logits out, beats a batched
 # product that does. Measured with 4 to 8 heads of 32 and 64 on an AMD EPYC with AVX-512, one

@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import diet_mt.products as products
-from diet_mt.products import Linear, linear, use_fast_products
+import diet_mt.nn.linear as products
+from diet_mt.nn.linear import Linear, linear, use_fast_products
 
 pytestmark = pytest.mark.skipif(
     not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="torch without oneDNN"

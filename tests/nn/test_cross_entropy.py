@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 from torch import Tensor
 
-import diet_mt.cross_entropy as cross_entropy
-import diet_mt.products as products
-from diet_mt.cross_entropy import from_features, from_logits
+import diet_mt.nn.cross_entropy as cross_entropy
+import diet_mt.nn.linear as products
+from diet_mt.nn.cross_entropy import from_features, from_logits
 
 PAD, ROWS, WIDTH, WORDS = 1, 23, 6, 37
 

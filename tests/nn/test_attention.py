@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-from diet_mt import attention
-from diet_mt.attention import Added, attend
+from diet_mt.nn import attention
+from diet_mt.nn.attention import Added, attend
 
-from . import oracle
+from .. import oracle
 
 B, H, T, S, D, R = 2, 3, 5, 7, 4, 6
 SCALE = 0.37

@@ -1,0 +1,1 @@
+"""Attention, loss, dropout and linear layers over torch alone."""
