@@ -399,7 +399,7 @@ def test_a_wrong_import_is_found(module: str, source: str, complaint: str) -> No
         ("positions/tupe", "from .t5 import T5Bias\nfrom .factors import product"),
         ("layers/encoder", "from ..positions.base import X\nfrom . import padding"),
         ("cli/leaderboard", "from ..evaluation.records import Result"),
-        ("bert/questions/squad", "from .answers import X\nfrom ...errors import UserError"),
+        ("bert/squad", "from .answers import X\nfrom ..errors import UserError"),
     ],
 )
 def test_a_right_import_is_left_alone(module: str, source: str) -> None:

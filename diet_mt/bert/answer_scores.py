@@ -1,12 +1,18 @@
 """F1 and exact match of answers, equal to the official evaluations of SQuAD and MLQA.
 
-SQuAD's over the words of ``squad_words``. An answer of which that leaves nothing ("The") has an F1
-of 0 in version 1.1, whatever the gold answer, but of 1 in version 2.0 where the gold answer is
-empty, too. MLQA's over those of ``questions.normalise``. XQuAD and TyDiQA-GoldP are scored as SQuAD
-1.1 in every language (XTREME, Hu et al. 2020, arXiv:2003.11080).
+SQuAD's over ``squad_words``: an answer that this leaves empty ("The") has an F1 of 0 in version
+1.1, whatever the gold answer, but of 1 in version 2.0 where the gold answer is empty, too. XQuAD
+and TyDiQA-GoldP are scored as SQuAD 1.1 in every language (XTREME, Hu et al. 2020,
+arXiv:2003.11080).
+
+MLQA's over ``mlqa_words``: Lewis et al. (2020), arXiv:1910.07475, with the behaviour of the
+published script, mlqa_evaluation_v1.py. Two of its habits look like slips and are kept, since
+published scores depend on them: the Arabic article is removed wherever its two letters are, also
+within a word; and Chinese characters beyond the basic range, such as those of the extensions, are
+not split.
 
 Two things are stricter here. A question without a prediction counts as 0 also in version 2.0, whose
-script leaves it out of the mean; predictions of other questions, which the scripts pass over, are
+script leaves it out of the mean; predictions of other questions, which the scripts ignore, are
 refused.
 """
 
@@ -16,51 +22,87 @@ import json
 import re
 import string
 import sys
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from ..errors import UserError
-from .questions.normalise import words
-from .questions.predictions import read_null_odds, read_predictions
-from .questions.squad import Question, read_squad
+from .answers import read_null_odds, read_predictions
+from .squad import Question, read_squad
 
 # Prediction, gold answers -> exact match and F1, each from 0 to 1.
 Scoring = Callable[[str, Sequence[str]], tuple[float, float]]
 
-
-def squad_scores(prediction: str, golds: Sequence[str], version_2: bool) -> tuple[float, float]:
-    """Exact match and F1, 0 to 1, each with the gold answer that gives most."""
-    predicted = squad_words(prediction)
-    listed = [squad_words(gold) for gold in golds]
-    if version_2:
-        # Its script leaves out what normalization makes empty, unless nothing else is there.
-        listed = [gold for gold in listed if gold] or [[]]
-    return _best(predicted, listed, empty=float(version_2))
+# MLQA's, as whole words; None: the language has none.
+_ARTICLES: dict[str, str | None] = {
+    "ar": "ال",
+    "de": r"\b(?:ein|eine|einen|einem|eines|einer|der|die|das|den|dem|des)\b",
+    "en": r"\b(?:a|an|the)\b",
+    "es": r"\b(?:un|una|unos|unas|el|la|los|las)\b",
+    "hi": None,
+    "vi": r"\b(?:của|là|cái|chiếc|những)\b",
+    "zh": None,
+}
+LANGUAGES = tuple(_ARTICLES)
 
 
 def squad_words(text: str) -> list[str]:
-    """The words of an answer as SQuAD's script has them: in lower case, without ASCII punctuation
-    and English articles.
+    """The words of an answer for SQuAD: lower case, without ASCII punctuation and English
+    articles.
     """
     text = "".join(letter for letter in text.lower() if letter not in string.punctuation)
     return re.sub(r"\b(a|an|the)\b", " ", text).split()
 
 
-def mlqa_scores(prediction: str, golds: Sequence[str], language: str) -> tuple[float, float]:
-    """Exact match and F1, 0 to 1, each with the gold answer that gives most.
+def need_rules(language: str) -> None:
+    """Refuses a language without scores in MLQA."""
+    if language not in _ARTICLES:
+        raise UserError(
+            f"language '{language}': MLQA's scores are defined for {', '.join(LANGUAGES)}; "
+            "use SQuAD's for others"
+        )
 
-    Raises UserError where MLQA has no rules for the language.
+
+@cache
+def _is_punctuation(character: str) -> bool:
+    # The ASCII signs include some that Unicode calls symbols: $ + < = > ^ ` | ~
+    return character in string.punctuation or unicodedata.category(character).startswith("P")
+
+
+def mlqa_words(text: str, language: str) -> list[str]:
+    """The words of an answer for MLQA: lower case, without punctuation of any script and without
+    articles of the language; Chinese characters of the basic range are words of their own.
     """
-    return _best(words(prediction, language), [words(gold, language) for gold in golds])
+    need_rules(language)
+    plain = "".join(letter for letter in text.lower() if not _is_punctuation(letter))
+    if articles := _ARTICLES[language]:
+        plain = re.sub(articles, " ", plain)
+    if language == "zh":
+        plain = re.sub("([\u4e00-\u9fa5])", r" \1 ", plain)
+    return plain.split()
+
+
+def squad_scores(prediction: str, golds: Sequence[str], version_2: bool) -> tuple[float, float]:
+    """Exact match and F1, 0 to 1, each with the gold answer that gives most."""
+    listed = [squad_words(gold) for gold in golds]
+    if version_2:
+        # Its script leaves out gold answers that normalization makes empty, unless all are.
+        listed = [gold for gold in listed if gold] or [[]]
+    return _best(squad_words(prediction), listed, empty=float(version_2))
+
+
+def mlqa_scores(prediction: str, golds: Sequence[str], language: str) -> tuple[float, float]:
+    """Exact match and F1, 0 to 1, each with the gold answer that gives most."""
+    return _best(mlqa_words(prediction, language), [mlqa_words(gold, language) for gold in golds])
 
 
 def _best(
     predicted: list[str], golds: Sequence[list[str]], empty: float = 0.0
 ) -> tuple[float, float]:
-    """Exact match and F1; ``empty``: the F1 of nothing where nothing is right."""
+    """Exact match and F1; ``empty``: F1 of two empty answers."""
     exact = max(float(predicted == gold) for gold in golds)
     f1 = max(_overlap(predicted, gold) if predicted or gold else empty for gold in golds)
     return exact, f1
@@ -76,19 +118,15 @@ def _overlap(predicted: list[str], gold: list[str]) -> float:
 
 
 def scoring_of(kind: str, language: str, questions: Sequence[Question]) -> Scoring:
-    """How a set is scored.
-
-    Args:
-        kind: squad or mlqa. SQuAD's is that of version 2.0 where a question is impossible.
-    """
+    """The scoring of a set; ``kind``: mlqa, or squad: version 2.0 if a question is impossible."""
     if kind == "mlqa":
         return partial(mlqa_scores, language=language)
-    return partial(squad_scores, version_2=any(each.impossible for each in questions))
+    return partial(squad_scores, version_2=any(question.impossible for question in questions))
 
 
 @dataclass(frozen=True)
 class AnswerScores:
-    """Scores of each question that was answered, by its id, as [exact match, F1] from 0 to 1."""
+    """Scores of each answered question, by its id, as [exact match, F1] from 0 to 1."""
 
     questions: Sequence[Question]
     by_id: Mapping[str, tuple[float, float]]
@@ -97,17 +135,18 @@ class AnswerScores:
         """Means over all questions, 0 to 100: ``exact_match`` and ``f1``; where some questions are
         impossible also those over the two kinds, ``HasAns_f1``, ``NoAns_f1`` and so on.
 
-        A question that was not answered counts as 0.
+        An unanswered question counts as 0.
         """
-        found = self._means("", self.questions)
-        possible = [each for each in self.questions if not each.impossible]
+        means = self._means("", self.questions)
+        possible = [question for question in self.questions if not question.impossible]
         if len(possible) < len(self.questions):
-            found |= self._means("HasAns_", possible)
-            found |= self._means("NoAns_", [each for each in self.questions if each.impossible])
-        return found
+            impossible = [question for question in self.questions if question.impossible]
+            means |= self._means("HasAns_", possible)
+            means |= self._means("NoAns_", impossible)
+        return means
 
     def _means(self, prefix: str, questions: Sequence[Question]) -> dict[str, float]:
-        pairs = [self.by_id.get(each.id, (0.0, 0.0)) for each in questions]
+        pairs = [self.by_id.get(question.id, (0.0, 0.0)) for question in questions]
         return {
             prefix + name: 100 * sum(pair[place] for pair in pairs) / max(1, len(pairs))
             for place, name in ((1, "f1"), (0, "exact_match"))
@@ -117,49 +156,47 @@ class AnswerScores:
 def score(
     questions: Sequence[Question], predictions: Mapping[str, str], scoring: Scoring
 ) -> AnswerScores:
-    """Compares predictions, by the ids of questions, with the gold answers. Raises UserError where
-    a question has no gold answers, or a prediction is of another question.
-    """
-    without = [each.id for each in questions if not each.has_gold]
+    """Scores of predictions, by the ids of questions, each of which must have gold answers."""
+    without = [question.id for question in questions if not question.has_gold]
     if without:
         raise UserError(f"question {without[0]} has no gold answers, so there are no scores")
-    unknown = predictions.keys() - {each.id for each in questions}
+    unknown = predictions.keys() - {question.id for question in questions}
     if unknown:
         raise UserError(
             f"{len(unknown)} predictions are of other questions ({min(unknown)}, for example); "
             "give the predictions and the questions of one set"
         )
-    answered = [each for each in questions if each.id in predictions]
-    return AnswerScores(
-        questions, {each.id: scoring(predictions[each.id], each.golds) for each in answered}
-    )
+    answered = [question for question in questions if question.id in predictions]
+    by_id = {
+        question.id: scoring(predictions[question.id], question.golds) for question in answered
+    }
+    return AnswerScores(questions, by_id)
 
 
 def best_thresholds(
     scores: AnswerScores, predictions: Mapping[str, str], null_odds: Mapping[str, float]
 ) -> dict[str, float]:
-    """The scores that the best threshold on the odds of no answer would give, and that threshold:
-    ``best_f1``, ``best_f1_thresh``, ``best_exact``, ``best_exact_thresh``. Questions whose odds are
-    above it are left unanswered. As the evaluation script of SQuAD 2.0 finds it. Raises UserError
-    where a question has no odds.
+    """The scores of the best threshold on the odds of no answer, and that threshold: ``best_f1``,
+    ``best_f1_thresh``, ``best_exact``, ``best_exact_thresh``. Questions with odds above it are left
+    unanswered. The algorithm is that of SQuAD 2.0's evaluation script.
     """
-    missing = [each.id for each in scores.questions if each.id not in null_odds]
+    missing = [question.id for question in scores.questions if question.id not in null_odds]
     if missing:
         raise UserError(f"question {missing[0]} has no odds of no answer; give those of this set")
     best = {}
-    ordered = sorted(scores.questions, key=lambda each: null_odds[each.id])
+    ordered = sorted(scores.questions, key=lambda question: null_odds[question.id])
     # At first, nothing is answered.
-    none_answered = sum(each.impossible for each in ordered)
+    none_answered = sum(question.impossible for question in ordered)
     for place, name in enumerate(("exact", "f1")):
         current = highest = float(none_answered)
         threshold = 0.0
-        for each in ordered:
-            if each.impossible:
-                current -= bool(predictions.get(each.id))
+        for question in ordered:
+            if question.impossible:
+                current -= bool(predictions.get(question.id))
             else:
-                current += scores.by_id.get(each.id, (0.0, 0.0))[place]
+                current += scores.by_id.get(question.id, (0.0, 0.0))[place]
             if current > highest:
-                highest, threshold = current, null_odds[each.id]
+                highest, threshold = current, null_odds[question.id]
         best[f"best_{name}"] = 100 * highest / len(ordered)
         best[f"best_{name}_thresh"] = threshold
     return best
@@ -172,16 +209,15 @@ def score_files(
 
     Args:
         gold: SQuAD's JSON, plain or gzipped.
-        scoring, language: as in ``scoring_of``.
-        null_odds: of SQuAD 2.0: adds the best thresholds.
+        scoring, language: See ``scoring_of``.
+        null_odds: For SQuAD 2.0: adds the best thresholds.
     """
-    questions = read_squad(gold)
-    texts = read_predictions(predictions)
-    found = score(questions, texts, scoring_of(scoring, language, questions))
-    shown = found.summary()
+    questions, texts = read_squad(gold), read_predictions(predictions)
+    scores = score(questions, texts, scoring_of(scoring, language, questions))
+    summary = scores.summary()
     if null_odds:
-        shown |= best_thresholds(found, texts, read_null_odds(null_odds))
-    missing = len(questions) - len(found.by_id)
+        summary |= best_thresholds(scores, texts, read_null_odds(null_odds))
+    missing = len(questions) - len(scores.by_id)
     if missing:
         print(f"{missing} of {len(questions)} questions have no prediction", file=sys.stderr)
-    return json.dumps({"total": len(questions)} | shown)
+    return json.dumps({"total": len(questions)} | summary)

@@ -1,28 +1,48 @@
-"""The tasks of GLUE (Wang et al. 2019, arXiv:1804.07461): their official files, labels, metrics."""
+"""The tasks of GLUE, and XNLI: their official files, labels and metrics.
+
+GLUE: Wang et al. (2019), arXiv:1804.07461. XNLI: Conneau et al. (2018), arXiv:1809.05053, one table
+of 19 columns for all languages; its raw folder has ``train``, which is MNLI's, and for each
+language ``valid_LANG`` and ``test_LANG``. All files named ``*.dev.tsv`` and ``*.test.tsv``, gzipped
+or not, are read, so that languages published elsewhere can be added to the official ones.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..command_line import need_known
 from ..errors import UserError
-from .labelled import REFUSE, Example, Labels, examples, write_label_dictionary, write_split
-from .table import TableRow, find_table, read_table
+from .labelled import (
+    REFUSE,
+    Example,
+    Labels,
+    find_table,
+    read_examples,
+    write_label_dictionary,
+    write_split,
+)
 
 ENTAILMENT = Labels(("entailment", "not_entailment"))
 YES_NO = Labels(("0", "1"))
 NLI = Labels(("contradiction", "neutral", "entailment"))
 
+XNLI, MNLI = "XNLI", "MNLI"  # the first takes its training set and labels from the second
+XNLI_SPLITS = {"valid": "dev", "test": "test"}  # and the files that they come from
+ENGLISH = "en"
+_XNLI_COLUMNS = ("language", "gold_label", "sentence1", "sentence2", "pairID")
+_CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z]+)?")
+
 
 @dataclass(frozen=True)
-class File:
-    """One official file: the split that it is here, and where its columns are.
+class OfficialFile:
+    """One official file: its split, and its columns.
 
-    ``columns`` is None for a file whose first line names them; ``label`` is empty, and so is
-    ``id``, where the file has no such column. ``submission``: what GLUE's server calls the
-    predictions of this file; empty for files with labels.
+    ``columns`` is None for a file whose first line names them; ``label`` and ``id`` are empty where
+    the file has no such column. ``submission``: the name that GLUE's server gives to predictions of
+    this file; empty for files with labels.
     """
 
     split: str
@@ -35,10 +55,10 @@ class File:
 
 @dataclass(frozen=True)
 class Task:
-    """One task of GLUE. ``metrics`` are those of its official leaderboard; by the first of them
-    checkpoints are chosen, and it stands for the task in a table.
+    """One task of GLUE. ``metrics``: those of its official leaderboard; the first one selects
+    checkpoints and represents the task in a table.
 
-    ``official``: rows of train and of (the first) dev set, as published.
+    ``official``: rows of train and of the (first) dev set, as published.
     """
 
     name: str
@@ -46,7 +66,7 @@ class Task:
     labels: Labels
     metrics: tuple[str, ...]
     official: tuple[int, int]
-    files: tuple[File, ...]
+    files: tuple[OfficialFile, ...]
 
     @property
     def main_metric(self) -> str:
@@ -54,21 +74,13 @@ class Task:
 
     @property
     def classes(self) -> int:
-        """Numbers that the model gives: one for each class, or one score."""
+        """Outputs of the model: one per class, or one score."""
         return len(self.labels.names) or 1
 
     @property
     def dev_splits(self) -> tuple[str, ...]:
         """All dev sets: MNLI has two."""
         return tuple(file.split for file in self.files if file.split.startswith("valid"))
-
-    def file(self, split: str) -> File:
-        """Raises UserError for a split that the task does not have."""
-        for file in self.files:
-            if file.split == split:
-                return file
-        known = ", ".join(file.split for file in self.files)
-        raise UserError(f"{self.name} has no split '{split}'; choose from {known}")
 
 
 def _usual(
@@ -78,13 +90,13 @@ def _usual(
     *,
     numbered: bool = True,
     columns: tuple[str, ...] | None = None,
-) -> tuple[File, ...]:
-    """``numbered``, ``columns``: train and dev have ``index``, too; what their columns are."""
+) -> tuple[OfficialFile, ...]:
+    """``numbered``: train and dev have ``index``, too; ``columns``: those of train and dev."""
     own = index if numbered else ""
     return (
-        File("train", "train.tsv", label, own, columns),
-        File("valid", "dev.tsv", label, own, columns),
-        File("test", "test.tsv", id=index, submission=f"{task}.tsv"),
+        OfficialFile("train", "train.tsv", label, own, columns),
+        OfficialFile("valid", "dev.tsv", label, own, columns),
+        OfficialFile("test", "test.tsv", id=index, submission=f"{task}.tsv"),
     )
 
 
@@ -103,12 +115,12 @@ _ALL = (
          _usual("STS-B", "score")),
     Task("QQP", ("question1", "question2"), YES_NO, ("accuracy", "f1"), (363_846, 40_430),
          _usual("QQP", "is_duplicate", "id")),
-    Task("MNLI", _PAIR, NLI, ("accuracy",), (392_702, 9815), (
-        File("train", "train.tsv", "gold_label", "index"),
-        File("valid", "dev_matched.tsv", "gold_label", "index"),
-        File("valid1", "dev_mismatched.tsv", "gold_label", "index"),
-        File("test", "test_matched.tsv", id="index", submission="MNLI-m.tsv"),
-        File("test1", "test_mismatched.tsv", id="index", submission="MNLI-mm.tsv"))),
+    Task(MNLI, _PAIR, NLI, ("accuracy",), (392_702, 9815), (
+        OfficialFile("train", "train.tsv", "gold_label", "index"),
+        OfficialFile("valid", "dev_matched.tsv", "gold_label", "index"),
+        OfficialFile("valid1", "dev_mismatched.tsv", "gold_label", "index"),
+        OfficialFile("test", "test_matched.tsv", id="index", submission="MNLI-m.tsv"),
+        OfficialFile("test1", "test_mismatched.tsv", id="index", submission="MNLI-mm.tsv"))),
     Task("QNLI", ("question", "sentence"), ENTAILMENT, ("accuracy",), (104_743, 5463),
          _usual("QNLI")),
     Task("RTE", _PAIR, ENTAILMENT, ("accuracy",), (2490, 277), _usual("RTE")),
@@ -118,39 +130,98 @@ TASKS = {task.name: task for task in _ALL}
 
 
 def task_named(name: str) -> Task:
-    """The task of this name. Raises UserError where GLUE has none."""
+    """The task of this name."""
     need_known("task", [name], TASKS)
     return TASKS[name]
 
 
-def read_file(folder: Path, task: Task, split: str, *, bad_rows: str = REFUSE) -> Iterator[Example]:
-    """Yields the examples of ``folder/TASK/FILE``; those without an id of their own are numbered.
+def read_file(
+    folder: Path, task: Task, file: OfficialFile, *, bad_rows: str = REFUSE
+) -> Iterator[Example]:
+    """The examples of ``folder/TASK/FILE``; those without an id of their own are numbered.
 
-    ``bad_rows`` as :func:`labelled.examples` has it; rows of a file without labels are never left
-    out, because each of them wants a prediction. Raises UserError where the file cannot be read,
-    lacks a column, or has a bad row.
+    Rows of a file without labels are never left out, because each of them wants a prediction.
     """
-    file = task.file(split)
     needed = [*task.sentences, *filter(None, (file.label, file.id))]
-    path = find_table(folder / task.name, file.name)
 
-    def make(row: TableRow, number: int) -> Example:
+    def make(row: dict[str, str], where: str, number: int) -> Example:
         sentences = tuple(row[column] for column in task.sentences)
         if not file.label:
             return Example(row[file.id], sentences, None)
         for column, sentence in zip(task.sentences, sentences, strict=True):
             if not sentence.strip():
-                raise UserError(f"{row.where}: nothing in column '{column}'")
-        label = task.labels.checked(row[file.label], row.where)
+                raise UserError(f"{where}: nothing in column '{column}'")
+        label = task.labels.checked(row[file.label], where)
         return Example(row[file.id] if file.id else str(number), sentences, label)
 
-    rows = read_table(path, needed, columns=file.columns)
-    return examples(rows, make, bad_rows=bad_rows if file.label else REFUSE)
+    path, bad_rows = find_table(folder / task.name, file.name), bad_rows if file.label else REFUSE
+    return read_examples(path, needed, make, columns=file.columns, bad_rows=bad_rows)
 
 
-def write(folder: Path, task: Task, out: Path, bad_rows: str = REFUSE) -> None:
-    """Writes the raw folder of a task (``labelled.py``). Raises UserError as ``read_file``."""
+def write_glue(folder: Path, task: Task, out: Path, bad_rows: str = REFUSE) -> None:
+    """Writes the raw folder of a task."""
     for file in task.files:
-        write_split(out, file.split, read_file(folder, task, file.split, bad_rows=bad_rows))
+        write_split(out, file.split, read_file(folder, task, file, bad_rows=bad_rows))
     if not task.labels.is_score:
         write_label_dictionary(out / "labels.txt", task.labels)
+
+
+def split_name(kind: str, language: str) -> str:
+    """``valid`` and ``sw`` -> ``valid_sw``."""
+    return f"{kind}_{language}"
+
+
+def language_of(split: str) -> str:
+    """The inverse; a split without a language is in English."""
+    return split.partition("_")[2] or ENGLISH
+
+
+def xnli_files(folder: Path, kind: str) -> list[Path]:
+    """The files of ``dev`` or ``test``; at least one."""
+    files = sorted({*folder.glob(f"*.{kind}.tsv"), *folder.glob(f"*.{kind}.tsv.gz")})
+    if not files:
+        raise UserError(f"{folder}: holds no *.{kind}.tsv or *.{kind}.tsv.gz; put XNLI's there")
+    return files
+
+
+def read_languages(paths: Iterable[Path], bad_rows: str = REFUSE) -> Mapping[str, list[Example]]:
+    """Language -> its examples, of all files together; a language is in one file."""
+    languages: dict[str, list[Example]] = {}
+    file_of: dict[str, Path] = {}
+    for path in paths:
+
+        def make(row: dict[str, str], where: str, number: int, path: Path = path) -> Example:
+            language, sentences = row["language"], (row["sentence1"], row["sentence2"])
+            if not _CODE.fullmatch(language):
+                raise UserError(f"{where}: '{language}' is no code of a language")
+            if not all(sentence.strip() for sentence in sentences):
+                raise UserError(f"{where}: an empty sentence")
+            label = NLI.checked(row["gold_label"], where)
+            if file_of.setdefault(language, path) != path:
+                raise UserError(
+                    f"{where}: language '{language}' is in {file_of[language].name}, too; leave "
+                    "one of them out"
+                )
+            example = Example(row["pairID"], sentences, label)
+            languages.setdefault(language, []).append(example)
+            return example
+
+        for _ in read_examples(path, _XNLI_COLUMNS, make, bad_rows=bad_rows):
+            pass
+    return dict(sorted(languages.items()))
+
+
+def write_xnli(folder: Path, glue: Path, out: Path, bad_rows: str = REFUSE) -> None:
+    """Writes the raw folder of XNLI; the dev files must have English."""
+    languages = {
+        kind: read_languages(xnli_files(folder, name), bad_rows)
+        for kind, name in XNLI_SPLITS.items()
+    }
+    if ENGLISH not in languages["valid"]:
+        raise UserError(f"{folder}: no English dev set, which selects checkpoints")
+    mnli = TASKS[MNLI]
+    write_split(out, "train", read_file(glue, mnli, mnli.files[0], bad_rows=bad_rows))
+    for kind, of_language in languages.items():
+        for language, examples in of_language.items():
+            write_split(out, split_name(kind, language), examples)
+    write_label_dictionary(out / "labels.txt", NLI)

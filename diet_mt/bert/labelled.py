@@ -1,22 +1,26 @@
 """Labelled sentences and sentence pairs, the form that every classification task is brought to.
 
-A raw folder holds, for each split (train, valid, test, ...), one file for each part:
-``SPLIT.input0``, ``SPLIT.input1`` for pairs, ``SPLIT.id``, and ``SPLIT.label`` where the labels are
-known. Line n of each belongs to the same example.
+Tasks are published as tables: columns end at tabs, and quotes are letters like any other. A CSV
+reader would take a quotation mark at the beginning of a sentence for the start of a quoted field
+and swallow the lines up to the next one. Here a line is a row, whatever is in it.
+
+A raw folder holds, for each split (train, valid, test, ...), one file per part: ``SPLIT.input0``,
+``SPLIT.input1`` for pairs, ``SPLIT.id``, and ``SPLIT.label`` where the labels are known. Line n of
+each belongs to the same example.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..corpora.parallel import BYTE_ORDER_MARK
 from ..errors import UserError
-from ..files import make_folder, write_lines, writing
+from ..files import decoded, make_folder, plain_or_gz, raw_lines, write_lines, writing
 from ..stages.progress import say
-from .table import TableRow
 
 SKIP, REFUSE = "skip", "refuse"
 
@@ -32,9 +36,9 @@ class Example:
 
 @dataclass(frozen=True)
 class Labels:
-    """What a label may be: one of ``names``, or a score between ``low`` and ``high``.
+    """Possible labels: one of ``names``, or a score between ``low`` and ``high``.
 
-    Classes are numbered in the order of ``names``; the one that F1 counts as positive is number 1.
+    Classes are numbered in the order of ``names``; number 1 is the positive one of F1.
     """
 
     names: tuple[str, ...] = ()
@@ -46,7 +50,7 @@ class Labels:
         return not self.names
 
     def checked(self, text: str, where: str) -> str:
-        """``text`` itself. Raises UserError, which names the place, where it is no such label."""
+        """``text`` itself if it is such a label."""
         if not self.is_score:
             if text not in self.names:
                 raise UserError(
@@ -64,44 +68,81 @@ class Labels:
         return text
 
 
-def examples(
-    rows: Iterable[TableRow],
-    make: Callable[[TableRow, int], Example],
+# Cells of a row by column, its file and line, and its number, from 0 -> an example.
+MakeExample = Callable[[dict[str, str], str, int], Example]
+
+
+def find_table(folder: Path, name: str) -> Path:
+    """The file ``name`` or ``name.gz`` in ``folder``."""
+    return plain_or_gz(folder, name, "put the official file there")
+
+
+def read_examples(
+    path: Path,
+    needed: Sequence[str],
+    make: MakeExample,
     *,
+    columns: Sequence[str] | None = None,
     bad_rows: str = REFUSE,
 ) -> Iterator[Example]:
-    """Yields ``make(row, number)`` for each row, numbered from 0. Raises UserError for a bad row,
-    unless they are skipped, and where no other row is left.
+    """The examples of a table, plain or gzipped; at least one.
 
     Args:
-        bad_rows: "refuse", or "skip" to leave out rows that ``make`` refuses, and say how many
-            those were.
+        needed: Columns that must be there.
+        columns: All columns, for a file without a header.
+        bad_rows: "refuse", or "skip" to leave out rows that ``make`` refuses, and report how many.
     """
-    skipped, first, number = 0, "", 0
-    for row in rows:
+    lines = enumerate(raw_lines(path), start=1)
+    if columns is None:
+        columns = _text(path, *next(lines, (1, b""))).split("\t")
+        missing = [name for name in needed if name not in columns]
+        if missing:
+            raise UserError(
+                f"{path}, line 1: no column '{missing[0]}'; the first line must be the official "
+                f"header, with {', '.join(needed)}"
+            )
+    skipped, first, count = 0, "", 0
+    for number, raw in lines:
+        where = f"{path}, line {number}"
         try:
-            example = make(row, number)
+            cells = _text(path, number, raw).split("\t")
+            if len(cells) != len(columns):
+                kind = "few" if len(cells) < len(columns) else "many"
+                raise UserError(
+                    f"{where}: too {kind} columns, {len(cells)} and not {len(columns)} "
+                    f"({', '.join(columns)})"
+                )
+            example = make(dict(zip(columns, cells, strict=True)), where, count)
         except UserError as error:
             if bad_rows != SKIP:
                 raise UserError(f"{error}; mend the row, or give --bad-rows skip") from None
             skipped += 1
             first = first or str(error)
             continue
-        number += 1
+        count += 1
         yield example
     if skipped:
         say(f"{skipped:,} bad rows were skipped; the first: {first}")
-    if not number:
-        raise UserError(f"{first}; no row is left")
+    if not count:
+        no_rows = f"{path}: no rows; replace it with the official file"
+        raise UserError(f"{first}; no row is left" if skipped else no_rows)
 
 
-def write_split(folder: Path, split: str, found: Iterable[Example]) -> None:
+def _text(path: Path, number: int, raw: bytes) -> str:
+    """A line without its end, and without the byte order mark that MRPC's files begin with."""
+    line = decoded(raw, f"{path}, line {number}")
+    if line.endswith("\r"):
+        raise UserError(f"{path}, line {number}: Windows line end (CR LF); convert to plain LF")
+    return line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+
+
+def write_split(folder: Path, split: str, examples: Iterable[Example]) -> None:
     """Writes the files of one split."""
     make_folder(folder)
     count = 0
     with ExitStack() as stack:
         files = {}
-        for example in found:
+        for example in examples:
             parts = {f"input{number}": text for number, text in enumerate(example.sentences)}
             parts["id"] = example.id
             if example.label is not None:
@@ -114,14 +155,6 @@ def write_split(folder: Path, split: str, found: Iterable[Example]) -> None:
     say(f"{split}: {count:,} examples")
 
 
-def splits_of(folder: Path) -> list[str]:
-    """The splits of a raw folder, in alphabetical order. Raises UserError if there are none."""
-    found = sorted(path.name.removesuffix(".input0") for path in folder.glob("*.input0"))
-    if not found:
-        raise UserError(f"{folder}: holds no *.input0; remove it and prepare it again")
-    return found
-
-
 def write_label_dictionary(path: Path, labels: Labels) -> None:
-    """fairseq's dictionary of the classes, in their order. Nothing counts the counts."""
+    """fairseq's dictionary of the classes, in their order; its counts are not used."""
     write_lines(path, (f"{name} 1" for name in labels.names))

@@ -1,25 +1,33 @@
 """GLUE and XNLI: from the official files to what the task diet_sentence_prediction reads.
 
 raw -> pieces -> input0, [input1,] label
+
+The model reads ``<s> A </s>`` or ``<s> A </s> </s> B </s>``. An example that is too long loses
+subwords at the end of its longer sentence, one by one, as in BERT's own preparation (Devlin et al.
+2018): both sentences keep their special tokens and their border.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
-from ..corpora.binarized import need_fairseq, preprocess, sentences_in, shares, shown
+from ..corpora.binarized import UNKNOWN, need_fairseq, preprocess, sentences_in, shares, shown
 from ..errors import UserError
-from ..files import copy, lines_in, make_folder
+from ..files import copy, decoded_lines, lines_in, make_folder, writing
 from ..stages.engine import Count, Preparation, Stage, room_for
-from . import glue, xnli
-from .labelled import REFUSE
-from .pair_pieces import SHORTEST, split_folder
-from .table import find_table
-from .tokenizer import file_of
-from .vocabulary import checksum_of
+from ..stages.pool import in_order
+from ..stages.progress import say, ticking
+from . import glue
+from .labelled import REFUSE, find_table
+from .tokenizer import checksum_of, file_of, load, say_unknown
+
+MARKS = 2  # special tokens per sentence: the first has two, and so has the second
+SHORTEST = 2 * (MARKS + 1)  # tokens: room for a subword of each sentence
 
 
 @dataclass(frozen=True)
@@ -35,41 +43,32 @@ class LabelledSettings:
 def preparation_of_glue(
     out: Path, task: glue.Task, folder: Path, given: LabelledSettings
 ) -> Preparation:
-    """``folder/TASK/*.tsv`` -> ``out``. Raises UserError where an official file is not there; or as
-    ``_preparation``.
-    """
+    """``folder/TASK/*.tsv`` -> ``out``."""
     if not (out / "raw").exists():
         for file in task.files:
             find_table(folder / task.name, file.name)
-
-    make_raw = partial(glue.write, folder, task, bad_rows=given.bad_rows)
-    stage = Stage("raw", f"{task.name} from {folder}", make_raw)
-    parts = [f"input{number}" for number in range(len(task.sentences))]
-    return _preparation(out, task.name, stage, parts, task.labels.is_score, given)
+    make_raw = partial(glue.write_glue, folder, task, bad_rows=given.bad_rows)
+    raw = Stage("raw", f"{task.name} from {folder}", make_raw)
+    return _preparation(out, task.name, raw, len(task.sentences), task.labels.is_score, given)
 
 
 def preparation_of_xnli(
     out: Path, folder: Path, mnli: Path, given: LabelledSettings
 ) -> Preparation:
-    """XNLI's dev and test files, MNLI's training file -> ``out``. Raises UserError where an
-    official file is not there; or as ``_preparation``.
-    """
+    """XNLI's dev and test files, MNLI's training file -> ``out``."""
     if not (out / "raw").exists():
-        for kind in xnli.SPLITS.values():
-            xnli.files_of(folder, kind)
-        find_table(mnli / xnli.SOURCE, "train.tsv")
-
-    make_raw = partial(xnli.write, folder, mnli, bad_rows=given.bad_rows)
-    stage = Stage("raw", f"{folder}, and {xnli.SOURCE} from {mnli}", make_raw)
-    return _preparation(out, xnli.NAME, stage, ["input0", "input1"], False, given)
+        for kind in glue.XNLI_SPLITS.values():
+            glue.xnli_files(folder, kind)
+        find_table(mnli / glue.MNLI, "train.tsv")
+    make_raw = partial(glue.write_xnli, folder, mnli, bad_rows=given.bad_rows)
+    raw = Stage("raw", f"{folder}, and {glue.MNLI} from {mnli}", make_raw)
+    return _preparation(out, glue.XNLI, raw, 2, False, given)
 
 
 def _preparation(
-    out: Path, name: str, raw: Stage, parts: list[str], scores: bool, given: LabelledSettings
+    out: Path, name: str, raw: Stage, sentences: int, scores: bool, given: LabelledSettings
 ) -> Preparation:
-    """``parts``: the sentences of an example; ``scores``: its label is a number. Raises UserError
-    where the vocabulary is not there; or the examples are to be too short.
-    """
+    """``sentences``: those of an example; ``scores``: its label is a number."""
     need_fairseq(out)
     if given.max_length < SHORTEST:
         raise UserError(f"--max-length {given.max_length}: must be at least {SHORTEST}")
@@ -86,20 +85,21 @@ def _preparation(
 
     does = f"in subwords, cut to {given.max_length}"
     stages = [raw, Stage("pieces", does, split, partial(room_for, 130, raw_text))]
-    stages += [_binarized(out, part, pieces, dictionary, given.workers) for part in parts]
+    for part in (f"input{number}" for number in range(sentences)):
+        stages.append(_binarized(out, part, pieces, dictionary, given.workers))
     if scores:  # fairseq reads them as text
         stages.append(Stage("label", "the scores", copy_scores))
     else:
         labels = raw_text / "labels.txt"
         stages.append(_binarized(out, "label", raw_text, labels, given.workers))
-    # Says what the pieces are, for who reads only this folder.
+    # So that the folder alone tells how its pieces become text.
     stages.append(Stage(tokenizer.name, "the tokenizer", partial(copy, tokenizer)))
     words = f"{name} MAX_LENGTH={given.max_length} BAD_ROWS={given.bad_rows} vocabulary={checksum}"
     return Preparation(out, words, stages, partial(_counts, out), text="train.input0")
 
 
 def _binarized(out: Path, part: str, text: Path, dictionary: Path, workers: int) -> Stage:
-    """Makes the folder of one part from ``text/SPLIT.PART``: its splits, as fairseq has them."""
+    """Makes the folder of one part, with all splits, from ``text/SPLIT.PART``."""
 
     def files() -> list[Path]:
         return sorted(text.glob(f"*.{part}"))
@@ -111,7 +111,7 @@ def _binarized(out: Path, part: str, text: Path, dictionary: Path, workers: int)
 
     def make(to: Path) -> None:
         preprocess(options(), to, out / f"preprocess.{part}.log", f"fairseq-preprocess {part}")
-        # The sets of the list are now test, test1, test2, ...: each gets its own name.
+        # fairseq calls them test, test1, test2, ...: each gets the name of its split.
         named = to / "named"
         named.mkdir()
         for number, file in enumerate(files()):
@@ -131,5 +131,75 @@ def _counts(out: Path) -> Iterator[Count]:
         if not part.startswith(("input", "label")) or file.name == "labels.txt":
             continue
         index, text = out / part / f"{split}.idx", out / part / file.name
-        found = lines_in(text) if text.exists() else sentences_in(index)
-        yield f"{split}, {part}", found, lines_in(file)
+        count = lines_in(text) if text.exists() else sentences_in(index)
+        yield f"{split}, {part}", count, lines_in(file)
+
+
+def shortened(sentences: Sequence[Sequence[str]], max_length: int) -> list[list[str]]:
+    """Subwords of one or two sentences, cut to ``max_length`` with all special tokens.
+
+    While they are too long, the longer sentence loses its last subword; of two equally long ones
+    the second does.
+    """
+    room = max_length - MARKS * len(sentences)
+    if len(sentences) == 1:
+        return [list(sentences[0][:room])]
+    first, second = sentences
+    half, rest = room // 2, room - room // 2
+    if len(first) + len(second) > room:
+        if len(second) <= half:
+            first = first[: room - len(second)]
+        elif len(first) <= rest:
+            second = second[: room - len(first)]
+        else:
+            first, second = first[:rest], second[:half]
+    return [list(first), list(second)]
+
+
+def split_examples(
+    lines: list[tuple[str, ...]], tokenizer: Path, max_length: int
+) -> list[tuple[bool, tuple[str, ...]]]:
+    """For each example, whether it was cut, and the subwords of its sentences, joined by spaces."""
+    split = load(tokenizer).pieces
+    examples = []
+    for sentences in lines:
+        pieces = [split(sentence) for sentence in sentences]
+        cut = shortened(pieces, max_length)
+        texts = tuple(map(" ".join, cut))
+        for subwords, text in zip(cut, texts, strict=True):
+            if len(text.split()) != len(subwords):  # fairseq would split it there
+                raise UserError(f"{tokenizer}: a subword of '{text[:60]}' holds white space")
+        examples.append((cut != pieces, texts))
+    return examples
+
+
+def split_folder(raw: Path, out: Path, tokenizer: Path, max_length: int, workers: int) -> None:
+    """Writes ``out/SPLIT.input0`` and ``input1`` for each split that ``out`` lacks."""
+    make_folder(out)
+    function = partial(split_examples, tokenizer=tokenizer, max_length=max_length)
+    splits = sorted(path.name.removesuffix(".input0") for path in raw.glob("*.input0"))
+    if not splits:
+        raise UserError(f"{raw}: holds no *.input0; remove it and prepare it again")
+    for split in splits:
+        inputs = sorted(raw.glob(f"{split}.input?"))
+        if all((out / path.name).exists() for path in inputs):
+            say(f"{split}: done before")
+            continue
+        lines = zip(*map(_sentences, inputs), strict=True)
+        examples = ticking(chain.from_iterable(in_order(function, lines, workers)), split)
+        cut = subwords = unknown = 0
+        with ExitStack() as stack:
+            files = [stack.enter_context(writing(out / path.name)) for path in inputs]
+            for was_cut, texts in examples:
+                cut += was_cut
+                for file, text in zip(files, texts, strict=True):
+                    words = text.split(" ")
+                    subwords += len(words)
+                    unknown += words.count(UNKNOWN)
+                    file.write(text + "\n")
+        say(f"{split}: {cut:,} examples were longer than {max_length} subwords and cut")
+        say_unknown(split, unknown, subwords)
+
+
+def _sentences(path: Path) -> Iterator[str]:
+    return (line for _, line in decoded_lines(path))

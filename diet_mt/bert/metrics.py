@@ -1,8 +1,8 @@
 """Metrics of classification and regression over a whole evaluation set, from 0 to 100.
 
-By scikit-learn and SciPy; correlations and Matthews' coefficient are from -100 to 100. Where a
-metric is not defined (one side is constant) it is 0, and a warning says so: no run may win or fail
-silently because of a NaN, which compares with nothing.
+By scikit-learn and SciPy; correlations and Matthews' coefficient are from -100 to 100. An undefined
+metric (one side is constant) is 0, with a warning: a NaN would compare with nothing, so that a run
+might win or fail silently.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ logger = logging.getLogger(__name__)
 
 DECIMALS = 4
 
-
 # True values, predictions -> a metric. Of classes, numbered from 0, and of scores.
 _Metric = Callable[[np.ndarray, np.ndarray], float]
 _OF_CLASSES: dict[str, _Metric] = {
@@ -36,13 +35,13 @@ _OF_SCORES: dict[str, _Metric] = {
     "pearson": lambda gold, predicted: pearsonr(predicted, gold)[0],
     "spearman": lambda gold, predicted: spearmanr(predicted, gold)[0],
 }
-NAMES = (*_OF_CLASSES, *_OF_SCORES)
-# Not defined, or 0 by convention, where the predictions or the truth are all the same.
+_ALL = {**_OF_CLASSES, **_OF_SCORES}
+# Not defined, or 0 by convention, where the predictions or the truth are constant.
 _NEED_VARIETY = ("matthews", *_OF_SCORES)
 
 
 def check_metrics(names: Iterable[str], regression: bool) -> list[str]:
-    """The names as a list. Raises UserError for one that is not a metric of such targets."""
+    """The names as a list, each a metric of such targets; at least one."""
     possible, wanted = list(_OF_SCORES if regression else _OF_CLASSES), list(names)
     for name in wanted:
         if name not in possible:
@@ -54,25 +53,19 @@ def check_metrics(names: Iterable[str], regression: bool) -> list[str]:
 
 
 def measure(name: str, predicted: np.ndarray, gold: np.ndarray) -> float:
-    """One metric of (N,) predictions and (N,) true values: times 100, to four decimals.
-
-    Raises:
-        UserError: no metric of this name.
-        ValueError: not as many predictions as true values, or none.
-    """
+    """One metric of (N,) predictions and (N,) true values, N > 0: times 100, to four decimals."""
     if predicted.shape != gold.shape or predicted.ndim != 1 or not predicted.size:
         raise ValueError(f"{predicted.shape} predictions of {gold.shape} true values")
-    function = {**_OF_CLASSES, **_OF_SCORES}.get(name)
-    if function is None:
-        raise UserError(f"metric '{name}': choose from {', '.join(NAMES)}")
+    if name not in _ALL:
+        raise UserError(f"metric '{name}': choose from {', '.join(_ALL)}")
     problem = _problem(name, predicted, gold)
     value = 0.0
     if not problem:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what is checked above and below
-            value = float(function(gold, predicted))
+            warnings.simplefilter("ignore")  # undefined values are checked here
+            value = float(_ALL[name](gold, predicted))
         if not math.isfinite(value):
-            value, problem = 0.0, "it came out as no number"
+            value, problem = 0.0, "the result is not a number"
     if problem:
         logger.warning("%s over %d examples is taken as 0: %s", name, gold.size, problem)
     return round(100.0 * value, DECIMALS)

@@ -1,8 +1,8 @@
-"""Plain text -> the corpus of a masked language model.
+"""Stages from plain text to the corpus of a masked language model.
 
     sentences -> sample -> wordpiece.json or spm.model -> pieces -> bin
 
-``bin`` holds the tokenizer, too, and is the vocabulary of what is fine-tuned later.
+``bin`` also holds the tokenizer, and is the vocabulary of later fine-tuning.
 """
 
 from __future__ import annotations
@@ -17,42 +17,44 @@ from ..errors import UserError
 from ..files import copy, lines_in, write_lines
 from ..stages.engine import Count, Preparation, Stage, room_for
 from ..stages.watch import apart
-from . import wordpiece
-from .documents import inputs, need_text
+from . import mlm_text
+from . import tokenizer as tokenizers
 from .mlm_settings import MlmSettings
-from .mlm_text import SHORTEST, SPLITS, prepare_sentences, write_pieces, write_sample
-from .tokenizer import SENTENCEPIECE, WORDPIECE, load_file, write_dictionary_of
 
 
 def preparation(
     out: Path, train: Sequence[str], valid: Sequence[str], given: MlmSettings
 ) -> Preparation:
-    """``train``, ``valid``: [LANGUAGE:]FILE, patterns too. Raises UserError where a file is not
-    there, holds no text, or is both to train and to validate on; a setting is too small.
-    """
+    """``train``, ``valid``: [LANGUAGE:]FILE, patterns too; files with text, different ones."""
     need_fairseq(out)
-    if given.max_length < SHORTEST:
-        raise UserError(f"--max-length {given.max_length}: must be at least {SHORTEST}")
-    text = {"train": inputs(train, given.language), "valid": inputs(valid, given.language)}
+    if given.max_length < mlm_text.SHORTEST:
+        raise UserError(f"--max-length {given.max_length}: must be at least {mlm_text.SHORTEST}")
+    text = {
+        split: mlm_text.inputs(words, given.language)
+        for split, words in (("train", train), ("valid", valid))
+    }
     _refuse_same(text)
     sentences, sample, ids = out / "sentences", out / "sample", out / "pieces"
     if not sentences.exists():
         for part, by_language in text.items():
             for language, files in by_language.items():
-                need_text(files, f"{part}.{language}", whole=part == "valid")  # which is short
-    tokenizer = out / (WORDPIECE if given.subwords == "wordpiece" else SENTENCEPIECE)
+                # The validation text is short.
+                mlm_text.need_text(files, f"{part}.{language}", whole=part == "valid")
+    is_wordpiece = given.subwords == "wordpiece"
+    tokenizer = out / (tokenizers.WORDPIECE if is_wordpiece else tokenizers.SENTENCEPIECE)
 
     def learn(to: Path) -> None:
-        if given.subwords == "wordpiece":
-            some = partial(wordpiece.learn, cased=given.cased)
+        if is_wordpiece:
+            some = partial(tokenizers.learn_wordpiece, cased=given.cased)
             apart("WordPiece", some, [sample], to, given.vocab_size, grows=to)
         else:
             some = partial(pieces.learn, sample=given.vocab_sample, coverage=given.spm_coverage)
-            # Two of fairseq's marks, <pad> and <mask>, are not the model's own.
+            # Two of fairseq's special symbols, <pad> and <mask>, are not the model's own.
             apart("SentencePiece", some, [sample], to, given.vocab_size - 2, grows=to)
 
     def split(to: Path) -> None:
-        write_pieces(sentences, to, tokenizer, given.max_length, given.alpha, given.workers)
+        length, alpha = given.max_length, given.alpha
+        mlm_text.write_pieces(sentences, to, tokenizer, length, alpha, given.workers)
 
     options = [
         *("--only-source", "--srcdict", out / "dict.txt", "--workers", shares(given.workers)),
@@ -60,39 +62,27 @@ def preparation(
     ]
 
     def binarize(to: Path) -> None:
-        write_dictionary_of(load_file(tokenizer), out / "dict.txt")
+        tokenizers.write_dictionary_of(tokenizers.load_file(tokenizer), out / "dict.txt")
         preprocess(options, to, out / "preprocess.log")
         copy(tokenizer, to / tokenizer.name)
         write_lines(to / "max-length", [str(given.max_length)])
 
     def counts() -> Iterator[Count]:
-        for name in SPLITS:
+        for name in mlm_text.SPLITS:
             yield name, sentences_in(out / "bin" / f"{name}.idx"), lines_in(ids / name)
 
+    size, alpha = given.vocab_sample, given.alpha
+    make_text = partial(mlm_text.prepare_sentences, text, workers=given.workers)
+    make_sample = partial(mlm_text.write_sample, sentences, size=size, alpha=alpha)
+    what, own = f"a vocabulary of {given.vocab_size}", given.of_vocabulary()
     stages = [
-        Stage(
-            "sentences",
-            "a sentence on each line, documents apart",
-            partial(prepare_sentences, text, workers=given.workers),
-        ),
-        Stage(
-            "sample",
-            f"at most {given.vocab_sample} of them",
-            partial(write_sample, sentences, size=given.vocab_sample, alpha=given.alpha),
-        ),
-        Stage(
-            tokenizer.name,
-            f"a vocabulary of {given.vocab_size}",
-            learn,
-            settings=given.of_vocabulary(),
-        ),
+        Stage("sentences", "a sentence on each line, documents apart", make_text),
+        Stage("sample", f"at most {size} of them", make_sample),
+        Stage(tokenizer.name, what, learn, settings=own),
         Stage("pieces", "all sentences in pieces", split, partial(room_for, 150, sentences)),
+        # fairseq cannot continue.
         Stage(
-            "bin",
-            shown(options, out / "bin"),
-            binarize,
-            partial(room_for, 100, ids),
-            restarts=True,  # fairseq cannot continue
+            "bin", shown(options, out / "bin"), binarize, partial(room_for, 100, ids), restarts=True
         ),
     ]
     words = f"TRAIN='{' '.join(train)}' VALID='{' '.join(valid)}' {given.words()}"

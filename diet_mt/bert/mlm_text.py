@@ -1,75 +1,128 @@
-"""From plain text to the pieces that a masked language model is trained on.
+"""Plain text as sentences, and sentences as the pieces that a masked language model is trained on.
 
-Documents stay apart: ``pieces`` has an empty line behind each, which fairseq's
-``--sample-break-mode complete_doc`` takes for its end.
+The text has a paragraph per line and an empty line between documents. Sentences are split by
+``sentencex`` (Wikimedia), which has rules and abbreviations for some 300 languages and no model to
+download; of the other libraries, pysbd knows 22 languages and no Czech, and the rest need trained
+models. Nothing is dropped or changed except by ``tidy``. Documents stay apart: ``pieces`` has an
+empty line behind each, which ends one for fairseq's ``--sample-break-mode complete_doc``.
 
-How much there is of each language is less unequal than the text itself. Lample and Conneau (2019),
-arXiv:1901.07291, section 3.1: with a share p of all sentences, a language is drawn with a
-probability proportional to p ** alpha, alpha = 0.5, for the vocabulary as for training. Here
-nothing is drawn: what is wanted n times of c is taken evenly, again and again where n is more than
-c, so that the same text always gives the same corpus.
+The languages are less unequal than the text itself. Lample and Conneau (2019), arXiv:1901.07291,
+section 3.1: with a share p of all sentences, a language is drawn with a probability proportional to
+p ** alpha, alpha = 0.5, for the vocabulary as for training. Here nothing is drawn: n of c items are
+taken evenly, repeatedly where n is more than c, so that the same text always gives the same corpus.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import glob
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
-from ..corpora.dictionary import UNKNOWN
+import sentencex
+
+from ..corpora.binarized import UNKNOWN
+from ..corpora.clean import tidy
 from ..errors import UserError
-from ..files import make_folder, write_lines, writing
+from ..files import make_folder, text_lines, write_lines, writing
 from ..stages.pool import in_order
 from ..stages.progress import Progress, say
-from .documents import read_documents, write_sentences
-from .tokenizer import load_file
-from .vocabulary import say_unknown
+from .tokenizer import load_file, say_unknown
 
 SPLITS = ("train", "valid")
-_RUN = 50  # sentences: so finely is text divided where a part of it is to be repeated
+PARAGRAPHS = 200  # handed to a worker at a time
+_LANGUAGE = re.compile(r"([a-z]{2,3}(?:-[a-z0-9]+)*):(.+)")
+_RUN = 50  # sentences: the unit in which a part of the text is repeated
 _MARKS = 2  # <s> and </s> of a sentence that has a sequence for itself
 SHORTEST = _MARKS + 1  # sequence
 
 
-def shares(counts: Mapping[str, int], alpha: float) -> dict[str, float]:
-    """The share of each language, 0 to 1, from how many sentences there are of each.
+def inputs(words: Iterable[str], language: str) -> dict[str, list[Path]]:
+    """``LANGUAGE:FILE`` or ``FILE`` -> the existing files of each language, in the order given.
 
     Args:
-        alpha: 0 to 1. 1: as they are; 0: all the same.
+        words: A file may be a pattern (``mono/cs/*.gz``).
+        language: Of files without one.
     """
-    total = sum(counts.values())
-    weights = {lang: (count / total) ** alpha for lang, count in counts.items()}
-    return {lang: weight / sum(weights.values()) for lang, weight in weights.items()}
+    by_language: dict[str, list[Path]] = {}
+    for word in words:
+        match = _LANGUAGE.fullmatch(word)
+        lang, name = match.groups() if match else (language, word)
+        files = [name] if Path(name).is_file() else sorted(glob.glob(name))
+        if not files:
+            raise UserError(f"{name}: no such file; give FILE or LANGUAGE:FILE, as in cs:text.gz")
+        by_language.setdefault(lang, []).extend(map(Path, files))
+    return by_language
 
 
-def times(counts: Mapping[str, int], alpha: float) -> dict[str, float]:
-    """How often each language is to be repeated for these shares: the least so once."""
-    wanted = shares(counts, alpha)
-    factors = {lang: wanted[lang] / count for lang, count in counts.items()}
-    return {lang: factor / min(factors.values()) for lang, factor in factors.items()}
+def need_text(files: Iterable[Path], name: str, *, whole: bool) -> None:
+    """Refuses files without text, before hours of other work; reads to the end if ``whole``, else
+    up to the first sentence.
+    """
+    lines = chain.from_iterable(map(read_documents, files))
+    if not any(tidy(line, Counter()) for line in lines):
+        raise UserError(f"{name}: its files hold no text; give others")
+    if whole:
+        deque(lines, maxlen=0)
 
 
-def copies(number: int, count: int, wanted: int) -> int:
-    """How often item ``number``, from 0, of ``count`` is taken so that ``wanted`` come out."""
-    return (number + 1) * wanted // count - number * wanted // count
+def read_documents(file: Path) -> Iterator[str]:
+    """The lines of a file, and an empty one behind the last document, too."""
+    for _, line in text_lines(file):
+        yield line
+    yield ""
 
 
-def files_of(folder: Path, split: str) -> dict[str, Path]:
-    """The files of one split by language, in alphabetical order. Raises UserError without any."""
-    found = {path.name.split(".", 1)[1]: path for path in sorted(folder.glob(f"{split}.*"))}
-    if not found:
-        raise UserError(f"{folder}: holds no {split}.LANGUAGE; remove it and prepare it again")
-    return found
+def sentences_in(file: Path) -> Iterator[str]:
+    """All lines except the empty ones."""
+    return (line for line in read_documents(file) if line)
+
+
+def sentences(lines: list[str], language: str) -> tuple[list[str], Counter[str]]:
+    """The sentences of some paragraphs, an empty one for each line without text; and the counts of
+    ``tidy``.
+    """
+    mended: Counter[str] = Counter()
+    result: list[str] = []
+    for line in lines:
+        paragraph = tidy(line, mended)
+        parts = (part.strip() for part in sentencex.segment(language, paragraph))
+        result.extend([part for part in parts if part] or [""])
+    return result, mended
+
+
+def write_sentences(files: Iterable[Path], out: Path, language: str, workers: int = 1) -> None:
+    """Writes the sentences of all files to ``out``; the end of a file ends a document."""
+    paragraphs = chain.from_iterable(map(read_documents, files))
+    progress, mended = Progress(out.name, "sentences"), Counter[str]()
+    count, documents, between = 0, 0, True
+    with writing(out) as file:
+        split = partial(sentences, language=language)
+        for part, changes in in_order(split, paragraphs, workers, PARAGRAPHS):
+            mended += changes
+            before = count
+            for sentence in part:
+                if sentence:
+                    if between:
+                        file.write("\n" if documents else "")
+                        documents += 1
+                    file.write(sentence + "\n")
+                    count += 1
+                between = not sentence
+            progress.add(count - before)
+    progress.done()
+    kinds = [f"{number:,} {name}" for name, number in sorted(mended.items()) if number]
+    say(f"{out.name}: {documents:,} documents, {count:,} sentences")
+    say(f"{out.name}: mended lines: {', '.join(kinds) or 'none'}")
 
 
 def prepare_sentences(
     files: Mapping[str, Mapping[str, list[Path]]], folder: Path, workers: int = 1
 ) -> None:
-    """Writes {train,valid}.LANGUAGE, those that are not there yet.
-
-    Args:
-        files: Of each split, by language.
-    """
+    """Writes {train,valid}.LANGUAGE that are not there yet; ``files``: by split and language."""
     make_folder(folder)
     for split, of_language in files.items():
         for lang, some in of_language.items():
@@ -80,9 +133,35 @@ def prepare_sentences(
                 write_sentences(some, out, lang, workers)
 
 
-def sentences_in(file: Path) -> Iterator[str]:
-    """All lines but the empty ones."""
-    return (line for line in read_documents(file) if line)
+def files_of(folder: Path, split: str) -> dict[str, Path]:
+    """The files of one split by language, in alphabetical order; at least one."""
+    files = {path.name.split(".", 1)[1]: path for path in sorted(folder.glob(f"{split}.*"))}
+    if not files:
+        raise UserError(f"{folder}: holds no {split}.LANGUAGE; remove it and prepare it again")
+    return files
+
+
+def shares(counts: Mapping[str, int], alpha: float) -> dict[str, float]:
+    """The share of each language, 0 to 1, from its number of sentences.
+
+    Args:
+        alpha: 0 to 1. 1: the shares of the text; 0: equal shares.
+    """
+    total = sum(counts.values())
+    weights = {lang: (count / total) ** alpha for lang, count in counts.items()}
+    return {lang: weight / sum(weights.values()) for lang, weight in weights.items()}
+
+
+def times(counts: Mapping[str, int], alpha: float) -> dict[str, float]:
+    """Repetitions of each language for these shares; the smallest is 1."""
+    wanted = shares(counts, alpha)
+    factors = {lang: wanted[lang] / count for lang, count in counts.items()}
+    return {lang: factor / min(factors.values()) for lang, factor in factors.items()}
+
+
+def copies(number: int, count: int, wanted: int) -> int:
+    """Copies of item ``number``, from 0, of ``count`` for ``wanted`` in all."""
+    return (number + 1) * wanted // count - number * wanted // count
 
 
 def write_sample(folder: Path, out: Path, size: int, alpha: float) -> int:
@@ -102,34 +181,34 @@ def write_sample(folder: Path, out: Path, size: int, alpha: float) -> int:
     return write_lines(out, chosen())
 
 
-def cut(found: list[str], limit: int, begins_word: Callable[[str], bool]) -> list[list[str]]:
-    """Pieces in parts of at most ``limit``, cut where a word begins, or within one that is longer.
+def cut(pieces: list[str], limit: int, begins_word: Callable[[str], bool]) -> list[list[str]]:
+    """Pieces in parts of at most ``limit``, cut where a word begins, or within a longer word.
 
     Every part but the last is as long as can be.
     """
     parts = []
-    while len(found) > limit:
-        ends = (end for end in range(limit, 0, -1) if begins_word(found[end]))
+    while len(pieces) > limit:
+        ends = (end for end in range(limit, 0, -1) if begins_word(pieces[end]))
         end = next(ends, limit)
-        parts.append(found[:end])
-        found = found[end:]
-    return [*parts, found] if found else parts
+        parts.append(pieces[:end])
+        pieces = pieces[end:]
+    return [*parts, pieces] if pieces else parts
 
 
 def split_lines(lines: list[str], tokenizer: Path, limit: int) -> tuple[list[str], int, int, int]:
-    """Lines of pieces, no longer than ``limit``; how many were cut; all pieces; unknown ones.
+    """Lines of pieces, no longer than ``limit``; numbers of cut lines, pieces, and unknown pieces.
 
-    An empty line stays one. A sentence of which no piece is left (control characters alone) goes.
+    An empty line stays one. A sentence without any piece (control characters alone) goes.
     """
-    made = load_file(tokenizer)
+    loaded = load_file(tokenizer)
     out: list[str] = []
     long = total = unknown = 0
     for line in lines:
-        found = made.pieces(line)
-        parts = cut(found, limit, made.begins_word)
+        pieces = loaded.pieces(line)
+        parts = cut(pieces, limit, loaded.begins_word)
         long += len(parts) > 1
-        total += len(found)
-        unknown += found.count(UNKNOWN)
+        total += len(pieces)
+        unknown += pieces.count(UNKNOWN)
         out.extend([" ".join(part) for part in parts] if line else [""])
     return out, long, total, unknown
 
@@ -138,22 +217,22 @@ def runs(file: Path) -> Iterator[list[str]]:
     """The documents of a file in runs of at most _RUN sentences; the last of each ends in an empty
     line.
     """
-    found: list[str] = []
+    run: list[str] = []
     for line in read_documents(file):
-        if len(found) == _RUN and line:
-            yield found
-            found = []
-        found.append(line)
+        if len(run) == _RUN and line:
+            yield run
+            run = []
+        run.append(line)
         if not line:
-            yield found
-            found = []
-    if found:
-        yield found
+            yield run
+            run = []
+    if run:
+        yield run
 
 
 def repeated(file: Path, factor: float) -> Iterator[str]:
-    """The text of a file as often as ``factor`` says: whole passes over it, and one over runs of
-    sentences that are evenly chosen; where one is left out, a document ends.
+    """The text of a file ``factor`` times: whole passes, and one over evenly chosen runs of
+    sentences; where one is left out, a document ends.
 
     Pass after pass, so that a document of any length is read as a stream.
     """
@@ -176,14 +255,15 @@ def repeated(file: Path, factor: float) -> Iterator[str]:
 def write_pieces(
     sentences: Path, folder: Path, tokenizer: Path, max_length: int, alpha: float, workers: int = 1
 ) -> None:
-    """Writes {train,valid}, those that are not there yet; reports what was cut or is unknown.
+    """Writes {train,valid} that are not there yet; reports cut sentences and unknown pieces.
 
     Args:
-        max_length: Pieces of a sequence, with its two marks.
-        alpha: As ``shares`` has it.
+        max_length: Pieces of a sequence, with its two special tokens.
+        alpha: See ``shares``.
     """
     make_folder(folder)
     limit = max_length - _MARKS
+    split_some = partial(split_lines, tokenizer=tokenizer, limit=limit)
     for split in SPLITS:
         out = folder / split
         if out.exists():
@@ -195,15 +275,14 @@ def write_pieces(
             counts = {lang: sum(1 for _ in sentences_in(file)) for lang, file in files.items()}
             factors = times(counts, alpha)
         progress, long, total, unknown = Progress(split), 0, 0, 0
-        split_some = partial(split_lines, tokenizer=tokenizer, limit=limit)
         with writing(out) as text:
             for lang, file in files.items():
                 if len(files) > 1:
                     say(f"{split}: {lang}, {factors[lang]:.2f} times")
                 lines = repeated(file, factors[lang])
-                for part, cuts, pieces_, strange in in_order(split_some, lines, workers):
+                for part, cuts, pieces, strange in in_order(split_some, lines, workers):
                     text.writelines(f"{line}\n" for line in part)
-                    long, total, unknown = long + cuts, total + pieces_, unknown + strange
+                    long, total, unknown = long + cuts, total + pieces, unknown + strange
                     progress.add(len(part))
         progress.done()
         say_unknown(split, unknown, total)

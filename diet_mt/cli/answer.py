@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..bert.questions.collections import SCORINGS
+from ..bert.squad import SCORINGS
 from ..command_line import Parser, filled, finite, need_file, positive
 from ._task_record import record_arguments
 

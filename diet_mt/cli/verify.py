@@ -27,7 +27,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..bert.questions.collections import SCORINGS
+from ..bert.squad import SCORINGS
 from ..command_line import Parser
 from ..errors import UserError
 

@@ -1,1 +1,1 @@
-"""Parallel text: from where it is published to what fairseq reads. Nothing here knows torch."""
+"""Parallel text, from its publisher to fairseq's binaries. Nothing here imports torch."""

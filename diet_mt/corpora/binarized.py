@@ -1,15 +1,14 @@
-"""Binarized data: fairseq-preprocess as a process of its own, and the integrity of its output.
+"""Dictionaries and binarized text of fairseq-preprocess: made, read and checked without fairseq.
 
-fairseq maps its files into memory and reads them when they are needed: what is cut, missing or of
-another dictionary ends a training late and without a reason, or goes unnoticed. Nothing here
-imports fairseq.
+fairseq maps its files into memory and reads them when they are needed: a file that is cut, missing
+or of another dictionary ends a training late and without a reason, or goes unnoticed.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -18,20 +17,33 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import UserError
+from ..files import decoded, lines_in, raw_lines, sha256, write_lines
+from ..stages.engine import RAW, SETTINGS, SUMS, missing_stages, with_checksums
 from ..stages.watch import python_module, watch
-from .dictionary import AGAIN, read_dictionary
 
-# Of an .idx file: 9 bytes of magic, 8 of version, 1 that says the type of a token, 8 of the number
-# of sentences; then for each its length (4 bytes) and its place in the .bin file (8 bytes).
+UNKNOWN = "<unk>"
+# What fairseq puts before the entries of a dictionary, and, for masked words, after them.
+FIRST = ("<s>", "<pad>", "</s>", UNKNOWN)
+MASK = "<mask>"
+MULTIPLE = 8  # the size of a dictionary is one of it, for tensor cores
+AGAIN = "remove its folder and prepare the data again"  # hint for a damaged file
+_OVERWRITES = " #fairseq:overwrite"
+
+# An .idx file: 9 bytes of magic, 8 of version, 1 for the type of a token, 8 for the number of
+# sentences; then for each its length (4 bytes) and its offset in the .bin file (8 bytes).
 _MAGIC = b"MMIDIDX\x00\x00"
 _HEAD = 26
 _KINDS = (None, "<u1", "<i1", "<i2", "<i4", "<i8", "<f8", "<f8", "<u2", "<u4", "<u8")
 _PAIR = re.compile(r"[^.]+\.(?P<source>[^.-]+)-(?P<target>[^.-]+)\.(?P<side>[^.]+)")
-_BLOCK = 1 << 24  # tokens looked at together
+_BLOCK = 1 << 24  # tokens read at a time
+
+_SUM = re.compile(r"([0-9a-f]{64})  (\S.*)")
+# The text of an .idx file: the first of these that exists.
+_TEXT = ("clean/{split}.{part}", f"{RAW}/{{split}}.{{part}}", "pieces/{split}")
 
 
 def need_fairseq(out: Path) -> None:
-    """Raises UserError where fairseq is not installed, or cannot write to the folder ``out``."""
+    """Refuses to go on without fairseq, or with a folder ``out`` that it cannot write to."""
     if find_spec("fairseq_cli") is None:
         raise UserError("fairseq is not installed; install it (requirements/fairseq.txt)")
     if "," in str(out):  # separates names, for fairseq
@@ -41,7 +53,7 @@ def need_fairseq(out: Path) -> None:
 def shares(workers: int) -> int:
     """fairseq-preprocess's --workers: parts of a file, each for a process of its own.
 
-    Its first process does its own part when all others have ended, so with a part for each core
+    Its first process starts on its own part when all others have ended, so with one part per core
     they would all wait as long again. The result is the same for any number.
     """
     return 4 * workers
@@ -62,8 +74,47 @@ def _words(options: Sequence[object], to: Path) -> list[str]:
     return [*map(str, options), "--destdir", str(to)]
 
 
+def read_dictionary(path: Path) -> dict[str, int]:
+    """Number of each entry of a ``dict.txt``: fairseq's own first, then one per line, which is a
+    word with its count; a word may be repeated only to overwrite the earlier one.
+    """
+    numbers = {symbol: number for number, symbol in enumerate(FIRST)}
+    for row, raw in enumerate(raw_lines(path), start=1):
+        where = f"{path}, line {row}"
+        line = decoded(raw, where).rstrip()
+        entry, _, count = line.removesuffix(_OVERWRITES).rpartition(" ")
+        if not (entry and count.isdecimal() and raw.endswith(b"\n")):
+            raise UserError(f"{where}: no word with its count; {AGAIN}")
+        if entry in numbers and not line.endswith(_OVERWRITES):
+            raise UserError(f"{where}: the same word again, '{entry}'; {AGAIN}")
+        numbers[entry] = len(FIRST) + row - 1
+    return numbers
+
+
+def dictionary_size(path: Path) -> int:
+    """Entries of a dictionary, with fairseq's own before them."""
+    # Not the number of names: an entry that overwrites another leaves its number unused.
+    return max(read_dictionary(path).values()) + 1
+
+
+def write_dictionary(symbols: Iterable[str], out: Path, later: int = 0) -> None:
+    """Writes the pieces of a subword model for ``--srcdict``, padded to a multiple of 8 entries.
+
+    fairseq's own dictionary would be counted in the training text, and contain every character that
+    the model does not know. Counts are not used after preprocessing; here they are 1.
+
+    Args:
+        symbols: In their order; none of fairseq's own.
+        later: Entries that fairseq will append.
+    """
+    entries = list(symbols)
+    missing = -(len(FIRST) + len(entries) + later) % MULTIPLE
+    lines = [f"{symbol} 1" for symbol in entries]
+    write_lines(out, lines + [f"madeupword{number:04d} 0" for number in range(missing)])
+
+
 def bin_folder(data: Path) -> Path:
-    """``data`` or, of a prepared corpus, its ``bin``. Raises UserError if neither is binarized."""
+    """``data`` or, of a prepared corpus, its ``bin``: the folder with the dictionary."""
     # A corpus may have a dictionary outside of its bin, too.
     for folder in (data / "bin", data):
         if folder.is_dir() and any(folder.glob("dict*.txt")):
@@ -73,21 +124,19 @@ def bin_folder(data: Path) -> Path:
 
 
 def language_pair(data: Path, subset: str = "") -> tuple[str, str]:
-    """Source and target language of a part of a binarized folder, or of any."""
+    """Source and target language of a subset of a binarized folder, or of any."""
     part = re.escape(subset) or "[^.]+"
     pattern = re.compile(rf"{part}\.([^.-]+)-([^.-]+)\.\1\.(idx|bin)")
     names = sorted(path.name for path in data.iterdir()) if data.is_dir() else []
-    for name in names:
-        match = pattern.fullmatch(name)
-        if match:
-            return match[1], match[2]
+    for match in filter(None, map(pattern.fullmatch, names)):
+        return match[1], match[2]
     what = f"'{subset}' data" if subset else "sentence pairs"
     raise UserError(f"{data}: no {what} made by fairseq-preprocess in this folder")
 
 
 @dataclass(frozen=True)
 class Index:
-    """An .idx file: the type of a token in the .bin file, and how many each sentence has."""
+    """An .idx file: the type of a token in the .bin file, and the tokens of each sentence."""
 
     kind: np.dtype[np.generic]
     lengths: np.ndarray
@@ -99,7 +148,7 @@ class Index:
 
 
 def read_index(path: Path) -> Index:
-    """Raises UserError where the file is missing, cut, or not fairseq's."""
+    """The index in an .idx file, which must be complete."""
     try:
         with open(path, "rb") as file:
             head = file.read(_HEAD)
@@ -126,14 +175,8 @@ def sentences_in(path: Path) -> int:
     return len(read_index(path).lengths)
 
 
-def dictionary_size(path: Path) -> int:
-    """Entries of a dictionary, with fairseq's own before them."""
-    # Not the number of names: an entry that takes another's place leaves its number unused.
-    return max(read_dictionary(path).values()) + 1
-
-
 def indices(folder: Path) -> list[Path]:
-    """All .idx files of a folder and those below it, and those that are missing to a .bin file."""
+    """All .idx files below a folder, including those that a .bin file lacks."""
     files = {
         path.with_suffix(".idx") for end in ("idx", "bin") for path in folder.rglob(f"*.{end}")
     }
@@ -141,7 +184,7 @@ def indices(folder: Path) -> list[Path]:
 
 
 def faults(folder: Path, *, besides: str = "", tokens: bool = False) -> Iterator[str]:
-    """Faults of a binarized folder and those below it, a line each.
+    """Faults of the binarized data below a folder, a line each.
 
     Args:
         besides: Prefix of the splits to leave out.
@@ -152,36 +195,37 @@ def faults(folder: Path, *, besides: str = "", tokens: bool = False) -> Iterator
         if besides and path.name.startswith(besides):
             continue
         try:
-            index = _whole(path)
-            entries = size(_dictionary_of(path))
+            index, pair = _complete(path), _PAIR.fullmatch(path.stem)
+            dictionary = path.with_name(f"dict.{pair['side']}.txt" if pair else "dict.txt")
+            entries = size(dictionary)
             largest = _largest(path, index) if tokens else 0
             if largest >= entries:
                 raise UserError(
-                    f"{path.with_suffix('.bin')}: has token {largest}, but "
-                    f"{_dictionary_of(path)} ends at {entries - 1}; {AGAIN}"
+                    f"{path.with_suffix('.bin')}: has token {largest}, but {dictionary} ends at "
+                    f"{entries - 1}; {AGAIN}"
                 )
-            if pair := _PAIR.fullmatch(path.stem):
+            if pair:
                 _check_other_side(path, pair, len(index.lengths))
         except UserError as error:
             yield str(error)
 
 
 def need_whole(folder: Path, *, besides: str = "") -> None:
-    """Raises UserError for the first of ``faults``, without the tokens."""
+    """Refuses a folder with a fault, without a look at the tokens."""
     for fault in faults(folder, besides=besides):
         raise UserError(fault)
 
 
 def need_source(folder: Path, subset: str, lang: str) -> None:
-    """The same for the sentences of a subset in one language: enough to translate them."""
+    """The same for one language of a subset, and the dictionaries: enough to translate it."""
     pair = language_pair(folder, subset)
-    _whole(folder / f"{subset}.{'-'.join(pair)}.{lang}.idx")
+    _complete(folder / f"{subset}.{'-'.join(pair)}.{lang}.idx")
     for side in pair:
         dictionary_size(folder / f"dict.{side}.txt")
 
 
-def _whole(path: Path) -> Index:
-    """The index, whose .bin file is as long as it says. Raises UserError."""
+def _complete(path: Path) -> Index:
+    """The index of a .bin file of the expected length."""
     index, data = read_index(path), path.with_suffix(".bin")
     if not data.is_file():
         raise UserError(f"{data}: missing; {AGAIN}")
@@ -189,11 +233,6 @@ def _whole(path: Path) -> Index:
     if size != index.size:
         raise UserError(f"{data}: {size:,} bytes, but {path.name} counts {index.size:,}; {AGAIN}")
     return index
-
-
-def _dictionary_of(path: Path) -> Path:
-    pair = _PAIR.fullmatch(path.stem)
-    return path.with_name(f"dict.{pair['side']}.txt" if pair else "dict.txt")
 
 
 def _check_other_side(path: Path, pair: re.Match[str], count: int) -> None:
@@ -207,9 +246,80 @@ def _check_other_side(path: Path, pair: re.Match[str], count: int) -> None:
 
 
 def _largest(path: Path, index: Index) -> int:
-    """The largest token of a .bin file; -1 of an empty one."""
+    """The largest token of a .bin file; -1 if it is empty."""
     largest = -1
     with open(path.with_suffix(".bin"), "rb") as file:
         while (some := np.fromfile(file, dtype=index.kind, count=_BLOCK)).size:
             largest = max(largest, int(some.max()))
     return largest
+
+
+def is_prepared(folder: Path) -> bool:
+    """Whether a folder holds prepared data, as a whole or binarized alone."""
+    names = (SETTINGS, SUMS, "dict*.txt", "bin/dict*.txt")
+    return folder.is_dir() and any(any(folder.glob(name)) for name in names)
+
+
+def check_prepared(folder: Path) -> tuple[list[str], str]:
+    """Faults of prepared data, a line each, and a summary of the folder.
+
+    Checks the results of all stages, the files' checksums, the numbers of sentences against the
+    text, both sides of every split, and every token against its dictionary. A folder ``bin`` stands
+    for its corpus.
+    """
+    if folder.name == "bin" and (folder.absolute().parent / SETTINGS).is_file():
+        folder = folder.parent
+    wrong = list(faults(folder, tokens=True))
+    damaged = {fault.split(": ", 1)[0].split(", line ")[0] for fault in wrong}
+    counts: dict[str, int] = {}
+    for index in indices(folder):
+        try:
+            count = sentences_in(index)
+        except UserError:  # one of the faults
+            continue
+        counts[index.name.split(".")[0]] = count
+        text = _text_of(folder, index)
+        if text and lines_in(text) != count:
+            wrong.append(f"{index}: {count:,} sentences, but {text} has {lines_in(text):,} lines")
+    missing = "missing; prepare the data again"
+    wrong += [f"{folder / name}: {missing}" for name in missing_stages(folder)]
+    sums = list(_sums(folder))
+    for name, fault in sums:
+        if fault and str(folder / name) not in damaged:
+            wrong.append(f"{folder / name}: {fault}")
+    words = [f"{split} {count:,}" for split, count in counts.items()]
+    dictionaries = sorted(folder.rglob("dict*.txt")) if not wrong else []
+    words += [f"{path.name} {dictionary_size(path):,}" for path in dictionaries]
+    words.append(f"checksums of {len(sums)} files" if sums else f"no {SUMS}")
+    return wrong, ", ".join(words)
+
+
+def _text_of(folder: Path, index: Path) -> Path | None:
+    """The text of an .idx file: of a language, of a part of an example, or all."""
+    split, _, rest = index.stem.partition(".")
+    part = rest.rpartition(".")[2] or index.parent.name
+    paths = (folder / name.format(split=split, part=part) for name in _TEXT)
+    return next(filter(Path.is_file, paths), None)
+
+
+def _sums(folder: Path) -> Iterator[tuple[str, str]]:
+    """Name and fault, if any, of each file that has a checksum, or should have one."""
+    if not (folder / SUMS).is_file():
+        return
+    named = set()
+    for number, line in enumerate(raw_lines(folder / SUMS), start=1):
+        match = _SUM.fullmatch(line.decode("utf-8", errors="replace").removesuffix("\n"))
+        if not match or ".." in Path(match[2]).parts or Path(match[2]).is_absolute():
+            yield SUMS, f"line {number} is no checksum of a file in this folder"
+            continue
+        named.add(match[2])
+        if not (folder / match[2]).is_file():
+            yield match[2], "missing; prepare the data again"
+        elif sha256(folder / match[2]) != match[1]:
+            yield match[2], f"changed since it was made, by {SUMS}; prepare the data again"
+        else:
+            yield match[2], ""
+    parts = {folder / RAW, *(index.parent for index in indices(folder))}
+    for name in with_checksums(folder, parts):
+        if name not in named:
+            yield name, f"without a checksum in {SUMS}, which is cut; prepare the data again"

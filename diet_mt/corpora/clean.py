@@ -1,17 +1,14 @@
-"""Cleaning of the training pairs of a corpus, both sides of a pair together.
+"""Cleaning of training pairs: normalization of characters, then filters of whole pairs.
 
-Every line is normalized (``tidy.py``). A pair is then dropped for the first of these faults, and
-counted under it:
+Every line is normalized: canonical composition (NFC); byte order marks, control, zero-width and
+private characters removed; every run of white space, whatever its kind, one space, none at the
+ends; Windows-1252 read as Latin-1 corrected. A pair is then dropped, and counted, for its first
+fault: a side that is not UTF-8, empty, overlong, much longer than the other, or in another language
+(where it is long enough to tell); or a duplicate pair.
 
-- a side is not valid UTF-8, or is empty;
-- a side is overlong, in words or in characters;
-- one side is much longer than the other, in characters;
-- a side is in another language, where it is long enough to tell;
-- the pair is a duplicate.
-
-Validation and test sets keep every pair and their references. Their source lines are normalized as
-those of training, so that a model reads the characters that it was trained on: those of the first
-language; of ``test1``, the test set of the reverse direction, those of the second.
+Validation and test sets keep every pair and their references. Their sources are normalized as the
+training text is: the first language; in ``test1``, the test set of the reverse direction, the
+second.
 
 Languages are identified by py3langid: Lui and Baldwin's langid.py (2012, "langid.py: An
 Off-the-shelf Language Identification Tool", ACL) kept up to date, a small model for 139 languages.
@@ -20,6 +17,8 @@ Off-the-shelf Language Identification Tool", ACL) kept up to date, a small model
 from __future__ import annotations
 
 import hashlib
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -32,12 +31,21 @@ from ..errors import UserError
 from ..files import copy, decoded_lines, make_folder, raw_lines, write_lines, writing
 from ..stages.pool import in_order
 from ..stages.progress import Progress, say
-from .parallel import SECOND_TEST, paired, splits_in
+from .parallel import BYTE_ORDER_MARK, SECOND_TEST, paired, splits_in
 from .settings import Limits
-from .tidy import MENDED, VERSION, tidy, tidy_sources
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
+
+VERSION = 1  # of the normalization, for records: raised where a line would come out otherwise
+MARK = "byte order marks"
+CARRIAGE_RETURN = "Windows line ends"
+WINDOWS = "Windows-1252 characters"
+CONTROL = "control characters"
+INVISIBLE = "zero-width and private characters"
+COMPOSED = "not in NFC"
+SPACES = "unusual white space"
+MENDED = (MARK, CARRIAGE_RETURN, WINDOWS, CONTROL, INVISIBLE, COMPOSED, SPACES)
 
 INVALID = "invalid UTF-8"
 EMPTY = "empty side"
@@ -45,20 +53,70 @@ OVERLONG = "overlong side"
 RATIO = "length ratio"
 LANGUAGE = "wrong language"
 DUPLICATE = "duplicate pair"
-COUNTS = "clean.tsv"  # in the folder of a cleaned corpus
-_SOURCES, _RULES = "source lines mended", "rules"
 DROPPED = (INVALID, EMPTY, OVERLONG, RATIO, LANGUAGE, DUPLICATE)
 
-# Languages whose lines are often taken for those of one another count as one.
+COUNTS = "clean.tsv"  # in the folder of a cleaned corpus
+_SOURCES, _RULES = "source lines mended", "rules"
+
+# In text, these control characters are Windows-1252 read as Latin-1: U+0084 and U+0093 stand for
+# quotation marks, U+0085 for an ellipsis and not for a line end.
+_WINDOWS = re.compile("[\x80-\x9f]")
+_MEANT = {code: bytes([code]).decode("cp1252", "ignore") for code in range(0x80, 0xA0)}
+# The rest of Unicode's Cc, less those that are white space.
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f]")
+# Its Cf (soft hyphens, joiners, marks of direction, tags), Co (private use) and noncharacters.
+_INVISIBLE = re.compile(
+    "[\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\ufeff\ufff9-\ufffb\ufdd0-\ufdef\ufffe\uffff\ue000-\uf8ff"
+    "\U000110bd\U000110cd\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0001\U000e0020-\U000e007f\U000f0000-\U000ffffd\U00100000-\U0010fffd]"
+)
+
+# Languages that are often confused count as one.
 _ALIKE = ({"cs", "sk"}, {"de", "lb", "nds"}, {"en", "pcm"})
 _WITHOUT = "or clean with --certainty 2, which identifies no languages"
 # Characters added to both sides before they are compared, so that "Yes." may become "Ja, gern.".
 _SLACK = 15
 
 
+def tidy(line: str, mended: Counter[str]) -> str:
+    """The normalized line, without its ``\\n``; ``mended`` counts changes by the names above."""
+    if line.startswith(BYTE_ORDER_MARK):
+        mended[MARK] += 1
+        line = line[1:]
+    if line.endswith("\r"):
+        mended[CARRIAGE_RETURN] += 1
+        line = line[:-1]
+    if _CONTROL.search(line):
+        mended[CONTROL] += 1
+        line = _CONTROL.sub("", line)
+    if not line.isascii():
+        if _WINDOWS.search(line):
+            mended[WINDOWS] += 1
+            line = line.translate(_MEANT)
+        if _INVISIBLE.search(line):
+            mended[INVISIBLE] += 1
+            line = _INVISIBLE.sub("", line)
+        if not unicodedata.is_normalized("NFC", line):
+            mended[COMPOSED] += 1
+            line = unicodedata.normalize("NFC", line)
+    plain = " ".join(line.split())
+    mended[SPACES] += plain != line
+    return plain
+
+
+def tidy_sources(lines: Iterable[str]) -> tuple[list[str], int]:
+    """Normalized sources of a validation or test set, and the number of changed lines. A line that
+    would be empty stays as it is, for its reference.
+    """
+    given = list(lines)
+    tidied = [tidy(line, Counter()) or line for line in given]
+    return tidied, sum(map(str.__ne__, given, tidied))
+
+
 @dataclass
 class Cleaned:
-    """Counts of some pairs, and those that are left."""
+    """Counts of some pairs, and the pairs that are left."""
 
     read: int = 0
     kept: list[tuple[str, str]] = field(default_factory=list)
@@ -67,7 +125,7 @@ class Cleaned:
 
 
 def clean(pairs: list[tuple[bytes, bytes]], limits: Limits) -> Cleaned:
-    """All filters but that of duplicates, which needs every pair."""
+    """All filters except that of duplicates, which needs every pair."""
     result = Cleaned(len(pairs))
     for raw in pairs:
         try:
@@ -113,7 +171,7 @@ def _identifier() -> LanguageIdentifier:
 
 
 def need_known(langs: Iterable[str]) -> None:
-    """Raises UserError for a code, such as "de", that the language model does not know."""
+    """Refuses a code, such as "de", that the language model does not know."""
     for lang in langs:
         if lang not in _identifier().nb_classes:
             raise UserError(f"language {lang}: unknown to py3langid; use a known code, {_WITHOUT}")
@@ -123,8 +181,8 @@ def is_other(line: str, lang: str, certainty: float) -> bool:
     """Whether a line is in another language than ``lang``.
 
     Args:
-        certainty: Probability, 0 to 1, that the model must give the other language. Names, numbers
-            and quotations make lines that look like any language; those are left alone.
+        certainty: Least probability, 0 to 1, of the other language. Names, numbers and quotations
+            look like any language; such lines are left alone.
     """
     other, probability = _identifier().classify(line)
     group = next((alike for alike in _ALIKE if other in alike), {other})
@@ -137,17 +195,13 @@ def is_other(line: str, lang: str, certainty: float) -> bool:
 
 def digest(source: str, target: str) -> bytes:
     """8 bytes of a pair. Those of 4.5 million take about 500 MB; the chance that any two different
-    pairs have the same is one in a million.
+    pairs share theirs is one in a million.
     """
     return hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=8).digest()
 
 
 def clean_corpus(source: Path, out: Path, limits: Limits, counts: Path, workers: int = 1) -> None:
-    """Writes a corpus whose training pairs keep to the limits.
-
-    Args:
-        counts: File for lines ``KIND<TAB>WHAT<TAB>COUNT``.
-    """
+    """Writes the cleaned corpus; ``counts``: file for lines ``KIND<TAB>WHAT<TAB>COUNT``."""
     make_folder(out)
     mended = []
     for split in splits_in(source, limits.langs[0])[1:]:
@@ -172,28 +226,9 @@ def clean_corpus(source: Path, out: Path, limits: Limits, counts: Path, workers:
             say(f"{kind}, {what}: {count:,}")
 
 
-def is_cleaned(corpus: Path) -> bool:
-    """Whether the training text of a prepared corpus was cleaned."""
-    return (corpus / COUNTS).is_file()
-
-
-def mended_words(count: int, version: int = VERSION) -> str:
-    """``3 lines, rules 1``, as the record of a test set has it; empty where no line changed."""
-    return f"{count} lines, rules {version}" if count else ""
-
-
-def mended_sources(corpus: Path, split: str) -> str:
-    """``mended_words`` of a split of a prepared corpus; empty where there is no record."""
-    if not is_cleaned(corpus):
-        return ""
-    rows = [line.split("\t") for _, line in decoded_lines(corpus / COUNTS)]
-    counts = {(row[0], row[1]): int(row[2]) for row in rows}
-    return mended_words(counts.get((_SOURCES, split), 0), counts.get((_RULES, "version"), 0))
-
-
 def clean_files(source: Path, out: Path, limits: Limits, workers: int) -> Cleaned:
-    """Writes ``out/train.LANG`` from ``source/train.LANG``; returns the counts, without the pairs.
-    Raises UserError where no pair is left.
+    """Writes ``out/train.LANG`` from ``source/train.LANG``; returns the counts without the pairs,
+    of which at least one is left.
     """
     total, progress = Cleaned(), Progress("pairs")
     seen: set[bytes] = set()
@@ -216,3 +251,22 @@ def clean_files(source: Path, out: Path, limits: Limits, workers: int) -> Cleane
             raise UserError(f"{source}: every training pair is dropped; see the cleaning limits")
     progress.done()
     return total
+
+
+def is_cleaned(corpus: Path) -> bool:
+    """Whether the training text of a prepared corpus was cleaned."""
+    return (corpus / COUNTS).is_file()
+
+
+def mended_words(count: int, version: int = VERSION) -> str:
+    """``3 lines, rules 1``, for the record of a test set; empty where no line changed."""
+    return f"{count} lines, rules {version}" if count else ""
+
+
+def mended_sources(corpus: Path, split: str) -> str:
+    """``mended_words`` of a split of a prepared corpus; empty where there is no record."""
+    if not is_cleaned(corpus):
+        return ""
+    rows = [line.split("\t") for _, line in decoded_lines(corpus / COUNTS)]
+    counts = {(row[0], row[1]): int(row[2]) for row in rows}
+    return mended_words(counts.get((_SOURCES, split), 0), counts.get((_RULES, "version"), 0))

@@ -1,8 +1,8 @@
-"""Files of public corpora, known by their checksums; single files of archives.
+"""Files of public corpora, identified by checksums; single files of archives.
 
 ``corpora.yaml`` lists them. A text has the checksum of its unpacked content and comes as ``NAME``
-or ``NAME.gz`` of the user's folder, or from ``URL/NAME.gz``. An archive has an address of its own
-and stays packed. A download is ``NAME.part`` until it is checked, and continues after a break;
+or ``NAME.gz`` of the user's folder, or from ``URL/NAME.gz``. An archive has a URL of its own and
+stays packed. A download is ``NAME.part`` until it is checked, and continues after an interruption;
 proxies are those of the environment.
 """
 
@@ -55,8 +55,8 @@ def corpora(path: Path | None = None) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class File:
-    """A file of a public corpus: an archive if it has an address, otherwise a text."""
+class CorpusFile:
+    """A file of a public corpus: an archive if it has a URL, otherwise a text."""
 
     name: str
     checksum: str  # SHA-256, or md5:...
@@ -70,6 +70,11 @@ class File:
         size = path.stat().st_size
         return "" if digest == expected else f"{size} bytes with {digest}, expected {expected}"
 
+    def need_same(self, path: Path, where: object, hint: str) -> None:
+        """Refuses a copy that differs; ``where``: what to call it."""
+        if fault := self.fault_of(path):
+            raise UserError(f"{where}: not the expected {self.name}: {fault}; {hint}")
+
 
 @dataclass(frozen=True)
 class Source:
@@ -77,7 +82,7 @@ class Source:
 
     corpus: str  # in corpora.yaml
     folder: Path | None = None  # of the user; None: the web
-    manifest: Path | None = None  # other addresses and checksums
+    manifest: Path | None = None  # other URLs and checksums
     tries: int = 5  # of a download
     pause: float = 5.0  # seconds before the second try, then twice as long each time
 
@@ -87,18 +92,18 @@ class Source:
         other = {} if self.manifest is None else corpora(self.manifest).get(self.corpus, {})
         return {**corpora()[self.corpus], **other}
 
-    def listed(self, names: Iterable[str]) -> list[File]:
+    def listed(self, names: Iterable[str]) -> list[CorpusFile]:
         """The files of these names."""
         known, files = self.entry["files"], []
         for name in names:
             if name not in known:
                 raise UserError(f"{self.manifest or CORPORA}: no {name} in {self.corpus}")
-            what = known[name]
-            files.append(File(name, **what) if isinstance(what, dict) else File(name, what))
+            what = known[name] if isinstance(known[name], dict) else {"checksum": known[name]}
+            files.append(CorpusFile(name, **what))
         return files
 
-    def files(self, names: Iterable[str]) -> list[File]:
-        """``listed``. Raises UserError where the user's folder lacks one."""
+    def files(self, names: Iterable[str]) -> list[CorpusFile]:
+        """The files of these names, which the user's folder must have."""
         files = self.listed(names)
         if self.folder is not None:
             need_folder(self.folder)
@@ -109,16 +114,14 @@ class Source:
 
 
 def fetch(source: Source, names: Iterable[str], out: Path) -> dict[str, Path]:
-    """Path of each file, checked; texts and downloads are in ``out``. Raises UserError where a file
-    is not the listed one, or the download fails.
-    """
+    """Path of each file, checked; texts and downloads are in ``out``."""
     files, paths = source.files(names), {}
     make_folder(out)
     for file in files:
         path = out / file.name
         if file.url and source.folder is not None:
             path = source.folder / file.name
-            _need_right(path, file, path, f"fetch it from {file.url}")
+            file.need_same(path, path, f"fetch it from {file.url}")
         elif file.url:
             with alone(out, math.inf):  # one folder serves several corpora
                 _download_archive(file, path, source)
@@ -129,27 +132,24 @@ def fetch(source: Source, names: Iterable[str], out: Path) -> dict[str, Path]:
     return paths
 
 
-def _need_right(path: Path, file: File, where: object, hint: str) -> None:
-    if fault := file.fault_of(path):
-        raise UserError(f"{where}: not the expected {file.name}: {fault}; {hint}")
-
-
-def _download_archive(file: File, path: Path, source: Source) -> None:
+def _download_archive(file: CorpusFile, path: Path, source: Source) -> None:
     if path.is_file():
-        _need_right(path, file, path, "remove it to fetch anew")
-        return
+        return file.need_same(path, path, "remove it to fetch anew")
     part = path.with_name(f"{path.name}.part")
     _download(file.url, part, source, file.size)
-    if fault := file.fault_of(part):
+    try:
+        file.need_same(part, file.url, "run again")
+    except UserError:
         part.unlink()
-        raise UserError(f"{file.url}: not the expected {file.name}: {fault}; run again")
+        raise
     part.rename(path)
 
 
-def _take_text(file: File, path: Path, source: Source) -> None:
+def _take_text(file: CorpusFile, path: Path, source: Source) -> None:
     if source.folder is not None:
-        _unpack(plain_or_gz(source.folder, file.name), file, path, "replace it by the original")
-        return
+        return _unpack(
+            plain_or_gz(source.folder, file.name), file, path, "replace it by the original"
+        )
     url = f"{source.entry['url']}/{file.name}.gz"
     part = path.with_name(f"{path.name}.gz.part")
     _download(url, part, source)
@@ -159,7 +159,7 @@ def _take_text(file: File, path: Path, source: Source) -> None:
         part.unlink()  # wrong content would be wrong again
 
 
-def _unpack(packed: Path, file: File, path: Path, hint: str) -> None:
+def _unpack(packed: Path, file: CorpusFile, path: Path, hint: str) -> None:
     with writing_bytes(path) as text:
         try:
             with opened(packed) as content:
@@ -167,12 +167,12 @@ def _unpack(packed: Path, file: File, path: Path, hint: str) -> None:
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise UserError(f"{packed}: cannot be unpacked ({error}); {hint}") from None
         text.flush()
-        _need_right(Path(text.name), file, packed, hint)
+        file.need_same(Path(text.name), packed, hint)
 
 
 def _download(url: str, part: Path, source: Source, size: int | None = None) -> None:
-    """Appends to ``part`` what it lacks of ``url``. Raises UserError where the server refuses or
-    the last try fails; what has arrived stays.
+    """Appends to ``part`` what it lacks of ``url``, in several tries unless the server refuses;
+    what has arrived stays.
     """
     reason: object = ""
     for attempt in range(source.tries):
@@ -192,7 +192,7 @@ def _download(url: str, part: Path, source: Source, size: int | None = None) -> 
 
 
 def _transfer(url: str, part: Path, size: int | None) -> None:
-    """Ends without an error only when ``part`` is whole; its checksum is for the caller."""
+    """Ends without an error only when ``part`` is complete; its checksum is for the caller."""
     have = part.stat().st_size if part.exists() else 0
     if size is not None and have >= size:
         return
@@ -200,7 +200,7 @@ def _transfer(url: str, part: Path, size: int | None) -> None:
     try:
         response = urllib.request.urlopen(request, timeout=_TIMEOUT)
     except urllib.error.HTTPError as error:
-        if error.code == 416 and have:  # nothing beyond what is there
+        if error.code == 416 and have:  # nothing follows
             return
         raise
     with response:
@@ -219,14 +219,12 @@ def _transfer(url: str, part: Path, size: int | None) -> None:
 
 
 def extract(archive: Path, out: Path, members: Iterable[str]) -> None:
-    """Writes ``out/<last part of the name>`` for each member of a .tgz that is not there yet.
-    Raises UserError where the archive is damaged or lacks a member.
-    """
+    """Writes ``out/<last part of the name>`` for each member of a .tgz that is not there yet."""
     every = {name: out / Path(name).name for name in members}
     missing = {name: path for name, path in every.items() if not path.exists()}
     make_folder(out)
     try:
-        # "r|": read once, front to back, nothing kept but the member at hand.
+        # "r|": read once, front to back, nothing kept but the current member.
         with gzip.open(archive, "rb") as packed, tarfile.open(fileobj=packed, mode="r|") as tar:
             progress = Progress(f"{archive.name}, unpacked", "MB")
             while missing and (entry := tar.next()):

@@ -1,9 +1,7 @@
-"""Validated I/O of parallel text.
+"""Parallel text: files that are aligned by line, read strictly; errors name file and line.
 
-Two files that are aligned by ``\\n`` stay aligned; errors name file and line.
-
-A prepared corpus is a folder holding ``train``, ``valid`` and ``test``, each with one file for each
-language: ``train.en``, ``train.de`` and so on. It may hold a second test set, ``test1``.
+A corpus is a folder with the splits ``train``, ``valid`` and ``test``, each with one file per
+language: ``train.en``, ``train.de``. It may hold a second test set, ``test1``.
 """
 
 from __future__ import annotations
@@ -19,36 +17,27 @@ from ..stages.progress import say
 
 SPLITS = ("train", "valid", "test")
 SECOND_TEST = "test1"  # where the two directions of a pair have test sets of their own
+BYTE_ORDER_MARK = "\ufeff"
 
-_BYTE_ORDER_MARK = "\ufeff"
+Line = TypeVar("Line", str, bytes)
 
 
 def twins_beside(file: Path) -> Path:
-    """``test.twins.de`` of ``test.de``: translations with their roles swapped, of the demo."""
+    """``test.twins.de`` of ``test.de``: translations with swapped roles, of the demo corpus."""
     return file.with_name(f"{file.stem}.twins{file.suffix}")
 
 
-def write_pairs(
-    out: Path, split: str, langs: tuple[str, str], pairs: Sequence[tuple[str, str]]
-) -> None:
-    """Writes ``out/SPLIT.LANG`` of both languages."""
-    for lang, side in zip(langs, zip(*pairs, strict=True), strict=True):
-        write_lines(out / f"{split}.{lang}", side)
-    say(f"{split}: {len(pairs):,} pairs")
-
-
 def splits_in(folder: Path, lang: str) -> tuple[str, ...]:
-    """The splits of a prepared corpus: SPLITS, and SECOND_TEST where it is there."""
-    second = (folder / f"{SECOND_TEST}.{lang}").exists()
-    return (*SPLITS, SECOND_TEST) if second else SPLITS
+    """The splits of a corpus, with the second test set if it has one."""
+    return (*SPLITS, SECOND_TEST) if (folder / f"{SECOND_TEST}.{lang}").exists() else SPLITS
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Yields the sentences of a file, plain or gzipped, without their line ends. Raises UserError
-    for one that is not UTF-8, empty, or has a byte order mark or a Windows line end.
+    """The sentences of a file, plain or gzipped, without line ends. A sentence is valid UTF-8, not
+    empty, and has no byte order mark or Windows line end.
     """
     for number, (where, line) in enumerate(text_lines(path), start=1):
-        if number == 1 and line.startswith(_BYTE_ORDER_MARK):
+        if number == 1 and line.startswith(BYTE_ORDER_MARK):
             raise UserError(f"{where}: starts with a byte order mark; save it without one")
         if line.endswith("\r"):
             raise UserError(f"{where}: Windows line end (CR LF); convert to plain LF")
@@ -57,26 +46,10 @@ def read_lines(path: Path) -> Iterator[str]:
         yield line
 
 
-Line = TypeVar("Line", str, bytes)
-
-
-def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
-    """Yields (source sentence, target sentence), validated as by ``read_lines``."""
-    return paired(source, target, read_lines)
-
-
-def read_sides(source: Path, target: Path) -> tuple[list[str], list[str]]:
-    """All sentences of both files, as ``read_parallel``; for test sets, which are small."""
-    pairs = list(read_parallel(source, target))
-    return [src for src, _ in pairs], [tgt for _, tgt in pairs]
-
-
 def paired(
     source: Path, target: Path, read: Callable[[Path], Iterator[Line]]
 ) -> Iterator[tuple[Line, Line]]:
-    """Yields the lines of two files side by side, as ``read`` gives them. Raises UserError where
-    one file has more lines than the other, or none.
-    """
+    """Corresponding lines of two files, read by ``read``; both files have as many, at least one."""
     pairs, sides = 0, (read(source), read(target))
     for src, tgt in zip_longest(*sides):
         if src is None or tgt is None:
@@ -92,12 +65,39 @@ def paired(
         raise UserError(f"{source}: no lines")
 
 
+def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
+    """Sentence pairs of two files, validated by ``read_lines``."""
+    return paired(source, target, read_lines)
+
+
+def read_sides(source: Path, target: Path) -> tuple[list[str], list[str]]:
+    """All sentences of both files; for test sets, which are small."""
+    pairs = list(read_parallel(source, target))
+    return [src for src, _ in pairs], [tgt for _, tgt in pairs]
+
+
+def check(folder: Path, langs: tuple[str, str]) -> None:
+    """Validates all files of a corpus."""
+    for split in splits_in(folder, langs[0]):
+        for _ in read_parallel(*(folder / f"{split}.{lang}" for lang in langs)):
+            pass
+
+
+def write_pairs(
+    out: Path, split: str, langs: tuple[str, str], pairs: Sequence[tuple[str, str]]
+) -> None:
+    """Writes ``out/SPLIT.LANG`` of both languages."""
+    for lang, side in zip(langs, zip(*pairs, strict=True), strict=True):
+        write_lines(out / f"{split}.{lang}", side)
+    say(f"{split}: {len(pairs):,} pairs")
+
+
 def convert(
     source: Path, out: Path, langs: Iterable[str], one: Callable[[Path, Path, str], object]
 ) -> None:
     """Calls ``one(file, new file, language)`` for each file of a corpus that ``out`` lacks.
 
-    A file that is there is whole, so an interrupted conversion continues with the next one.
+    An existing file is complete, so an interrupted conversion continues with the next one.
     """
     make_folder(out)
     for lang in langs:
@@ -107,11 +107,3 @@ def convert(
                 say(f"{name}: done before")
             else:
                 one(source / name, out / name, lang)
-
-
-def check(folder: Path, source_lang: str, target_lang: str) -> None:
-    """Validates all of a prepared corpus."""
-    for split in splits_in(folder, source_lang):
-        source, target = folder / f"{split}.{source_lang}", folder / f"{split}.{target_lang}"
-        for _ in read_parallel(source, target):
-            pass

@@ -1,8 +1,8 @@
-"""SentencePiece: a unigram model of both languages, learnt from plain text without tokenisation.
+"""SentencePiece: a unigram model of both languages, learnt from plain text without tokenization.
 
 Kudo (2018), "Subword Regularization", arXiv:1804.10959; Kudo and Richardson (2018),
-"SentencePiece", arXiv:1808.06226. A piece that begins a word begins with U+2581. Nothing is
-normalised but white space, every run of which becomes one space: all else that goes in comes out.
+"SentencePiece", arXiv:1808.06226. A piece at the start of a word begins with U+2581. Only white
+space is normalized: every run becomes one space; all other characters round-trip.
 """
 
 from __future__ import annotations
@@ -69,29 +69,29 @@ def _sentences(files: Iterable[Path]) -> Iterator[str]:
 
 
 def _plain(line: str) -> str:
-    # fairseq splits at every white space, so there may be none inside a piece.
+    # fairseq splits at every white space, so a piece may contain none.
     return " ".join(line.split())
 
 
 @cache
 def load(model: Path) -> sentencepiece.SentencePieceProcessor:
-    """The encoder for a model of ``learn``."""
+    """The encoder of a model file."""
     return sentencepiece.SentencePieceProcessor(model_file=str(model))
 
 
 def split(lines: list[str], model: Path) -> list[str]:
-    """Splits lines into pieces, joined by spaces."""
+    """Lines split into pieces, joined by spaces."""
     plain = [_plain(line) for line in lines]
     return [" ".join(pieces) for pieces in load(model).encode(plain, out_type=str, num_threads=1)]
 
 
 def join(tokens: str) -> str:
-    """Undoes the splitting: ``"▁see ing ▁it"`` becomes ``"seeing it"``."""
+    """The inverse of ``split``: ``"▁see ing ▁it"`` becomes ``"seeing it"``."""
     return "".join(tokens.split()).replace(SPACE, " ").strip()
 
 
 def symbols(model: Path) -> list[str]:
-    """The pieces of a model in its order, without fairseq's special ones."""
+    """The pieces of a model in its order, without fairseq's special symbols."""
     processor = load(model)
     special = {processor.unk_id(), processor.bos_id(), processor.eos_id(), processor.pad_id()}
     numbers = (number for number in range(processor.get_piece_size()) if number not in special)

@@ -1,4 +1,4 @@
-"""Corpora of text files: how ``raw`` is made for each; the stages after it are shared.
+"""Corpora of text files: how ``raw`` is made for each. The stages after it are shared.
 
 Multi30k: Elliott, Frank, Sima'an and Specia (2016), arXiv:1605.00459. Its captions can be joined to
 texts several times as long. News: WMT's test sets of past years, a small training corpus. Mixed:
@@ -31,7 +31,7 @@ from ..files import (
 )
 from ..stages.engine import Preparation, Stage
 from ..stages.progress import say
-from . import office, testset
+from . import archives, testset
 from .download import Source, corpora, fetch
 from .parallel import SPLITS, check, paired, read_lines, read_parallel, write_pairs
 from .settings import DEMO_SIZES, TextSettings
@@ -45,11 +45,11 @@ Pair = tuple[bytes, bytes]
 def multi30k(
     out: Path, text: TextSettings, source: Source, joined: int = 1, *, in_training: bool = False
 ) -> Preparation:
-    """The six files of a pair -> ``out/bin``.
+    """The six files of a language pair.
 
     Args:
-        joined: for K from 2 to this, ``raw/testK`` has K captions of the test set in a line.
-        in_training: train and valid have lines of 1 to ``joined`` captions in turn, too, each
+        joined: For K from 2 to this, ``raw/testK`` has K captions of the test set per line.
+        in_training: Lines of train and valid have 1 to ``joined`` captions in turn, too, each
             caption once.
     """
     splits = source.entry["splits"]
@@ -63,7 +63,7 @@ def multi30k(
         for split, name in splits.items():
             for lang in text.pair:
                 copy(files[f"{name}.{lang}"], to / f"{split}.{lang}")
-        check(to, *text.pair)
+        check(to, text.pair)
         for lang in text.pair:
             for count in range(2, joined + 1):
                 lines = joined_lines(read_lines(to / f"test.{lang}"), repeat(count))
@@ -79,7 +79,7 @@ def multi30k(
 
 
 def joined_lines(lines: Iterable[str], counts: Iterable[int]) -> Iterator[str]:
-    """The next ``counts`` lines as one; a rest that is too short is left out."""
+    """The next ``counts`` lines as one; an incomplete last one is left out."""
     left = iter(lines)
     for count in counts:
         some = list(islice(left, count))
@@ -91,8 +91,8 @@ def joined_lines(lines: Iterable[str], counts: Iterable[int]) -> Iterator[str]:
 def newstest(
     out: Path, text: TextSettings, folder: Path | None, years: dict[str, str]
 ) -> Preparation:
-    """``years`` of each split, such as 2008-2015,2017, from ``folder`` or SacreBLEU -> ``out/bin``.
-    Raises UserError where a year is in two splits, or the folder lacks one.
+    """Test sets of the ``years`` of each split, such as 2008-2015,2017, each year once; from
+    ``folder`` or SacreBLEU.
     """
     wanted = {split: years_in(some) for split, some in years.items()}
     every = [*chain.from_iterable(wanted.values())]
@@ -108,7 +108,7 @@ def newstest(
         for split, some in wanted.items():
             pairs = [pair for year in some for pair in _news(folder, year, text.pair)]
             write_pairs(to, split, text.pair, pairs)
-        check(to, *text.pair)
+        check(to, text.pair)
 
     does = f"newstest of {years['train']} to train on, {years['valid']} and {years['test']}"
     more = f"years={years['train']}+{years['valid']}+{years['test']}"
@@ -141,8 +141,8 @@ def _news(folder: Path | None, year: int, langs: tuple[str, str]) -> Iterable[tu
 
 
 def mixed(out: Path, text: TextSettings, folder: Path | None) -> Preparation:
-    """``folder/multi30k``, ``news`` and ``office``, or downloads -> ``out/bin``; ``raw/captions``,
-    ``raw/news`` and ``raw/office`` are the parts of the test set.
+    """``folder/multi30k``, ``news`` and ``office``, or downloads; ``raw/captions``, ``raw/news``
+    and ``raw/office`` are the parts of the test set.
     """
     parts = {}
     if not (out / "raw").exists():  # later the folder may be gone
@@ -152,7 +152,7 @@ def mixed(out: Path, text: TextSettings, folder: Path | None) -> Preparation:
         years = corpora()["mixed"]["years"]
         parts["captions"] = multi30k(out, text, captions)
         parts["news"] = newstest(out, text, folder and folder / "news", years)
-        parts["office"] = office.preparation(out, text, texts)
+        parts["office"] = archives.office(out, text, texts)
 
     def make_raw(to: Path) -> None:
         for name, part in parts.items():
@@ -171,11 +171,14 @@ def mixed(out: Path, text: TextSettings, folder: Path | None) -> Preparation:
 
 
 def bitext(out: Path, text: TextSettings, folder: Path) -> Preparation:
-    """``folder/SPLIT.LANGUAGE``, plain or .gz -> ``out/bin``. Raises UserError where the folder
-    lacks a file, or two of its names are one file.
-    """
-    # Of what is done before, the folder may be gone.
-    files = {} if (out / "raw").exists() else _files_of(folder, text.pair)
+    """``folder/SPLIT.LANGUAGE``, plain or .gz, six different files."""
+    files = {}
+    if not (out / "raw").exists():  # later the folder may be gone
+        need_folder(folder)
+        for split in SPLITS:
+            source, target = (plain_or_gz(folder, f"{split}.{lang}") for lang in text.pair)
+            files[split] = (source, target)
+        need_once([side for sides in files.values() for side in sides])
 
     def make_raw(to: Path) -> None:
         make_folder(to)
@@ -199,18 +202,8 @@ def bitext(out: Path, text: TextSettings, folder: Path) -> Preparation:
     return prepared(out, [Stage("raw", does, make_raw)], text, more)
 
 
-def _files_of(folder: Path, langs: tuple[str, str]) -> dict[str, tuple[Path, Path]]:
-    need_folder(folder)
-    files = {}
-    for split in SPLITS:
-        source, target = (plain_or_gz(folder, f"{split}.{lang}") for lang in langs)
-        files[split] = (source, target)
-    need_once([side for sides in files.values() for side in sides])
-    return files
-
-
 def _copied(sides: tuple[Path, Path], to: Path) -> Iterator[Pair]:
-    """The pairs, without the ends of their lines, while they are written to ``to``, unpacked."""
+    """The pairs, without line ends, while they are written to ``to``, unpacked."""
     names = [side.name.removesuffix(".gz") for side in sides]
     with writing_bytes(to / names[0]) as source_file, writing_bytes(to / names[1]) as target_file:
         for source, target in paired(*sides, raw_lines):
@@ -220,7 +213,7 @@ def _copied(sides: tuple[Path, Path], to: Path) -> Iterator[Pair]:
 
 
 def demo(out: Path, text: TextSettings, sizes: dict[str, int]) -> Preparation:
-    """The first ``sizes[split]`` pairs of each split -> ``out/bin``."""
+    """The first ``sizes[split]`` pairs of each split of the shipped corpus."""
     for split, size in sizes.items():
         if size > DEMO_SIZES[split]:
             raise UserError(f"--{split}-pairs {size}: the demo corpus has {DEMO_SIZES[split]}")
@@ -230,8 +223,8 @@ def demo(out: Path, text: TextSettings, sizes: dict[str, int]) -> Preparation:
 
 
 def write_demo(out: Path, sizes: dict[str, int]) -> None:
-    """Writes the first ``sizes[split]`` lines of each file to ``out``. ``test.twins.de`` has the
-    German of a test sentence with its roles swapped, or an empty line where they cannot be.
+    """Writes the first ``sizes[split]`` lines of each file to ``out``. ``test.twins.de`` is the
+    German of a test sentence with swapped roles, or an empty line where they cannot be swapped.
     """
     make_folder(out)
     for packed in sorted(_SHIPPED.glob("*.bz2")):

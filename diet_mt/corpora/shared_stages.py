@@ -14,35 +14,32 @@ from ..files import copy, lines_in
 from ..stages.engine import Count, Preparation, Stage, room_for
 from ..stages.watch import apart
 from . import clean, pieces, subwords
-from .binarized import need_fairseq, preprocess, sentences_in, shares, shown
-from .dictionary import write_dictionary
+from .binarized import need_fairseq, preprocess, sentences_in, shares, shown, write_dictionary
 from .parallel import convert, splits_in
 from .settings import TextSettings
-from .subwords import MODELS
 
 
 def prepared(out: Path, first: list[Stage], text: TextSettings, more: str = "") -> Preparation:
-    """A corpus of which the stages ``first``, with settings ``more``, make ``raw``."""
+    """The preparation of a corpus whose stages ``first``, with settings ``more``, make ``raw``."""
     need_fairseq(out)
     limits, langs, workers = text.clean, text.pair, text.workers
-    stages, plain = list(first), out / "raw"
+    stages, source = list(first), out / "raw"
     if limits is not None:
         if limits.certainty <= 1 and not (out / "clean").exists():
             clean.need_known(langs)
         counted = out / clean.COUNTS
         does = f"pairs within the limits, sources of valid and test mended; see {counted}"
-        make = partial(clean.clean_corpus, plain, limits=limits, counts=counted, workers=workers)
-        stages.append(Stage("clean", does, make, partial(room_for, 105, plain)))
-        plain = out / "clean"
-    model, made = out / MODELS[text.subwords], out / text.subwords
+        make = partial(clean.clean_corpus, source, limits=limits, counts=counted, workers=workers)
+        stages.append(Stage("clean", does, make, partial(room_for, 105, source)))
+        source = out / "clean"
+    plain, what = source, f"{text.spm_size} pieces"
     if text.subwords == "bpe":
-        source, does = out / "tok", f"Moses tokens of {plain.name}"
         one = partial(subwords.tokenize_file, workers=workers)
         make = partial(convert, plain, langs=langs, one=one)
+        does = f"Moses tokens of {plain.name}"
         stages.append(Stage("tok", does, make, partial(room_for, 120, plain)))
-        what = f"{text.bpe_merges} merges"
-    else:
-        source, what = plain, f"{text.spm_size} pieces"
+        source, what = out / "tok", f"{text.bpe_merges} merges"
+    model, made = out / subwords.MODELS[text.subwords], out / text.subwords
 
     def split(to: Path) -> None:
         def one(file: Path, new: Path, lang: str) -> None:
@@ -58,11 +55,10 @@ def prepared(out: Path, first: list[Stage], text: TextSettings, more: str = "") 
                 name = f"{part}.{lang}"
                 yield name, sentences_in(index), lines_in(plain / name)
 
-    does = f"{source.name} in subwords"
     command, binarize = shown(_options(out, text), out / "bin"), partial(_binarize, out, text)
     stages += [
         Stage(model.name, what, partial(_learn, text, source)),
-        Stage(made.name, does, split, partial(room_for, 130, source)),
+        Stage(made.name, f"{source.name} in subwords", split, partial(room_for, 130, source)),
         # fairseq cannot continue.
         Stage("bin", command, binarize, partial(room_for, 100, made), restarts=True),
     ]
@@ -84,10 +80,9 @@ def _options(out: Path, text: TextSettings) -> list[object]:
     source, target = text.pair
     made = out / text.subwords
     second = f",{made}/test1" if (made / f"test1.{source}").exists() else ""
+    dictionary: list[object] = ["--srcdict", out / "spm.dict"]
     if text.subwords == "bpe":
         dictionary = ["--nwordssrc", text.dictionary, "--nwordstgt", text.dictionary]
-    else:
-        dictionary = ["--srcdict", out / "spm.dict"]
     return [
         *("--source-lang", source, "--target-lang", target, "--joined-dictionary", *dictionary),
         *("--workers", shares(text.workers), "--trainpref", made / "train"),
@@ -96,9 +91,8 @@ def _options(out: Path, text: TextSettings) -> list[object]:
 
 
 def _binarize(out: Path, text: TextSettings, to: Path) -> None:
-    model = out / MODELS[text.subwords]
+    model = out / subwords.MODELS[text.subwords]
     if text.subwords == "spm":
         write_dictionary(pieces.symbols(model), out / "spm.dict")
     preprocess(_options(out, text), to, out / "preprocess.log")
-    # Beside the data, to say how output becomes text again.
-    copy(model, to / model.name)
+    copy(model, to / model.name)  # turns output into text again

@@ -1,13 +1,13 @@
 """Subwords: byte-pair encoding of Moses tokens (``bpe``), or SentencePiece on plain text (``spm``).
 
-A folder that ``fairseq-preprocess`` made also holds the model that its text was split with, under
-the name of its kind, which says how a model's output becomes text again.
+A folder made by ``fairseq-preprocess`` also holds the subword model of its text, under the name of
+its kind, which determines how model output becomes text again.
 
 Byte-pair encoding: Sennrich, Haddow and Birch (2016), arXiv:1508.07909, by subword-nmt; a subword
-that its word continues after ends in ``@@``. Moses tokens have the settings of fairseq's
+that does not end its word ends in ``@@``. Moses tokens have the settings of fairseq's
 ``--tokenizer moses``: dashes between letters split off as ``@-@``, special characters escaped
 (``&apos;``). So a model trained on this text translates raw sentences through fairseq's own
-tokenizer; the only step that it leaves out is the normalization of punctuation, done here first.
+tokenizer, except for the normalization of punctuation, which is done here first.
 """
 
 from __future__ import annotations
@@ -63,9 +63,7 @@ def detokenize(tokens: str, lang: str) -> str:
 
 
 def tokenize_file(source: Path, out: Path, lang: str, workers: int) -> int:
-    """Tokenizes a file, in order; returns the number of lines. Raises UserError for a line of which
-    no token remains.
-    """
+    """Tokenizes a file, in order; returns the number of lines, each of at least one token."""
     _moses(lang)  # built once: forked workers have them from here
     lines = in_order(partial(_tokenize_all, lang=lang), read_lines(source), workers)
     return write_lines(out, ticking(_nonempty(chain.from_iterable(lines), source), out.name))
@@ -92,11 +90,11 @@ def learn_bpe(
 ) -> None:
     """Learns ``merges`` merge operations from all files together and writes them to ``out``.
 
-    Memory grows with the number of different words, not with the text: about 2 KiB for each.
+    Memory grows with the number of different words, about 2 KiB each, not with the text.
 
     Args:
-        max_words: Words that learning looks at, the most frequent first. Rarer ones hardly change
-            the merges, but web text has millions of them.
+        max_words: Most frequent words to learn from. Rarer ones hardly change the merges, but web
+            text has millions of them.
     """
     counts = count_words(files, workers)
     words = sorted(counts, key=lambda word: (-counts[word], word))[:max_words]
@@ -106,7 +104,7 @@ def learn_bpe(
 
 
 def count_words(files: Iterable[Path], workers: int = 1) -> Counter[str]:
-    """How often each word, what spaces separate, occurs in all files together."""
+    """Frequency of each word, as separated by white space, in all files together."""
     counts: Counter[str] = Counter()
     for file in files:
         progress = Progress(f"words of {file.name}")
@@ -123,13 +121,13 @@ def _count(lines: list[str]) -> tuple[int, Counter[str]]:
 
 @cache
 def load_bpe(codes: Path) -> BPE:
-    """The encoder for a code file of ``learn_bpe``."""
+    """The encoder of a code file."""
     with open(codes, encoding="utf-8", newline="\n") as file:
         return BPE(file, separator=_SEPARATOR)
 
 
 def split_bpe(lines: list[str], model: Path) -> list[str]:
-    """Splits the words of tokenized lines with the code file ``model``."""
+    """Tokenized lines with their words split by the code file ``model``."""
     bpe = load_bpe(model)
     if len(bpe.cache) > _CACHED:
         bpe.cache.clear()
@@ -137,7 +135,7 @@ def split_bpe(lines: list[str], model: Path) -> list[str]:
 
 
 def join_bpe(tokens: str) -> str:
-    """Undoes the splitting: ``"see@@ ing it"`` becomes ``"seeing it"``."""
+    """The inverse of ``split_bpe``: ``"see@@ ing it"`` becomes ``"seeing it"``."""
     return (tokens + " ").replace(_SEPARATOR + " ", "").rstrip()
 
 
@@ -146,9 +144,7 @@ _JOIN = {"bpe": join_bpe, "spm": pieces.join}
 
 
 def kind_of(bin_folder: Path) -> str:
-    """The kind of subwords of a folder's data: "bpe" or "spm". Raises UserError where the folder
-    holds the model of neither, or of both.
-    """
+    """The kind of subwords in a folder, "bpe" or "spm": that of its one subword model."""
     kinds = [kind for kind, name in MODELS.items() if (bin_folder / name).exists()]
     if len(kinds) == 1:
         return kinds[0]
@@ -160,18 +156,18 @@ def kind_of(bin_folder: Path) -> str:
 
 
 def join(tokens: str, kind: str) -> str:
-    """Undoes the splitting of a line."""
+    """A line without its splits."""
     return _JOIN[kind](tokens)
 
 
 def to_text(tokens: str, lang: str, kind: str) -> str:
-    """The sentence for one line of a model's output."""
+    """The sentence of a line of model output."""
     joined = join(tokens, kind)
     return detokenize(joined, lang) if kind == "bpe" else joined
 
 
 def from_text(lines: Sequence[str], lang: str, bin_folder: Path) -> list[str]:
-    """Sentences as preparation splits them, by the model of a folder."""
+    """Sentences split as in preparation, by the model of a folder."""
     kind = kind_of(bin_folder)
     plain = [tokenize(line, lang) for line in lines] if kind == "bpe" else list(lines)
     return _SPLIT[kind](plain, model=bin_folder / MODELS[kind])

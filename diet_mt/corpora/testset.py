@@ -1,8 +1,8 @@
 """Test sets of SacreBLEU: the text that ``sacrebleu -t wmt18 --echo src`` prints.
 
-SacreBLEU keeps them in the folder that the environment variable SACREBLEU names, or in
-~/.sacrebleu, and fetches what is not there. Its download cannot be continued, so an archive that
-was fetched otherwise can be given to it.
+SacreBLEU keeps them in the folder named by the environment variable SACREBLEU, or in ~/.sacrebleu,
+and downloads what is missing. That download cannot be continued, so a verified archive can replace
+it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,15 @@ from ..files import decoded_lines
 from .parallel import SECOND_TEST, paired, write_pairs
 
 
+def dataset_of(name: str, pair: str) -> Dataset:
+    """SacreBLEU's description of a test set in this direction."""
+    if name not in DATASETS or pair not in DATASETS[name].langpairs:
+        known = [known for known, dataset in DATASETS.items() if pair in dataset.langpairs]
+        hint = "; see sacrebleu --list"
+        raise UserError(unknown(f"test set of SacreBLEU for {pair}:", name, known, hint))
+    return DATASETS[name]
+
+
 def cached(name: str, pair: str) -> bool:
     """Whether SacreBLEU's cache has a test set in both directions."""
     return all(_unpacked(name, direction) for direction in (pair, _reversed(pair)))
@@ -33,21 +42,16 @@ def _raw_folder(name: str) -> Path:
     return Path(SACREBLEU_DIR) / name / "raw"
 
 
-def dataset_of(name: str, pair: str) -> Dataset:
-    """Raises UserError where SacreBLEU does not know the test set in this direction."""
-    if name not in DATASETS or pair not in DATASETS[name].langpairs:
-        known = [known for known, dataset in DATASETS.items() if pair in dataset.langpairs]
-        hint = "; see sacrebleu --list"
-        raise UserError(unknown(f"test set of SacreBLEU for {pair}:", name, known, hint))
-    return DATASETS[name]
+def _reversed(pair: str) -> str:
+    return "-".join(reversed(pair.split("-")))
 
 
 def sentences(name: str, pair: str, archive: Path | None = None) -> tuple[list[str], list[str]]:
-    """Sources and references of a test set. Raises UserError where SacreBLEU cannot take it.
+    """Sources and references of a test set.
 
     Args:
         pair: "de-en" is German to English.
-        archive: A verified copy of what SacreBLEU would download.
+        archive: Verified copy of the file that SacreBLEU would download.
     """
     dataset = dataset_of(name, pair)
     usual = dataset.data or [], dataset.md5
@@ -55,7 +59,7 @@ def sentences(name: str, pair: str, archive: Path | None = None) -> tuple[list[s
         dataset.data, dataset.md5 = [archive.resolve().as_uri()], None
     try:
         if not _unpacked(name, pair):
-            # An archive that is there counts as unpacked for SacreBLEU, even if it was interrupted.
+            # SacreBLEU takes an existing archive for unpacked, even after an interruption.
             for url in usual[0]:
                 tarball = f"{name.replace('/', '_')}.{Path(url).name}"
                 (_raw_folder(name) / tarball).unlink(missing_ok=True)
@@ -65,20 +69,14 @@ def sentences(name: str, pair: str, archive: Path | None = None) -> tuple[list[s
         raise UserError(f"{what} ({error or 'see above'})") from None
     finally:
         dataset.data, dataset.md5 = usual
-    # SacreBLEU has brought white space into order, so each of these is what one seg held.
+    # SacreBLEU has normalized white space, so each line is one seg.
     files = Path(source), Path(reference)
     pairs = list(paired(*files, lambda file: (line for _, line in decoded_lines(file))))
     return [source for source, _ in pairs], [reference for _, reference in pairs]
 
 
-def _reversed(pair: str) -> str:
-    return "-".join(reversed(pair.split("-")))
-
-
 def write(name: str, pair: str, out: Path, archive: Path | None = None) -> None:
-    """Writes ``out/test.LANG`` of a corpus of ``pair``, and ``test1.LANG`` where the test set of
-    the other direction differs.
-    """
+    """Writes ``out/test.LANG``, and ``test1.LANG`` where the other direction has another set."""
     source, target = pair.split("-")
     pairs = [*zip(*sentences(name, pair, archive), strict=True)]
     write_pairs(out, "test", (source, target), pairs)

@@ -12,7 +12,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
-from ..bert.questions.decoding import candidates_of, no_answer
+from ..bert.answers import candidates_of, no_answer
 from ._collected import log_whole_set
 
 

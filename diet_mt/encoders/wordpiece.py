@@ -10,7 +10,7 @@ from fairseq.data.encoders import register_bpe
 from fairseq.dataclass import FairseqDataclass
 
 from ..bert.tokenizer import load
-from ..corpora.dictionary import FIRST, MASK
+from ..corpora.binarized import FIRST, MASK
 from ..errors import UserError
 
 

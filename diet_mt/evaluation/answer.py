@@ -14,11 +14,10 @@ import numpy as np
 import torch
 
 from ..bert.answer_scores import score, scoring_of
-from ..bert.questions.collections import NAMES
-from ..bert.questions.decoding import Candidate, candidates_of, no_answer
-from ..bert.questions.features import read_about
-from ..bert.questions.predictions import Predictions
-from ..bert.questions.prepare import prepare
+from ..bert.answers import AnswerPredictions, Candidate, candidates_of, no_answer
+from ..bert.qa import prepare
+from ..bert.squad import NAMES
+from ..bert.windows import read_about
 from ..errors import UserError
 from ..tasks._question_sets import QuestionSet
 from . import fine_tuned
@@ -100,8 +99,8 @@ def _answer_set(request: AnswerRequest, loaded: FineTuned, own: dict[str, Any], 
     return "\t".join([task, name, f"{len(predictions.texts)} questions", *words])
 
 
-def answer(request: AnswerRequest, loaded: FineTuned, group: QuestionSet) -> Predictions:
-    """Predictions for all questions of a set."""
+def answer(request: AnswerRequest, loaded: FineTuned, group: QuestionSet) -> AnswerPredictions:
+    """Predicted answers to all questions of a set."""
     assert request.max_answer is not None
     candidates: dict[int, list[Candidate]] = {n: [] for n in range(len(group.questions))}
     nothing: dict[int, Candidate] = {}
@@ -126,7 +125,7 @@ def answer(request: AnswerRequest, loaded: FineTuned, group: QuestionSet) -> Pre
             none = no_answer(start, end)
             # Of all windows the one that is least sure that there is no answer.
             nothing[question] = min(none, nothing.get(question, none), key=lambda each: each.score)
-    predictions = Predictions()
+    predictions = AnswerPredictions()
     for number, each in enumerate(group.questions):
         none_here = nothing[number] if group.is_version_2 else None
         predictions.add(each, candidates[number], none_here, request.threshold, request.n_best)
@@ -163,7 +162,7 @@ def task_of(split: str) -> str:
     return NAMES.get(collection, collection) if collection else SQUAD
 
 
-def metrics_of(group: QuestionSet, predictions: Predictions) -> dict[str, float]:
+def metrics_of(group: QuestionSet, predictions: AnswerPredictions) -> dict[str, float]:
     """Scores from 0 to 100; empty without gold answers."""
     if not all(each.has_gold for each in group.questions):
         return {}

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..bert.glue import Task, task_named
+from ..bert.glue import MNLI, XNLI, Task, language_of, task_named
 from ..bert.metrics import measure
-from ..bert.xnli import NAME as XNLI
-from ..bert.xnli import SOURCE, language_of
 from ..criterions.diet_sentence_prediction import predictions_of
 from ..errors import UserError
 from ..files import decoded_lines, lines_in, make_folder, write_lines
@@ -77,7 +75,7 @@ def predict(loaded: FineTuned, split: str, batch_size: int) -> Predictions:
 
 def specification(task: str) -> Task:
     """Labels and metrics of a task of GLUE, or of XNLI, which has those of MNLI."""
-    return task_named(SOURCE if task == XNLI else task)
+    return task_named(MNLI if task == XNLI else task)
 
 
 def scores(task: Task, predictions: Predictions) -> dict[str, float]:

@@ -13,10 +13,9 @@ from tempfile import TemporaryDirectory
 
 from ..corpora import testset
 from ..corpora.binarized import language_pair, preprocess
-from ..corpora.clean import is_cleaned, mended_sources, mended_words
+from ..corpora.clean import is_cleaned, mended_sources, mended_words, tidy_sources
 from ..corpora.parallel import SECOND_TEST, read_lines, read_sides
 from ..corpora.subwords import from_text
-from ..corpora.tidy import tidy_sources
 from ..errors import UserError
 from ..files import make_folder, sha256, write_lines
 

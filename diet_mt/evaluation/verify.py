@@ -11,8 +11,7 @@ from typing import Any
 import torch
 from fairseq import checkpoint_utils
 
-from ..corpora.dictionary import FIRST
-from ..corpora.prepared import check_prepared, is_prepared
+from ..corpora.binarized import FIRST, check_prepared, is_prepared
 from ..errors import UserError, printable
 from ..files import write_lines
 from .checkpoint import load_state, reading, task_of

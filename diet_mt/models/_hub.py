@@ -12,7 +12,7 @@ from fairseq.models.roberta.hub_interface import RobertaHubInterface
 from torch import Tensor
 
 from ..bert.tokenizer import SENTENCEPIECE, WORDPIECE
-from ..corpora.dictionary import MASK, MULTIPLE
+from ..corpora.binarized import MASK, MULTIPLE
 from ..encoders.wordpiece import WordPieceBPE, WordPieceConfig
 from ..errors import UserError
 

@@ -13,10 +13,9 @@ from fairseq.data import FairseqDataset
 from torch import Tensor
 
 from ..bert.answer_scores import score, scoring_of
-from ..bert.questions.decoding import Candidate
-from ..bert.questions.features import About, Features, read_about, read_features
-from ..bert.questions.spans import text_at
-from ..bert.questions.squad import Question, read_squad
+from ..bert.answers import Candidate
+from ..bert.squad import Question, read_squad
+from ..bert.windows import About, Features, read_about, read_features
 
 
 class WindowTokens(FairseqDataset):
@@ -83,8 +82,6 @@ class QuestionSet:
         for number, (best, nothing) in answers.items():
             question = self.questions[number]
             unanswered = self.is_version_2 and nothing > best.score
-            texts[question.id] = (
-                "" if unanswered else text_at(question.context, best.begin, best.end)
-            )
+            texts[question.id] = "" if unanswered else best.text_in(question.context)
         kind = scoring_of(self.about.scoring, self.about.language, self.questions)
         return score(self.questions, texts, kind).summary()

@@ -24,8 +24,8 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import FairseqTask, register_task
 from omegaconf import II, MISSING, OmegaConf, open_dict
 
-from ..bert.questions.decoding import MAX_ANSWER
-from ..corpora.dictionary import MASK
+from ..bert.answers import MAX_ANSWER
+from ..corpora.binarized import MASK
 from ..errors import UserError
 from ._question_sets import QuestionSet, WindowTokens
 from .diet_sentence_prediction import SegmentDataset

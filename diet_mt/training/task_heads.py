@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ..bert.glue import Task
-from ..bert.xnli import ENGLISH, split_name
-from ..bert.xnli import NAME as XNLI
+from ..bert.glue import ENGLISH, XNLI, Task, split_name
 from ..errors import UserError
 from ..evaluation.records import system_of
 from ..files import lines_in

@@ -6,10 +6,10 @@ import random
 from pathlib import Path
 from typing import Any
 
-from diet_mt.bert import glue, pair_pieces, wordpiece
-from diet_mt.bert.tokenizer import WORDPIECE, load, write_dictionary_of
+from diet_mt.bert import glue, labelled_stages
+from diet_mt.bert.tokenizer import WORDPIECE, learn_wordpiece, load, write_dictionary_of
 
-from ..bert.made_glue import THINGS, WORDS, sentence, write_glue
+from ..bert.made import THINGS, WORDS, sentence, write_glue
 from .runner import Done
 from .workshop import IN_ONE, USER_DIR, Shared
 
@@ -37,7 +37,7 @@ class EncoderPlace(Shared):
         lines = [sentence(draw, draw.choice(THINGS), draw.choice(WORDS)) for _ in range(200)]
         text, pieces = folder / "text", folder / "pieces"
         text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        wordpiece.learn([text], folder / WORDPIECE, 72)
+        learn_wordpiece([text], folder / WORDPIECE, 72)
         tokenizer = load(folder)
         split = (" ".join(tokenizer.pieces(line)) for line in lines)
         pieces.write_text("".join(f"{line}\n" for line in split), encoding="utf-8")
@@ -57,8 +57,8 @@ class EncoderPlace(Shared):
 
     def _prepare(self, name: str, folder: Path) -> None:
         raw, pieces = folder / "raw", folder / "pieces"
-        glue.write(self.glue, glue.task_named(name), raw)
-        pair_pieces.split_folder(raw, pieces, self.vocabulary, MAX_LENGTH, 1)
+        glue.write_glue(self.glue, glue.task_named(name), raw)
+        labelled_stages.split_folder(raw, pieces, self.vocabulary, MAX_LENGTH, 1)
         for part in ("input0", "input1"):
             if (pieces / f"train.{part}").exists():
                 files = [pieces / f"{split}.{part}" for split in ("train", "valid", "test")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from diet_mt.bert import tokenizer, wordpiece
+from diet_mt.bert import tokenizer
 
 from ..corpora.wmt18 import sentences
 from .runner import Done
@@ -53,7 +53,7 @@ class Encoders(Shared):
             for part, count, seed in (("train", 300, 3), ("valid", 45, 4))
         }
         raw = self._write(self.folder / "masked.txt", texts["train"])
-        wordpiece.learn([raw], folder / tokenizer.WORDPIECE, 170)
+        tokenizer.learn_wordpiece([raw], folder / tokenizer.WORDPIECE, 170)
         splitter = tokenizer.load(folder)
         tokenizer.write_dictionary_of(splitter, folder / "dict.txt")
         self._binarize(folder, texts)

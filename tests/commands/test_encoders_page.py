@@ -7,10 +7,10 @@ import re
 import shutil
 from pathlib import Path
 
-from diet_mt.bert.questions.prepare import prepare
-from diet_mt.bert.questions.windows import WindowSizes
+from diet_mt.bert.qa import prepare
+from diet_mt.bert.windows import WindowSizes
 
-from ..bert.questions.made_up import coloured
+from ..bert.made import coloured
 from .encoders import Encoders
 from .runner import PLUGIN, ROOT, run_python
 from .test_documents import commands

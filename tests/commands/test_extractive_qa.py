@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from diet_mt.bert.questions.prepare import prepare
-from diet_mt.bert.questions.squad import read_squad
-from diet_mt.bert.questions.windows import WindowSizes
+from diet_mt.bert.qa import prepare
+from diet_mt.bert.squad import read_squad
+from diet_mt.bert.windows import WindowSizes
 from diet_mt.evaluation.records import read_task_results
 from diet_mt.files import sha256
 
-from ..bert.questions.made_up import coloured
+from ..bert.made import coloured
 from ..calling import called
 from .encoders import ENCODER, LONGEST, Encoders
 from .runner import Done

@@ -19,7 +19,7 @@ from diet_mt.errors import UserError
 from diet_mt.models._hub import DietRobertaHub
 from diet_mt.models.diet_roberta import DietRobertaModel
 
-from ..bert.tokenizers_made import write_tokenizer
+from ..bert.made import write_tokenizer
 from .encoders import HEAD, LONGEST, Encoders
 
 ONE, OTHER = "The old woman reads the long letter.", "Our neighbour buys bread."

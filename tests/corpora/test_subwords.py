@@ -1,14 +1,16 @@
-"""Moses tokens, byte-pair codes and their inverses; the kinds of subwords."""
+"""Moses tokens, byte-pair codes, SentencePiece models, and their inverses."""
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
 from diet_mt.corpora import pieces, subwords
-from diet_mt.corpora.parallel import SPLITS
+from diet_mt.corpora.binarized import write_dictionary
+from diet_mt.corpora.settings import SPM_SAMPLE
 from diet_mt.errors import UserError
 
 from .wmt18 import sentences
@@ -27,8 +29,8 @@ GERMAN = "der Hund läuft und die Katze läuft\ndie Hunde schlafen & warten\n"
 
 @pytest.mark.parametrize(("lang", "text"), SENTENCES)
 def test_tokens_are_those_of_moses_and_of_fairseq(lang: str, text: str) -> None:
-    """So a raw sentence through ``--tokenizer moses`` looks as the training data did; the quicker
-    sets of characters change nothing.
+    """A raw sentence through ``--tokenizer moses`` looks like the training data; the faster sets of
+    characters change nothing.
     """
     from fairseq.data import encoders
     from sacremoses import MosesPunctNormalizer, MosesTokenizer
@@ -53,7 +55,7 @@ def test_tokens_are_split_escaped_and_normalized() -> None:
     assert subwords.tokenize("Er sagt „ja“ – nein…", "de").startswith("Er sagt &quot; ja &quot; -")
 
 
-def test_several_workers_keep_the_order(tmp_path: Path) -> None:
+def test_files_are_tokenized_in_order(tmp_path: Path) -> None:
     source = tmp_path / "in"
     source.write_text("".join(f"Line {n}, it's here.\n" for n in range(4500)), encoding="utf-8")
     for workers in (1, 2):
@@ -61,14 +63,10 @@ def test_several_workers_keep_the_order(tmp_path: Path) -> None:
         assert count == 4500
     assert (tmp_path / "out1").read_bytes() == (tmp_path / "out2").read_bytes()
     assert (tmp_path / "out1").read_text().split("\n")[1700] == "Line 1700 , it &apos;s here ."
-
-
-def test_a_line_of_which_nothing_remains_is_named(tmp_path: Path) -> None:
-    source = tmp_path / "in"
     source.write_bytes(b"fine\n\x01\x02\n")
     with pytest.raises(UserError, match=r"in, line 2: "):
-        subwords.tokenize_file(source, tmp_path / "out", "en", 1)
-    assert not (tmp_path / "out").exists()
+        subwords.tokenize_file(source, tmp_path / "none", "en", 1)
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.fixture
@@ -125,30 +123,7 @@ def test_the_cache_of_words_is_bounded(
     assert [subwords.join_bpe(line) for line in splits] == lines
 
 
-@pytest.mark.parametrize("kind", ["bpe", "spm"])
-def test_learning_and_splitting(tmp_path: Path, kind: str) -> None:
-    corpus, model = tmp_path / "text", tmp_path / "model"
-    corpus.mkdir()
-    for split, some in zip(SPLITS, (150, 5, 5), strict=True):
-        for lang in ("en", "de"):
-            lines = [s[lang] + "\n" for s in sentences(some, seed=3)]
-            (corpus / f"{split}.{lang}").write_text("".join(lines), encoding="utf-8")
-    files = [corpus / "train.en", corpus / "train.de"]
-    if kind == "bpe":
-        subwords.learn_bpe(files, model, 100)
-    else:
-        pieces.learn(files, model, 120)
-    for file in corpus.iterdir():
-        for workers in (1, 2):
-            subwords.split_file(kind, model, file, tmp_path / f"out{workers}", workers)
-        split_text = (tmp_path / "out1").read_text(encoding="utf-8")
-        assert split_text == (tmp_path / "out2").read_text(encoding="utf-8")
-        text = file.read_text(encoding="utf-8")
-        assert split_text.count(" ") > text.count(" ")
-        assert [subwords.join(line, kind) for line in split_text.split("\n")] == text.split("\n")
-
-
-def test_the_model_beside_the_data_says_their_kind(tmp_path: Path) -> None:
+def test_the_kind_is_that_of_the_model_beside_the_data(tmp_path: Path) -> None:
     for present, kind in (("", None), ("spm.model", "spm"), ("bpe.codes", None)):
         if present:
             (tmp_path / present).touch()
@@ -157,8 +132,6 @@ def test_the_model_beside_the_data_says_their_kind(tmp_path: Path) -> None:
             continue
         with pytest.raises(UserError, match=r"bpe\.codes, spm\.model"):
             subwords.kind_of(tmp_path)
-    (tmp_path / "spm.model").unlink()
-    assert subwords.kind_of(tmp_path) == "bpe"
 
 
 @pytest.mark.parametrize(
@@ -193,3 +166,84 @@ def test_every_stage_back_and_forth(tmp_path: Path) -> None:
     (split,) = subwords.from_text([text], "de", tmp_path)
     assert "@@ " in split
     assert subwords.to_text(split, "de", "bpe") == text
+
+
+def _learn(folder: Path, out: Path, sample: int = SPM_SAMPLE) -> None:
+    for lang in ("en", "de"):
+        text = "".join(s[lang] + "\n" for s in sentences(200, seed=3))
+        (folder / lang).write_text(text, encoding="utf-8")
+    pieces.learn([folder / "en", folder / "de"], out, 120, sample=sample)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("spm")
+    _learn(folder, folder / "model")
+    return folder / "model"
+
+
+def test_sentencepiece_changes_only_white_space(model: Path) -> None:
+    lines = [
+        "The old woman reads, because „Größe“ matters …",
+        "½ ﬁne ² Ⅳ ~ @@ &amp; <s> <unk> x",  # no compatibility forms are folded
+        "unbekannt: 漢字 и ещё",
+        "a",
+    ]
+    split = pieces.split(lines, model)
+    assert [pieces.join(line) for line in split] == lines
+    assert all("  " not in line for line in split)
+    (split,) = pieces.split(["a\u0085b \u2028 c\u00a0d"], model)
+    assert pieces.join(split) == "a b c d"
+    assert not any(c.isspace() and c != " " for c in split)  # fairseq would split there
+
+
+@pytest.mark.parametrize("kind", ["bpe", "spm"])
+def test_a_file_is_split_alike_by_several_workers(tmp_path: Path, model: Path, kind: str) -> None:
+    source, text = tmp_path / "text", "".join(f"{s['en']}\n" for s in sentences(300, seed=3))
+    source.write_text(text, encoding="utf-8")
+    if kind == "bpe":
+        model = tmp_path / "codes"
+        subwords.learn_bpe([source], model, 100)
+    for workers in (1, 2):
+        subwords.split_file(kind, model, source, tmp_path / f"out{workers}", workers)
+    split = (tmp_path / "out1").read_text(encoding="utf-8")
+    assert split == (tmp_path / "out2").read_text(encoding="utf-8")
+    assert split.count(" ") > text.count(" ")
+    assert [subwords.join(line, kind) for line in split.split("\n")] == text.split("\n")
+
+
+@pytest.mark.parametrize("sample", [SPM_SAMPLE, 150])
+def test_the_model_depends_on_the_text_alone(tmp_path: Path, sample: int) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        _learn(tmp_path / name, tmp_path / name / "model", sample)
+    models = [(tmp_path / name / "model").read_bytes() for name in ("one", "two")]
+    assert models[0] == models[1]
+    assert str(tmp_path).encode() not in models[0]
+
+
+def test_the_dictionary_is_the_models(model: Path, tmp_path: Path) -> None:
+    from fairseq.data import Dictionary
+
+    write_dictionary(pieces.symbols(model), tmp_path / "dict.txt")
+    dictionary = Dictionary.load(str(tmp_path / "dict.txt"))
+    assert len(dictionary) % 8 == 0
+    processor = pieces.load(model)
+    assert dictionary[4] == processor.id_to_piece(3)  # <unk>, <s> and </s> are fairseq's own
+    known = {processor.id_to_piece(n) for n in range(processor.get_piece_size())}
+    assert known <= set(dictionary.symbols)
+    assert all(s.startswith("madeupword") for s in set(dictionary.symbols) - known - {"<pad>"})
+    (split,) = pieces.split(["The old woman"], model)
+    assert dictionary.unk() not in dictionary.encode_line(split, add_if_not_exist=False)
+
+
+@pytest.mark.parametrize(("size", "bound"), [(5, r"5 vs (\d+)"), (9999, r"a value <= (\d+)")])
+def test_the_possible_size_is_named(tmp_path: Path, size: int, bound: str) -> None:
+    text = tmp_path / "text"
+    text.write_text("".join(s["en"] + "\n" for s in sentences(200, seed=3)), encoding="utf-8")
+    with pytest.raises(UserError, match=f"^{size} .*{bound}") as error:
+        pieces.learn([text], tmp_path / "model", size)
+    assert not (tmp_path / "model").exists()
+    named = re.search(bound, str(error.value))
+    assert named
+    pieces.learn([text], tmp_path / "model", int(named[1]))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from diet_mt.corpora import clean, tidy
+from diet_mt.corpora import clean
 
 from . import server
 
@@ -60,7 +60,7 @@ def sentences(count: int, seed: int) -> list[dict[str, str]]:
 def dirt(lang: str) -> list[tuple[str, Pair]]:
     """Pairs with something wrong: (what, (side in ``lang``, English side)).
 
-    The first kinds are dropped, under the names in ``clean``; those of ``tidy`` are mended.
+    The first kinds are dropped, under the names in ``clean``; the last are mended.
     """
     texts = sentences(230, seed=4)[220:]
     some, english = [t[lang].encode() for t in texts], [t["en"].encode() for t in texts]
@@ -73,11 +73,11 @@ def dirt(lang: str) -> list[tuple[str, Pair]]:
         (clean.RATIO, (b"Ja.", english[3] * 3)),
         (clean.LANGUAGE, (other, english[5])),
         (clean.LANGUAGE, (some[5], some[5] + b" .")),
-        (tidy.COMPOSED, (decomposed, english[7] + " ü".encode())),
-        (tidy.CONTROL, (some[8] + b"\x02", english[8])),
-        (tidy.INVISIBLE, (some[9], "\u200b".encode() + english[9])),
-        (tidy.WINDOWS, (some[6] + " \u0096 \u0084x\u0093".encode(), english[6] + b' - "x"')),
-        (tidy.SPACES, (some[4], english[4].replace(b", ", ",\u2028 ".encode()))),
+        (clean.COMPOSED, (decomposed, english[7] + " ü".encode())),
+        (clean.CONTROL, (some[8] + b"\x02", english[8])),
+        (clean.INVISIBLE, (some[9], "\u200b".encode() + english[9])),
+        (clean.WINDOWS, (some[6] + " \u0096 \u0084x\u0093".encode(), english[6] + b' - "x"')),
+        (clean.SPACES, (some[4], english[4].replace(b", ", ",\u2028 ".encode()))),
         (clean.DUPLICATE, (some[4], english[4])),
     ]
 

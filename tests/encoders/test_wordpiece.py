@@ -13,7 +13,7 @@ from diet_mt.bert.tokenizer import WORDPIECE, load
 from diet_mt.encoders.wordpiece import WordPieceConfig
 from diet_mt.errors import UserError
 
-from ..bert.tokenizers_made import write_tokenizer
+from ..bert.made import write_tokenizer
 
 
 def build(folder: str) -> Any:

@@ -11,14 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.bert.tokenizer import WORDPIECE, load, write_dictionary_of
-
 from .. import session_folder
-from ..bert.tokenizers_made import write_tokenizer
+from ..bert.made import write_vocabulary
 from ..corpora import wmt18
 from ..corpora.server import serving
-from .originals import write_multi30k
-from .running import SMALL, prepare, sacrebleu_in
+from .running import SMALL, prepare, sacrebleu_in, write_multi30k
 
 Once = Callable[[str, Callable[[Path], object]], Path]
 
@@ -95,8 +92,4 @@ def offline(archives: Path, once: Once) -> Path:
 def vocabulary(once: Once) -> Path:
     """A folder for --vocab."""
 
-    def fill(folder: Path) -> None:
-        made = write_tokenizer(folder / "bin", WORDPIECE)
-        write_dictionary_of(load(made), made / "dict.txt")
-
-    return once("vocabulary", fill) / "bin"
+    return once("vocabulary", lambda folder: write_vocabulary(folder / "bin")) / "bin"

@@ -1,8 +1,9 @@
-"""``diet-mt prepare`` in this process, and in a forked one that is killed; what it leaves."""
+"""``diet-mt prepare`` in this process and in a killed one; its inputs and results."""
 
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import multiprocessing
 import os
@@ -18,10 +19,16 @@ from typing import IO
 from unittest.mock import patch
 
 from diet_mt.cli.main import main
+from diet_mt.corpora import recipes
 from diet_mt.stages import child, orphans
 from diet_mt.stages.lock import OWN_FILES
 
+from ..corpora import wmt18
+from ..corpora.server import manifest
+
 SMALL = ("--workers", "1", "--bpe-merges", "150")
+SIZES = {"train": 300, "valid": 21, "test": 13}
+ORIGINAL = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,7 @@ class Outcome:
     err: str
 
     def ok(self) -> str:
-        """What it said on standard error."""
+        """Its standard error."""
         assert self.status == 0, self.err
         return self.err
 
@@ -43,7 +50,7 @@ def prepare(*words: object, file_bytes: int | None = None, real: bool = False) -
 
     Args:
         file_bytes: No file may grow beyond this, as if the disk were full then.
-        real: With fairseq-preprocess as the program that it is.
+        real: With fairseq-preprocess as a program of its own.
     """
     out, err = io.StringIO(), io.StringIO()
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -61,11 +68,11 @@ def prepare(*words: object, file_bytes: int | None = None, real: bool = False) -
 
 def killed(event: str, end: str, *words: object) -> str:
     """Forks; the child runs ``diet-mt prepare`` until one of its processes is about to do this, and
-    all of them are killed (SIGKILL). Returns what it said.
+    all of them are killed (SIGKILL). Returns its standard error.
 
     Args:
         event: "os.rename" or "open", an audit event of Python's.
-        end: How the path begins to be renamed, or to be opened, ends.
+        end: End of the path to be renamed or opened.
     """
     reading, writing = os.pipe()
     pid = os.fork()
@@ -86,15 +93,16 @@ def killed(event: str, end: str, *words: object) -> str:
             os._exit(7)
     os.close(writing)
     with open(reading, encoding="utf-8") as pipe:
-        said = pipe.read()
+        printed = pipe.read()
     _, status = os.waitpid(pid, 0)
-    assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, said
-    return said
+    assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, printed
+    return printed
 
 
 class ForkedModule:
-    """What ``stages.child.start`` starts, for a module that ``stages.orphans`` runs: here a fork,
-    which need not import fairseq again."""
+    """Replaces ``stages.child.start`` for a module that ``stages.orphans`` runs: a fork, which need
+    not import fairseq again.
+    """
 
     def __init__(self, command: list[str], output: IO[bytes], err: None) -> None:
         assert command[:3] == [sys.executable, "-m", orphans.__name__]
@@ -140,7 +148,7 @@ def sacrebleu_in(folder: Path) -> Iterator[None]:
 
 
 def only_error(outcome: Outcome) -> str:
-    """The message of a run that failed: one line, after the lines that tell how far it came."""
+    """The message of a failed run: one line, after the lines of progress."""
     assert outcome.status == 2, outcome.err
     errors = [line for line in outcome.err.split("\n") if not line.startswith(("==", "  "))]
     assert errors[-1] == ""
@@ -150,7 +158,7 @@ def only_error(outcome: Outcome) -> str:
 
 
 def state(folder: Path) -> dict[str, tuple[int, int]]:
-    """Of every file and folder: when it was changed, and its size."""
+    """Time of modification and size of every file."""
     return {
         str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.stat().st_size)
         for path in sorted(folder.rglob("*"))
@@ -159,7 +167,7 @@ def state(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def texts(folder: Path) -> dict[str, bytes]:
-    """What is in every file, less logs and times."""
+    """Content of every file, except logs and times."""
     left_out = (*OWN_FILES, "stages.tsv")
     return {
         str(path.relative_to(folder)): path.read_bytes()
@@ -168,15 +176,44 @@ def texts(folder: Path) -> dict[str, bytes]:
     }
 
 
+def lines_of(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
 def stages_of(folder: Path) -> list[str]:
-    """The stages that were made, in the order in which they ended."""
-    return [line.split("\t")[0] for line in (folder / "stages.tsv").read_text().split("\n")[:-1]]
+    """The completed stages, in their order."""
+    return [line.split("\t")[0] for line in lines_of(folder / "stages.tsv")]
 
 
 def sentences_in(path: Path, dictionary: str = "dict.txt") -> list[str]:
-    """The tokens of each binarised sentence, read with fairseq; ``path``: without .idx."""
+    """The tokens of each binarized sentence, read with fairseq; ``path``: without .idx."""
     from fairseq.data import Dictionary, data_utils
 
     entries = Dictionary.load(str(path.parent / dictionary))
     data = data_utils.load_indexed_dataset(str(path), entries)
     return [entries.string(sentence) for sentence in data]
+
+
+def write_multi30k(folder: Path) -> None:
+    """Files for ``prepare multi30k --from``, their ``manifest``, and ``made``, their text."""
+    content = {}
+    recipes.write_demo(folder / "made", SIZES)
+    for split, name in ORIGINAL.items():
+        for lang in ("en", "de"):
+            text = (folder / "made" / f"{split}.{lang}").read_bytes()
+            (folder / f"{name}.{lang}.gz").write_bytes(gzip.compress(text))
+            content[f"{name}.{lang}"] = text
+    (folder / "manifest").write_text(manifest("multi30k", content, "http://127.0.0.1:9"))
+
+
+def write_news(folder: Path) -> None:
+    """Files for ``prepare newstest en-cs --from``, with six lines that U+0085 would split."""
+    sentences = wmt18.sentences(300, seed=6)
+    for number, year in enumerate(range(2008, 2018)):
+        some = sentences[number * 30 : number * 30 + 30]
+        for lang in ("en", "cs"):
+            lines = [s[lang] for s in some]
+            if (year, lang) == (2009, "cs"):
+                lines[:6] = [line.replace(",", ",\u0085") for line in lines[:6]]
+            text = "".join(line + "\n" for line in lines)
+            (folder / f"newstest{year}.en-cs.{lang}").write_text(text, encoding="utf-8")

@@ -16,7 +16,7 @@ from diet_mt.stages import engine
 from ..processes import is_alive, wait_until
 from .conftest import of_wmt18
 from .running import killed, only_error, prepare, stages_of, texts
-from .test_wmt18 import STAGES
+from .test_corpora import STAGES
 
 pytestmark = pytest.mark.hostile
 
@@ -40,12 +40,12 @@ def test_every_stage_killed_and_continued(
 ) -> None:
     out = tmp_path / "out"
     words = of_wmt18(pair, archives, out, "--subwords", kind, "--from", archives)
-    said = ""
+    printed = ""
     for number, stage in enumerate(STAGES[kind]):
         event, end = POINTS[stage]
-        said += killed(event, end.replace("PAIR", pair), *words)
+        printed += killed(event, end.replace("PAIR", pair), *words)
         assert not (out / stage).exists()
-        assert said.count("done before") >= number - 1
+        assert printed.count("done before") >= number - 1
     prepare(*words).ok()
     assert stages_of(out) == STAGES[kind]
     # Made without a pause, and by two processes: their number must not matter, either.
@@ -54,7 +54,7 @@ def test_every_stage_killed_and_continued(
     assert not list(out.rglob("*.part"))
     # Files that were whole are not made again.
     for name in ("train.de", "valid.de") if kind == "bpe" else ("train.cs", "test.cs"):
-        assert f"   {name}: done before" in said
+        assert f"   {name}: done before" in printed
 
 
 # Prepares the demo by two processes until it is to binarize; what it starts then only sleeps.

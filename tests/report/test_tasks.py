@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from diet_mt.bert.glue import TASKS
-from diet_mt.bert.questions.collections import NAMES
+from diet_mt.bert.squad import NAMES
 from diet_mt.errors import UserError
 from diet_mt.evaluation.answer import SQUAD
 from diet_mt.evaluation.records import TaskResult, positions_of, put_row_of

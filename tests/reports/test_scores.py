@@ -13,15 +13,14 @@ from diet_mt.bert.answer_scores import best_thresholds, score, scoring_of, squad
 from diet_mt.bert.glue import NLI, TASKS
 from diet_mt.bert.labelled import write_label_dictionary
 from diet_mt.bert.metrics import measure
-from diet_mt.bert.questions.features import COLUMNS, make_features
-from diet_mt.bert.questions.squad import read_squad
-from diet_mt.bert.questions.windows import WindowSizes, windows
+from diet_mt.bert.squad import read_squad
 from diet_mt.bert.tokenizer import load
+from diet_mt.bert.windows import COLUMNS, WindowSizes, make_features, windows
 from diet_mt.errors import UserError
 from diet_mt.evaluation import scores
 
-from ..bert.questions.made_up import article, entry, question, write_squad, write_vocabulary
-from ..bert.test_answer_scores import asked
+from ..bert.made import article, entry, question, write_squad, write_vocabulary
+from ..bert.test_answers import asked
 
 
 def test_empty_references() -> None:

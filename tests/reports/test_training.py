@@ -9,7 +9,7 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
-from diet_mt.corpora.dictionary import read_dictionary
+from diet_mt.corpora.binarized import read_dictionary
 from diet_mt.errors import UserError
 
 from ..calling import called

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from diet_mt.bert.questions.features import BEGIN, END
-from diet_mt.bert.questions.squad import read_squad
+from diet_mt.bert.squad import read_squad
+from diet_mt.bert.windows import BEGIN, END
 from diet_mt.errors import UserError
 
 from .toy_questions import SIZES, batches, make_model, make_task, write_questions

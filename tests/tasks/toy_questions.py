@@ -10,13 +10,13 @@ import torch
 from fairseq.criterions.fairseq_criterion import FairseqCriterion
 from torch import Tensor
 
-from diet_mt.bert.questions.prepare import prepare
-from diet_mt.bert.questions.windows import WindowSizes
+from diet_mt.bert.qa import prepare
+from diet_mt.bert.windows import WindowSizes
 from diet_mt.criterions.extractive_qa import ExtractiveQACriterion
 from diet_mt.models.diet_roberta import DietRobertaModel
 from diet_mt.tasks.extractive_qa import ExtractiveQAConfig, ExtractiveQATask
 
-from ..bert.questions.made_up import coloured, write_vocabulary
+from ..bert.made import coloured, write_vocabulary
 
 # Several windows for a question.
 SIZES = WindowSizes(max_tokens=48, stride=16, max_question=20)

@@ -32,7 +32,7 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from ...corpora import office
+    from ...corpora.archives import office
 
     text, out = text_of(args, args.pair), out_of(args, f"office.{args.pair}")
-    carry_out(office.preparation(out, text, source_of(args, "office")), args.dry_run)
+    carry_out(office(out, text, source_of(args, "office")), args.dry_run)

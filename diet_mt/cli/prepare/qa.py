@@ -20,7 +20,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ...bert.questions.collections import NAMES
+from ...bert.squad import NAMES
 from ...command_line import Parser, positive
 from .options import add_common, carry_out, setting
 
@@ -44,8 +44,8 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from ...bert.questions.prepare import preparation
-    from ...bert.questions.windows import WindowSizes
+    from ...bert.qa import preparation
+    from ...bert.windows import WindowSizes
 
     folders = {name: getattr(args, name) for name in NAMES}
     what = preparation(

@@ -36,8 +36,8 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from ...corpora import wmt18
+    from ...corpora.archives import wmt18
 
     text, out = text_of(args, args.pair), out_of(args, f"wmt18.{args.pair}")
     source = source_of(args, "wmt18")
-    carry_out(wmt18.preparation(out, text, source, args.downloads), args.dry_run)
+    carry_out(wmt18(out, text, source, args.downloads), args.dry_run)

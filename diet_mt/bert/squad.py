@@ -8,18 +8,36 @@ arXiv:1806.03822, for ``is_impossible``.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import UserError
-from ...files import raw_bytes
+from ..errors import UserError
+from ..files import raw_bytes
+
+# Collection -> the names of its files, plain or gzipped; the group is the language of context and
+# question (MLQA also has files where they differ, which the paper does not report).
+_FILES = {
+    "xquad": r"xquad\.([a-z]{2})\.json",
+    "mlqa": r"test-context-([a-z]{2})-question-\1\.json",
+    "tydiqa": r"(?:tydiqa\.(?:goldp\.)?([a-z]{2})\.dev|([a-z]+)\.dev|"
+    r"tydiqa-goldp-dev-([a-z]+))\.json",
+}
+# The names of the collections in results.
+NAMES = {"xquad": "XQuAD", "mlqa": "MLQA", "tydiqa": "TyDiQA-GoldP"}
+SCORINGS = ("squad", "mlqa")
+# TyDi QA writes languages out.
+_CODES = {
+    "arabic": "ar", "bengali": "bn", "english": "en", "finnish": "fi", "indonesian": "id",
+    "korean": "ko", "russian": "ru", "swahili": "sw", "telugu": "te",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Answer:
-    """``text`` stands in the context from character ``start`` on."""
+class GoldAnswer:
+    """``text`` at character ``start`` of the context."""
 
     text: str
     start: int
@@ -37,12 +55,12 @@ class Question:
     id: str
     text: str
     context: str
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[GoldAnswer, ...] = ()
     impossible: bool = False  # the context does not answer it, and that is known
 
     @property
     def has_gold(self) -> bool:
-        """Whether there is something to compare a prediction with."""
+        """Whether predictions can be scored."""
         return self.impossible or bool(self.answers)
 
     @property
@@ -51,13 +69,42 @@ class Question:
         return [answer.text for answer in self.answers] or [""]
 
 
-def read_squad(path: Path) -> list[Question]:
-    """All questions of a file, plain or gzipped, in order.
+@dataclass(frozen=True)
+class QuestionSource:
+    """One file of questions, all in one language."""
 
-    Raises:
-        UserError: the file is missing, not JSON or not of this layout; two questions have one id;
-            an answer is not where its offset says. The message names the file, and the question
-            where there is one.
+    split: str  # test_xquad_de
+    language: str  # de
+    scoring: str  # of SCORINGS
+    file: Path
+
+
+def test_sets(collection: str, folder: Path) -> list[QuestionSource]:
+    """The test sets of one collection in a folder, sorted by language; one per language."""
+    pattern = re.compile(rf"{_FILES[collection]}(?:\.gz)?")
+    sources: dict[str, QuestionSource] = {}
+    for file in sorted(folder.iterdir()) if folder.is_dir() else []:
+        match = pattern.fullmatch(file.name)
+        if match is None:
+            continue
+        name = next(group for group in match.groups() if group)
+        language = _CODES.get(name, name)
+        if len(language) != 2:
+            raise UserError(f"{file}: '{name}' is no language of TyDi QA; remove or rename it")
+        if language in sources:
+            raise UserError(f"{file} and {sources[language].file}: both are {language}; remove one")
+        scoring = "mlqa" if collection == "mlqa" else "squad"
+        sources[language] = QuestionSource(f"test_{collection}_{language}", language, scoring, file)
+    if not sources:
+        raise UserError(f"{folder}: no file is named as {collection} names its test sets")
+    return [sources[language] for language in sorted(sources)]
+
+
+def read_squad(path: Path) -> list[Question]:
+    """All questions of a file, plain or gzipped, in order; at least one.
+
+    Each has an id of its own, and each answer is where its offset says. Errors name the file, and
+    the question where there is one.
     """
     questions = list(_questions(read_json(path), str(path)))
     if not questions:
@@ -71,7 +118,7 @@ def read_squad(path: Path) -> list[Question]:
 
 
 def read_json(path: Path) -> Any:
-    """What is in a file of JSON, plain or gzipped. Raises UserError where it is none."""
+    """The content of a JSON file, plain or gzipped."""
     content = raw_bytes(path)
     try:
         return json.loads(content.decode("utf-8-sig"))
@@ -88,27 +135,23 @@ def _questions(content: Any, file: str) -> Iterator[Question]:
             here = f"{where}, paragraph {place}"
             context = _text(paragraph, "context", here)
             for entry in _list(paragraph, "qas", here):
-                yield _question(entry, context, file, here)
+                name = _text(entry, "id", here)
+                yield _question(entry, name, context, f"{file}, question {name}")
 
 
-def _question(entry: Any, context: str, file: str, here: str) -> Question:
-    name = entry.get("id") if isinstance(entry, dict) else None
-    if not isinstance(name, str) or not name:
-        raise UserError(f"{here}: a question without an 'id'; give every question one")
-    _text(entry, "id", here)
-    where = f"{file}, question {name}"
+def _question(entry: Any, name: str, context: str, where: str) -> Question:
     text = _text(entry, "question", where)
     impossible = entry.get("is_impossible", False)
     if not isinstance(impossible, bool):
         raise UserError(f"{where}: 'is_impossible' is {impossible!r}, expected true or false")
     entries = _list(entry, "answers", where) if "answers" in entry else []
-    answers = tuple(_answer(each, context, where) for each in entries)
+    answers = tuple(_answer(answer, context, where) for answer in entries)
     if impossible and answers:
         raise UserError(f"{where}: 'is_impossible' is true, but it has answers")
     return Question(name, text, context, answers, impossible)
 
 
-def _answer(entry: Any, context: str, where: str) -> Answer:
+def _answer(entry: Any, context: str, where: str) -> GoldAnswer:
     text = _text(entry, "text", where)
     start = entry.get("answer_start")
     if not isinstance(start, int) or isinstance(start, bool):
@@ -118,7 +161,7 @@ def _answer(entry: Any, context: str, where: str) -> Answer:
             f"{where}: answer {text!r} does not stand at character {start} of its context; "
             "offsets count characters (code points), not bytes"
         )
-    return Answer(text, start)
+    return GoldAnswer(text, start)
 
 
 def _list(holder: Any, key: str, where: str) -> list[Any]:

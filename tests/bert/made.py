@@ -1,15 +1,26 @@
-"""GLUE and XNLI as they are published, in files of a few made-up rows.
+"""GLUE, XNLI and SQuAD as they are published, in files of a few generated rows; small tokenizers.
 
 The rows can be learnt: a sentence is acceptable, or positive, if it says "good"; a pair belongs
-together if both of its sentences speak of the same thing.
+together if both of its sentences speak of the same thing; the answer to every question is the
+colour in its context.
 """
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from diet_mt.bert.squad import GoldAnswer, Question
+from diet_mt.bert.tokenizer import SENTENCEPIECE, WORDPIECE, learn_wordpiece, load
+from diet_mt.corpora import pieces
+from diet_mt.corpora.binarized import write_dictionary
+
+from ..corpora.wmt18 import sentences
+
+KINDS = (WORDPIECE, SENTENCEPIECE)
 THINGS = ("cat", "dog", "hen", "pig", "ox", "ram", "bee", "owl")
 VERBS = ("sees", "eats", "hears", "likes")
 WORDS = (*THINGS, *VERBS, "the", "a", "good", "bad", "it", "and")
@@ -17,15 +28,34 @@ SIZES = {"train": 12, "dev": 6, "test": 5}
 NLI = ("contradiction", "neutral", "entailment")
 # A quotation mark at the beginning of a field is where a CSV reader would go wrong.
 QUOTED = '"the cat'
+COLOURS = ("red", "blue", "green", "yellow")
 
 _MNLI = "index promptID pairID genre sentence1_binary_parse sentence2_binary_parse sentence1_parse"
 _MNLI_HEADER = [*_MNLI.split(), "sentence2_parse", "sentence1", "sentence2"]
-XNLI_HEADER = [
-    *("language", "gold_label", "sentence1_binary_parse", "sentence2_binary_parse"),
-    *("sentence1_parse", "sentence2_parse", "sentence1", "sentence2", "promptID", "pairID"),
-    *("genre", "label1", "label2", "label3", "label4", "label5"),
-    *("sentence1_tokenized", "sentence2_tokenized", "match"),
-]
+_XNLI = "language gold_label sentence1_binary_parse sentence2_binary_parse sentence1_parse "
+_XNLI += "sentence2_parse sentence1 sentence2 promptID pairID genre label1 label2 label3 label4 "
+XNLI_HEADER = (_XNLI + "label5 sentence1_tokenized sentence2_tokenized match").split()
+
+
+def write_tokenizer(folder: Path, kind: str, *, size: int = 130, cased: bool = False) -> Path:
+    """Learns a tokenizer of this kind into ``folder``, which is made, and returns the folder."""
+    folder.mkdir()
+    text = folder / "text"
+    lines = (f"{pair[lang]}\n" for pair in sentences(200, seed=3) for lang in ("en", "de"))
+    text.write_text("".join(lines), encoding="utf-8")
+    if kind == WORDPIECE:
+        learn_wordpiece([text], folder / kind, size, cased=cased)
+    else:
+        pieces.learn([text], folder / kind, size)
+    text.unlink()
+    return folder
+
+
+def write_vocabulary(folder: Path, kind: str = WORDPIECE) -> Path:
+    """A small tokenizer and its dictionary, as a prepared corpus has them."""
+    write_tokenizer(folder, kind)
+    write_dictionary(load(folder).symbols(), folder / "dict.txt", later=1)
+    return folder
 
 
 def sentence(draw: random.Random, thing: str, quality: str = "") -> str:
@@ -55,52 +85,37 @@ def write_single(folder: Path, sizes: dict[str, int], seed: int = 1) -> None:
         labels = [number % 2 for number in range(size)]
         texts = [single(draw, label) for label in labels]
         texts[0] = f"{QUOTED} is {'good' if labels[0] else 'bad'}"
-        numbers = range(size)
         if part == "test":
-            indexed = [("index", "sentence"), *zip(numbers, texts, strict=True)]
-            write_table(folder / "CoLA" / "test.tsv", indexed)
-            write_table(folder / "SST-2" / "test.tsv", indexed)
-            continue
-        marks = ["" if label else "*" for label in labels]
-        cola = [("gj04", *row) for row in zip(labels, marks, texts, strict=True)]
+            cola = sst = [("index", "sentence"), *enumerate(texts)]
+        else:
+            marks = ["" if label else "*" for label in labels]
+            cola = [("gj04", *row) for row in zip(labels, marks, texts, strict=True)]
+            sst = [("sentence", "label"), *zip(texts, labels, strict=True)]
         write_table(folder / "CoLA" / f"{part}.tsv", cola)
-        write_table(
-            folder / "SST-2" / f"{part}.tsv",
-            [("sentence", "label"), *zip(texts, labels, strict=True)],
-        )
+        write_table(folder / "SST-2" / f"{part}.tsv", sst)
 
 
 def write_pairs(folder: Path, sizes: dict[str, int], seed: int = 2) -> None:
     """All tasks of pairs."""
     draw = random.Random(seed)
+    sts = "index genre filename year old_index source1 source2 sentence1 sentence2 score"
     for part, size in sizes.items():
         same = [number % 2 == 0 for number in range(size)]
-        pairs = [pair(draw, each) for each in same]
-        yes_no = [int(each) for each in same]
-        entailed = ["entailment" if each else "not_entailment" for each in same]
-        scores = [f"{4.75 if each else 0.5}" for each in same]
-        labelled = part != "test"
-
-        def write(
-            task: str,
-            header: Sequence[str],
-            start: Sequence[object],
-            labels: Sequence[object],
-            part: str = part,
-            pairs: Sequence[tuple[str, str]] = pairs,
-            labelled: bool = labelled,
-        ) -> None:
-            columns = header if labelled else header[:-1]
-            rows: list[Sequence[object]] = [columns]
+        pairs = [pair(draw, is_same) for is_same in same]
+        yes_no = [int(is_same) for is_same in same]
+        entailed = ["entailment" if is_same else "not_entailment" for is_same in same]
+        scores = [f"{4.75 if is_same else 0.5}" for is_same in same]
+        for task, header, start, labels in (
+            ("RTE", "index sentence1 sentence2 label", (), entailed),
+            ("WNLI", "index sentence1 sentence2 label", (), yes_no),
+            ("QNLI", "index question sentence label", (), entailed),
+            ("STS-B", sts, ("g", "f", 2012, 3, "none", "none"), scores),
+        ):
+            end = len(header.split()) - (part == "test")
+            rows: list[Sequence[object]] = [header.split()[:end]]
             for number, (texts, label) in enumerate(zip(pairs, labels, strict=True)):
-                rows.append((number, *start, *texts, *([label] if labelled else [])))
+                rows.append((number, *start, *texts, label)[:end])
             write_table(folder / task / f"{part}.tsv", rows)
-
-        write("RTE", ("index", "sentence1", "sentence2", "label"), (), entailed)
-        write("WNLI", ("index", "sentence1", "sentence2", "label"), (), yes_no)
-        write("QNLI", ("index", "question", "sentence", "label"), (), entailed)
-        sts = "index genre filename year old_index source1 source2 sentence1 sentence2 score"
-        write("STS-B", sts.split(), ("g", "f", 2012, 3, "none", "none"), scores)
         _write_mrpc_and_qqp(folder, part, pairs, yes_no)
         _write_mnli(folder, part, pairs)
 
@@ -154,3 +169,41 @@ def write_xnli(folder: Path, languages: Sequence[str] = ("en", "sw"), rows: int 
         found = [row for language in languages for row in xnli_rows(language, count)]
         write_table(folder / f"xnli.{kind}.tsv", [XNLI_HEADER, *found])
     return folder
+
+
+def entry(name: str, text: str, context: str, *golds: str, **more: Any) -> dict[str, Any]:
+    """A question, as SQuAD has it; each gold answer is where its text first occurs."""
+    answers = [{"text": gold, "answer_start": context.index(gold)} for gold in golds]
+    return {"id": name, "question": text, "answers": answers, **more}
+
+
+def article(context: str, *entries: dict[str, Any]) -> dict[str, Any]:
+    """One paragraph with its questions."""
+    return {"title": "generated", "paragraphs": [{"context": context, "qas": list(entries)}]}
+
+
+def write_squad(path: Path, *articles: dict[str, Any]) -> Path:
+    content = {"version": "1.1", "data": list(articles)}
+    path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    return path
+
+
+def question(context: str, *golds: str, impossible: bool = False) -> Question:
+    """A question about ``context``; each gold answer is where its text first occurs."""
+    answers = tuple(GoldAnswer(gold, context.index(gold)) for gold in golds)
+    return Question("one", "what?", context, answers, impossible)
+
+
+def coloured(path: Path, count: int, seed: int, longest: int = 3) -> Path:
+    """Contexts of up to ``longest`` sentences, one of which has a colour."""
+    generator = random.Random(seed)
+    texts = [pair["en"] for pair in sentences(60, seed=3)]
+    articles = []
+    for number in range(count):
+        words = " ".join(generator.choices(texts, k=generator.randint(1, longest))).split()
+        colour = generator.choice(COLOURS)
+        words.insert(generator.randrange(len(words) + 1), colour)
+        context = " ".join(words)
+        asked = entry(f"{seed}.{number}", "which colour?", context, colour)
+        articles.append(article(context, asked))
+    return write_squad(path, *articles)

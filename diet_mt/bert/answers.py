@@ -1,0 +1,196 @@
+"""From the logits of windows to answers, and predictions in SQuAD's format."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import UserError
+from ..files import make_folder, writing
+from .squad import Question, read_json
+
+Floats = npt.NDArray[np.floating]
+
+MAX_ANSWER = 30  # pieces, as in Devlin et al.'s published code
+N_BEST = 20
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """The characters ``[begin, end)`` of a context; its score is the sum of both logits. 0 to 0 is
+    no answer.
+    """
+
+    begin: int
+    end: int
+    start_logit: float
+    end_logit: float
+
+    @property
+    def score(self) -> float:
+        return self.start_logit + self.end_logit
+
+    @property
+    def order(self) -> tuple[float, int, int]:
+        """Sort key: best first; of equal scores the one that begins and then ends first."""
+        return -self.score, self.begin, self.end
+
+    def text_in(self, context: str) -> str:
+        """The answer, without white space around it."""
+        return context[self.begin : self.end].strip()
+
+
+def best_spans(
+    start: Floats, end: Floats, max_answer: int, count: int
+) -> list[tuple[float, int, int]]:
+    """The ``count`` best spans (score, first, last) of at most ``max_answer`` tokens, best first,
+    by exhaustive search. Of equal scores the one that begins and then ends first.
+
+    Args:
+        start, end: (S,) logits of the tokens of a context, and of nothing else.
+    """
+    length = len(start)
+    width = min(max_answer, length)
+    if width < 1 or count < 1:
+        return []
+    last = np.arange(length)[:, None] + np.arange(width)  # (S, width)
+    scores = np.where(
+        last < length,
+        start[:, None].astype(np.float64) + end[np.minimum(last, length - 1)],
+        -np.inf,
+    ).ravel()
+    count = min(count, int(np.isfinite(scores).sum()))
+    if count < 1:
+        return []
+    least = np.partition(scores, -count)[-count]
+    chosen = np.flatnonzero(scores >= max(least, np.finfo(np.float64).min))
+    # Stable, and spans are numbered by begin and then by end.
+    chosen = chosen[np.argsort(-scores[chosen], kind="stable")][:count]
+    return [(float(scores[i]), int(i // width), int(i // width + i % width)) for i in chosen]
+
+
+def candidates_of(
+    start: Floats,
+    end: Floats,
+    extents: npt.NDArray[np.integer],
+    context: int,
+    max_answer: int = MAX_ANSWER,
+    count: int = N_BEST,
+) -> list[Candidate]:
+    """The best answers within one window, at most ``count``, which may overlap.
+
+    Args:
+        start, end: (S,) logits of all tokens of the window, without padding.
+        extents: (S, 2) characters of each token.
+        context: Column where the context begins; it ends before the last token.
+    """
+    inside = slice(context, len(start) - 1)
+    places = extents[inside]
+    # Pieces without characters begin and end no answer: a neighbour gives the same one.
+    empty = places[:, 0] >= places[:, 1]
+    starts, ends = (np.where(empty, -np.inf, logits[inside]) for logits in (start, end))
+    return [
+        Candidate(int(places[i][0]), int(places[j][1]), float(starts[i]), float(ends[j]))
+        for _, i, j in best_spans(starts, ends, max_answer, count)
+    ]
+
+
+def no_answer(start: Floats, end: Floats) -> Candidate:
+    """No answer, with the logits of <s> of a window."""
+    return Candidate(0, 0, float(start[0]), float(end[0]))
+
+
+def merge(candidates: Iterable[Candidate], count: int = N_BEST) -> list[Candidate]:
+    """The ``count`` best of all windows of a question; the same characters only once, with their
+    best score.
+    """
+    best: dict[tuple[int, int], Candidate] = {}
+    for candidate in sorted(candidates, key=lambda candidate: candidate.order):
+        best.setdefault((candidate.begin, candidate.end), candidate)
+    return list(best.values())[:count]
+
+
+@dataclass
+class AnswerPredictions:
+    """Predicted answers to a set of questions, by their ids."""
+
+    texts: dict[str, str] = field(default_factory=dict)  # predictions.json; empty: no answer
+    n_best: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # nbest.json
+    null_odds: dict[str, float] = field(default_factory=dict)  # null_odds.json
+
+    def add(
+        self,
+        question: Question,
+        candidates: Sequence[Candidate],
+        nothing: Candidate | None,
+        threshold: float,
+        count: int,
+    ) -> None:
+        """Adds one question.
+
+        Args:
+            candidates: Of all its windows.
+            nothing: No answer, with the least score of all its windows; None where every question
+                has an answer.
+            threshold: No answer is predicted where ``nothing`` scores so much more than the best.
+            count: Answers to list.
+        """
+        best = merge(candidates, count)
+        text = best[0].text_in(question.context) if best else ""
+        listed = best
+        if nothing is not None:
+            odds = nothing.score - (best[0].score if best else nothing.score)
+            self.null_odds[question.id] = odds
+            if odds > threshold:
+                text = ""
+            listed = sorted([*best, nothing], key=lambda candidate: candidate.order)[:count]
+        self.texts[question.id] = text
+        weights = [math.exp(candidate.score - listed[0].score) for candidate in listed]
+        self.n_best[question.id] = [
+            {
+                "text": candidate.text_in(question.context),
+                "probability": weight / sum(weights),
+                "start_logit": candidate.start_logit,
+                "end_logit": candidate.end_logit,
+                "answer_start": candidate.begin if candidate.end else -1,
+            }
+            for candidate, weight in zip(listed, weights, strict=True)
+        ]
+
+    def write(self, folder: Path) -> None:
+        """Writes ``predictions.json``, ``nbest.json`` and, for SQuAD 2.0, ``null_odds.json``."""
+        make_folder(folder)
+        files: dict[str, Mapping[str, Any]] = {"predictions": self.texts, "nbest": self.n_best}
+        if self.null_odds:
+            files["null_odds"] = self.null_odds
+        for name, content in files.items():
+            with writing(folder / f"{name}.json") as file:
+                json.dump(content, file, ensure_ascii=False, indent=1, allow_nan=False)
+                file.write("\n")
+
+
+def read_predictions(path: Path) -> dict[str, str]:
+    """Texts by the ids of questions."""
+    return _read(path, str, "a text")
+
+
+def read_null_odds(path: Path) -> dict[str, float]:
+    """Odds of no answer, by the ids of questions."""
+    return {key: float(value) for key, value in _read(path, (int, float), "a number").items()}
+
+
+def _read(path: Path, kind: Any, what: str) -> dict[str, Any]:
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: not an object of ids; give predictions in SQuAD's format")
+    for key, value in content.items():
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise UserError(f"{path}, question {key}: {value!r}, expected {what}")
+    return content

@@ -1,1 +1,0 @@
-"""Extractive question answering without a model: read, cut into windows, decode, compare."""

@@ -1,0 +1,240 @@
+"""Wrong words, folders, disks and archives: one line each, status 2, and nothing half-made. And the
+recipes in data-prep/: plain commands whose options exist.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections import namedtuple
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from diet_mt.cli.main import COMMANDS
+from diet_mt.stages import engine
+
+from ..corpora import wmt18
+from .conftest import of_wmt18
+from .running import only_error, prepare
+
+pytestmark = pytest.mark.hostile
+
+EUROPARL = "training-parallel-europarl-v7.tgz"
+DEMO = "demo --train-pairs 5 --valid-pairs 5 --test-pairs 5"
+NEWS = "newstest en-de --from {t}/empty"
+GLUE = "glue CoLA --from {t}/empty --vocab {v}"
+QA = "qa --vocab {v} --train {t}/text --valid {t}/other"
+MLM = "mlm --train {t}/text --valid {t}/other"
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        # Names and values; what argparse refuses of any command is in tests/cli.
+        ("bitext de --from {t}", "PAIR: de: "),
+        ("bitext de-de --from {t}", "PAIR: de-de: "),
+        ("demo --test-pairs 501", "--test-pairs 501: "),
+        ("demo --subwords spm --bpe-merges 9", "--bpe-merges: "),
+        ("demo --spm-size=9", "--spm-size: "),
+        ("demo --spm-coverage 7", "--spm-coverage: 7: "),
+        (NEWS + " --train-years 2008-2016", "newstest2016: "),
+        (NEWS + " --train-years 2009-2008", "'2009-2008'"),
+        (MLM + " --max-length 2", "--max-length 2: "),
+        ("glue CoLA --from {t}/glue --vocab {v} --max-length 5", "--max-length 5: "),
+        (QA + " --max-question 500", "8 are left for the context, fewer than the stride 128"),
+        ("multi30k --join-training", "--join-training: "),
+        # Files and folders that are not there, or are others.
+        ("multi30k --from {t}/none", "{t}/none: "),
+        ("multi30k --from {t}/empty", "{t}/empty: holds neither train.en "),
+        ("multi30k --from {t}/empty --manifest {t}/none", "{t}/none: "),
+        ("bitext de-fr --from {t}/none", "{t}/none: "),
+        ("bitext de-fr --from {t}/empty", "{t}/empty: holds neither train.de "),
+        ("wmt18 de-en --from {t}/empty", "{t}/empty: holds neither training-parallel-europarl"),
+        ("office en-de --from {t}/empty", "{t}/empty: holds neither en-de.train.en "),
+        ("mixed en-de --from {t}/empty", "{t}/empty/multi30k: "),
+        (NEWS, "{t}/empty: holds neither newstest2008.en-de.en "),
+        (GLUE, "{t}/empty/CoLA: holds neither train.tsv "),
+        ("glue CoLA --from {t}/glue --vocab {t}/none", "{t}/none: holds neither wordpiece.json"),
+        ("xnli --from {t}/empty --mnli {t} --vocab {v}", "{t}/empty: holds no *.dev.tsv"),
+        ("mlm --train {t}/none --valid {t}/text", "{t}/none: "),
+        ("mlm --train {t}/* --valid de:{t}/text", "{t}/text: in --train and in --valid"),
+        ("qa --vocab {v} --train {t}/none --valid {t}/text", "{t}/none: "),
+        ("qa --vocab {v} --train {t}/text --valid {t}/text", "in --train and in --valid"),
+        (QA + " --xquad {t}/none", "{t}/none: "),
+        # Folders that cannot be written.
+        (DEMO + " --out {t}/text", "{t}/text: "),
+        (DEMO + " --out {t}/text/out", "{t}/text/out: "),
+        # Read-only for root, too, who may write anywhere else.
+        (DEMO + " --out /proc/sys", "/proc/sys: "),
+        (DEMO + " --out {t}/co,mma", "{t}/co,mma: "),
+    ],
+)
+def test_refused_before_anything_is_made(
+    vocabulary: Path, tmp_path: Path, words: str, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    for task in ("train", "dev", "test"):
+        (tmp_path / "glue" / "CoLA").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "glue" / "CoLA" / f"{task}.tsv").touch()
+    for name in ("text", "other"):
+        (tmp_path / name).write_text("Some text.\n")
+    before = sorted(tmp_path.rglob("*"))
+    given = [word.format(t=tmp_path, v=vocabulary) for word in words.split()]
+    assert named.format(t=tmp_path) in only_error(prepare(*given))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (b"Gro\xdfe\n", "other, line 1: "),
+        (b"One.\nTw\0o.\n", "other, line 2: a NUL byte"),
+        (b"One.\n" + b"x" * 10_001, "other, line 2: a word of 10,001 characters"),
+        (b"\n\n", "valid.en: "),
+    ],
+)
+def test_invalid_text(tmp_path: Path, text: bytes, named: str) -> None:
+    (tmp_path / "text").write_text("Some text.\n")
+    (tmp_path / "other").write_bytes(text)
+    words = ("--train", tmp_path / "text", "--valid", tmp_path / "other")
+    assert named in only_error(prepare("mlm", *words, "--out", tmp_path / "out", "--workers", 1))
+    assert not (tmp_path / "out").exists()
+
+
+def _without(made: Path, out: Path, *stages: str) -> None:
+    shutil.copytree(made, out)
+    for stage in stages:
+        shutil.rmtree(out / stage)
+
+
+@pytest.mark.parametrize(
+    ("size", "stage"), [(10_000, "extracted"), (20_000, "raw"), (25_000, "bpe"), (10_000, "bin")]
+)
+def test_a_full_disk_leaves_nothing_that_looks_complete(
+    archives: Path, downloaded: Path, tmp_path: Path, size: int, stage: str
+) -> None:
+    out = tmp_path / "out"
+    if stage in ("bpe", "bin"):
+        _without(downloaded, out, *(("bpe", "bin") if stage == "bpe" else ("bin",)))
+    words = of_wmt18("de-en", archives, out, "--from", archives)
+    message = only_error(prepare(*words, file_bytes=size))
+    if stage == "bin":  # fairseq's own
+        assert f"no space is left for {out}/bin; make room and run again" in message
+        assert f"{out}/preprocess.log" in message
+    else:
+        assert message.startswith(f"{out}/{stage}.part/")
+        assert message.endswith(": cannot be written (File too large); make room and run again")
+        assert not list((out / f"{stage}.part").glob("*.part"))
+    assert not (out / stage).exists()
+
+
+def test_too_little_room_is_reported_beforehand(
+    archives: Path, downloaded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = namedtuple("usage", "total used free")(9999 << 20, 9997 << 20, 2 << 20)
+    monkeypatch.setattr(engine.shutil, "disk_usage", lambda path: usage)
+    out = tmp_path / "out"
+    _without(downloaded, out, "clean", "tok", "bpe", "bin")
+    with open(out / "raw" / "train.de", "ab") as file:
+        file.write(b"x" * (10 << 20))
+    message = only_error(prepare(*of_wmt18("de-en", archives, out)))
+    assert message.startswith(f"{out}: clean needs about 11 MiB, but only 2 MiB are free")
+
+
+def _changed(
+    archives: Path, folder: Path, archive: str, change: Callable[[dict[str, bytes]], None]
+) -> None:
+    """A copy of the archives, one of them with other members; the manifest says it is right."""
+    folder.mkdir()
+    content = {path.name: path.read_bytes() for path in archives.glob("*.tgz")}
+    members = wmt18.members()[archive]
+    change(members)
+    content[archive] = wmt18.tar(members)
+    for name, data in content.items():
+        (folder / name).write_bytes(data)
+    (folder / "manifest").write_text(wmt18.manifest(content, "http://127.0.0.1:9"))
+
+
+MEMBER = "training/europarl-v7.de-en.en"
+
+
+@pytest.mark.parametrize(
+    ("archive", "member", "content", "named"),
+    [
+        (EUROPARL, MEMBER, None, f"holds no {MEMBER}"),
+        (EUROPARL, MEMBER, b"One.\n", "but {out}/extracted/europarl-v7.de-en.en has 1"),
+        ("test.tgz", "test/newstest2018-deen-ref.en.sgm", b"<seg id='1'>a</seg>\n", "has 1"),
+    ],
+    ids=["missing", "unequal", "test unequal"],
+)
+def test_archives_with_other_members(
+    archives: Path, tmp_path: Path, archive: str, member: str, content: bytes | None, named: str
+) -> None:
+    def change(members: dict[str, bytes]) -> None:
+        del members[member]
+        if content is not None:
+            members[member] = content
+
+    changed, out = tmp_path / "changed", tmp_path / "out"
+    _changed(archives, changed, archive, change)
+    message = only_error(prepare(*of_wmt18("de-en", changed, out, "--from", changed)))
+    assert named.replace("{out}", str(out)) in message
+    assert not (out / "raw").exists()
+
+
+def test_members_stay_in_the_folder(archives: Path, tmp_path: Path) -> None:
+    """Whatever an archive calls them, and links among them are not followed."""
+
+    def change(members: dict[str, bytes]) -> None:
+        members["../../outside"] = members["/tmp/absolute.diet-mt"] = b"x"
+
+    _changed(archives, tmp_path / "changed", EUROPARL, change)
+    out = tmp_path / "below" / "out"
+    given = ("--from", tmp_path / "changed")
+    (tmp_path / "sacrebleu").touch()  # so far, and no further
+    only_error(prepare(*of_wmt18("de-en", tmp_path / "changed", out, *given)))
+    assert len(list((out / "extracted").iterdir())) == 8
+    assert not list(tmp_path.rglob("outside"))
+    assert not Path("/tmp/absolute.diet-mt").exists()
+
+
+RECIPES = sorted((Path(__file__).resolve().parents[2] / "data-prep").glob("*.sh"))
+# Options that the user adds, here with files that are not there.
+ADDED = {
+    "multi30k": "--from {t}",
+    "newstest": "--from {t}",
+    "office": "--from {t}",
+    "mixed": "--from {t}",
+    "wmt18": "--from {t}",
+    "bitext": "--from {t}",
+    "demo": "--train-pairs 20001",
+    "mlm": "--train {t}/text --valid {t}/other",
+    "glue": "--from {t} --vocab {t}",
+    "xnli": "--from {t} --mnli {t} --vocab {t}",
+    "qa": "--train {t}/text --valid {t}/other --vocab {t}",
+}
+
+
+def test_recipes_have_the_options_of_their_commands(tmp_path: Path) -> None:
+    """There is one for each command; what is added is passed on."""
+    names = [path.stem.removeprefix("prepare-") for path in RECIPES]
+    assert {f"prepare {name}" for name in names} == {n for n in COMMANDS if n.startswith("prepare")}
+    program = tmp_path / "diet-mt"  # prints its words, one on a line
+    program.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
+    program.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    for name, recipe in zip(names, RECIPES, strict=True):
+        added = ADDED[name].format(t=tmp_path).split()
+        command = ["bash", str(recipe), *added]
+        words = subprocess.run(command, env=environment, text=True, capture_output=True).stdout
+        given = words.split("\n")[:-1]
+        assert given[:2] == ["prepare", name]
+        assert given[-len(added) :] == added
+        # All its options are understood, so a missing file or the size of the demo is the error.
+        message = only_error(prepare(*given[1:], "--dry-run"))
+        assert str(tmp_path) in message or "20001" in message
+        assert not message.startswith(("argument", "unknown", "the following"))
