@@ -1,15 +1,11 @@
 """F1 and exact match of answers, equal to the official evaluations of SQuAD and MLQA.
 
-SQuAD's over ``squad_words``: an answer that this leaves empty ("The") has an F1 of 0 in version
-1.1, whatever the gold answer, but of 1 in version 2.0 where the gold answer is empty, too. XQuAD
-and TyDiQA-GoldP are scored as SQuAD 1.1 in every language (XTREME, Hu et al. 2020,
-arXiv:2003.11080).
-
-MLQA's over ``mlqa_words``: Lewis et al. (2020), arXiv:1910.07475, with the behaviour of the
-published script, mlqa_evaluation_v1.py. Two of its habits look like slips and are kept, since
-published scores depend on them: the Arabic article is removed wherever its two letters are, also
-within a word; and Chinese characters beyond the basic range, such as those of the extensions, are
-not split.
+An answer without words ("The") has an F1 of 0 in SQuAD 1.1, whatever the gold answer, but of 1 in
+version 2.0 where the gold answer is empty, too. XQuAD and TyDiQA-GoldP are scored as SQuAD 1.1 in
+every language (XTREME, Hu et al. 2020, arXiv:2003.11080). MLQA: Lewis et al. (2020),
+arXiv:1910.07475, as the published script, mlqa_evaluation_v1.py. Two of its habits look like slips
+and are kept, since published scores depend on them: the Arabic article is removed also within a
+word; and Chinese characters beyond the basic range are not split.
 
 Two things are stricter here. A question without a prediction counts as 0 also in version 2.0, whose
 script leaves it out of the mean; predictions of other questions, which the scripts ignore, are
@@ -95,7 +91,7 @@ def squad_scores(prediction: str, golds: Sequence[str], version_2: bool) -> tupl
 
 
 def mlqa_scores(prediction: str, golds: Sequence[str], language: str) -> tuple[float, float]:
-    """Exact match and F1, 0 to 1, each with the gold answer that gives most."""
+    """``squad_scores``, by the rules of MLQA."""
     return _best(mlqa_words(prediction, language), [mlqa_words(gold, language) for gold in golds])
 
 

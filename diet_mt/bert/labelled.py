@@ -1,8 +1,7 @@
 """Labelled sentences and sentence pairs, the form that every classification task is brought to.
 
-Tasks are published as tables: columns end at tabs, and quotes are letters like any other. A CSV
-reader would take a quotation mark at the beginning of a sentence for the start of a quoted field
-and swallow the lines up to the next one. Here a line is a row, whatever is in it.
+Tasks are published as tables: a line is a row, columns end at tabs, and quotes are letters like any
+other. A CSV reader would swallow lines after a quotation mark at the beginning of a sentence.
 
 A raw folder holds, for each split (train, valid, test, ...), one file per part: ``SPLIT.input0``,
 ``SPLIT.input1`` for pairs, ``SPLIT.id``, and ``SPLIT.label`` where the labels are known. Line n of

@@ -28,6 +28,7 @@ _FILES = {
 # The names of the collections in results.
 NAMES = {"xquad": "XQuAD", "mlqa": "MLQA", "tydiqa": "TyDiQA-GoldP"}
 SCORINGS = ("squad", "mlqa")
+_HALF = re.compile("[\ud800-\udfff]")
 # TyDi QA writes languages out.
 _CODES = {
     "arabic": "ar", "bengali": "bn", "english": "en", "finnish": "fi", "indonesian": "id",
@@ -129,22 +130,20 @@ def read_json(path: Path) -> Any:
 
 
 def _questions(content: Any, file: str) -> Iterator[Question]:
-    for number, article in enumerate(_list(content, "data", file), start=1):
+    for number, article in enumerate(_field(content, "data", list, file), start=1):
         where = f"{file}, article {number}"
-        for place, paragraph in enumerate(_list(article, "paragraphs", where), start=1):
+        for place, paragraph in enumerate(_field(article, "paragraphs", list, where), start=1):
             here = f"{where}, paragraph {place}"
-            context = _text(paragraph, "context", here)
-            for entry in _list(paragraph, "qas", here):
-                name = _text(entry, "id", here)
+            context = _field(paragraph, "context", str, here)
+            for entry in _field(paragraph, "qas", list, here):
+                name = _field(entry, "id", str, here)
                 yield _question(entry, name, context, f"{file}, question {name}")
 
 
-def _question(entry: Any, name: str, context: str, where: str) -> Question:
-    text = _text(entry, "question", where)
-    impossible = entry.get("is_impossible", False)
-    if not isinstance(impossible, bool):
-        raise UserError(f"{where}: 'is_impossible' is {impossible!r}, expected true or false")
-    entries = _list(entry, "answers", where) if "answers" in entry else []
+def _question(entry: dict[str, Any], name: str, context: str, where: str) -> Question:
+    text = _field(entry, "question", str, where)
+    impossible = _field({"is_impossible": False} | entry, "is_impossible", bool, where)
+    entries = _field({"answers": []} | entry, "answers", list, where)
     answers = tuple(_answer(answer, context, where) for answer in entries)
     if impossible and answers:
         raise UserError(f"{where}: 'is_impossible' is true, but it has answers")
@@ -152,10 +151,7 @@ def _question(entry: Any, name: str, context: str, where: str) -> Question:
 
 
 def _answer(entry: Any, context: str, where: str) -> GoldAnswer:
-    text = _text(entry, "text", where)
-    start = entry.get("answer_start")
-    if not isinstance(start, int) or isinstance(start, bool):
-        raise UserError(f"{where}: 'answer_start' is {start!r}, expected a number of characters")
+    text, start = _field(entry, "text", str, where), _field(entry, "answer_start", int, where)
     if start < 0 or context[start : start + len(text)] != text:
         raise UserError(
             f"{where}: answer {text!r} does not stand at character {start} of its context; "
@@ -164,21 +160,13 @@ def _answer(entry: Any, context: str, where: str) -> GoldAnswer:
     return GoldAnswer(text, start)
 
 
-def _list(holder: Any, key: str, where: str) -> list[Any]:
+def _field(holder: Any, key: str, kind: type, where: str) -> Any:
+    """A field of this type; a text is not empty and has no lone surrogate."""
     value = holder.get(key) if isinstance(holder, dict) else None
-    if not isinstance(value, list):
-        raise UserError(f"{where}: no list '{key}'; is this SQuAD's JSON?")
-    return value
-
-
-def _text(holder: Any, key: str, where: str) -> str:
-    value = holder.get(key) if isinstance(holder, dict) else None
-    if not isinstance(value, str) or not value.strip():
-        raise UserError(f"{where}: '{key}' is {value!r}, expected some text")
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise UserError(
-            f"{where}: '{key}' has half of a character (a lone surrogate) at {error.start}; mend it"
-        ) from None
+    fault = "" if type(value) is kind else f"expected a {kind.__name__} as in SQuAD's JSON"
+    if kind is str and not fault:
+        fault = "" if value.strip() else "expected some text"
+        fault = "half of a character (a lone surrogate)" if _HALF.search(value) else fault
+    if fault:
+        raise UserError(f"{where}: '{key}' is {value!r}; {fault}")
     return value

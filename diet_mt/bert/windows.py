@@ -40,6 +40,7 @@ SPECIAL = 4
 # columns of the first and the last token of the answer; 0 and 0 where it has none.
 COLUMNS = ("first", "tokens", "question", "context", "start", "end")
 FORMAT = 1
+_ARRAYS = ("tokens", "extents", "windows")
 
 Ints = npt.NDArray[np.integer[Any]]
 Extent = tuple[int, int]  # begin and end of a piece, in characters of the context
@@ -224,7 +225,7 @@ def make_features(
 
 def write_features(folder: Path, features: Features, squad: bytes, about: About) -> None:
     """Writes a split; ``about.json`` comes last."""
-    for name in ("tokens", "extents", "windows"):
+    for name in _ARRAYS:
         with writing_bytes(folder / f"{name}.npy") as file:
             np.save(file, getattr(features, name), allow_pickle=False)
     with writing_bytes(folder / "squad.json") as file:
@@ -238,28 +239,21 @@ def read_about(folder: Path) -> About:
     """The description of a split that this version can read."""
     file = folder / "about.json"
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        if content["format"] == FORMAT:
-            return About(**content)
-        fault = f"format {content['format']}, expected {FORMAT}"
+        about = About(**json.loads(file.read_text(encoding="utf-8")))
     except OSError as error:
-        raise UserError(
-            f"{file}: cannot be read ({error.strerror}); make it with diet-mt prepare qa"
-        ) from None
-    except (ValueError, TypeError, KeyError) as error:
-        fault = f"damaged ({error})"
-    raise UserError(f"{file}: {fault}; prepare it again")
+        raise UserError(f"{file}: {error.strerror}; make it with diet-mt prepare qa") from None
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{file}: damaged ({error}); prepare it again") from None
+    if about.format != FORMAT:
+        raise UserError(f"{file}: format {about.format}, expected {FORMAT}; prepare it again")
+    return about
 
 
 def read_features(folder: Path) -> Features:
     """The arrays of a split, mapped into memory, not read; their shapes must fit."""
     try:
-        features = Features(
-            *(
-                np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-                for name in ("tokens", "extents", "windows")
-            )
-        )
+        paths = (folder / f"{name}.npy" for name in _ARRAYS)
+        features = Features(*(np.load(path, mmap_mode="r", allow_pickle=False) for path in paths))
         rows, count = features.windows, len(features.tokens)
         fits = features.extents.shape == (count, 2) and rows.shape[1] == len(COLUMNS)
         fits = fits and int(rows[:, 1].sum()) == count

@@ -1,17 +1,13 @@
 """Corpora that are published as archives: WMT18 news, and the translations of LibreOffice.
 
 WMT18, German or Czech with English, is the training data of the paper's Table 4: Europarl v7,
-Common Crawl and News Commentary v13 to train on, joined byte by byte, since they are cleaned
-afterwards; newstest2017 to validate, and newstest2018, as SacreBLEU has it, to test. WMT publishes
-newstest2017 as SGML in name only, which no parser reads: like SacreBLEU, this searches for
-``<seg id="7">Gerd &amp; Co.</seg>`` and nothing else.
+Common Crawl and News Commentary v13, joined byte by byte, since they are cleaned afterwards;
+newstest2017 to validate, and newstest2018, as SacreBLEU has it, to test.
 
 LibreOffice 7.4.7, help and interface, is English with German or Czech, from the archive or from
-texts made of it. A message is taken if its English side has 4 to 100 words, the other 3 to 100, and
-the longer side less than 2.5 times the characters of the shorter. Blocks of 60 consecutive messages
-of a file are in one split, drawn at random (``corpora.yaml``), so that no page's neighbours are in
-two. An English text counts once, whatever its case and punctuation: in test before valid, in valid
-before train.
+texts made of it. Blocks of 60 consecutive messages of a file are in one split, drawn at random
+(``corpora.yaml``), so that no page's neighbours are in two. An English text counts once, whatever
+its case and punctuation: in test before valid, in valid before train.
 """
 
 from __future__ import annotations
@@ -109,7 +105,11 @@ def segments_of(source: Path, target: Path) -> list[tuple[str, str]]:
 
 
 def read_segments(path: Path) -> list[str]:
-    """The sentences of a file, entities replaced, each run of white space as one space."""
+    """The sentences of a file, entities replaced, each run of white space as one space.
+
+    WMT publishes SGML in name only, which no parser reads: like SacreBLEU, this searches for
+    ``<seg id="7">Gerd &amp; Co.</seg>`` and nothing else.
+    """
     try:
         text = raw_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -166,8 +166,8 @@ def office(out: Path, text: TextSettings, source: Source) -> Preparation:
 
 
 def messages(archive: Path, lang: str) -> list[list[Pair]]:
-    """The messages of each translated file that are long enough and of similar length on both
-    sides; files in the order of their paths.
+    """The messages of each translated file, those with 4 to 100 English words, 3 to 100 others, and
+    a longer side of less than 2.5 times the characters; files in the order of their paths.
     """
     files = {}
     try:

@@ -1,14 +1,10 @@
 """Cleaning of training pairs: normalization of characters, then filters of whole pairs.
 
-Every line is normalized: canonical composition (NFC); byte order marks, control, zero-width and
-private characters removed; every run of white space, whatever its kind, one space, none at the
-ends; Windows-1252 read as Latin-1 corrected. A pair is then dropped, and counted, for its first
-fault: a side that is not UTF-8, empty, overlong, much longer than the other, or in another language
-(where it is long enough to tell); or a duplicate pair.
-
-Validation and test sets keep every pair and their references. Their sources are normalized as the
-training text is: the first language; in ``test1``, the test set of the reverse direction, the
-second.
+Every line is normalized (``tidy``). A pair is then dropped, and counted, for its first fault: a
+side that is not UTF-8, empty, overlong, much longer than the other, or in another language (where
+it is long enough to tell); or a duplicate pair. Validation and test sets keep every pair and their
+references; their sources are normalized: the first language; in ``test1``, the test set of the
+reverse direction, the second.
 
 Languages are identified by py3langid: Lui and Baldwin's langid.py (2012, "langid.py: An
 Off-the-shelf Language Identification Tool", ACL) kept up to date, a small model for 139 languages.
@@ -80,7 +76,12 @@ _SLACK = 15
 
 
 def tidy(line: str, mended: Counter[str]) -> str:
-    """The normalized line, without its ``\\n``; ``mended`` counts changes by the names above."""
+    """The line, without its ``\\n``, in canonical composition (NFC); without byte order marks,
+    control, zero-width and private characters; every run of white space, whatever its kind, one
+    space, none at the ends; Windows-1252 read as Latin-1 corrected.
+
+    ``mended`` counts changes by the names above.
+    """
     if line.startswith(BYTE_ORDER_MARK):
         mended[MARK] += 1
         line = line[1:]
