@@ -220,28 +220,6 @@ def test_squad_1_on_many_texts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "prediction", "golds", "exact", "f1"),
-    [
-        ("en", "The cat.", ["cat"], 1, 1),
-        ("en", "", ["cat"], 0, 0),
-        ("en", "", [""], 1, 0),
-        ("de", "der Hund", ["Hund"], 1, 1),
-        ("de", "an der Wand", ["Wand"], 0, 2 / 3),
-        ("es", "la guerra", ["guerra", "paz"], 1, 1),
-        ("es", "«oui»", ["oui"], 1, 1),
-        ("ar", "الحرب العالمية", ["حرب"], 0, 1 / 2),
-        ("zh", "南京", ["南京大学"], 0, 2 / 3),
-        ("zh", "南京，大学", ["南京大学"], 1, 1),
-        ("zh", "大学 A", ["A大"], 0, 4 / 5),
-        ("vi", "cái bàn", ["bàn"], 1, 1),
-        ("hi", "एक घर", ["घर"], 0, 2 / 3),
-    ],
-)
-def test_mlqa(language: str, prediction: str, golds: list[str], exact: float, f1: float) -> None:
-    assert mlqa_scores(prediction, golds, language) == pytest.approx((exact, f1))
-
-
-@pytest.mark.parametrize(
     ("language", "text", "words"),
     [
         ("en", "The  Cat, a DOG!", "cat dog"),
@@ -266,6 +244,17 @@ def test_mlqa(language: str, prediction: str, golds: list[str], exact: float, f1
 )
 def test_words_of_mlqa(language: str, text: str, words: str) -> None:
     assert mlqa_words(text, language) == words.split()
+
+
+def test_mlqa() -> None:
+    for language, prediction, golds, exact, f1 in (
+        ("en", "", [""], 1, 0),
+        ("es", "la guerra", ["guerra", "paz"], 1, 1),
+        ("ar", "الحرب العالمية", ["حرب"], 0, 1 / 2),
+        ("zh", "南京", ["南京大学"], 0, 2 / 3),
+        ("zh", "大学 A", ["A大"], 0, 4 / 5),
+    ):
+        assert mlqa_scores(prediction, golds, language) == pytest.approx((exact, f1))
 
 
 def asked(name: str, *golds: str, impossible: bool = False) -> Question:

@@ -156,20 +156,15 @@ def test_languages_of_xnli(tmp_path: Path) -> None:
     write_table(tmp_path / "zz.dev.tsv", [XNLI_HEADER, *xnli_rows("ko", 2)])
     with pytest.raises(UserError, match=r"zz\.dev\.tsv, line 2: .*'ko' .*more\.dev\.tsv"):
         read_languages(xnli_files(tmp_path, "dev"))
-
-
-@pytest.mark.parametrize(
-    ("row", "named"),
-    [
-        (xnli_rows("en", 1)[0][:-1], "18 and not 19"),
-        (["en", "maybe", *xnli_rows("en", 1)[0][2:]], "'maybe'"),
-        (["English!", *xnli_rows("en", 1)[0][1:]], "'English!'"),
-    ],
-)
-def test_a_bad_row_of_xnli_is_named(tmp_path: Path, row: list[object], named: str) -> None:
-    write_table(tmp_path / "a.dev.tsv", [XNLI_HEADER, row])
-    with pytest.raises(UserError, match=f"line 2: .*{named}"):
-        read_languages(xnli_files(tmp_path, "dev"))
+    good = xnli_rows("en", 1)[0]
+    for row, named in (
+        (good[:-1], "18 and not 19"),
+        (["en", "maybe", *good[2:]], "'maybe'"),
+        (["English!", *good[1:]], "'English!'"),
+    ):
+        write_table(tmp_path / "bad.tsv", [XNLI_HEADER, row])
+        with pytest.raises(UserError, match=f"bad.tsv, line 2: .*{named}"):
+            read_languages([tmp_path / "bad.tsv"])
 
 
 def popped(first: list[str], second: list[str], room: int) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Subwords of encoders: every piece is in the dictionary, and its place in the text is known."""
+"""Tokenizers of encoders: every piece is in the dictionary, and its span in the text is known."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import sentencepiece
 
 from diet_mt.bert import tokenizer
 from diet_mt.bert.tokenizer import SENTENCEPIECE, WORDPIECE, Tokenizer, learn_wordpiece, posix_cksum
@@ -18,8 +19,8 @@ from diet_mt.stages.watch import apart
 from ..corpora.wmt18 import sentences
 from .made import KINDS, write_tokenizer
 
-# Whatever users have: accents composed and not, other scripts, white space of all kinds, what looks
-# like a mark of fairseq's or BERT's, characters that lose or gain length as small letters.
+# Whatever users have: accents composed and not, other scripts, white space of all kinds, text like
+# special symbols of fairseq or BERT, characters that lose or gain length as small letters.
 TEXTS = [
     "The old woman reads, because „Größe“ matters …",
     "  Leading and trailing \t white\u2028space\u00a0of\u0085all\u3000kinds \n",
@@ -34,69 +35,51 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tokenizer(tmp_path_factory.mktemp("tokenizer") / "made", request.param)
-
-
-@pytest.fixture(scope="module")
-def made(folder: Path) -> Tokenizer:
-    return tokenizer.load(folder)
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    folder = tmp_path_factory.mktemp("tokenizer") / "made"
+    return tokenizer.load(write_tokenizer(folder, request.param))
 
 
 def random_texts(count: int) -> list[str]:
-    """Characters of the texts above, thrown together."""
+    """Characters of the texts above in random order."""
     generator = random.Random(7)
     pool = "".join(TEXTS)
     return ["".join(generator.choices(pool, k=generator.randint(0, 40))) for _ in range(count)]
 
 
-def test_spans_follow_one_another_and_cover_the_text(made: Tokenizer) -> None:
+def test_spans_cover_the_text_with_pieces_of_the_dictionary(made: Tokenizer) -> None:
+    known = {*made.symbols(), "<unk>"}
+    assert not {"<s>", "</s>", "<pad>", "<mask>"} & known
     for text in TEXTS + random_texts(200):
         spans = made.spans(text)
         assert [piece for piece, _, _ in spans] == made.pieces(text)
         end, between = 0, ""
         for piece, start, stop in spans:
+            assert piece in known
             assert end <= start <= stop <= len(text), (text, piece, start, stop)
             assert start < stop or piece == "\u2581"
             assert text[start:stop] == text[start:stop].strip()
             between, end = between + text[end:start], stop
         between += text[end:]
-        # Marks that combine with the letter before, and what cannot be seen, may lie between.
+        # Combining marks and invisible characters may lie between.
         assert not any(c.isalnum() or c in ".,<>[]#" for c in between), (text, between)
 
 
-def test_every_piece_is_in_the_dictionary(made: Tokenizer) -> None:
-    known = {*made.symbols(), "<unk>"}
-    assert not {"<s>", "</s>", "<pad>", "<mask>"} & known
-    for text in TEXTS + random_texts(200):
-        assert set(made.pieces(text)) <= known
-
-
-def test_a_span_is_the_text_of_its_piece(made: Tokenizer) -> None:
+def test_pieces_spans_and_text(made: Tokenizer) -> None:
     text = "The  old woman reads, because."
     for piece, start, end in made.spans(text):
         letters = piece.removeprefix("##").removeprefix("\u2581")
         assert letters in (text[start:end], text[start:end].lower())
-
-
-def test_empty_text(made: Tokenizer) -> None:
+    spans = made.spans("unreadable reads")
+    assert [start for piece, start, _ in spans if made.begins_word(piece)] == [0, 11]
+    text = "the old woman reads because"
+    assert made.text(made.pieces(f"  {text} ")) == text
     for text in ("", " \t\u2028"):
-        assert made.spans(text) == []
-        assert made.pieces(text) == []
+        assert made.spans(text) == made.pieces(text) == []
     assert made.text([]) == ""
 
 
-def test_text_comes_back(made: Tokenizer) -> None:
-    text = "the old woman reads because"
-    assert made.text(made.pieces(f"  {text} ")) == text
-
-
-def test_words_begin_where_they_do(made: Tokenizer) -> None:
-    spans = made.spans("unreadable reads")
-    assert [start for piece, start, _ in spans if made.begins_word(piece)] == [0, 11]
-
-
-def test_the_dictionary_is_the_tokenizers(folder: Path, made: Tokenizer, tmp_path: Path) -> None:
+def test_the_dictionary_is_the_tokenizers(made: Tokenizer, tmp_path: Path) -> None:
     from fairseq.data import Dictionary
 
     tokenizer.write_dictionary_of(made, tmp_path / "dict.txt")
@@ -107,36 +90,24 @@ def test_the_dictionary_is_the_tokenizers(folder: Path, made: Tokenizer, tmp_pat
     dictionary.add_symbol("<mask>")  # as the task does
     assert len(dictionary) % 8 == 0
     line = " ".join(made.pieces("The old woman reads 漢字"))
-    found = dictionary.encode_line(line, add_if_not_exist=False, append_eos=False)
-    assert [dictionary[number] for number in found] == line.split()
-    assert dictionary.unk() in found
+    numbers = dictionary.encode_line(line, add_if_not_exist=False, append_eos=False)
+    assert [dictionary[number] for number in numbers] == line.split()
+    assert dictionary.unk() in numbers
 
 
-def test_spans_of_letters_that_change_their_length(tmp_path: Path) -> None:
+def test_case_and_letters_that_change_their_length(tmp_path: Path) -> None:
     """By hand."""
-    made = tokenizer.load(write_tokenizer(tmp_path / "wordpiece", WORDPIECE))
-    assert made.spans("Cafe\u0301, İn") == [
-        *_letters(made, "cafe", [(0, 1), (1, 2), (2, 3), (3, 4)]),
-        (",", 5, 6),
-        *_letters(made, "in", [(7, 8), (8, 9)]),
-    ]
-
-
-def _letters(
-    made: Tokenizer, word: str, places: list[tuple[int, int]]
-) -> list[tuple[str, int, int]]:
-    """The pieces of a word that has a letter at each place."""
-    spans, at = [], 0
-    for piece in made.pieces(word):
-        size = len(piece.removeprefix("##"))
-        spans.append((piece, places[at][0], places[at + size - 1][1]))
-        at += size
-    return spans
-
-
-def test_cased_or_not(tmp_path: Path) -> None:
-    cased = tokenizer.load(write_tokenizer(tmp_path / "cased", WORDPIECE, cased=True))
     small = tokenizer.load(write_tokenizer(tmp_path / "small", WORDPIECE))
+    places = {"cafe": [(0, 1), (1, 2), (2, 3), (3, 4)], ",": [(5, 6)], "in": [(7, 8), (8, 9)]}
+    spans = []
+    for word, letters in places.items():
+        at = 0
+        for piece in small.pieces(word):
+            size = len(piece.removeprefix("##"))
+            spans.append((piece, letters[at][0], letters[at + size - 1][1]))
+            at += size
+    assert small.spans("Cafe\u0301, İn") == spans
+    cased = tokenizer.load(write_tokenizer(tmp_path / "cased", WORDPIECE, cased=True))
     assert "T" in cased.symbols()
     assert small.text(small.pieces("The Größe")) == "the große"
     assert small.symbols() == [symbol.lower() for symbol in small.symbols()]
@@ -159,52 +130,38 @@ def test_wordpiece_is_that_of_bert(tmp_path: Path) -> None:
 def test_the_model_depends_on_the_text_alone(tmp_path: Path) -> None:
     """In another process, too: the library draws the order of its tables anew in each."""
     sample = tmp_path / "text"
-    sample.write_text(
-        "".join(f"{pair['en']}\n" for pair in sentences(200, seed=3)), encoding="utf-8"
-    )
-    made = []
+    text = "".join(f"{pair['en']}\n" for pair in sentences(200, seed=3))
+    sample.write_text(text, encoding="utf-8")
     for name in ("one", "two"):
         apart("it", learn_wordpiece, [sample], tmp_path / name, 110, grows=tmp_path)
-        made.append((tmp_path / name).read_bytes())
     program = (
         "from pathlib import Path; from diet_mt.bert.tokenizer import learn_wordpiece; "
         f"learn_wordpiece([Path({str(sample)!r})], Path({str(tmp_path / 'three')!r}), 110)"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)
-    made.append((tmp_path / "three").read_bytes())
+    made = [(tmp_path / name).read_bytes() for name in ("one", "two", "three")]
     assert made == made[:1] * 3
+    for size, named in ((6, r"6 are too few"), (9999, "not 9999")):
+        with pytest.raises(UserError, match=named):
+            learn_wordpiece([sample], tmp_path / "none", size)
+    assert not (tmp_path / "none").exists()
 
 
-def test_a_size_that_does_not_fit_is_refused(tmp_path: Path) -> None:
-    text = tmp_path / "text"
-    text.write_text("ab ba\n" * 10, encoding="utf-8")
-    with pytest.raises(UserError, match=r"6 .*4 characters"):
-        learn_wordpiece([text], tmp_path / "few", 6)
-    with pytest.raises(UserError, match=r"11 .*500"):
-        learn_wordpiece([text], tmp_path / "many", 500)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["text"]
-
-
-def test_the_folder_must_hold_one_tokenizer(tmp_path: Path, folder: Path) -> None:
+def test_a_folder_holds_one_tokenizer(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=str(tmp_path)):
         tokenizer.load(tmp_path)
     for name in KINDS:
         (tmp_path / name).write_bytes(b"nothing that can be read")
-    with pytest.raises(UserError, match=r"wordpiece.json and spm.model"):
+    with pytest.raises(UserError, match=r"wordpiece\.json and spm\.model"):
         tokenizer.load(tmp_path)
-    (tmp_path / SENTENCEPIECE).unlink()
-    with pytest.raises(UserError, match=r"wordpiece.json: "):
-        tokenizer.load(tmp_path)
-    (tmp_path / WORDPIECE).rename(tmp_path / SENTENCEPIECE)
-    with pytest.raises(UserError, match=r"spm.model: "):
-        tokenizer.load(tmp_path)
+    for name in KINDS:
+        with pytest.raises(UserError, match=f"{name}: "):
+            tokenizer.load_file(tmp_path / name)
 
 
 def test_a_model_that_changes_the_text_is_refused(tmp_path: Path) -> None:
-    """Its places would be those of another text."""
-    import sentencepiece
-
+    """Its offsets would be those of another text."""
     with open(tmp_path / SENTENCEPIECE, "wb") as model:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(["ﬁne words", "other ½ words"] * 20),
@@ -215,7 +172,7 @@ def test_a_model_that_changes_the_text_is_refused(tmp_path: Path) -> None:
         )
     made = tokenizer.load(tmp_path)
     assert made.spans("words")
-    with pytest.raises(UserError, match=r"spm.model"):
+    with pytest.raises(UserError, match=SENTENCEPIECE):
         made.spans("ﬁne")
 
 

@@ -23,11 +23,8 @@ class Server(ThreadingHTTPServer):
         self.ranges = True
         self.status = 0  # answer with this error
         self.requests: list[str] = []  # the Range of each, or empty
-        self.addresses: list[str] = []  # what each asked for
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/raw"
+        self.addresses: list[str] = []
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/raw"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -37,11 +34,10 @@ class _Handler(BaseHTTPRequestHandler):
         server, wanted = self.server, self.headers.get("Range", "")
         server.requests.append(wanted)
         server.addresses.append(self.path)
-        path = urlsplit(self.path).path
-        if server.status or path not in server.content:
+        body, start = server.content.get(urlsplit(self.path).path), 0
+        if server.status or body is None:
             self.send_error(server.status or 404)
             return
-        body, start = server.content[path], 0
         if wanted and server.ranges:
             start = int(wanted.removeprefix("bytes=").removesuffix("-"))
             if start >= len(body):
@@ -53,14 +49,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_response(200)
         self.send_header("Content-Length", str(len(body) - start))
         self.end_headers()
-        self.wfile.write(body[start:][: self._cut()])
-
-    def _cut(self) -> int | None:
-        server = self.server
-        if server.drops is None:
-            return server.cut
-        server.drops -= 1
-        return server.cut if server.drops >= 0 else None
+        is_cut = server.drops is None or server.drops > 0
+        if server.drops is not None:
+            server.drops -= 1
+        self.wfile.write(body[start:][: server.cut if is_cut else None])
 
     def log_message(self, *arguments: object) -> None:
         pass
