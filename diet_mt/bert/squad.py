@@ -162,7 +162,7 @@ def _answer(entry: Any, context: str, where: str) -> GoldAnswer:
 
 def _field(holder: Any, key: str, kind: type, where: str) -> Any:
     """A field of this type; a text is not empty and has no lone surrogate."""
-    value = holder.get(key) if isinstance(holder, dict) else None
+    value: Any = holder.get(key) if isinstance(holder, dict) else None
     fault = "" if type(value) is kind else f"expected a {kind.__name__} as in SQuAD's JSON"
     if kind is str and not fault:
         fault = "" if value.strip() else "expected some text"

@@ -241,7 +241,9 @@ def read_about(folder: Path) -> About:
     try:
         about = About(**json.loads(file.read_text(encoding="utf-8")))
     except OSError as error:
-        raise UserError(f"{file}: {error.strerror}; make it with diet-mt prepare qa") from None
+        raise UserError(
+            f"{file}: cannot be read ({error.strerror}); make it with diet-mt prepare qa"
+        ) from None
     except (ValueError, TypeError) as error:
         raise UserError(f"{file}: damaged ({error}); prepare it again") from None
     if about.format != FORMAT:
