@@ -1,4 +1,4 @@
-"""What all ``diet-mt`` commands have in common: how they read arguments, and refuse wrong ones."""
+"""Options of commands as fields of dataclasses, their types, and suggestions for unknown words."""
 
 from __future__ import annotations
 
@@ -7,28 +7,67 @@ import dataclasses
 import difflib
 import math
 import os
-import re
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import MISSING
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Annotated, Any, ClassVar
 
 from .errors import UserError, printable
 
-# What argparse takes for an option: no number, and no text with spaces in it.
-_OPTION = re.compile(r"--?[A-Za-z]\S*")
-
-Fields = TypeVar("Fields")
+OPTION = "option"  # key of an Option in a field's metadata
 LARGEST_SEED = 2**31 - 1  # numpy's is twice as large, but fairseq adds epochs to it
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """What argparse needs of a field beyond its name, type and default."""
+
+    help: str
+    flag: str = ""  # default --NAME; of a positional argument NAME
+    positional: bool = False
+    metavar: str | tuple[str, ...] | None = None
+    choices: Sequence[str] | None = None
+    nargs: str | int | None = None  # default: of a sequence +
+    usual: Callable[[], Any] | None = None  # computed default of the command line
+    repeat: bool = False  # each use of the option adds a value
+    negatable: bool = False  # --NAME and --no-NAME
+    exclusive: str = ""  # options of the same label exclude each other
+
+
+def option(help: str, default: Any = MISSING, **about: Any) -> Any:
+    """A dataclass field that is an option of a command; required without a default."""
+    return dataclasses.field(default=default, metadata={OPTION: Option(help, **about)})
+
+
+def argument(help: str, default: Any = MISSING, *, name: str = "", **about: Any) -> Any:
+    """A dataclass field that is a positional argument."""
+    return option(help, default, flag=name, positional=True, **about)
+
+
+class Command:
+    """Base of the commands: dataclasses with their options as fields and a method ``run``.
+
+    The docstring is the help. Fields of other dataclasses, such as TextSettings, add a group of
+    options each; fields ``words``, ``passed`` and ``known`` have what ``cli.parser.Parser`` says.
+    """
+
+    passes_on: ClassVar[bool] = False  # unknown options are those of fairseq
+    defaults: ClassVar[Mapping[str, Any]] = {}  # other defaults of nested and inherited fields
+    left_out: ClassVar[Sequence[str]] = ()  # nested and inherited fields that are no options here
+
+    def run(self) -> int | None:
+        """The exit status; None is 0."""
+        raise NotImplementedError
 
 
 def unknown(kind: str, word: str, known: Iterable[str], otherwise: str = "") -> str:
     """``unknown command leaderbord; did you mean leaderboard?``
 
-    ``otherwise``: follows where no name is near.
+    ``otherwise``: the end of the message without a similar name.
     """
     names = {name.casefold(): name for name in known}
     near = difflib.get_close_matches(word.casefold(), names, n=1)
@@ -36,8 +75,8 @@ def unknown(kind: str, word: str, known: Iterable[str], otherwise: str = "") -> 
 
 
 def need_known(kind: str, words: Iterable[str], known: Iterable[str], place: str = "") -> None:
-    """Raises UserError for the first of ``words`` that is not ``known``, with the nearest that is,
-    or all. ``place``: where the words stand, for the message.
+    """UserError for the first of ``words`` that is not ``known``, with a suggestion or all names.
+    ``place``: prefix of the message.
     """
     names = sorted(set(known))
     for word in words:
@@ -47,7 +86,7 @@ def need_known(kind: str, words: Iterable[str], known: Iterable[str], place: str
 
 
 def shell_words(text: str, place: str) -> tuple[str, ...]:
-    """``text`` as a shell splits it. Raises UserError, with ``place``, for a quote left open."""
+    """``text`` split as a shell does. ``place``: prefix of the error for an open quote."""
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
@@ -55,162 +94,77 @@ def shell_words(text: str, place: str) -> tuple[str, ...]:
 
 
 def by_name(pairs: Iterable[tuple[str, str]], option: str) -> dict[str, str]:
-    """Values of an ``option`` that is given once for each name. Raises UserError for a second."""
-    found: dict[str, str] = {}
+    """Name and value pairs of an option as a mapping; each name once."""
+    values: dict[str, str] = {}
     for name, value in pairs:
-        if name in found:
+        if name in values:
             raise UserError(f"{option} {name}: given twice")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def need_file(path: Path, what: str = "file") -> None:
-    """Raises UserError where there is none; ``what``: what it should be."""
+    """UserError if ``path`` is no file. ``what``: its kind, for the message."""
     if not path.is_file():
         raise UserError(f"{path}: no such {what}")
 
 
-class Parser(argparse.ArgumentParser):
-    """Arguments of ``diet-mt COMMAND``; ``description``: the docstring of its module.
+def number(
+    kind: Callable[[str], float], is_valid: Callable[[Any], bool], what: str
+) -> Callable[[str], Any]:
+    """A parser of numbers. ``what``: the valid ones, for the message."""
 
-    A mistake is one line on stderr and status 2. Options are written in full. With ``passes_on``
-    set, options that the command does not know are those of another program: they come to
-    ``passed``, as words, each with what follows it up to the next option; its own are ``known``.
-    """
+    def parse(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = math.nan
+        if not is_valid(value):
+            raise argparse.ArgumentTypeError(f"{text}: expected {what}")
+        return value
 
-    passes_on = False
-
-    def __init__(self, command: str, description: str | None) -> None:
-        super().__init__(
-            prog=f"diet-mt {command}",
-            description=description,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        self._passed: list[str] = []
-
-    def parse_args(  # type: ignore[override]
-        self, args: Sequence[str] | None = None, namespace: Any = None
-    ) -> argparse.Namespace:
-        """As argparse; but an unknown option comes before arguments that are missing."""
-        words = list(sys.argv[1:] if args is None else args)
-        if self.passes_on:
-            words, self._passed = self._divided(words)
-        for word in words:
-            name = word.partition("=")[0]
-            if word == "--":
-                break
-            if _OPTION.fullmatch(name) and name not in self._option_string_actions:
-                self.error(unknown("option", name, self._option_string_actions))
-        found: argparse.Namespace = super().parse_args(words, namespace)
-        found.passed, found.known = self._passed, list(self._option_string_actions)
-        return found
-
-    def _divided(self, words: list[str]) -> tuple[list[str], list[str]]:
-        """The words of this command and those of the other program."""
-        own: list[str] = []
-        passed: list[str] = []
-        to = own
-        for word in words:
-            name = word.partition("=")[0]
-            if _OPTION.fullmatch(name):
-                to = own if name in self._option_string_actions else passed
-            to.append(word)
-        return own, passed
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is None or value in action.choices:
-            return
-        choices = [str(each) for each in action.choices]
-        hint = f"; choose from {', '.join(choices)}"
-        raise argparse.ArgumentError(action, unknown("value", str(value), choices, hint))
-
-    def takes(self, option: str) -> bool:
-        """Whether ``option`` is one of this command's own."""
-        return option in self._option_string_actions
-
-    def error(self, message: str) -> NoReturn:
-        # Where something is missing, an option that was passed on is rather a misspelt one of ours.
-        for word in self._passed if "arguments are required" in message else ():
-            if difflib.get_close_matches(word, self._option_string_actions, n=1, cutoff=0.75):
-                message = unknown("option", word, self._option_string_actions)
-        hint = "" if message.endswith("?") else f"; see {self.prog} --help"
-        self.exit(2, printable(f"error: {message}{hint}") + "\n")
+    return parse
 
 
-def positive(text: str) -> int:
-    """Type of an option: a whole number of at least 1."""
-    return int(_number(text, int, lambda number: number >= 1, "a whole number of at least 1"))
-
-
-def count(text: str) -> int:
-    """Type of an option: a whole number of at least 0."""
-    return int(_number(text, int, lambda number: number >= 0, "a whole number of at least 0"))
-
-
-def seed(text: str) -> int:
-    """Type of an option: what torch, numpy and Python take for one."""
-    what = f"a whole number from 0 to {LARGEST_SEED}"
-    return int(_number(text, int, lambda number: 0 <= number <= LARGEST_SEED, what))
-
-
-def place(text: str) -> Path:
-    """Type of an option: a path, for which no text at all would be the folder that one is in."""
-    if not text:
+def _folder(text: str) -> Path:
+    if not text:  # pathlib's current folder
         raise argparse.ArgumentTypeError("empty; give a path, . for this folder")
     return Path(text)
 
 
 def pair(text: str) -> tuple[str, str]:
-    """Type of an option: ``name=value``."""
+    """``name=value``, split."""
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise argparse.ArgumentTypeError(f"{text}: give name=value")
     return name.strip(), value.strip()
 
 
-def share(text: str) -> float:
-    """Type of an option: a number from 0 to 1."""
-    return _number(text, float, lambda number: 0 <= number <= 1, "0 to 1")
+positive = number(int, lambda n: n >= 1, "a whole number of at least 1")
+_count = number(int, lambda n: n >= 0, "a whole number of at least 0")
+_seed = number(int, lambda n: 0 <= n <= LARGEST_SEED, f"a whole number from 0 to {LARGEST_SEED}")
 
-
-def not_negative(text: str) -> float:
-    """Type of an option: a number, 0 or more."""
-    return _number(text, float, lambda number: 0 <= number < math.inf, "0 or more")
-
-
-def finite(text: str) -> float:
-    """Type of an option: a number."""
-    return _number(text, float, math.isfinite, "a number")
-
-
-def _number(
-    text: str, kind: Callable[[str], float], fits: Callable[[float], bool], what: str
-) -> float:
-    try:
-        number = kind(text)
-    except ValueError:
-        number = math.nan
-    if not fits(number):
-        raise argparse.ArgumentTypeError(f"{text}: expected {what}")
-    return number
-
-
-def filled(kind: type[Fields], args: argparse.Namespace) -> Fields:
-    """A dataclass made of the arguments that have the names of its fields."""
-    names = (field.name for field in dataclasses.fields(kind))  # type: ignore[arg-type]
-    return kind(**{name: getattr(args, name) for name in names})
+# Types of fields: with the function that reads them from the command line, and a metavar.
+Positive = Annotated[int, positive, "N"]
+Count = Annotated[int, _count, "N"]
+Seed = Annotated[int, _seed, "N"]
+Share = Annotated[float, number(float, lambda n: 0 <= n <= 1, "0 to 1"), "N"]
+NotNegative = Annotated[float, number(float, lambda n: 0 <= n < math.inf, "0 or more"), "N"]
+Finite = Annotated[float, number(float, math.isfinite, "a number"), "N"]
+File = Annotated[Path, Path, "FILE"]
+Folder = Annotated[Path, _folder, "FOLDER"]
+Pair = Annotated[tuple[str, str], pair, "NAME=VALUE"]
 
 
 def run(main: Callable[[], int | None]) -> int:
-    """Runs a command's body; an error that the user can mend is one line on stderr and status 2."""
+    """The exit status of a command's body: 2 for an error of user input, one line on stderr."""
     try:
         with _sigterm_as_ctrl_c():
             return main() or 0
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # who read the output has seen enough
+    except BrokenPipeError:  # the reader has closed the output
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
@@ -221,7 +175,7 @@ def run(main: Callable[[], int | None]) -> int:
         print("error: interrupted; run again to continue", file=sys.stderr)
         return 128 + (interrupt.args[0] if interrupt.args else signal.SIGINT)
     except Exception as error:
-        # fairseq raises plain ones; a command that has not loaded it cannot meet them.
+        # fairseq raises plain exceptions, for which a patch of the plugin has messages.
         patch = sys.modules.get(f"{__package__}.fairseq_patches.one_line_errors")
         line = patch.one_line(error) if patch else None
         if line is None:
@@ -232,7 +186,7 @@ def run(main: Callable[[], int | None]) -> int:
 
 @contextmanager
 def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """What batch systems send leaves nothing half-written either, and nothing at work."""
+    """Handles the signal of batch systems as Ctrl-C: nothing half-written, no child left."""
 
     def stop(number: int, frame: object) -> None:
         raise KeyboardInterrupt(number)

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures and settings of all tests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Of the hostile tests: how much was tried, and how much held."""
+    """Counts of the hostile tests."""
     tried = held = 0
     for outcome in ("passed", "failed"):
         for report in terminalreporter.stats.get(outcome, ()):

@@ -1,4 +1,4 @@
-"""Text of files: lines, bounds, names that are not UTF-8."""
+"""Text of files: lines, bounds, names that are not UTF-8; and messages that quote it."""
 
 from __future__ import annotations
 
@@ -120,3 +120,19 @@ def test_a_second_writer_waits(tmp_path: Path) -> None:
         file.write("first")
     second.join()
     assert read_text(path) == "second"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain ä 漢 two  spaces", "plain ä 漢 two  spaces"),
+        ("a\n   b\tc", "a b c"),
+        ("\x1b[31mred\x07", r"\x1b[31mred\x07"),
+        ("\u202egnp.exe\u2066", r"\u202egnp.exe\u2066"),
+        ("\x9b2J\u2028", r"\x9b2J\u2028"),
+        ("not\udcffutf8", r"not\udcffutf8"),
+        ("a" * 1000 + "end", "a" * 534 + " ... " + "a" * 263 + "end"),
+    ],
+)
+def test_a_message_is_one_printable_line_of_bounded_length(text: str, shown: str) -> None:
+    assert str(UserError(text)) == shown

@@ -21,14 +21,11 @@ from diet_mt.decoding.generator import BeamSearchGenerator
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.nn import attention, cross_entropy
 
-from .commands import tool
 from .commands.encoders import RESET, Encoders
-from .commands.runner import ROOT, Command, Done, Runner, run_alone
-from .commands.test_resume import state
+from .commands.runner import ROOT, Command, Done, Runner, finish, run_alone, start
 from .commands.test_train import place as place
 from .commands.test_train import training
-from .commands.transcript import losses, translations
-from .commands.workshop import ONE_CHECKPOINT, Workshop
+from .commands.workshop import ONE_CHECKPOINT, Workshop, losses, state, translations
 from .decoding.test_parity import LENGTHS, PREFIXES, SequenceGenerator, assert_the_same, search
 from .fairseq_patches import test_fused_adam as of_adam
 from .layers.test_run_after_run import run
@@ -401,7 +398,7 @@ def test_an_encoder_with_segments_in_fp16(workshop: Workshop, tmp_path: Path) ->
 def test_diet_mt_trains_in_bfloat16(place: Path) -> None:
     """Validation with BLEU included."""
     more = ("--gpus", 1, "--precision", "auto", "--max-update", 5)
-    said = tool.run(*training("auto", *more), cwd=place, **SEEN)
+    said = finish(start(*training("auto", *more), cwd=place, **SEEN))
     assert "1 x 1 GPUs, bf16, batches of 400 tokens, 2 for an update: 800 tokens" in said
     log = (place / "auto" / "train.log").read_text(encoding="utf-8")
     assert USED.search(log)

@@ -50,7 +50,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"matplotlib", "numpy", "tabulate"},
     "bench": {"evaluation", "decoding", "models", "positions", "report", "command_line"}
     | {"register", "files", "errors", "torch", "fairseq"},
-    "figures": {"corpora", "report", "evaluation", "layers", "positions"}
+    "figures": {"corpora", "report", "evaluation", "layers", "positions", "command_line"}
     | {"files", "errors", "torch", "numpy", "fairseq"},
     "evaluation": {"bert", "corpora", "models", "tasks", "criterions", "fairseq_patches"}
     | {"stages", "plugin", "register", "command_line", "files", "errors", "sacrebleu"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from argparse import Namespace
 from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ from ..models._architectures import architecture_name
 from ..models.diet_roberta import DietRobertaModel
 from ..positions import NAMES
 from ..report.blocks import Grid, markdown_table
-from . import BASELINES
+from .requests import BASELINES, Encoder
 from .rows import Record, environment, interleaved, need_device, quartiles, ratios
 from .worker import clocked
 
@@ -94,7 +93,7 @@ def make_steps(
     return {"train": train, "forward": forward}
 
 
-def measure_all(args: argparse.Namespace) -> None:
+def measure_all(args: Encoder) -> None:
     """Prints a record for each encoding and measure. ``args``: of ``diet-mt bench encoder``."""
     quiet()
     need_known("encoding", args.encodings, NAMES)
@@ -105,7 +104,7 @@ def measure_all(args: argparse.Namespace) -> None:
             print(json.dumps({**record, **facts}), flush=True)
 
 
-def measure(shape: str, args: argparse.Namespace) -> Iterator[Record]:
+def measure(shape: str, args: Encoder) -> Iterator[Record]:
     """Each encoding in turns with its baseline alone, both of them in memory."""
     size = args.batch or BATCHES[shape], args.tokens
     generator = torch.Generator().manual_seed(1)
@@ -124,7 +123,7 @@ def measure(shape: str, args: argparse.Namespace) -> Iterator[Record]:
             turns = {role: partial(clocked, own[kind], args.device) for role, own in steps.items()}
             label = f"{shape} {args.device} {name} {kind}"
             seconds = interleaved(turns, args.rounds, args.warmup, label)
-            about = {"shape": shape, "encoding": name, "over": args.over, "measure": kind}
+            about: Record = {"shape": shape, "encoding": name, "over": args.over, "measure": kind}
             about |= {"batch": size[0], "tokens": size[1], "rounds": args.rounds}
             numbers = quartiles("ms_", [1000 * value for value in seconds["own"]])
             yield {**about, **numbers, **ratios(seconds["own"], seconds["baseline"])}

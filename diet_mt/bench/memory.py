@@ -6,13 +6,13 @@ each case and length in a process of its own. Linux only (/proc).
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 
 import torch
 
 from ..command_line import need_known
+from .requests import Memory
 from .rows import Record, environment
 from .speed import STOCK, Worker, model_words, training_words
 from .worker import RANDOM_DATA
@@ -41,7 +41,7 @@ def peak(case: str, measure: str, length: int) -> Record:
         return worker.ask("peak", measure, tokens=length)
 
 
-def measure_all(args: argparse.Namespace) -> None:
+def measure_all(args: Memory) -> None:
     """Prints a record for each pass, case and length. ``args``: of ``diet-mt bench memory``."""
     need_known("case", args.cases, CASES)
     torch.set_num_threads(args.threads or torch.get_num_threads())

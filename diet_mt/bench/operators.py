@@ -7,7 +7,6 @@ operator each. Each system is counted in a process of its own, stock fairseq wit
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -31,6 +30,7 @@ from .. import register
 from ..command_line import need_known
 from ..errors import UserError
 from ..files import PLUGIN
+from .requests import Operators
 from .rows import Record, environment, quartiles
 from .worker import RANDOM_DATA, Job, System
 
@@ -188,7 +188,7 @@ def count(words: list[str], precision: str, device: str, vocabulary: int) -> Rec
     return {**totals, **{part: kernels[part] for part in PARTS}, "waits_in_passes": passes}
 
 
-def measure_all(args: argparse.Namespace) -> None:
+def measure_all(args: Operators) -> None:
     """Prints a record for each system and precision. ``args``: of ``diet-mt bench operators``."""
     from ..models._architectures import SIZES
     from ..positions import COMMAND_NAMES
@@ -207,7 +207,7 @@ def measure_all(args: argparse.Namespace) -> None:
             raise UserError(f"{system}: ended with status {done.returncode}")
         for precision, line in zip(args.precisions, done.stdout.splitlines(), strict=True):
             counts: Record = json.loads(line)
-            about = {"size": args.size, "system": system, "measure": "operators"}
+            about: Record = {"size": args.size, "system": system, "measure": "operators"}
             about |= {"unit": "operators"} | quartiles("", [counts["operators"]])
             facts = environment("cpu", "bench operators", args.words)
             facts |= {"device": args.device, "precision": precision, "tokens": args.tokens}

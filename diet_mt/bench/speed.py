@@ -5,7 +5,6 @@ Each system runs in a process of its own (worker.py), stock fairseq in one witho
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import os
@@ -29,6 +28,7 @@ from ..errors import UserError
 from ..files import PLUGIN
 from ..models._architectures import SIZES
 from ..positions import COMMAND_NAMES
+from .requests import Speed
 from .rows import Record, environment, interleaved, need_device, quartiles, ratios
 from .worker import RANDOM_DATA
 
@@ -135,7 +135,7 @@ def precision(words: Sequence[str]) -> str:
     return next((name for name in ("fp16", "bf16") if f"--{name}" in words), "fp32")
 
 
-def measure_all(args: argparse.Namespace) -> None:
+def measure_all(args: Speed) -> None:
     """Prints a record for each device, size, measure and system. Raises UserError.
 
     ``args``: of ``diet-mt bench speed``, with a mapping for ``checkpoint`` and ``variant``.
@@ -176,9 +176,7 @@ def _runs_ctranslate2(device: str) -> bool:
     return not why
 
 
-def measure(
-    systems: Sequence[str], size: str, device: str, args: argparse.Namespace
-) -> Iterator[Record]:
+def measure(systems: Sequence[str], size: str, device: str, args: Speed) -> Iterator[Record]:
     """A record for each measure, load and system. Raises UserError at the end if one failed."""
     system_words = {name: args.variant.get(name, [name]) for name in systems}
     failed: list[str] = []
@@ -223,7 +221,7 @@ def measure(
 
 
 def turns(
-    crew: dict[str, Worker], kind: str, label: str, args: argparse.Namespace
+    crew: dict[str, Worker], kind: str, label: str, args: Speed
 ) -> Iterator[tuple[Record, Facts, dict[str, list[float]]]]:
     """Each load, the answers about it, seconds of each round. Systems that fail leave the crew."""
     work, end = loads(kind, args), time.monotonic() + (args.seconds or math.inf)
@@ -255,7 +253,7 @@ def prepare(crew: dict[str, Worker], kind: str, load: Record, limit: float | Non
     return facts
 
 
-def loads(kind: str, args: argparse.Namespace) -> list[Record]:
+def loads(kind: str, args: Speed) -> list[Record]:
     """Of the batches of a turn, one after the other."""
     if kind == "decode":
         sentences = [{"sentences": number} for number in args.decode_sentences]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -23,21 +22,12 @@ from ..stages.engine import Count, Preparation, Stage, room_for
 from ..stages.pool import in_order
 from ..stages.progress import say, ticking
 from . import glue
-from .labelled import REFUSE, find_table
+from .labelled import find_table
+from .mlm_settings import LabelledSettings
 from .tokenizer import checksum_of, file_of, load, say_unknown
 
 MARKS = 2  # special tokens per sentence: the first has two, and so has the second
 SHORTEST = 2 * (MARKS + 1)  # tokens: room for a subword of each sentence
-
-
-@dataclass(frozen=True)
-class LabelledSettings:
-    """How examples become numbers."""
-
-    vocab: Path  # the bin folder of a pretraining corpus
-    max_length: int  # tokens of an example with its marks; what is longer is cut
-    bad_rows: str = REFUSE  # or skip
-    workers: int = 1  # processes; the result is the same for any number
 
 
 def preparation_of_glue(

@@ -1,27 +1,55 @@
-"""What can be set where text becomes the corpus of a masked language model."""
+"""Settings of the data of encoders: pretraining, GLUE and XNLI, questions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..command_line import Folder, Positive, Share, option
 from ..corpora.settings import SPM_COVERAGE, SPM_SAMPLE
+from ..errors import UserError
+from .labelled import REFUSE, SKIP
 
+# <s> question </s> </s> context </s>: the form of fairseq's sentence prediction with
+# --init-token 0 --separator-token 2.
+SPECIAL = 4
 # As in Chen et al. 2021: the subwords, the size of the vocabulary, and the length of a sequence.
 USUAL = {"english": ("wordpiece", 30_000, 128), "multilingual": ("spm", 120_000, 512)}
 
 
 @dataclass(frozen=True)
-class MlmSettings:
-    """From plain text to fairseq's binaries."""
+class LabelledSettings:
+    """Examples."""
 
-    subwords: str  # wordpiece or spm
-    vocab_size: int  # entries, fairseq's five marks included
-    max_length: int  # pieces of a sequence, <s> and </s> included
-    language: str = "en"  # of files given without one: it decides where sentences end
-    cased: bool = False  # WordPiece: keep capital letters and accents
-    vocab_sample: int = SPM_SAMPLE  # sentences that the pieces are learnt from
-    spm_coverage: float = SPM_COVERAGE  # share of the characters that are pieces
-    alpha: float = 0.5  # a language's share to this power; 1: all text once
+    vocab: Folder = option("bin folder made by diet-mt prepare mlm")
+    max_length: Positive = option(
+        "tokens of an example with special tokens; longer ones are cut", 128
+    )
+    bad_rows: str = option("skip: leave out malformed rows", REFUSE, choices=(REFUSE, SKIP))
+    workers: int = 1  # processes; the result is the same for any number
+
+
+@dataclass(frozen=True)
+class MlmSettings:
+    """Subwords and sequences."""
+
+    subwords: str = option(
+        "subword model (default: that of --setting)", "", choices=("wordpiece", "spm")
+    )
+    vocab_size: Positive = option(
+        "entries, fairseq's five special tokens included (default: that of --setting)", 0
+    )
+    max_length: Positive = option(
+        "pieces of a sequence, <s> and </s> included (default: that of --setting)", 0
+    )
+    language: str = option(
+        "language of files given without one, for sentence splitting", "en", metavar="CODE"
+    )
+    cased: bool = option("WordPiece: keep capital letters and accents", False)
+    vocab_sample: Positive = option("most sentences to learn pieces from", SPM_SAMPLE)
+    spm_coverage: Share = option("spm: share of characters covered", SPM_COVERAGE)
+    alpha: Share = option(
+        "exponent of a language's share in the sampled text; 1: all text once", 0.5
+    )
     workers: int = 1  # processes; the result is the same for any number
 
     def words(self) -> str:
@@ -36,3 +64,25 @@ class MlmSettings:
         if self.subwords == "wordpiece":
             return f"VOCAB_SIZE={self.vocab_size} CASED={1 if self.cased else ''}"
         return f"VOCAB_SIZE={self.vocab_size} SPM_COVERAGE={self.spm_coverage:g}"
+
+
+@dataclass(frozen=True)
+class WindowSizes:
+    """Windows, in subwords; they must overlap or touch."""
+
+    max_tokens: Positive = option("subwords of a window, question and special tokens included", 512)
+    stride: Positive = option("distance between the starts of two windows", 128)
+    max_question: Positive = option("subwords of a question; longer ones are cut", 64)
+
+    def __post_init__(self) -> None:
+        least = self.room(self.max_question)
+        if least < self.stride:
+            raise UserError(
+                f"max_tokens {self.max_tokens}: beside a question of {self.max_question} and "
+                f"{SPECIAL} special tokens, {least} are left for the context, fewer than the "
+                f"stride {self.stride}; give more tokens, a shorter stride or shorter questions"
+            )
+
+    def room(self, question: int) -> int:
+        """Subwords of the context next to a question of so many."""
+        return self.max_tokens - question - SPECIAL

@@ -28,14 +28,12 @@ import numpy.typing as npt
 
 from ..errors import UserError
 from ..files import writing, writing_bytes
+from .mlm_settings import SPECIAL, WindowSizes
 from .squad import Question
 from .tokenizer import PieceSpan, Tokenizer
 
 BEGIN, PAD, END, UNKNOWN = 0, 1, 2, 3  # fairseq's numbers, the same in every dictionary
 NOWHERE = (-1, -1)
-# <s> question </s> </s> context </s>: the form of fairseq's sentence prediction with
-# --init-token 0 --separator-token 2.
-SPECIAL = 4
 # Of a window: its first token, its tokens, number of its question, column of its context, and
 # columns of the first and the last token of the answer; 0 and 0 where it has none.
 COLUMNS = ("first", "tokens", "question", "context", "start", "end")
@@ -44,28 +42,6 @@ _ARRAYS = ("tokens", "extents", "windows")
 
 Ints = npt.NDArray[np.integer[Any]]
 Extent = tuple[int, int]  # begin and end of a piece, in characters of the context
-
-
-@dataclass(frozen=True)
-class WindowSizes:
-    """Sizes in pieces; windows must overlap or touch."""
-
-    max_tokens: int = 512  # of a window, with its question and special tokens
-    stride: int = 128  # from the start of a window to that of the next
-    max_question: int = 64  # what is longer is cut
-
-    def __post_init__(self) -> None:
-        least = self.room(self.max_question)
-        if least < self.stride:
-            raise UserError(
-                f"max_tokens {self.max_tokens}: beside a question of {self.max_question} and "
-                f"{SPECIAL} special tokens, {least} are left for the context, fewer than the "
-                f"stride {self.stride}; give more tokens, a shorter stride or shorter questions"
-            )
-
-    def room(self, question: int) -> int:
-        """Pieces of the context beside a question of so many."""
-        return self.max_tokens - question - SPECIAL
 
 
 def windows(pieces: int, room: int, stride: int) -> list[tuple[int, int]]:

@@ -1,1 +1,1 @@
-"""Commands: a module has ``arguments(parser)`` and ``run(args)``, over functions of plain data."""
+"""Commands: dataclasses whose fields are options; functions over them are in other rooms."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..command_line import NotNegative, Positive, Share, option
+
 BPE_WORDS = 1_000_000
 SPM_SAMPLE = 3_000_000
 SPM_COVERAGE = 0.9999
@@ -12,28 +14,36 @@ DEMO_SIZES = {"train": 20000, "valid": 500, "test": 500}  # pairs
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a training pair."""
+    """Cleaning of the training pairs."""
 
-    langs: tuple[str, str]
-    max_words: int = 250  # what white space separates, on either side
-    max_chars: int = 2000  # on either side
-    ratio: float = 2.0  # of characters, the longer side to the shorter
-    language_chars: int = 40  # the language of shorter sides is not identified
-    certainty: float = 0.9  # drop above this probability of another language; > 1: never
+    langs: tuple[str, str] = ("", "")
+    max_words: Positive = option("words of a side, separated by white space", 250)
+    max_chars: Positive = option("characters of a side", 2000)
+    ratio: NotNegative = option("longer side to shorter, in characters", 2.0)
+    language_chars: Positive = option(
+        "characters of a side from which its language is identified", 40
+    )
+    certainty: NotNegative = option(
+        "probability, 0 to 1, of another language; above 1: no identification", 0.9
+    )
 
 
 @dataclass(frozen=True)
 class TextSettings:
-    """Options of cleaning and subwords."""
+    """Subwords."""
 
-    pair: tuple[str, str]  # source and target language
-    subwords: str = "bpe"  # on Moses tokens; or spm: SentencePiece on plain text
-    bpe_merges: int = 6000
-    bpe_words: int = BPE_WORDS  # most frequent words that the merges are learnt from
-    dictionary: int = -1  # bpe: entries of fairseq's dictionary at most; -1: all
-    spm_size: int = 6000  # pieces
-    spm_sample: int = SPM_SAMPLE  # sentences that they are learnt from
-    spm_coverage: float = SPM_COVERAGE  # share of the characters that are pieces
+    pair: tuple[str, str] = ("", "")  # source and target language
+    subwords: str = option(
+        "bpe: byte-pair codes of Moses tokens; spm: SentencePiece on plain text",
+        "bpe",
+        choices=("bpe", "spm"),
+    )
+    bpe_merges: Positive = option("bpe: merges", 6000)
+    bpe_words: Positive = option("bpe: most frequent words to learn from", BPE_WORDS)
+    dictionary: int = option("bpe: largest dictionary of fairseq; -1: no limit", -1)
+    spm_size: Positive = option("spm: pieces", 6000)
+    spm_sample: Positive = option("spm: most sentences to learn from", SPM_SAMPLE)
+    spm_coverage: Share = option("spm: share of characters covered", SPM_COVERAGE)
     clean: Limits | None = None  # None: the training pairs as they are
     workers: int = 1  # processes; the result is the same for any number
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,33 +20,13 @@ from ..bert.squad import NAMES
 from ..bert.windows import read_about
 from ..errors import UserError
 from ..tasks._question_sets import QuestionSet
-from . import fine_tuned
 from .fine_tuned import FineTuned, batches_of, each_split, load_fine_tuned
-from .options import COMMAND, Options
 from .provenance import portable_file
 from .records import TaskResult, put_row_of
+from .requests import AnswerRequest
 
 SQUAD = "SQuAD"
 TASK = "extractive_qa"
-
-
-@dataclass(frozen=True)
-class AnswerRequest(fine_tuned.EvaluationRequest):
-    """With how answers are made, and where they go. No ``task``: by the split."""
-
-    out: Path  # folder for the answers
-    file: Path | None  # questions in SQuAD's JSON; None: splits of ``data``
-    language: str  # of the file
-    scoring: str  # of the file
-    max_answer: int | None  # pieces; None: as in training
-    n_best: int  # answers to list for each question
-    threshold: float  # of the odds of no answer, where questions can be impossible
-
-    def command(self, split: str, name: str) -> Options:
-        """For the row, with folders by their last names; ``name``: of the file's questions."""
-        words = ["diet-mt", "answer", self.data.name, self.checkpoint.name]
-        given = {"split": split} if split else {"file": name}
-        return {COMMAND: words, **given, "max-answer": self.max_answer}
 
 
 def answer_sets(request: AnswerRequest, splits: list[str]) -> None:

@@ -7,10 +7,9 @@ model next to the data does it: Moses tokens for byte-pair encoding, plain text 
 from __future__ import annotations
 
 import hashlib
-import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -25,17 +24,17 @@ from ..files import make_folder, sha256
 from ..stages.lock import alone
 from ..stages.progress import say
 from .checkpoint import direction_of, read_training
-from .generation import Generation, Output, Search, check_options, command_of, generate
+from .generation import Generation, Output, check_options, command_of, generate
 from .hypotheses import put_result, source_of
 from .options import parse, portable, words_of
 from .provenance import BEST, companion, training_of
 from .records import Result, need_place, system_of
+from .requests import EvaluateRequest, Search
 from .scores import roles_of, score, scores
 from .sentences import put_counts
 from .test_sets import TestSet, of_data, of_sacrebleu, of_text
 
 _VALID = "valid"  # part of the data that chooses
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,+-]*")
 # Not part of the name of a file of hypotheses.
 USUAL = {
     "subset": "test",
@@ -46,28 +45,6 @@ USUAL = {
     "direction": "",  # as the data folder has the pair
     "options": "",  # Search.mark
 }
-
-
-@dataclass(frozen=True)
-class EvaluateRequest:
-    """What to evaluate: ``subset`` of the data, or two text files, or a test set of SacreBLEU."""
-
-    data: Path  # made by fairseq-preprocess, or the corpus folder with it
-    checkpoint: Path
-    subset: str
-    source: Path | None
-    reference: Path | None
-    test_set: str
-    results: Path  # folder for the row
-    system: str  # its name there; empty: the encoding
-    test_set_name: str  # there; empty: the test set's own
-    dry_run: bool
-
-    def __post_init__(self) -> None:
-        if self.system and not _NAME.fullmatch(self.system):
-            raise UserError(
-                f"--system {self.system}: give letters, digits and . _ , + - alone; it names a file"
-            )
 
 
 def evaluate(request: EvaluateRequest, search: Search, own: Iterable[str] = ()) -> str:

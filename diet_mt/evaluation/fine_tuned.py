@@ -27,6 +27,7 @@ from .fairseq_options import quiet
 from .options import Options
 from .provenance import fairseq_version, revision, today, training_of
 from .records import model_data, positions_of, splits_of
+from .requests import EvaluationRequest
 
 
 @dataclass(frozen=True)
@@ -35,19 +36,6 @@ class FineTuned:
 
     model: Any
     task: Any
-
-
-@dataclass(frozen=True)
-class EvaluationRequest:
-    """What to evaluate, and the place of its row."""
-
-    data: Path  # made by diet-mt prepare glue, xnli or qa
-    checkpoint: Path
-    task: str | None  # its name in the row
-    results: Path | None  # folder for the row
-    system: str | None  # its name there; None: the encoding's
-    pretrained: Path | None  # the checkpoint that was fine-tuned; None: by the training's record
-    batch_size: int
 
 
 def each_split(

@@ -7,14 +7,12 @@ serves again where the same command made it of the same checkpoint and the same 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shlex
 import time
-from ast import literal_eval
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
@@ -29,8 +27,8 @@ from ..stages.child import module, run_child, why
 from ..stages.progress import say
 from .checkpoint import device
 from .fairseq_options import read_options
-from .options import Option, Options, parse, portable, words_of
 from .provenance import fairseq_version, revision, today
+from .requests import Search
 from .test_sets import TestSet, source_sha256
 
 _LANGUAGE = "give the checkpoint of that direction"
@@ -54,42 +52,6 @@ REFUSED = {
     "--post-process": _JOINED,
     "--remove-bpe": _JOINED,
 }
-_OVERRIDES = "model-overrides"
-
-
-@dataclass(frozen=True)
-class Search:
-    """How to decode. Scores are divided by length^lenpen or, with ``gnmt``, as in the paper, by
-    ((5 + length) / 6)^lenpen.
-    """
-
-    beam: int
-    lenpen: float
-    length_penalty: str
-    max_tokens: int  # source tokens of a batch
-    lenpens: tuple[float, ...]  # of which the validation set chooses the lenpen
-    tried: str = ""  # "0:33.1 0.6:34.0": these, with their BLEU on the validation set
-    options: list[str] = field(default_factory=list)  # more of fairseq-generate's
-
-    @property
-    def mark(self) -> str:
-        """Eight digits for names of files, from the further options; empty without any."""
-        text = portable(shlex.join(self.options))
-        return hashlib.sha256(text.encode()).hexdigest()[:8] if text else ""
-
-    def as_data(self) -> tuple[Options, dict[str, Option]]:
-        """The further options, and the entries of ``--model-overrides`` apart."""
-        options = parse(words_of(portable(shlex.join(self.options))))
-        text = options.pop(_OVERRIDES, "{}")
-        try:
-            given = dict(literal_eval(str(text)))
-        except (ValueError, SyntaxError, TypeError):
-            raise UserError(f"--{_OVERRIDES} {text}: not a dictionary of Python") from None
-        kinds = (str, int, float, type(None))
-        return options, {
-            str(name): value if isinstance(value, kinds) else str(value)
-            for name, value in given.items()
-        }
 
 
 def check_options(words: Sequence[str], own: Iterable[str] = ()) -> None:
@@ -188,7 +150,7 @@ def command_of(test: TestSet, checkpoint: Path, search: Search) -> list[str]:
         words += ["-s", test.pair[0], "-t", test.pair[1]]
     if search.length_penalty != "fairseq":
         words += ["--task", "diet_translation", "--length-penalty", search.length_penalty]
-    return words + search.options
+    return [*words, *search.options]
 
 
 def generate(test: TestSet, checkpoint: Path, search: Search, folder: Path) -> Generation:

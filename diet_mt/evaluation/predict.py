@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..bert.glue import MNLI, XNLI, Task, language_of, task_named
+from ..bert.glue import Task, language_of
 from ..bert.metrics import measure
 from ..criterions.diet_sentence_prediction import predictions_of
 from ..errors import UserError
 from ..files import decoded_lines, lines_in, make_folder, write_lines
-from . import fine_tuned
 from .fine_tuned import FineTuned, batches_of, each_split, load_fine_tuned
-from .options import COMMAND, Options
 from .provenance import portable_file
 from .records import TaskResult, put_row_of
+from .requests import PredictRequest, specification
 
 # Share of the official rows below which a set is called a part of them.
 _WHOLE = 0.99
@@ -71,11 +70,6 @@ def predict(loaded: FineTuned, split: str, batch_size: int) -> Predictions:
     return Predictions(
         np.concatenate(predicted)[order], np.concatenate(gold)[order] if gold else None
     )
-
-
-def specification(task: str) -> Task:
-    """Labels and metrics of a task of GLUE, or of XNLI, which has those of MNLI."""
-    return task_named(MNLI if task == XNLI else task)
 
 
 def scores(task: Task, predictions: Predictions) -> dict[str, float]:
@@ -130,25 +124,6 @@ def notes_of(task: Task, train: int, split: str, examples: int) -> list[str]:
         if 0 < count < _WHOLE * official.get(name, 0):
             notes.append(f"{name}: {count:,} of {official[name]:,} official rows")
     return notes
-
-
-@dataclass(frozen=True)
-class PredictRequest(fine_tuned.EvaluationRequest):
-    """``task``: CoLA, MNLI, XNLI, ...; ``predictions``: a folder for them."""
-
-    task: str
-    predictions: Path | None
-
-    def file(self, split: str) -> Path | None:
-        """Of the predictions: as GLUE's server asks for it, else the split's."""
-        submissions = {file.split: file.submission for file in specification(self.task).files}
-        name = submissions.get(split) or f"{split}.tsv"
-        return self.predictions / name if self.predictions else None
-
-    def command(self, split: str) -> Options:
-        """For the row, with folders by their last names."""
-        words = ["diet-mt", "predict", self.data.name, self.checkpoint.name]
-        return {COMMAND: words, "task": self.task, "split": split}
 
 
 def predict_splits(request: PredictRequest, splits: list[str]) -> None:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..command_line import Count, Positive, option
 from ..errors import UserError
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is looked at. ``subset``: split that sentences are taken from.
+    """Figures."""
 
-    Raises UserError where the last position would be near the first half.
-    """
-
-    subset: str = "valid"
-    sentences: int = 32
-    rank_tokens: int = 96  # n of the matrices whose rank is taken
-    positions: int = 32  # n of the heat maps
-    near: int = 2  # K in tokens: what is near, where heads are called local
+    subset: str = option("part of the data, for sentences", "valid")
+    sentences: Positive = option("number of sentences", 32)
+    rank_tokens: Positive = option("size of the matrices of rank, tokens", 96)
+    positions: Positive = option("positions in patterns, similarity and heads", 32)
+    near: Count = option("distance in tokens that is near", 2, metavar="K")
 
     def __post_init__(self) -> None:
         least = 2 * self.near + 2

@@ -8,6 +8,7 @@ import re
 import subprocess
 from dataclasses import dataclass
 
+from ..command_line import Count, Positive, option
 from ..errors import UserError
 
 PRECISIONS = ("bf16", "fp16", "fp32")
@@ -80,13 +81,25 @@ def choose(gpus: str, precision: str, seen: list[tuple[int, int]]) -> tuple[int,
 
 @dataclass(frozen=True)
 class Machines:
-    """Where to train. ``gpus`` of one machine and ``precision`` may be ``auto``."""
+    """Devices."""
 
-    gpus: str = "auto"
-    precision: str = "auto"
-    nodes: int = 1  # machines, all alike, that share the folder of checkpoints
-    node_rank: int = 0  # of this one
-    master: str = ""  # HOST:PORT of machine 0; empty: found, under Slurm
+    gpus: str = option("GPUs of this machine; 0: its CPU", "auto")
+    precision: str = option(
+        "auto: bf16 where all GPUs have it, else fp16; fp32 on a CPU (default: the recipe's)",
+        "auto",
+        choices=("auto", "fp32", "fp16", "bf16"),
+    )
+    nodes: Positive = option(
+        "identical machines with a common folder of checkpoints (default 1, or Slurm's)",
+        1,
+        usual=lambda: os.environ.get("SLURM_STEP_NUM_NODES", "1"),
+    )
+    node_rank: Count = option(
+        "number of this machine, from 0 (default 0, or Slurm's)",
+        0,
+        usual=lambda: os.environ.get("SLURM_NODEID", "0"),
+    )
+    master: str = option("address of machine 0 (default: Slurm's)", "", metavar="HOST:PORT")
 
     def __post_init__(self) -> None:
         if not 0 <= self.node_rank < self.nodes:

@@ -25,7 +25,7 @@ def fine_tuning(
     are not what they should be.
     """
     from ..evaluation.checkpoint import model_options
-    from ..evaluation.predict import specification
+    from ..evaluation.requests import specification
 
     questions = data / "train" / "about.json"
     examples = _examples(data, questions)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from ..session_folder import session_folder
-from .encoder_place import EncoderPlace
 from .encoders import Encoders
 from .runner import Runner
 from .workshop import Workshop
@@ -21,8 +20,3 @@ def workshop(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> Worksh
 @pytest.fixture(scope="session")
 def encoders(workshop: Workshop) -> Encoders:
     return Encoders(workshop.folder, workshop.run)
-
-
-@pytest.fixture(scope="session")
-def place(workshop: Workshop) -> EncoderPlace:
-    return EncoderPlace(workshop.folder, workshop.run)

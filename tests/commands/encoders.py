@@ -1,15 +1,20 @@
-"""A tokenizer, a corpus for masked words, sentence pairs, and tiny encoders trained on them."""
+"""A tokenizer, a corpus for masked words, tasks, and tiny encoders trained on them."""
 
 from __future__ import annotations
 
+import random
+import shutil
 from pathlib import Path
 from typing import Any
 
-from diet_mt.bert import tokenizer
+from diet_mt.bert import glue, labelled_stages, tokenizer
+from diet_mt.bert.mlm_settings import WindowSizes
+from diet_mt.bert.qa import prepare
 
+from ..bert.made import THINGS, WORDS, coloured, sentence, write_glue
 from ..corpora.wmt18 import sentences
 from .runner import Done
-from .workshop import BATCHES, IN_ONE, ONE_CHECKPOINT, USER_DIR, Shared
+from .workshop import BATCHES, IN_ONE, ONE_CHECKPOINT, USER_DIR, Shared, write_lines
 
 LONGEST = 64
 SIZE = (
@@ -26,7 +31,7 @@ MASKED_LM = (
     "--task", "masked_lm", "--criterion", "masked_lm", "--batch-size", 16,
     "--tokens-per-sample", LONGEST, "--sample-break-mode", "complete",
 )  # fmt: skip
-# The marks of the data recipes: <s> first, another </s> between the sentences.
+# The special tokens of the data recipes: <s> first, another </s> between the sentences.
 PAIRS = (
     "--task", "diet_sentence_prediction", "--criterion", "sentence_prediction",
     "--num-classes", 2, "--init-token", 0, "--separator-token", 2, "--max-positions", LONGEST,
@@ -35,6 +40,9 @@ PAIRS = (
 # A fine-tuning starts from weights alone.
 RESET = ("--reset-optimizer", "--reset-dataloader", "--reset-meters")
 HEAD = "sentence_classification_head"  # fairseq's name for the only one
+GLUE = {"train": 160, "dev": 37, "test": 11}  # examples
+WINDOWS = WindowSizes(max_tokens=48, stride=16, max_question=20)
+QUESTIONS = {"train": 160, "valid": 30, "test_xquad_en": 9, "test_mlqa_de": 7}
 
 
 def architecture(encoding: str) -> str:
@@ -48,14 +56,15 @@ class Encoders(Shared):
         return self.once("masked", self._write_vocabulary)
 
     def _write_vocabulary(self, folder: Path) -> None:
+        draw = random.Random(4)
+        of_glue = [sentence(draw, draw.choice(THINGS), draw.choice(WORDS)) for _ in range(100)]
         texts = {
             part: [pair["en"] for pair in sentences(count, seed=seed)]
             for part, count, seed in (("train", 300, 3), ("valid", 45, 4))
         }
-        raw = self._write(self.folder / "masked.txt", texts["train"])
-        tokenizer.learn_wordpiece([raw], folder / tokenizer.WORDPIECE, 170)
-        splitter = tokenizer.load(folder)
-        tokenizer.write_dictionary_of(splitter, folder / "dict.txt")
+        text = write_lines(self.folder / "masked.txt", texts["train"] + of_glue)
+        tokenizer.learn_wordpiece([text], folder / tokenizer.WORDPIECE, 200)
+        tokenizer.write_dictionary_of(tokenizer.load(folder), folder / "dict.txt")
         self._binarize(folder, texts)
 
     @property
@@ -83,20 +92,55 @@ class Encoders(Shared):
     def _binarize(self, folder: Path, texts: dict[str, list[str]], split: bool = True) -> None:
         """fairseq-preprocess of the pieces of ``texts``, by part, with dict.txt of ``folder``."""
         splitter = tokenizer.load(self.vocabulary if folder.name != "masked" else folder)
-        parts = []
+        parts = {}
         for part, lines in texts.items():
             pieces = [" ".join(splitter.pieces(line)) for line in lines] if split else lines
-            name = self.folder / f"{folder.name}.{part}"
-            parts += [f"--{part}pref", self._write(name, pieces)]
+            parts[part] = write_lines(self.folder / f"{folder.name}.{part}", pieces)
         known = self.folder / f"{folder.name}.dict.txt"
         (folder / "dict.txt").rename(known)  # it is written there again
-        given = ("--only-source", "--srcdict", known, "--destdir", folder)
-        self.run("preprocess", given, *parts).ok()
+        self._preprocess(known, folder, parts)
 
-    @staticmethod
-    def _write(path: Path, lines: list[str]) -> Path:
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
-        return path
+    def _preprocess(self, known: Path, to: Path, parts: dict[str, Path]) -> None:
+        words = [(f"--{part}pref", path) for part, path in parts.items()]
+        self.run("preprocess", "--only-source", "--srcdict", known, "--destdir", to, *words).ok()
+
+    @property
+    def glue(self) -> Path:
+        return self.once("glue", lambda folder: write_glue(folder, GLUE))
+
+    def task(self, name: str) -> Path:
+        """A task of GLUE, as diet-mt prepare glue makes it."""
+        return self.once(name, lambda folder: self._prepare(name, folder))
+
+    def _prepare(self, name: str, folder: Path) -> None:
+        raw, pieces = folder / "raw", folder / "pieces"
+        glue.write_glue(self.glue, glue.task_named(name), raw)
+        labelled_stages.split_folder(raw, pieces, self.vocabulary, LONGEST, 1)
+        for part in ("input0", "input1"):
+            if (pieces / f"train.{part}").exists():
+                files = {split: pieces / f"{split}.{part}" for split in ("train", "valid", "test")}
+                self._preprocess(self.vocabulary / "dict.txt", folder / part, files)
+        labels = {split: raw / f"{split}.label" for split in ("train", "valid")}
+        if (raw / "labels.txt").exists():
+            self._preprocess(raw / "labels.txt", folder / "label", labels)
+        else:
+            (folder / "label").mkdir()
+            for file in labels.values():
+                shutil.copy(file, folder / "label")
+
+    @property
+    def questions(self) -> Path:
+        """A folder as diet-mt prepare qa makes it."""
+        return self.once("questions", self._write_questions)
+
+    def _write_questions(self, folder: Path) -> None:
+        for name in ("dict.txt", "wordpiece.json"):
+            shutil.copy(self.vocabulary / name, folder / name)
+        for seed, (split, count) in enumerate(QUESTIONS.items(), start=1):
+            file = coloured(folder / f"{split}.json", count, seed)
+            scoring = "mlqa" if "mlqa" in split else "squad"
+            language = split.rpartition("_")[2] if "_" in split else "en"
+            prepare(file, folder, folder / split, WINDOWS, language=language, scoring=scoring)
 
     def pretrain(self, encoding: str, save_dir: Path, *more: Any) -> Done:
         """fairseq-train on masked words; ``more`` comes last and so wins."""
@@ -111,17 +155,55 @@ class Encoders(Shared):
         return self.run("train", self.pairs, *options, *more)
 
     def pretrained(self, encoding: str) -> Path:
-        """Folder with ``checkpoint_last.pt``, of a training without segments."""
+        """Folder with ``checkpoint_last.pt`` of a training without segments."""
         words = ("--max-update", 30, *ONE_CHECKPOINT)
         return self.once(
             f"pretrained.{encoding}", lambda folder: self.pretrain(encoding, folder, *words)
         )
 
+    def checkpoint(self, encoding: str) -> Path:
+        return self.pretrained(encoding) / "checkpoint_last.pt"
+
     def finetuned(self, encoding: str) -> Path:
         """The same with segments per head, fine-tuned on sentence pairs."""
-        start = ("--restore-file", self.pretrained(encoding) / "checkpoint_last.pt", *RESET)
+        start = ("--restore-file", self.checkpoint(encoding), *RESET)
         segments = ("--segment-encoding", "per-head", "--max-update", 30, *ONE_CHECKPOINT)
         return self.once(
             f"finetuned.{encoding}",
             lambda folder: self.finetune(encoding, folder, *start, *segments),
         )
+
+    def learnt(self, name: str, *more: Any) -> Path:
+        """Folder of a fine-tuning of diet-rel on CoLA, STS-B, ... or on questions (``qa``), with
+        checkpoints and ``log``.
+        """
+        words = self._of_questions() if name == "qa" else self._of_glue(name)
+        start = ("--finetune-from-model", self.checkpoint("diet-rel"))
+        common = (
+            *USER_DIR, *ENCODER, *BATCHES, *IN_ONE, "--arch", "roberta_diet_rel_tiny", *start,
+            "--segment-encoding", "per-head", "--max-positions", LONGEST, "--optimizer", "adam",
+            "--maximize-best-checkpoint-metric", "--no-epoch-checkpoints", "--log-format", "json",
+            "--seed", 1,
+        )  # fmt: skip
+        return self.once(
+            f"learnt.{name}",
+            lambda folder: self.run("train", *words, *common, "--save-dir", folder, *more),
+        )
+
+    def _of_glue(self, name: str) -> tuple[Any, ...]:
+        spec = glue.TASKS[name]
+        return (
+            self.task(name), "--task", "diet_sentence_prediction",
+            "--criterion", "diet_sentence_prediction", "--init-token", 0, "--separator-token", 2,
+            "--num-classes", spec.classes, "--metrics", " ".join(spec.metrics),
+            *(["--regression-target"] if spec.labels.is_score else []),
+            "--best-checkpoint-metric", spec.main_metric,
+            "--lr", "0.003", "--batch-size", 16, "--max-epoch", 6,
+        )  # fmt: skip
+
+    def _of_questions(self) -> tuple[Any, ...]:
+        return (
+            self.questions, "--task", "extractive_qa", "--criterion", "extractive_qa",
+            "--best-checkpoint-metric", "f1", "--lr", 0.01, "--batch-size", 32, "--dropout", 0,
+            "--attention-dropout", 0, "--max-epoch", 8,
+        )  # fmt: skip

@@ -1,14 +1,13 @@
-"""Runs commands in fresh processes without paying each time for importing torch and fairseq.
+"""Runs commands in fresh processes without importing torch and fairseq for each.
 
 The server imports what is slow and forks for every command: the child has seen neither the plugin
-nor a user dir nor fairseq's commands, and nothing that it leaves behind reaches the next one. What
-the interpreter does with an uncaught exception (call ``sys.excepthook``, exit with 1) the child
-does itself. ``test_all_commands.py`` compares with commands as pip installs them.
+nor a user dir nor fairseq's commands, and leaves nothing to the next one. It handles an uncaught
+exception as the interpreter does: ``sys.excepthook``, status 1. ``test_translation.py`` compares
+with a command as pip installs it.
 
-Modules given as arguments are imported, too.
-
-Protocol: a JSON list of commands per line on standard input, which run side by side; the JSON list
-of their exit statuses (negative: the signal) per line on standard output.
+Modules given as arguments are imported, too. Protocol: a JSON list of commands per line on standard
+input, which run side by side; the JSON list of their exit statuses (negative: the signal) per line
+on standard output. An entry ``steps`` runs several commands in one process, see ``runner.steps``.
 """
 
 from __future__ import annotations
@@ -24,24 +23,15 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 # What takes seconds to import. Not fairseq_cli: its modules set logging up when they are imported.
 SLOW = (
-    "torch",
-    "torch._dynamo",  # every optimizer imports it
-    "numpy",
-    "sacrebleu",
-    "hydra.main",
-    "fairseq.checkpoint_utils",
-    "fairseq.criterions",
-    "fairseq.data",
-    "fairseq.hub_utils",
-    "fairseq.models.transformer",
-    "fairseq.optim.lr_scheduler",
-    "fairseq.sequence_generator",
-    "fairseq.tasks.translation",
-    "fairseq.trainer",
+    *("torch", "torch._dynamo", "numpy", "sacrebleu", "hydra.main"),
+    *("fairseq.checkpoint_utils", "fairseq.criterions", "fairseq.data", "fairseq.hub_utils"),
+    *("fairseq.models.transformer", "fairseq.optim.lr_scheduler", "fairseq.sequence_generator"),
+    *("fairseq.tasks.translation", "fairseq.trainer"),
 )
 
 
@@ -64,14 +54,38 @@ def enter(command: dict[str, Any]) -> None:
 
 
 def call(command: dict[str, Any]) -> int:
-    """Runs ``module:function`` or ``script.py`` as the interpreter would; the exit status."""
+    """Runs ``module:function``, ``script.py`` or steps as the interpreter would; the status."""
     sys.argv = [command["name"], *command["argv"]]
     # The folder of the command, as for any script: neither the project nor this file's folder.
     sys.path[0] = os.path.dirname(sys.executable)
     module, _, function = command["entry"].partition(":")
+    if module == "steps":
+        return status_of(lambda: run_steps(json.loads(command["argv"][0])))
     if function:
         return status_of(lambda: getattr(importlib.import_module(module), function)())
     return status_of(lambda: runpy.run_path(command["entry"], run_name="__main__"))
+
+
+def run_steps(steps: list[list[str]]) -> None:
+    """Modules and their words, one after another up to the first failure, each with its number.
+
+    A module's ``cli_main`` is called, or its ``main`` with the words; ``hub`` encodes a sentence by
+    fairseq's Python interface, with the tokenizer and bpe that the checkpoint names.
+    """
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    for number, (module, *words) in enumerate(steps):
+        print(f"step {number}", flush=True)
+        sys.argv = [module, *words]
+        if module == "hub":
+            from fairseq import hub_utils
+
+            loaded = hub_utils.from_pretrained(words[0], "checkpoint_last.pt", words[1])
+            made = hub_utils.GeneratorHubInterface(loaded["args"], loaded["task"], loaded["models"])
+            print(f"hub: {made.encode('bal der').tolist()}")
+        elif module.startswith("fairseq_cli"):
+            importlib.import_module(module).cli_main()
+        elif status := importlib.import_module(module).main(words):
+            sys.exit(status)
 
 
 def status_of(function: Callable[[], object]) -> int:
@@ -88,8 +102,10 @@ def status_of(function: Callable[[], object]) -> int:
         return 1
 
 
-def child(command: dict[str, Any]) -> None:
-    """Never returns."""
+def start(command: dict[str, Any]) -> int:
+    """The process id of the command."""
+    if pid := os.fork():
+        return pid
     status = 70  # the server's own fault
     try:
         enter(command)
@@ -101,14 +117,6 @@ def child(command: dict[str, Any]) -> None:
         traceback.print_exc()
     finally:
         os._exit(status)
-
-
-def start(command: dict[str, Any]) -> int:
-    """The process id of the command."""
-    pid = os.fork()
-    if pid == 0:
-        child(command)
-    return pid
 
 
 def main() -> None:

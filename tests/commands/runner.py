@@ -1,12 +1,14 @@
-"""Starts fairseq commands, each in a process of its own, and reads what they print."""
+"""Starts commands, each in a process of its own, and reads what they print."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class Command:
-    """``name`` is fairseq's (``train`` for fairseq-train) or the path of a Python script."""
+    """``name`` is fairseq's (``train`` for fairseq-train), ``steps``, or the path of a script."""
 
     name: str
     argv: tuple[str, ...]
@@ -36,13 +38,30 @@ class Command:
     cwd: str | None = None
 
     @property
-    def is_script(self) -> bool:
-        return self.name.endswith(".py")
+    def entry(self) -> str:
+        if self.name.endswith(".py") or self.name == "steps":
+            return self.name
+        return f"fairseq_cli.{self.name.replace('-', '_')}:cli_main"
+
+
+def command(
+    name: str,
+    *argv: Any,
+    stdin: str = "",
+    env: dict[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Command:
+    """A command with arguments of any type and lists of them, flattened."""
+    flat: list[str] = []
+    for item in argv:
+        flat += [str(part) for part in item] if isinstance(item, (list, tuple)) else [str(item)]
+    entries = tuple((env or {}).items())
+    return Command(name, tuple(flat), stdin, entries, None if cwd is None else str(cwd))
 
 
 @dataclass(frozen=True)
 class Done:
-    """A finished command. ``status`` is negative where a signal ended it."""
+    """A finished command. ``status`` is negative if a signal ended it."""
 
     command: Command
     status: int
@@ -90,23 +109,16 @@ class Runner:
 
     def _start(self) -> subprocess.Popen[str]:
         server = [sys.executable, str(Path(__file__).with_name("fork_server.py")), *self._modules]
-        environment = ENVIRONMENT | ({"PYTHONPATH": str(ROOT)} if self._modules else {})
-        return subprocess.Popen(
-            server,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **environment},
-        )
+        own = {"PYTHONPATH": str(ROOT)} if self._modules else {}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        return subprocess.Popen(server, text=True, env=os.environ | ENVIRONMENT | own, **pipes)
 
     def _request(self, one: Command) -> dict[str, Any]:
         stem = self._folder / f"{next(self._numbers):03d}"
         stem.with_suffix(".in").write_text(one.stdin, encoding="utf-8", newline="\n")
         return {
-            "name": one.name if one.is_script else f"fairseq-{one.name}",
-            "entry": one.name
-            if one.is_script
-            else f"fairseq_cli.{one.name.replace('-', '_')}:cli_main",
+            "name": f"fairseq-{one.name}" if ":" in one.entry else one.name,
+            "entry": one.entry,
             "argv": one.argv,
             "stdin": str(stem.with_suffix(".in")),
             "stdout": str(stem.with_suffix(".out")),
@@ -122,27 +134,10 @@ class Runner:
             self._server.wait(timeout=SECONDS)
 
 
-def command(
-    name: str,
-    *argv: Any,
-    stdin: str = "",
-    env: dict[str, str] | None = None,
-    cwd: Path | None = None,
-) -> Command:
-    """A command with arguments of any type and lists of them, flattened."""
-    flat: list[str] = []
-    for item in argv:
-        flat += [str(part) for part in item] if isinstance(item, (list, tuple)) else [str(item)]
-    entries = tuple((env or {}).items())
-    return Command(name, tuple(flat), stdin, entries, None if cwd is None else str(cwd))
-
-
-def run_installed(
-    name: str, *argv: Any, stdin: str = "", cwd: Path, seconds: int = SECONDS
-) -> Done:
-    """The command as a user starts it: the script that pip installed, a new interpreter."""
-    script = Path(sys.executable).with_name(f"fairseq-{name}")
-    return run_alone([str(script)], command(name, *argv, stdin=stdin), cwd=cwd, seconds=seconds)
+def _read(path: str) -> str:
+    # newline="": what a command prints is compared as it is.
+    with open(path, encoding="utf-8", errors="backslashreplace", newline="") as file:
+        return file.read()
 
 
 def run_alone(
@@ -155,29 +150,55 @@ def run_alone(
         capture_output=True,
         text=True,
         cwd=cwd,
-        env={**os.environ, **ENVIRONMENT, **environment},
+        env=os.environ | ENVIRONMENT | environment,
         timeout=seconds,
         check=False,
     )
     return Done(one, result.returncode, result.stdout, result.stderr)
 
 
-def _read(path: str) -> str:
-    # newline="": what a command prints is compared as it is.
-    with open(path, encoding="utf-8", errors="backslashreplace", newline="") as file:
-        return file.read()
+def run_installed(name: str, *argv: Any, cwd: Path) -> Done:
+    """The command as a user starts it: the script that pip installed, a new interpreter."""
+    script = Path(sys.executable).with_name(f"fairseq-{name}")
+    return run_alone([str(script)], command(name, *argv), cwd=cwd)
 
 
 def run_python(program: str, *, cwd: Path, **environment: object) -> str:
     """What a program prints, run by itself in ``cwd`` with nothing of ours in its environment."""
     given = {name: str(value) for name, value in environment.items()}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
+    python = [sys.executable, "-c", program]
+    return run_alone(python, command("python"), cwd=cwd, **given).ok().stdout
+
+
+def start(*words: object, cwd: Path, **environment: str) -> subprocess.Popen[str]:
+    """``diet-mt`` as a user runs it, in a process group of its own, which a test may kill."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "diet_mt", *map(str, words)],
         cwd=cwd,
-        env={**os.environ, **ENVIRONMENT, **given},
-        capture_output=True,
+        env={**os.environ, **ENVIRONMENT, "PYTHONPATH": str(ROOT), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
+        start_new_session=True,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+
+
+def finish(process: subprocess.Popen[str], status: int = 0) -> str:
+    """Both outputs, once it has ended."""
+    try:
+        out, err = process.communicate(timeout=SECONDS)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == status, (out + err)[-4000:]
+    return out + err
+
+
+def kill_when(process: subprocess.Popen[str], file: Path) -> None:
+    """SIGKILL for the process alone, not its children, as soon as a file exists."""
+    for _ in range(100 * SECONDS):
+        if file.exists() or process.poll() is not None:
+            break
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()

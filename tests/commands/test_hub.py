@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from functools import cache
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 from fairseq.models.roberta.hub_interface import RobertaHubInterface
-from torch import Tensor
 
 from diet_mt.bert import tokenizer as tokenizers
 from diet_mt.errors import UserError
@@ -46,17 +44,11 @@ def finetuned(encoders: Encoders, **given: Any) -> DietRobertaHub:
     )
 
 
-def test_it_is_fairseqs_interface_ready_for_use(encoders: Encoders) -> None:
-    hub = pretrained(encoders)
-    assert isinstance(hub, RobertaHubInterface)
-    assert isinstance(hub.model, DietRobertaModel)
-    assert not hub.training
-    assert not hub.model.training
-
-
 def test_encoded_text_is_what_the_data_holds(encoders: Encoders) -> None:
     """<s>, the pieces, </s>; and between two sentences another </s>."""
     hub = pretrained(encoders)
+    assert isinstance(hub, RobertaHubInterface)
+    assert not hub.model.training
     splitter, words = tokenizers.load(encoders.vocabulary), hub.task.source_dictionary
     pieces = [[words.index(piece) for piece in splitter.pieces(text)] for text in (ONE, OTHER)]
     assert all(min(numbers) > 3 for numbers in pieces), "nothing unknown"
@@ -84,8 +76,8 @@ def test_a_pair_is_encoded_as_the_task_reads_it(encoders: Encoders) -> None:
             splitter.text([words[token] for token in part])
             for part in (tokens[1:cut], tokens[cut + 2 : -1])
         ]
-        found, segments = hub.encode_pair(*texts)
-        assert found.tolist() == tokens
+        encoded, segments = hub.encode_pair(*texts)
+        assert encoded.tolist() == tokens
         assert segments.tolist() == item["net_input.segment_ids"].tolist()
 
 
@@ -117,8 +109,8 @@ def test_predictions_equal_those_of_the_task(encoders: Encoders) -> None:
     for row, logits in enumerate(expected):
         length = int(batch["src_lengths"][row])
         tokens, segments = (batch[name][row, :length] for name in ("src_tokens", "segment_ids"))
-        found = hub.predict(HEAD, tokens, return_logits=True, segment_ids=segments)
-        torch.testing.assert_close(found[0], logits, rtol=0, atol=1e-5)
+        predicted = hub.predict(HEAD, tokens, return_logits=True, segment_ids=segments)
+        torch.testing.assert_close(predicted[0], logits, rtol=0, atol=1e-5)
         shares = hub.predict(HEAD, tokens, segment_ids=segments).exp()
         torch.testing.assert_close(shares[0], logits.softmax(-1), rtol=0, atol=1e-5)
 
@@ -127,128 +119,86 @@ def test_a_pair_without_segments_is_an_error_not_silence(encoders: Encoders) -> 
     hub = finetuned(encoders)
     tokens, _ = hub.encode_pair(ONE, OTHER)
     for call in (hub.extract_features, lambda given: hub.predict(HEAD, given)):
-        with pytest.raises(UserError, match="give segment_ids, which encode_pair makes"):
+        with pytest.raises(UserError, match="segment_ids"):
             call(tokens)
         call(hub.encode(ONE))  # a single sentence has one segment
-    without = hub.encode(ONE, OTHER, no_separator=True)
     with pytest.raises(UserError, match="several sentences"):
-        hub.extract_features(without)
+        hub.extract_features(hub.encode(ONE, OTHER, no_separator=True))
     # A model without segments has nothing to miss.
     pretrained(encoders).extract_features(tokens)
 
 
-def test_what_is_too_long_and_heads_that_are_not_there(encoders: Encoders) -> None:
-    hub = pretrained(encoders)
-    with pytest.raises(ValueError, match=f"{LONGEST + 1} tokens are more than .* {LONGEST}"):
-        hub.extract_features(torch.full((LONGEST + 1,), 5))
-    with pytest.raises(UserError, match=r"no head 'mnli'; it has none"):
-        hub.predict("mnli", hub.encode(ONE))
-    with pytest.raises(UserError, match=f"no head 'mnli'; it has {HEAD}"):
-        finetuned(encoders).predict("mnli", hub.encode(ONE))
-
-
-def masked(hub: DietRobertaHub, text: str) -> Tensor:
-    """The tokens of ``text``, its word at position 2 hidden."""
-    tokens = hub.encode(text)
-    tokens[2] = hub.task.source_dictionary.index("<mask>")
-    return tokens
-
-
+@torch.no_grad()
 def test_hidden_words_are_predicted(encoders: Encoders) -> None:
     """The words and shares that the model's own output has, best first."""
     hub = pretrained(encoders)
-    tokens = masked(hub, ONE)
+    tokens = hub.encode(ONE)
+    tokens[2] = hub.task.mask_idx
     words, shares = hub.predict_mask(tokens, topk=4)
     assert words.shape == shares.shape == (1, 4)
-    with torch.no_grad():
-        logits, _ = hub.model(tokens.unsqueeze(0))
+    logits, _ = hub.model(tokens.unsqueeze(0))
     best = logits[0, 2].softmax(-1).topk(4)
     assert torch.equal(words[0], best.indices)
     torch.testing.assert_close(shares[0], best.values)
-    two = tokens.clone()
-    two[4] = two[2]
-    assert hub.predict_mask(two, topk=3)[0].shape == (2, 3)
-    with pytest.raises(UserError, match="nothing is masked"):
-        hub.predict_mask(hub.encode(ONE))
+    tokens[4] = tokens[2]
+    assert hub.predict_mask(tokens, topk=3)[0].shape == (2, 3)
 
 
 def test_masks_in_a_text_are_filled(encoders: Encoders) -> None:
     hub = pretrained(encoders)
-    text = "The old <mask> reads the long letter."
-    found = hub.fill_mask(text, topk=9)
-    assert len(found) == 9
-    shares = [share for _, share, _ in found]
+    filled = hub.fill_mask("The old <mask> reads the long letter.", topk=9)
+    shares = [share for _, share, _ in filled]
+    assert len(filled) == 9
     assert shares == sorted(shares, reverse=True)
     assert 0 < sum(shares) < 1
     splitter = tokenizers.load(encoders.vocabulary)
-    words = hub.predict_mask(
-        torch.cat([hub.encode("The old")[:-1], torch.tensor([hub.task.mask_idx]),
-                   hub.encode("reads the long letter.")[1:]]), topk=9,
-    )[0][0]  # fmt: skip
-    for (filled, _, word), number in zip(found, words.tolist(), strict=True):
+    mask = torch.tensor([hub.task.mask_idx])
+    parts = [hub.encode("The old")[:-1], mask, hub.encode("reads the long letter.")[1:]]
+    words = hub.predict_mask(torch.cat(parts), topk=9)[0][0]
+    for (text, _, word), number in zip(filled, words.tolist(), strict=True):
         piece = hub.task.source_dictionary[number]
         glued = "" if not splitter.begins_word(piece) else " "
-        assert filled == f"The old{glued}{word} reads the long letter."
+        assert text == f"The old{glued}{word} reads the long letter."
         assert word == splitter.text([piece]).strip()
 
 
 def test_a_mask_can_stand_in_a_pair(encoders: Encoders) -> None:
-    hub = finetuned(encoders)
-    text = "The old <mask> reads."
+    hub, text = finetuned(encoders), "The old <mask> reads."
     alone, pair = hub.fill_mask(text), hub.fill_mask(text, second=OTHER)
     assert len(alone) == len(pair) == 5
     assert [share for _, share, _ in alone] != [share for _, share, _ in pair]
     assert all(filled.endswith(" reads.") for filled, _, _ in pair)
 
 
-@pytest.mark.parametrize("text", ["no mask", "<mask> and <mask>"])
-def test_one_mask_exactly(encoders: Encoders, text: str) -> None:
-    with pytest.raises(UserError, match=re.escape(f"{text!r}: write exactly one <mask>")):
-        pretrained(encoders).fill_mask(text)
-
-
-def test_the_tokenizer_of_the_data_folder_is_found_and_nothing_is_downloaded(
+def test_the_tokenizer_of_the_data_folder_is_used_and_nothing_is_downloaded(
     encoders: Encoders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def existing(name: str) -> str:
+        assert Path(name).exists(), f"a download of {name}"
+        return name
+
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("a download")
 
     monkeypatch.setattr("urllib.request.urlopen", refuse)
-    monkeypatch.setattr("fairseq.file_utils.load_archive_file", lambda name: _existing(name))
+    monkeypatch.setattr("fairseq.file_utils.load_archive_file", existing)
     expected = pretrained(encoders).encode(ONE)
     by_name = pretrained(encoders, bpe="diet_wordpiece", wordpiece_folder=str(encoders.vocabulary))
     assert torch.equal(by_name.encode(ONE), expected)
-    with pytest.raises(UserError, match=r"no tokenizer in .*pairs or .*input0; give tokenizer="):
-        finetuned(encoders, tokenizer=None)
-    # Beside the dictionary of the first sentences it is found, too.
+    # Next to the dictionary of the first sentences, too.
     shutil.copytree(encoders.pairs, tmp_path / "pairs")
     shutil.copy(encoders.vocabulary / "wordpiece.json", tmp_path / "pairs" / "input0")
     hub = DietRobertaModel.from_pretrained(
         str(encoders.finetuned("diet-rel")), "checkpoint_last.pt", str(tmp_path / "pairs")
     )
     assert torch.equal(hub.encode(ONE), expected)
+    # As in fairseq: "." is the folder of the checkpoint.
+    for file in (encoders.checkpoint("diet-rel"), encoders.vocabulary / "dict.txt"):
+        shutil.copy(file, tmp_path)
+    shutil.copy(encoders.vocabulary / "wordpiece.json", tmp_path)
+    alone = DietRobertaModel.from_pretrained(str(tmp_path), "checkpoint_last.pt")
+    assert torch.equal(alone.encode(ONE), expected)
     assert DietRobertaModel.hub_models() == {}
-
-
-def _existing(name: str) -> str:
-    assert Path(name).exists(), f"a download of {name}"
-    return name
-
-
-def test_a_data_folder_beside_the_checkpoint(encoders: Encoders, tmp_path: Path) -> None:
-    """As in fairseq: "." is the folder of the checkpoint."""
-    shutil.copy(encoders.pretrained("diet-rel") / "checkpoint_last.pt", tmp_path)
-    for name in ("dict.txt", "wordpiece.json"):
-        shutil.copy(encoders.vocabulary / name, tmp_path)
-    hub = DietRobertaModel.from_pretrained(str(tmp_path), "checkpoint_last.pt")
-    assert torch.equal(hub.encode(ONE), pretrained(encoders).encode(ONE))
-
-
-def test_files_that_are_not_there(encoders: Encoders, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"checkpoint_best\.pt: there is no such file"):
-        DietRobertaModel.from_pretrained(str(tmp_path))
-    with pytest.raises(UserError, match="elsewhere: there is no such file"):
-        pretrained(encoders, data_name_or_path=str(tmp_path / "elsewhere"))
 
 
 def test_a_tokenizer_of_another_dictionary(encoders: Encoders, tmp_path: Path) -> None:
@@ -260,22 +210,33 @@ def test_a_tokenizer_of_another_dictionary(encoders: Encoders, tmp_path: Path) -
     (tmp_path / "dict.txt").write_text("".join(lines), encoding="utf-8")
     # Of the model's own data folder, but with another tokenizer, and the other way round.
     small = write_tokenizer(tmp_path / "small", tokenizers.WORDPIECE)
-    with pytest.raises(UserError, match="pieces that are not, in this order, the"):
+    with pytest.raises(UserError, match="pieces that are not"):
         pretrained(encoders, tokenizer=str(small))
-    with pytest.raises(UserError, match="trained with another dictionary"):
+    with pytest.raises(UserError, match="another dictionary"):
         pretrained(encoders, data_name_or_path=str(tmp_path))
 
 
-def test_arguments_that_cannot_be(encoders: Encoders) -> None:
-    hub = pretrained(encoders)
-    tokens = hub.encode(ONE)
-    with pytest.raises(UserError, match="tokens must be a tensor, not str; encode"):
-        hub.extract_features(ONE)
-    with pytest.raises(UserError, match="segment_ids must be a tensor, not list"):
-        hub.extract_features(tokens, segment_ids=[0] * len(tokens))
-    with pytest.raises(UserError, match=f"{len(tokens) - 1} segment_ids for {len(tokens)} tokens"):
-        hub.extract_features(tokens, segment_ids=torch.zeros(len(tokens) - 1))
-    with pytest.raises(UserError, match="topk 100000: from 1 to"):
-        hub.fill_mask("The <mask> reads.", topk=100000)
-    with pytest.raises(UserError, match="and none in the second"):
-        hub.fill_mask("The <mask> reads.", second="The <mask> reads.")
+def test_refusals(encoders: Encoders, tmp_path: Path) -> None:
+    hub, fine = pretrained(encoders), finetuned(encoders)
+    tokens, one_mask = hub.encode(ONE), "The <mask> reads."
+    for datum, call in (
+        (f"{LONGEST + 1} tokens", lambda: hub.extract_features(torch.full((LONGEST + 1,), 5))),
+        ("'mnli'", lambda: hub.predict("mnli", tokens)),
+        (HEAD, lambda: fine.predict("mnli", tokens)),
+        ("masked", lambda: hub.predict_mask(tokens)),
+        ("no mask", lambda: hub.fill_mask("no mask")),
+        ("<mask> and <mask>", lambda: hub.fill_mask("<mask> and <mask>")),
+        ("second", lambda: hub.fill_mask(one_mask, second=one_mask)),
+        ("100000", lambda: hub.fill_mask(one_mask, topk=100000)),
+        ("not str", lambda: hub.extract_features(ONE)),
+        ("not list", lambda: hub.extract_features(tokens, segment_ids=[0] * len(tokens))),
+        (
+            f"{len(tokens) - 1} segment_ids",
+            lambda: hub.extract_features(tokens, segment_ids=torch.zeros(len(tokens) - 1)),
+        ),
+        ("input0", lambda: finetuned(encoders, tokenizer=None)),
+        ("checkpoint_best.pt", lambda: DietRobertaModel.from_pretrained(str(tmp_path))),
+        ("elsewhere", lambda: pretrained(encoders, data_name_or_path=str(tmp_path / "elsewhere"))),
+    ):
+        with pytest.raises(ValueError, match=datum):
+            call()

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from .runner import PLUGIN, ROOT, run_installed
-from .transcript import texts
-from .workshop import SEARCH, Workshop
+from .runner import PLUGIN, ROOT, command, run_alone, run_installed
+from .workshop import SEARCH, Workshop, texts
 
 # What is no code, but needed: styles and scripts of pages, data, a mark for type checkers.
 SHIPPED = (".py", ".bz2", ".css", ".html", ".js", ".json", ".typed", ".yaml")
@@ -67,14 +66,9 @@ def test_the_command_is_installed(installed: Path, tmp_path: Path) -> None:
     script = installed.parent / "bin" / "diet-mt"
     cases = ((["--version"], "diet-mt "), (["verify", "--help"], "usage: diet-mt verify"))
     for argv, start in cases:
-        done = subprocess.run(
-            [sys.executable, str(script), *argv],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(installed.parent)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        program = [sys.executable, str(script)]
+        site = {"PYTHONPATH": str(installed.parent)}
+        done = run_alone(program, command("diet-mt", *argv), cwd=tmp_path, **site)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith(start)
 

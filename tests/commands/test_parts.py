@@ -15,14 +15,12 @@ from typing import NamedTuple
 import fairseq
 import pytest
 import sentencepiece
-import torch
 from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.data.encoders.gpt2_bpe_utils import bytes_to_unicode
 from fairseq.tasks import TASK_REGISTRY
 
-from .corpus import SIZES
 from .runner import PLUGIN, Done, Runner
-from .workshop import BATCHES, IN_ONE, Workshop
+from .workshop import BATCHES, IN_ONE, SIZES, Workshop, state
 
 COMMON = ("--user-dir", PLUGIN, "--cpu", *BATCHES)
 RECIPE = (*IN_ONE, "--max-tokens", 400, "--lr", 0.001, "--no-epoch-checkpoints")
@@ -257,7 +255,7 @@ class Parts:
         )
 
     def steps(self, row: Row, out: Path) -> list[list[str]]:
-        """Modules and their words, as ``steps.py`` takes them."""
+        """Modules and their words, as the fork server takes them."""
         data = getattr(self, row.data)
         options = f"{row.training} {row.both}".replace("{out}", str(out))
         training = [*options.split(), "--save-dir", out]
@@ -281,7 +279,7 @@ class Parts:
         self._write_pieces(out)
         steps = json.dumps(self.steps(ROWS[name], out))
         own = {"DIET_MT_SEARCH": "own"} if PAIRS in ROWS[name].both else {}
-        return self.workshop.run(str(Path(__file__).with_name("steps.py")), steps, env=own)
+        return self.workshop.run("steps", steps, env=own)
 
 
 @pytest.fixture
@@ -303,8 +301,8 @@ STOCK = fairseq.__version__ == "0.12.2"
 def test_it_trains_resumes_averages_and_decodes(name: str, parts: Parts, tmp_path: Path) -> None:
     done = parts.run(name, tmp_path).ok()
     assert "@ 5 updates" in done.stdout + done.stderr
-    state = torch.load(tmp_path / "mean.pt", weights_only=False)
-    assert [each["updates"] for each in state["averaged"]][-1] == 8
+    averaged = state(tmp_path, "mean.pt")["averaged"]
+    assert averaged[-1]["updates"] == 8
     hypotheses, row = done.stdout.count("\nH-"), ROWS[name]
     if row.command == "generate":  # noised sentences become blocks
         sentences = done.stdout.count("\nS-") if "--gen" in row.decoding else SIZES["test"]

@@ -1,62 +1,43 @@
-"""A training that stops, or is killed, and starts again ends as one that never stopped."""
+"""A training that stops, or is killed, or runs in two processes ends as one that does not."""
 
 from __future__ import annotations
 
 import signal
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from .runner import Done
-from .transcript import epoch_losses, losses, valid_losses
-from .workshop import SPY, Workshop
+from .encoders import Encoders
+from .runner import PLUGIN, ROOT, Done, command
+from .test_bad_input import assert_one_line
+from .workshop import (
+    MAX_SOURCE,
+    MAX_TARGET,
+    SPY,
+    Workshop,
+    architecture,
+    ended_state,
+    epoch_losses,
+    losses,
+    same,
+    state,
+    texts,
+    valid_losses,
+)
 
 EPOCH = 7  # updates in an epoch of the toy corpus
 BLEU = (
-    "--eval-bleu",
-    "--eval-bleu-args",
-    '{"beam": 2, "max_len_a": 0, "max_len_b": 15}',
-    "--best-checkpoint-metric",
-    "bleu",
-    "--maximize-best-checkpoint-metric",
-)
-
-
-def state(folder: Path, name: str = "checkpoint_last.pt") -> dict[str, Any]:
-    """The checkpoint, read without diet_mt's help: the test wrote it itself."""
-    loaded = torch.load(folder / name, map_location="cpu", weights_only=False)
-    assert isinstance(loaded, dict)
-    return loaded
-
-
-def ended_state(folder: Path, name: str = "checkpoint_last.pt") -> dict[str, Any]:
-    """What is the same in every run of a training, with and without a stop: all but the clock."""
-    found = state(folder, name)
-    extra = found.pop("extra_state", {})
-    found["extra_state"] = {
-        key: extra[key] for key in extra.keys() - {"metrics", "previous_training_time"}
-    }
-    found["optimizer_history"] = found["optimizer_history"][-1]  # one for each start
-    del found["cfg"]  # names the folder
-    return found
+    "--eval-bleu", "--eval-bleu-args", '{"beam": 2, "max_len_a": 0, "max_len_b": 15}',
+    "--best-checkpoint-metric", "bleu", "--maximize-best-checkpoint-metric",
+)  # fmt: skip
 
 
 def train(workshop: Workshop, encoding: str, folder: Path, *more: Any, **options: Any) -> Done:
     """As by default, with a process that reads ahead of the updates."""
     return workshop.train(encoding, folder, "--num-workers", 1, *more, **options)
-
-
-def same(first: Any, second: Any) -> bool:
-    """Equal to the last bit, tensors anywhere inside."""
-    if isinstance(first, torch.Tensor):
-        return torch.equal(first, second)
-    if isinstance(first, dict):
-        return first.keys() == second.keys() and all(same(first[k], second[k]) for k in first)
-    if isinstance(first, (list, tuple)):
-        return len(first) == len(second) and all(map(same, first, second))
-    return bool(first == second)
 
 
 def assert_same_ending(whole: tuple[Path, str], parts: tuple[Path, str], *, updates: int) -> None:
@@ -78,41 +59,32 @@ def test_resumed_after_an_epoch(workshop: Workshop, tmp_path: Path, encoding: st
     assert_same_ending(workshop.two_epochs(encoding), (tmp_path, rest.stdout), updates=EPOCH)
 
 
-def test_resumed_with_positions_that_training_draws(workshop: Workshop, tmp_path: Path) -> None:
-    draws = "--position-randomized", 200
-    end = "--max-epoch", 2
-    assert stop_and_go_on(workshop, tmp_path, ("--max-epoch", 1), end, *draws) == EPOCH
+EPOCHS = (("--max-epoch", 1), ("--max-epoch", 2))
+MIDDLE = (("--max-update", 10), ("--max-update", 14))
+# Encoding, stop and end, options, and updates after the stop.
+STOPPED: dict[str, tuple[str, Any, tuple[Any, ...], int]] = {
+    "drawn positions": ("diet-rel", EPOCHS, ("--position-randomized", 200), EPOCH),
+    # Puts arrays of numpy into the checkpoint, which the safe loader does not know.
+    "validation with BLEU": ("diet-rel", EPOCHS, BLEU, EPOCH),
+    **{
+        f"in the middle of an epoch, {name}": (name, MIDDLE, ("--save-interval-updates", 4), 4)
+        for name in ("diet-rel", "shape", "cape")  # the last two draw positions at random
+    },
+}
 
 
-def stop_and_go_on(
-    workshop: Workshop, folder: Path, stop: Any, end: Any, *options: Any, name: str = "diet-rel"
-) -> int:
-    """The same training with and without a stop; number of updates after it."""
-    whole, parts = folder / "whole", folder / "parts"
-    at_once = train(workshop, name, whole, *options, *end).ok()
-    train(workshop, name, parts, *options, *stop).ok()
+@pytest.mark.parametrize("case", STOPPED)
+def test_resumed(workshop: Workshop, tmp_path: Path, case: str) -> None:
+    encoding, (stop, end), options, after = STOPPED[case]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    at_once = train(workshop, encoding, whole, *options, *end).ok()
+    train(workshop, encoding, parts, *options, *stop).ok()
+    if "BLEU" in case:
+        assert b"numpy" in (parts / "checkpoint1.pt").read_bytes()  # or it shows nothing
     saved = state(parts)["optimizer_history"][-1]["num_updates"]
-    rest = train(workshop, name, parts, *options, *end).ok()
-    after = max(losses(at_once.stdout)) - int(saved)
+    assert max(losses(at_once.stdout)) - int(saved) == after
+    rest = train(workshop, encoding, parts, *options, *end).ok()
     assert_same_ending((whole, at_once.stdout), (parts, rest.stdout), updates=after)
-    return after
-
-
-# The last two draw positions at random.
-@pytest.mark.parametrize("encoding", ["diet-rel", "shape", "cape"])
-def test_resumed_in_the_middle_of_an_epoch(
-    workshop: Workshop, tmp_path: Path, encoding: str
-) -> None:
-    saving = ("--save-interval-updates", 4)
-    stop, end = ("--max-update", 10), ("--max-update", 14)
-    assert stop_and_go_on(workshop, tmp_path, stop, end, *saving, name=encoding) == 4
-
-
-def test_resumed_after_validation_with_bleu(workshop: Workshop, tmp_path: Path) -> None:
-    """--eval-bleu puts arrays of numpy into the checkpoint, which the safe loader does not know."""
-    stop, end = ("--max-epoch", 1), ("--max-epoch", 2)
-    assert stop_and_go_on(workshop, tmp_path, stop, end, *BLEU) == EPOCH
-    assert b"numpy" in (tmp_path / "parts" / "checkpoint1.pt").read_bytes()  # or it shows nothing
 
 
 @pytest.mark.parametrize(
@@ -169,3 +141,145 @@ def test_schedule_and_patience_after_a_kill(
         assert expected["last_optimizer_state"]["param_groups"][0]["lr"] == pytest.approx(1e-13)
         assert expected["extra_state"]["lr_patience"] == {"num_bad_epochs": 0, "last_epoch": 4}
     assert same(expected, found), (expected["optimizer_history"], found["optimizer_history"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "encoding", "options"),
+    [
+        ("pretrain", "linformer", ("--segment-encoding", "input")),
+        # Starts from the pretrained checkpoint once, and then from its own with all segments.
+        ("finetune", "diet-rel", ("--segment-encoding", "per-head", "--finetune-from-model")),
+    ],
+)
+def test_encoders_resumed(
+    encoders: Encoders, tmp_path: Path, kind: str, encoding: str, options: tuple[Any, ...]
+) -> None:
+    options = (*options, *([encoders.checkpoint(encoding)] if kind == "finetune" else []))
+
+    def run(name: str, epochs: int) -> Done:
+        where = (encoding, tmp_path / name, *options, "--num-workers", 1)
+        return getattr(encoders, kind)(*where, "--max-epoch", epochs).ok()
+
+    whole, _, rest = run("whole", 2), run("parts", 1), run("parts", 2)
+    updates = max(losses(whole.stdout)) // 2
+    ends = (tmp_path / "whole", whole.stdout), (tmp_path / "parts", rest.stdout)
+    assert_same_ending(*ends, updates=updates)
+    assert "has no segments" not in rest.stdout + rest.stderr
+
+
+# Of two processes on the CPU (gloo). Dropout off: each process draws its own. An odd number of
+# batches leaves the second one idle last.
+COMMON = ("--cpu", "--dropout", 0, "--max-epoch", 2, "--num-workers", 1)
+TWO = (
+    "--ddp-backend", "legacy_ddp", "--distributed-backend", "gloo", "--distributed-no-spawn",
+    "--distributed-world-size", 2,
+)  # fmt: skip
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def two_processes(workshop: Workshop, save_dir: Path, *options: Any) -> list[Done]:
+    where = ("--distributed-init-method", f"tcp://127.0.0.1:{free_port()}", "--save-dir", save_dir)
+    words = (*workshop.training(), *COMMON, *TWO, *options, *where)
+    commands = [
+        command("train", workshop.bin, *words, "--distributed-rank", rank) for rank in (0, 1)
+    ]
+    return [done.ok() for done in workshop.run.together(*commands)]
+
+
+# Every layer has its own tables, or one set serves all layers.
+@pytest.mark.parametrize("encoding", ["diet-rel", "diet-abs"])
+def test_two_processes_have_the_losses_of_one(
+    workshop: Workshop, tmp_path: Path, encoding: str
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    single = workshop.train(encoding, one, *COMMON, "--update-freq", 2).ok()
+    first, second = two_processes(workshop, two, "--arch", architecture(encoding))
+    for read in (losses, valid_losses):
+        expected, found = read(single.stdout), read(first.stdout)
+        assert expected.keys() == found.keys()
+        for update, loss in expected.items():
+            assert float(found[update]) == pytest.approx(float(loss), abs=0.0011)  # three decimals
+    assert sorted(losses(first.stdout)) == list(range(1, 9))  # or nothing was trained
+    models = [state(folder)["model"] for folder in (one, two)]
+    assert models[0].keys() == models[1].keys()
+    for name, value in models[0].items():
+        if not name.endswith("k_proj.bias"):
+            # That one's gradient is rounding alone, which Adam makes as large as any other.
+            assert torch.allclose(value.float(), models[1][name].float(), atol=2e-4), name
+    assert losses(second.stdout) == {}  # only the first process reports
+
+
+def test_two_processes_continue_where_they_were(workshop: Workshop, tmp_path: Path) -> None:
+    for folder, epochs in (("whole", 2), ("parts", 1), ("parts", 2)):
+        more = ("--arch", architecture("diet-rel"), "--max-epoch", epochs)
+        first, _ = two_processes(workshop, tmp_path / folder, *more)
+    assert sorted(losses(first.stdout)) == [5, 6, 7, 8]  # of the second epoch alone
+    whole, parts = (state(tmp_path / name)["model"] for name in ("whole", "parts"))
+    assert same(whole, parts)
+
+
+HYDRA = ROOT / "config" / "hydra"
+
+
+def hydra_train(workshop: Workshop, saved: Path, *more: str, folder: Path = HYDRA) -> Done:
+    """fairseq-hydra-train with the configuration, from any working folder."""
+    where = ("--config-dir", folder, "--config-name", "diet_rel_tiny")
+    given = (f"common.user_dir={PLUGIN}", f"task.data={workshop.bin}")
+    words = (*where, *given, f"checkpoint.save_dir={saved}", *more)
+    return workshop.run("hydra-train", *words, cwd=saved.parent)
+
+
+def test_hydra_train_trains_as_train_does(workshop: Workshop, tmp_path: Path) -> None:
+    saved = tmp_path / "hydra"
+    sides = [
+        f"model.{side}_{name}"
+        for side in ("encoder", "decoder")
+        for name in ("layers=2", "embed_dim=32", "ffn_embed_dim=48", "attention_heads=2")
+    ]
+    positions = [
+        f"+{part}.max_{name}_positions={count}"
+        for part in ("model", "task")
+        for name, count in (("source", MAX_SOURCE), ("target", MAX_TARGET))
+    ]
+    overrides = [
+        "model.dropout=0.1", "criterion._name=cross_entropy", "~criterion.label_smoothing",
+        "optimizer.adam_betas='(0.9, 0.999)'", "optimization.lr=[0.01]",
+        "lr_scheduler.warmup_updates=40", "dataset.max_tokens=400", "optimization.max_epoch=2",
+        "common.log_format=json", "common.log_interval=1",
+    ]  # fmt: skip
+    by_hydra = hydra_train(workshop, saved, *sides, *positions, *overrides).ok()
+    folder, by_train = workshop.two_epochs("diet-rel")
+    assert losses(by_hydra.stdout) == losses(by_train)
+    assert valid_losses(by_hydra.stdout) == valid_losses(by_train)
+    assert same(state(saved)["model"], state(folder)["model"])
+    generated = workshop.generate("diet-rel", "--path", saved / "checkpoint_last.pt").ok()
+    assert len(texts(generated.stdout)) == len(workshop.lines())
+
+
+@pytest.mark.parametrize(
+    ("override", "fragment"),
+    [
+        ("model.position_encoding=diet", "--position-encoding diet: unknown"),
+        ("task.data=/nonexistent", "/nonexistent"),
+        ("", "position_encodings"),
+    ],
+)
+def test_bad_input_of_hydra_train(
+    workshop: Workshop, tmp_path: Path, override: str, fragment: str
+) -> None:
+    """hydra catches errors itself and shows them with a traceback, unless it is told not to."""
+    if override:
+        assert_one_line(hydra_train(workshop, tmp_path / "saved", override), fragment)
+    else:  # a misspelt key in YAML, of which hydra has several lines
+        text = (HYDRA / "diet_rel_tiny.yaml").read_text(encoding="utf-8")
+        wrong = text.replace("  position_encoding:", "  position_encodings:")
+        (tmp_path / "diet_rel_tiny.yaml").write_text(wrong, encoding="utf-8")
+        done = hydra_train(workshop, tmp_path / "saved", folder=tmp_path)
+        assert done.status != 0
+        assert fragment in done.stderr
+    assert not list(tmp_path.glob("saved/*.pt"))

@@ -11,11 +11,9 @@ from diet_mt.cli.main import main
 from diet_mt.evaluation.checkpoint import read_training
 from diet_mt.evaluation.records import read_results
 
-from .corpus import write_corpus
-from .runner import Runner
-from .test_resume import same, state
-from .test_two_processes import free_port
-from .tool import finish, kill_when, start
+from .runner import Runner, finish, kill_when, start
+from .test_resume import free_port
+from .workshop import same, state, write_corpus
 
 LANGUAGES = {"src": "de", "tgt": "en"}
 DATA = "data/wmt18.de-en"
@@ -72,7 +70,7 @@ def test_killed_resumed_averaged_and_scored(
     """And in the end what a training is that was never killed, to the last bit."""
     monkeypatch.chdir(place)
 
-    def said(*words: object) -> str:
+    def output(*words: object) -> str:
         assert main([*map(str, words)]) == 0
         captured = capsys.readouterr()
         return captured.out + captured.err
@@ -80,13 +78,13 @@ def test_killed_resumed_averaged_and_scored(
     save, whole = place / "killed", place / "whole"
     # By then checkpoint_last.pt is there, from 5 updates or from these.
     killed = start(*training("killed"), cwd=place)
-    kill_when(killed, save / "checkpoint_3_10.pt", alone=True)
+    kill_when(killed, save / "checkpoint_3_10.pt")
     assert (save / "checkpoint_3_10.pt").exists()
     assert not (save / "done").exists()
 
     # The one that was killed leaves nothing behind that goes on.
     note = "1 process on the CPU, fp32, batches of 400 tokens, 2 for an update: 800"
-    assert note in said(*training("killed"))
+    assert note in output(*training("killed"))
     log = (save / "train.log").read_text(encoding="utf-8")
     assert re.search(r"Loaded checkpoint .*/checkpoint_last.pt \(epoch \d+ @ [1-9]\d* up", log)
     assert re.search(r"valid on 'valid' subset .*\| bleu [\d.]+ .*\| num_updates 15 ", log)
@@ -98,7 +96,7 @@ def test_killed_resumed_averaged_and_scored(
     assert list((save / "tensorboard").rglob("events.*"))
     assert "--cpu" not in (save / "command").read_text(encoding="utf-8")
 
-    said(*training("whole"))
+    output(*training("whole"))
     ends = [state(folder) for folder in (save, whole)]
     for part in ("model", "last_optimizer_state"):
         assert same(ends[0][part], ends[1][part])
@@ -106,20 +104,20 @@ def test_killed_resumed_averaged_and_scored(
     # Killed between the last checkpoint and ``done``: not one update more.
     (save / "done").unlink()
     before = changed(save)
-    assert "killed has reached its end" in said(*training("killed"))
+    assert "killed has reached its end" in output(*training("killed"))
     assert changed(save).items() - before.items() == {
         (str(save / "done"), (save / "done").stat().st_mtime_ns)
     }
 
     average = "killed/checkpoint_average.pt"
-    said("average", "--last", 2, "--dir", "killed", "--out", average)
+    output("average", "--last", 2, "--dir", "killed", "--out", average)
     facts = read_training(place / average, place / DATA / "bin")
     assert (facts.averaged, facts.updates) == (2, 15)
     # Each epoch sees every word and end mark of the target once, in four updates.
     target = (place / DATA / "raw" / "train.de").read_text(encoding="utf-8")
     epoch = len(target.split()) + target.count("\n")
     assert facts.train_tokens == pytest.approx(15 / 4 * epoch, rel=0.05)
-    said("evaluate", DATA, average, "--length-penalty", "gnmt", "--beam", 2)
+    output("evaluate", DATA, average, "--length-penalty", "gnmt", "--beam", 2)
     (row,) = read_results(place / "results" / "wmt18.de-en.jsonl")
     assert (row.direction, row.averaged, row.length_penalty) == ("en-de", 2, "gnmt")
     assert (row.system, row.sentences, row.train_tokens) == ("diet_rel", 37, facts.train_tokens)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.cli.leaderboard import FORMATS
+from diet_mt.cli.reports import FORMATS
 from diet_mt.evaluation.hypotheses import put_result
 from diet_mt.evaluation.json_rows import write_rows
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from diet_mt.cli.leaderboard import PICTURES as CHOICES
+from diet_mt.cli.reports import PICTURES as CHOICES
 from diet_mt.corpora.parallel import read_lines
 from diet_mt.evaluation.curves import LearningCurve
 from diet_mt.evaluation.hypotheses import read_hypotheses

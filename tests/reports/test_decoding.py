@@ -13,8 +13,7 @@ from torch import Tensor
 from diet_mt.decoding.choice import VARIABLE
 from diet_mt.decoding.generator import BeamSearchGenerator, GnmtBeamSearchGenerator
 
-from ..commands.transcript import translations
-from ..commands.workshop import BATCHES, IN_ONE, SEARCH, USER_DIR, Workshop
+from ..commands.workshop import BATCHES, IN_ONE, SEARCH, USER_DIR, Workshop, translations
 from ..decoding.test_choice import generator
 from ..decoding.test_parity import search
 from ..models.test_search import rescored, talkative

@@ -21,7 +21,7 @@ from diet_mt.files import sha256
 
 from ..bert.made import write_glue
 from ..commands.runner import ROOT, Done, Runner, run_python
-from ..commands.test_resume import ended_state, same, state
+from ..commands.workshop import ended_state, same, state
 from ..prepare.running import SMALL, stages_of, texts, write_multi30k, write_news
 from ..session_folder import once, session_folder
 from .running import diet_mt, run

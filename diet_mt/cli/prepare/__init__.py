@@ -1,1 +1,0 @@
-"""``diet-mt prepare``: one file for each corpus."""

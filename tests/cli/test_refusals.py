@@ -1,0 +1,168 @@
+"""Wrong uses of the commands: status 2, one line that names the datum, nothing written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from diet_mt.cli.main import COMMANDS, parser_of
+
+from ..calling import called
+from ..evaluation.rows import row
+from ..evaluation.task_rows import task_row
+
+pytestmark = pytest.mark.hostile
+
+ROW, TASK = row().to_json(), task_row().to_json()
+
+
+def changed(**fields: object) -> str:
+    """A line of results with other values; None: without the field."""
+    values = {**json.loads(ROW), **fields}
+    return json.dumps({name: value for name, value in values.items() if value is not None})
+
+
+# Of others, an unknown option is one of fairseq's.
+OWN = [name for name in COMMANDS if not parser_of(name).kind.passes_on]
+CALLS: list[tuple[str, str]] = [
+    *((f"{name} --hepl", "did you mean --help?") for name in OWN),
+    # Commands, options, values.
+    ("leaderbord", "did you mean leaderboard?"),
+    ("comapre x.jsonl", "did you mean compare?"),
+    ("bench sped", "did you mean bench speed?"),
+    ("bnech speed", "did you mean bench?"),
+    ("speed", "did you mean bench speed?"),
+    ("xyzzy", "unknown command xyzzy"),
+    ("--hlep", "did you mean --help?"),
+    ("leaderboard --directon=en-de", "did you mean --directions?"),
+    # Neither cut short nor hidden by what else is missing.
+    ("leaderboard --form html", "did you mean --format?"),
+    ("compare --refrences x", "did you mean --references?"),
+    ("train --recpie multi30k", "did you mean --recipe?"),
+    ("leaderboard -v", "unknown option -v"),
+    ("leaderboard --format htm", "did you mean html?"),
+    ("leaderboard --format x", "text, markdown, html, svg"),
+    ("verify", "PATH"),
+    ("completion fish", "bash, zsh"),
+    ("leaderboard r.jsonl --systems diet_rell", "did you mean diet_rel?"),
+    ("leaderboard r.jsonl --directions de-en", "choose from en-de"),
+    ("leaderboard r.jsonl --test-sets x", "choose from toy test"),
+    ("leaderboard r.jsonl --brief --format html", "--brief"),
+    ("leaderboard r.jsonl --brief --verbose", "--verbose"),
+    ("compare r.jsonl --systems a b", "unknown system a; choose from diet_rel"),
+    ("average --out x.pt", "--last"),
+    ("average --last 0 --dir . --out x.pt", "--last: 0"),
+    ("average --last two --dir . --out x.pt", "two"),
+    ("average --last 2 --dir . --out x.pt", ".: 0 numbered checkpoints"),
+    ("average gone.pt --out x.pt --dry-run", "gone.pt"),
+    ("parity gone.pt --dry-run", "gone.pt"),
+    ("predict folder gone.pt --task CoLA --dry-run", "gone.pt"),
+    ("answer folder gone.pt --out o --split valid --dry-run", "gone.pt"),
+    ("average folder --out x.pt", "folder: no such checkpoint"),
+    ("parity r.jsonl", "r.jsonl"),
+    ("average r.jsonl --out x.pt", "r.jsonl"),
+    ("parity", "CHECKPOINT"),
+    ("parity --beam 0 x.pt", "--beam: 0"),
+    ("bench speed --device gpu", "did you mean cpu?"),
+    ("bench speed --rounds 0", "--rounds: 0"),
+    ("bench speed --systems diet-rel", "did you mean diet_rel?"),
+    ("bench speed --size tny", "did you mean tiny?"),
+    ("bench speed --checkpoint x.pt", "x.pt"),
+    ("bench speed --checkpoint shw=x.pt", "did you mean shaw?"),
+    ("bench memory --cases none", "choose from diet_abs, factors"),
+    ("bench encoder --encodings alibbi", "did you mean alibi?"),
+    ("predict data/COLA x.pt", "COLA"),
+    ("predict data/glue x.pt --batch-size -1", "--batch-size: -1"),
+    ("answer data x.pt --out o", "--split"),
+    ("answer data x.pt --out o --split valid --n-best 0", "--n-best: 0"),
+    ("verify a.json b.json --references g", "answers"),
+    ("verify r.jsonl --references refs.de --language de", "--language"),
+    ("lengths r.jsonl --references refs.de --width 3 --buckets 2", "--buckets"),
+    ("evaluate folder folder --lenpen 1 --tune-lenpen 0 1", "--tune-lenpen"),
+    ("prepare bitext de-de --from folder", "de-de"),
+    ("prepare multi30k --subwords spm --bpe-merges 10", "--bpe-merges"),
+    ("finetune folder x.pt --recipe glue --save-dir d --gpus 2", "--gpus 2"),
+    ("figures --out o --data folder", "--data"),
+    ("figures --out o --near 40", "--near 40"),
+    ("theorems x.pt", "--data"),
+    # Files.
+    ("leaderboard latin", "latin, line 2"),
+    ("leaderboard folder", "folder"),
+    ("leaderboard r.jsonl --readme refs.de", "refs.de"),
+    ("leaderboard r.jsonl --out folder", "folder"),
+    ("average r.jsonl --out folder", "folder"),
+    ("leaderboard r.jsonl --out refs.de/x", "refs.de"),
+    ("compare r.jsonl --references gone.de", "gone.de"),
+    ("verify r.jsonl --references folder", "folder"),
+    ("verify r.jsonl --references refs.de", "1 of 1 rows"),
+    ("verify r.json --references refs.de", "refs.de"),
+    ("verify r.json --references gone.json", "gone.json"),
+    ("bench curves folder --out x", "train.log"),
+    ("bench curves r.jsonl --out x", "r.jsonl, line 1"),
+]
+# What a line of results holds, the command over it, and the datum.
+ROWS: list[tuple[str, str, str]] = [
+    ("", "compare", "r.jsonl"),
+    (
+        f"{ROW}\n{changed(system='mine', hypotheses='toy.en-de/m.txt')}",
+        "compare --references refs.de",
+        "--references",
+    ),
+    ("{", "leaderboard", "r.jsonl, line 1"),
+    ("[1]", "leaderboard", "r.jsonl, line 1"),
+    ("[" * 100_000, "leaderboard", "r.jsonl, line 1"),
+    ('{"a":' * 100_000, "compare", "r.jsonl, line 1"),
+    ("\xff", "leaderboard", "r.jsonl, line 1"),
+    (changed(bleu="30"), "leaderboard", "'bleu' is '30'"),
+    (changed(bleu=None), "leaderboard", "'bleu'"),
+    (changed(bleu=float("nan")), "leaderboard", "'bleu' is nan"),
+    (changed(seed=10**400), "leaderboard", "'seed'"),
+    (changed(beam=-1), "leaderboard", "'beam' is -1"),
+    (changed(blue=1), "leaderboard", "'blue'"),
+    (changed(system="a\x1b[2Jb"), "leaderboard", "'system'"),
+    (changed(training="--lr 1"), "leaderboard", "'training' is '--lr 1'"),
+    (changed(hypotheses="../../secret"), "verify --references refs.de", "../../secret"),
+    (changed(hypotheses="/etc/passwd"), "compare", "/etc/passwd"),
+    (changed(corpus="../x"), "leaderboard", "'corpus' is '../x'"),
+    (f"{ROW}\n{ROW}", "leaderboard", "diet_rel_tiny, seed 1, toy test"),
+    (TASK.replace('"CoLA"', '"../x"'), "leaderboard", "'../x'"),
+    (TASK.replace("30.5", '"x"'), "leaderboard", "'metrics'"),
+    (TASK.replace('"valid"', '"v"'), "leaderboard", "test_LANG"),
+]
+
+
+def with_rows(rows: str, words: str) -> tuple[str, str]:
+    name, _, more = words.partition(" ")
+    return rows, f"{name} r.jsonl {more}"
+
+
+CASES = [(ROW, *case) for case in CALLS] + [
+    (*with_rows(rows, words), datum) for rows, words, datum in ROWS
+]
+
+
+@pytest.mark.parametrize(("rows", "words", "datum"), CASES)
+def test_a_wrong_use_is_one_line(
+    rows: str,
+    words: str,
+    datum: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "r.jsonl").write_text(f"{rows}\n", encoding="utf-8")
+    (tmp_path / "r.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "latin").write_bytes(f"{ROW}\nM\xe4nner\n".encode("latin-1"))
+    (tmp_path / "refs.de").write_text("eins\nzwei\n", encoding="utf-8")
+    before = sorted(tmp_path.rglob("*"))
+    assert called(*words.split()) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert datum in error
+    assert len(error) < 600
+    assert sorted(tmp_path.rglob("*")) == before

@@ -1,0 +1,381 @@
+"""Encoders from pretraining to the rows of tasks: pretrain, finetune, predict, answer, verify."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from diet_mt.bert.glue import task_named
+from diet_mt.bert.squad import read_squad
+from diet_mt.errors import UserError
+from diet_mt.evaluation.checkpoint import model_options, read_pretrained
+from diet_mt.evaluation.curves import read_training
+from diet_mt.evaluation.predict import Predictions, for_server
+from diet_mt.evaluation.records import TaskResult, read_task_results
+from diet_mt.files import sha256
+
+from ..calling import called
+from .encoders import GLUE, HEAD, PAIRS, RECIPE, RESET, SIZE, Encoders
+from .workshop import USER_DIR, losses, measured_loss, same, state, valid_losses
+
+SEGMENTS = "encoder.sentence_encoder.segment_positions."
+# 300 sentences, packed: a few updates make an epoch.
+TINY = """
+    --recipe mlm --size tiny --gpus 0 --save-dir saved --tokens-per-sample 48 --max-update 24
+    --max-source-positions 64 --sequences-per-update 32 --max-tokens-per-device 768 --lr 0.003
+    --save-interval-updates 8 --validate-interval-updates 8 --log-interval 8
+""".split()  # noqa: SIM905
+
+
+def changed(folder: Path) -> dict[Path, int]:
+    """When each file was written."""
+    return {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+
+
+def best_of(folder: Path, metric: str) -> dict[str, Any]:
+    """The validation with the best value of a metric, as fairseq prints it."""
+    lines = (folder / "log").read_text(encoding="utf-8").split("\n")
+    entries = [json.loads(line[line.index("{") :]) for line in lines if f'"valid_{metric}"' in line]
+    return max(entries, key=lambda entry: float(entry[f"valid_{metric}"]))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def link_data(encoders: Encoders, folder: Path) -> None:
+    (folder / "data").mkdir()
+    (folder / "data" / "bin").symlink_to(encoders.vocabulary)
+
+
+def test_pretraining_learns_and_is_then_left_alone(
+    encoders: Encoders, forked: None, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    link_data(encoders, here)
+    words = ("pretrain", "data", "diet-abs-lin", *TINY)
+    assert called(*words) == 0
+    assert "batches of 16 sequences, 2 for an update: 32 sequences" in capsys.readouterr().err
+    curve = read_training(here / "saved")
+    assert [point[0] for point in curve.points] == [8, 16, 24]
+    bits = [point[1] for point in curve.points]
+    assert bits[0] > bits[1] > bits[2]
+    assert (curve.system, curve.seed, curve.segments) == ("diet_abs_lin", 1, "none")
+    assert curve.settings["tokens-per-sample"] == "48"
+    before = changed(here / "saved")
+    assert called(*words) == 0
+    assert changed(here / "saved") == before
+
+
+def test_validation_is_masked_alike_throughout_a_training(
+    encoders: Encoders, forked: None, here: Path
+) -> None:
+    """With a rate of 0 nothing but the masks could change the loss, epoch after epoch."""
+    link_data(encoders, here)
+    assert called("pretrain", "data", "none", *TINY, "--lr", "0") == 0
+    assert '"epoch": 3' in (here / "saved" / "train.log").read_text(encoding="utf-8")
+    assert len({point[1] for point in read_training(here / "saved").points}) == 1
+
+
+def test_validation_is_masked_alike_for_every_system(encoders: Encoders) -> None:
+    """The masks know nothing of the model: they come from the task's options alone."""
+    from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
+
+    def batches(seed: int) -> list[list[int]]:
+        given = {"tokens_per_sample": 48, "sample_break_mode": "complete_doc", "seed": seed}
+        cfg = MaskedLMConfig(data=str(encoders.vocabulary), **given)
+        task = MaskedLMTask.setup_task(cfg)
+        task.load_dataset("valid")
+        data = task.dataset("valid")
+        data.set_epoch(1)
+        return [data[number]["net_input.src_tokens"].tolist() for number in range(len(data))]
+
+    assert batches(1) == batches(1)
+    assert batches(1) != batches(2)
+
+
+def test_masked_words_with_fairseqs_defaults(encoders: Encoders, tmp_path: Path) -> None:
+    """Blocks of 1,024 tokens; the model is built for them, and stays so if it is restored."""
+    task = (*USER_DIR, "--task", "masked_lm", "--criterion", "masked_lm", "--batch-size", 2)
+    arch = ("--arch", "roberta_diet_rel_tiny", "--save-dir", tmp_path)
+    for updates in (1, 2):
+        words = (*task, *SIZE, *RECIPE, *arch, "--max-update", updates)
+        encoders.run("train", encoders.vocabulary, *words).ok()
+    saved = state(tmp_path)
+    assert saved["cfg"]["model"]["max_source_positions"] == 1024
+    tables = [x for name, x in saved["model"].items() if name.endswith("by_offset")]
+    assert [table.size(1) for table in tables] == [2 * 1024 - 1] * 2
+    shorter = ("--path", tmp_path / "checkpoint_last.pt", "--tokens-per-sample", 100)
+    encoders.run("validate", encoders.vocabulary, *task, *shorter).ok()
+
+
+def test_fine_tuning_adds_segments_to_a_pretrained_checkpoint(encoders: Encoders) -> None:
+    """``--restore-file`` with ``--segment-encoding per-head``: from zero, and they learn. In a new
+    process, the model is built from the options in its checkpoint.
+    """
+    folder = encoders.finetuned("diet-rel")
+    before, after = state(encoders.pretrained("diet-rel"))["model"], state(folder)["model"]
+    assert not [name for name in before if name.startswith(SEGMENTS)]
+    tables = {name: x for name, x in after.items() if name.startswith(SEGMENTS)}
+    assert [tuple(table.shape) for table in tables.values()] == [(2, 2, 2)] * 2
+    for table in tables.values():
+        assert table.any()
+        assert table.abs().max() < 0.2, "30 updates from zero"
+    log = (folder / "log").read_text(encoding="utf-8")
+    assert "--segment-encoding per-head starts at zero" in log
+    by_update = losses(log)
+    assert float(by_update[30]) < float(by_update[1])
+    options = ("--log-format", "json", "--path", folder / "checkpoint_last.pt")
+    done = encoders.run("validate", encoders.pairs, *USER_DIR, *PAIRS, *options).ok()
+    assert measured_loss(done.stdout, "valid") == valid_losses(log)[30]
+
+
+def test_the_head_of_a_checkpoint_is_read_back(encoders: Encoders, tmp_path: Path) -> None:
+    """And only what is trained further changes: with a rate of 0, nothing."""
+    folder = encoders.finetuned("diet-rel")
+    start = ("--restore-file", folder / "checkpoint_last.pt", *RESET)
+    still = ("--segment-encoding", "per-head", "--lr", 0, "--max-update", 1, "--dropout", 0.0)
+    encoders.finetune("diet-rel", tmp_path, *start, *still).ok()
+    before, after = state(folder)["model"], state(tmp_path)["model"]
+    assert any(HEAD in name for name in before)
+    assert same(before, after)
+    assert all(torch.isfinite(tensor).all() for tensor in after.values())
+
+
+def test_the_command_finetune_trains_once(
+    encoders: Encoders, forked: None, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pretrained = encoders.checkpoint("diet-rel")
+    given = ("--recipe", "glue", "--lr", 0.003, "--max-epoch", 2, "--batch-size", 16)
+    words = ("finetune", encoders.task("CoLA"), pretrained, *given, "--save-dir", "run")
+    assert called(*words) == 0
+    names = {path.name for path in Path("run").iterdir()}
+    assert {"checkpoint_best.pt", "checkpoint_last.pt", "command", "done"} <= names
+    record = json.loads(Path("run", "pretrained.json").read_text())
+    assert record["pretrained_sha256"] == sha256(pretrained)
+    log = Path("run", "train.log").read_text(encoding="utf-8")
+    assert f"num_updates {2 * GLUE['train'] // 16} " in log
+    before = changed(Path("run"))
+    assert called(*words) == 0
+    assert changed(Path("run")) == before
+    assert called(*words, "--segments", "none") == 2
+    assert "--segment-encoding: 'per-head' there, 'none' here" in capsys.readouterr().err
+
+
+def assert_facts(result: TaskResult, encoders: Encoders, checkpoint: Path) -> None:
+    """A row's facts about the model, its pretraining and its fine-tuning."""
+    pretrained = encoders.checkpoint("diet-rel")
+    assert (result.system, result.segments, result.seed) == ("diet-rel", "per-head", 1)
+    assert result.checkpoint_sha256 == sha256(checkpoint)
+    assert (result.pretrained_sha256, result.pretrain_updates) == (sha256(pretrained), 30)
+    perplexity = read_pretrained(pretrained)["pretrain_perplexity"]
+    assert result.pretrain_perplexity == perplexity > 1
+    assert (result.model["encoder-layers"], result.model["max-source-positions"]) == (2, 64)
+
+
+def test_classification_and_its_row(
+    encoders: Encoders, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = encoders.learnt("CoLA")
+    best = float(best_of(folder, "matthews")["valid_matthews"])
+    assert best > 60  # one word decides; nothing is learnt: 0
+    checkpoint, results = folder / "checkpoint_best.pt", here / "results" / "tasks"
+    kept = ("--results", results, "--predictions", here / "results" / "predictions")
+    given = (encoders.task("CoLA"), checkpoint, "--pretrained", encoders.checkpoint("diet-rel"))
+    for _ in range(2):  # another evaluation of the same run replaces its row
+        assert called("predict", *given, *kept) == 0
+    assert f"CoLA\tvalid\t{GLUE['dev']} examples\tmatthews {best:.4f}\t" in capsys.readouterr().out
+    (result,) = read_task_results(results / "CoLA.jsonl")
+    assert result.score == best
+    assert_facts(result, encoders, checkpoint)
+    assert (result.lr, result.epochs, result.batch) == (0.003, 6, 16)
+    assert result.chosen_by == "valid matthews"
+    assert (result.examples, result.train_examples) == (GLUE["dev"], GLUE["train"])
+    assert result.notes == ["train: 160 of 8,551 official rows", "valid: 37 of 1,043 official rows"]
+    assert not Path(result.predictions).is_absolute()
+    table = Path(result.predictions).read_text(encoding="utf-8").split("\n")
+    assert table[0] == "index\tprediction\tlabel"
+    rows = [line.split("\t") for line in table[1:-1]]
+    assert [row[0] for row in rows] == [str(number) for number in range(GLUE["dev"])]
+    assert [row[2] for row in rows] == [str(number % 2) for number in range(GLUE["dev"])]
+    right = sum(row[1] == row[2] for row in rows) / len(rows)
+    assert result.metrics["accuracy"] == pytest.approx(100 * right, abs=1e-4)
+
+    # A set without labels is only predicted.
+    submitted = ("--split", "test", "--predictions", here / "submission")
+    assert called("predict", *given[:2], *submitted) == 0
+    submission = (here / "submission" / "CoLA.tsv").read_text(encoding="utf-8").split("\n")
+    assert submission[0] == "index\tprediction"
+    assert [line.split("\t")[0] for line in submission[1:-1]] == [str(n) for n in range(11)]
+    assert called("predict", *given, *kept, "--split", "test") == 2
+    assert "test of CoLA has no labels" in capsys.readouterr().err
+
+
+def test_regression(encoders: Encoders, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = encoders.learnt("STS-B", "--max-epoch", 2)
+    last = best_of(folder, "num_updates")
+    given = (encoders.task("STS-B"), folder / "checkpoint_last.pt")
+    assert called("predict", *given, "--split", "test", "--predictions", here) == 0
+    capsys.readouterr()
+    rows = (here / "STS-B.tsv").read_text(encoding="utf-8").split("\n")[1:-1]
+    scores = np.array([float(row.split("\t")[1]) for row in rows])
+    assert ((scores >= 0) & (scores <= 5)).all()
+    assert called("predict", *given, "--batch-size", "3") == 0
+    printed = dict(cell.split(" ") for cell in capsys.readouterr().out.strip().split("\t")[3:])
+    # Of -100 to 100. Batches of another size add the same numbers in another order, and scores that
+    # are almost equal then change their ranks.
+    for name in ("spearman", "pearson"):
+        assert float(printed[name]) == pytest.approx(float(last[f"valid_{name}"]), abs=0.5)
+
+
+def test_scores_for_the_server_are_within_the_bounds_of_the_labels() -> None:
+    drawn = Predictions(np.array([-0.5, 2.5, 5.5]), None)
+    assert for_server(task_named("STS-B"), drawn).predicted.tolist() == [0.0, 2.5, 5.0]
+    assert for_server(task_named("RTE"), drawn) is drawn
+
+
+def test_the_pretrained_model_is_built_again(encoders: Encoders) -> None:
+    words = model_options(encoders.checkpoint("diet-rel"), "diet_rel")
+    assert dict(zip(words[::2], words[1::2], strict=True)) == {
+        "--arch": "roberta_diet_rel_tiny",
+        "--encoder-layers": "2",
+        "--encoder-embed-dim": "32",
+        "--encoder-ffn-embed-dim": "48",
+        "--encoder-attention-heads": "2",
+        "--max-source-positions": "64",
+        "--max-positions": "64",
+    }
+    with pytest.raises(UserError, match="diet-rel, not learned"):
+        model_options(encoders.checkpoint("diet-rel"), "learned")
+
+
+def test_answers_and_their_rows(
+    encoders: Encoders, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The answers have the scores of the validation in training, and of SQuAD's own scoring."""
+    folder, questions = encoders.learnt("qa"), encoders.questions
+    assert "the checkpoint has no span head" in (folder / "log").read_text(encoding="utf-8")
+    best, checkpoint = best_of(folder, "f1"), folder / "checkpoint_best.pt"
+    assert float(best["valid_f1"]) > 60
+    results = here / "results" / "tasks"
+    given = (questions, checkpoint, "--out", here / "results" / "answers", "--batch-size", "7")
+    kept = ("--results", results, "--pretrained", encoders.checkpoint("diet-rel"))
+    splits = ("valid", "test_xquad_en", "test_mlqa_de")
+    assert called("answer", *given, "--split", *splits, *kept) == 0
+    scores = f"f1 {float(best['valid_f1']):.4f} exact_match {float(best['valid_exact_match']):.4f}"
+    cells = capsys.readouterr().out.split("\n")[0].split("\t")
+    assert cells[:4] == ["SQuAD", "valid", "30 questions", scores]
+    (result,) = read_task_results(results / "SQuAD.jsonl")
+    assert f"{result.score:.4f}" == f"{float(best['valid_f1']):.4f}"
+    assert (result.split, result.language, result.main_metric) == ("valid", "en", "f1")
+    assert_facts(result, encoders, checkpoint)
+    assert (result.batch, result.chosen_by) == (32, "valid f1")
+    assert (result.examples, result.train_examples) == (30, 160)
+    (foreign,) = read_task_results(results / "MLQA.jsonl")
+    assert (foreign.language, foreign.split) == ("de", "test_mlqa_de")
+    assert "scored as mlqa" in foreign.notes
+    assert (results / "XQuAD.jsonl").exists()
+
+    assert result.predictions == "results/answers/valid/predictions.json"
+    assert_answers(Path(result.predictions), questions / "valid.json")
+    assert called("verify", result.predictions, "--references", questions / "valid.json") == 0
+    verified = json.loads(capsys.readouterr().out)
+    assert scores == f"f1 {verified['f1']:.4f} exact_match {verified['exact_match']:.4f}"
+    assert verified["total"] == 30
+
+    # A file is cut as the questions for training were, so it gets the same answers.
+    file = ("--file", questions / "valid.json", "--n-best", "3", "--out", here / "again")
+    assert called("answer", questions, checkpoint, *file) == 0
+    again = here / "again" / "predictions.json"
+    assert again.read_bytes() == Path(result.predictions).read_bytes()
+    few = json.loads((here / "again" / "nbest.json").read_text(encoding="utf-8"))
+    assert {len(answers) for answers in few.values()} == {3}
+
+
+def assert_answers(predictions: Path, questions: Path) -> None:
+    """Every answer is text of its context, and the best of a list of n."""
+    texts = json.loads(predictions.read_text(encoding="utf-8"))
+    read = read_squad(questions)
+    assert texts.keys() == {question.id for question in read}
+    listed = json.loads((predictions.parent / "nbest.json").read_text(encoding="utf-8"))
+    for question in read:
+        start, text = listed[question.id][0]["answer_start"], texts[question.id]
+        assert text == listed[question.id][0]["text"]
+        assert question.context[start : start + len(text)] == text
+        odds = [other["probability"] for other in listed[question.id]]
+        assert odds == sorted(odds, reverse=True)
+        assert sum(odds) == pytest.approx(1)
+
+
+def test_questions_that_cannot_be_answered(
+    encoders: Encoders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = json.loads((encoders.questions / "valid.json").read_text(encoding="utf-8"))
+    for article in content["data"][:10]:
+        article["paragraphs"][0]["qas"][0].update(answers=[], is_impossible=True)
+    file = tmp_path / "v2.json"
+    file.write_text(json.dumps(content), encoding="utf-8")
+    given = (encoders.questions, encoders.learnt("qa") / "checkpoint_best.pt", "--file", file)
+    for name, threshold in (("never", "1e9"), ("always", "-1e9")):
+        more = ("--out", tmp_path / name, f"--threshold={threshold}")
+        assert called("answer", *given, *more) == 0
+        texts = json.loads((tmp_path / name / "predictions.json").read_text(encoding="utf-8"))
+        assert all(bool(text) == (name == "never") for text in texts.values())
+    assert "NoAns_exact_match 100.0000" in capsys.readouterr().out
+    odds = tmp_path / "never" / "null_odds.json"
+    predictions = tmp_path / "never" / "predictions.json"
+    assert called("verify", predictions, "--references", file, "--null-odds", odds) == 0
+    verified = json.loads(capsys.readouterr().out)
+    assert verified["best_f1"] >= max(verified["f1"], 100 / 3)
+    assert verified["NoAns_f1"] == 0
+
+
+# The words after {NAME} for a thing of the encoders, and what the line names.
+REFUSED = [
+    ("predict {RTE} {pretrained}", "masked_lm"),
+    ("predict {glue} {pretrained}", "unknown task glue"),
+    ("answer {qa} {pretrained} --split valid --out out", "masked_lm"),
+    ("answer {qa} {best} --split test --out out", "about.json"),
+    ("answer gone {best} --split valid --out out", "dict.txt"),
+    ("answer {qa} {best} --file {qa}/train.json --scoring mlqa --out out", "MLQA"),
+]
+
+
+@pytest.mark.parametrize(("words", "datum"), REFUSED)
+def test_bad_input_is_one_line(
+    encoders: Encoders, here: Path, words: str, datum: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = {
+        "RTE": encoders.task("RTE"),
+        "glue": encoders.glue,
+        "pretrained": encoders.checkpoint("diet-rel"),
+        "qa": encoders.questions,
+        "best": encoders.learnt("qa") / "checkpoint_best.pt",
+    }
+    capsys.readouterr()
+    assert called(*words.format(**known).split()) == 2
+    error = capsys.readouterr().err
+    assert datum in error
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert not (here / "out").exists()
+
+
+def test_scores_of_other_questions_are_refused(
+    encoders: Encoders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    predictions, references = tmp_path / "predictions.json", encoders.questions / "valid.json"
+    predictions.write_text('{"1.0": "red"}')
+    assert called("verify", predictions, "--references", references) == 2
+    assert "1.0" in capsys.readouterr().err
+    predictions.write_text("{}")
+    assert called("verify", predictions, "--references", references) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == {"total": 30, "f1": 0, "exact_match": 0}
+    assert "30 of 30 questions" in captured.err

@@ -1,0 +1,366 @@
+"""Trained models through fairseq's commands: encodings x commands, and options of decoding."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sacrebleu
+import torch
+from fairseq.modules.quantization.scalar.modules import IntEmbedding, IntLinear
+
+from .runner import ROOT, Done, Runner, run_installed
+from .test_bad_input import assert_one_line
+from .workshop import (
+    BATCHES,
+    MAX_SOURCE,
+    MAX_TARGET,
+    ONE_CHECKPOINT,
+    SPY,
+    TOLERANCE,
+    TRAINED,
+    UPDATES,
+    USER_DIR,
+    Translation,
+    Workshop,
+    epoch_losses,
+    json_lines,
+    load,
+    losses,
+    measured_loss,
+    positional_scores,
+    state,
+    texts,
+    translations,
+    valid_losses,
+    write_lines,
+)
+
+GNMT = ("--task", "diet_translation", "--length-penalty", "gnmt")
+# As a user writes it: the model's class, and fairseq's hub for whoever has only the folder.
+PYTHON = f"""
+import json, sys
+from fairseq import hub_utils
+
+folder, data = sys.argv[1:]
+lines = sys.stdin.read().split("\\n")[:-1]
+parts = hub_utils.from_pretrained(
+    folder, "checkpoint_last.pt", data, user_dir={str(ROOT / "diet_mt")!r}
+)
+hub = hub_utils.GeneratorHubInterface(parts["args"], parts["task"], parts["models"])
+
+from diet_mt.models.diet_transformer import DietTransformerModel
+
+model = DietTransformerModel.from_pretrained(
+    folder, checkpoint_file="checkpoint_last.pt", data_name_or_path=data
+)
+search = dict(beam=10, lenpen=0.6, max_len_b=30)
+print(json.dumps([each.translate(lines, **search) for each in (model, hub)]))
+"""
+
+
+def assert_scores_of_full_pass(
+    outputs: dict[int, Translation], workshop: Workshop, *checkpoints: Path, **overrides: object
+) -> None:
+    """Every printed hypothesis has the scores of teacher forcing."""
+    models, task = load(*checkpoints, **overrides)
+    lines = workshop.lines()
+    assert sorted(outputs) == list(range(len(lines)))
+    for number, one in outputs.items():
+        for text, scores in zip(one.texts, one.positional, strict=True):
+            expected = positional_scores(models, task, lines[number], text)
+            assert scores == pytest.approx(expected, abs=TOLERANCE), (number, text)
+
+
+@pytest.mark.parametrize("encoding", TRAINED)
+def test_every_command_agrees(workshop: Workshop, encoding: str) -> None:
+    """validate: the loss at the end of training. generate: scores of one full pass, divided by
+    length^lenpen. interactive: the same translations.
+    """
+    trained = valid_losses((workshop.trained(encoding) / "log").read_text(encoding="utf-8"))
+    checkpoint = workshop.checkpoint(encoding)
+    assert measured_loss(workshop.validate(checkpoint).stdout, "valid") == trained[UPDATES]
+    lines = workshop.lines()
+    assert len(lines) % 8 == 5  # what fairseq-fixed cuts off where it is let
+    decoded = translations(workshop.decoded(encoding))
+    assert_scores_of_full_pass(decoded, workshop, checkpoint)
+    typed = translations(workshop.interactive(encoding, lines).ok().stdout)
+    assert sorted(typed) == sorted(decoded)
+    for number, one in decoded.items():
+        score = sum(one.positional[0]) / len(one.positional[0]) ** 0.6
+        assert one.scores[0] == pytest.approx(score, abs=TOLERANCE)
+        assert typed[number].texts == one.texts
+        assert typed[number].scores == pytest.approx(one.scores, abs=TOLERANCE)
+
+
+def test_python_translates_as_generate_does(
+    workshop: Workshop, runner: Runner, tmp_path: Path
+) -> None:
+    (tmp_path / "client.py").write_text(PYTHON, encoding="utf-8")
+    stdin = "".join(f"{line}\n" for line in workshop.lines())
+    where = (workshop.trained("diet-rel"), workshop.bin)
+    done = runner(str(tmp_path / "client.py"), *where, stdin=stdin).ok()
+    expected = texts(workshop.decoded("diet-rel"))
+    assert json.loads(done.stdout.strip().split("\n")[-1]) == [expected, expected]
+    assert len(set(expected)) > len(expected) // 2  # not one answer for everything
+
+
+def test_bleu_of_validation_is_that_of_every_hypothesis(workshop: Workshop) -> None:
+    scoring = ("--eval-bleu", "--eval-tokenized-bleu", "--eval-bleu-args", '{"beam": 3}')
+    done = workshop.validate(workshop.checkpoint("diet-rel"), *scoring)
+    own = ("--gen-subset", "valid", "--beam", 3, "--max-len-b", 200, "--lenpen", 1)
+    hypotheses = texts(workshop.generate("diet-rel", *own).ok().stdout)
+    references = workshop.lines("valid.tgt")
+    assert len(hypotheses) == len(references) == 21
+    bleu = sacrebleu.corpus_bleu(hypotheses, [references], tokenize="none").score
+    assert bleu > 1
+    (measured,) = json_lines(done.stdout, "valid")
+    assert float(measured["valid_bleu"]) == pytest.approx(bleu, abs=0.01)
+
+
+def test_training_computes_what_validation_computes(workshop: Workshop, tmp_path: Path) -> None:
+    """An epoch without dropout that learns nothing has the loss of the same data in evaluation.
+
+    Both with the term: every table has moved from where it began, 0 or within 5 x 0.02 of it.
+    """
+    checkpoint = workshop.checkpoint("diet-rel")
+    saved = state(checkpoint.parent)["model"]
+    tables = {name: value for name, value in saved.items() if "attn_positions" in name}
+    assert tables
+    assert [name for name, value in tables.items() if value.abs().max() < 0.1] == []
+    anew = [f"--reset-{part}" for part in ("optimizer", "dataloader", "meters", "lr-scheduler")]
+    still = ("--lr", 1e-12, "--dropout", 0, "--max-epoch", 1, "--disable-validation")
+    where = (tmp_path, "--restore-file", checkpoint)
+    trained = workshop.train("diet-rel", *where, *anew, *still).ok()
+    done = workshop.validate(checkpoint, "--valid-subset", "train")
+    assert epoch_losses(trained.stdout)[1] == measured_loss(done.stdout, "train")
+
+
+def test_five_sentences_are_enough_to_train(workshop: Workshop, tmp_path: Path) -> None:
+    for name in ("train.src", "train.tgt", "valid.src", "valid.tgt"):
+        write_lines(tmp_path / name, workshop.lines(name)[:5])
+    workshop.binarize(tmp_path / "bin", tmp_path, "train", "valid")
+    words = (*workshop.training(), "--arch", "diet_rel_tiny", "--save-dir", tmp_path / "run")
+    usual = ("--required-batch-size-multiple", 8, "--max-epoch", 1)
+    (epoch,) = json_lines(
+        workshop.run("train", tmp_path / "bin", *words, *usual).ok().stdout, "train"
+    )
+    assert (epoch["train_num_updates"], epoch["train_bsz"]) == ("1", "5")
+
+
+def test_tables_in_attention_teach_the_order_of_words(workshop: Workshop) -> None:
+    """The toy language is word for word but for the order; without positions that is lost."""
+    loss = {}
+    for encoding in ("none", "diet-rel", "diet-abs"):
+        log = (workshop.trained(encoding) / "log").read_text(encoding="utf-8")
+        loss[encoding] = float(valid_losses(log)[UPDATES])
+    assert max(loss["diet-rel"], loss["diet-abs"]) < 0.6 * loss["none"]
+
+
+def test_a_command_as_pip_installs_it_does_the_same(workshop: Workshop, tmp_path: Path) -> None:
+    """The other tests run commands in forks: here is a script itself, in a new interpreter."""
+    wrong = ("--arch", "diet_abs_tiny", "--position-rank", "0", "--max-tokens", "400", *USER_DIR)
+    refused = run_installed("train", workshop.bin, *wrong, cwd=tmp_path)
+    forked = workshop.run("train", workshop.bin, *wrong, cwd=tmp_path)
+    assert (refused.status, forked.status) == (1, 1)
+    last = [done.stderr.strip().split("\n")[-1] for done in (refused, forked)]
+    assert last[0] == last[1]
+    assert last[0].startswith("error: --position-rank 0")
+
+
+# Options of fairseq-generate, the padding that sources then have, and whether one batch holds all.
+# --left-pad-source is on by default and a flag without a value: giving it switches it off.
+BATCHINGS: dict[str, tuple[tuple[Any, ...], list[str], bool]] = {
+    "left": (("--max-tokens", 60), ["left"], False),
+    "right": (("--max-tokens", 60, "--left-pad-source"), ["right"], False),
+    "alone": (("--batch-size", 1), [], False),
+    "together": (("--batch-size", 100, "--max-tokens", 99999, *BATCHES), ["left"], True),
+}
+
+
+@pytest.mark.parametrize("encoding", TRAINED)
+def test_translations_are_the_same_in_every_batch(
+    workshop: Workshop, tmp_path: Path, encoding: str
+) -> None:
+    """And every attention module of a model loaded into a fresh process is really called."""
+    lines, report = workshop.lines(), tmp_path / "report.json"
+    outputs = {}
+    for name, (options, padding, together) in BATCHINGS.items():
+        env = {"DIET_SPY_REPORT": str(report)}
+        done = workshop.generate(encoding, *SPY, *options, "--print-alignment", env=env).ok()
+        outputs[name] = translations(done.stdout)
+        seen = json.loads(report.read_text(encoding="utf-8"))
+        assert seen["padding"] == padding, name  # otherwise the options did not do their part
+        assert (seen["largest_batch"] == len(lines)) is together, name
+        # Two layers in the encoder; two in the decoder, with two attentions each. A fused path, as
+        # stock fairseq has one for its encoder layers, would leave some of them out.
+        assert len(seen["calls"]) == 6
+        assert min(seen["calls"]) > 0, name
+    for name, other in outputs.items():
+        assert len(other) == len(lines)
+        for number, one in outputs["left"].items():
+            assert other[number].texts == one.texts, (name, number)
+            assert other[number].scores == pytest.approx(one.scores, abs=TOLERANCE)
+            assert other[number].positional[0] == pytest.approx(one.positional[0], abs=TOLERANCE)
+            assert other[number].alignments == one.alignments, (name, number)
+    for number, one in outputs["left"].items():
+        pairs, length = one.alignments[0], len(lines[number].split())
+        assert [target for _, target in pairs] == list(range(len(one.texts[0].split())))
+        assert all(0 <= source < length for source, _ in pairs)
+    # A model that has learnt the language looks about: not everything at one word.
+    assert len({source for one in outputs["left"].values() for source, _ in one.alignments[0]}) > 5
+
+
+@pytest.mark.parametrize("pair", [("diet-rel", "diet-rel"), TRAINED])
+def test_ensembles(workshop: Workshop, pair: tuple[str, str]) -> None:
+    """One model twice is that model; two encodings decode together."""
+    members = [workshop.checkpoint(encoding) for encoding in pair]
+    done = workshop.generate(pair[0], "--path", ":".join(map(str, members))).ok()
+    assert_scores_of_full_pass(translations(done.stdout), workshop, *members)
+    assert (texts(done.stdout) == texts(workshop.decoded(pair[0]))) is (pair[0] == pair[1])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--prefix-size", 2),
+        ("--sampling", "--beam", 3, "--nbest", 3, "--seed", 1),
+        # Beyond --max-target-positions of the training, and no end wanted before.
+        ("--min-len", MAX_TARGET - 3, "--max-len-b", 500, "--beam", 4),
+    ],
+    ids=lambda options: options[0],
+)
+def test_options_of_the_search(workshop: Workshop, options: tuple[Any, ...]) -> None:
+    outputs = translations(workshop.generate("diet-rel", *options).ok().stdout)
+    assert_scores_of_full_pass(outputs, workshop, workshop.checkpoint("diet-rel"))
+    if "--prefix-size" in options:
+        for number, reference in enumerate(workshop.lines("test.tgt")):
+            assert outputs[number].texts[0].split()[:2] == reference.split()[:2]
+    elif "--sampling" in options:
+        assert any(len(set(one.texts)) > 1 for one in outputs.values())
+    else:
+        lengths = {len(one.positional[0]) for one in outputs.values()}
+        assert MAX_TARGET - 3 < min(lengths) <= max(lengths) <= MAX_TARGET
+
+
+def test_the_papers_length_penalty(workshop: Workshop) -> None:
+    """generate ranks the same translations anew; interactive scores as it does."""
+
+    def divided(one: Translation) -> list[float]:
+        return [sum(each) / ((5 + len(each)) / 6) ** 0.6 for each in one.positional]
+
+    best = ("--nbest", 10)
+    outputs = translations(workshop.generate("diet-rel", *best, *GNMT).ok().stdout)
+    theirs = translations(workshop.generate("diet-rel", *best).ok().stdout)
+    assert sorted(outputs) == sorted(theirs) == list(range(len(workshop.lines())))
+    for number, one in outputs.items():
+        assert sorted(one.texts) == sorted(theirs[number].texts)
+        assert one.scores == sorted(one.scores, reverse=True)
+        assert one.scores == pytest.approx(divided(one), abs=TOLERANCE)
+    assert any(one.texts != theirs[number].texts for number, one in outputs.items())
+    done = workshop.interactive("diet-rel", workshop.lines()[:5], *GNMT).ok()
+    assert len(translations(done.stdout)) == 5
+    for one in translations(done.stdout).values():
+        assert one.scores == pytest.approx(divided(one), abs=TOLERANCE)
+
+
+def test_checkpoints_of_either_task_serve_the_other(workshop: Workshop, tmp_path: Path) -> None:
+    """Trained with gnmt in its validation; decoded by fairseq's task, and the other way round."""
+    bleu = ("--eval-bleu", "--eval-bleu-args", json.dumps({"beam": 2, "lenpen": 0.6}))
+    short = ("--max-update", 7, "--no-epoch-checkpoints")
+    log = workshop.train("diet-rel", tmp_path, *short, *GNMT, *bleu).ok().stdout
+    assert re.search(r'"valid_bleu": "[\d.]+"', log)
+    saved = state(tmp_path)["cfg"]["task"]
+    assert (saved["_name"], saved["length_penalty"]) == ("diet_translation", "gnmt")
+    path = ("--path", tmp_path / "checkpoint_last.pt")
+    outputs = [workshop.generate("diet-rel", *path, *task).ok().stdout for task in ((), GNMT)]
+    assert all(len(texts(output)) == len(workshop.lines()) for output in outputs)
+    resumed = workshop.train("diet-rel", tmp_path, "--max-update", 8, "--task", "translation").ok()
+    assert "@ 7 updates" in resumed.stdout
+
+
+def test_layer_drop_and_pruning(workshop: Workshop, tmp_path: Path) -> None:
+    dropping = ("--encoder-layerdrop", 0.5, "--decoder-layerdrop", 0.5, "--max-update", 30)
+    workshop.train("diet-rel", tmp_path, *dropping).ok()
+    checkpoint = tmp_path / "checkpoint_last.pt"
+    kept = {"encoder_layers_to_keep": "1", "decoder_layers_to_keep": "1"}
+    given = ("--path", checkpoint, "--model-overrides", repr(kept))
+    pruned = translations(workshop.generate("diet-rel", *given).ok().stdout)
+    assert_scores_of_full_pass(pruned, workshop, checkpoint, **kept)
+    whole = workshop.generate("diet-rel", "--path", checkpoint).ok()
+    assert translations(whole.stdout) != pruned
+    (model,), _ = load(checkpoint, **kept)
+    saved = state(tmp_path)["model"]
+    tables = {name: value for name, value in model.state_dict().items() if "attn_positions" in name}
+    assert tables
+    for name, value in tables.items():  # the second layer has become the first
+        assert torch.equal(value, saved[name.replace(".layers.0.", ".layers.1.")]), name
+
+
+def test_scalar_quantization(workshop: Workshop, tmp_path: Path) -> None:
+    """Trained with noise, decoded with all layers rounded to 8 bits."""
+    options = ("--quant-noise-scalar", 0.1, "--max-update", 2, *ONE_CHECKPOINT)
+    assert len(losses(workshop.train("concat", tmp_path, *options).ok().stdout)) == 2
+    checkpoint = tmp_path / "checkpoint_last.pt"
+    (model,), _ = load(checkpoint)
+    words = 28  # of 32 columns concat gives 4 to positions
+    embedding = model.encoder.embed_tokens
+    assert isinstance(embedding, IntEmbedding)
+    assert isinstance(model.decoder.layers[1].encoder_attn.q_proj, IntLinear)
+    assert embedding.weight.size(1) == words
+    assert embedding(torch.tensor([[4, 5, 6]])).shape == (1, 3, 32)
+    for name, value in state(tmp_path)["model"].items():
+        if name.endswith("embed_tokens.weight"):
+            assert value.size(1) == words, name
+    decoded = workshop.generate("concat", "--path", checkpoint).ok()
+    assert len(translations(decoded.stdout)) == len(workshop.lines())
+
+
+def test_bfloat16_on_a_cpu(workshop: Workshop, tmp_path: Path) -> None:
+    """fairseq's command line takes --bf16 for a TPU, and would stop without torch_xla."""
+    done = workshop.train("diet-rel", tmp_path, "--max-update", 14, "--bf16").ok()
+    saved = state(tmp_path)
+    common = saved["cfg"]["common"]
+    assert (common["bf16"], common["tpu"]) == (True, False)
+    # fairseq stores such weights as float32, but they are no others.
+    weights = [value for name, value in saved["model"].items() if name.endswith(".weight")]
+    assert weights
+    assert all(torch.equal(value, value.bfloat16().float()) for value in weights)
+    by_update = {update: float(loss) for update, loss in losses(done.stdout).items()}
+    assert all(loss < float("inf") for loss in by_update.values())
+    assert by_update[14] < by_update[1]
+    decoded = workshop.generate("diet-rel", "--path", tmp_path / "checkpoint_last.pt").ok()
+    assert len(texts(decoded.stdout)) == len(workshop.lines())
+
+
+@pytest.mark.parametrize(("encoding", "is_older"), [("diet-rel", True), ("linformer", False)])
+def test_sentences_longer_than_the_tables(
+    workshop: Workshop, tmp_path: Path, encoding: str, is_older: bool
+) -> None:
+    """Refused, or clipped or repeated; also from a checkpoint older than the option."""
+    words = " ".join(workshop.lines()).split()
+    assert len(words) > 120
+    assert max(MAX_SOURCE, MAX_TARGET) < 60
+    write_lines(tmp_path / "test.src", [" ".join(words[n : n + 60]) for n in (0, 60)])
+    write_lines(tmp_path / "test.tgt", ["ONE", "TWO"])
+    workshop.binarize(tmp_path / "bin", tmp_path, "test", known=True)
+    saved = state(workshop.trained(encoding))
+    model = saved["cfg"]["model"]
+    model = model if isinstance(model, dict) else vars(model)
+    assert model["beyond_table"] == "refuse"
+    if is_older:
+        del model["beyond_table"]
+    torch.save(saved, tmp_path / "checkpoint.pt")
+
+    def generate(*more: str) -> Done:
+        where = ("--path", tmp_path / "checkpoint.pt", "--max-len-b", "80")
+        return workshop.generate(encoding, *where, *more, data=tmp_path / "bin")
+
+    assert_one_line(generate(), "invalid")
+    assert_one_line(generate("--model-overrides", "{'beyond_table': 'cut'}"), "cut")
+    for how in ("clip", "repeat"):
+        done = generate("--model-overrides", f"{{'beyond_table': '{how}'}}").ok()
+        assert len(texts(done.stdout)) == 2
