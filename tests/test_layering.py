@@ -85,7 +85,6 @@ OF_PARTS: dict[tuple[str, ...], set[str]] = {
     ("bench", "worker"): {"ctranslate2", "fairseq", "numpy", "torch"},
     # Rows are read and written without fairseq.
     ("evaluation", "options"): {"errors"},
-    ("evaluation", "provenance"): {"errors", "evaluation"},
     ("evaluation", "records"): {"errors", "evaluation", "files"},
     ("evaluation", "json_rows"): {"errors", "files", "stages"},
 }

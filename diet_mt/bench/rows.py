@@ -14,8 +14,7 @@ from typing import Any
 
 from ..errors import UserError
 from ..evaluation.json_rows import read_dicts
-from ..evaluation.options import portable
-from ..evaluation.provenance import fairseq_version, revision, today
+from ..evaluation.options import fairseq_version, portable, revision, today
 
 Record = dict[str, Any]
 

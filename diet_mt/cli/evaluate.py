@@ -11,7 +11,7 @@ from pathlib import Path
 from ..bert.squad import SCORINGS
 from ..command_line import Command, File, Finite, Folder, Positive, argument, need_file, option
 from ..errors import UserError
-from ..evaluation.provenance import BEST, best_in
+from ..evaluation.options import BEST, best_in
 from ..evaluation.requests import EvaluateRequest, Search
 
 
@@ -216,6 +216,6 @@ class Verify(Command):
             return
         if (self.scoring, self.language, self.null_odds) != ("squad", "", None):
             raise UserError("--scoring, --language and --null-odds: only for answers")
-        from ..evaluation.rescore import rescore
+        from ..evaluation.hypotheses import rescore
 
         rescore(list(self.paths), list(self.references))

@@ -43,7 +43,7 @@ class Compare(Command):
     the difference with half of its 95 % interval, p, and the number of seeds of each.
 
     Everything is computed from the n-gram counts that diet-mt evaluate writes to
-    sentences/CORPUS.jsonl. --references adds counts of rows without them: references are matched to
+    sentences/CORPUS.jsonl.gz. --references adds counts of rows without them: references are matched to
     rows by checksum. --show also prints the sentences on which the first seeds of two systems
     differ most, with sources and references if --references are given.
     """
@@ -56,7 +56,7 @@ class Compare(Command):
     def run(self) -> None:
         import logging
 
-        from ..evaluation.sentences import count_rows
+        from ..evaluation.hypotheses import count_rows
         from ..evaluation.significance import compare_files, show_sentences
 
         if self.show and not self.systems:

@@ -20,9 +20,9 @@ from ..bert.squad import NAMES
 from ..bert.windows import read_about
 from ..errors import UserError
 from ..tasks._question_sets import QuestionSet
-from .fine_tuned import FineTuned, batches_of, each_split, load_fine_tuned
-from .provenance import portable_file
-from .records import TaskResult, put_row_of
+from .options import portable_file
+from .predict import FineTuned, batches_of, each_split, load_fine_tuned
+from .records import TaskResult, put_row
 from .requests import AnswerRequest
 
 SQUAD = "SQuAD"
@@ -32,7 +32,7 @@ TASK = "extractive_qa"
 def answer_sets(request: AnswerRequest, splits: list[str]) -> None:
     """Answers each split, or the file, saves the answers and prints a line.
 
-    Splits that have answers and a row of the same checkpoint are left alone.
+    Splits that have answers and a row of the same checkpoint are skipped.
     """
     tasks = {each: request.task or task_of(each) for each in ([""] if request.file else splits)}
     each_split(
@@ -55,27 +55,28 @@ def _answer_set(request: AnswerRequest, loaded: FineTuned, own: dict[str, Any], 
         raise UserError(f"{group.about.name}: no gold answers; leave --results out")
     predictions.write(request.out / split)
     words = [" ".join(f"{name} {value:.4f}" for name, value in metrics.items())] if metrics else []
-    task, name = request.task or task_of(split), split or group.about.name
+    task, about = request.task or task_of(split), group.about
+    name = split or about.name
     if request.results:
         train = read_about(request.data / "train")
         result = TaskResult(
             task=task,
             split=name,
-            language=group.about.language,
+            language=about.language,
             metrics=metrics,
             main_metric="f1",
-            evaluation=request.command(split, group.about.name),
-            examples=group.about.questions,
+            evaluation=request.command(split, name),
+            examples=about.questions,
             train_examples=train.questions,
             predictions=portable_file(request.out / split / "predictions.json"),
             notes=[
                 f"trained on {train.name}",
-                f"tested on {group.about.name}",
-                f"scored as {group.about.scoring}",
+                f"tested on {about.name}",
+                f"scored as {about.scoring}",
             ],
             **own,
         )
-        words.append(f"-> {put_row_of(request.results, result)}")
+        words.append(f"-> {put_row(request.results, result)}")
     return "\t".join([task, name, f"{len(predictions.texts)} questions", *words])
 
 

@@ -20,7 +20,7 @@ from ..errors import UserError
 from ..fairseq_patches.safe_checkpoints import read
 from ..stages.child import is_full
 from ..stages.lock import alone
-from .checkpoint import reading
+from .checkpoint import reading, updates_of
 from .options import difference
 
 # Names of fairseq's checkpoints of an interval of updates, and of an epoch.
@@ -41,14 +41,6 @@ def last_checkpoints(folder: Path, count: int) -> list[Path]:
     return [Path(name) for name in reversed(names[:count])]  # the latest come first
 
 
-def load(path: Path) -> State:
-    """A checkpoint of fairseq-train, its tensors read from disk when they are used."""
-    state = read(path, mmap=True)
-    if not {"cfg", "model", "optimizer_history"} <= state.keys():
-        raise UserError(f"{path}: not a checkpoint of fairseq-train")
-    return state
-
-
 def average(paths: list[Path]) -> State:
     """The last checkpoint, its weights the mean of all; integers, such as signatures, are its own.
 
@@ -57,35 +49,30 @@ def average(paths: list[Path]) -> State:
     """
     sums: dict[str, Tensor] = {}
     expected: dict[str, Any] = {}
-    made_of = []
+    parts = []
     for path in paths:
         with reading(path):
-            state = load(path)
-            own = facts(state)
-            expected = expected or own
-            if what := difference(expected, own):
+            state: State = read(path, mmap=True)  # tensors are read from disk when they are used
+            if not {"cfg", "model", "optimizer_history"} <= state.keys():
+                raise UserError(f"{path}: not a checkpoint of fairseq-train")
+            expected = expected or _facts(state)
+            if what := difference(expected, _facts(state)):
                 raise UserError(f"{path}: of another model than {paths[0]} ({what})")
             model = state["model"]
-            for name in sorted(set(_owners(model).values())):
+            owners = _owners(model)
+            for name in sorted(set(owners.values())):
                 if model[name].is_floating_point():
-                    empty = torch.zeros(model[name].shape, dtype=torch.float64)
-                    total = sums.setdefault(name, empty)
-                    total += model[name]
-            updates = state["optimizer_history"][-1]["num_updates"]
-        made_of.append({"file": path.name, "updates": updates})
-    return _with_means(state, sums, made_of)
-
-
-def _with_means(state: State, sums: dict[str, Tensor], made_of: list[dict[str, Any]]) -> State:
-    model = state["model"]
+                    zeros = torch.zeros(model[name].shape, dtype=torch.float64)
+                    sums.setdefault(name, zeros).add_(model[name])
+            parts.append({"file": path.name, "updates": updates_of(state)})
     means = {}
     for name, total in sums.items():
         # The mean of numbers in half precision need not be one.
         kind = model[name].dtype if model[name].itemsize >= 4 else torch.float32
-        means[name] = total.div_(len(made_of)).to(kind)
-    averaged = {name: means.get(owner, model[name]) for name, owner in _owners(model).items()}
+        means[name] = total.div_(len(parts)).to(kind)
     rest = {key: value for key, value in state.items() if key != "last_optimizer_state"}
-    return {**rest, "model": averaged, "averaged": made_of}
+    averaged = {name: means.get(owner, model[name]) for name, owner in owners.items()}
+    return {**rest, "model": averaged, "averaged": parts}
 
 
 def _owners(model: dict[str, Tensor]) -> dict[str, str]:
@@ -97,7 +84,7 @@ def _owners(model: dict[str, Tensor]) -> dict[str, str]:
     }
 
 
-def facts(state: State) -> dict[str, Any]:
+def _facts(state: State) -> dict[str, Any]:
     """Properties that all checkpoints must share: options, languages and tensors of the model."""
     options, task = state["cfg"]["model"], state["cfg"]["task"]
     # A model or task of fairseq without a dataclass stores every option of the training.
@@ -124,5 +111,5 @@ def save(state: State, out: Path) -> None:
         full = out.parent.is_dir() and is_full(out.parent, str(error))
         with contextlib.suppress(OSError):
             part.unlink()
-        why = "no space is left); make room and run again" if full else f"{error})"
-        raise UserError(f"{out}: cannot be written ({why}") from None
+        why = "no space is left; make room and run again" if full else str(error)
+        raise UserError(f"{out}: cannot be written ({why})") from None

@@ -7,7 +7,6 @@ import json
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,7 @@ from ..fairseq_patches.one_line_errors import one_line
 from ..files import read_text, sha256
 from ..models._options import DietTransformerConfig
 from ..models._roberta_options import DietRobertaConfig, plain_options
-from .options import Options
-from .provenance import RECORD
+from .options import RECORD
 from .records import model_data, positions_of
 
 # Options that do not shape the model, or are set by the fine-tuning.
@@ -31,46 +29,30 @@ _NOT_ITS_SHAPE = ("segment-encoding", "max-positions", "load-checkpoint-heads")
 _NOT_ITS_SHAPE_IF = ("dropout", "layerdrop", "min-params", "reg-scale")
 
 
-@dataclass(frozen=True)
-class Trained:
-    """Facts about one checkpoint, under the names of ``records.Result``."""
+def read_training(checkpoint: Path, data: Path) -> dict[str, Any]:
+    """Fields of ``records.Result`` about a checkpoint, loaded as fairseq does.
 
-    arch: str
-    positions: Options
-    model: Options
-    seed: int
-    updates: int
-    epoch: int
-    parameters: int
-    averaged: int
-    train_tokens: int
-
-
-def read_training(checkpoint: Path, data: Path) -> Trained:
-    """Loads a checkpoint as fairseq does; ``data``: its binarized folder, for the dictionaries."""
+    ``data``: its binarized folder, for the dictionaries.
+    """
     with reading(checkpoint):
-        # Beside a state that is given, the function that builds the model takes no overrides.
+        # With a state given, the function that builds the model takes no overrides.
         state = load_state(checkpoint, data=str(data))
-        cfg, history = state["cfg"], state["optimizer_history"]
+        cfg, updates = state["cfg"], updates_of(state)
         models, _ = checkpoint_utils.load_model_ensemble([str(checkpoint)], state=state)
-        return Trained(
-            arch=str(cfg["model"]["_name"]),
-            positions=positions_of(str(getattr(models[0], "signature", ""))),
-            model=model_data(_beyond_the_architecture(cfg["model"])),
-            seed=int(cfg["common"]["seed"]),
-            updates=int(history[-1]["num_updates"]),
+        arch = str(cfg["model"]["_name"])
+        usual = {**vars(DietTransformerConfig()), **vars(preset_of(arch))}
+        return {
+            "arch": arch,
+            "positions": positions_of(str(getattr(models[0], "signature", ""))),
+            "model": model_data(unusual(cfg["model"], usual)),
+            "seed": int(cfg["common"]["seed"]),
+            "updates": updates,
             # fairseq stores the epoch that comes next.
-            epoch=int(state["extra_state"]["train_iterator"]["epoch"]) - 1,
-            parameters=sum(parameter.numel() for parameter in models[0].parameters()),
-            averaged=len(state.get("averaged", ())) or 1,
-            train_tokens=_tokens(state["extra_state"], int(history[-1]["num_updates"])),
-        )
-
-
-def _beyond_the_architecture(options: Mapping[str, Any]) -> dict[str, object]:
-    """Options of a model, with dashes, whose value is not the one that its architecture has."""
-    usual = {**vars(DietTransformerConfig()), **vars(preset_of(options["_name"]))}
-    return unusual(options, usual)
+            "epoch": int(state["extra_state"]["train_iterator"]["epoch"]) - 1,
+            "parameters": sum(parameter.numel() for parameter in models[0].parameters()),
+            "averaged": len(state.get("averaged", ())) or 1,
+            "train_tokens": _tokens(state["extra_state"], updates),
+        }
 
 
 def unusual(options: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,6 +69,11 @@ def preset_of(arch: str) -> Namespace:
     preset = Namespace()
     ARCH_CONFIG_REGISTRY[arch](preset)
     return preset
+
+
+def updates_of(state: Mapping[str, Any]) -> int:
+    """The number of updates before a checkpoint."""
+    return int(state["optimizer_history"][-1]["num_updates"])
 
 
 def direction_of(checkpoint: Path, data: Path, subset: str) -> tuple[str, str]:
@@ -146,7 +133,7 @@ def reading(checkpoint: Path, data: Path | None = None) -> Iterator[None]:
 
 
 def _tokens(extra_state: dict[str, Any], updates: int) -> int:
-    """Target subwords, end marks included, that the updates were made of; 0 if it was not noted.
+    """Target subwords, end marks included, in all updates; 0 if unknown.
 
     fairseq's meter ``wpb`` (words per batch) averages them over the updates of all processes. Of
     its sets of meters, ``default`` alone is never reset while training goes on: ``train`` is at
@@ -170,7 +157,7 @@ def pretrained_of(checkpoint: Path, saved: Mapping[str, Any]) -> dict[str, Any]:
     """``read_pretrained`` of the checkpoint that ``checkpoint`` was fine-tuned from.
 
     It comes from the record of the training, whose options were ``saved``: a path in a checkpoint
-    is never opened. Raises UserError without a record, or for a damaged one.
+    is never opened.
     """
     name = saved["checkpoint"].get("finetune_from_model")
     file = checkpoint.parent / RECORD
@@ -188,19 +175,22 @@ def pretrained_of(checkpoint: Path, saved: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_pretrained(checkpoint: Path | None) -> dict[str, Any]:
     """Fields of :class:`records.TaskResult` about a pretrained checkpoint; None: without one."""
-    names = ("pretrained_sha256", "pretrain_updates", "pretrain_perplexity")
-    if checkpoint is None:
-        return dict(zip(names, ("", 0, 0.0), strict=True))
-    with reading(checkpoint):
-        state = load_state(checkpoint)
-        updates = int(state["optimizer_history"][-1]["num_updates"])
-        metric = str(state["cfg"]["checkpoint"]["best_checkpoint_metric"])
-        value = state["extra_state"].get("val_loss")
-    perplexity = 0.0
-    if value is not None and metric in ("loss", "ppl"):
-        # fairseq's losses are in bits.
-        perplexity = round(2 ** float(value) if metric == "loss" else float(value), 4)
-    return dict(zip(names, (sha256(checkpoint), updates, perplexity), strict=True))
+    digest, updates, perplexity = "", 0, 0.0
+    if checkpoint is not None:
+        with reading(checkpoint):
+            state = load_state(checkpoint)
+            updates = updates_of(state)
+            metric = str(state["cfg"]["checkpoint"]["best_checkpoint_metric"])
+            value = state["extra_state"].get("val_loss")
+        digest = sha256(checkpoint)
+        if value is not None and metric in ("loss", "ppl"):
+            # fairseq's losses are in bits.
+            perplexity = round(2 ** float(value) if metric == "loss" else float(value), 4)
+    return {
+        "pretrained_sha256": digest,
+        "pretrain_updates": updates,
+        "pretrain_perplexity": perplexity,
+    }
 
 
 def model_options(checkpoint: Path, system: str = "") -> list[str]:
@@ -225,18 +215,15 @@ def model_options(checkpoint: Path, system: str = "") -> list[str]:
     for name, value in beyond_the_architecture(arch, values).items():
         if name in _NOT_ITS_SHAPE or any(part in name for part in _NOT_ITS_SHAPE_IF):
             continue
-        option = f"--{name}"
         if value is False:
-            raise UserError(
-                f"{checkpoint}: made without {option}; fine-tune it by a command of yours"
-            )
-        words += [option] if value is True else [option, str(value)]
+            raise UserError(f"{checkpoint}: made without --{name}; use fairseq-train")
+        words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
     # The longest input is that of the model.
     return [*words, "--max-positions", str(values["max_source_positions"])]
 
 
 def beyond_the_architecture(arch: str, saved: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of a ``diet_roberta``, with dashes, that ``arch``, its architecture, has not."""
+    """Options of a ``diet_roberta``, with dashes, whose value is not that of ``arch``."""
     usual = vars(plain_options(preset_of(arch)))
     names = [each.name for each in dataclasses.fields(DietRobertaConfig) if each.name != "_name"]
     given = {name: value for name, value in saved.items() if value is not None}

@@ -11,11 +11,10 @@ from typing import Union
 
 from ..errors import UserError
 from .json_rows import Row, wrong_field
-from .options import COMMAND, shell
-from .provenance import companion, training_of
+from .options import COMMAND, companion, shell, training_of
 from .records import system_of
 
-# Options that decide which sequences are validated, how they are masked, and what the loss is.
+# Options that decide the sequences of the validation set, their masks and the loss.
 _SAME = (
     *("data", "task", "tokens-per-sample", "sample-break-mode", "mask-prob"),
     *("criterion", "label-smoothing"),
@@ -26,7 +25,7 @@ MEASURES = {
     "loss": (1, "validation loss, bits of a subword"),
 }
 _LINE = re.compile(r"\| valid \| (.*)")
-# As fairseq names them where a training begins.
+# fairseq names them at the beginning of a training.
 _GPU = re.compile(r"\| rank +\d+: capabilities = .* ; name = (.+?) *$", re.MULTILINE)
 _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
 
@@ -45,7 +44,7 @@ class LearningCurve(Row):
     revision: str
     command: str
     name: str = ""  # of a variant of the system
-    gpus: str = ""  # where some of it was trained, or nothing: on a CPU
+    gpus: str = ""  # names; empty: trained on a CPU
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,7 +53,7 @@ class LearningCurve(Row):
 
     @property
     def key(self) -> str:
-        """A training with the same command takes its place."""
+        """A training with the same command replaces it."""
         return self.command
 
     @property
@@ -78,7 +77,7 @@ class LearningCurve(Row):
 def read_log(text: str) -> list[list[float | None]]:
     """The points of a log in fairseq's ``json`` or ``simple`` format.
 
-    Where a training was continued, updates come twice, and the later ones count.
+    Resumed trainings repeat updates: the last value counts.
     """
     points: dict[int, list[float | None]] = {}
     for line in text.split("\n"):
@@ -104,7 +103,7 @@ def _number(text: str) -> float | None:
 
 
 def read_training(folder: Path) -> LearningCurve:
-    """The curve of a training. Raises UserError where its files are missing or hold none."""
+    """The curve of a training, from ``train.log`` in its folder."""
     file = folder / "train.log"
     if not file.is_file():
         raise UserError(f"{file}: no such file; give a folder of diet-mt train or pretrain")

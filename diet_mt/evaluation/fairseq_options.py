@@ -1,8 +1,7 @@
-"""fairseq with the plugin, and its readers of options, which refuse in one line."""
+"""fairseq with the plugin, and its readers of options."""
 
 from __future__ import annotations
 
-import argparse
 import logging
 import re
 import warnings
@@ -13,12 +12,11 @@ from ..command_line import unknown
 from ..errors import UserError
 
 _CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*?)' \(choose from (.*)\)", re.S)
-_TYPE = re.compile(r"argument (\S+): invalid (\S+) value: '(.*)'", re.S)
-_KINDS = {"int": "a whole number", "float": "a number"}
+_UNKNOWN = "unrecognized arguments: "
 
 
 def import_fairseq() -> None:
-    """With all that the plugin registers, and without its chatter."""
+    """Registers the plugin, without log messages and warnings of fairseq."""
     from .. import register
 
     with warnings.catch_warnings():
@@ -29,24 +27,29 @@ def import_fairseq() -> None:
 
 
 def quiet() -> None:
-    """Only warnings from loaders and readers; the commands print the rest."""
+    """Hides messages of loaders and readers below the level of warnings."""
     for name in ("fairseq", "hydra", "diet_mt.tasks"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    # fairseq always asks for pinned memory, and torch warns where there is no GPU to pin it for.
+    # fairseq always requests pinned memory, and torch warns where there is no GPU to pin it for.
     warnings.filterwarnings("ignore", message="'pin_memory'")
 
 
 def read_options(parser: Any, words: Sequence[str], own: Iterable[str] = ()) -> Any:
-    """Reads options as the program of ``parser`` does, with those of model, task and optimizer.
+    """The options as the program of ``parser`` reads them, with those of model, task, optimizer.
 
-    ``own``: options of the command that the user gave them to, for the nearest name.
+    ``own``: options of the command that the user gave them to, for suggestions. Raises UserError.
     """
     from fairseq.options import parse_args_and_arch
 
-    known = list(own)
-
     def error(message: str) -> NoReturn:
-        raise UserError(_reworded(parser, message, known))
+        word = message.removeprefix(_UNKNOWN).split()[0].partition("=")[0]
+        if message.startswith(_UNKNOWN) and word[:1] == "-":
+            message = unknown("option", word, [*parser._option_string_actions, *own])
+        elif match := _CHOICE.match(message):
+            option, value, choices = match.groups()
+            names = [name.strip(" '") for name in choices.split(",")]
+            message = f"{option.split('/')[0]}: {unknown('value', value, names)}"
+        raise UserError(message)
 
     parser.error = error
     try:
@@ -54,21 +57,4 @@ def read_options(parser: Any, words: Sequence[str], own: Iterable[str] = ()) -> 
     except UserError:
         raise
     except Exception as problem:  # of fairseq's own readers of lists and the like
-        raise UserError(f"fairseq would not take these options ({problem})") from None
-
-
-def _reworded(parser: argparse.ArgumentParser, message: str, own: list[str]) -> str:
-    known = [*parser._option_string_actions, *own]
-    if message.startswith("unrecognized arguments: "):
-        word = message.removeprefix("unrecognized arguments: ").split()[0].partition("=")[0]
-        if word[:1] != "-":
-            return f"unexpected argument '{word}'"
-        return unknown("option", word, known)
-    if match := _CHOICE.match(message):
-        option, value, choices = match.groups()
-        names = [name.strip(" '") for name in choices.split(",")]
-        return f"{option.split('/')[0]}: {unknown('value', value, names)}"
-    if match := _TYPE.match(message):
-        option, kind, value = match.groups()
-        return f"{option.split('/')[0]} {value}: expected {_KINDS.get(kind, 'another value')}"
-    return message.removeprefix("argument ")
+        raise UserError(f"fairseq rejects these options ({problem})") from None

@@ -1,4 +1,4 @@
-"""Decoding of a test set by fairseq-generate, and its output.
+"""Test sets, their decoding by fairseq-generate, and its output.
 
 The program runs as a process of its own: any of its options may be given, its memory is free
 again, and its end is reported where the kernel kills it. An output is known by its content: it
@@ -7,90 +7,217 @@ serves again where the same command made it of the same checkpoint and the same 
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
 import shlex
+import shutil
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 
-from ..corpora.binarized import language_pair
+from ..corpora import testset
+from ..corpora.binarized import language_pair, preprocess
+from ..corpora.clean import is_cleaned, mended_sources, mended_words, tidy_sources
+from ..corpora.parallel import SECOND_TEST, read_lines, read_sides
+from ..corpora.subwords import from_text
 from ..errors import UserError
-from ..files import PLUGIN, decoded_lines, sha256, writing
+from ..files import PLUGIN, decoded_lines, make_folder, sha256, write_lines, writing
 from ..stages.child import module, run_child, why
 from ..stages.progress import say
 from .checkpoint import device
 from .fairseq_options import read_options
-from .provenance import fairseq_version, revision, today
+from .options import fairseq_version, revision, today
 from .requests import Search
-from .test_sets import TestSet, source_sha256
 
-_LANGUAGE = "give the checkpoint of that direction"
-_READ = "leave it out, the output is read"
-_JOINED = "leave it out, scoring joins the subwords"
-# Option that the command sets, or that would change what it reads -> what to do instead.
+Pair = tuple[str, str]  # source and target language
+# Option that the command sets, or that would change what it reads -> what to give in its place.
 REFUSED = {
-    "--task": "give --length-penalty, which chooses the task",
-    "--gen-subset": "give --subset",
-    "--path": "give the folder of the checkpoint as second argument, and --checkpoint",
-    "--source-lang": _LANGUAGE,
-    "--target-lang": _LANGUAGE,
-    "-s": _LANGUAGE,
-    "-t": _LANGUAGE,
-    "--user-dir": "leave it out, the project's own is used",
-    "--required-batch-size-multiple": "leave it out, rates are of the same batches for all rows",
-    "--log-format": _READ,
-    "--log-interval": _READ,
-    "--quiet": _READ,
-    "--results-path": "leave it out, the output is in decoded/ next to the checkpoint",
-    "--post-process": _JOINED,
-    "--remove-bpe": _JOINED,
+    "--task": "--length-penalty",
+    "--gen-subset": "--subset",
+    "--path": "--checkpoint",
+    **dict.fromkeys(("--source-lang", "--target-lang", "-s", "-t"), "another checkpoint"),
+    **dict.fromkeys(("--user-dir", "--required-batch-size-multiple", "--results-path"), ""),
+    **dict.fromkeys(("--log-format", "--log-interval", "--quiet"), ""),
+    **dict.fromkeys(("--post-process", "--remove-bpe"), ""),
 }
-
-
-def check_options(words: Sequence[str], own: Iterable[str] = ()) -> None:
-    """Raises UserError for an option that the command sets itself, or that does not exist.
-
-    ``own``: options of the command that the user gave them to, for the nearest name.
-    """
-    for word in words:
-        given = word.partition("=")[0]
-        name = given if given.startswith("--") else given[:2]
-        if name in REFUSED:
-            raise UserError(f"{name}: {REFUSED[name]}")
-    from fairseq.options import get_generation_parser
-
-    read_options(get_generation_parser(), ["data", *words], own)
-
-
 # The last line but one of fairseq-generate, with or without a date in front.
 _SPEED = re.compile(
     r"Translated [\d,]+ sentences \([\d,]+ tokens\) in [\d.]+s "
     r"\((?P<sentences>[\d.]+) sentences/s, (?P<tokens>[\d.]+) tokens/s\)"
 )
+_FACTS = ("threads", "device", "date", "revision", "versions")
+
+
+def check_options(words: Sequence[str], own: Iterable[str] = ()) -> None:
+    """Raises UserError for an option that the command sets itself, or that does not exist.
+
+    ``own``: options of the command that the user gave them to, for suggestions.
+    """
+    from fairseq.options import get_generation_parser
+
+    for word in words:
+        given = word.partition("=")[0]
+        name = given if given.startswith("--") else given[:2]
+        if name in REFUSED:
+            hint = f"; give {REFUSED[name]}" if REFUSED[name] else ""
+            raise UserError(f"{name}: set by diet-mt evaluate{hint}")
+    read_options(get_generation_parser(), ["data", *words], own)
 
 
 @dataclass(frozen=True)
-class Output:
-    """Best hypotheses in subwords, in the order of the corpus, and the rate of decoding."""
+class TestSet:
+    """``data`` is a binarized folder, with the source sentences at least, under ``subset``."""
 
+    __test__ = False  # no tests for pytest
+
+    data: Path
+    pair: Pair
+    subset: str
+    references: Path
+    label: str  # in names of files
+    name: str  # in the row
+    mended: str = ""  # source lines that normalization changed, "3 lines, rules 1"
+
+
+def of_data(data: Path, pair: Pair, subset: str) -> TestSet:
+    """A part of the data, with its untouched sentences from DATA/../raw.
+
+    ``subset``: ``test`` or its like; empty: ``subset_of`` the pair.
+    """
+    subset = subset or subset_of(data, pair)
+    is_reverse = pair != language_pair(data, subset)
+    folder = data.absolute().parent
+    references = folder / "raw" / f"{subset}.{pair[1]}"
+    if not references.is_file():
+        raise UserError(
+            f"{references}: missing, and scores are against untouched text; prepare the data again"
+        )
+    mended = mended_sources(folder, subset) if is_reverse == (subset == SECOND_TEST) else ""
+    return TestSet(data, pair, subset, references, subset, f"{folder.name} {subset}", mended)
+
+
+def subset_of(data: Path, pair: Pair) -> str:
+    """The test set for a checkpoint of the direction ``pair``.
+
+    SacreBLEU's sets need not hold the same text in both directions. Where they do not, preparation
+    keeps that of the reverse direction as ``test1``, and a score on the other one would not be that
+    of the test set that the row names.
+    """
+    is_reverse = pair != language_pair(data, "test")
+    return SECOND_TEST if is_reverse and any(data.glob(f"{SECOND_TEST}.*")) else "test"
+
+
+def of_text(data: Path, pair: Pair, source: Path, reference: Path, folder: Path) -> TestSet:
+    """A pair of text files, a sentence a line, binarized in ``folder``."""
+    sources, _ = read_sides(source, reference)
+    mark = hashlib.sha256("\n".join(sources).encode()).hexdigest()[:8]
+    label = f"{_label(source.stem)}-{mark}"
+    test = TestSet(data, pair, "test", reference, label, reference.name)
+    return _binarized(test, sources, folder)
+
+
+def of_sacrebleu(data: Path, pair: Pair, name: str, folder: Path) -> TestSet:
+    """A test set of SacreBLEU, from its cache, else downloaded by it; binarized in ``folder``."""
+    sources, lines = testset.sentences(name, "-".join(pair))
+    references = folder / f"{_label(name)}.{'-'.join(pair)}" / f"reference.{pair[1]}"
+    test = TestSet(data, pair, "test", references, _label(name), name)
+    test = _binarized(test, sources, folder)
+    write_lines(references, lines)
+    return test
+
+
+def _label(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)
+
+
+def _binarized(test: TestSet, lines: list[str], folder: Path) -> TestSet:
+    """A test set with its sources, normalized where the training text of its data was, and split by
+    the subword model next to it; made once.
+    """
+    data, pair, mended = test.data, test.pair, ""
+    if is_cleaned(data.absolute().parent):
+        lines, count = tidy_sources(lines)
+        mended = mended_words(count)
+    place = folder / f"{test.label}.{'-'.join(pair)}"
+    made, text = place / "bin", place / f"test.{pair[0]}"
+    split = from_text(lines, pair[0], data)
+    if not (made.is_dir() and text.is_file() and list(read_lines(text)) == split):
+        shutil.rmtree(place, ignore_errors=True)
+        make_folder(place)
+        write_lines(text, split)
+        part = place / "bin.part"
+        words = ["--source-lang", pair[0], "--target-lang", pair[1], "--only-source"]
+        words += ["--srcdict", str(data / f"dict.{pair[0]}.txt")]
+        with TemporaryDirectory() as copy:  # fairseq cuts --testpref at commas of a system's name
+            shutil.copy(text, copy)
+            preprocess([*words, "--testpref", f"{copy}/test"], part, place / "preprocess.log")
+        for lang in pair:
+            shutil.copyfile(data / f"dict.{lang}.txt", part / f"dict.{lang}.txt")
+        os.replace(part, made)
+    return replace(test, data=made, mended=mended)
+
+
+def source_sha256(test: TestSet) -> str:
+    """Of the binarized source sentences, whichever way round the folder has the pair."""
+    own = "-".join(language_pair(test.data, test.subset))
+    stem = test.data / f"{test.subset}.{own}.{test.pair[0]}"
+    files = [Path(f"{stem}.{suffix}") for suffix in ("bin", "idx")]
+    digests = "".join(sha256(file) for file in files if file.is_file())
+    return hashlib.sha256(digests.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is decoded, and how; outputs are in ``folder``."""
+
+    test: TestSet
+    checkpoint: Path
+    search: Search
+    folder: Path
+
+    def command(self) -> list[str]:
+        """fairseq-generate and its words. Multiple 1: translations do not depend on batches, but
+        rates do, and are comparable with those of all rows.
+        """
+        test, search = self.test, self.search
+        words = ["fairseq-generate", str(test.data), "--user-dir", str(PLUGIN)]
+        words += ["--path", str(self.checkpoint), "--beam", str(search.beam)]
+        words += ["--lenpen", f"{search.lenpen:g}", "--gen-subset", test.subset]
+        words += ["--max-tokens", str(search.max_tokens), "--required-batch-size-multiple", "1"]
+        words += ["--log-format", "simple", "--log-interval", "5"]
+        if test.pair != language_pair(test.data, test.subset):
+            words += ["-s", test.pair[0], "-t", test.pair[1]]
+        if search.length_penalty != "fairseq":
+            words += ["--task", "diet_translation", "--length-penalty", search.length_penalty]
+        return [*words, *search.options]
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One decoding. ``hypotheses``: the best ones, in subwords, in the order of the corpus;
+    ``facts``: fields of ``records.Result`` on where and how fast it was done.
+    """
+
+    command: str
+    checkpoint_sha256: str
     hypotheses: list[str]
-    sentences_per_second: float
-    tokens_per_second: float
+    facts: dict[str, Any]
 
 
-def read_output(output: Path, log: Path) -> Output:
-    """The output of fairseq-generate; of n-best lists the first.
+def read_output(output: Path, log: Path) -> tuple[list[str], dict[str, float]]:
+    """The hypotheses in fairseq-generate's output, of n-best lists the first; and its rates.
 
     ``output``: its standard output; ``log``: its standard error. Which of them gets the log differs
     between distributions. One file for both would not do: a log line could split a hypothesis.
-    Raises UserError where a file is missing, was cut off, or leaves out a sentence.
     """
     best: dict[int, str] = {}
     speed = None
@@ -108,65 +235,31 @@ def read_output(output: Path, log: Path) -> Output:
             f"{output}: no hypothesis for sentence {missing} (counted from 0), {len(best)} in all; "
             "decode without --skip-invalid-size-inputs-valid-test"
         )
-    return Output(
-        hypotheses=[best[i] for i in range(len(best))],
-        sentences_per_second=float(speed["sentences"]),
-        tokens_per_second=float(speed["tokens"]),
-    )
+    rates = {f"{unit}_per_second": float(speed[unit]) for unit in ("sentences", "tokens")}
+    return [best[i] for i in range(len(best))], rates
 
 
-@dataclass(frozen=True)
-class Generation:
-    """One decoding. ``facts``: fields of ``records.Result`` on where and by what it was done."""
-
-    test: TestSet
-    command: str
-    checkpoint_sha256: str
-    facts: dict[str, Any]
-    output: Output
-
-
-def facts_of(words: Sequence[str]) -> dict[str, Any]:
-    """Of a decoding that begins now, with these further options."""
-    return {
-        "threads": torch.get_num_threads(),
-        "device": device(words),
-        "date": today(),
-        "revision": revision(Path(__file__).parent),
-        "versions": {"fairseq": fairseq_version(), "torch": metadata.version("torch")},
-    }
-
-
-def command_of(test: TestSet, checkpoint: Path, search: Search) -> list[str]:
-    """fairseq-generate and its words. Multiple 1: translations do not depend on batches, but rates
-    do, and are comparable with those of all rows.
-    """
-    words = ["fairseq-generate", str(test.data), "--user-dir", str(PLUGIN)]
-    words += ["--path", str(checkpoint), "--beam", str(search.beam)]
-    words += ["--lenpen", f"{search.lenpen:g}", "--gen-subset", test.subset]
-    words += ["--max-tokens", str(search.max_tokens), "--required-batch-size-multiple", "1"]
-    words += ["--log-format", "simple", "--log-interval", "5"]
-    if test.pair != language_pair(test.data, test.subset):
-        words += ["-s", test.pair[0], "-t", test.pair[1]]
-    if search.length_penalty != "fairseq":
-        words += ["--task", "diet_translation", "--length-penalty", search.length_penalty]
-    return [*words, *search.options]
-
-
-def generate(test: TestSet, checkpoint: Path, search: Search, folder: Path) -> Generation:
-    """Decodes a test set, unless its output is in ``folder``."""
+def generate(setup: Setup) -> Generation:
+    """Decodes a test set, unless its output is there."""
+    test, checkpoint, search = setup.test, setup.checkpoint, setup.search
     penalty = f".{search.length_penalty}" if search.length_penalty != "fairseq" else ""
     how = f"beam{search.beam}.lenpen{search.lenpen:g}{penalty}"
     options = f".options-{search.mark}" if search.mark else ""
-    out = folder / f"{checkpoint.name}.{test.label}.{how}{options}"
+    out = setup.folder / f"{checkpoint.name}.{test.label}.{how}{options}"
     facts_file, log, part = (Path(f"{out}.{end}") for end in ("json", "log", "part"))
-    words = command_of(test, checkpoint, search)
+    words = setup.command()
     identity = [shlex.join(words), sha256(checkpoint), source_sha256(test)]
     facts = _saved_facts(facts_file, identity, out, log) if out.is_file() else None
     if facts:
         say(f"{out} is there already")
     else:
-        facts = facts_of(search.options)
+        facts = {
+            "threads": torch.get_num_threads(),
+            "device": device(search.options),
+            "date": today(),
+            "revision": revision(Path(__file__).parent),
+            "versions": {"fairseq": fairseq_version(), "torch": metadata.version("torch")},
+        }
         say(f"decoding {test.name} with {checkpoint}")
         out.unlink(missing_ok=True)
         _run(words, part, log)
@@ -175,7 +268,8 @@ def generate(test: TestSet, checkpoint: Path, search: Search, folder: Path) -> G
         with writing(facts_file) as file:
             file.write(json.dumps({"identity": identity, "sha256": sums, "facts": facts}) + "\n")
         part.replace(out)
-    return Generation(test, identity[0], identity[1], facts, read_output(out, log))
+    hypotheses, rates = read_output(out, log)
+    return Generation(identity[0], identity[1], hypotheses, {**facts, **rates})
 
 
 def _saved_facts(file: Path, identity: list[str], out: Path, log: Path) -> dict[str, Any] | None:
@@ -185,9 +279,9 @@ def _saved_facts(file: Path, identity: list[str], out: Path, log: Path) -> dict[
         if saved["identity"] != identity:
             return None
         if saved["sha256"] != [sha256(out), sha256(log)]:
-            say(f"{out} is not what was decoded")
+            say(f"{out} was altered after decoding")
             return None
-        return {name: saved["facts"][name] for name in facts_of([])}
+        return {name: saved["facts"][name] for name in _FACTS}
     except (OSError, KeyError, TypeError, ValueError):
         return None
 

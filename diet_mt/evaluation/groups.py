@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
+from typing import Any
 
 from ..errors import UserError
 from .options import Option, assignments, comparable, shell
@@ -44,25 +45,23 @@ class Conditions:
         return f"{self.test_set}, {self.direction}"
 
     @property
-    def details(self) -> str:
-        """The rest, in words; without the references."""
-        checkpoint = self.checkpoint
-        if self.averaged > 1:
-            checkpoint += f" (average of {self.averaged})"
-        size = [f"size {self.size}"] if self.size else []
+    def title(self) -> str:
+        """All in words, without the references."""
+        average = f" (average of {self.averaged})" if self.averaged > 1 else ""
         parts = [
+            self.heading,
             f"trained on {self.corpus}",
-            *size,
+            f"size {self.size}" if self.size else "",
             *self.model.split(),
             f"{self.sentences:,} sentences",
             f"beam {self.beam}",
             f"length penalty {self.lenpen} ({self.length_penalty})",
-            checkpoint,
-            *([f"subwords {self.subwords}"] if self.subwords != "bpe" else []),
-            *([f"source: {self.source_mended}"] if self.source_mended else []),
-            *([f"options {self.options}"] if self.options else []),
+            f"{self.checkpoint}{average}",
+            f"subwords {self.subwords}" if self.subwords != "bpe" else "",
+            f"source: {self.source_mended}" if self.source_mended else "",
+            f"options {self.options}" if self.options else "",
         ]
-        return ", ".join(parts)
+        return ", ".join(filter(None, parts))
 
 
 @dataclass(frozen=True)
@@ -74,33 +73,33 @@ class Line:
     results: tuple[Result, ...]
 
     @property
-    def bleu(self) -> float:
-        return fmean(result.bleu for result in self.results)
-
-    @property
     def several_seeds(self) -> bool:
         return len(self.results) > 1
+
+    @property
+    def bleu(self) -> float:
+        return fmean(result.bleu for result in self.results)
 
     @property
     def chrf(self) -> float:
         return fmean(result.chrf for result in self.results)
 
     @property
+    def half_width(self) -> float:
+        """Half of the 95 % interval of BLEU over sentences."""
+        return fmean(result.bleu_ci for result in self.results)
+
+    @property
     def roles(self) -> float | None:
-        """Role accuracy, mean of the seeds; None where the test set has no twins."""
+        """Role accuracy; None where the test set has no twins."""
         known = [result.roles for result in self.results if result.roles is not None]
         return fmean(known) if known else None
 
     @property
     def length_ratio(self) -> float | None:
-        """Words over those of the references, mean of the seeds; None where it is not recorded."""
+        """Words over those of the references; None where it is not recorded of all seeds."""
         known = [each.length_ratio for each in self.results if each.length_ratio is not None]
         return fmean(known) if len(known) == len(self.results) else None
-
-    @property
-    def half_width(self) -> float:
-        """Half of the 95 % interval of BLEU over sentences, mean of the seeds."""
-        return fmean(result.bleu_ci for result in self.results)
 
 
 @dataclass(frozen=True)
@@ -135,45 +134,43 @@ class Group:
         for line in self.lines:
             training = line.results[0].training
             own = comparable(training) if training else usual
-            options = [
-                _shown(name, own[name]) if name in own else f"no {name}"
-                for name in sorted({*usual, *own})
-                if usual.get(name) != own.get(name) and not _may_differ(name)
-            ]
+            names = [name for name in sorted({*usual, *own}) if usual.get(name) != own.get(name)]
+            options = [_shown(name, own) for name in names if not _is_of_system(name)]
             if options:
                 differing[line.name] = ", ".join(options)
         return differing
 
 
-def _shown(name: str, value: object) -> str:
-    return name if value is True else f"{name} {value}"
+def _shown(name: str, options: dict[str, object]) -> str:
+    if name not in options:
+        return f"no {name}"
+    return name if options[name] is True else f"{name} {options[name]}"
 
 
-def positions_in(result: Result) -> dict[str, object]:
-    """Its positions, with those that ``--model-overrides`` changed for decoding."""
-    return {**result.positions, **dict(sorted(_overrides(result)[0].items()))}
-
-
-def encoding_of(result: Result) -> str:
-    """The same as text, ``rotary scale=head position_scaling=ntk``."""
-    return encoding_text(positions_in(result))
-
-
-def _overrides(result: Result) -> tuple[dict[str, Option], dict[str, Option]]:
-    """Overrides of positions, part of the system; and others, a condition of the group."""
-    own = {name: value for name, value in result.overrides.items() if _is_of_positions(name)}
-    rest = {name: value for name, value in result.overrides.items() if name not in own}
-    return own, rest
+def _is_of_system(option: str) -> bool:
+    """Whether an option of a training is part of the system."""
+    of_positions = _is_of_positions(option.lstrip("-").replace("-", "_"))
+    return of_positions or option in ("the command", "--arch")
 
 
 def _is_of_positions(name: str) -> bool:
     return name in _OF_POSITIONS or name.startswith("position_")
 
 
-def _may_differ(option: str) -> bool:
-    """Whether an option of a training is part of the system."""
-    of_positions = _is_of_positions(option.lstrip("-").replace("-", "_"))
-    return of_positions or option in ("the command", "--arch")
+def _overrides(result: Result, *, of_positions: bool) -> dict[str, Option]:
+    """Overrides of positions, part of the system; or others, a condition of the group."""
+    pairs = sorted(result.overrides.items())
+    return {name: value for name, value in pairs if _is_of_positions(name) == of_positions}
+
+
+def positions_in(result: Result) -> dict[str, object]:
+    """Its positions, with those that ``--model-overrides`` changed for decoding."""
+    return {**result.positions, **_overrides(result, of_positions=True)}
+
+
+def encoding_of(result: Result) -> str:
+    """The same as text, ``rotary scale=head position_scaling=ntk``."""
+    return encoding_text(positions_in(result))
 
 
 def size_of(result: Result) -> str:
@@ -182,20 +179,18 @@ def size_of(result: Result) -> str:
 
 
 def _conditions(result: Result) -> Conditions:
-    own_text = {"size", "model", "lenpen", "options"}
-    same = {field.name for field in dataclasses.fields(Conditions)} - own_text
     tried = [each.partition(":")[0] for each in result.lenpen_tried.split()]
     lenpen = f"chosen on the validation set from {' '.join(tried)}" if tried else str(result.lenpen)
-    own = {name: getattr(result, name) for name in same}
-    rest = dict(sorted(_overrides(result)[1].items()))
-    options = {**({"model-overrides": rest} if rest else {}), **result.options}
-    return Conditions(
-        size=size_of(result),
-        model=assignments(result.model),
-        lenpen=lenpen,
-        options=shell(options),
-        **own,
-    )
+    others = _overrides(result, of_positions=False)
+    own: dict[str, Any] = {
+        "size": size_of(result),
+        "model": assignments(result.model),
+        "lenpen": lenpen,
+        "options": shell({**({"model-overrides": others} if others else {}), **result.options}),
+    }
+    names = (field.name for field in dataclasses.fields(Conditions))
+    own |= {name: getattr(result, name) for name in names if name not in own}
+    return Conditions(**own)
 
 
 def _name(result: Result) -> str:
@@ -215,36 +210,30 @@ def group(results: Iterable[Result]) -> list[Group]:
     for result in results:
         line = (result.system, result.arch, encoding_of(result))
         seeds = places.setdefault(_conditions(result), {}).setdefault(line, [])
-        if any(other.seed == result.seed for other in seeds):
+        sizes = {each.parameters for each in (*seeds, result)}
+        if len(sizes) > 1 or any(other.seed == result.seed for other in seeds):
+            numbers = f" of {' and '.join(map(str, sorted(sizes)))} parameters"
             raise UserError(
-                f"two results of {_name(result)}, seed {result.seed}, {result.test_set}; give one "
-                "of them a name of its own (SYSTEM), or another folder"
-            )
-        if any(other.parameters != result.parameters for other in seeds):
-            raise UserError(
-                f"{_name(result)}, {result.test_set}, seed {result.seed}: {result.parameters:,} "
-                f"parameters, other seeds have {seeds[0].parameters:,}; give one of the models a "
-                "name of its own (SYSTEM), or another folder"
+                f"two results of {_name(result)}, seed {result.seed}, {result.test_set}"
+                f"{numbers if len(sizes) > 1 else ''}; give one of them a name of its own "
+                "(--system), or another folder"
             )
         seeds.append(result)
     groups = []
-    titles = Counter(_title(conditions) for conditions in places)
+    titles = Counter(conditions.title for conditions in places)
     for conditions, lines in places.items():
         ordered = _lines(list(lines.values()))
         # The baseline with the fewest overrides.
-        of_baseline = [line for line in ordered if line.system == BASELINE]
         baseline = min(
-            of_baseline, key=lambda line: len(_overrides(line.results[0])[0]), default=None
+            (line for line in ordered if line.system == BASELINE),
+            key=lambda line: len(_overrides(line.results[0], of_positions=True)),
+            default=None,
         )
-        title = _title(conditions)
+        title = conditions.title
         if titles[title] > 1:  # different references under the same name
             title += f", references {conditions.references_sha256[:8]}"
         groups.append(Group(conditions, ordered, baseline, title))
     return groups
-
-
-def _title(conditions: Conditions) -> str:
-    return f"{conditions.heading}, {conditions.details}"
 
 
 def _lines(lines: list[list[Result]]) -> tuple[Line, ...]:

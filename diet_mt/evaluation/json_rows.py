@@ -7,6 +7,7 @@ time, and a reader never sees half a line.
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 import math
 import re
@@ -19,32 +20,26 @@ from types import MappingProxyType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from ..errors import UserError
-from ..files import make_folder, raw_lines, write_text
+from ..files import decoded_lines, make_folder, write_text, writing_bytes
 from ..stages.lock import alone
 
-# A record is shown line by line, in UTF-8.
+# Rows are printed line by line. Lists may be of sentences, also of scripts from right to left.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")  # of all that is shown behind them
-_LONGEST = 200  # letters of a value in an error
-_LONGEST_TEXT = 100_000  # letters of a value in a row
-_LARGEST = 1e100  # beyond what anything counts or measures, and far from where sums overflow
+_CONTROL_OR_REORDERING = re.compile(_CONTROL.pattern[:-1] + "\u202a-\u202e\u2066-\u2069]")
+_LARGEST = 1e100  # far from where sums overflow
+_LONGEST = 200  # characters of a value in an error
 
 
 @dataclass(frozen=True)
 class Row:
     """One line of a file. A field added later needs a default, so that older rows still read.
 
-    Raises UserError for numbers that are not finite, control characters, and, except in lists of
-    sentences, marks that reorder text.
+    Raises UserError for numbers that are not finite and for control characters.
     """
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            expected = _wrong(value)
-            text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
-            if isinstance(text, str) and _REORDERING.search(text):
-                expected = "text without marks that reorder text"
-            if expected:
+            if expected := _expected(value):
                 raise wrong_field(name, value, expected)
 
     @property
@@ -68,17 +63,16 @@ def wrong_field(name: str, value: object, expected: str) -> UserError:
     return UserError(f"field '{name}' is {text}, expected {expected}")
 
 
-def _wrong(value: object) -> str:
-    """The expected kind of a text or number that is wrong; empty for others."""
-    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
-        return f"at most {_LONGEST_TEXT:,} characters"
-    if isinstance(value, str) and _CONTROL.search(value):
-        return "text without control characters and halves of surrogate pairs"
-    if isinstance(value, (list, dict)):
-        parts = [*value, *value.values()] if isinstance(value, dict) else value
-        return next(filter(None, map(_wrong, parts)), "")
-    if isinstance(value, (int, float)) and not abs(value) < _LARGEST:
-        return f"a finite number below {_LARGEST:g}"
+def _expected(value: object, refused: re.Pattern[str] = _CONTROL_OR_REORDERING) -> str:
+    """What a text or number should be; empty for a valid one."""
+    if isinstance(value, str):
+        return "text without control characters" if refused.search(value) else ""
+    if isinstance(value, (int, float)):
+        return "" if abs(value) < _LARGEST else "a finite number"
+    if isinstance(value, list):
+        return next(filter(None, (_expected(each, _CONTROL) for each in value)), "")
+    if isinstance(value, dict):
+        return next(filter(None, map(_expected, (*value, *value.values()))), "")
     return ""
 
 
@@ -98,22 +92,37 @@ def _fits(value: Any, kind: Any) -> bool:
 
 def parse_row(kind: type[Kind], line: str) -> Kind:
     """The inverse of ``Row.to_json``; raises UserError for anything else."""
-    values = _object(line)
     types = get_type_hints(kind)
-    for field in dataclasses.fields(kind):
-        if field.name in values:
-            if not _fits(values[field.name], types[field.name]):
-                raise wrong_field(field.name, values[field.name], str(field.type))
-        elif field.default is field.default_factory is dataclasses.MISSING:
-            raise UserError(f"no field '{field.name}'")
-    unknown = sorted(values.keys() - types.keys())
-    if unknown:
+    optional = {
+        each.name
+        for each in dataclasses.fields(kind)
+        if not each.default is each.default_factory is dataclasses.MISSING
+    }
+    values = _checked(line, {name: types[name] for name in types.keys() - optional}, types)
+    if unknown := sorted(values.keys() - types.keys()):
         raise UserError(f"unknown field '{unknown[0]}'")
     return kind(**values)
 
 
+def _checked(line: str, needed: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON object, its ``known`` entries of their types. Raises UserError."""
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"not JSON ({error})") from None
+    if not isinstance(values, dict):
+        raise UserError("not a JSON object")
+    if missing := [name for name in needed if name not in values]:
+        raise UserError(f"no field '{missing[0]}'; of another command or version")
+    for name in known.keys() & values.keys():
+        if not _fits(values[name], known[name]):
+            kind = known[name]
+            raise wrong_field(name, values[name], str(kind) if get_args(kind) else kind.__name__)
+    return values
+
+
 def read_rows(kind: type[Kind], path: Path) -> list[Kind]:
-    """All rows of a file, in order. Raises UserError naming the file and the line."""
+    """All rows of a file, plain or gzipped. Raises UserError naming the file and the line."""
     return _read(path, partial(parse_row, kind))
 
 
@@ -124,61 +133,29 @@ def read_dicts(
 
     Raises UserError naming the file and the line.
     """
-    types = {**needed, **others}
-
-    def parse(line: str) -> dict[str, Any]:
-        values = _object(line)
-        if missing := [name for name in needed if name not in values]:
-            raise UserError(f"no {', '.join(missing)}; written by another command or version")
-        for name in types.keys() & values.keys():
-            value, kind = values[name], types[name]
-            if not _fits(value, kind):
-                raise wrong_field(name, value, str(kind) if get_args(kind) else kind.__name__)
-            if kind is not Any and (expected := _wrong(value)):
-                raise wrong_field(name, value, expected)
-        return values
-
-    return _read(path, parse)
-
-
-def _object(line: str) -> dict[str, Any]:
-    try:
-        values = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"not JSON ({error})") from None
-    if not isinstance(values, dict):
-        raise UserError("not a JSON object")
-    return values
+    return _read(path, lambda line: _checked(line, needed, {**needed, **others}))
 
 
 def _read(path: Path, parse: Callable[[str], Parsed]) -> list[Parsed]:
-    """Each line that is not empty, parsed."""
     parsed = []
-    for number, raw in enumerate(raw_lines(path), start=1):
+    for place, line in decoded_lines(path):
         try:
-            if line := raw.decode("utf-8").removesuffix("\n"):
+            if line:
                 parsed.append(parse(line))
-        except UnicodeDecodeError:
-            raise UserError(f"{path}, line {number}: not valid UTF-8") from None
         except UserError as error:
-            raise UserError(f"{path}, line {number}: {error}") from None
+            raise UserError(f"{place}: {error}") from None
     return parsed
 
 
-def put_row(path: Path, row: Row) -> None:
-    """Adds ``row`` to the file ``path``, in the place of the rows with its ``key``, if any."""
-    with locked(path.parent):
-        rows: list[Row] = list(read_rows(type(row), path)) if path.exists() else []
-        place = next((n for n, other in enumerate(rows) if other.key == row.key), len(rows))
-        others = [other for other in rows if other.key != row.key]
-        write_rows(path, [*others[:place], row, *others[place:]])
-
-
 def write_rows(path: Path, rows: Iterable[Row]) -> None:
-    """Replaces the file as a whole."""
+    """Replaces a file, gzipped if its name ends in .gz: equal rows give equal bytes."""
     text = "".join(row.to_json() + "\n" for row in rows)
     with locked(path.parent):
-        write_text(path, text)
+        if path.suffix == ".gz":
+            with writing_bytes(path) as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
+                packed.write(text.encode())
+        else:
+            write_text(path, text)
 
 
 @contextmanager

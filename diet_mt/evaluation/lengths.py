@@ -13,22 +13,19 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from sacrebleu.metrics import CHRF
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from .resampling import ORDERS, Floats, bleu, counter
-from .scores import INTERVAL_RESAMPLES, SEED
+from .scores import INTERVAL_RESAMPLES, ORDERS, SEED, Floats, bleu, bounds, counter
 
 LEAST = 100  # sentences in a bucket
 WIDTH = 5  # lengths in a bucket
 TENTHS = 10
 # Least frequencies in training of the classes of words.
 CLASSES = (0, 1, 5, 20, 100, 1000)
-
-Words = TypeVar("Words", list[str], Counter[str])  # of a sentence
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ class Part:
 class Bucket:
     """Scores of one part. BLEU and chrF from 0 to 100; ``ratio``: tokens of the hypotheses for
     each token of the references, as BLEU counts them; ``statistics``: of each seed, (sentences,
-    10), as ``resampling.counter`` has them.
+    10), as ``scores.counter`` has them.
     """
 
     part: Part
@@ -165,15 +162,34 @@ def tenths(hypotheses: Sequence[Sequence[str]], references: Sequence[str]) -> li
     tokens. Token i of n, counted from 0, is of tenth floor(10 (i + 1/2) / n).
     """
     tokens = [_tokens(line) for line in references]
-    every = np.array([_by_tenth(len(words), range(len(words))) for words in tokens])
-    matched = _counts(
-        hypotheses, tokens, lambda words, own: _by_tenth(len(words), _matched(words, own))
-    )
+
+    def by_tenth(words: list[str], hypothesis: list[str]) -> list[int]:
+        row = [0] * TENTHS
+        matcher = SequenceMatcher(None, words, hypothesis, autojunk=False)
+        for block in matcher.get_matching_blocks():
+            for place in range(block.a, block.a + block.size):
+                row[TENTHS * (2 * place + 1) // (2 * len(words))] += 1
+        return row
+
+    return _recall(tokens, hypotheses, by_tenth)
+
+
+def _recall(
+    references: Sequence[list[str]],
+    hypotheses: Sequence[Sequence[str]],
+    row: Callable[[list[str], list[str]], list[int]],
+) -> list[Estimate]:
+    """Percentages; ``row``: of the tokens of a reference and a hypothesis the counts (k,)."""
+    every = np.array([row(words, words) for words in references])
+    matched = [
+        np.array([row(*pair) for pair in zip(references, map(_tokens, lines), strict=True)])
+        for lines in hypotheses
+    ]
     return _shares([100 * each for each in matched], [every] * len(matched))
 
 
 def frequencies(text: Iterable[str]) -> Counter[str]:
-    """How often each token (BLEU's, 13a) stands in a text."""
+    """How often each token (BLEU's, 13a) occurs in a text."""
     return Counter(token for line in text for token in _tokens(line))
 
 
@@ -190,19 +206,21 @@ def rare_words(
 
     Recall of reference tokens (BLEU's, 13a), with clipped counts. Empty classes are left out.
     """
-    tokens = [Counter(_tokens(line)) for line in references]
+    tokens = [_tokens(line) for line in references]
 
-    def by_class(counts: Counter[str]) -> list[int]:
+    def by_class(words: list[str], hypothesis: list[str]) -> list[int]:
         row = [0] * len(CLASSES)
-        for token, count in counts.items():
-            row[sum(frequency[token] >= least for least in CLASSES) - 1] += count
+        for token, count in (Counter(words) & Counter(hypothesis)).items():
+            row[_class_of(frequency[token])] += count
         return row
 
-    every = np.array([by_class(words) for words in tokens])
-    recalled = _counts(hypotheses, tokens, lambda words, own: by_class(words & Counter(own)))
-    used = [column for column in range(len(CLASSES)) if every[:, column].any()]
-    shares = _shares([100 * each[:, used] for each in recalled], [every[:, used]] * len(recalled))
-    return dict(zip((_class_name(column) for column in used), shares, strict=True))
+    used = {_class_of(frequency[token]) for words in tokens for token in words}
+    shares = _recall(tokens, hypotheses, by_class)
+    return {_class_name(number): shares[number] for number in sorted(used)}
+
+
+def _class_of(frequency: int) -> int:
+    return sum(frequency >= least for least in CLASSES) - 1
 
 
 def _class_name(number: int) -> str:
@@ -220,32 +238,6 @@ def _tokens(line: str) -> list[str]:
     return words
 
 
-def _counts(
-    hypotheses: Sequence[Sequence[str]],
-    references: Sequence[Words],
-    row: Callable[[Words, list[str]], list[int]],
-) -> list[Any]:
-    """Of each seed (sentences, k): ``row`` of a reference and of the tokens of its hypothesis."""
-    return [
-        np.array([row(of, _tokens(line)) for of, line in zip(references, lines, strict=True)])
-        for lines in hypotheses
-    ]
-
-
-def _matched(words: list[str], others: list[str]) -> Iterable[int]:
-    """Places in ``words`` that the alignment finds in ``others``."""
-    blocks = SequenceMatcher(None, words, others, autojunk=False).get_matching_blocks()
-    return (block.a + place for block in blocks for place in range(block.size))
-
-
-def _by_tenth(length: int, places: Iterable[int]) -> list[int]:
-    """How many of the places in a sentence of ``length`` tokens are of each tenth."""
-    row = [0] * TENTHS
-    for place in places:
-        row[TENTHS * (2 * place + 1) // (2 * length)] += 1
-    return row
-
-
 @lru_cache(maxsize=8)
 def _resamples(sentences: int) -> Any:
     """How often each resample draws each sentence: (1,000, sentences)."""
@@ -255,27 +247,20 @@ def _resamples(sentences: int) -> Any:
 
 def _estimate(seeds: Sequence[Any], score: Callable[[Any], Any]) -> Estimate:
     """Of a metric's statistics, (sentences, k) for each seed; ``score``: of sums of them (n, k)."""
-    weights = _resamples(len(seeds[0]))
     value = np.mean([score(stats.sum(axis=0, keepdims=True)) for stats in seeds])
+    weights = _resamples(len(seeds[0]))
     return _interval(value, np.mean([score(weights @ stats) for stats in seeds], axis=0))
 
 
 def _shares(parts: Sequence[Any], wholes: Sequence[Any]) -> list[Estimate]:
     """Of counts (sentences, k) for each seed: for each column, that of all sentences together."""
-    weights = _resamples(len(wholes[0]))
-
-    def mean(of: Callable[[Any], Any]) -> Any:
-        """NaN where a resample has nothing to count."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            pairs = zip(parts, wholes, strict=True)
-            return np.mean([of(part) / of(whole) for part, whole in pairs], axis=0)
-
-    values = mean(lambda counts: counts.sum(axis=0))
-    samples = mean(lambda counts: weights @ counts)
+    weights, pairs = _resamples(len(wholes[0])), [*zip(parts, wholes, strict=True)]
+    with np.errstate(invalid="ignore", divide="ignore"):  # NaN where there is nothing to count
+        values = np.mean([part.sum(axis=0) / whole.sum(axis=0) for part, whole in pairs], axis=0)
+        samples = np.mean([(weights @ part) / (weights @ whole) for part, whole in pairs], axis=0)
     return [_interval(value, samples[:, k]) for k, value in enumerate(values)]
 
 
 def _interval(value: Any, samples: Any) -> Estimate:
     known = samples[~np.isnan(samples)]
-    low, high = np.percentile(known, (2.5, 97.5)) if known.size else (np.nan, np.nan)
-    return Estimate(float(value), float(low), float(high))
+    return Estimate(float(value), *(bounds(known) if known.size else (np.nan, np.nan)))

@@ -1,4 +1,4 @@
-"""Options of commands as data: a JSON object of names and values, as rows store them.
+"""Options of commands as data, as rows store them, and the files that a training leaves.
 
 ``{"command": ["fairseq-train", "data/x/bin"], "lr": 0.003, "share-all-embeddings": true}``; a
 command is one line for a shell.
@@ -6,11 +6,14 @@ command is one line for a shell.
 
 from __future__ import annotations
 
+import datetime
 import math
 import os
 import re
 import shlex
+import subprocess
 from collections.abc import Iterable, Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Union
 
@@ -19,6 +22,8 @@ from ..errors import UserError, as_utf8
 Option = Union[str, bool, int, float, None]
 Options = dict[str, Union[Option, list[str]]]
 COMMAND = "command"  # name of the leading words
+BEST = "checkpoint_best.pt"
+RECORD = "pretrained.json"  # facts about the checkpoint that a training was fine-tuned from
 # Options of fairseq whose value is a path, and the folder that stands for its parents in a row.
 FOLDERS = {
     "--save-dir": "checkpoints",
@@ -38,6 +43,9 @@ _ALIASES = {
 }
 _OPTION = re.compile("--.*|-[A-Za-z]", re.DOTALL)  # not a negative number
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(?P<rest>\.\d{1,15})?(?P<exponent>[eE][+-]?\d{1,2})?")
+# Together the size of an update: fewer GPUs take more batches for it.
+_BATCH = {"--max-tokens": "tokens", "--batch-size": "sentences"}
+_BATCHES = ("--update-freq", "--distributed-world-size")
 
 
 def options_of(words: Iterable[str]) -> dict[str, list[str]]:
@@ -54,14 +62,6 @@ def options_of(words: Iterable[str]) -> dict[str, list[str]]:
     return options
 
 
-def words_of(command: str) -> list[str]:
-    """The words of a command. Raises UserError for an unclosed quotation."""
-    try:
-        return shlex.split(command)
-    except ValueError as error:
-        raise UserError(f"not a shell command ({error})") from None
-
-
 def parse(words: Iterable[str]) -> Options:
     """A command as data: numbers as numbers, flags as True."""
     options: Options = {}
@@ -76,7 +76,7 @@ def parse(words: Iterable[str]) -> Options:
 
 
 def number(text: str) -> str | int | float:
-    """The number that a text is; any other text as it is."""
+    """The number in a text; any other text unchanged."""
     match = _NUMBER.fullmatch(text)
     if not match:
         return text
@@ -109,11 +109,6 @@ def difference(there: Mapping[str, object], here: Mapping[str, object]) -> str:
     return ""
 
 
-# Together the size of an update: fewer GPUs take more batches for it.
-_BATCH = {"--max-tokens": "tokens", "--batch-size": "sentences"}
-_BATCHES = ("--update-freq", "--distributed-world-size")
-
-
 def comparable(training: Options) -> dict[str, object]:
     """The options of a training that are the same on any machine and with any seed."""
     options: dict[str, object] = {
@@ -131,13 +126,13 @@ def comparable(training: Options) -> dict[str, object]:
 
 
 def portable(command: str) -> str:
-    """A command without the folders of the machine it ran on.
+    """A command without the folders of the machine that it ran on.
 
     Absolute paths keep their meaningful names: the last two of data, the last of a folder of
     checkpoints or of the plugin.
     """
     words, option = [], ""
-    for word in words_of(as_utf8(command)):
+    for word in shlex.split(as_utf8(command)):
         key, equals, value = word.partition("=")
         if not (equals and key.startswith("--")):
             key, equals, value = option, "", word
@@ -153,3 +148,60 @@ def _shortened(option: str, value: str) -> str:
     if option in FOLDERS:
         return os.path.join(FOLDERS[option], *parts[-2 if option in _WITH_FOLDER else -1 :])
     return os.path.join("data", *parts[-2:])
+
+
+def portable_file(file: Path) -> str:
+    """A file relative to the working directory; of one elsewhere the name alone."""
+    path, here = Path(os.path.abspath(file)), Path.cwd()
+    return as_utf8(str(path.relative_to(here)) if path.is_relative_to(here) else path.name)
+
+
+def as_data(command: str) -> Options:
+    """A command as rows store it, without the folders of the machine."""
+    return parse(shlex.split(portable(command)))
+
+
+def best_in(path: Path) -> Path:
+    """The best checkpoint of a folder of a training; of a file, the file."""
+    return path / BEST if path.is_dir() else path
+
+
+def companion(checkpoint: Path, name: str) -> str:
+    """``command`` or ``revision``, next to the checkpoints of a training; empty if missing."""
+    file = checkpoint.parent / name
+    if not file.is_file():
+        return ""
+    return file.read_text(encoding="utf-8", errors="surrogateescape").strip()
+
+
+def training_of(checkpoint: Path) -> Options:
+    """The options of its training; empty if another program trained."""
+    try:
+        return as_data(companion(checkpoint, "command"))
+    except ValueError as error:
+        raise UserError(f"{checkpoint.parent / 'command'}: damaged ({error})") from None
+
+
+def revision(folder: Path) -> str:
+    """``git describe`` of the project in ``folder``; empty if it is in no repository."""
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty"]
+    try:
+        outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return outcome.stdout.strip() if outcome.returncode == 0 else ""
+
+
+def today() -> str:
+    """The date, UTC, as rows have it."""
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
+
+
+def fairseq_version() -> str:
+    """The installed distribution of fairseq with its version: ``fairseq-fixed 0.12.3.1``."""
+    for name in ("fairseq-fixed", "fairseq"):
+        try:
+            return f"{name} {metadata.version(name)}"
+        except metadata.PackageNotFoundError:
+            continue
+    return ""

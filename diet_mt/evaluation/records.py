@@ -1,8 +1,8 @@
 """Rows of results: an evaluation of one trained model is one JSON line.
 
 A results folder holds one file for each corpus, ``CORPUS.jsonl``, with a folder ``CORPUS`` of
-hypotheses, and in ``tasks`` one for each task, ``TASK.jsonl``. Rows are written by the commands
-that evaluate, never by hand; the same evaluation again replaces its row.
+hypotheses, and in ``tasks`` one for each task, ``TASK.jsonl``. Commands that evaluate write the
+rows; the same evaluation again replaces its row.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import UserError
 from ..files import need_once
-from .json_rows import Row, locked, put_row, read_rows, wrong_field
+from .json_rows import Kind, Row, locked, read_rows, write_rows, wrong_field
 from .options import Option, Options, assignments, comparable, difference, number
 
 # Options of fairseq-train that define a Transformer or an encoder, or how it decodes, without those
@@ -43,6 +43,7 @@ ENCODING = "encoding"  # in Evaluation.positions
 # those of the model and the options of its training.
 _SAME_TEST = ("subwords", "references_sha256", "source_mended")
 _SAME_MODEL = ("arch", "positions", "model", "parameters", "averaged")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +56,7 @@ class Evaluation(Row):
     model: Options = field(hash=False)  # MODEL_OPTIONS beyond the architecture's
     seed: int
     parameters: int  # trained numbers, shared ones counted once
-    updates: int = 0  # that this checkpoint has had
+    updates: int = 0  # of this checkpoint
     checkpoint_sha256: str
     training: Options = field(hash=False)  # fairseq-train; empty: unknown
     evaluation: Options = field(hash=False)  # the command that evaluated
@@ -101,7 +102,7 @@ class Result(Evaluation):
     checkpoint: str  # the file's name
     averaged: int = 1  # checkpoints whose weights were averaged
     epoch: int  # epochs complete in this checkpoint
-    train_tokens: int = 0  # target subwords, with end marks, that the updates saw
+    train_tokens: int = 0  # target subwords, with end marks, in all updates
     train_revision: str = ""  # git describe, of the training's beginning
     subwords: str = "bpe"  # or "spm"
     sentences_per_second: float  # decoding alone, with the batches of the command
@@ -109,14 +110,14 @@ class Result(Evaluation):
     words_per_second: float = 0.0  # of detokenized text
     threads: int
     device: str
-    hypotheses: str  # path of the detokenized hypotheses, seen from the results folder
+    hypotheses: str  # path of the detokenized hypotheses within the results folder
     hypotheses_sha256: str
     references_sha256: str
     bleu_mean: float  # of SacreBLEU's bootstrap resamples of the test set
     bleu_ci: float  # half of their 95% interval: bleu_mean - bleu_ci to bleu_mean + bleu_ci
     length_ratio: float | None = None  # words over those of the references; None: not recorded
     precisions: str = ""  # of BLEU, in percent: 1-grams/2-grams/3-grams/4-grams
-    # Where the validation set has chosen lenpen: every value tried, with its BLEU there.
+    # Where the validation set chose lenpen: every value tried, with its BLEU there.
     lenpen_tried: str = ""
     # Source lines that differ from the published text, as normalized like those of training.
     source_mended: str = ""  # 3 lines, rules 1
@@ -124,16 +125,9 @@ class Result(Evaluation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, value in vars(self).items():
-            if isinstance(value, (int, float)):
-                if name in _PERCENT and not 0 <= value <= 100:
-                    raise wrong_field(name, value, "0 to 100")
-                if value < 0 and name not in _SIGNED:
-                    raise wrong_field(name, value, "0 or more")
-        if self.precisions and not _PRECISIONS.fullmatch(self.precisions):
-            raise wrong_field("precisions", self.precisions, "four numbers with / between them")
-        if not {"fairseq", "torch"} <= self.versions.keys():
-            raise wrong_field("versions", self.versions, "fairseq and torch in it")
+        for name in ("bleu", "bleu_mean", "chrf", "roles"):
+            if not 0 <= (value := getattr(self, name) or 0) <= 100:
+                raise wrong_field(name, value, "0 to 100")
         if self.corpus in ("", ".", "..") or "/" in self.corpus:
             raise wrong_field("corpus", self.corpus, "the name of a file")
         if not {"", ".", ".."}.isdisjoint(self.hypotheses.split("/")):
@@ -149,12 +143,6 @@ class Result(Evaluation):
         return self.corpus
 
 
-_PERCENT = ("bleu", "bleu_mean", "chrf", "roles")
-_SIGNED = ("seed", "lenpen")
-_PRECISIONS = re.compile(r"\d+\.?\d*(/\d+\.?\d*){3}")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-
 @dataclass(frozen=True, kw_only=True)
 class TaskResult(Evaluation):
     """A fine-tuned model on one split of one task."""
@@ -166,25 +154,23 @@ class TaskResult(Evaluation):
     metrics: dict[str, float] = field(hash=False)  # from 0 to 100, correlations times 100
     main_metric: str  # the one of them that the paper reports
     pretrained_sha256: str  # of the pretrained checkpoint; empty: none
-    pretrain_updates: int  # that it has had
+    pretrain_updates: int  # of the pretrained checkpoint
     pretrain_perplexity: float  # of its best validation; 0: unknown
     lr: float  # peak
-    epochs: int  # that the run was to have
+    epochs: int  # as requested
     batch: int  # sentences or windows in one update
-    examples: int = 0  # of the split, that the metrics are over; 0: not counted
+    examples: int = 0  # of the split, in the metrics; 0: not counted
     train_examples: int = 0  # 0: not counted
-    chosen_by: str = ""  # what chose the checkpoint among those of the run: "valid accuracy"
-    predictions: str = ""  # their file, as seen from where the command ran; empty: not saved
+    chosen_by: str = ""  # how the checkpoint was selected: "valid accuracy"
+    predictions: str = ""  # their file, relative to the working directory; empty: not saved
     notes: list[str] = field(default_factory=list, hash=False)  # shown with the table
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.main_metric not in self.metrics:
-            raise UserError(
-                f"main_metric {self.main_metric!r} of {self.task} is none of {sorted(self.metrics)}"
-            )
+            raise wrong_field("main_metric", self.main_metric, f"one of {sorted(self.metrics)}")
         if not _NAME.fullmatch(self.task):
-            raise UserError(f"task {self.task!r}: give letters, digits, points and dashes")
+            raise wrong_field("task", self.task, "letters, digits, points and dashes")
 
     @property
     def score(self) -> float:
@@ -207,17 +193,17 @@ class TaskResult(Evaluation):
 
 
 def read_results(path: Path) -> list[Result]:
-    """All rows of a file, in order. Raises UserError naming the file and the line."""
+    """All translation results of a file, in order."""
     return read_rows(Result, path)
 
 
 def read_task_results(path: Path) -> list[TaskResult]:
-    """The same of a file of task results."""
+    """All task results of a file, in order."""
     return read_rows(TaskResult, path)
 
 
 def read_all(files: Iterable[Path]) -> list[tuple[Path, Result]]:
-    """The rows of several files, each with its file. Raises UserError for no rows at all."""
+    """The translation results of several files, each with its file. Raises UserError for none."""
     files = list(files)
     need_once(files)
     rows = [(path, row) for path in files for row in read_results(path)]
@@ -227,7 +213,7 @@ def read_all(files: Iterable[Path]) -> list[tuple[Path, Result]]:
 
 
 def system_of(arch: str) -> str:
-    """``diet_rel_tiny`` -> ``diet_rel``; an architecture without one of our sizes as it is."""
+    """``diet_rel_tiny`` -> ``diet_rel``; other architectures unchanged."""
     name, _, size = arch.rpartition("_")
     return name if name and size in SIZES else arch
 
@@ -244,35 +230,38 @@ def positions_of(signature: str) -> Options:
 
 def model_data(given: Mapping[str, object]) -> Options:
     """``Evaluation.model``: the options of the model among ``given``, flags with "" or True."""
-    return {name: _plain(given[name]) for name in sorted(MODEL_OPTIONS & given.keys())}
+    options: Options = {}
+    for name in sorted(MODEL_OPTIONS & given.keys()):
+        value = given[name]
+        plain = isinstance(value, (str, int, float)) or value is None
+        options[name] = True if value == "" else value if plain else str(value)  # type: ignore[assignment]
+    return options
 
 
-def _plain(value: object) -> Option:
-    if isinstance(value, (str, int, float)) or value is None:
-        return True if value == "" else value
-    return str(value)
-
-
-def put_row_of(folder: Path, result: Evaluation) -> Path:
-    """Adds ``result`` to its file in ``folder``, in the place of the row with its key; returns the
+def put_row(folder: Path, result: Evaluation) -> Path:
+    """Adds ``result`` to its file in ``folder``, in place of the row with its key; returns the
     file. Raises UserError where that row is of another training or test set.
     """
+    path = folder / f"{result.file}.jsonl"
     with locked(folder):
-        need_place(folder, type(result), result.file, result.key, vars(result))
-        rows = folder / f"{result.file}.jsonl"
-        put_row(rows, result)
-    return rows
+        refuse_another(folder, type(result), result.file, result.key, vars(result))
+        rows = {row.key: row for row in _saved(type(result), path)}
+        write_rows(path, {**rows, result.key: result}.values())
+    return path
 
 
-def need_place(
+def _saved(kind: type[Kind], path: Path) -> list[Kind]:
+    return read_rows(kind, path) if path.exists() else []
+
+
+def refuse_another(
     folder: Path, kind: type[Evaluation], file: str, key: Hashable, new: Mapping[str, Any]
 ) -> None:
     """Raises UserError if the row with this key is of another training or test set than ``new``,
-    known fields of the row that would replace it.
+    fields of the row that would replace it.
     """
-    rows = folder / f"{file}.jsonl"
-    known = read_rows(kind, rows) if rows.exists() else []
-    old = next((row for row in known if row.key == key), None)
+    path = folder / f"{file}.jsonl"
+    old = next((row for row in _saved(kind, path) if row.key == key), None)
     if old is None:
         return
     sides: list[dict[str, object]] = []
@@ -288,7 +277,7 @@ def need_place(
         sides.append({**texts, **trained})
     if what := difference(*sides):
         raise UserError(
-            f"{rows}: has {new['system']}, seed {new['seed']}, of another training or test set "
+            f"{path}: has {new['system']}, seed {new['seed']}, of another training or test set "
             f"({what}); give --system another name for this one"
         )
 
@@ -299,6 +288,5 @@ def _text(value: object) -> str:
 
 def splits_of(folder: Path, task: str, checkpoint: str) -> set[str]:
     """The splits on which ``folder`` has a row of the checkpoint with this SHA-256."""
-    rows = folder / f"{task}.jsonl"
-    known = read_task_results(rows) if rows.exists() else []
-    return {row.split for row in known if row.checkpoint_sha256 == checkpoint}
+    rows = _saved(TaskResult, folder / f"{task}.jsonl")
+    return {row.split for row in rows if row.checkpoint_sha256 == checkpoint}

@@ -14,7 +14,7 @@ from ..bert.glue import MNLI, XNLI, Task, task_named
 from ..bert.squad import SCORINGS
 from ..command_line import File, Finite, Folder, Positive, argument, option
 from ..errors import UserError
-from .options import COMMAND, Option, Options, parse, portable, words_of
+from .options import COMMAND, Option, Options, as_data, portable
 
 _OVERRIDES = "model-overrides"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,+-]*")
@@ -55,7 +55,7 @@ class Search:
 
     def as_data(self) -> tuple[Options, dict[str, Option]]:
         """The further options, and the entries of ``--model-overrides`` apart."""
-        options = parse(words_of(portable(shlex.join(self.options))))
+        options = as_data(shlex.join(self.options))
         text = options.pop(_OVERRIDES, "{}")
         try:
             given = dict(literal_eval(str(text)))

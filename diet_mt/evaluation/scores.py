@@ -1,16 +1,33 @@
-"""Scores of translations: BLEU and chrF by SacreBLEU, and the accuracy of roles."""
+"""Scores of translations: BLEU, chrF, role accuracy, and the bootstrap of BLEU.
+
+One resample draws N of the N sentences with replacement, the same ones for every system and seed
+(Koehn 2004), and takes of each system the mean BLEU of its n seeds. To that it adds the chance of
+the seeds: a number of the normal distribution with variance v / n, for each system by itself, since
+seed 1 of one system has nothing in common with seed 1 of another. v is the variance between seeds,
+pooled over all systems of the table that have several (an analysis of variance with one factor), so
+that systems with one seed have their share of it, too. Two things are known of v:
+
+- It is an estimate. Of d degrees of freedom (the seeds less the systems, of those with several) it
+  is d s^2 / x, x drawn from chi-square(d) for each resample: what turns a normal distribution into
+  Student's t.
+- Seeds also differ in which sentences they have right. The resampled sentences cover that already,
+  so its part, the variance of the seeds of one system over the resamples, is taken off.
+
+Where no system has a second seed, v is unknown, taken as 0, and only the sentences vary.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
+from numpy.typing import NDArray
 from sacrebleu.metrics import BLEU, CHRF
 
 from ..corpora.parallel import twins_beside
@@ -18,42 +35,32 @@ from ..errors import UserError
 from ..files import text_lines
 
 INTERVAL_RESAMPLES = 1000  # of the sentences, for the interval of one score
+RESAMPLES = 10_000  # for comparisons
 SEED = "12345"  # SacreBLEU's default
+ORDERS = 4  # n-grams up to this
+_BLOCK = 500  # resamples at a time: as many counts as there are sentences for each
+_SHARE = 0.95  # of an interval
+
+Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Scores:
-    """BLEU and chrF, 0 to 100, to four decimals, with SacreBLEU's signatures.
-
-    ``length_ratio``: words over those of the references; ``precisions``: percentages of matching
-    1- to 4-grams, as ``69.12/44.05/30.51/21.18``.
-    """
-
-    bleu: float
-    bleu_signature: str
-    chrf: float
-    chrf_signature: str
-    length_ratio: float
-    precisions: str
-
-
-def score(hypotheses: list[str], references: list[str]) -> Scores:
-    """Corpus BLEU (13a) and chrF of detokenized sentences. Raises UserError for unequal counts."""
+def score(hypotheses: list[str], references: list[str]) -> dict[str, Any]:
+    """Corpus BLEU (13a) and chrF of detokenized sentences: fields of ``records.Result``."""
     if len(hypotheses) != len(references):
         raise UserError(
             f"{len(hypotheses)} hypotheses but {len(references)} references; decode the whole set"
         )
-    bleu, chrf = BLEU(), CHRF()
-    bleu_score = bleu.corpus_score(hypotheses, [references])
-    chrf_score = chrf.corpus_score(hypotheses, [references])
-    return Scores(
-        bleu=round(bleu_score.score, 4),
-        bleu_signature=str(bleu.get_signature()),
-        chrf=round(chrf_score.score, 4),
-        chrf_signature=str(chrf.get_signature()),
-        length_ratio=round(bleu_score.sys_len / bleu_score.ref_len, 4) if bleu_score.ref_len else 0,
-        precisions="/".join(f"{each:.2f}" for each in bleu_score.precisions),
-    )
+    metrics = BLEU(), CHRF()
+    bleu, chrf = (metric.corpus_score(hypotheses, [references]) for metric in metrics)
+    ratio = bleu.sys_len / bleu.ref_len if bleu.ref_len else 0
+    return {
+        "bleu": round(bleu.score, 4),
+        "bleu_signature": str(metrics[0].get_signature()),
+        "chrf": round(chrf.score, 4),
+        "chrf_signature": str(metrics[1].get_signature()),
+        "length_ratio": round(ratio, 4),
+        "precisions": "/".join(f"{each:.2f}" for each in bleu.precisions),
+    }
 
 
 def interval(hypotheses: list[str], references: list[str]) -> tuple[float, float]:
@@ -68,14 +75,14 @@ def interval(hypotheses: list[str], references: list[str]) -> tuple[float, float
 
 
 def scores(hypotheses: list[str], references: list[str]) -> dict[str, Any]:
-    """Fields of ``records.Result`` that the hypotheses decide. Raises UserError as ``score``."""
-    fields = vars(score(hypotheses, references))
+    """``score``, with the interval of BLEU and the number of sentences."""
+    fields = score(hypotheses, references)
     mean, half = interval(hypotheses, references)
     return {"sentences": len(hypotheses), **fields, "bleu_mean": mean, "bleu_ci": half}
 
 
 def without_version(signature: str) -> str:
-    """A signature without SacreBLEU's version, which may have moved on."""
+    """A signature without SacreBLEU's version."""
     return re.sub(r"\|version:[^|]*", "", signature)
 
 
@@ -107,8 +114,7 @@ def _point(hypothesis: str, reference: str, twin: str) -> float:
 def roles_of(hypotheses: Sequence[str], lines: Sequence[str], references: Path) -> float | None:
     """The role accuracy of a test set that was prepared with twins; None of another.
 
-    ``lines``: of the file ``references``. Raises UserError where the file of twins cannot be read,
-    or has another number of lines.
+    ``lines``: of the file ``references``. Raises UserError for twins of another number.
     """
     file = twins_beside(references)
     if not file.is_file():
@@ -117,3 +123,107 @@ def roles_of(hypotheses: Sequence[str], lines: Sequence[str], references: Path) 
     if len(twins) != len(lines):
         raise UserError(f"{file}: {len(twins)} lines, but {references} has {len(lines)}")
     return role_accuracy(hypotheses, lines, twins)
+
+
+def counter(references: Sequence[str]) -> Callable[[Sequence[str]], Floats]:
+    """Of N hypotheses of these references the statistics (N, 10): words, words of the reference,
+    then matches and n-grams by order. The references are read once.
+    """
+    metric = BLEU(references=[list(references)])
+    # SacreBLEU has no public function for the statistics of its own tests.
+    return lambda lines: np.array(metric._extract_corpus_statistics(lines, None), dtype=np.float64)
+
+
+def bleu(sums: Floats) -> Floats:
+    """BLEU, 0 to 100, of sums of such statistics (..., 10): SacreBLEU's, smoothing ``exp``."""
+    words, reference_words = sums[..., 0], sums[..., 1]
+    matches, total = sums[..., 2 : 2 + ORDERS], sums[..., 2 + ORDERS :]
+    # An order without a match counts as half of one, the next such as a quarter, and so on.
+    missing = matches == 0
+    halves = 0.5 ** np.cumsum(missing, axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logarithms = np.log(np.where(missing, halves, matches) / total)
+        brevity = np.minimum(0, 1 - reference_words / words)
+        scores = 100 * np.exp(logarithms.mean(axis=-1) + brevity)
+    defined = (total > 0).all(axis=-1) & (matches > 0).any(axis=-1)
+    return np.where(defined, scores, 0.0)
+
+
+def resampled(systems: Sequence[Sequence[Floats]], streams: Sequence[int]) -> Floats:
+    """(systems, RESAMPLES): mean BLEU over the seeds of each system, resample by resample.
+
+    ``systems``: statistics of each seed of each system, all of the same N sentences; ``streams``:
+    for each system the number that seeds its own random draws, whatever other systems there are.
+    """
+    every = np.concatenate([each for seeds in systems for each in seeds], axis=1)  # (N, R * 10)
+    count = len(every)
+    sentences = np.random.default_rng(int(SEED))
+    blocks = []
+    for _ in range(RESAMPLES // _BLOCK):
+        drawn = sentences.integers(count, size=(_BLOCK, count)) + count * np.arange(_BLOCK)[:, None]
+        times = np.bincount(drawn.ravel(), minlength=_BLOCK * count).reshape(_BLOCK, count)
+        # Whole numbers far below 2^24, so float32 adds them without an error.
+        sums = times.astype(np.float32) @ every.astype(np.float32)
+        blocks.append(bleu(sums.astype(np.float64).reshape(_BLOCK, -1, 2 + 2 * ORDERS)))
+    ends = np.cumsum([len(seeds) for seeds in systems])[:-1]
+    scores = np.split(np.concatenate(blocks).T, ends)  # of each system (n, RESAMPLES)
+    whole = [np.array([bleu(each.sum(axis=0)) for each in seeds]) for seeds in systems]
+    spread = np.sqrt(between_seeds(whole, scores))
+    draws = [np.random.default_rng([int(SEED), stream]) for stream in streams]
+    return np.array(
+        [
+            own.mean(axis=0) + spread / np.sqrt(len(own)) * draw.standard_normal(RESAMPLES)
+            for own, draw in zip(scores, draws, strict=True)
+        ]
+    )
+
+
+def between_seeds(whole: Sequence[Floats], scores: Sequence[Floats]) -> Floats:
+    """(RESAMPLES,): draws of the variance of BLEU between the seeds of a system, beyond what the
+    choice of the sentences explains.
+
+    ``whole``: of each system the BLEU (n,) of its seeds; ``scores``: the same resampled, (n, R).
+    """
+    freedom = sum(len(seeds) - 1 for seeds in whole)
+    if freedom == 0:
+        return np.zeros(RESAMPLES)
+    squares = sum(float(((seeds - seeds.mean()) ** 2).sum()) for seeds in whole)
+    explained = sum(float((own - own.mean(axis=0)).var(axis=1).sum()) for own in scores)
+    drawn = np.random.default_rng(int(SEED)).chisquare(freedom, size=RESAMPLES)
+    return np.maximum(squares / drawn - explained / freedom, 0)
+
+
+def bounds(samples: Floats) -> tuple[float, float]:
+    """The interval that holds 95 % of the resamples, by their percentiles."""
+    low, high = np.quantile(samples, [(1 - _SHARE) / 2, (1 + _SHARE) / 2])
+    return float(low), float(high)
+
+
+def half_width(samples: Floats) -> float:
+    """Half of that interval."""
+    low, high = bounds(samples)
+    return (high - low) / 2
+
+
+def p_value(differences: Floats, difference: float) -> float:
+    """How often systems that are equal would differ by as much: two-sided.
+
+    Resampled differences that lie at least ``difference`` away from their mean, to either side,
+    and one more, over all and one more (Efron and Tibshirani 1993, chapter 16). SacreBLEU's own
+    test counts one side alone, so its p-values are about half of these.
+    """
+    far = np.abs(differences - differences.mean()) >= abs(difference)
+    return float(far.sum() + 1) / (len(differences) + 1)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The same p-values, in their order, corrected for their number (Holm 1979): where all systems
+    are equal, one of these is at most 0.05 in at most 5 % of comparisons of all.
+    """
+    ranked = sorted(range(len(p_values)), key=p_values.__getitem__)
+    corrected = [1.0] * len(p_values)
+    reached = 0.0
+    for rank, place in enumerate(ranked):
+        reached = max(reached, min(1.0, (len(p_values) - rank) * p_values[place]))
+        corrected[place] = reached
+    return corrected

@@ -1,7 +1,7 @@
 """Significance of differences between systems, computed from the counts of their sentences.
 
-A system is compared with every other system of its group by the paired bootstrap of
-``resampling``, over sentences and seeds.
+A system is compared with every other system of its group by the paired bootstrap of ``scores``,
+over sentences and seeds.
 """
 
 from __future__ import annotations
@@ -17,15 +17,19 @@ from ..command_line import need_known
 from ..corpora.parallel import read_lines
 from ..errors import UserError
 from .groups import Group, Line, group
-from .hypotheses import by_checksum, read_hypotheses, source_of
+from .hypotheses import (
+    Sentences,
+    by_checksum,
+    read_hypotheses,
+    read_sentences,
+    sentence_bleu,
+    source_of,
+)
 from .records import Result, read_results
-from .resampling import RESAMPLES, Floats, bleu, half_width, p_value, resampled
-from .sentences import Sentences, read_sentences, sentence_bleu
+from .scores import RESAMPLES, Floats, bleu, half_width, p_value, resampled
 
 DIGITS = 4  # decimals of BLEU differences and p-values
 SMALLEST_P = 1 / RESAMPLES
-_MARK = 12  # hexadecimal digits
-Pair = tuple[Line, Line]
 
 
 @dataclass(frozen=True)
@@ -44,20 +48,18 @@ class Resampled:
     def difference(self, first: Line, second: Line) -> tuple[float, float, float]:
         """BLEU of the first above the second, half of its 95 % interval, and the p-value."""
         value, samples = self._difference(first, second)
-        return value, half_width(samples), self._p(value, samples)
+        return value, half_width(samples), self.p(first, second)
 
     def p(self, first: Line, second: Line) -> float:
         """The p-value of a difference."""
-        return self._p(*self._difference(first, second))
+        value, samples = self._difference(first, second)
+        # Equal scores or a single sentence: the resamples carry no information, so p = 1.
+        no_information = round(value, DIGITS) == 0 or self.sentences == 1
+        return 1.0 if no_information else p_value(samples, value)
 
     def _difference(self, first: Line, second: Line) -> tuple[float, Floats]:
         one, other = self.lines.index(first), self.lines.index(second)
         return self.scores[one] - self.scores[other], self.samples[one] - self.samples[other]
-
-    def _p(self, value: float, samples: Floats) -> float:
-        # Equal scores or a single sentence: the resamples carry no information, so p = 1.
-        no_information = round(value, DIGITS) == 0 or self.sentences == 1
-        return 1.0 if no_information else p_value(samples, value)
 
 
 def resample(lines: Sequence[Line], statistics: Sequence[Sequence[Floats]]) -> Resampled:
@@ -66,9 +68,15 @@ def resample(lines: Sequence[Line], statistics: Sequence[Sequence[Floats]]) -> R
     return Resampled(
         lines=tuple(lines),
         scores=tuple(sum(each) / len(each) for each in scores),
-        samples=resampled(statistics, [int(mark_of(line.results), 16) for line in lines]),
+        samples=resampled(statistics, [_stream(line.results) for line in lines]),
         sentences=len(statistics[0][0]),
     )
+
+
+def _stream(seeds: Sequence[Result]) -> int:
+    """The number that seeds the draws of a system: of the checksums of its hypotheses."""
+    digests = " ".join(sorted(each.hypotheses_sha256 for each in seeds))
+    return int(hashlib.sha256(digests.encode()).hexdigest()[:12], 16)
 
 
 def resampled_group(group: Group, counts: Sentences) -> Resampled | None:
@@ -81,12 +89,6 @@ def resampled_group(group: Group, counts: Sentences) -> Resampled | None:
 def p_text(value: float) -> str:
     """A p-value as text: ``≤ 0.0001`` for the smallest, (0 + 1) / (10,000 + 1)."""
     return f"≤ {SMALLEST_P:g}" if value <= SMALLEST_P else f"{value:.{DIGITS}f}"
-
-
-def mark_of(seeds: Sequence[Result]) -> str:
-    """Identifier of a system: twelve digits of the SHA-256 of its hypotheses' checksums."""
-    digests = " ".join(sorted(each.hypotheses_sha256 for each in seeds))
-    return hashlib.sha256(digests.encode()).hexdigest()[:_MARK]
 
 
 def compare_files(files: Sequence[Path], systems: Sequence[str] | None = None) -> None:
@@ -103,37 +105,33 @@ def compare_files(files: Sequence[Path], systems: Sequence[str] | None = None) -
     compared = uncounted = 0
     for path, own in groups.items():
         counts = read_sentences([path])
-        pairs = 0
-        for each in own:
-            missing = [line for line in each.lines if not counts.is_counted(line.results)]
-            wanted = list(_pairs(each, systems))
-            known = [pair for pair in wanted if not set(pair) & set(missing)]
-            pairs, compared = pairs + len(wanted), compared + len(known)
-            uncounted += len(wanted) - len(known)
-            if len(known) < len(wanted):
-                names = ", ".join(line.name for line in missing)
-                print(
-                    f"warning: {path}: no sentence counts of {names}; give --references",
-                    file=sys.stderr,
-                )
-            if not known or not (table := resampled_group(each, counts)):
-                continue
-            for first, second in known:
-                difference, half, p = table.difference(first, second)
-                print(
-                    f"{path}\t{first.name}\tto {second.name}"
-                    f"\t{round(difference, 2) + 0.0:+.2f} ± {half:.2f} BLEU\tp {p_text(p)}"
-                    f"\tseeds {len(first.results)} and {len(second.results)}",
-                    flush=True,
-                )
+        pairs = [(each, pair) for each in own for pair in _pairs(each, systems)]
         if not pairs:
             needed = " and ".join(systems or ("two systems",))
             print(f"{path}\tnothing to compare: that needs {needed} under the same conditions")
+        lines = [line for _, pair in pairs for line in pair]
+        if missing := {line.name: 0 for line in lines if not counts.is_counted(line.results)}:
+            message = f"{path}: no sentence counts of {', '.join(missing)}; give --references"
+            print(f"warning: {message}", file=sys.stderr)
+        tables = {id(each): resampled_group(each, counts) for each, _ in pairs}
+        for each, (first, second) in pairs:
+            table = tables[id(each)]
+            if table is None or not {first, second} <= set(table.lines):
+                uncounted += 1
+                continue
+            compared += 1
+            difference, half, p = table.difference(first, second)
+            print(
+                f"{path}\t{first.name}\tto {second.name}"
+                f"\t{round(difference, 2) + 0.0:+.2f} ± {half:.2f} BLEU\tp {p_text(p)}"
+                f"\tseeds {len(first.results)} and {len(second.results)}",
+                flush=True,
+            )
     if uncounted and not compared:
         raise UserError("no sentence counts of any pair; give --references, the raw test sets")
 
 
-def _pairs(each: Group, systems: Sequence[str] | None) -> Iterator[Pair]:
+def _pairs(each: Group, systems: Sequence[str] | None) -> Iterator[tuple[Line, Line]]:
     """The better one first, unless two were named."""
     if not systems:
         yield from combinations(each.lines, 2)
@@ -146,31 +144,25 @@ def show_sentences(
     files: Sequence[Path], systems: Sequence[str], count: int, references: Sequence[Path]
 ) -> None:
     """Prints the sentences on which the first seeds of two systems differ most in sentence BLEU,
-    with sources and references where these are given. Raises UserError for hypotheses that changed.
+    with sources and references where these are given.
     """
-    given = by_checksum(references, ())
+    given = by_checksum(references)
     for path in files:
-        counts, rows = read_sentences([path]), read_results(path)
-        for each in group(rows):
-            for pair in _pairs(each, systems):
-                first = [line.results[0] for line in pair]
-                if not all(counts.is_counted([result]) for result in first):
-                    continue
-                digest = first[0].references_sha256
-                sides: list[tuple[str, Sequence[str]]] = []
-                if digest in given:
-                    reference = given[digest][0]
-                    if source := source_of(reference, first[0]):
-                        sides.append(("source", list(read_lines(source))))
-                    sides.append(("reference", list(read_lines(reference))))
-                texts = [(f"{r.system}.{r.seed}", read_hypotheses(path.parent, r)) for r in first]
-                lengths = counts.texts[digest].reference_lengths
-                own, other = (
-                    sentence_bleu(counts.counts[r.hypotheses_sha256, digest], lengths)
-                    for r in first
-                )
-                gaps = [a - b for a, b in zip(own, other, strict=True)]
-                for n in sorted(range(len(gaps)), key=lambda n: -abs(gaps[n]))[:count]:
-                    print(f"{path}\tsentence {n + 1}\t{gaps[n]:+.1f} BLEU")
-                    for name, lines in [*sides, *texts]:
-                        print(f"  {name}\t{lines[n]}")
+        counts, groups = read_sentences([path]), group(read_results(path))
+        for pair in (pair for each in groups for pair in _pairs(each, systems)):
+            rows = [line.results[0] for line in pair]
+            if not counts.is_counted(rows):
+                continue
+            texts: dict[str, Sequence[str]] = {}
+            reference, _ = given.get(rows[0].references_sha256, (None, None))
+            if reference and (source := source_of(reference, rows[0])):
+                texts["source"] = list(read_lines(source))
+            if reference:
+                texts["reference"] = list(read_lines(reference))
+            texts |= {f"{r.system}.{r.seed}": read_hypotheses(path.parent, r) for r in rows}
+            own, other = (sentence_bleu(counts.statistics(row)) for row in rows)
+            gaps = [a - b for a, b in zip(own, other, strict=True)]
+            for n in sorted(range(len(gaps)), key=lambda n: -abs(gaps[n]))[:count]:
+                print(f"{path}\tsentence {n + 1}\t{gaps[n]:+.1f} BLEU")
+                for name, lines in texts.items():
+                    print(f"  {name}\t{lines[n]}")

@@ -14,12 +14,10 @@ from fairseq import checkpoint_utils
 from ..corpora.binarized import FIRST, check_prepared, is_prepared
 from ..errors import UserError, printable
 from ..files import write_lines
-from .checkpoint import load_state, reading, task_of
-from .options import shell
-from .provenance import companion, training_of
+from .checkpoint import load_state, reading, task_of, updates_of
+from .options import companion, shell, training_of
 
-_FINISHED = "done"
-# Optimizers that keep nothing, or of a vector something else than of a matrix.
+# Optimizers without state, or with another state for a vector than for a matrix.
 _UNEVEN = ("sgd", "adafactor")
 
 
@@ -30,10 +28,7 @@ def self_check(paths: Sequence[Path]) -> None:
         for name, faults, summary in _checked(path):
             things += 1
             wrong += bool(faults)
-            for fault in faults:
-                print(fault)
-            if not faults:
-                print(f"{name}: OK, {printable(summary)}")
+            print("\n".join(faults or [f"{name}: OK, {printable(summary)}"]))
     if wrong:
         raise UserError(f"{wrong} of {things} checks failed")
 
@@ -42,25 +37,19 @@ def _checked(path: Path) -> Iterator[tuple[Path, list[str], str]]:
     """The name of each thing at a path, its faults, and a summary."""
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
-    if path.is_file():
-        yield path, *_checkpoint(path)
-    elif is_prepared(path):
+    if is_prepared(path):
         yield path, *check_prepared(path)
-    else:
-        files = sorted(path.glob("*.pt"))
-        if (path / _FINISHED).exists() and not files:
-            yield path, [f"{path}: finished, but its checkpoints are gone"], ""
-        elif not files:
-            raise UserError(f"{path}: holds neither prepared data nor checkpoints")
-        for file in files:
-            yield file, *_checkpoint(file)
-
-
-def _checkpoint(path: Path) -> tuple[list[str], str]:
-    try:
-        return [], check_checkpoint(path)
-    except UserError as error:
-        return [str(error)], ""
+        return
+    files = [path] if path.is_file() else sorted(path.glob("*.pt"))
+    if not files and (path / "done").exists():
+        yield path, [f"{path}: finished, but its checkpoints are gone"], ""
+    elif not files:
+        raise UserError(f"{path}: holds neither prepared data nor checkpoints")
+    for file in files:
+        try:
+            yield file, [], check_checkpoint(file)
+        except UserError as error:
+            yield file, [str(error)], ""
 
 
 def check_checkpoint(path: Path) -> str:
@@ -88,14 +77,14 @@ def _described(path: Path, state: dict[str, Any], data: Path) -> str:
             raise UserError(f"{path}: {name} is not finite; the training has diverged")
     # fairseq puts a 0 where it is missing; the first epoch is 1.
     if not state["extra_state"]["train_iterator"]["epoch"]:
-        raise UserError(f"{path}: incomplete, it does not say how far the training is")
+        raise UserError(f"{path}: incomplete, without its position in the training data")
     task = task_of(path, state)
     languages = [task.get("source_lang"), task.get("target_lang")]
     _write_dictionaries(data, state)
-    # It speaks of the words, of which there are only as many.
+    # A signature of the words, of which only the number is known here.
     state["model"].pop("dictionary_signature", None)
     models, _ = checkpoint_utils.load_model_ensemble([str(path)], state=state)
-    # Loading turns one into the other.
+    # Loading converts integers to floating point, and the reverse, without an error.
     own = models[0].state_dict()
     for name, tensor in state["model"].items():
         if name in own and own[name].is_floating_point() != tensor.is_floating_point():
@@ -140,10 +129,9 @@ def _words(
     if all(languages):
         yield "-".join(map(str, languages))
     yield f"{sum(parameter.numel() for parameter in model.parameters()):,} parameters"
-    updates = int(state["optimizer_history"][-1]["num_updates"])
-    yield f"{updates:,} updates, seed {int(state['cfg']['common']['seed'])}"
-    if made_of := state.get("averaged"):
-        yield f"the mean of {len(made_of)}"
+    yield f"{updates_of(state):,} updates, seed {int(state['cfg']['common']['seed'])}"
+    if parts := state.get("averaged"):
+        yield f"the mean of {len(parts)}"
     if not state.get("last_optimizer_state"):
         yield "without the optimizer's state, so no training continues from it"
     command = shell(training_of(path))
@@ -153,7 +141,7 @@ def _words(
 
 
 def _write_dictionaries(folder: Path, state: Mapping[str, Any]) -> None:
-    """Where the task of a checkpoint looks for them, with words for each of its embeddings.
+    """Dictionaries for the task of a checkpoint, with words for each of its embeddings.
 
     The languages, which are parts of their names, become ``source`` and ``target`` in the state:
     fairseq keeps only those that were given, and a checkpoint may name any file.
@@ -167,17 +155,14 @@ def _write_dictionaries(folder: Path, state: Mapping[str, Any]) -> None:
     if "encoder" not in rows:
         raise ValueError("incomplete, it has no embeddings of words")
     if "source_lang" in task:
-        for lang, side in (("source", "encoder"), ("target", "decoder")):
-            _write_dictionary(folder / f"dict.{lang}.txt", rows.get(side, rows["encoder"]))
-            task[f"{lang}_lang"] = lang
-        return
-    words = rows["encoder"] - 1  # the task adds its own symbol of a mask
-    _write_dictionary(folder / "dict.txt", words)
-    _write_dictionary(folder / "input0" / "dict.txt", words)
-    classes = int(task.get("num_classes") or 0)
-    _write_dictionary(folder / "label" / "dict.txt", len(FIRST) + classes)
-
-
-def _write_dictionary(path: Path, size: int) -> None:
-    path.parent.mkdir(exist_ok=True)
-    write_lines(path, (f"word{number} 1" for number in range(size - len(FIRST))))
+        task.update(source_lang="source", target_lang="target")
+        sizes = {"dict.source": rows["encoder"], "dict.target": rows.get("decoder")}
+    else:
+        words = rows["encoder"] - 1  # the task adds its own symbol of a mask
+        classes = len(FIRST) + int(task.get("num_classes") or 0)
+        sizes = {"dict": words, "input0/dict": words, "label/dict": classes}
+    for name, size in sizes.items():
+        path = folder / f"{name}.txt"
+        path.parent.mkdir(exist_ok=True)
+        count = (size or rows["encoder"]) - len(FIRST)
+        write_lines(path, (f"word{number} 1" for number in range(count)))

@@ -20,7 +20,7 @@ from torch import Tensor
 from ..corpora.binarized import language_pair, read_index
 from ..errors import UserError
 from ..evaluation.checkpoint import load_with_task
-from ..evaluation.provenance import BEST, best_in
+from ..evaluation.options import BEST, best_in
 from ..evaluation.records import system_of
 from ..files import need_once
 from ..layers.call import AttentionCall

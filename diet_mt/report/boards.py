@@ -10,7 +10,7 @@ from pathlib import Path
 from ..evaluation.groups import BASELINE, Line, encoding_of
 from ..evaluation.options import Option, Options, shell
 from ..evaluation.records import Result
-from ..evaluation.resampling import RESAMPLES
+from ..evaluation.scores import RESAMPLES
 from .blocks import (
     Block,
     Column,

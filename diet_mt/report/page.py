@@ -21,9 +21,9 @@ import numpy as np
 
 from ..evaluation.curves import LearningCurve
 from ..evaluation.groups import BASELINE
+from ..evaluation.hypotheses import Sentences
 from ..evaluation.json_rows import read_rows
 from ..evaluation.records import TaskResult
-from ..evaluation.sentences import Sentences
 from .blocks import Block, Column, Markup, html
 from .boards import STANDING, content, details, reading
 from .curves import plot

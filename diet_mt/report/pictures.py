@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..evaluation.groups import BASELINE, Line, encoding_of
+from ..evaluation.hypotheses import Sentences
 from ..evaluation.json_rows import read_dicts
 from ..evaluation.lengths import Part, parts_of, resampled_bleu
-from ..evaluation.resampling import Floats
-from ..evaluation.sentences import Sentences
+from ..evaluation.scores import Floats
 from .sections import Section, Standing
 from .style import FAMILIES, drawn, family_of, line_styles, name_ends, pyplot
 

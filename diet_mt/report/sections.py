@@ -10,9 +10,9 @@ from pathlib import Path
 from ..command_line import need_known
 from ..errors import UserError
 from ..evaluation.groups import Group, Line, group, positions_in
+from ..evaluation.hypotheses import Sentences, read_sentences
 from ..evaluation.records import Result, TaskResult, read_results, read_task_results
-from ..evaluation.resampling import holm
-from ..evaluation.sentences import Sentences, read_sentences
+from ..evaluation.scores import holm
 from ..evaluation.significance import DIGITS, SMALLEST_P, Resampled, resampled_group
 from ..files import raw_lines
 from .published import Figure, figures

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..evaluation.fairseq_options import import_fairseq
-from ..evaluation.options import FOLDERS, difference, options_of
-from ..evaluation.provenance import RECORD, revision
+from ..evaluation.options import FOLDERS, RECORD, difference, options_of, revision
 from ..files import make_folder, read_text, write_text, writing
 from ..stages.child import module, run_child, tail_of, why
 from ..stages.lock import alone

@@ -10,8 +10,7 @@ import pytest
 from diet_mt.cli.main import COMMANDS, parser_of
 
 from ..calling import called
-from ..evaluation.rows import row
-from ..evaluation.task_rows import task_row
+from ..evaluation.rows import row, task_row
 
 pytestmark = pytest.mark.hostile
 

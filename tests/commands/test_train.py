@@ -112,15 +112,15 @@ def test_killed_resumed_averaged_and_scored(
     average = "killed/checkpoint_average.pt"
     output("average", "--last", 2, "--dir", "killed", "--out", average)
     facts = read_training(place / average, place / DATA / "bin")
-    assert (facts.averaged, facts.updates) == (2, 15)
+    assert (facts["averaged"], facts["updates"]) == (2, 15)
     # Each epoch sees every word and end mark of the target once, in four updates.
     target = (place / DATA / "raw" / "train.de").read_text(encoding="utf-8")
     epoch = len(target.split()) + target.count("\n")
-    assert facts.train_tokens == pytest.approx(15 / 4 * epoch, rel=0.05)
+    assert facts["train_tokens"] == pytest.approx(15 / 4 * epoch, rel=0.05)
     output("evaluate", DATA, average, "--length-penalty", "gnmt", "--beam", 2)
     (row,) = read_results(place / "results" / "wmt18.de-en.jsonl")
     assert (row.direction, row.averaged, row.length_penalty) == ("en-de", 2, "gnmt")
-    assert (row.system, row.sentences, row.train_tokens) == ("diet_rel", 37, facts.train_tokens)
+    assert (row.system, row.sentences, row.train_tokens) == ("diet_rel", 37, facts["train_tokens"])
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ import pytest
 
 from diet_mt.corpora import subwords
 
+from ..checkpoints import write_checkpoint
 from ..commands.runner import Runner
-from .prepared import write_checkpoint
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Curves of validation perplexity, from logs as fairseq writes them."""
+"""Learning curves, from logs as fairseq writes them."""
 
 from __future__ import annotations
 
@@ -8,77 +8,85 @@ import pytest
 
 from diet_mt.errors import UserError
 from diet_mt.evaluation.curves import LearningCurve, read_log, read_training
-from diet_mt.evaluation.json_rows import read_rows
 
-from .train_logs import JSON, POINTS, SIMPLE, train
+JSON = (
+    "2026-01-01 10:00:00 | INFO | train_inner | "
+    '{"epoch": 1, "loss": "12.9", "ppl": "7640.2", "num_updates": "5"}\n'
+    "2026-01-01 10:00:01 | INFO | valid | "
+    '{"epoch": 1, "valid_loss": "5.000", "valid_ppl": "32.00", "valid_num_updates": "10"}\n'
+    "2026-01-01 10:00:02 | INFO | valid | "
+    '{"epoch": 2, "valid_loss": "4.000", "valid_ppl": "16.00", "valid_num_updates": "20", '
+    '"valid_best_loss": "4.0"}\n'
+)
+SIMPLE = (
+    "2026-01-01 10:00:00 | INFO | train_inner | epoch 001:      5 / 551 loss=12.9, ppl=7640.2\n"
+    "2026-01-01 10:00:01 | INFO | valid | epoch 001 | valid on 'valid' subset | loss 5.000 | "
+    "ppl 32.00 | wps 11334 | wpb 3360.3 | bsz 31.9 | num_updates 10\n"
+    "2026-01-01 10:00:02 | INFO | valid | epoch 002 | valid on 'valid' subset | loss 4.000 | "
+    "ppl 16.00 | wps 11334 | wpb 3360.3 | bsz 31.9 | num_updates 20 | best_loss 4\n"
+)
+POINTS = [[10, 5.0, 32.0], [20, 4.0, 16.0]]
 
 
-@pytest.mark.parametrize("log", [JSON, SIMPLE], ids=["json", "simple"])
-def test_points_are_read_in_both_formats(log: str) -> None:
-    assert read_log(log) == POINTS
+def train(folder: Path, system: str, log: str = JSON, **options: str) -> Path:
+    """A folder as a training leaves it."""
+    folder.mkdir(parents=True)
+    given = {"arch": f"roberta_{system}_tiny", "seed": "1", "tokens-per-sample": "128"}
+    given |= {"task": "masked_lm", "mask-prob": "0.15", "sample-break-mode": "complete_doc"}
+    given |= {name.replace("_", "-"): value for name, value in options.items()}
+    words = "".join(f" --{name} {value}" for name, value in given.items())
+    command = f"fairseq-train /somewhere/data/mlm.en/bin --user-dir /somewhere/diet_mt{words} "
+    (folder / "command").write_text(command, encoding="utf-8")
+    (folder / "revision").write_text("abc123\n", encoding="utf-8")
+    header = "| num. shared model params: 1,858,480 (num. trained: 1,858,480)\n"
+    (folder / "train.log").write_text(header + log, encoding="utf-8")
+    return folder
 
 
-def test_where_a_training_was_continued_the_later_value_counts() -> None:
+def test_points_are_read_in_both_formats() -> None:
+    """The later one of equal updates; None where a value is no number."""
+    assert read_log(JSON) == read_log(SIMPLE) == POINTS
     again = JSON.replace("4.000", "3.000").replace("16.00", "8.00")
     assert read_log(JSON + again) == [[10, 5.0, 32.0], [20, 3.0, 8.0]]
+    gap = JSON.replace("16.00", "inf").replace("4.000", "nan")
+    assert read_log(gap) == [[10, 5.0, 32.0], [20, None, None]]
 
 
-def test_what_is_no_number_is_a_gap() -> None:
-    assert read_log(JSON.replace("16.00", "inf").replace("4.000", "nan")) == [
-        [10, 5.0, 32.0],
-        [20, None, None],
-    ]
-
-
-def test_a_training_and_what_is_known_of_it(tmp_path: Path) -> None:
-    folder = train(tmp_path / "diet_rel.2", "diet_rel", seed="2", segment_encoding="input")
-    curve = read_training(folder)
+def test_a_training_and_its_settings(tmp_path: Path) -> None:
+    curve = read_training(
+        train(tmp_path / "diet_rel.2", "diet_rel", seed="2", segment_encoding="input")
+    )
     assert curve.points == POINTS
     assert (curve.system, curve.arch) == ("diet_rel", "roberta_diet_rel_tiny")
     assert (curve.seed, curve.segments, curve.parameters) == (2, "input", 1_858_480)
-    assert curve.revision == "abc123"
+    assert (curve.revision, curve.gpus, curve.name) == ("abc123", "", "")
     assert curve.settings["data"] == "mlm.en/bin"
     assert "/somewhere" not in curve.command
     assert curve.what == "diet_rel, input segments"
     assert (curve.lowest("perplexity"), curve.lowest("loss")) == (16, 4)
-    assert curve.name == ""
 
 
-def test_a_variant_is_told_apart_and_the_lowest_value_counts(tmp_path: Path) -> None:
+def test_a_variant_has_a_name_and_the_lowest_value_counts(tmp_path: Path) -> None:
     log = SIMPLE + SIMPLE.splitlines()[2].replace("loss 4.000", "loss 4.500").replace("20", "30")
-    folder = train(tmp_path / "shaw.published.3", "shaw", log, seed="3", criterion="x")
+    gpu = "2026-01-01 10:00:00 | INFO | fairseq.utils | rank {}: capabilities =  9.0  ; total "
+    gpu += "memory = 139.801 GB ; name = NVIDIA {}                      \n"
+    gpus = "".join(
+        gpu.format(*each) for each in (("  0", "H200"), ("  1", "H200"), (" 10", "H100"))
+    )
+    folder = train(tmp_path / "shaw.published.3", "shaw", gpus + log, seed="3", criterion="x")
     curve = read_training(folder)
     assert [point[:2] for point in curve.points] == [[10, 5.0], [20, 4.0], [30, 4.5]]
     assert (curve.what, curve.lowest("loss")) == ("shaw.published", 4)
+    assert curve.gpus == "NVIDIA H100, NVIDIA H200"
     folder = train(tmp_path / "shaw_randomized.3", "shaw", log, seed="3", criterion="x")
     assert read_training(folder).what == "shaw_randomized"
 
 
-def test_the_gpus_of_a_training_are_those_that_its_log_names(tmp_path: Path) -> None:
-    assert read_training(train(tmp_path / "cpu.1", "shaw")).gpus == ""
-    said = "2026-01-01 10:00:00 | INFO | fairseq.utils | rank {}: capabilities =  9.0  ; total "
-    said += "memory = 139.801 GB ; name = NVIDIA {}                      \n"
-    log = said.format("  0", "H200") + said.format("  1", "H200") + said.format(" 10", "H100")
-    assert read_training(train(tmp_path / "gpu.1", "shaw", log + JSON)).gpus == (
-        "NVIDIA H100, NVIDIA H200"
-    )
-
-
 def test_a_folder_without_a_training(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"train.log: no such file"):
+    with pytest.raises(UserError, match=r"train.log"):
         read_training(tmp_path)
-    folder = train(tmp_path / "begun", "learned", "nothing yet\n")
-    with pytest.raises(UserError, match="no validation in it"):
-        read_training(folder)
-
-
-def test_a_file_of_other_records(tmp_path: Path) -> None:
-    (tmp_path / "other.jsonl").write_text('{"system": "x"}\n', encoding="utf-8")
-    with pytest.raises(UserError, match=r"other.jsonl, line 1: no field 'arch'"):
-        read_rows(LearningCurve, tmp_path / "other.jsonl")
-
-
-@pytest.mark.parametrize("points", [[], [[10, 5.0]]])
-def test_points_that_are_none_are_refused(points: list[list[float | None]]) -> None:
-    with pytest.raises(UserError, match="field 'points' is "):
-        LearningCurve("x", "x", "none", 1, 0, {}, points, "", "")
+    with pytest.raises(UserError, match=r"train.log"):
+        read_training(train(tmp_path / "begun", "learned", "nothing yet\n"))
+    for points in ([], [[10, 5.0]]):
+        with pytest.raises(UserError, match="'points'"):
+            LearningCurve("x", "x", "none", 1, 0, {}, points, "", "")  # type: ignore[arg-type]

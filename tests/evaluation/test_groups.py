@@ -1,16 +1,20 @@
-"""What is compared, with what, and under which name."""
+"""Comparable results, their names, and the options of models in them."""
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
+from typing import Any
 
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.evaluation.groups import BASELINE, group, size_of
-from diet_mt.evaluation.records import Result
+from diet_mt.evaluation.groups import BASELINE, Group, group, size_of
+from diet_mt.evaluation.records import Result, model_data
+from diet_mt.models._options import DietTransformerConfig, NestedConfig, PositionOptions
+from diet_mt.models._options import nested_config as checked
 
-from ..evaluation.rows import row, seeds_of
+from .rows import row, seeds_of
 
 
 @pytest.fixture
@@ -22,29 +26,38 @@ def results() -> list[Result]:
     ]
 
 
+def names(own: Group) -> set[str]:
+    return {line.name for line in own.lines}
+
+
 def test_means_seeds_and_differences(results: list[Result]) -> None:
-    (found,) = group(results)
-    assert [line.name for line in found.lines] == ["diet_rel_tiny", "sinusoidal_tiny", "none_tiny"]
-    assert [line.bleu for line in found.lines] == [34.75, 34.0, 27.0]
-    assert [found.gain(line) for line in found.lines] == [0.75, 0.0, -7.0]  # of these means
-    assert [[r.seed for r in line.results] for line in found.lines] == [[1, 2], [1, 2, 3], [1]]
+    (own,) = group(results)
+    assert [line.name for line in own.lines] == ["diet_rel_tiny", "sinusoidal_tiny", "none_tiny"]
+    assert [line.bleu for line in own.lines] == [34.75, 34.0, 27.0]
+    assert [own.gain(line) for line in own.lines] == [0.75, 0.0, -7.0]  # of these means
+    assert [[r.seed for r in line.results] for line in own.lines] == [[1, 2], [1, 2, 3], [1]]
+    (own,) = group(result for result in results if result.system != BASELINE)
+    assert [own.gain(line) for line in own.lines] == [None, None]
 
 
-def test_without_a_baseline_there_is_no_difference(results: list[Result]) -> None:
-    (found,) = group(result for result in results if result.system != BASELINE)
-    assert [found.gain(line) for line in found.lines] == [None, None]
+def test_what_is_recorded_of_all_seeds_has_a_mean() -> None:
+    first, second = seeds_of("diet_rel", {1: 30.0, 2: 31.0}, length_ratio=0.9, bleu_ci=0.0)
+    for ratio, mean in ((1.0, 0.95), (None, None)):
+        other = dataclasses.replace(second, length_ratio=ratio, bleu_ci=1.5)
+        (own,) = group([first, other])
+        assert own.lines[0].length_ratio == (mean and pytest.approx(mean))
+        assert own.lines[0].half_width == 0.75
 
 
-def test_a_system_with_the_name_of_an_architecture_has_a_line_of_its_own() -> None:
-    own = row(system="diet_rel_tiny", arch="diet_rel_tiny", hypotheses="x")
-    (found,) = group([*seeds_of("diet_rel", {1: 34.0}), own])
-    assert {line.name for line in found.lines} == {"diet_rel_tiny", "diet_rel_tiny (diet_rel_tiny)"}
-
-
-def test_models_of_different_sizes_are_no_seeds_of_one(results: list[Result]) -> None:
-    other = seeds_of("sinusoidal", {9: 34.0}, parameters=7)
-    with pytest.raises(UserError, match=r"sinusoidal_tiny, .* seed 9: 7 parameters, other seeds"):
-        group([*results, *other])
+@pytest.mark.parametrize(
+    "changes", [{"hypotheses": "x"}, {"seed": 9, "parameters": 7, "hypotheses": "x"}]
+)
+def test_two_results_for_one_place_are_refused(
+    results: list[Result], changes: dict[str, Any]
+) -> None:
+    """Of one seed, or models of different sizes."""
+    with pytest.raises(UserError, match="diet_rel_tiny"):
+        group([*results, dataclasses.replace(results[-2], **changes)])
 
 
 @pytest.mark.parametrize(
@@ -60,10 +73,11 @@ def test_models_of_different_sizes_are_no_seeds_of_one(results: list[Result]) ->
         {"beam": 5},
         {"lenpen": 1.0},
         {"length_penalty": "gnmt"},
-        {"checkpoint": "checkpoint_last.pt"},
+        {"checkpoint": "average.pt"},
         {"averaged": 5},
         {"options": "--nbest 2"},
         {"subwords": "spm"},
+        {"source_mended": "3 lines"},
     ],
     ids=lambda change: next(iter(change)),
 )
@@ -75,33 +89,31 @@ def test_only_what_is_alike_is_compared(results: list[Result], change: dict[str,
     assert first.title != second.title
 
 
-def test_a_title_says_what_was_done() -> None:
-    (found,) = group([row(averaged=5, checkpoint="average.pt", length_penalty="gnmt")])
-    assert found.title == (
+def test_a_title_names_the_conditions() -> None:
+    (own,) = group([row(averaged=5, checkpoint="average.pt", length_penalty="gnmt")])
+    assert own.title == (
         "toy test, en-de, trained on toy.en-de, size tiny, 2 sentences, beam 10, length penalty "
         "0.6 (gnmt), average.pt (average of 5)"
     )
-    (found,) = group([row(model="encoder-layers=6 share-all-embeddings")])
-    assert ", size tiny, encoder-layers=6, share-all-embeddings, 2 sentences, " in found.title
-    (found,) = group([row(options="--max-len-b 5", subwords="spm")])
-    assert found.title.endswith(", checkpoint_best.pt, subwords spm, options --max-len-b 5")
+    (own,) = group([row(model="encoder-layers=6 share-all-embeddings", subwords="spm")])
+    assert ", size tiny, encoder-layers=6, share-all-embeddings, 2 sentences, " in own.title
+    assert own.title.endswith(", checkpoint_best.pt, subwords spm")
 
 
-def test_an_own_name_is_a_line_of_its_own(results: list[Result]) -> None:
-    (found,) = group([*results, row(system="diet_rel+layer-wise", hypotheses="own")])
-    assert "diet_rel+layer-wise (diet_rel_tiny)" in [line.name for line in found.lines]
-
-
-def test_other_options_of_an_encoding_are_a_line_of_their_own(results: list[Result]) -> None:
-    other = row(positions="diet-rel sharing=layer-wise scale=head", seed=7)
-    (found,) = group([*results, other])
-    assert {line.name for line in found.lines if line.system == "diet_rel"} == {
+def test_names_tell_lines_apart(results: list[Result]) -> None:
+    """A name of its own, also that of an architecture; other options of the encoding."""
+    others = [
+        row(system="diet_rel+layer-wise", hypotheses="own"),
+        row(system="diet_rel_tiny", arch="diet_rel_tiny", hypotheses="x"),
+        row(positions="diet-rel sharing=layer-wise scale=head", seed=7),
+    ]
+    (own,) = group([*results, *others])
+    assert names(own) - {"sinusoidal_tiny", "none_tiny"} == {
         "diet_rel_tiny",
+        "diet_rel+layer-wise (diet_rel_tiny)",
+        "diet_rel_tiny (diet_rel_tiny)",
         "diet_rel_tiny [sharing=layer-wise scale=head]",
     }
-
-
-def test_ranks_and_their_sharing_are_lines_with_names_of_their_own() -> None:
     systems = {
         f"diet-abs sharing={sharing} scale=head{rank}": f"[sharing={sharing}{rank}]"
         for sharing in ("none", "head-wise", "layer-wise")
@@ -111,17 +123,12 @@ def test_ranks_and_their_sharing_are_lines_with_names_of_their_own() -> None:
         row(arch="diet_abs_tiny", system="diet_abs", positions=positions, seed=seed)
         for seed, positions in enumerate(2 * list(systems), start=1)
     ]
-    (found,) = group(rows)
-    for line in found.lines:
+    (own,) = group(rows)
+    for line in own.lines:
         first, second = line.results
         assert first.positions == second.positions
         assert line.name == f"diet_abs_tiny {systems[first.encoding]}"
-    assert len(found.lines) == len(systems)
-
-
-def test_two_results_for_one_place_are_refused(results: list[Result]) -> None:
-    with pytest.raises(UserError, match="two results of diet_rel_tiny, seed 1, toy test; give"):
-        group([*results, results[-2]])
+    assert len(own.lines) == len(systems)
 
 
 def test_a_chosen_length_penalty_is_a_group_of_its_own_whatever_was_chosen() -> None:
@@ -132,29 +139,9 @@ def test_a_chosen_length_penalty_is_a_group_of_its_own_whatever_was_chosen() -> 
         *seeds_of("shaw", {1: 32.0}, lenpen=0.6, **tried),
         *seeds_of("shaw", {1: 33.0}, lenpen=0.6, lenpen_tried="0.6:31.25 1.4:31.40"),
     ]
-    assert [len(each.lines) for each in group(rows)] == [1, 2, 1]
-    assert ", length penalty chosen on the validation set from 0 0.6 1.4 (fairseq), " in (
-        group(rows)[1].title
-    )
-
-
-def test_normalized_sources_are_a_group_of_their_own() -> None:
-    rows = [*seeds_of("diet_rel", {1: 30.0}), *seeds_of("shaw", {1: 32.0}, source_mended="3 lines")]
-    assert [len(each.lines) for each in group(rows)] == [1, 1]
-
-
-def test_the_length_ratio_is_that_of_all_seeds() -> None:
-    first, second = seeds_of("diet_rel", {1: 30.0, 2: 31.0}, length_ratio=0.9)
-    (found,) = group([first, row(**{**vars(second), "length_ratio": 1.0})])
-    assert found.lines[0].length_ratio == pytest.approx(0.95)
-    (found,) = group([first, row(**{**vars(second), "length_ratio": None})])
-    assert found.lines[0].length_ratio is None
-
-
-def test_an_interval_may_have_no_width() -> None:
-    """BLEU 0 on every resample is a measurement like any other."""
-    (found,) = group([*seeds_of("none", {1: 0.0}, bleu_ci=0.0), *seeds_of("none", {2: 1.0})])
-    assert found.lines[0].half_width == 0.75
+    groups = group(rows)
+    assert [len(each.lines) for each in groups] == [1, 2, 1]
+    assert groups[1].conditions.lenpen == "chosen on the validation set from 0 0.6 1.4"
 
 
 @pytest.mark.parametrize(
@@ -164,45 +151,34 @@ def test_an_interval_may_have_no_width() -> None:
         ("my own", "diet_abs_lin_tiny", "tiny"),
         ("transformer_iwslt_de_en", "transformer_iwslt_de_en", ""),
         ("own", "transformer", ""),
-        ("own", "transformer_iwslt_de_en", ""),
     ],
 )
 def test_the_size_is_in_the_architecture(system: str, arch: str, size: str) -> None:
     assert size_of(row(system=system, arch=arch)) == size
 
 
+def overridden(system: str, overrides: dict[str, object], options: str = "", seed: int = 1) -> Any:
+    changes = {"system": system, "arch": f"{system}_tiny", "seed": seed, "hypotheses": str(seed)}
+    return row(**changes, overrides=overrides, options=options)
+
+
 def test_overrides_of_positions_are_part_of_the_system() -> None:
-    """Other options are conditions of a group."""
-
-    def told(system: str, overrides: dict[str, object], options: str = "") -> Result:
-        changes = {"system": system, "arch": f"{system}_tiny", "seed": 1}
-        return row(**changes, overrides=overrides, options=options)
-
+    """In any order; other options are conditions of a group."""
     clipped = {"beyond_table": "clip"}
     scaled = {**clipped, "position_scaling": "ntk"}
-    (found,) = group([told("sinusoidal", clipped), told("rotary", scaled), told("t5", {})])
-    assert found.conditions.options == ""
-    assert {line.system for line in found.lines} == {"sinusoidal", "rotary", "t5"}
-    (found,) = group([told("rotary", clipped), told("rotary", scaled)])
-    first, second = sorted(line.name for line in found.lines)
-    assert (first, second) == ("rotary_tiny", "rotary_tiny [position_scaling=ntk]")
-    quantized = {**clipped, "quant_noise_pq": 0.1}
-    (found,) = group([told("rotary", quantized, "--max-len-b 5")])
-    assert shlex.split(found.conditions.options) == [
+    given = {"sinusoidal": clipped, "rotary": scaled, "t5": {}}
+    (own,) = group(overridden(*each) for each in given.items())
+    assert own.conditions.options == ""
+    assert {line.system for line in own.lines} == given.keys()
+    backwards = dict(reversed(scaled.items()))
+    rows = [overridden("rotary", clipped), overridden("rotary", scaled)]
+    (own,) = group([*rows, overridden("rotary", backwards, seed=2)])
+    lines = {line.name: [result.seed for result in line.results] for line in own.lines}
+    assert lines == {"rotary_tiny": [1], "rotary_tiny [position_scaling=ntk]": [1, 2]}
+    (own,) = group([overridden("rotary", {**clipped, "quant_noise_pq": 0.1}, "--max-len-b 5")])
+    assert shlex.split(own.conditions.options) == [
         *("--model-overrides", "{'quant_noise_pq': 0.1}", "--max-len-b", "5")
     ]
-
-
-def test_the_order_of_overrides_makes_no_other_system() -> None:
-    overrides = {"beyond_table": "clip", "position_scaling": "ntk"}
-    backwards = dict(reversed(overrides.items()))
-    rows = [
-        row(seed=seed, hypotheses=str(seed), overrides=each)
-        for seed, each in enumerate([overrides, backwards], start=1)
-    ]
-    (found,) = group(rows)
-    (line,) = found.lines
-    assert [result.seed for result in line.results] == [1, 2]
 
 
 def test_the_baseline_has_the_fewest_overrides() -> None:
@@ -211,7 +187,63 @@ def test_the_baseline_has_the_fewest_overrides() -> None:
         *seeds_of("sinusoidal", {1: 31.0}, overrides={"max_source_positions": 64}),
         *seeds_of("t5", {1: 32.0}),
     ]
-    (found,) = group(rows)
-    assert found.baseline is not None
-    assert found.baseline.bleu == 30.0
-    assert [found.gain(line) for line in found.lines] == [2.0, 1.0, 0.0]
+    (own,) = group(rows)
+    assert own.baseline is not None
+    assert own.baseline.bleu == 30.0
+    assert [own.gain(line) for line in own.lines] == [2.0, 1.0, 0.0]
+
+
+# Option of a model -> an encoding that takes it, and values that each make a model of their own.
+VALUES: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "position_encoding": ("", ("none", "sinusoidal", "learned", "shaw", "t5", "diet-rel")),
+    "position_in": ("shaw", (None, "encoder,decoder", "encoder", "decoder", "cross")),
+    "position_input": ("diet-abs", (None, "learned", "sinusoidal", "concat")),
+    "position_randomized": ("diet-rel", (None, 4096, 8192)),
+    "position_sharing": ("diet-rel", (None, "head-wise", "layer-wise")),
+    "position_rank": ("diet-abs", (None, 64, 128, 512)),
+    "position_clip": ("shaw", (None, 8, 20)),
+    "position_values": ("shaw", (False, True)),
+    "position_buckets": ("t5", (None, 16)),
+    "position_max_distance": ("t5", (None, 64)),
+    "linformer_k": ("linformer", (None, 16)),
+    "position_kernel": ("kerple", (None, "power")),
+    "position_shift": ("shape", (None, 100)),
+    "position_global_shift": ("cape", (None, 10.0)),
+    "position_local_shift": ("cape", (None, 0.0)),
+    "position_global_scale": ("cape", (None, 1.4)),
+    "attention_scale": ("diet-rel", ("head", "model")),
+}
+# Rotary's scaling is chosen when decoding, too; its values go together.
+SCALED = [
+    {"position_scaling": "linear", "position_scaling_factor": 2.0},
+    {"position_scaling": "linear", "position_scaling_factor": 4.0},
+    {"position_scaling": "yarn", "position_scaling_factor": 2.0, "position_trained_length": 64},
+    {"position_scaling": "yarn", "position_scaling_factor": 2.0, "position_trained_length": 99},
+]
+
+
+def model_row(seed: int, encoding: str, **options: Any) -> Result:
+    """The row of a model with these options, all of one architecture, as an evaluation makes it."""
+    config = DietTransformerConfig(position_encoding=encoding or options["position_encoding"])
+    for name, value in options.items():
+        setattr(config, name, value)
+    text = checked(config, NestedConfig).signatures()[0]
+    given = {name.replace("_", "-"): value for name, value in options.items()}
+    return row(seed=seed, positions=text, model=model_data(given), hypotheses=str(seed))
+
+
+def test_models_that_differ_in_an_option_are_lines_of_their_own() -> None:
+    for name, (encoding, values) in VALUES.items():
+        rows = [model_row(n, encoding, **{name: each}) for n, each in enumerate(2 * values)]
+        (own,) = group(rows)
+        assert len(own.lines) == len(values) == len(names(own)), name
+        for line in own.lines:
+            first, second = (each.seed for each in line.results)
+            assert second == first + len(values), name
+    (own,) = group(model_row(seed, "rotary", **case) for seed, case in enumerate([{}, *SCALED]))
+    assert len(own.lines) == 1 + len(SCALED)
+    assert len(group([model_row(1, "shaw"), model_row(2, "shaw", encoder_layers=2)])) == 2
+    options = {field.name for field in dataclasses.fields(PositionOptions)} - {"_name"}
+    assert options == {*VALUES, *(name for each in SCALED for name in each)}
+    with pytest.raises(UserError, match="--position-rank 8"):
+        model_row(1, "shaw", position_rank=8)

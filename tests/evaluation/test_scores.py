@@ -1,92 +1,162 @@
-"""Scores of translations: BLEU, intervals, the accuracy of roles; names of hypotheses."""
+"""BLEU, its intervals and bootstrap against SacreBLEU and cases by hand; the accuracy of roles."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pytest
+from sacrebleu.metrics import BLEU
 
 from diet_mt.corpora import recipes
 from diet_mt.errors import UserError
-from diet_mt.evaluation.evaluate import USUAL, hypotheses_name, words_per_second
-from diet_mt.evaluation.generation import Output
-from diet_mt.evaluation.groups import group
-from diet_mt.evaluation.scores import interval, role_accuracy, roles_of, score
-from diet_mt.evaluation.sentences import Sentences
-from diet_mt.report.blocks import text
-from diet_mt.report.boards import board, content
-from diet_mt.report.sections import section_of
+from diet_mt.evaluation.scores import (
+    RESAMPLES,
+    between_seeds,
+    bleu,
+    counter,
+    half_width,
+    holm,
+    interval,
+    p_value,
+    resampled,
+    role_accuracy,
+    roles_of,
+    score,
+)
 
-from .rows import seeds_of
+WORDS = ["a", "b", "c", "d", "e", "f", "g", "h"]
 
 
 def test_bleu_by_hand() -> None:
     # Every n-gram is right, and one of six words is missing: the brevity penalty alone remains.
     scores = score(["a b c d e"], ["a b c d e f"])
-    assert scores.bleu == pytest.approx(100 * math.exp(1 - 6 / 5), abs=1e-4)
-    assert "tok:13a" in scores.bleu_signature
-    assert "nc:6" in scores.chrf_signature
-    assert score(["Ein Hund."], ["Ein Hund."]).chrf == 100
-
-
-def test_the_interval_of_bleu() -> None:
-    """A score that every resample has has no width; that of half-right sentences has."""
-    right = ["a b c d e"] * 8
-    assert interval(right, right) == (100.0, 0.0)
-    mixed = ["a b c d e", "a b c d x"] * 4
-    mean, half = interval(mixed, right)
-    assert interval(mixed, right) == (mean, half)
-    assert mean == pytest.approx(score(mixed, right).bleu, abs=3)
-    assert 3 < half < 30
-
-
-def test_the_interval_is_the_same_in_any_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    mixed, right = ["a b c d e", "a b c d x"] * 4, ["a b c d e"] * 8
-    usual = interval(mixed, right)
-    for seed in ("7", "none"):
-        monkeypatch.setenv("SACREBLEU_SEED", seed)
-        assert interval(mixed, right) == usual
-        assert os.environ["SACREBLEU_SEED"] == seed
-
-
-def test_words_per_second_by_hand() -> None:
-    # Three sentences of four words in all, six sentences a second: half a second.
-    output = Output([], sentences_per_second=6.0, tokens_per_second=1.0)
-    assert words_per_second(["ein Hund", "", "zwei Katzen"], output) == 8.0
-
-
-def test_unequal_counts_are_refused() -> None:
+    assert scores["bleu"] == pytest.approx(100 * math.exp(1 - 6 / 5), abs=1e-4)
+    assert "tok:13a" in scores["bleu_signature"]
+    assert "nc:6" in scores["chrf_signature"]
+    assert score(["Ein Hund."], ["Ein Hund."])["chrf"] == 100
     with pytest.raises(UserError, match="1 hypotheses but 2 references"):
         score(["a"], ["a", "b"])
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({}, "c/x_tiny.3.hyp.txt"),
-        ({"beam": 5, "lenpen": 1.0}, "c/x_tiny.3.beam-5.lenpen-1.0.hyp.txt"),
-        ({"subset": "valid"}, "c/x_tiny.3.subset-valid.hyp.txt"),
-        ({"checkpoint": "averaged.pt"}, "c/x_tiny.3.checkpoint-averaged.hyp.txt"),
-        ({"length_penalty": "gnmt"}, "c/x_tiny.3.length_penalty-gnmt.hyp.txt"),
-        ({"direction": "en-de"}, "c/x_tiny.3.direction-en-de.hyp.txt"),
-        ({"options": "01234567"}, "c/x_tiny.3.options-01234567.hyp.txt"),
-    ],
-)
-def test_other_ways_of_decoding_have_files_of_their_own(
-    changes: dict[str, Any], expected: str
-) -> None:
-    assert hypotheses_name("c", "x_tiny", 3, **{**USUAL, **changes}) == expected
+def test_the_interval_of_bleu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A score that every resample has has no width; that of half-right sentences has, the same in
+    any environment.
+    """
+    right = ["a b c d e"] * 8
+    assert interval(right, right) == (100.0, 0.0)
+    mixed = ["a b c d e", "a b c d x"] * 4
+    mean, half = interval(mixed, right)
+    assert mean == pytest.approx(score(mixed, right)["bleu"], abs=3)
+    assert 3 < half < 30
+    for seed in ("7", "none"):
+        monkeypatch.setenv("SACREBLEU_SEED", seed)
+        assert interval(mixed, right) == (mean, half)
+        assert os.environ["SACREBLEU_SEED"] == seed
+
+
+def corpus(right: float, seed: int, count: int = 60) -> tuple[list[str], list[str]]:
+    """Hypotheses with so many right words, some words short, and references."""
+    draw = np.random.default_rng(seed)
+    references = [" ".join(draw.choice(WORDS, size=draw.integers(3, 12))) for _ in range(count)]
+    noise = np.random.default_rng(seed + 1)
+    hypotheses = [
+        " ".join(word if noise.random() < right else "x" for word in line.split()[: 4 + place % 9])
+        for place, line in enumerate(references)
+    ]
+    return hypotheses, references
+
+
+@pytest.mark.parametrize("right", [0.0, 0.3, 0.9, 1.0])
+def test_bleu_of_sums_is_that_of_sacrebleu(right: float) -> None:
+    hypotheses, references = corpus(right, seed=3)
+    statistics = counter(references)(hypotheses)
+    draw = np.random.default_rng(0)
+    for size in (1, 2, 5, 60):  # of a few sentences: orders without a match, or without n-grams
+        for _ in range(20):
+            chosen = draw.integers(60, size=size)
+            expected = BLEU().corpus_score(
+                [hypotheses[each] for each in chosen], [[references[each] for each in chosen]]
+            )
+            assert bleu(statistics[chosen].sum(axis=0)) == pytest.approx(expected.score, abs=1e-9)
+
+
+def test_with_one_seed_it_is_the_usual_bootstrap_over_sentences() -> None:
+    """The same sentences for every system."""
+    hypotheses, references = corpus(0.7, seed=3)
+    own = counter(references)(hypotheses)
+    (samples,) = resampled([[own]], [1])
+    expected = BLEU().corpus_score(hypotheses, [references], n_bootstrap=2000)
+    assert samples.shape == (RESAMPLES,)
+    assert samples.mean() == pytest.approx(expected._mean, abs=0.3)
+    assert half_width(samples) == pytest.approx(expected._ci, rel=0.08)
+    first, second = resampled([[own], [own, own]], [1, 2])
+    assert np.allclose(first, second)
+
+
+def test_the_chance_of_seeds_is_pooled_and_that_of_each_system_its_own() -> None:
+    """Sentences that are all alike leave only the seeds: BLEU 0, b or 100."""
+    line, half = "a b c d e f", "a b c d x y"
+    references = [line] * 4
+    seeds = [counter(references)([each] * 4) for each in ("x", half, line)]
+    b = BLEU().corpus_score([half] * 4, [references]).score
+    systems, streams = [seeds] * 4 + [seeds[1:2]], [5, 5, 6, 7, 8]
+    first, again, other, _, single = resampled(systems, streams)
+    # Of d degrees of freedom, d / chi-square is d / (d - 2) on average.
+    between = np.var([0, b, 100], ddof=1) * 8 / 6
+    assert first.mean() == pytest.approx((b + 100) / 3, abs=1)
+    assert first.var() == pytest.approx(between / 3, rel=0.1)
+    assert single.mean() == pytest.approx(b, abs=2)
+    assert single.var() == pytest.approx(between, rel=0.1)
+    assert np.array_equal(first, again)
+    assert abs(np.corrcoef(first, other)[0, 1]) < 0.05
+
+
+def test_what_sentences_explain_is_not_counted_again() -> None:
+    """Two seeds 2 BLEU apart, whose difference varies by as much over the resamples: squares 2,
+    explained 2. 2 / chi-square(1) - 2 is above 0 where chi-square is below 1: 68.3 %.
+    """
+    turns = np.where(np.arange(RESAMPLES) % 2, 1.0, -1.0)
+    drawn = between_seeds([np.array([30.0, 32.0])], [np.array([turns, -turns])])
+    assert (drawn > 0).mean() == pytest.approx(0.683, abs=0.015)
+    assert drawn.min() == 0
+    alone = between_seeds([np.array([30.0])], [turns[None]])
+    assert np.array_equal(alone, np.zeros(RESAMPLES))
+
+
+@pytest.mark.parametrize("pair", [(1, 1), (1, 2), (2, 2)])
+def test_equal_systems_differ_as_often_as_p_says(pair: tuple[int, int]) -> None:
+    """Of 600 tables with six systems that differ by their seeds alone, 5 % ± 0.9 have p ≤ 0.05."""
+    draw = np.random.default_rng(1)
+    alarms = 0
+    for _ in range(600):
+        whole = [draw.normal(0, 0.6, size=n) for n in (*pair, 2, 2, 2, 1)]
+        # Sentences explain nothing, so one resample stands for all.
+        scores = [seeds[:, None] for seeds in whole]
+        v = between_seeds(whole, scores) * sum(1 / n for n in pair)
+        differences = np.sqrt(v) * draw.standard_normal(RESAMPLES)
+        alarms += p_value(differences, whole[0].mean() - whole[1].mean()) <= 0.05
+    assert alarms / 600 == pytest.approx(0.05, abs=0.027)
+
+
+def test_p_values_by_hand() -> None:
+    """Mean 3; 0, 0 and 9 are as far from it as 3, the last two are not. Holm's correction."""
+    differences = np.array([0.0, 0, 9, 3, 3])
+    assert p_value(differences, 3.0) == pytest.approx((3 + 1) / (5 + 1))
+    assert p_value(-differences, 3.0) == p_value(differences, -3.0) == p_value(differences, 3.0)
+    assert holm([]) == []
+    # Never less than a smaller one's.
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.02, 0.8]) == pytest.approx([1.0, 0.06, 1.0])
 
 
 Corpus = tuple[Path, list[str], list[str]]
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     """The folder, the German of the test set, and that of the twins."""
     out = tmp_path_factory.mktemp("demo")
     recipes.write_demo(out, {"train": 300, "valid": 20, "test": 300})
@@ -95,14 +165,11 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return out, references, twins
 
 
-def test_twins_stand_beside_their_sentences(corpus: Corpus) -> None:
-    """A sentence is its twin's twin: pairs that follow each other in the test set name each other,
-    and both have the same words in English, but for those that agree.
-    """
-    out, references, twins = corpus
+def test_twins_of_the_demo(demo: Corpus) -> None:
+    """A sentence is the twin of its twin: pairs that follow each other in the test set."""
+    out, references, twins = demo
     assert len(references) == len(twins) == 300
     assert 60 < sum(map(bool, twins)) < 240
-    assert not {*references} & {""}
     pairs = [n for n in range(299) if references[n + 1] == twins[n]]
     assert len(pairs) > 20
     assert all(twins[n + 1] == references[n] for n in pairs)
@@ -110,53 +177,22 @@ def test_twins_stand_beside_their_sentences(corpus: Corpus) -> None:
     assert not list(out.glob("train.twins*")) + list(out.glob("valid.twins*"))
 
 
-def test_perfect_swapped_and_ignorant_translations(corpus: Corpus) -> None:
-    out, references, twins = corpus
+def test_perfect_swapped_and_ignorant_translations(demo: Corpus) -> None:
+    out, references, twins = demo
     swapped = [twin or own for twin, own in zip(twins, references, strict=True)]
-    assert roles_of(references, references, out / "test.de") == 100
-    assert roles_of(swapped, references, out / "test.de") == 0
-    assert roles_of(["xyz"] * 300, references, out / "test.de") == 50
-    assert roles_of([""] * 300, references, out / "test.de") == 50
     half = [(references if n % 2 else swapped)[n] for n in range(300)]
     odd = sum(bool(twin) and n % 2 for n, twin in enumerate(twins))
-    expected = 100 * odd / sum(map(bool, twins))
-    assert roles_of(half, references, out / "test.de") == pytest.approx(expected, abs=1e-4)
-
-
-def test_a_wrong_word_elsewhere_changes_nothing(corpus: Corpus) -> None:
-    """One word that both have, replaced; the roles are as clear as before."""
-    out, references, twins = corpus
-    hypotheses = []
+    # A word that both have, replaced elsewhere: the roles are as clear as before.
+    wrong = []
     for own, twin in zip(references, twins, strict=True):
         shared = [word for word in own.split() if word in twin.split()] or [own.split()[-1]]
-        hypotheses.append(own.replace(shared[-1], "xyz"))
-    found = roles_of(hypotheses, references, out / "test.de")
-    assert found is not None
-    assert found > 95
-
-
-def test_other_test_sets_have_no_roles(corpus: Corpus) -> None:
-    out, references, _ = corpus
+        wrong.append(own.replace(shared[-1], "xyz"))
+    cases = [(references, 100, 0), (swapped, 0, 0), (["xyz"] * 300, 50, 0), ([""] * 300, 50, 0)]
+    cases += [(half, 100 * odd / sum(map(bool, twins)), 1e-4), (wrong, 100, 5)]
+    for hypotheses, expected, within in cases:
+        roles = roles_of(hypotheses, references, out / "test.de")
+        assert roles == pytest.approx(expected, abs=within)
     assert roles_of(references, references, out / "valid.de") is None
     assert role_accuracy(["a"], ["a"], [""]) is None
     with pytest.raises(UserError, match=r"test.twins.de: 300 lines, but .*test.de has 2"):
         roles_of(["a", "b"], ["a", "b"], out / "test.de")
-
-
-def test_the_table_has_a_column_for_them() -> None:
-    rows = [
-        dataclasses.replace(row, roles=share)
-        for system, shares in {"sinusoidal": (97.0, 99.0), "none": (51.25,)}.items()
-        for row, share in zip(
-            seeds_of(system, dict(enumerate([30.0] * len(shares), 1))), shares, strict=True
-        )
-    ]
-    (section,) = (section_of(each, Sentences({}, {})) for each in group(rows))
-    (grid,) = content(section)
-    place = grid.heads.index("roles")
-    shown = {each[0]: each[place] for each in grid.rows}
-    assert shown == {"sinusoidal_tiny": "98.0", "none_tiny": "51.2"}
-    plain = [dataclasses.replace(row, roles=None) for row in rows]
-    assert "roles" not in text(
-        board([section_of(each, Sentences({}, {})) for each in group(plain)])
-    )

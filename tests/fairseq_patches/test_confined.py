@@ -19,8 +19,8 @@ from diet_mt.fairseq_patches import safe_checkpoints
 from diet_mt.fairseq_patches.confined import confine
 from diet_mt.models.diet_transformer import DietTransformerModel
 
+from ..checkpoints import write_checkpoint
 from ..corpora.server import serving
-from ..evaluation.prepared import write_checkpoint
 
 pytestmark = pytest.mark.hostile
 

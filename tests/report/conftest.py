@@ -13,7 +13,7 @@ import pytest
 from diet_mt.report.page import page
 from diet_mt.report.sections import read_sections
 
-from ..evaluation.task_rows import task_row
+from ..evaluation.rows import task_row
 from .toy import write_toy
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from diet_mt.evaluation.groups import Line, group
+from diet_mt.evaluation.hypotheses import Sentences
 from diet_mt.evaluation.records import Result
-from diet_mt.evaluation.sentences import Sentences
 from diet_mt.report import sections
 from diet_mt.report.sections import Section, section_of
 

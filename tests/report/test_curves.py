@@ -12,7 +12,7 @@ from diet_mt.evaluation.json_rows import read_rows
 from diet_mt.report.curves import label
 
 from ..calling import called
-from ..evaluation.train_logs import JSON, POINTS, train
+from ..evaluation.test_curves import JSON, POINTS, train
 
 
 def test_curves_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

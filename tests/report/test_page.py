@@ -13,10 +13,9 @@ import pytest
 from diet_mt.cli.reports import PICTURES as CHOICES
 from diet_mt.corpora.parallel import read_lines
 from diet_mt.evaluation.curves import LearningCurve
-from diet_mt.evaluation.hypotheses import read_hypotheses
+from diet_mt.evaluation.hypotheses import read_hypotheses, read_sentences
 from diet_mt.evaluation.json_rows import write_rows
 from diet_mt.evaluation.lengths import buckets, difference, parts_of
-from diet_mt.evaluation.sentences import read_sentences
 from diet_mt.report.page import page, pairs_of
 from diet_mt.report.pictures import PICTURES, Sidecars, inline, picture_of, read_speeds
 from diet_mt.report.sections import Section, read_sections

@@ -10,13 +10,12 @@ import pytest
 from diet_mt.errors import UserError
 from diet_mt.evaluation.groups import Conditions, Group, group
 from diet_mt.evaluation.json_rows import write_rows
-from diet_mt.evaluation.records import put_row_of
+from diet_mt.evaluation.records import put_row
 from diet_mt.positions import NAMES
 from diet_mt.report.published import BLEU, figures, source
 from diet_mt.report.sections import Section, read_sections, select
 
-from ..evaluation.rows import changed, row, seeds_of
-from ..evaluation.task_rows import task_row
+from ..evaluation.rows import changed, row, seeds_of, task_row
 from .stub import section
 from .toy import write_toy
 
@@ -191,7 +190,7 @@ def test_unknown_values_are_named(
 def test_systems_of_translation_and_of_tasks_have_two_spellings(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     write_rows(rows, [*seeds_of("diet_rel", {1: 32.0}), *seeds_of("shaw", {1: 31.0})])
-    files = [rows, put_row_of(tmp_path, task_row())]
+    files = [rows, put_row(tmp_path, task_row())]
     for name in ("diet_rel", "diet-rel"):
         (found,), tasks, _ = read_sections(files, {"system": [name]})
         assert (names(found), len(tasks)) == (["diet_rel_tiny"], 1)

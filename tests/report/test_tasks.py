@@ -10,7 +10,7 @@ from diet_mt.bert.glue import TASKS
 from diet_mt.bert.squad import NAMES
 from diet_mt.errors import UserError
 from diet_mt.evaluation.answer import SQUAD
-from diet_mt.evaluation.records import TaskResult, positions_of, put_row_of
+from diet_mt.evaluation.records import TaskResult, positions_of, put_row
 from diet_mt.positions import build_position
 from diet_mt.report.blocks import markdown
 from diet_mt.report.published import AVERAGE, GLUE, XTREME, published_row, published_rows
@@ -26,7 +26,7 @@ from diet_mt.report.tasks import (
 )
 
 from ..calling import called
-from ..evaluation.task_rows import accuracies, task_row
+from ..evaluation.rows import accuracies, task_row
 
 COLUMN = {column.title: column for column in (*GLUE_COLUMNS, *MORE_GLUE_COLUMNS, *XTREME_COLUMNS)}
 
@@ -335,7 +335,7 @@ def test_languages_have_a_table_of_their_own() -> None:
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for row in (task_row(), task_row(system="shaw", segments="input")):
-        file = put_row_of(tmp_path, row)
+        file = put_row(tmp_path, row)
     assert called("leaderboard", file, "--systems", "shaw") == 0
     text = capsys.readouterr().out
     assert "shaw (tiny)" in text

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from hashlib import sha256
 from pathlib import Path
 
-from diet_mt.corpora.parallel import read_lines
+from diet_mt.evaluation.hypotheses import count_rows
 from diet_mt.evaluation.json_rows import write_rows
 from diet_mt.evaluation.scores import interval, score
-from diet_mt.evaluation.sentences import count_rows
 
 from ..evaluation.rows import row
 
@@ -53,7 +51,7 @@ def write_toy(folder: Path) -> tuple[Path, Path]:
                     references_sha256=sha256((folder / "test.de").read_bytes()).hexdigest(),
                     bleu_mean=mean,
                     bleu_ci=half,
-                    **dataclasses.asdict(score(hypotheses, list(read_lines(folder / "test.de")))),
+                    **score(hypotheses, references),
                 )
             )
     write_rows(folder / "toy.en-de.jsonl", rows)

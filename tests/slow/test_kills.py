@@ -135,7 +135,7 @@ def left(folder: Path) -> dict[str, Any]:
         found["stages"] = stages_of(folder / "made")
     for pattern in (
         "**/*.hyp.txt",
-        "**/sentences/*.jsonl",
+        "**/sentences/*.jsonl.gz",
         "predicted/*",
         "run/command",
         "run/done",

@@ -1,8 +1,9 @@
-"""Paired bootstrap tests: cases by hand, and every table computed from the sentence counts."""
+"""Saved hypotheses: counts of their sentences, significance from these, and their scores again."""
 
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import hashlib
 import re
 import shutil
@@ -11,21 +12,57 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from sacrebleu.metrics import BLEU
 
+from diet_mt.corpora.parallel import read_lines
 from diet_mt.errors import UserError
 from diet_mt.evaluation import hypotheses
 from diet_mt.evaluation.groups import Line, group
-from diet_mt.evaluation.hypotheses import put_result, read_hypotheses
+from diet_mt.evaluation.hypotheses import (
+    companions,
+    count_rows,
+    differences,
+    put_counts,
+    put_result,
+    read_hypotheses,
+    read_sentences,
+    sentence_bleu,
+)
+from diet_mt.evaluation.json_rows import write_rows
 from diet_mt.evaluation.records import read_results
-from diet_mt.evaluation.resampling import counter
-from diet_mt.evaluation.sentences import companions, count_rows, put_counts, read_sentences
+from diet_mt.evaluation.scores import bleu, counter, scores
 from diet_mt.evaluation.significance import p_text, resample, resampled_group
 from diet_mt.files import sha256
 
 from ..calling import called
-from .rows import seeds_of
+from ..report.toy import SENTENCES, write_toy
+from .rows import row, seeds_of
 
 SHORT, LONG = "a b c d e", "f g h i j k l m n o"
+Captured = pytest.CaptureFixture[str]
+
+
+def test_counts_of_sentences_give_the_scores_of_sacrebleu(tmp_path: Path) -> None:
+    """Of any part of a test set."""
+    file, path = write_toy(tmp_path)
+    references = list(read_lines(path))
+    saved = read_sentences([file])
+    (texts,) = saved.texts.values()
+    assert len(texts.reference_lengths) == SENTENCES
+    sources = read_lines(path.with_suffix(".en"))
+    assert texts.source_lengths == [len(line.split()) for line in sources]
+    rows = read_results(file)
+    assert len(saved.counts) == len(rows)
+    for each in rows:
+        lines, statistics = read_hypotheses(file.parent, each), saved.statistics(each)
+        for members in (range(SENTENCES), [3], [5, 17, 5], range(40, 90)):
+            own, theirs = [lines[n] for n in members], [references[n] for n in members]
+            expected = BLEU().corpus_score(own, [theirs]).score
+            assert bleu(statistics[list(members)].sum(axis=0)) == pytest.approx(expected)
+        alone, metric = sentence_bleu(statistics), BLEU(effective_order=True)
+        for number in (0, 7, 100):
+            expected = metric.sentence_score(lines[number], [references[number]]).score
+            assert alone[number] == pytest.approx(expected)
 
 
 def compared(
@@ -36,8 +73,8 @@ def compared(
             for name, seeds in (("t5", first), ("shaw", second))]  # fmt: skip
     lines = [Line(each[0].system, each[0].system, tuple(each)) for each in rows]
     count = counter(references)
-    found = resample(lines, [[count(each) for each in seeds] for seeds in (first, second)])
-    return found.difference(*lines)
+    table = resample(lines, [[count(each) for each in seeds] for seeds in (first, second)])
+    return table.difference(*lines)
 
 
 def test_a_p_value_by_hand() -> None:
@@ -51,6 +88,9 @@ def test_a_p_value_by_hand() -> None:
     assert difference == pytest.approx(100 - 100 * (10 / 15 * 9 / 13 * 8 / 11 * 7 / 9) ** 0.25)
     assert half == 50
     assert p == pytest.approx(1 / 2, abs=0.02)  # 10,000 draws: a standard deviation of 0.005
+    # None of 10,000, one, all.
+    shown = {1 / 10001: "≤ 0.0001", 2 / 10001: "0.0002", 1.0: "1.0000"}
+    assert {value: p_text(value) for value in shown} == shown
 
 
 def test_seeds_that_differ_make_a_difference_less_sure() -> None:
@@ -80,18 +120,6 @@ def test_no_difference_is_not_a_significant_one(
     assert compared([system], [baseline], references)[2] == 1
 
 
-@pytest.mark.parametrize(
-    ("p_value", "shown"),
-    [
-        (0.00009999, "≤ 0.0001"),  # 1 / 10001: none of 10,000
-        (0.00019998, "0.0002"),  # one
-        (1.0, "1.0000"),
-    ],
-)
-def test_the_smallest_p_value_is_a_bound(p_value: float, shown: str) -> None:
-    assert p_text(p_value) == shown
-
-
 ROWS = Path("results/toy.en-de.jsonl")
 # System and seed -> translations of the two sentences.
 HYPOTHESES = {
@@ -115,18 +143,18 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def put(system: str, seed: int, lines: list[str], *, counts: bool = True) -> None:
     text = "".join(line + "\n" for line in lines)
-    (row,) = seeds_of(system, {seed: {"diet_rel": 31.0, "sinusoidal": 30.0}.get(system, 1.0)})
-    row = dataclasses.replace(
-        row,
+    (one,) = seeds_of(system, {seed: {"diet_rel": 31.0, "sinusoidal": 30.0}.get(system, 1.0)})
+    one = dataclasses.replace(
+        one,
         hypotheses_sha256=hashlib.sha256(text.encode()).hexdigest(),
         references_sha256=sha256(Path("refs.de")),
     )
-    put_result(Path("results"), row, text)
+    put_result(Path("results"), one, text)
     if counts:
-        put_counts(ROWS, [(row, lines)], Path("refs.de"), None)
+        put_counts(ROWS, [(one, lines)], Path("refs.de"), None)
 
 
-def test_every_pair_is_compared(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_pair_is_compared(place: Path, capsys: Captured) -> None:
     put("shaw", 1, ["v w x y z", "p q"])
     assert called("compare", ROWS) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.strip().split("\n")]
@@ -137,40 +165,6 @@ def test_every_pair_is_compared(place: Path, capsys: pytest.CaptureFixture[str])
     tests = resampled_group(own, read_sentences([ROWS]))
     assert tests is not None
     assert tests.lines == own.lines
-    assert called("leaderboard", ROWS) == 0
-    assert "p (Holm)" in capsys.readouterr().out
-
-
-def test_counts_belong_to_their_hypotheses(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without the counts of a row there is no p-value; with references it is counted."""
-    put("diet_rel", 5, [SHORT, LONG + " q"], counts=False)
-    assert called("compare", ROWS) == 2
-    error = capsys.readouterr().err
-    assert "diet_rel_tiny" in error
-    assert "--references" in error
-    assert called("leaderboard", ROWS, "--brief") == 0
-    assert "p (Holm)" not in capsys.readouterr().out
-    count_rows([ROWS], [place / "refs.de"])
-    rows = read_results(ROWS)
-    saved = read_sentences([ROWS])
-    assert saved.is_counted(rows)
-    for row in rows:
-        lines = (ROWS.parent / row.hypotheses).read_text(encoding="utf-8").splitlines()
-        assert (counter([SHORT, LONG])(lines) == saved.statistics(row)).all()
-    assert len(saved.counts) == len(rows)
-    assert called("compare", ROWS, "--references", "other.de") == 2
-    assert "toy test" in capsys.readouterr().err
-
-
-def test_verification_recounts(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    counts, _ = companions(ROWS)
-    text = counts.read_text(encoding="utf-8")
-    counts.write_text(text.replace('"lengths": [5, 10]', '"lengths": [5, 11]', 1))
-    assert called("verify", ROWS, "--references", "refs.de") != 0
-    assert capsys.readouterr().out.count("other n-gram counts") == 1
-
-
-def test_any_two_are_compared(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert called("compare", ROWS, "--systems", "sinusoidal", "diet_rel") == 0
     (line,) = capsys.readouterr().out.strip().split("\n")
     assert "\tsinusoidal_tiny\tto diet_rel_tiny\t-" in line
@@ -178,19 +172,52 @@ def test_any_two_are_compared(place: Path, capsys: pytest.CaptureFixture[str]) -
     assert "t5" in capsys.readouterr().err
 
 
+def test_counts_belong_to_their_hypotheses(place: Path, capsys: Captured) -> None:
+    """Without the counts of a row there is no p-value; with references it is counted."""
+    put("diet_rel", 5, [SHORT, LONG + " q"], counts=False)
+    assert called("compare", ROWS) == 2
+    error = capsys.readouterr().err
+    assert "diet_rel_tiny" in error
+    assert "--references" in error
+    count_rows([ROWS], [place / "refs.de"])
+    rows = read_results(ROWS)
+    saved = read_sentences([ROWS])
+    assert saved.is_counted(rows)
+    for each in rows:
+        lines = (ROWS.parent / each.hypotheses).read_text(encoding="utf-8").splitlines()
+        assert (counter([SHORT, LONG])(lines) == saved.statistics(each)).all()
+    assert len(saved.counts) == len(rows)
+    assert called("compare", ROWS, "--references", "other.de") == 2
+    assert "toy test" in capsys.readouterr().err
+
+
+def test_counts_of_older_rows_are_not_packed(place: Path) -> None:
+    saved = read_sentences([ROWS])
+    for path in companions(ROWS):
+        path.with_suffix("").write_bytes(gzip.decompress(path.read_bytes()))
+        path.unlink()
+    assert read_sentences([ROWS]) == saved
+    put("shaw", 1, ["a b", "p q"])
+    assert len(read_sentences([ROWS]).counts) == len(saved.counts) + 1
+    assert sorted(ROWS.parent.glob("sentences/*.json*")) == sorted(companions(ROWS))
+
+
 def test_hypotheses_are_read_from_an_archive(place: Path) -> None:
     """Of a corpus, as committed results have them; other content is an error."""
     rows = read_results(ROWS)
-    saved = [read_hypotheses(ROWS.parent, row) for row in rows]
+    saved = [read_hypotheses(ROWS.parent, each) for each in rows]
     assert saved == list(HYPOTHESES.values())
     archive = ROWS.parent / "toy.en-de.hyp.tar.xz"
     with tarfile.open(archive, "w:xz") as out:
         out.add(ROWS.parent / "toy.en-de", "toy.en-de")
     shutil.rmtree(ROWS.parent / "toy.en-de")
-    assert [read_hypotheses(ROWS.parent, row) for row in rows] == saved
-    other = dataclasses.replace(rows[0], hypotheses_sha256="0" * 64)
+    assert [read_hypotheses(ROWS.parent, each) for each in rows] == saved
+    again = dataclasses.replace(rows[0], threads=9)
+    put_result(ROWS.parent, again, "".join(f"{line}\n" for line in saved[0]))
+    assert again in read_results(ROWS)
+    assert not (ROWS.parent / "toy.en-de").exists()  # they are in the archive
     with pytest.raises(UserError, match=re.escape(rows[0].hypotheses)):
-        read_hypotheses(ROWS.parent, other)
+        read_hypotheses(ROWS.parent, dataclasses.replace(rows[0], hypotheses_sha256="0" * 64))
     whole = archive.read_bytes()
     hypotheses._files_in.cache_clear()
     archive.write_bytes(whole[: len(whole) // 2])
@@ -198,7 +225,7 @@ def test_hypotheses_are_read_from_an_archive(place: Path) -> None:
         read_hypotheses(ROWS.parent, rows[0])
 
 
-def test_sentences_that_differ_most(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sentences_that_differ_most(place: Path, capsys: Captured) -> None:
     """The first seeds: diet_rel's are the references, sinusoidal's are not."""
     words = ("compare", ROWS, "--systems", "diet_rel", "sinusoidal", "--show", 1)
     assert called(*words, "--references", "refs.de") == 0
@@ -210,3 +237,46 @@ def test_sentences_that_differ_most(place: Path, capsys: pytest.CaptureFixture[s
     assert shown["sinusoidal.1"] == HYPOTHESES["sinusoidal", 1][number - 1]
     assert called("compare", ROWS, "--show", 1) == 2
     assert "--systems" in capsys.readouterr().err
+
+
+def test_a_field_that_differs_from_its_hypotheses_is_named() -> None:
+    lines, references = ["a b c d e", "f g h i j x"], ["a b c d e", "f g h i j k"]
+    again = scores(lines, references)
+    new = row(**again)
+    assert new.bleu_ci > 0
+    assert differences(new, again) == []
+    for name in ("bleu", "chrf", "bleu_mean", "bleu_ci", "sentences", "length_ratio"):
+        for value in (0, 7):
+            (difference,) = differences(dataclasses.replace(new, **{name: value}), again)
+            assert difference.startswith(f"{name} {value} stored, ")
+    # Fields that an older row lacks, and the version of SacreBLEU, are no difference.
+    older = {"length_ratio": None, "precisions": ""}
+    older["bleu_signature"] = re.sub("version:.*", "version:1.0", new.bleu_signature)
+    assert differences(dataclasses.replace(new, **older), again) == []
+    other = dataclasses.replace(new, bleu_signature=new.bleu_signature.replace("13a", "intl"))
+    assert differences(other, again)[0].startswith("bleu_signature ")
+    # All wrong: an interval without width is checked, too.
+    wrong = scores(["x", "y"], references)
+    assert wrong["bleu"] == wrong["bleu_mean"] == wrong["bleu_ci"] == 0
+    assert differences(row(**{**wrong, "bleu_ci": 1.0}), wrong) == ["bleu_ci 1.0 stored, 0.0 now"]
+
+
+def test_verification_scores_and_counts_again(place: Path, capsys: Captured) -> None:
+    verify = ("verify", ROWS, "--references", "refs.de")
+    right = [
+        dataclasses.replace(each, **scores(read_hypotheses(ROWS.parent, each), [SHORT, LONG]))
+        for each in read_results(ROWS)
+    ]
+    write_rows(ROWS, right)
+    assert called(*verify) == 0
+    counts, _ = companions(ROWS)
+    text = gzip.decompress(counts.read_bytes())
+    counts.write_bytes(text.replace(b'"lengths": [5, 10]', b'"lengths": [5, 11]', 1))
+    write_rows(ROWS, [dataclasses.replace(right[0], bleu=7.0), *right[1:]])
+    capsys.readouterr()
+    assert called(*verify) == 2
+    out = capsys.readouterr().out
+    assert out.count("other n-gram counts") == 1
+    assert out.count("bleu 7.0 stored") == 1
+    write_rows(ROWS, [])
+    assert called(*verify) == 2
