@@ -43,9 +43,9 @@ class Compare(Command):
     the difference with half of its 95 % interval, p, and the number of seeds of each.
 
     Everything is computed from the n-gram counts that diet-mt evaluate writes to
-    sentences/CORPUS.jsonl.gz. --references adds counts of rows without them: references are matched to
-    rows by checksum. --show also prints the sentences on which the first seeds of two systems
-    differ most, with sources and references if --references are given.
+    sentences/CORPUS.jsonl.gz. --references adds counts of rows without them: references are
+    matched to rows by checksum. --show also prints the sentences on which the first seeds of two
+    systems differ most, with sources and references if --references are given.
     """
 
     results: Sequence[File] = argument("rows: results/CORPUS.jsonl")

@@ -8,6 +8,7 @@ rows; the same evaluation again replaces its row.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -125,9 +126,11 @@ class Result(Evaluation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("bleu", "bleu_mean", "chrf", "roles"):
-            if not 0 <= (value := getattr(self, name) or 0) <= 100:
-                raise wrong_field(name, value, "0 to 100")
+        for name, value in vars(self).items():
+            most = 100 if name in ("bleu", "bleu_mean", "chrf", "roles") else math.inf
+            is_number = isinstance(value, (int, float)) and name not in ("seed", "lenpen")
+            if is_number and not 0 <= value <= most:
+                raise wrong_field(name, value, f"0 to {most}")
         if self.corpus in ("", ".", "..") or "/" in self.corpus:
             raise wrong_field("corpus", self.corpus, "the name of a file")
         if not {"", ".", ".."}.isdisjoint(self.hypotheses.split("/")):
