@@ -21,4 +21,4 @@ from . import tasks as tasks
 from .nn import allocator
 
 allocator.keep_memory()
-allocator.forget_shapes()
+allocator.limit_shapes()

@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from diet_mt.layers.call import AttentionCall
+from diet_mt.layers.multihead import AttentionCall
 from diet_mt.positions import NAMES, SHARING, AttentionShape, LayerPositions, PositionEncoding
 
 from .commands.runner import Runner

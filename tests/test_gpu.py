@@ -28,7 +28,7 @@ from .commands.test_train import training
 from .commands.workshop import ONE_CHECKPOINT, Workshop, losses, state, translations
 from .decoding.test_parity import LENGTHS, PREFIXES, SequenceGenerator, assert_the_same, search
 from .fairseq_patches import test_fused_adam as of_adam
-from .layers.test_run_after_run import run
+from .layers.test_incremental import run
 from .models.test_precision import half_precision, tolerance
 from .models.test_search import Hypotheses, talkative
 from .nn import test_dropout as of_dropout

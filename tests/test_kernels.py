@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from diet_mt import kernels
+from diet_mt.nn.attention import LogitTerms
 
 from .toy import build, collate, sources
 
@@ -60,16 +61,12 @@ def compare_over_slots(kind: torch.dtype, key_dim: int, dim: int, count: int) ->
         torch.randn(heads, 1, count, dtype=kind),
         torch.randn(1, heads, ROWS, count),
     )
-    found = kernels.attend(
-        q,
-        keys,
-        values,
-        count,
+    results = kernels.attend(
+        *(q, keys, values, LogitTerms(bias, content_bias)),
+        count=count,
         scale=SCALE,
         slots=slots.int(),
         new=(new_k, new_v),
-        bias=bias,
-        content_bias=content_bias,
         need_weights=True,
     )
     own = slots[:, count - 1]
@@ -77,10 +74,10 @@ def compare_over_slots(kind: torch.dtype, key_dim: int, dim: int, count: int) ->
     assert torch.equal(values[own], new_v.flatten(1))
     total = bias + content_bias[0].to(kind)
     expected = by_operators(q, keys, values, slots[:, :count], total)
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(results, expected, strict=True):
         assert one is not None
-        said = f"{count} keys of size {key_dim}: {(one - other).abs().max()} off"
-        torch.testing.assert_close(one, other, rtol=0, atol=KINDS[kind] * key_dim, msg=said)
+        message = f"{count} keys of size {key_dim}: {(one - other).abs().max()} off"
+        torch.testing.assert_close(one, other, rtol=0, atol=KINDS[kind] * key_dim, msg=message)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -89,22 +86,23 @@ def test_attention_over_the_source(kind: torch.dtype) -> None:
     heads, dim, count = 2, 8, 7
     q = torch.randn(heads, ROWS, dim, dtype=kind).transpose(0, 1)  # rows with gaps
     keys, values = torch.randn(2, ROWS // GROUP * count, heads * dim, dtype=kind)
-    closed = torch.zeros(ROWS // GROUP, count, dtype=torch.bool)
-    closed[1, 4:] = True
-    found, weights = kernels.attend(q, keys, values, count, scale=SCALE, group=GROUP, closed=closed)
+    padding = torch.zeros(ROWS // GROUP, count, dtype=torch.bool)
+    padding[1, 4:] = True
+    terms = LogitTerms(key_padding=padding)
+    out, weights = kernels.attend(q, keys, values, terms, count=count, scale=SCALE, group=GROUP)
     assert weights is None
     sentence = torch.arange(ROWS) // GROUP
     slots = sentence[:, None] * count + torch.arange(count)
-    bias = torch.zeros(ROWS, count, dtype=kind).masked_fill_(closed[sentence], -math.inf)
+    bias = torch.zeros(ROWS, count, dtype=kind).masked_fill_(padding[sentence], -math.inf)
     expected, _ = by_operators(q, keys, values, slots, bias[None])
-    torch.testing.assert_close(found, expected, rtol=0, atol=KINDS[kind] * dim)
+    torch.testing.assert_close(out, expected, rtol=0, atol=KINDS[kind] * dim)
 
 
 @torch.no_grad()
-def test_a_closed_key_has_no_weight_at_all() -> None:
-    closed = torch.tensor([[False, True, False]])
+def test_a_masked_key_has_no_weight_at_all() -> None:
+    terms = LogitTerms(key_padding=torch.tensor([[False, True, False]]))
     _, weights = kernels.attend(
-        torch.randn(1, 2, 4), *torch.randn(2, 3, 8), 3, scale=1, closed=closed, need_weights=True
+        *(torch.randn(1, 2, 4), *torch.randn(2, 3, 8), terms), count=3, scale=1, need_weights=True
     )
     assert weights is not None
     assert weights[..., 1].eq(0).all()
@@ -153,8 +151,8 @@ def test_slots_that_no_row_has() -> None:
 @torch.no_grad()
 def test_one_precision() -> None:
     q, memory = torch.randn(2, 1, 4), torch.randn(2, 4)
-    with pytest.raises(TypeError, match=r"one precision, not .*float32.*float64"):
-        kernels.attend(q, memory.double(), memory, 2, scale=1)
+    with pytest.raises(TypeError, match=r"float32.*float64"):
+        kernels.attend(q, memory.double(), memory, LogitTerms(), count=2, scale=1)
     logits = torch.randn(2, 300, dtype=torch.float64)
     scores = torch.randn(1, 2)
     sums = kernels.log_sums(logits)

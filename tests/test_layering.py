@@ -62,7 +62,7 @@ ALLOWED: dict[str, set[str]] = {
     "criterions": {"bert", "errors", "torch", "numpy", "fairseq"},
     "encoders": {"bert", "corpora", "errors", "fairseq"},
     "layers": {"kernels", "nn", "positions", "errors", "torch", "fairseq"},
-    "kernels": {"torch"},
+    "kernels": {"nn", "torch"},
     "positions": {"nn", "errors", "torch"},
     "nn": {"torch"},
     "decoding": {"kernels", "layers", "nn", "positions", "errors", "torch", "fairseq"},

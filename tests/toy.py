@@ -23,8 +23,7 @@ from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 from diet_mt.errors import UserError
-from diet_mt.layers.call import AttentionCall
-from diet_mt.layers.multihead import PositionalAttention
+from diet_mt.layers.multihead import AttentionCall, PositionalAttention
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.positions import NAMES, SHARING, AttentionPositions, InputPositions, build_position
 from diet_mt.positions.layer import NOTHING

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from ..command_line import need_known, shell_words
-from ..decoding.choice import VARIABLE
+from ..decoding.generator import VARIABLE
 from ..errors import UserError
 from ..files import PLUGIN
 from ..models._architectures import SIZES

@@ -1,8 +1,8 @@
 """The best continuations of every sentence's hypotheses, without sorting the vocabulary.
 
 The product with the vocabulary, its softmax and the search for the best run over a few sentences at
-a time, so that what they make stays in the processor's cache. The maximum of each block of the
-vocabulary says which blocks can hold one of the best; only those are searched, by
+a time, so that their results stay in the processor's cache. The maximum of each block of the
+vocabulary tells which blocks can hold one of the best; only those are searched, by
 ``diet_mt/kernels`` where they serve, else by torch's operators.
 """
 
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import kernels
-from ..layers.store import Store
+from ..layers.slots import Store
 from ..nn.linear import linear, one_dnn_is_faster
 from ..nn.precision import at_least_float32
 
@@ -27,12 +27,12 @@ ROWS = 160
 
 @dataclass(frozen=True)
 class Limits:
-    """What a step of the search may not choose, or not at the full price.
+    """Restrictions of a step of the search.
 
-    ``unk_penalty`` is taken off the unknown word. ``forbidden``: entries that are left out.
+    ``unk_penalty`` is subtracted from the unknown word. ``forbidden``: entries that are left out.
     ``forced`` (B,): the entry that each sentence must choose, or ``pad`` for any; or None.
     ``banned`` (rows, V) bool: entries that would repeat an n-gram, or None. ``only``: the one entry
-    that is left, or None. ``added``: an entry, and what is added to it, (1,), or None.
+    that is left, or None. ``added``: an entry and its summand (1,), or None.
     """
 
     pad: int
@@ -67,7 +67,7 @@ class Vocabulary:
         self._logits = weight.new_empty(0, 0)
 
     def hold(self, store: Store) -> None:
-        """Puts the copies of the weights where they stay from run to run."""
+        """Moves the copies of the weights to fixed addresses."""
         self._weight = store.put("vocabulary weight", self._weight)
         if self._bias is not None:
             self._bias = store.put("vocabulary bias", self._bias)
@@ -84,11 +84,11 @@ class Vocabulary:
         sentences, beams = scores.shape
         parts = 1 if features.device.type != "cpu" else -(-sentences * beams // ROWS)
         step = -(-sentences // min(parts, sentences))
-        found = [
+        results = [
             self._best(features, scores, start, min(start + step, sentences), count, limits)
             for start in range(0, sentences, step)
         ]
-        values, entries, parents = (torch.cat(parts) for parts in zip(*found, strict=True))
+        values, entries, parents = (torch.cat(parts) for parts in zip(*results, strict=True))
         return values, entries, parents
 
     def _best(
@@ -117,12 +117,12 @@ class Vocabulary:
         values, cell = _no_nan(picked.flatten(1)).topk(count)
         origin = cell.div(self._depth, rounding_mode="floor")
         entries = cell.fmod(self._depth) * self._blocks + block.gather(1, origin)
-        # What fills the last block up is chosen only where nothing else is possible either.
+        # The filling of the last block is chosen only where nothing else is possible either.
         return values, entries.clamp_(max=self.size - 1), parent.gather(1, origin)
 
     def _multiply(self, features: Tensor) -> Tensor:
-        """(rows, E) -> logits (rows, padded V); where torch's own product makes them on a CPU, in
-        memory that the next call uses.
+        """(rows, E) -> logits (rows, padded V); of torch's own product on a CPU in memory that the
+        next call uses.
         """
         features = features.to(self._weight.dtype)
         if one_dnn_is_faster() or features.device.type != "cpu":
@@ -139,7 +139,7 @@ class Vocabulary:
 
     def _normalize(self, logits: Tensor) -> Tensor:
         """Log-probabilities (rows, padded V) in float32 or better, maybe in the same memory."""
-        logits[:, self.size :] = -math.inf  # what fills the last block up
+        logits[:, self.size :] = -math.inf  # the filling of the last block
         dtype = at_least_float32(logits.dtype)
         if dtype != logits.dtype:
             return torch.log_softmax(logits, -1, dtype=dtype)
@@ -147,12 +147,12 @@ class Vocabulary:
 
 
 def _no_nan(totals: Tensor) -> Tensor:
-    """-inf in the place of NaN, which ``topk`` takes for the largest."""
+    """-inf in place of NaN, which ``topk`` takes for the largest."""
     return totals.nan_to_num_(-math.inf, math.inf, -math.inf)
 
 
 def _apply(logs: Tensor, limits: Limits, start: int, stop: int, beams: int) -> None:
-    """Sets what the sentences ``start .. stop - 1`` may not choose to -inf, in fairseq's order."""
+    """Applies ``limits`` to the sentences ``start .. stop - 1``, in fairseq's order."""
     logs[:, limits.pad] = -math.inf
     if limits.unk_penalty:
         logs[:, limits.unk] -= limits.unk_penalty

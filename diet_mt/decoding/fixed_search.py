@@ -1,9 +1,9 @@
-"""The search of ``search.py`` in fixed shapes, for a GPU: no step asks the device anything.
+"""The search of ``search.py`` in fixed shapes, for a GPU: no step reads from the device.
 
 Every batch is filled up to one of a few numbers of sentences, each of which has K hypotheses from
-the first step to the last. Which hypothesis a token belongs to is written down as words and
-parents, step by step, and read backwards at the end. After each period of steps Python looks at
-what is done: sentences that are done leave where that halves the batch.
+the first step to the last. Words and parents are stored step by step and traced back
+at the end. After each period of steps Python reads which sentences are done: they leave where that
+halves the batch.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .candidates import Vocabulary
 from .replay import Replays
 from .search import NOTHING_FOUND, Hypothesis, SearchOptions
 
-# Sentences that are left when the others are done: a power of two, not below this.
+# Sentences of the smallest batch, a power of two.
 FEWEST = 16
 
 
 def serves(decoder: Any, options: SearchOptions, source: int) -> bool:
-    """Whether this search does what is asked, for sources of so many tokens."""
+    """Whether this search serves, for sources of so many tokens."""
     targets, sources = longest(decoder)
     return (
         options.no_repeat_ngram_size == 0
@@ -50,8 +50,8 @@ def filled_up(sentences: int) -> int:
 
 
 class FixedSearch:
-    """One search over encoder output ``source`` (S, B, E) with ``mask`` (B, S) and positions
-    ``keys``, as :func:`~diet_mt.layers.decoder.source_of` gives them.
+    """One search over encoder output ``source`` (S, B, E) with key padding (B, S) and positions,
+    as :func:`~diet_mt.layers.decoder.source_of` gives them.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class FixedSearch:
         replays: Replays,
         source: Tuple[Optional[Tensor], Optional[Tensor], Span],
     ) -> None:
-        encoded, mask, keys = source
+        encoded, key_padding, keys = source
         assert encoded is not None
         self._decoder, self._vocabulary = decoder, vocabulary
         self._options, self._replays = options, replays
@@ -72,7 +72,7 @@ class FixedSearch:
         store = replays.store
         vocabulary.hold(store)
         sentences = filled_up(self._count)
-        self._run = FixedRun(decoder, store, encoded, mask, keys, sentences, beam)
+        self._run = FixedRun(decoder, store, encoded, key_padding, keys, sentences, beam)
         dtype, device = at_least_float32(encoded.dtype), store.device
         self._numbers = torch.arange(sentences, device=device)
         put = store.put
@@ -81,41 +81,40 @@ class FixedSearch:
         scores[:, 0] = 0.0  # at first there is one hypothesis
         self._scores = put("scores", scores)
         # Finished hypotheses of each sentence; those beyond its end are done from the start.
-        self._found = put("found", self._numbers.ge(self._count) * beam)
-        # Of each its sum, length without the end mark, and parent; and a column that nobody reads.
+        self._done = put("done", self._numbers.ge(self._count) * beam)
+        # Of each its sum, length without the end mark, and parent; the last column is never read.
         self._sums = put("sums", torch.full_like(scores[:, :1], -math.inf).expand(-1, beam + 1))
         self._ends = put("ends", self._words.new_zeros(sentences, 2, beam + 1))
         self._chunks: List[Tuple[Tensor, Tensor]] = []  # history of all sentences, by period
-        self._all_found, self._all_sums, self._all_ends = (
-            each.clone() for each in (self._found, self._sums, self._ends)
+        self._all_done, self._all_sums, self._all_ends = (
+            each.clone() for each in (self._done, self._sums, self._ends)
         )
 
     @torch.no_grad()
     def hypotheses(self) -> List[List[Hypothesis]]:
-        """For each sentence its finished hypotheses, the best first.
-
-        Raises UserError where a sentence has none.
-        """
+        """For each sentence its finished hypotheses, the best first."""
         options, run, beam = self._options, self._run, self._options.beam
         step, width = 0, rounded(PERIOD * options.beam, SLOTS)
         run.start(width)
         while True:
             stop = min(step + PERIOD, options.max_len + 1)
             self._period(step, stop)
-            self._write_down(stop - step)
+            self._store_period(stop - step)
             step = stop
             if step <= options.max_len:
                 run.begin(step)  # while the device is busy
-            read = run.memory.closed.eq(0).any(1)  # (B, width)
-            asked = torch.stack([read.sum(1), self._found]).tolist()  # waits for the device
-            going = [number for number, found in enumerate(asked[1]) if found < beam]
+            read = run.cache.mask.eq(0).any(1)  # (B, width)
+            counts = torch.stack([read.sum(1), self._done]).tolist()  # waits for the device
+            going = [number for number, done in enumerate(counts[1]) if done < beam]
             if step > options.max_len or not going:
                 return self._finished()
-            kept = self._kept(asked[1], going)
-            if kept is not None:
-                self._keep(kept)
-            count = max(asked[0])
-            run.memory.carry(kept, read, count, rounded(count + PERIOD * beam, SLOTS), run.length)
+            remaining = self._remaining(counts[1], going)
+            if remaining is not None:
+                self._keep(remaining)
+            count = max(counts[0])
+            run.cache.carry(
+                remaining, read, count, rounded(count + PERIOD * beam, SLOTS), run.length
+            )
 
     def _period(self, start: int, stop: int) -> None:
         """The steps ``start .. stop - 1``."""
@@ -123,12 +122,12 @@ class FixedSearch:
         sentences, beam = self._words.shape
         early = [-math.inf if each < options.min_len else 0.0 for each in range(start, stop)]
         early += [0.0] * (start + PERIOD - stop)
-        self._of_end = store.put("of end", torch.tensor(early, device=store.device))
+        self._end_bias = store.put("end bias", torch.tensor(early, device=store.device))
         shape = PERIOD, sentences, beam
         # Words and parents, and sums.
         self._history = store.view("history", (2, *shape), torch.long)
         self._totals = store.view("totals", shape, self._scores.dtype)
-        key = sentences, run.sources, run.memory.width, run.length
+        key = sentences, run.sources, run.cache.width, run.length
         for step in range(start, stop):
             if step == options.max_len:  # once in a batch: not worth a graph
                 self._replays((key, "last"), lambda: self._step(last=True), again=False)
@@ -146,7 +145,7 @@ class FixedSearch:
         if last:
             limits = replace(limits, only=options.eos)
         else:
-            limits = replace(limits, added=(options.eos, self._of_end.index_select(0, run.row)))
+            limits = replace(limits, added=(options.eos, self._end_bias.index_select(0, run.row)))
         candidates = self._vocabulary.best(features, self._scores, 2 * beam, limits)
         values, entries, parents = candidates  # (B, 2 * beam) each
         ends = entries.eq(options.eos) & values.gt(-math.inf)  # and a number
@@ -161,61 +160,58 @@ class FixedSearch:
         run.move(parents)
 
     def _finish(self, values: Tensor, parents: Tensor, ends: Tensor) -> None:
-        """Keeps the hypotheses that end among the best ``beam`` candidates (B, 2 * beam), up to
+        """Stores the hypotheses that end among the best ``beam`` candidates (B, 2 * beam), up to
         ``beam`` of a sentence.
         """
         beam = self._options.beam
         ends, values, parents = ends[:, :beam], values[:, :beam], parents[:, :beam]
-        place = self._found.unsqueeze(1) + ends.cumsum(1) - 1
+        place = self._done.unsqueeze(1) + ends.cumsum(1) - 1
         place = place.masked_fill(~ends, beam).clamp_(max=beam)  # (B, beam)
         self._sums.scatter_(1, place, values)
         lengths = self._run.step.expand_as(parents)
         self._ends.scatter_(
             2, place.unsqueeze(1).expand(-1, 2, -1), torch.stack([lengths, parents], dim=1)
         )
-        self._found.add_(ends.sum(1)).clamp_(max=beam)
+        self._done.add_(ends.sum(1)).clamp_(max=beam)
 
-    def _write_down(self, steps: int) -> None:
-        """What the period has found, in the places of all sentences of the batch."""
+    def _store_period(self, steps: int) -> None:
+        """Stores the results of the period in the places of all sentences of the batch."""
         for all_of, own in (
-            (self._all_found, self._found),
+            (self._all_done, self._done),
             (self._all_sums, self._sums),
             (self._all_ends, self._ends),
         ):
             all_of.index_copy_(0, self._numbers, own)
-        shape = steps, self._all_found.size(0), self._options.beam
+        shape = steps, self._all_done.size(0), self._options.beam
         history = self._history.new_zeros(2, *shape)
         totals = self._totals.new_zeros(shape)
         history.index_copy_(2, self._numbers, self._history[:, :steps])
         totals.index_copy_(1, self._numbers, self._totals[:steps])
         self._chunks.append((history, totals))
 
-    def _kept(self, found: List[int], going: List[int]) -> Optional[Tensor]:
+    def _remaining(self, finished: List[int], going: List[int]) -> Optional[Tensor]:
         """The sentences that stay where the batch becomes smaller, or None; some that are done may
         fill it up.
         """
         count = max(filled_up(len(going)), FEWEST)
         count = 1 << (count - 1).bit_length()
-        if count > len(found) // 2:
+        if count > len(finished) // 2:
             return None
-        done = [number for number, each in enumerate(found) if each == self._options.beam]
-        kept = going + done[: count - len(going)]
-        return torch.tensor(kept, device=self._words.device)
+        done = [number for number, each in enumerate(finished) if each == self._options.beam]
+        remaining = going + done[: count - len(going)]
+        return torch.tensor(remaining, device=self._words.device)
 
-    def _keep(self, kept: Tensor) -> None:
-        put = self._replays.store.put
-        self._numbers = self._numbers[kept]
-        self._words, self._scores = (
-            put("words", self._words[kept]),
-            put("scores", self._scores[kept]),
-        )
-        self._found, self._sums = put("found", self._found[kept]), put("sums", self._sums[kept])
-        self._ends = put("ends", self._ends[kept])
+    def _keep(self, numbers: Tensor) -> None:
+        """Drops the other sentences from the batch."""
+        self._numbers = self._numbers[numbers]
+        for name in ("words", "scores", "done", "sums", "ends"):
+            part = getattr(self, f"_{name}")[numbers]
+            setattr(self, f"_{name}", self._replays.store.put(name, part))
 
     def _finished(self) -> List[List[Hypothesis]]:
-        """All hypotheses, read backwards."""
+        """All hypotheses, traced back."""
         options, count, beam = self._options, self._count, self._options.beam
-        found, sums = self._all_found[:count], self._all_sums[:count, :beam]
+        done, sums = self._all_done[:count], self._all_sums[:count, :beam]
         lengths, parents = self._all_ends[:count, :, :beam].unbind(1)  # (B, beam)
         history = torch.cat([each for each, _ in self._chunks], dim=1)[:, :, :count]
         totals = torch.cat([each for _, each in self._chunks])[:, :count]  # (steps, B, beam)
@@ -224,10 +220,10 @@ class FixedSearch:
         if options.divisor is not None:
             table = [options.divisor(step + 1, options.alpha) for step in range(steps)]
             scores = sums / sums.new_tensor(table)[lengths]
-        numbers = found.tolist()
+        numbers = done.tolist()
         if not all(numbers):
             raise UserError(NOTHING_FOUND)
-        there = torch.arange(beam, device=found.device) < found[:, None]
+        there = torch.arange(beam, device=done.device) < done[:, None]
         order = (
             scores.masked_fill(~there, -math.inf).sort(dim=1, descending=True, stable=True).indices
         )
@@ -246,13 +242,13 @@ class FixedSearch:
         return self._split(words, by_token, scores, lengths.tolist(), numbers)
 
     def _split(
-        self, words: Tensor, by_token: Tensor, scores: Tensor, lengths: List[List[int]], found: Any
+        self, words: Tensor, by_token: Tensor, scores: Tensor, lengths: List[List[int]], counts: Any
     ) -> List[List[Hypothesis]]:
-        """(B, beam, steps) each and scores (B, beam) -> the first ``found`` of each sentence."""
-        sizes = [one + 1 for row, count in zip(lengths, found, strict=True) for one in row[:count]]
-        there = torch.arange(scores.size(1)) < torch.tensor(found)[:, None]
+        """(B, beam, steps) each and scores (B, beam) -> the first ``counts`` of each sentence."""
+        sizes = [one + 1 for row, count in zip(lengths, counts, strict=True) for one in row[:count]]
+        there = torch.arange(scores.size(1)) < torch.tensor(counts)[:, None]
         every = torch.arange(words.size(2)) <= torch.tensor(lengths)[..., None]
         every = (every & there[..., None]).to(words.device)
         tokens, parts = words[every].split(sizes), by_token[every].split(sizes)
         made = map(Hypothesis, tokens, scores[there.to(scores.device)].unbind(), parts)
-        return [list(islice(made, count)) for count in found]
+        return [list(islice(made, count)) for count in counts]

@@ -1,29 +1,52 @@
-"""The search behind the interface of fairseq's generators."""
+"""The search behind the interface of fairseq's generators, wherever it serves.
+
+``DIET_MT_SEARCH`` in the environment forces one: ``own`` (an error where it cannot serve) or
+``fairseq``. Otherwise (``auto``) the package's search serves whenever it can.
+"""
 
 from __future__ import annotations
 
 import copy
+import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import torch
+from fairseq.models.fairseq_decoder import FairseqDecoder
+from fairseq.models.transformer import TransformerDecoderBase
 from fairseq.sequence_generator import SequenceGenerator
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..errors import UserError
-from ..layers.decoder import source_of
+from ..layers.decoder import DietDecoder, source_of
+from ..layers.run import is_method, is_product
+from ..layers.stack import Dropout
+from ..nn.precision import autocasts
 from . import fixed_search
 from .candidates import Limits, Vocabulary
-from .gnmt_generator import GnmtGenerator
-from .penalty import Penalty, fairseq_penalty, gnmt_penalty
+from .length_penalty import GnmtGenerator, Penalty, fairseq_penalty, gnmt_penalty
 from .replay import Replays
 from .search import BeamSearch, Hypothesis, SearchOptions
 
+VARIABLE = "DIET_MT_SEARCH"
+CHOICES = ("auto", "own", "fairseq")
+
+# Options of fairseq's generation that change its beam search, and their neutral values.
+_OTHER_SEARCHES = {
+    "sampling": False,
+    "diverse_beam_groups": -1,
+    "diversity_rate": -1.0,
+    "match_source_len": False,
+    "constraints": None,
+    "prefix_allowed_tokens_fn": None,
+    "retain_dropout": False,
+    "score_reference": False,
+    "print_alignment": None,
+}
+
 
 class BeamSearchGenerator(SequenceGenerator):
-    """What takes the place of fairseq's generator where it serves (``choice.py``): the same
-    options, the same hypotheses and the same scores.
-    """
+    """Our search in place of fairseq's generator: the same options, hypotheses and scores."""
 
     _replays: Optional[Replays] = None
 
@@ -52,14 +75,14 @@ class BeamSearchGenerator(SequenceGenerator):
         options = self._search_options(tokens.size(1), bos_token)
         model = self.model.single_model
         vocabulary = Vocabulary(model.decoder.output_projection)
-        nothing = torch.empty(0)
+        empty = torch.empty(0)
         if prefix_tokens is None and self._in_fixed_shapes(tokens, options):
             encoded = source_of(model.encoder(src_tokens=tokens, src_lengths=None))
             assert self._replays is not None
             search = fixed_search.FixedSearch(
                 model.decoder, vocabulary, options, self._replays, encoded
             )
-            return [[_as_fairseq(each, nothing) for each in one] for one in search.hypotheses()]
+            return [[_as_fairseq(each, empty) for each in one] for one in search.hypotheses()]
         lengths = tokens.ne(self.pad).sum(1).clamp_(min=1)  # an empty source keeps a column
 
         def searched(part: Tensor) -> List[List[Hypothesis]]:
@@ -68,15 +91,15 @@ class BeamSearchGenerator(SequenceGenerator):
                 encoded = model.encoder(src_tokens=sources, src_lengths=lengths[part])
                 run = model.decoder.start_run(*source_of(encoded), len(part))
                 prefix = None if prefix_tokens is None else prefix_tokens[part]
-                own = copy.copy(vocabulary)  # the weights of all, memory of its own
+                own = copy.copy(vocabulary)  # the same weights, memory of its own
                 return BeamSearch(model.decoder, run, own, options, prefix).hypotheses()
 
-        found: List[List[Dict[str, Tensor]]] = [[] for _ in range(tokens.size(0))]
+        results: List[List[Dict[str, Tensor]]] = [[] for _ in range(tokens.size(0))]
         parts = _parts(tokens)
         for part, sentences in zip(parts, _in_threads(searched, parts), strict=True):
             for number, hypotheses in zip(part.tolist(), sentences, strict=True):
-                found[number] = [_as_fairseq(each, nothing) for each in hypotheses]
-        return found
+                results[number] = [_as_fairseq(each, empty) for each in hypotheses]
+        return results
 
     def _in_fixed_shapes(self, tokens: Tensor, options: SearchOptions) -> bool:
         """Whether steps are captured and replayed: on a GPU, by a model that fairseq has prepared
@@ -86,7 +109,7 @@ class BeamSearchGenerator(SequenceGenerator):
         if (
             not captures(device)
             or not model._is_generation_fast
-            or torch.is_autocast_enabled(device.type)
+            or autocasts(device)
             or not fixed_search.serves(model.decoder, options, tokens.size(1))
         ):
             return False
@@ -95,10 +118,7 @@ class BeamSearchGenerator(SequenceGenerator):
         return True
 
     def _search_options(self, source_len: int, bos: Optional[int]) -> SearchOptions:
-        """fairseq's options, for a batch of sources of up to ``source_len`` tokens.
-
-        Raises UserError for a shortest length beyond the longest.
-        """
+        """fairseq's options, for a batch of sources of up to ``source_len`` tokens."""
         longest = min(int(self.max_len_a * source_len + self.max_len_b), self.max_len - 1)
         if self.min_len > longest:
             raise UserError(
@@ -122,26 +142,90 @@ class BeamSearchGenerator(SequenceGenerator):
 
 
 class GnmtBeamSearchGenerator(BeamSearchGenerator, GnmtGenerator):
-    """The same with the length penalty of Wu et al. 2016 (``--length-penalty gnmt``), also where
-    fairseq's search takes over.
+    """With the length penalty of Wu et al. 2016 (``--length-penalty gnmt``), also where fairseq's
+    search takes over.
     """
 
     def divisor(self) -> Optional[Penalty]:
         return gnmt_penalty if self.divides_scores else None
 
 
+# By length penalty.
+GENERATORS = {"fairseq": BeamSearchGenerator, "gnmt": GnmtBeamSearchGenerator}
+
+
+def own_generator(
+    models: Sequence[nn.Module], args: Any, penalty: str, extra: Mapping[str, Any]
+) -> Any:
+    """The class of our generator for ``args``, fairseq's options of generation, or None where
+    fairseq's serves. ``penalty``: ``fairseq`` or ``gnmt``; ``extra``: further arguments of the
+    generator or of the task's ``build_generator``, such as a language model.
+    """
+    choice = os.environ.get(VARIABLE) or "auto"
+    if choice not in CHOICES:
+        raise UserError(f"{VARIABLE}={choice}: choose from {', '.join(CHOICES)}")
+    if choice == "fairseq":
+        return None
+    reasons = list(_unsupported(models, args, extra))
+    if reasons and choice == "own":
+        raise UserError(f"{VARIABLE}=own: this search does not support {'; '.join(reasons)}")
+    return None if reasons else GENERATORS[penalty]
+
+
+def _unsupported(models: Sequence[nn.Module], args: Any, extra: Mapping[str, Any]) -> Iterator[str]:
+    """What this package's search does not support, a few words each."""
+    if len(models) != 1:
+        yield "ensembles"
+    for name, neutral in _OTHER_SEARCHES.items():
+        if (getattr(args, name, None) or neutral) != neutral:
+            yield f"--{name.replace('_', '-')}"
+    if extra.get("lm_model") is not None:
+        yield "a language model"
+    if extra.get("prefix_allowed_tokens_fn") is not None:
+        yield "prefix_allowed_tokens_fn"
+    if getattr(args, "temperature", 1.0) != 1.0:
+        yield "--temperature"
+    if getattr(args, "no_repeat_ngram_size", 0) == 1:
+        yield "--no-repeat-ngram-size 1"
+    decoder = getattr(models[0], "decoder", None)
+    if not isinstance(decoder, DietDecoder):
+        yield "a model of another kind"
+        return
+    if not _is_plain(decoder):
+        yield "a decoder with overridden methods or hooks"
+    if decoder.adaptive_softmax is not None or not is_product(decoder.output_projection):
+        yield "an output layer that is no plain product"
+    elif decoder.output_projection.weight.size(0) <= 2 * getattr(args, "beam", 5) + 1:
+        yield "a vocabulary with fewer entries than candidates"
+    if any(isinstance(m, Dropout) and m.apply_during_inference for m in models[0].modules()):
+        yield "--retain-dropout"
+
+
+def _is_plain(decoder: DietDecoder) -> bool:
+    """Whether the parts of a decoder's forward pass that the search skips are as they were."""
+    known = (
+        (decoder.forward, TransformerDecoderBase.forward),
+        (decoder.extract_features, TransformerDecoderBase.extract_features),
+        (decoder.extract_features_scriptable, DietDecoder.extract_features_scriptable),
+        (decoder.output_layer, TransformerDecoderBase.output_layer),
+        (decoder.get_normalized_probs, FairseqDecoder.get_normalized_probs),
+    )
+    hooks = decoder._forward_hooks or decoder._forward_pre_hooks
+    return not hooks and all(is_method(*pair) for pair in known)
+
+
 def captures(device: torch.device) -> bool:
-    """Whether steps on a device are worth a capture; Python is what they wait for there."""
+    """Whether steps on a device are worth a capture: they wait for Python there."""
     return device.type == "cuda"
 
 
-def _as_fairseq(hypothesis: Hypothesis, nothing: Tensor) -> Dict[str, Tensor]:
+def _as_fairseq(hypothesis: Hypothesis, empty: Tensor) -> Dict[str, Tensor]:
     """fairseq's dictionary of a hypothesis, without attention."""
     return {
         "tokens": hypothesis.tokens,
         "score": hypothesis.score,
-        "attention": nothing,
-        "alignment": nothing,
+        "attention": empty,
+        "alignment": empty,
         "positional_scores": hypothesis.positional_scores,
     }
 
@@ -151,9 +235,9 @@ def _trimmed(tokens: Tensor, pad: int, longest: int) -> Tensor:
     if tokens.size(1) == longest:
         return tokens
     left = bool(tokens[:, 0].eq(pad).any())
-    kept = tokens[:, tokens.size(1) - longest :] if left else tokens[:, :longest]
-    # Rows may be padded on different sides; then all stays.
-    return kept if bool(kept.ne(pad).sum().eq(tokens.ne(pad).sum())) else tokens
+    trimmed = tokens[:, tokens.size(1) - longest :] if left else tokens[:, :longest]
+    # Rows may be padded on different sides; then all columns stay.
+    return trimmed if bool(trimmed.ne(pad).sum().eq(tokens.ne(pad).sum())) else tokens
 
 
 def _parts(tokens: Tensor) -> List[Tensor]:
@@ -166,7 +250,7 @@ def _parts(tokens: Tensor) -> List[Tensor]:
     all layers for a handful of rows.
     """
     numbers = torch.arange(tokens.size(0), device=tokens.device)
-    one = tokens.device.type != "cpu" or torch.is_autocast_enabled("cpu")
+    one = tokens.device.type != "cpu" or autocasts(tokens.device)
     searches = min(1 if one else torch.get_num_threads(), tokens.size(0))
     return [numbers[first::searches] for first in range(searches)]
 

@@ -1,4 +1,4 @@
-"""All hypotheses of our beam search and of fairseq's, and where they differ."""
+"""Comparison of all hypotheses of our beam search and fairseq's."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Searches:
         return [generator.generate(self.models, batch) for generator in self.generators]
 
     def agree_in_float64(self, sentence: int) -> bool:
-        """Whether both give the same for a sentence, alone and in double precision."""
+        """Whether both searches agree on a sentence, alone and in double precision."""
         with in_float64(self.models):
             ours, theirs = self.decode(self.dataset.collater([self.dataset[sentence]]))
         return all(_same(one, two) for one, two in zip_longest(ours[0], theirs[0]))
@@ -62,8 +62,8 @@ class Searches:
         for number, batch in enumerate(self.batches, start=1):
             print(f"batch {number} of {len(self.batches)}", file=sys.stderr)
             numbers += batch["id"].tolist()
-            for known, more in zip(hypotheses, self.decode(batch), strict=True):
-                known += more
+            for all_of, more in zip(hypotheses, self.decode(batch), strict=True):
+                all_of += more
         record = compare(numbers, *hypotheses)
         for difference in record["differences"]:
             difference["tie"] = self.agree_in_float64(difference["sentence"])
@@ -72,7 +72,7 @@ class Searches:
 
 @contextmanager
 def in_float64(models: Sequence[Any]) -> Iterator[None]:
-    """The models in double precision, and fairseq's search, which has float for its scores."""
+    """The models and fairseq's search, whose scores are float, in double precision."""
 
     def log_softmax(x: torch.Tensor, dim: int, onnx_trace: bool = False) -> torch.Tensor:
         return torch.log_softmax(x, dim)
@@ -90,7 +90,7 @@ def in_float64(models: Sequence[Any]) -> Iterator[None]:
 
 
 def _same(one: dict[str, Any] | None, two: dict[str, Any] | None) -> bool:
-    """Whether there are both hypotheses, with the same tokens."""
+    """Whether both hypotheses exist and have the same tokens."""
     return one is not None and two is not None and torch.equal(one["tokens"], two["tokens"])
 
 

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ..layers.store import Store
+from ..layers.slots import Store
 
 logger = logging.getLogger(__name__)
 
-# Graphs that are kept; each has some hundred kernels.
+# Graphs in memory; each has some hundred kernels.
 MOST = 256
 
 

@@ -20,7 +20,7 @@ from ..errors import UserError
 from ..layers.run import DecodingRun
 from ..nn.precision import at_least_float32
 from .candidates import Limits, Vocabulary
-from .penalty import Penalty
+from .length_penalty import Penalty
 
 NOTHING_FOUND = (
     "the search found no translation of a sentence: the model's scores are not numbers (NaN), or "
@@ -30,10 +30,10 @@ NOTHING_FOUND = (
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What is asked of a search; lengths in tokens, without the end mark.
+    """Options of a search; lengths in tokens, without the end mark.
 
-    ``divisor``: the length penalty, or None where scores stay as they are (``--unnormalized``).
-    ``suppressed``: entries that are never chosen, except where a prefix says so.
+    ``divisor``: the length penalty, or None (``--unnormalized``). ``suppressed``: entries that are
+    never chosen, except by a prefix.
     """
 
     beam: int
@@ -82,17 +82,14 @@ class BeamSearch:
 
     @torch.no_grad()
     def hypotheses(self) -> List[List[Hypothesis]]:
-        """For each sentence its finished hypotheses, the best first.
-
-        Raises UserError where a sentence has none.
-        """
+        """For each sentence its finished hypotheses, the best first."""
         for step in range(self._options.max_len + 1):
             values, entries, parents = self._candidates(step)
             ends = entries.eq(self._options.eos) & values.gt(-math.inf)  # and a number
-            kept: Optional[List[int]] = None
+            remaining: Optional[List[int]] = None
             if bool(ends.any()):
-                kept = self._finish(step, values, parents, ends)
-                if not kept:
+                remaining = self._finish(step, values, parents, ends)
+                if not remaining:
                     break
                 # Stable: the best that go on, in their order.
                 going = ends.to(torch.uint8).sort(dim=1, stable=True).indices
@@ -100,11 +97,11 @@ class BeamSearch:
                     each.gather(1, going) for each in (values, entries, parents)
                 )
             beam = self._options.beam
-            self._go_on(values[:, :beam], entries[:, :beam], parents[:, :beam], kept)
+            self._go_on(values[:, :beam], entries[:, :beam], parents[:, :beam], remaining)
         if not all(self._finished):
             raise UserError(NOTHING_FOUND)
-        for found in self._finished:
-            found.sort(key=lambda one: float(one.score), reverse=True)
+        for hypotheses in self._finished:
+            hypotheses.sort(key=lambda one: float(one.score), reverse=True)
         return self._finished
 
     def _candidates(self, step: int) -> Tuple[Tensor, Tensor, Tensor]:
@@ -134,9 +131,9 @@ class BeamSearch:
         return limits
 
     def _finish(self, step: int, values: Tensor, parents: Tensor, ends: Tensor) -> List[int]:
-        """Keeps the hypotheses that end among the best ``beam`` candidates (B, 2 * beam).
+        """Stores the hypotheses that end among the best ``beam`` candidates (B, 2 * beam).
 
-        Returns the numbers in the run of the sentences that go on; the last ones fill the gaps.
+        Returns the numbers of the sentences that go on; the last ones fill the gaps.
         """
         options = self._options
         sentences, ranks = ends[:, : options.beam].nonzero(as_tuple=True)
@@ -161,19 +158,19 @@ class BeamSearch:
         return fill_gaps(going)
 
     def _go_on(
-        self, values: Tensor, entries: Tensor, parents: Tensor, kept: Optional[List[int]]
+        self, values: Tensor, entries: Tensor, parents: Tensor, remaining: Optional[List[int]]
     ) -> None:
         """Continues each sentence with its ``beam`` candidates (B, beam).
 
-        ``kept``: as :meth:`_finish` returns them, or None where all do.
+        ``remaining``: the result of :meth:`_finish`, or None where all go on.
         """
         width = self._tokens.size(0) // len(self._numbers)
         moved: Optional[Tensor] = None
         sentences = torch.arange(values.size(0), device=values.device)
-        if kept is not None and len(kept) < len(self._numbers):
-            moved = sentences = torch.tensor(kept, device=values.device)
+        if remaining is not None and len(remaining) < len(self._numbers):
+            moved = sentences = torch.tensor(remaining, device=values.device)
             values, entries, parents = (each[sentences] for each in (values, entries, parents))
-            self._numbers = [self._numbers[number] for number in kept]
+            self._numbers = [self._numbers[number] for number in remaining]
             if self._prefix is not None:
                 self._prefix = self._prefix[sentences]
         order = (sentences[:, None] * width + parents).flatten()  # (B * beam,)
@@ -183,7 +180,7 @@ class BeamSearch:
 
 
 def fill_gaps(going: List[bool]) -> List[int]:
-    """Which sentence stands where, when those that are done leave and the last ones fill the gaps:
+    """The sentence at each place, when finished ones leave and the last ones fill the gaps:
     ``[True, False, True, True]`` -> ``[0, 3, 2]``.
     """
     count = sum(going)
@@ -192,15 +189,13 @@ def fill_gaps(going: List[bool]) -> List[int]:
 
 
 def repeats(tokens: Tensor, size: int, entries: int) -> Tensor:
-    """``tokens`` (rows, T) -> (rows, V) bool: what would end an n-gram of ``size`` that the row has
-    already.
-    """
+    """``tokens`` (rows, T) -> (rows, V) bool: entries that would repeat an n-gram of ``size``."""
     rows, length = tokens.shape
     banned = torch.zeros(rows, entries, dtype=torch.bool, device=tokens.device)
     if length < size:
         return banned
     grams = tokens.unfold(1, size, 1)  # (rows, T - size + 1, size)
-    found = grams[..., :-1].eq(tokens[:, None, length - size + 1 :]).all(2)
-    row, start = found.nonzero(as_tuple=True)
+    same = grams[..., :-1].eq(tokens[:, None, length - size + 1 :]).all(2)
+    row, start = same.nonzero(as_tuple=True)
     banned[row, grams[row, start, -1]] = True
     return banned

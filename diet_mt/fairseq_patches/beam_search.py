@@ -3,7 +3,7 @@
 fairseq's tasks make their generator in one place, and ``fairseq-generate``,
 ``fairseq-interactive``, ``--eval-bleu`` and the Python interface all ask there. Replaced:
 ``FairseqTask.build_generator``, by a method that names another class of generator where nobody else
-has. ``decoding/choice.py`` says when, and how to force either.
+has. ``decoding/generator.py`` says when, and how to force either.
 
 fairseq's own search blocks repeated n-grams by comparing them with the end of its buffer, which is
 padding until the longest hypothesis (fairseq #5206). ``NGramRepeatBlock._no_repeat_ngram`` gets the
@@ -19,7 +19,7 @@ from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
-from ..decoding.choice import own_generator
+from ..decoding.generator import own_generator
 from ..layers.decoder import DietDecoder
 
 

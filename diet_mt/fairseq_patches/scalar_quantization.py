@@ -15,7 +15,7 @@ from fairseq.modules.quantization.scalar import ops, utils
 from torch import Tensor, nn
 
 from ..errors import UserError
-from ..layers.embedding import PaddedEmbedding, QuantizedPaddedEmbedding
+from ..layers.stack import PaddedEmbedding, QuantizedPaddedEmbedding
 
 Emulation = Callable[..., Tuple[Tensor, Tensor, Tensor]]
 

@@ -23,10 +23,9 @@ from ..evaluation.checkpoint import load_with_task
 from ..evaluation.options import BEST, best_in
 from ..evaluation.records import system_of
 from ..files import need_once
-from ..layers.call import AttentionCall
 from ..layers.decoder import DietDecoder
 from ..layers.encoder import DietEncoder
-from ..layers.multihead import PositionalAttention
+from ..layers.multihead import AttentionCall, PositionalAttention
 from ..positions import CROSS, DECODER, ENCODER, KINDS
 
 
@@ -119,14 +118,14 @@ class Seen:
 
     def logits(self) -> Tensor:
         """Logits before any mask: (B, H, T, S)."""
-        return self._logits(replace(self.call, padding=None, causal=False))
+        return self._logits(replace(self.call, key_padding=None, causal=False))
 
     def positional(self, *, segments: bool = False) -> Tensor:
         """What of :meth:`logits` is left without q k^T: (B, H, T, S), 0 where no position (nor,
         with ``segments``, segment) adds anything.
         """
         given = self.call.segments if segments else None
-        call = replace(self.call, padding=None, causal=False, segments=given)
+        call = replace(self.call, key_padding=None, causal=False, segments=given)
         return self._logits(call, words=False)
 
     @property

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..evaluation.json_rows import Row
-from ..layers.call import AttentionCall
+from ..layers.multihead import AttentionCall
 from ..positions import KINDS
 from ..report.style import line_styles, pyplot, tick_text
 from .asked import Asked

@@ -1,9 +1,9 @@
 """Loops of a decoding step on a CPU that torch has no operator for, in C++ (``cpu.cpp``).
 
 ``setup.py`` compiles them, without torch's headers, so one build serves every torch. They take
-float32 and float64 tensors on a CPU and give no gradients. All else is computed by torch's
-operators (``layers/memory.py``, ``decoding/candidates.py``), and so is everything where no compiler
-was at hand. A call holds no lock of Python's, so several threads run side by side.
+float32 and float64 tensors on a CPU and give no gradients. Everything else, and everything without
+a compiler, is computed by torch's operators (``layers/cache.py``, ``decoding/candidates.py``). A
+call holds no lock of Python's, so several threads run side by side.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from typing import Any, Optional, Tuple
 import torch
 from torch import Tensor
 
+from ..nn.attention import LogitTerms
+
 logger = logging.getLogger(__name__)
 
 _LOADING = threading.Lock()
@@ -29,7 +31,7 @@ _NAMES = {torch.float32: "float", torch.float64: "double"}
 class _Attention(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("q", "new_keys", "new_values", "keys", "values")),
-        *((name, ctypes.c_void_p) for name in ("slots", "bias", "content_bias", "closed")),
+        *((name, ctypes.c_void_p) for name in ("slots", "bias", "content_bias", "key_padding")),
         *((name, ctypes.c_void_p) for name in ("out", "weights")),
         *((name, ctypes.c_int64) for name in ("q_stride", "new_keys_stride", "new_values_stride")),
         *((name, ctypes.c_int64) for name in ("slots_stride", "bias_stride")),
@@ -58,7 +60,7 @@ def serve(x: Tensor) -> bool:
     )
 
 
-def _library() -> Optional[ctypes.CDLL]:
+def _library() -> Any:
     with _LOADING:  # one warning, however many threads
         return _load()
 
@@ -71,10 +73,10 @@ def _load() -> Optional[ctypes.CDLL]:
         try:
             library = ctypes.CDLL(str(path))
             library.sources.restype = ctypes.c_int64
-            made_of = library.sources()
+            compiled_from = library.sources()
         except (OSError, AttributeError):  # of another system, or older
             continue
-        if made_of == checksum:
+        if compiled_from == checksum:
             library.free_slots.restype = ctypes.c_int64
             return library
     logger.warning(
@@ -85,9 +87,7 @@ def _load() -> Optional[ctypes.CDLL]:
 
 
 def _call(name: str, dtype: torch.dtype, *args: Any) -> None:
-    library = _library()
-    assert library is not None
-    getattr(library, f"{name}_{_NAMES[dtype]}")(*args)
+    getattr(_library(), f"{name}_{_NAMES[dtype]}")(*args)
 
 
 def _rows(x: Tensor) -> Tensor:
@@ -96,62 +96,53 @@ def _rows(x: Tensor) -> Tensor:
 
 
 def free_slots(slots: Tensor, length: int, capacity: int) -> Optional[Tensor]:
-    """One slot for each row that no row has in its first ``length``: (rows,) int32; None where
+    """One slot for each row that is in no row's first ``length``: (rows,) int32; None where
     ``capacity`` has not as many.
 
     ``slots``: (rows, N) int32, below ``capacity``.
     """
-    library = _library()
-    assert library is not None
     rows = slots.size(0)
-    found = torch.empty(rows, dtype=torch.int32)
-    count = library.free_slots(
+    free = torch.empty(rows, dtype=torch.int32)
+    count = _library().free_slots(
         ctypes.c_void_p(slots.data_ptr()),
         *(ctypes.c_int64(n) for n in (rows, slots.stride(0), length, capacity)),
-        ctypes.c_void_p(found.data_ptr()),
+        ctypes.c_void_p(free.data_ptr()),
     )
-    return found if count == rows else None
+    return free if count == rows else None
 
 
 def attend(
     q: Tensor,
     keys: Tensor,
     values: Tensor,
-    count: int,
+    terms: LogitTerms,
     *,
+    count: int,
     scale: float,
     slots: Optional[Tensor] = None,
     new: Optional[Tuple[Tensor, Tensor]] = None,
     group: int = 1,
-    bias: Optional[Tensor] = None,
-    content_bias: Optional[Tensor] = None,
-    closed: Optional[Tensor] = None,
     need_weights: bool = False,
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    """softmax(scale * q k^T + bias) v for queries at one position.
+    """softmax(scale * q k^T + terms) v for queries at one position.
 
     Args:
-        q: (rows, H, R).
-        keys, values: (slots, H * R) and (slots, H * D).
+        q: (rows, H, D_k).
+        keys, values: (slots, H * D_k) and (slots, H * D).
+        terms: ``bias`` (H|1, 1, S), ``content_bias`` (1, H, rows, S) and ``key_padding`` (rows /
+            group, S); no other terms.
         count: keys of each row, S.
-        scale: factor of q k^T alone.
-        slots: (rows, N) int32 with N >= S, where each row's keys are, in the order of their
+        scale: factor of q k^T.
+        slots: (rows, N) int32 with N >= S, the slots of each row's keys, in the order of their
             positions; None: row r has the S from ``(r // group) * S`` on.
-        new: keys (rows, H, R) and values (rows, H, D) that are written to each row's last slot
+        new: keys (rows, H, D_k) and values (rows, H, D) that are written to each row's last slot
             first.
-        bias: (H|1, 1, S).
-        content_bias: (1, H, rows, S).
-        closed: (rows / group, S) bool, keys that nobody may look at.
 
     Returns:
-        (rows, H * D), and where asked for the weights (H, rows, S).
-
-    Raises:
-        TypeError: not all are of one precision.
+        (rows, H * D), and with ``need_weights`` the weights (H, rows, S).
     """
-    kinds = {each.dtype for each in (q, keys, values, *(new or ()))}
-    if len(kinds) > 1:
-        raise TypeError(f"one decoding run has one precision, not {sorted(map(str, kinds))}")
+    if len({each.dtype for each in (q, keys, values, *(new or ()))}) > 1:
+        raise TypeError(f"one decoding run has one precision, not {q.dtype} and {keys.dtype}")
     rows, heads, key_dim = q.shape
     q = _rows(q)
     out = torch.empty(rows, values.size(-1), dtype=q.dtype)
@@ -176,6 +167,7 @@ def attend(
         k, v = (_rows(each) for each in new)
         call.new_keys, call.new_keys_stride = k.data_ptr(), k.stride(0)
         call.new_values, call.new_values_stride = v.data_ptr(), v.stride(0)
+    bias, content_bias = terms.bias, terms.content_bias
     if bias is not None:
         bias = bias.to(q.dtype)
         bias = bias if bias.stride(2) == 1 else bias.contiguous()
@@ -183,8 +175,8 @@ def attend(
     if content_bias is not None:
         content_bias = content_bias.to(q.dtype).contiguous()
         call.content_bias = content_bias.data_ptr()
-    if closed is not None:
-        call.closed = closed.data_ptr()
+    if terms.key_padding is not None:
+        call.key_padding = terms.key_padding.data_ptr()
     if weights is not None:
         call.weights = weights.data_ptr()
     _call("attend", q.dtype, ctypes.byref(call))
@@ -193,11 +185,11 @@ def attend(
 
 def log_sums(logits: Tensor) -> Tensor:
     """``logits`` (rows, V) -> the largest m and log sum e^(logit - m) of each row: (rows, 2)."""
-    found = logits.new_empty(logits.size(0), 2)
+    sums = logits.new_empty(logits.size(0), 2)
     sizes = (ctypes.c_int64(n) for n in (logits.size(0), logits.stride(0), logits.size(1)))
-    pointers = ctypes.c_void_p(logits.data_ptr()), ctypes.c_void_p(found.data_ptr())
+    pointers = ctypes.c_void_p(logits.data_ptr()), ctypes.c_void_p(sums.data_ptr())
     _call("log_sums", logits.dtype, pointers[0], *sizes, pointers[1])
-    return found
+    return sums
 
 
 def best(logits: Tensor, sums: Tensor, scores: Tensor, count: int) -> Tuple[Tensor, Tensor, Tensor]:

@@ -11,10 +11,16 @@ from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor, nn
 
 from ..errors import UserError
+from ..nn.batch import RightPadded, key_padding_of, right_pad
 from ..positions import CROSS, DECODER, AttentionShape, Span
-from .call import AttentionCall, DecoderCall, for_layers, need_call
-from .multihead import PositionalAttention
-from .padding import RightPadded, mask_of, right_pad
+from .multihead import (
+    AttentionCall,
+    DecoderCall,
+    PositionalAttention,
+    build_attention,
+    for_layers,
+    need_call,
+)
 from .run import DecodingRun
 from .stack import (
     EncoderOut,
@@ -40,38 +46,24 @@ class DietDecoderLayer(TransformerDecoderLayerBase):
         self.cfg = cfg
         replace_dropout(self, "TransformerDecoderLayer")
 
-    def _attention(self, embed_dim: int, cfg: Any, kind: str, **more: Any) -> PositionalAttention:
-        return PositionalAttention(
-            embed_dim,
-            cfg.decoder.attention_heads,
-            scale=cfg.attention_scale_of(cfg.decoder, kind),
-            dropout=cfg.attention_dropout,
-            q_noise=self.quant_noise,
-            qn_block_size=self.quant_noise_block_size,
-            **more,
-        )
-
     def build_self_attention(
         self, embed_dim: int, cfg: Any, add_bias_kv: bool = False, add_zero_attn: bool = False
     ) -> PositionalAttention:
-        return self._attention(embed_dim, cfg, DECODER, self_attention=True)
+        return build_attention(self, embed_dim, cfg, DECODER, self_attention=True)
 
     def build_encoder_attention(self, embed_dim: int, cfg: Any) -> PositionalAttention:
-        width = cfg.encoder.embed_dim
-        return self._attention(
-            embed_dim, cfg, CROSS, kdim=width, vdim=width, encoder_decoder_attention=True
+        widths = dict.fromkeys(("kdim", "vdim"), cfg.encoder.embed_dim)
+        return build_attention(
+            self, embed_dim, cfg, CROSS, encoder_decoder_attention=True, **widths
         )
 
     def forward(self, x: Tensor, call: DecoderCall) -> Tuple[Tensor, Optional[Tensor]]:
-        """(T, B, E) -> (T, B, E), and cross-attention weights (B, H, T, S) where asked for.
-
-        Raises TypeError for a call without positions, as in fairseq's signature.
-        """
+        """(T, B, E) -> (T, B, E), and cross-attention weights (B, H, T, S) or None."""
         need_call(call, DecoderCall, self)
         return compute(self, self._forward, x, call)
 
     def _forward(self, x: Tensor, call: DecoderCall) -> Tuple[Tensor, Optional[Tensor]]:
-        how = {"norm_first": self.normalize_before, "drop": self.dropout_module}
+        options = {"norm_first": self.normalize_before, "drop": self.dropout_module}
         weights: Optional[Tensor] = None
 
         def cross_attention(x: Tensor) -> Tensor:
@@ -82,10 +74,10 @@ class DietDecoderLayer(TransformerDecoderLayerBase):
         def self_attention(x: Tensor) -> Tensor:
             return self._scaled_heads(self.self_attn(x, None, call.self_attn)[0])
 
-        x = residual(x, self_attention, self.self_attn_layer_norm, **how)
+        x = residual(x, self_attention, self.self_attn_layer_norm, **options)
         if self.encoder_attn is not None and call.encoder_attn is not None:
-            x = residual(x, cross_attention, self.encoder_attn_layer_norm, **how)
-        x = residual(x, self._feed_forward, self.final_layer_norm, keep=self.w_resid, **how)
+            x = residual(x, cross_attention, self.encoder_attn_layer_norm, **options)
+        x = residual(x, self._feed_forward, self.final_layer_norm, keep=self.w_resid, **options)
         return x, weights
 
     def _scaled_heads(self, x: Tensor) -> Tensor:
@@ -100,10 +92,10 @@ class DietDecoderLayer(TransformerDecoderLayerBase):
 
 
 class DietDecoder(TransformerDecoderBase):
-    """Decoder whose layers get their positions and masks as a :class:`DecoderCall`.
+    """Decoder whose layers get their positions and key padding as a :class:`DecoderCall`.
 
-    ``need_attn``: outside of training, ``extra["attn"]`` holds attention weights also where no
-    ``alignment_layer`` is asked for; fairseq's ``make_generation_fast_`` sets it.
+    ``need_attn``: outside of training, ``extra["attn"]`` holds attention weights also without an
+    ``alignment_layer``; fairseq's ``make_generation_fast_`` sets it.
     """
 
     def __init__(
@@ -139,7 +131,7 @@ class DietDecoder(TransformerDecoderBase):
         return wrap_layer(DietDecoderLayer(cfg, no_encoder_attn), cfg)
 
     def make_generation_fast_(self, need_attn: bool = False, **kwargs: Any) -> None:
-        """What fairseq's ``prepare_for_inference_`` says, with --print-alignment for example."""
+        """fairseq's hook of ``prepare_for_inference_``; ``need_attn`` with --print-alignment."""
         self.need_attn = need_attn
 
     def extract_features_scriptable(
@@ -154,28 +146,23 @@ class DietDecoder(TransformerDecoderBase):
         """fairseq's signature: ``prev_output_tokens`` (B, T) -> features (B, T, E) and extras.
 
         ``extra["attn"]`` holds the cross-attention of ``alignment_layer``, (B, T, S), with rows and
-        columns as the tokens came; where none is given, that of the last layer if ``need_attn``
-        says so, or None. Written out rather than inherited: with ``incremental_state`` fairseq
-        drops all but the last token before its layers see any, and cross-attention cannot know
-        which position it serves.
-
-        Raises:
-            UserError: targets padded on the left with ``incremental_state``.
-            ValueError: ``incremental_state`` has not read the tokens before the last one.
+        columns as in the tokens; without a layer, that of the last one if ``need_attn``, or None.
+        Written out rather than inherited: with ``incremental_state`` fairseq drops all but the last
+        token before its layers, and cross-attention cannot know its position.
         """
         if alignment_layer is None and self.need_attn and not self.training:
             alignment_layer = self.num_layers - 1
-        wanted = -1 if alignment_layer is None else alignment_layer
+        need_weights = -1 if alignment_layer is None else alignment_layer
         run: Optional[DecodingRun] = None
         at: Span
         if incremental_state is None:
             batch = right_pad(prev_output_tokens, self.padding_idx)
             at = self.token_positions(batch.tokens.size(1))
-            calls = self._calls(batch, encoder_out, full_context_alignment, wanted, at)
+            calls = self._calls(batch, encoder_out, full_context_alignment, need_weights, at)
         else:
             run = self._run(prev_output_tokens, encoder_out, incremental_state)
             batch = RightPadded(prev_output_tokens[:, -1:], None, None)
-            at, calls = run.next_position, run.calls(wanted)
+            at, calls = run.next_position, run.calls(need_weights)
         x = self.embed(batch.tokens, at)  # (T, B, E)
         x, weights, inner_states = self.run_layers(x, calls)
         if run is not None:
@@ -206,71 +193,65 @@ class DietDecoder(TransformerDecoderBase):
         self, x: Tensor, calls: Sequence[DecoderCall]
     ) -> Tuple[Tensor, Optional[Tensor], List[Optional[Tensor]]]:
         """(T, B, E) through all layers and the last norm: output (T, B, E), the weights (B, H, T,
-        S) of the layer that was asked for some, and what went in and came out of every layer.
+        S) of the layer that returns some, and the input and output of every layer.
         """
         states: List[Optional[Tensor]] = [x]
-        found: Optional[Tensor] = None
+        weights: Optional[Tensor] = None
         numbers = layer_numbers(self.layers)
         for layer in self.layers:
-            x, weights = layer(x, calls[numbers[layer]])
-            found = found if weights is None else weights
+            x, own = layer(x, calls[numbers[layer]])
+            weights = weights if own is None else own
             states.append(x)
-        return x if self.layer_norm is None else self.layer_norm(x), found, states
+        return x if self.layer_norm is None else self.layer_norm(x), weights, states
 
     def _calls(
         self,
         batch: RightPadded,
         encoder_out: Optional[EncoderOut],
         full_context: bool,
-        wanted: int,
+        need_weights: int,
         at: Span,
     ) -> List[DecoderCall]:
-        """What each layer needs for a whole batch, whose tokens stand ``at`` these positions.
+        """A call for each layer, for a whole batch with tokens ``at`` these positions.
 
-        Padding needs no mask under a causal one: it stands behind all that a real token may look
-        at.
+        Under a causal mask padding needs no mask: it comes after every real token.
         """
         causal = not full_context and batch.tokens.size(1) > 1
-        mask = mask_of(batch.padding) if full_context else None
-        source, source_mask, keys = source_of(encoder_out)
+        own_padding = key_padding_of(batch.padding) if full_context else None
+        source, key_padding, keys = source_of(encoder_out)
         outer = None if source is None else self.encoder_attn_positions
         own = for_layers(self.self_attn_positions, self.num_layers, at, at)
         cross = for_layers(outer, self.num_layers, at, keys)
         calls = []
         for number in range(self.num_layers):
-            self_attn = AttentionCall(own[number], mask, causal=causal)
-            attn = AttentionCall(cross[number], source_mask, need_weights=number == wanted)
+            self_attn = AttentionCall(own[number], own_padding, causal=causal)
+            attn = AttentionCall(cross[number], key_padding, need_weights=number == need_weights)
             calls.append(DecoderCall(self_attn, None if source is None else attn, source))
         return calls
 
     def start_run(
-        self,
-        source: Optional[Tensor],
-        mask: Optional[Tensor],
-        keys: Span,
-        rows: int,
+        self, source: Optional[Tensor], key_padding: Optional[Tensor], keys: Span, rows: int
     ) -> DecodingRun:
-        """A run of decoding over encoder output (S, B', E'), its mask (B', S) and positions, a row
-        for each sentence, for ``rows`` hypotheses.
+        """A run of ``rows`` hypotheses over encoder output (S, B', E'), a column for each sentence,
+        its key padding (B', S) and positions.
         """
-        layers = list(self.layers.children())
-        positions = self.token_positions, self.self_attn_positions, self.encoder_attn_positions
-        return DecodingRun(layers, *positions, source, mask, keys, rows)
+        return DecodingRun(self, source, key_padding, keys, rows)
 
     def _run(
         self, tokens: Tensor, encoder_out: Optional[EncoderOut], state: IncrementalState
     ) -> DecodingRun:
-        """The run that ``state`` holds, or a new one there."""
+        """The run in ``state``, or a new one."""
         if tokens.size(1) == 1 and bool(tokens.eq(self.padding_idx).any()):
             raise UserError(
                 "targets padded on the left cannot be decoded step by step; pad them on the right"
             )
         if _RUN not in state:
-            source, mask, keys = source_of(encoder_out)
+            source, key_padding, keys = source_of(encoder_out)
             beams = 1 if source is None or encoder_out is None else encoder_out["beams"][0]
             if source is not None and beams > 1:
-                source, mask = source[:, ::beams], None if mask is None else mask[::beams]
-            state[_RUN] = {"run": self.start_run(source, mask, keys, tokens.size(0))}
+                source = source[:, ::beams]
+                key_padding = None if key_padding is None else key_padding[::beams]
+            state[_RUN] = {"run": self.start_run(source, key_padding, keys, tokens.size(0))}
         run: DecodingRun = state[_RUN]["run"]
         if run.length != tokens.size(1) - 1:
             raise ValueError(
@@ -282,7 +263,7 @@ class DietDecoder(TransformerDecoderBase):
     def reorder_incremental_state_scripting(
         self, incremental_state: IncrementalState, new_order: Tensor
     ) -> None:
-        """Moves what the run keeps to ``new_order`` (rows,)."""
+        """Row r of the run becomes what row ``new_order[r]`` was."""
         if _RUN in incremental_state:
             incremental_state[_RUN]["run"].move_rows(new_order)
 
@@ -290,15 +271,15 @@ class DietDecoder(TransformerDecoderBase):
 def source_of(
     encoder_out: Optional[EncoderOut],
 ) -> Tuple[Optional[Tensor], Optional[Tensor], Span]:
-    """Encoder output (S, B, E') and its mask (B, S), or None for either, and its S positions."""
+    """Encoder output (S, B, E') and its key padding (B, S), each or None, and its S positions."""
     if encoder_out is None or not encoder_out["encoder_out"]:
         return None, None, range(0)
-    mask = encoder_out["source_mask"][0] if encoder_out["source_mask"] else None
-    return encoder_out["encoder_out"][0], mask, encoder_out["source_positions"][0]
+    key_padding = encoder_out["key_padding"][0] if encoder_out["key_padding"] else None
+    return encoder_out["encoder_out"][0], key_padding, encoder_out["source_positions"][0]
 
 
 def _restore_columns(attn: Tensor, encoder_out: Optional[EncoderOut]) -> Tensor:
-    """Attention (B, T, S) over right-padded sources -> over their columns as they came."""
+    """Attention (B, T, S) over right-padded sources -> over their original columns."""
     if not encoder_out or not encoder_out["source_columns"]:
         return attn
     columns = encoder_out["source_columns"][0].unsqueeze(1).expand_as(attn)  # (B, T, S)

@@ -1,4 +1,4 @@
-"""fairseq's Transformer encoder with positions inside attention."""
+"""fairseq's Transformer encoder with positions inside attention, and that of BERT and RoBERTa."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from fairseq.models.transformer import TransformerEncoderBase
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor, nn
 
-from ..positions import ENCODER, AttentionShape, Span
-from .beams import regroup
-from .call import AttentionCall, for_layers, need_call
-from .multihead import PositionalAttention
-from .padding import RightPadded, mask_of, right_pad
+from ..nn.batch import RightPadded, key_padding_of, regroup, right_pad
+from ..positions import ENCODER, AttentionShape, SegmentInput, SegmentPositions, Span
+from .multihead import AttentionCall, PositionalAttention, build_attention, for_layers, need_call
 from .stack import (
     EncoderOut,
     compute,
@@ -25,9 +23,13 @@ from .stack import (
     wrap_layer,
 )
 
-# Stock fairseq 0.12.2 gives every encoder layer a second set of weights for a fused kernel that
-# knows no positions.
-_FUSED_WEIGHTS = ("in_proj", "out_proj", "fc1", "fc2")
+# Stock fairseq 0.12.2 gives every encoder layer a second set of weights for a fused kernel without
+# positions.
+_FUSED_WEIGHTS = tuple(
+    f"{part}_{parameter}"
+    for part in ("in_proj", "out_proj", "fc1", "fc2")
+    for parameter in ("weight", "bias")
+)
 
 
 class DietEncoderLayer(TransformerEncoderLayerBase):
@@ -41,29 +43,18 @@ class DietEncoderLayer(TransformerEncoderLayerBase):
         self.can_use_fastpath = False
         self.load_to_BT = False
         for name in _FUSED_WEIGHTS:
-            for parameter in ("weight", "bias"):
-                self._parameters.pop(f"{name}_{parameter}", None)
+            self._parameters.pop(name, None)
 
     def build_self_attention(self, embed_dim: int, cfg: Any) -> PositionalAttention:
-        return PositionalAttention(
-            embed_dim,
-            cfg.encoder.attention_heads,
-            scale=cfg.attention_scale_of(cfg.encoder, ENCODER),
-            dropout=cfg.attention_dropout,
-            self_attention=True,
-            q_noise=self.quant_noise,
-            qn_block_size=self.quant_noise_block_size,
-        )
+        return build_attention(self, embed_dim, cfg, ENCODER, self_attention=True)
 
     def forward(self, x: Tensor, call: AttentionCall) -> Tensor:
-        """(S, B, E) -> (S, B, E). Raises TypeError for a call without positions, as in fairseq's
-        signature.
-        """
+        """(S, B, E) -> (S, B, E)."""
         need_call(call, AttentionCall, self)
         return compute(self, self._forward, x, call)
 
     def _forward(self, x: Tensor, call: AttentionCall) -> Tensor:
-        how = {"norm_first": self.normalize_before, "drop": self.dropout_module}
+        options = {"norm_first": self.normalize_before, "drop": self.dropout_module}
 
         def attention(x: Tensor) -> Tensor:
             return self.self_attn(x, None, call)[0]
@@ -71,8 +62,8 @@ class DietEncoderLayer(TransformerEncoderLayerBase):
         def feed_forward(x: Tensor) -> Tensor:
             return self.fc2(self.activation_dropout_module(self.activation_fn(self.fc1(x))))
 
-        x = residual(x, attention, self.self_attn_layer_norm, **how)
-        return residual(x, feed_forward, self.final_layer_norm, **how)
+        x = residual(x, attention, self.self_attn_layer_norm, **options)
+        return residual(x, feed_forward, self.final_layer_norm, **options)
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         nn.Module._load_from_state_dict(self, *args, **kwargs)
@@ -80,12 +71,11 @@ class DietEncoderLayer(TransformerEncoderLayerBase):
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
         super().upgrade_state_dict_named(state_dict, name)
         for part in _FUSED_WEIGHTS:
-            for parameter in ("weight", "bias"):
-                state_dict.pop(f"{name}.{part}_{parameter}", None)
+            state_dict.pop(f"{name}.{part}", None)
 
 
 class DietEncoder(TransformerEncoderBase):
-    """Encoder whose layers get their positions and their mask as an :class:`AttentionCall`.
+    """Encoder whose layers get their positions and key padding as an :class:`AttentionCall`.
 
     Output and caches are right-padded, whichever side the sources are padded on.
     """
@@ -119,8 +109,8 @@ class DietEncoder(TransformerEncoderBase):
         token_embedding: Optional[Tensor] = None,
         at: Optional[Span] = None,
     ) -> Tuple[Tensor, Tensor]:
-        """fairseq's signature, and where the tokens stand; None: as outside of training. (B, S) ->
-        (B, S, E), and the scaled embeddings without positions.
+        """fairseq's signature, with the positions of the tokens; None: as outside of training.
+        (B, S) -> (B, S, E), and the scaled embeddings without positions.
         """
         words = self.embed_tokens(src_tokens) if token_embedding is None else token_embedding
         x = embedded = self.embed_scale * words
@@ -141,11 +131,10 @@ class DietEncoder(TransformerEncoderBase):
     ) -> EncoderOut:
         """fairseq's signature: ``src_tokens`` (B, S), ``token_embeddings`` (B, S, E) or None.
 
-        Returns fairseq's dictionary, every entry right-padded, and beside its keys
-        ``source_mask`` ((B, S), what cross-attention may not look at, or empty where nothing is
-        padded), ``source_columns`` ((B, S) columns in ``src_tokens``, or empty where nothing
-        moved), ``source_positions`` (where the tokens stand) and ``beams`` (rows per sentence, 1
-        until beams are expanded).
+        Returns fairseq's dictionary, every entry right-padded, and further ``key_padding`` ((B, S)
+        of cross-attention, or empty without padding), ``source_columns`` ((B, S) columns in
+        ``src_tokens``, or empty where nothing moved), ``source_positions`` (of the tokens) and
+        ``beams`` (rows per sentence, 1 until beams are expanded).
 
         Written out rather than inherited: fairseq's loop passes a bool mask or nothing to its
         layers, and in 0.12.2 chooses a fused path between them.
@@ -162,7 +151,7 @@ class DietEncoder(TransformerEncoderBase):
         token_embeddings: Optional[Tensor] = None,
         segments: Optional[Sequence[Tuple[Tensor, Tensor]]] = None,
     ) -> EncoderOut:
-        """What :meth:`forward_scriptable` returns, of a batch in right-padded form.
+        """The result of :meth:`forward_scriptable` for a batch in right-padded form.
 
         ``token_embeddings`` (B, S, E), aligned with ``batch``; ``segments``: for each layer, see
         :class:`AttentionCall`.
@@ -172,16 +161,14 @@ class DietEncoder(TransformerEncoderBase):
         if batch.padding is not None:
             x = x.masked_fill(batch.padding.unsqueeze(-1), 0.0)
         x = x.transpose(0, 1).contiguous()  # (S, B, E)
-        mask = mask_of(batch.padding)
+        key_padding = key_padding_of(batch.padding)
         positions = for_layers(self.self_attn_positions, self.num_layers, at, at)
         states: List[Tensor] = [x] if return_all_hiddens else []
         numbers = layer_numbers(self.layers)
         for layer in self.layers:
             number = numbers[layer]
-            call = AttentionCall(
-                positions[number], mask, segments=None if segments is None else segments[number]
-            )
-            x = layer(x, call)
+            pair = None if segments is None else segments[number]
+            x = layer(x, AttentionCall(positions[number], key_padding, segments=pair))
             if return_all_hiddens:
                 states.append(x)
         if self.layer_norm is not None:
@@ -192,29 +179,84 @@ class DietEncoder(TransformerEncoderBase):
             "encoder_padding_mask": [padding],  # (B, S)
             "encoder_embedding": [embedded],  # (B, S, E)
             "encoder_states": states,  # each (S, B, E)
-            "fc_results": [],  # which data2vec alone asks for
+            "fc_results": [],  # for data2vec
             "src_tokens": [],
             "src_lengths": [(~padding).sum(dim=1, keepdim=True, dtype=torch.int32)],
-            "source_mask": [] if mask is None else [mask],
+            "key_padding": [] if key_padding is None else [key_padding],
             "source_columns": [] if batch.columns is None else [batch.columns],
             "source_positions": [at],
             "beams": [1],
         }
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
-        """Row r becomes what row ``new_order[r]`` was; returned as it is where every row stays with
+        """Row r becomes what row ``new_order[r]`` was; the same object where every row stays with
         its sentence.
 
-        Beams of one sentence hold the same encoder output, and fairseq's beam search reorders them
+        Beams of one sentence have the same encoder output, and fairseq's beam search reorders them
         at every step: copying it each time takes some 3 % of its decoding.
         """
         rows = encoder_out["encoder_out"][0].size(1)
-        beams, moved_sentences = regroup(new_order, rows, encoder_out["beams"][0])
-        if moved_sentences is None:
+        beams, sentences = regroup(new_order, rows, encoder_out["beams"][0])
+        if sentences is None:
             return encoder_out
         moved: EncoderOut = super().reorder_encoder_out(encoder_out, new_order)
-        for key in ("source_mask", "source_columns"):
+        for key in ("key_padding", "source_columns"):
             moved[key] = [values.index_select(0, new_order) for values in encoder_out[key]]
         moved["source_positions"] = encoder_out["source_positions"]
         moved["beams"] = [beams]
         return moved
+
+
+class DietSentenceEncoder(DietEncoder):
+    """:class:`DietEncoder` with [CLS] and with segments at the input, per head, or nowhere
+    (``cfg.segment_encoding``).
+
+    Per head, the layers share them where they share positions.
+    """
+
+    first_is_cls: ClassVar[bool] = True
+
+    def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding) -> None:
+        super().__init__(cfg, dictionary, embed_tokens)
+        self.segment_input: Optional[SegmentInput] = None
+        self.segment_positions: Optional[SegmentPositions] = None
+        if cfg.segment_encoding == "input":
+            self.segment_input = SegmentInput(cfg.num_segments, cfg.encoder.embed_dim)
+        elif cfg.segment_encoding == "per-head":
+            shared = cfg.encoding.sharing == "layer-wise"
+            self.segment_positions = SegmentPositions(
+                self.attention_shape, "layer-wise" if shared else "none", cfg.num_segments
+            )
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Optional[Tensor] = None,
+        return_all_hiddens: bool = False,
+        token_embeddings: Optional[Tensor] = None,
+        segment_ids: Optional[Tensor] = None,
+    ) -> EncoderOut:
+        """fairseq's signature, and ``segment_ids`` (B, S), aligned with ``src_tokens``; None:
+        one segment. The output is right-padded.
+        """
+        if segment_ids is None:
+            segment_ids = src_tokens.new_zeros(src_tokens.shape)
+        elif segment_ids.shape != src_tokens.shape:
+            raise ValueError(
+                f"segment_ids must be {tuple(src_tokens.shape)} like the tokens, not "
+                f"{tuple(segment_ids.shape)}"
+            )
+        batch = right_pad(src_tokens, self.padding_idx)
+        segment_ids = batch.take(segment_ids.unsqueeze(2)).squeeze(2)
+        if token_embeddings is not None:
+            token_embeddings = batch.take(token_embeddings)
+        segments: Optional[List[Tuple[Tensor, Tensor]]] = None
+        if self.segment_positions is not None:
+            segments = self.segment_positions(segment_ids)
+        if self.segment_input is not None:
+            if token_embeddings is None:
+                token_embeddings = self.embed_tokens(batch.tokens)
+            # fairseq scales embeddings that are passed as it scales those of the words.
+            vectors = self.segment_input(segment_ids) / self.embed_scale
+            token_embeddings = token_embeddings + vectors
+        return self.encode(batch, return_all_hiddens, token_embeddings, segments)

@@ -1,20 +1,77 @@
-"""fairseq's multi-head attention with positions inside."""
+"""fairseq's multi-head attention with positions inside, and the arguments of a call.
+
+Positions, masks and the layer's part of a decoding run are fields of one frozen object. They are no
+tensors of fairseq's signatures, so none is taken for another, and a layer called without the object
+raises TypeError.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple
 
 from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
-from ..nn.attention import Added, attend, logits
-from ..positions import LayerPositions
-from .call import AttentionCall, need_call
+from ..nn.attention import LogitTerms, attend, logits
+from ..positions import ENCODER, AttentionPositions, LayerPositions, Span
+from ..positions.layer import NOTHING
 from .stack import replace_dropout
+
+if TYPE_CHECKING:
+    from .run import LayerCache
+
+
+@dataclass(frozen=True)
+class AttentionCall:
+    """One call of one attention module.
+
+    ``positions``: the terms of the encoding. ``key_padding``: (B', S), True at padding (see
+    ``key_padding_of``), or None. ``causal``: mask the keys behind their query. ``segments``:
+    factors (B, H|1, T, N) and (B, 1, S, N) of a bias, or None. ``cache``: the module's part of a
+    decoding run, or None. ``need_weights``: also return the attention weights.
+    """
+
+    positions: LayerPositions = NOTHING
+    key_padding: Optional[Tensor] = None
+    causal: bool = False
+    segments: Optional[Tuple[Tensor, Tensor]] = None
+    cache: Optional[LayerCache] = None
+    need_weights: bool = False
+
+
+@dataclass(frozen=True)
+class DecoderCall:
+    """One call of one decoder layer.
+
+    ``source``: encoder output (S, B', E'), not read where ``encoder_attn`` has a cache.
+    ``encoder_attn``: None in a decoder without cross-attention.
+    """
+
+    self_attn: AttentionCall
+    encoder_attn: Optional[AttentionCall] = None
+    source: Optional[Tensor] = None
+
+
+def for_layers(
+    positions: Optional[AttentionPositions], layers: int, queries: Span, keys: Span
+) -> Sequence[LayerPositions]:
+    """The part of each of ``layers`` layers in ``positions``, which may be None."""
+    return [NOTHING] * layers if positions is None else positions.for_layers(queries, keys)
+
+
+def need_call(call: Any, kind: type, layer: object) -> None:
+    """Raises TypeError where ``layer`` is called without the object that holds its positions."""
+    if not isinstance(call, kind):
+        raise TypeError(
+            f"{type(layer).__name__} takes {kind.__name__} from its stack, not "
+            f"{type(call).__name__}: called in fairseq's signature, it would compute without "
+            "positions; call the encoder or decoder"
+        )
 
 
 def content_bias(positions: LayerPositions, q: Tensor, k: Tensor, scale: float) -> Optional[Tensor]:
-    """The bias that depends on queries (B, H, T, D) or keys (B, H, S, D): (B, H, T, S), or None."""
+    """The bias that depends on queries (B, H, T, D_k) or keys (B, H, S, D_k): (B, H, T, S)."""
     of_queries = positions.query_bias(q, k.size(2), scale)
     of_keys = positions.key_bias(k, scale)
     if of_queries is None or of_keys is None:
@@ -23,10 +80,10 @@ def content_bias(positions: LayerPositions, q: Tensor, k: Tensor, scale: float) 
 
 
 class PositionalAttention(MultiheadAttention):
-    """Projections around :func:`diet_mt.nn.attention.attend`.
+    """Projections around :func:`~diet_mt.nn.attention.attend`.
 
-    Parameters, initial values and state-dict keys are fairseq's. A step of a decoding run goes to
-    the run's memory (``memory.py``) instead, which computes the same of the same positions.
+    Parameters, initial values and state-dict keys are fairseq's. A decoding step attends through
+    the cache of its run; results are the same.
 
     Args:
         scale: factor of q k^T, ``D ** -0.5`` or ``E ** -0.5``. The rest as in fairseq's
@@ -38,18 +95,18 @@ class PositionalAttention(MultiheadAttention):
         self.scaling = scale
         replace_dropout(self, "MultiheadAttention")
 
+    @property
+    def dropout_p(self) -> float:
+        """Probability with which a weight is dropped now."""
+        return float(self.dropout_module.p) if self.dropout_module.active else 0.0
+
     def forward(
         self, query: Tensor, source: Optional[Tensor], call: AttentionCall
     ) -> Tuple[Tensor, Optional[Tensor]]:
-        """``query`` (T, B, E) and ``source`` (S, B, E') -> (T, B, E), and weights where asked for.
+        """``query`` (T, B, E) and ``source`` (S, B, E') -> (T, B, E), and with ``need_weights`` the
+        weights (B, H, T, S).
 
         Self-attention reads no source, nor does a step of a decoding run.
-
-        Returns:
-            (T, B, E), and the weights (B, H, T, S) or None.
-
-        Raises:
-            TypeError: ``call`` is not an :class:`AttentionCall`.
         """
         need_call(call, AttentionCall, self)
         out: Tensor
@@ -64,49 +121,62 @@ class PositionalAttention(MultiheadAttention):
     def logits(
         self, query: Tensor, source: Optional[Tensor], call: AttentionCall, *, words: bool = True
     ) -> Tensor:
-        """What :meth:`forward` takes the softmax of, for the same arguments: (B, H, T, S).
-
-        Without ``words`` q k^T is left out, and what positions and segments add to it is left.
+        """The logits of :meth:`forward` for the same arguments: (B, H, T, S); without ``words``
+        those of positions and segments alone, q k^T left out.
         """
-        q, k, added = self._meeting(query, query if source is None else source, call)
-        return logits(q if words else q.new_zeros(q.shape), k, added, scale=self.scaling)
+        q, k, terms = self._logit_terms(query, source, call)
+        return logits(q if words else q.new_zeros(q.shape), k, terms, scale=self.scaling)
 
     def _attend(
         self, query: Tensor, source: Optional[Tensor], call: AttentionCall
     ) -> Tuple[Tensor, Optional[Tensor]]:
-        """All queries (T, B, E) at once -> (B, H, T, D), and weights where asked for."""
-        source = query if self.self_attention else source
-        assert source is not None
-        positions = call.positions
-        q, k, added = self._meeting(query, source, call)
+        """All queries (T, B, E) at once -> (B, H, T, D), and the weights or None."""
+        source, positions = query if self.self_attention else source, call.positions
+        q, k, terms = self._logit_terms(query, source, call)
         return attend(
             q,
             k,
-            positions.values(self.split(self.v_proj(source)), call.padding),
-            added,
+            positions.values(self.split(self.v_proj(source)), call.key_padding),
+            terms,
             scale=self.scaling,
             output=positions.output if positions.changes_output else None,
-            dropout_p=self.dropout_module.p if self.dropout_module.active else 0.0,
+            dropout_p=self.dropout_p,
             need_weights=call.need_weights,
         )
 
-    def _meeting(
-        self, query: Tensor, source: Tensor, call: AttentionCall
-    ) -> Tuple[Tensor, Tensor, Added]:
-        """Queries (B, H, T, D), keys (B, H, S, D), and what is added to their product."""
-        positions = call.positions
-        q = positions.queries(self.split(self.q_proj(query)))  # (B, H, T, D)
-        k = positions.keys(self.split(self.k_proj(source)), call.padding)  # (B, H, S, D)
+    def _logit_terms(
+        self, query: Tensor, source: Optional[Tensor], call: AttentionCall
+    ) -> Tuple[Tensor, Tensor, LogitTerms]:
+        """Queries (B, H, T, D_k), keys (B, H, S, D_k), and the terms added to their product."""
+        source, positions = query if self.self_attention else source, call.positions
+        q = positions.queries(self.split(self.q_proj(query)))  # (B, H, T, D_k)
+        k = positions.keys(self.split(self.k_proj(source)), call.key_padding)  # (B, H, S, D_k)
         factors = [pair for pair in (positions.factors(), call.segments) if pair is not None]
-        added = Added(
+        terms = LogitTerms(
             bias=positions.bias,
             content_bias=content_bias(positions, q, k, self.scaling),
             factors=factors,
-            padding=None if positions.mixes_keys else call.padding,
+            key_padding=None if positions.mixes_keys else call.key_padding,
             causal=call.causal,
         )
-        return q, k, added
+        return q, k, terms
 
     def split(self, x: Tensor) -> Tensor:
         """(T, B, E) -> (B, H, T, D), a view."""
         return x.unflatten(-1, (self.num_heads, -1)).permute(1, 2, 0, 3)
+
+
+def build_attention(
+    layer: Any, embed_dim: int, cfg: Any, kind: str, **more: Any
+) -> PositionalAttention:
+    """The attention of one ``kind`` in a fairseq ``layer``."""
+    stack = cfg.encoder if kind == ENCODER else cfg.decoder
+    return PositionalAttention(
+        embed_dim,
+        stack.attention_heads,
+        scale=cfg.attention_scale_of(stack, kind),
+        dropout=cfg.attention_dropout,
+        q_noise=layer.quant_noise,
+        qn_block_size=layer.quant_noise_block_size,
+        **more,
+    )

@@ -1,31 +1,33 @@
 """One run of step-by-step decoding: everything that it keeps from step to step.
 
-Keys and values stay in a memory (``memory.py``): those of the target once for all hypotheses that
-share them, those of the source once per sentence. What positions say is computed for a block of
-positions at a time and then sliced. Projections are fused into one product. All of it lives in the
-run and ends with it, so whatever happens to the model afterwards (an update, another precision or
-device), the next run starts from what is true then.
+Keys and values are in a cache (``cache.py``): those of the target once for all hypotheses that
+share them, those of the source once per sentence. Position terms are computed for a block of
+positions at a time and then sliced. Projections are fused into one product. All of it ends with the
+run, so whatever happens to the model afterwards (an update, another precision or device), the next
+run reads the model as it is then.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Iterator, List, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import Tensor, nn
 
+from .. import kernels
+from ..nn.batch import regroup
 from ..nn.linear import linear
 from ..nn.precision import product
 from ..positions import AttentionPositions, LayerPositions, Span, TokenPositions
 from ..positions.layer import NOTHING, Row
 from ..positions.spans import tokens_in
-from .beams import regroup
-from .call import AttentionCall, DecoderCall
-from .memory import Attends, Memory, memory_for
-from .store import Store
+from .cache import KernelCache, Output
+from .multihead import AttentionCall, DecoderCall
+from .prefix_cache import PrefixCache
+from .slots import Store
 
-# Positions for which a run computes at once what an encoding says.
+# Positions for which a run computes the terms of an encoding at once.
 BLOCK = 32
 
 
@@ -33,7 +35,7 @@ class Projection:
     """Linear layers over one input as one product.
 
     The weights are copied when the run starts. Layers that compute more than a product (quantized
-    ones, or with hooks that change what they return) are called one by one.
+    ones, or with hooks that change their output) are called one by one.
     """
 
     def __init__(self, layers: Sequence[Any]) -> None:
@@ -47,7 +49,7 @@ class Projection:
                 self._bias = torch.cat([layer.bias for layer in layers])
 
     def hold(self, store: Store, name: str) -> None:
-        """Puts the copies of the weights where they stay from run to run."""
+        """Moves the copies of the weights to fixed addresses."""
         if self._weight is not None:
             self._weight = store.put(f"{name} weight", self._weight)
         if self._bias is not None:
@@ -71,8 +73,34 @@ def is_method(method: Any, function: Any) -> bool:
     return getattr(method, "__func__", None) is function
 
 
+class LayerCache:
+    """One attention module's part of a run: its projections, and its layer of the ``cache``."""
+
+    def __init__(self, cache: Any, layer: int, module: Any) -> None:
+        self._cache, self._layer, self._module = cache, layer, module
+        inputs = ("q", "k", "v") if module.self_attention else ("q",)
+        self.project = Projection([getattr(module, f"{name}_proj") for name in inputs])
+
+    def attend(self, query: Tensor, call: AttentionCall) -> Output:
+        """``query`` (rows, E), one position -> (rows, H, 1, D), before the output projection, and
+        in cross-attention with ``need_weights`` the weights (rows, H, 1, S).
+        """
+        positions, where = call.positions, (self._layer, self._module)
+        heads = self.project(query).unflatten(
+            1, (-1, self._module.num_heads, self._module.head_dim)
+        )
+        if not self._module.self_attention:
+            q = heads.squeeze(1)  # (rows, H, D)
+            result: Output = self._cache.attend_source(*where, q, positions, call.need_weights)
+            return result
+        q, k, v = heads.unbind(1)  # (rows, H, D)
+        k, v = positions.keys(k.unsqueeze(2), None), positions.values(v.unsqueeze(2), None)
+        result = self._cache.attend(*where, q, k.squeeze(2), v.squeeze(2), positions)
+        return result
+
+
 class Block:
-    """What an encoding says about a block of positions, for the layers of one kind of attention.
+    """The terms of an encoding for a block of positions, for the layers of one kind of attention.
 
     ``keys``: their positions, or None in self-attention, where every step adds one.
     """
@@ -85,8 +113,8 @@ class Block:
         keys: Optional[Span] = None,
     ) -> None:
         self._token_positions, self._positions, self._keys = token_positions, positions, keys
-        self._found: Sequence[LayerPositions] = [NOTHING] * layers
-        self._served = range(0)
+        self._parts: Sequence[LayerPositions] = [NOTHING] * layers
+        self._range = range(0)
 
     def at(self, query: int) -> List[LayerPositions]:
         """For each layer, the part of the target's token ``query`` as a query.
@@ -94,35 +122,33 @@ class Block:
         Raises UserError for a token beyond the tables.
         """
         if self._positions is None:
-            return list(self._found)
-        if query not in self._served:
+            return list(self._parts)
+        if query not in self._range:
             self._compute(self._positions, query)
-        row = query - self._served.start
+        row = query - self._range.start
         keys = query + 1 if self._keys is None else tokens_in(self._keys)
-        return one_step(self._found, row, keys)
+        return one_step(self._parts, row, keys)
 
     def _compute(self, positions: AttentionPositions, query: int) -> None:
         tokens, longest = self._token_positions, self._token_positions.longest
         if positions.refuses:
             longest = min(longest, positions.shape.max_queries)
         start = query - query % BLOCK
-        # The query itself stays in: that it lies beyond the tables is for them to say.
+        # The query itself stays in: the tables refuse one that is beyond them.
         stop = max(min(start + BLOCK, longest), query + 1)
         keys = tokens.at(0, stop) if self._keys is None else self._keys
-        self._found = positions.for_layers(tokens.at(start, stop), keys)
-        self._served = range(start, stop)
+        self._parts = positions.for_layers(tokens.at(start, stop), keys)
+        self._range = range(start, stop)
 
 
 def one_step(parts: Sequence[LayerPositions], row: Row, keys: int) -> List[LayerPositions]:
-    """Of each layer, the part of query ``row`` over the first ``keys`` keys."""
+    """The part of query ``row`` over the first ``keys`` keys, of each layer."""
     steps = {id(part): _with_factors(part.step(row, keys)) for part in parts}
     return [steps[id(part)] for part in parts]
 
 
 def _with_factors(positions: LayerPositions) -> LayerPositions:
-    """``positions`` with the product of their factors in their bias, which is all that a memory
-    adds.
-    """
+    """``positions`` with the product of their factors in their bias."""
     factors = positions.factors()
     if factors is None:
         return positions
@@ -130,129 +156,105 @@ def _with_factors(positions: LayerPositions) -> LayerPositions:
     return replace(positions, bias=more if positions.bias is None else positions.bias + more)
 
 
+def source_keys(
+    modules: Sequence[Any],
+    parts: Sequence[LayerPositions],
+    source: Tensor,
+    key_padding: Optional[Tensor],
+) -> Iterator[Tuple[Tensor, Tensor]]:
+    """Keys (B', H, S, D_k) and values (B', H, S, D) of encoder output ``source`` (S, B', E'), for
+    the cross-attention ``modules`` of all layers.
+    """
+    for module, positions in zip(modules, parts, strict=True):
+        k = positions.keys(module.split(module.k_proj(source)), key_padding)
+        yield k, positions.values(module.split(module.v_proj(source)), key_padding)
+
+
+def cache_for(
+    like: Tensor, sentences: int, group: int, modules: Sequence[Any]
+) -> Union[KernelCache, PrefixCache]:
+    """The faster one for tensors such as ``like`` and the attention ``modules`` of a layer."""
+    if kernels.serve(like) and not any(m is not None and m.dropout_p for m in modules):
+        return KernelCache(sentences, group)
+    return PrefixCache(sentences, group, like.device)
+
+
 class DecodingRun:
     """The state of one run: ``length`` tokens of ``rows`` hypotheses have been read.
 
     Args:
-        layers: the decoder's layers, in their order.
-        token_positions: where the target's tokens stand.
-        self_positions, cross_positions: what the encoding brings to them, or None.
         source: encoder output (S, B', E'), or None; not read in a decoder without cross-attention.
-        mask: (B', S), keys of the source that nobody may look at, or None.
+        key_padding: (B', S) of the source, or None.
         keys: positions of the source.
         rows: hypotheses, in runs of ``rows / B'`` for each sentence.
     """
 
     def __init__(
         self,
-        layers: Sequence[Any],
-        token_positions: TokenPositions,
-        self_positions: Optional[AttentionPositions],
-        cross_positions: Optional[AttentionPositions],
+        decoder: Any,
         source: Optional[Tensor],
-        mask: Optional[Tensor],
+        key_padding: Optional[Tensor],
         keys: Span,
         rows: int,
     ) -> None:
         self.length = 0
-        self._token_positions = token_positions
-        self._self_block = Block(token_positions, self_positions, len(layers))
-        self._cross_block = Block(token_positions, cross_positions, len(layers), keys)
-        modules = [layer.encoder_attn for layer in layers]
-        crosses = source is not None and any(module is not None for module in modules)
+        layers = list(decoder.layers.children())
+        tokens = self._tokens = decoder.token_positions
+        self._own_block = Block(tokens, decoder.self_attn_positions, len(layers))
+        self._cross_block = Block(tokens, decoder.encoder_attn_positions, len(layers), keys)
+        own, cross = (
+            [getattr(layer, n) for layer in layers] for n in ("self_attn", "encoder_attn")
+        )
+        crosses = source is not None and any(module is not None for module in cross)
         like = next(layers[0].parameters()) if source is None else source
         sentences = rows if source is None or not crosses else source.size(1)
-        # One for all layers.
-        own, other = layers[0].self_attn, modules[0]
-        scale = own.scaling, getattr(other, "scaling", 1.0)
-        dropout = own.dropout_module, getattr(other, "dropout_module", None)
-        self.memory: Memory = memory_for(
-            like, sentences, rows // sentences, len(layers), scale, dropout
-        )
-        self._self_caches = [
-            SelfCache(self.memory, n, each.self_attn) for n, each in enumerate(layers)
-        ]
-        self._cross_caches: List[SourceCache] = []
+        self.cache = cache_for(like, sentences, rows // sentences, (own[0], cross[0]))
+        self._own_caches = [LayerCache(self.cache, n, module) for n, module in enumerate(own)]
+        self._cross_caches: List[LayerCache] = []
         if source is not None and crosses:
             self._cross_caches = [
-                SourceCache(self.memory, n, each) for n, each in enumerate(modules)
+                LayerCache(self.cache, n, module) for n, module in enumerate(cross)
             ]
-            found = self._cross_block.at(0)
-            for module, positions in zip(modules, found, strict=True):
-                k = positions.keys(module.split(module.k_proj(source)), mask)  # (B', H, S, R)
-                v = positions.values(module.split(module.v_proj(source)), mask)
-                self.memory.add_source(k, v)
-            self.memory.close(mask)
+            for k, v in source_keys(cross, self._cross_block.at(0), source, key_padding):
+                self.cache.add_source(k, v)
+            self.cache.mask_source(key_padding)
 
     @property
     def next_position(self) -> Span:
-        """Of the token that is read next. Raises UserError where there is none."""
-        return self._token_positions.at(self.length, self.length + 1)
+        """Position of the token that is read next. Raises UserError where there is none."""
+        return self._tokens.at(self.length, self.length + 1)
 
     @property
     def rows(self) -> int:
         """Hypotheses of all sentences."""
-        return self.memory.sentences * self.memory.group
+        return self.cache.sentences * self.cache.group
 
     def calls(self, need_weights: int = -1) -> List[DecoderCall]:
-        """What each layer needs to read the next token of every hypothesis.
+        """A call for each layer, to read the next token of every hypothesis.
 
-        ``need_weights``: the layer whose cross-attention weights are wanted. Raises UserError for a
-        position beyond the tables.
+        ``need_weights``: the layer that also returns its cross-attention weights. Raises UserError
+        for a position beyond the tables.
         """
-        own = self._self_block.at(self.length)
-        self.memory.open(self.length)
-        if not self._cross_caches:
-            pairs = zip(own, self._self_caches, strict=True)
-            return [DecoderCall(AttentionCall(part, cache=cache)) for part, cache in pairs]
-        cross = self._cross_block.at(self.length)
-        calls = []
-        for number, part in enumerate(own):
-            source = AttentionCall(
-                cross[number],
-                cache=self._cross_caches[number],
-                need_weights=number == need_weights,
-            )
-            calls.append(DecoderCall(AttentionCall(part, cache=self._self_caches[number]), source))
-        return calls
+        own = self._own_block.at(self.length)
+        self.cache.open(self.length)
+        cross: List[Optional[AttentionCall]] = [None] * len(own)
+        if self._cross_caches:
+            parts = zip(self._cross_block.at(self.length), self._cross_caches, strict=True)
+            cross = [
+                AttentionCall(part, cache=cache, need_weights=number == need_weights)
+                for number, (part, cache) in enumerate(parts)
+            ]
+        return [
+            DecoderCall(AttentionCall(part, cache=cache), other)
+            for part, cache, other in zip(own, self._own_caches, cross, strict=True)
+        ]
 
     def move_rows(self, order: Tensor) -> None:
-        """Hypothesis r becomes what ``order[r]`` was; there may be more or fewer of them then."""
-        group, sentences = regroup(order, self.rows, self.memory.group)
-        self.memory.move(order, sentences, group)
+        """Hypothesis r becomes what ``order[r]`` was; their number may change."""
+        group, sentences = regroup(order, self.rows, self.cache.group)
+        self.cache.move(order, sentences, group)
 
     def move(self, order: Tensor, sentences: Optional[Tensor]) -> None:
-        """As :meth:`move_rows`, where it is known that sentence b becomes ``sentences[b]``, or
-        where None that all stay.
-        """
-        count = self.memory.sentences if sentences is None else sentences.numel()
-        self.memory.move(order, sentences, order.numel() // count)
-
-
-class SelfCache:
-    """What one layer's self-attention has in ``memory``."""
-
-    def __init__(self, memory: Attends, number: int, module: Any) -> None:
-        self._memory, self._number, self._heads = memory, number, module.num_heads
-        self.project = Projection([module.q_proj, module.k_proj, module.v_proj])
-
-    def attend(self, query: Tensor, call: AttentionCall) -> Tuple[Tensor, Optional[Tensor]]:
-        """See :class:`~diet_mt.layers.call.Cache`; without weights."""
-        positions = call.positions
-        q, k, v = self.project(query).unflatten(1, (3, self._heads, -1)).unbind(1)  # (rows, H, D)
-        k, v = positions.keys(k.unsqueeze(2), None), positions.values(v.unsqueeze(2), None)
-        new = k.squeeze(2), v.squeeze(2)
-        return self._memory.attend(self._number, q, *new, positions)
-
-
-class SourceCache:
-    """What one layer's cross-attention has in ``memory``."""
-
-    def __init__(self, memory: Attends, number: int, module: Any) -> None:
-        self._memory, self._number, self._heads = memory, number, module.num_heads
-        self.project = Projection([module.q_proj])
-
-    def attend(self, query: Tensor, call: AttentionCall) -> Tuple[Tensor, Optional[Tensor]]:
-        """See :class:`~diet_mt.layers.call.Cache`."""
-        q = self.project(query).unflatten(1, (self._heads, -1))  # (rows, H, D)
-        return self._memory.attend_source(self._number, q, call.positions, call.need_weights)
+        """As :meth:`move_rows`; sentence b becomes ``sentences[b]``, or where None all stay."""
+        count = self.cache.sentences if sentences is None else sentences.numel()
+        self.cache.move(order, sentences, order.numel() // count)

@@ -8,8 +8,10 @@ from functools import partial
 from typing import Any, Callable, Dict, List, Optional, TypeVar
 
 import torch
+import torch.nn.functional as F
 from fairseq.distributed import fsdp_wrap
 from fairseq.modules import FairseqDropout
+from fairseq.modules.quantization.scalar.modules import IntEmbedding
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -25,7 +27,7 @@ Result = TypeVar("Result")
 
 
 def input_positions(cfg: Any, longest: int, width: int) -> Optional[InputPositions]:
-    """What the encoding adds to the embeddings (``longest``, ``width``) of a stack, or None."""
+    """Input positions of a stack, for embeddings (``longest``, ``width``), or None."""
     added: Optional[InputPositions] = cfg.encoding.input_positions(longest, width)
     if added is not None:
         added.beyond = cfg.beyond_table
@@ -34,7 +36,7 @@ def input_positions(cfg: Any, longest: int, width: int) -> Optional[InputPositio
 
 
 def longest_sentence(shape: AttentionShape, otherwise: int) -> int:
-    """What a stack answers fairseq, which leaves out or refuses what is longer."""
+    """``max_positions`` of a stack; fairseq leaves out or refuses longer sentences."""
     return otherwise if shape.beyond == REFUSE else sys.maxsize
 
 
@@ -46,12 +48,11 @@ def wrap_layer(layer: nn.Module, cfg: Any) -> nn.Module:
 
 
 def compute(layer: Any, forward: Callable[..., Result], x: Tensor, call: Any) -> Result:
-    """``forward(x, call)`` of ``layer``, in training as a compiled graph where its ``cfg`` asks for
-    ``--compile``, and computed again in the backward pass where it asks for activation
-    checkpointing.
+    """``forward(x, call)`` of ``layer``, in training with ``--compile`` as a graph, and recomputed
+    in the backward pass with activation checkpointing.
 
-    torch's kind that differentiates through whatever ``call`` holds: a bias that all layers share
-    is computed once, outside of them, as DDP and FSDP require of a shared parameter.
+    Checkpointing is the kind that differentiates through the tensors of ``call``: a bias that all
+    layers share is computed once, outside of them, as DDP and FSDP require of a shared parameter.
     """
     compiles = layer.training and getattr(layer.cfg, "compile", False)
     if compiles and not torch.compiler.is_compiling():
@@ -75,7 +76,7 @@ def residual(
 ) -> Tensor:
     """One sublayer with dropout, residual connection and its layer norm, before or behind.
 
-    ``keep`` (E,): what the residual is multiplied with (--scale-resids), or None.
+    ``keep`` (E,): factor of the residual (--scale-resids), or None.
     """
     changed = drop(sublayer(norm(x) if norm_first else x))
     x = x + changed if keep is None else torch.mul(keep, x) + changed
@@ -88,22 +89,55 @@ def layer_numbers(layers: nn.ModuleList) -> Dict[nn.Module, int]:
 
 
 class Dropout(FairseqDropout):
-    """fairseq's dropout with the cheaper random numbers of :func:`diet_mt.nn.dropout.dropout`."""
+    """fairseq's dropout with the cheaper random numbers of ``nn/dropout.py``."""
 
     def forward(self, x: Tensor, inplace: bool = False) -> Tensor:
         return dropout(x, self.p) if self.active else x
 
     @property
     def active(self) -> bool:
-        """Whether anything is dropped: in training, or as --retain-dropout wants it."""
+        """Whether anything is dropped: in training, or with --retain-dropout."""
         return bool(self.p > 0 and (self.training or self.apply_during_inference))
 
 
 def replace_dropout(owner: nn.Module, name: str) -> None:
-    """Puts ours in the place of fairseq's dropout among the direct children of ``owner``.
+    """Replaces fairseq's dropout among the direct children of ``owner`` by ours.
 
-    ``name`` is fairseq's own class of ``owner``, by which --retain-dropout-modules calls them.
+    ``name``: fairseq's own class of ``owner``, for --retain-dropout-modules.
     """
     for attribute, module in list(owner.named_children()):
         if isinstance(module, FairseqDropout):
             setattr(owner, attribute, Dropout(module.p, module_name=name))
+
+
+class PaddedEmbedding(nn.Embedding):
+    """Token embeddings followed by zeros up to the width of the stack, columns for positions.
+
+    ``weight`` is (V, E') and the output (..., E); ``embedding_dim``, by which fairseq sizes the
+    stack, is E.
+    """
+
+    @classmethod
+    def around(cls, narrow: nn.Embedding, embed_dim: int) -> PaddedEmbedding:
+        """With the weights of ``narrow``."""
+        count, width = narrow.weight.shape
+        wide = cls(count, width, padding_idx=narrow.padding_idx, _weight=narrow.weight.detach())
+        wide.embedding_dim = embed_dim
+        return wide
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """``tokens`` (...) -> (..., E)."""
+        return _padded(super().forward(tokens), self.embedding_dim)
+
+
+class QuantizedPaddedEmbedding(IntEmbedding):
+    """:class:`PaddedEmbedding` under ``--quant-noise-scalar``: fairseq's quantized embedding."""
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """``tokens`` (...) -> (..., E)."""
+        return _padded(super().forward(tokens), self.embedding_dim)
+
+
+def _padded(rows: Tensor, width: int) -> Tensor:
+    """``rows`` (..., E') -> (..., ``width``)."""
+    return F.pad(rows, (0, width - rows.size(-1)))

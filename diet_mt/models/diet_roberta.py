@@ -10,9 +10,9 @@ from fairseq.modules.transformer_sentence_encoder import init_bert_params
 from fairseq.tasks.sentence_prediction import SentencePredictionTask
 from torch import Tensor, nn
 
-from ..layers.embedding import PaddedEmbedding
-from ..layers.padding import gather_columns
-from ..layers.sentence_encoder import DietSentenceEncoder
+from ..layers.encoder import DietSentenceEncoder
+from ..layers.stack import PaddedEmbedding
+from ..nn.batch import gather_columns
 from ..nn.linear import use_fast_products
 from ..positions.base import INIT_STD
 from ._architectures import register_roberta_architectures

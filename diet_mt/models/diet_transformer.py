@@ -10,8 +10,8 @@ from fairseq.models.transformer import TransformerModelBase
 from torch import Tensor, nn
 
 from ..layers.decoder import DietDecoder
-from ..layers.embedding import PaddedEmbedding
 from ..layers.encoder import DietEncoder
+from ..layers.stack import PaddedEmbedding
 from ..nn.linear import use_fast_products
 from ._architectures import register_architectures
 from ._options import DietTransformerConfig, NestedConfig, nested_config

@@ -1,4 +1,4 @@
-"""Graphs of ``torch.compile`` for a few pieces of a training step, and what they may not do."""
+"""Graphs of ``torch.compile`` for parts of a training step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# Kinds of calls (precisions, masks present or not) of one piece before torch gives up on it.
+# Kinds of calls (precisions, masks present or not) of one part before torch gives up on it.
 _VARIANTS = 64
 
 
@@ -26,8 +26,8 @@ def may_read(x: Tensor) -> bool:
 def compiled(function: Function) -> Function:
     """``function`` as one graph for all shapes of its tensors, compiled at the first call.
 
-    A method of a module is to be given unbound: its graph then serves every module with the same
-    options, such as all layers of a stack. Raises torch's error where there is no such graph.
+    Pass methods of modules unbound: one graph then serves all modules with the same options, such
+    as the layers of a stack.
     """
     import torch._dynamo.config as dynamo
     import torch.fx.experimental._config as shapes

@@ -16,7 +16,7 @@ up to one:
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -26,10 +26,10 @@ from .compiled import compiled, may_read
 from .linear import add_product, product
 from .precision import at_least_float32
 
-# A block has about so many logits, 4 MiB in float32, which stay in a core's caches; but so many
-# rows at least, since each block reads the whole weight and adds to its whole gradient. Measured on
-# one core of an Intel Xeon with AVX-512: at 6,040 words 170 to 350 rows are equal and 43 take a
-# quarter longer; at 32,000 words 130 rows take half the time of 16.
+# Logits of a block, 4 MiB in float32, which stay in a core's caches; but at least so many rows,
+# since each block reads the whole weight and adds to its whole gradient. Measured on one core of an
+# Intel Xeon with AVX-512: at 6,040 words 170 to 350 rows are equal and 43 take a quarter longer; at
+# 32,000 words 130 rows take half the time of 16.
 _LOGITS = 1 << 20
 _ROWS = 192
 # On other devices, where a block has to occupy the whole processor: 512 MiB in float32.
@@ -37,8 +37,6 @@ _LOGITS_ON_DEVICE = 1 << 27
 # float16 has no numbers as small as most probabilities: gradients are stored times this until
 # they are scaled.
 _GAIN = {torch.float16: 1024.0}
-# What the passes over a block of logits are: see _block.
-Block = Callable[..., Tuple[Tensor, Tensor]]
 # A probability below this is not exact enough in float32 to take the logarithm of.
 _TINY = 1e-30
 
@@ -48,8 +46,8 @@ def from_logits(logits: Tensor, targets: Tensor, eps: float, pad: int) -> Tuple[
     (N,) on one device.
 
     Both are scalars in float32 or better, as is everything summed on the way; only the first has a
-    gradient. Rows whose target is ``pad`` count for nothing. ``eps``: weight of the uniform
-    distribution over V words, of which the target gets its share.
+    gradient. Rows whose target is ``pad`` are left out. ``eps``: weight of the uniform distribution
+    over V words, the target included.
     """
     loss, nll = _FromLogits.apply(logits, targets, eps, pad)
     return loss, nll
@@ -67,8 +65,8 @@ def from_features(
     """As :func:`from_logits` of ``features @ weight.t()``: ``features`` (N, E), ``weight`` (V, E).
 
     No (N, V) tensor ever exists: the gradients of a block of rows are computed at once with its
-    loss, and the backward pass only scales them. ``compile_blocks``: make the passes over a block
-    fused kernels, on a device other than a CPU.
+    loss, and the backward pass only scales them. ``compile_blocks``: fuse the passes over a block,
+    on a device other than a CPU.
     """
     loss, nll = _FromFeatures.apply(features, weight, targets, eps, pad, compile_blocks)
     return loss, nll
@@ -96,7 +94,7 @@ def _smoothed(nll: Tensor, smooth: Tensor, eps: float, vocabulary: int) -> Tenso
 
 
 class _FromLogits(torch.autograd.Function):
-    """Keeps the logits, and makes their gradient in one new tensor."""
+    """Saves the logits, and computes their gradient in one new tensor."""
 
     @staticmethod
     def forward(
@@ -108,10 +106,10 @@ class _FromLogits(torch.autograd.Function):
         blocks = _blocks(rows, vocabulary)
         for start in blocks:
             block = logits[start : start + blocks.step].to(dtype)
-            picked = targets[start : start + blocks.step].unsqueeze(1)
-            real = picked.ne(pad)
+            target = targets[start : start + blocks.step].unsqueeze(1)
+            real = target.ne(pad)
             lse = block.logsumexp(1, keepdim=True)
-            nll += (lse - block.gather(1, picked)).masked_select(real).sum(dtype=torch.float64)
+            nll += (lse - block.gather(1, target)).masked_select(real).sum(dtype=torch.float64)
             spread = vocabulary * lse - block.sum(1, keepdim=True)
             smooth += spread.masked_select(real).sum(dtype=torch.float64)
         ctx.save_for_backward(logits, targets)
@@ -130,18 +128,18 @@ class _FromLogits(torch.autograd.Function):
         blocks = _blocks(rows, vocabulary)
         for start in blocks:
             part = slice(start, start + blocks.step)
-            picked = targets[part].unsqueeze(1)
+            target = targets[part].unsqueeze(1)
             # In float32 also the product with the factor, a loss scale perhaps: half precision
             # has no numbers as small as most of these.
             block = torch.softmax(logits[part], 1, dtype=at_least_float32(logits.dtype)).sub_(share)
-            hit = block.gather(1, picked).sub_(1.0 - ctx.eps - share)
-            block.scatter_(1, picked, hit).mul_(picked.ne(ctx.pad) * factor)
+            at_target = block.gather(1, target).sub_(1.0 - ctx.eps - share)
+            block.scatter_(1, target, at_target).mul_(target.ne(ctx.pad) * factor)
             gradient[part] = block
         return gradient, None, None, None
 
 
 class _FromFeatures(torch.autograd.Function):
-    """Keeps the gradients of features and weight."""
+    """Saves the gradients of features and weight."""
 
     @staticmethod
     def forward(
@@ -153,20 +151,17 @@ class _FromFeatures(torch.autograd.Function):
         pad: int,
         compile_blocks: bool,
     ) -> Tuple[Tensor, Tensor]:
-        real, picked = targets.ne(pad), targets.unsqueeze(1)
-        rows: Optional[Tensor] = None  # of the real tokens, where padding can be left out
+        real, targets = targets.ne(pad).unsqueeze(1), targets.unsqueeze(1)  # (N, 1)
+        rows: Optional[Tensor] = None  # of real tokens, where padding is left out
         if not may_read(features):
-            block = compiled(_block) if compile_blocks else _block
-            x = features.masked_fill(~real.unsqueeze(1), 0.0)
+            x = features.masked_fill(~real, 0.0)
+        elif bool(real.all()):
+            x = features.contiguous()
         else:
-            block, x = _block_on_cpu, features.contiguous()
-            if not bool(real.all()):
-                rows = real.nonzero().squeeze(1)
-                x, picked = features.index_select(0, rows), picked.index_select(0, rows)
-                real = real.index_select(0, rows)
-        wanted = ctx.needs_input_grad[:2]
+            rows = real.squeeze(1).nonzero().squeeze(1)
+            x, targets, real = (each.index_select(0, rows) for each in (features, targets, real))
         loss, nll, dx, dw = _loss_and_gradients(
-            x, weight, picked, real.unsqueeze(1), eps, wanted, block
+            x, weight, targets, real, eps, ctx.needs_input_grad[:2], compile_blocks
         )
         if dx is not None and rows is not None:
             dx = torch.zeros_like(features).index_copy_(0, rows, dx)
@@ -188,66 +183,69 @@ class _FromFeatures(torch.autograd.Function):
 def _loss_and_gradients(
     x: Tensor,
     weight: Tensor,
-    picked: Tensor,
+    targets: Tensor,
     real: Tensor,
     eps: float,
-    wanted: Tuple[bool, ...],
-    in_block: Block,
+    needed: Tuple[bool, ...],
+    compile_blocks: bool,
 ) -> Tuple[Tensor, Tensor, Optional[Tensor], Optional[Tensor]]:
     """Loss, -log p, and d loss / d x and d loss / d weight times their gain, of ``x`` (N, E),
-    ``weight`` (V, E), ``picked`` and ``real`` (N, 1); None for a gradient that is not ``wanted``.
+    ``weight`` (V, E), ``targets`` and ``real`` (N, 1); None for a gradient that is not ``needed``.
 
-    ``x`` is 0 in rows that are not ``real``. What every logit has alike, ``eps_v`` in the gradient
-    and the sum in the loss, is never added to a block: it comes from the sums of ``x`` and
-    ``weight``.
+    ``x`` is 0 in rows that are not ``real``, of which there are none on a CPU. What all logits have
+    in common, ``eps_v`` in the gradient and the sum in the loss, is never added to a block: it
+    comes from the sums of ``x`` and ``weight``.
     """
     vocabulary, dtype = weight.size(0), at_least_float32(weight.dtype)
     share, gain = eps / (vocabulary - 1), _GAIN.get(weight.dtype, 1.0)
+    at_target, on_cpu = 1.0 - eps - share, may_read(x)
     x_sum, weight_sum = x.sum(0, dtype=dtype), weight.sum(0, dtype=dtype)  # (E,)
-    dx = torch.empty_like(x) if wanted[0] else None
-    dw = (x_sum * (-share * gain)).expand_as(weight).clone() if wanted[1] else None
+    dx = torch.empty_like(x) if needed[0] else None
+    dw = (x_sum * (-share * gain)).expand_as(weight).clone() if needed[1] else None
     sums = x.new_zeros(2, dtype=torch.float64)
-    blocks = _blocks(x.size(0), vocabulary, may_read(x))
+    masked_block = compiled(_masked_block) if compile_blocks and not on_cpu else _masked_block
+    blocks = _blocks(x.size(0), vocabulary, on_cpu)
     for start in blocks:
         part = slice(start, start + blocks.step)
-        logits = product(x[part], weight)
-        found, p = in_block(logits, picked[part], real[part], 1.0 - eps - share, gain)
-        sums += found
+        logits, target = product(x[part], weight), targets[part]
+        if on_cpu:
+            block_sums, p = _block(logits, target, at_target)
+        else:
+            block_sums, p = masked_block(logits, target, real[part], at_target, gain)
+        sums += block_sums
         if dx is not None:
             torch.sub(product(p, weight.t()), weight_sum, alpha=share * gain, out=dx[part])
         if dw is not None:
             add_product(dw, p, x[part])
-    if dx is not None and not may_read(x):
+    if dx is not None and not on_cpu:
         dx *= real
     nll, lse_sum = sums.unbind(0)
     smooth = vocabulary * lse_sum - x_sum.double() @ weight_sum.double()
     return _smoothed(nll, smooth, eps, vocabulary).to(dtype), nll.to(dtype), dx, dw
 
 
-def _block(
-    logits: Tensor, target: Tensor, real: Tensor, weight_of_target: float, gain: float
+def _masked_block(
+    logits: Tensor, target: Tensor, real: Tensor, at_target: float, gain: float
 ) -> Tuple[Tensor, Tensor]:
     """``logits`` (M, V), ``target`` and ``real`` (M, 1) -> the sums of -log p(target) and of
     log-sum-exp over the real rows, (2,) in float64; and (M, V) in the precision of the logits, p
-    less ``weight_of_target`` at the target, times ``gain``, 0 in the other rows.
+    less ``at_target`` at the target, times ``gain``, 0 in the other rows.
     """
     logs = torch.log_softmax(logits, 1, dtype=at_least_float32(logits.dtype))
-    chosen = logs.gather(1, target)
-    lse = logits.gather(1, target) - chosen
-    sums = (torch.stack([-chosen, lse]) * real).sum((1, 2), dtype=torch.float64)
-    p = logs.exp_().scatter_(1, target, chosen.exp() - weight_of_target)
+    log_p = logs.gather(1, target)
+    lse = logits.gather(1, target) - log_p
+    sums = (torch.stack([-log_p, lse]) * real).sum((1, 2), dtype=torch.float64)
+    p = logs.exp_().scatter_(1, target, log_p.exp() - at_target)
     return sums, p.mul_(real * gain).to(logits.dtype)
 
 
-def _block_on_cpu(
-    logits: Tensor, target: Tensor, real: Tensor, weight_of_target: float, gain: float
-) -> Tuple[Tensor, Tensor]:
-    """As :func:`_block` where all rows are real: two passes less over the probabilities."""
+def _block(logits: Tensor, target: Tensor, at_target: float) -> Tuple[Tensor, Tensor]:
+    """:func:`_masked_block` of real rows alone: two passes fewer over the probabilities."""
     p = torch.softmax(logits, 1)
-    chosen = p.gather(1, target)
-    own = -chosen.log()
-    if chosen.min() < _TINY:
-        own = logits.logsumexp(1, keepdim=True) - logits.gather(1, target)
-    lse = logits.gather(1, target) + own
-    p.scatter_(1, target, chosen - weight_of_target)
-    return torch.stack([own, lse]).sum((1, 2), dtype=torch.float64), p
+    of_target = p.gather(1, target)
+    nll = -of_target.log()
+    if of_target.min() < _TINY:
+        nll = logits.logsumexp(1, keepdim=True) - logits.gather(1, target)
+    lse = logits.gather(1, target) + nll
+    p.scatter_(1, target, of_target - at_target)
+    return torch.stack([nll, lse]).sum((1, 2), dtype=torch.float64), p

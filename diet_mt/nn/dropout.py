@@ -1,4 +1,4 @@
-"""Dropout whose random numbers cost little on a CPU."""
+"""Dropout with cheap random numbers on a CPU."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ def dropout(x: Tensor, p: float) -> Tensor:
     """Each value of ``x`` is 0 with probability ``p``, and otherwise divided by ``1 - p``.
 
     torch draws a 53-bit number for each value, one after the other on a single core: a seventh of
-    a training step of the tiny models on two cores. 16 bits are enough to compare with ``p``, which
-    is rounded to a multiple of 1/65536 (and the divisor with it, so that the expectation stays
-    exact); a draw of 64 then serves four values. On other devices, and in a compiled graph, this is
-    torch's own.
-
-    Raises :class:`ValueError` for ``p`` outside [0, 1].
+    a training step of the tiny models on two cores. Here 16 bits are compared with ``p``, which is
+    rounded to a multiple of 1/65536 (and the divisor with it, so that the expectation stays exact),
+    and a draw of 64 serves four values. On other devices, and in a compiled graph, this is torch's
+    own.
     """
     dropped = round(p * _STEPS)
     if not (may_read(x) and 0 < dropped < _STEPS):
@@ -28,5 +26,5 @@ def dropout(x: Tensor, p: float) -> Tensor:
     count = x.numel()
     draws = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     bits = draws.view(torch.int16)[:count].view(x.shape)  # uniform over -32768 .. 32767
-    kept = bits.ge(dropped - _STEPS // 2).to(x.dtype)
-    return x * kept.mul_(_STEPS / (_STEPS - dropped))
+    factor = bits.ge(dropped - _STEPS // 2).to(x.dtype)
+    return x * factor.mul_(_STEPS / (_STEPS - dropped))

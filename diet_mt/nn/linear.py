@@ -2,12 +2,12 @@
 
 torch computes the float32 product of a linear layer with MKL, which takes a slow path on processors
 that are not Intel's: 85 to 92 GFLOP/s on a core of an AMD EPYC with AVX-512, where oneDNN, the
-other library that torch brings, does 165 to 205 with the same error. On Intel's processors both
-are equal (within 8 %, on a Xeon with AVX-512), and MKL spares a copy.
+other library inside torch, does 165 to 205 with the same error. On Intel's processors both are
+equal (within 8 %, on a Xeon with AVX-512), and MKL spares a copy.
 
 So the rule is: oneDNN on x86 processors of other makers, for products large enough; F.linear
-everywhere else. It is a rule and no measurement at the start, because two runs of one training have
-to give the same bytes, and a close measurement may go either way.
+everywhere else. A fixed rule rather than a measurement at the start, since two runs of one training
+have to give the same bytes.
 """
 
 from __future__ import annotations
@@ -49,12 +49,7 @@ def use_fast_products(model: nn.Module) -> None:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
-    """``x`` (..., E), ``weight`` (E', E), ``bias`` (E',) or None -> x weight^T + bias: (..., E').
-
-    oneDNN where :func:`one_dnn_is_faster`, for plain float32 tensors on a CPU; F.linear for all
-    other devices, precisions and kinds of tensors, under autocast, and where torch traces or
-    compiles.
-    """
+    """x weight^T + bias: (..., E'). ``x`` (..., E), ``weight`` (E', E), ``bias`` (E',) or None."""
     if not one_dnn_serves(x, weight, bias):
         return F.linear(x, weight, bias)
     out: Tensor = _Linear.apply(x.reshape(-1, x.size(-1)), weight, bias)
@@ -94,27 +89,27 @@ def one_dnn_is_faster() -> bool:
     )
 
 
-def _maker(cpuinfo: Path = Path("/proc/cpuinfo")) -> Optional[str]:
-    """The maker of this x86 processor as it names itself, or None."""
+def _maker(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """The maker of this x86 processor as it names itself, or something else."""
     if cpuinfo.is_file():  # Linux
-        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
-        made = [line.partition(":")[2].strip() for line in lines if line.startswith("vendor_id")]
-        return made[0] if made else None
+        _, _, rest = cpuinfo.read_text(encoding="utf-8", errors="replace").partition("vendor_id")
+        return rest.partition("\n")[0].strip("\t :")
     # "AMD64 Family 25 Model 33 Stepping 0, AuthenticAMD" on Windows.
-    return platform.processor().rpartition(", ")[2] or None
+    return platform.processor().rpartition(", ")[2]
 
 
 def one_dnn_serves(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> bool:
-    """Whether oneDNN is to compute x weight^T + bias; never in a graph of ``torch.compile``."""
+    """Whether oneDNN is to compute x weight^T + bias: for plain float32 tensors on a CPU, outside
+    of autocast and of graphs of ``torch.compile``.
+    """
     if torch.compiler.is_compiling() or not one_dnn_is_faster():
         return False
-    tensors = [x, weight] if bias is None else [x, weight, bias]
     return (
         not torch.jit.is_tracing()  # first: sizes are tensors then
-        and all(map(_is_plain, tensors))
+        and all(_is_plain(tensor) for tensor in (x, weight, bias) if tensor is not None)
         and x.numel() * weight.size(0) >= _SMALLEST
         and weight.dim() == 2
-        and x.size(-1) == weight.size(1)  # F.linear raises what is to be raised
+        and x.size(-1) == weight.size(1)  # otherwise F.linear raises
         and not torch.is_autocast_enabled("cpu")
         and bool(torch.backends.mkldnn.enabled)
     )
@@ -132,8 +127,8 @@ def _is_plain(tensor: Tensor) -> bool:
 
 def _one_dnn(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
     """``x`` (N, E), without gaps, times weight^T, plus bias; ``weight`` (E', E), any strides."""
-    found: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
-    return found
+    out: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    return out
 
 
 class _Linear(torch.autograd.Function):
@@ -148,15 +143,15 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
         x, weight = ctx.saved_tensors
-        of_x, of_weight, of_bias = ctx.needs_input_grad
-        if torch.is_grad_enabled():  # the gradient shall have a gradient itself
-            dx = gradient @ weight if of_x else None
-            dw = gradient.t() @ x if of_weight else None
+        for_x, for_weight, for_bias = ctx.needs_input_grad
+        if torch.is_grad_enabled():  # for a gradient of the gradient
+            dx = gradient @ weight if for_x else None
+            dw = gradient.t() @ x if for_weight else None
         else:
             gradient = gradient.contiguous()
-            dx = _one_dnn(gradient, weight.t()) if of_x else None
-            dw = _transposed_product(gradient, x) if of_weight else None
-        return dx, dw, gradient.sum(0) if of_bias else None
+            dx = _one_dnn(gradient, weight.t()) if for_x else None
+            dw = _transposed_product(gradient, x) if for_weight else None
+        return dx, dw, gradient.sum(0) if for_bias else None
 
 
 def _transposed_product(left: Tensor, right: Tensor) -> Tensor:

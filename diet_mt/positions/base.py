@@ -131,10 +131,18 @@ class LayerTables(nn.Module):
         In float32 or better, also in a model of half precision.
         """
         tables = [getattr(table, name) for table in self.tables()]
-        # Rows are read after the tables are stacked: one gradient then serves all of them.
-        stack = tables[0].unsqueeze(0) if len(tables) == 1 else torch.stack(tables)
-        if at is not None:
-            stack = read(stack, at, self.shape.beyond, dim=2, zero=zero)
+
+        def rows(table: Tensor, dim: int) -> Tensor:
+            if at is None:
+                return table
+            return read(table, at, self.shape.beyond, dim=dim, zero=zero)
+
+        if len(tables) == 1:
+            stack = rows(tables[0], 1).unsqueeze(0)
+        elif torch.is_grad_enabled():  # one gradient for the rows of all tables
+            stack = rows(torch.stack(tables), 2)
+        else:  # no copies of whole tables
+            stack = torch.stack([rows(table, 1) for table in tables])
         return stack.to(at_least_float32(stack.dtype))
 
     def extra_repr(self) -> str:

@@ -6,8 +6,8 @@ from typing import Any, Dict, Optional
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
-from ..decoding.choice import GENERATORS, own_generator
-from ..decoding.gnmt_generator import GnmtGenerator, GnmtGeneratorWithAlignment
+from ..decoding.generator import GENERATORS, own_generator
+from ..decoding.length_penalty import GnmtGenerator, GnmtGeneratorWithAlignment
 from ..errors import UserError
 
 

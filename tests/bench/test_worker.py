@@ -15,7 +15,7 @@ import torch
 from diet_mt.bench import worker
 from diet_mt.bench.speed import STOCK, Worker
 from diet_mt.bench.worker import System
-from diet_mt.decoding.choice import VARIABLE
+from diet_mt.decoding.generator import VARIABLE
 from diet_mt.errors import UserError
 
 from .jobs import FIELDS, LOAD, small_system, words_of

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from diet_mt.decoding import candidates
 from diet_mt.decoding.candidates import Limits, Vocabulary
+from diet_mt.decoding.search import fill_gaps, repeats
 
 B, K, E = 7, 3, 5
 PAD, UNK, EOS = 1, 3, 2
@@ -115,3 +116,30 @@ def test_half_precision_is_normalized_in_float32() -> None:
     features = torch.randn(B * K, E).to(torch.bfloat16)
     values, _, _ = Vocabulary(layer).best(features, torch.zeros(B, K), 5, Limits(PAD, UNK))
     assert values.dtype == torch.float32
+
+
+def test_the_last_sentences_fill_the_gaps() -> None:
+    for going, expected in (
+        ([True, False, True, True], [0, 3, 2]),
+        ([False, False, True], [2]),
+        ([True, True], [0, 1]),
+        ([False, True, False, True, True], [4, 1, 3]),
+        ([False], []),
+        ([True, False], [0]),
+    ):
+        assert fill_gaps(going) == expected
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_repeats_against_a_loop(size: int) -> None:
+    tokens = torch.randint(0, 3, (50, 9))
+    repeated = repeats(tokens, size, 5)
+    for row, banned in zip(tokens.tolist(), repeated.tolist(), strict=True):
+        last = row[len(row) - size + 1 :]
+        expected = {
+            row[start + size - 1]
+            for start in range(len(row) - size + 1)
+            if row[start : start + size - 1] == last
+        }
+        assert {word for word, no in enumerate(banned) if no} == expected
+    assert not repeats(tokens[:, : size - 1], size, 5).any()

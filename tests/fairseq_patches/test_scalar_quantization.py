@@ -12,7 +12,7 @@ from fairseq.modules.quantization.scalar.modules import IntEmbedding, IntLinear
 from torch import Tensor, nn
 
 from diet_mt.errors import UserError
-from diet_mt.layers.embedding import PaddedEmbedding, QuantizedPaddedEmbedding
+from diet_mt.layers.stack import PaddedEmbedding, QuantizedPaddedEmbedding
 
 from ..toy import build, collate, position_parameters, sources, targets
 

@@ -1,19 +1,22 @@
-"""A sentence's outputs do not depend on padding or on the batch that it travels in."""
+"""A sentence's outputs do not depend on padding or on its batch, and padding costs no memory."""
 
 from __future__ import annotations
 
+import runpy
 from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from diet_mt.errors import UserError
+from diet_mt.nn import attention
 
+from ..commands.runner import ROOT
 from ..toy import (
     PAD,
     PRE_NORM,
-    SIZES,
     SOURCE_LENGTHS,
     UNLIMITED,
     build,
@@ -24,6 +27,7 @@ from ..toy import (
     real,
     sources,
     targets,
+    without_weights,
 )
 
 # Sides of source and target, columns of padding beyond the longest sentence, and options.
@@ -63,8 +67,8 @@ def test_alone_equals_together(encoding: str, sharing: str | None, layout: str) 
 
 
 @each_encoding
-def test_a_row_of_padding_alone_harms_nobody(encoding: str, sharing: str | None) -> None:
-    """Finite outputs and gradients, and the other rows as they were."""
+def test_a_row_of_padding_alone_harms_no_other(encoding: str, sharing: str | None) -> None:
+    """Finite outputs and gradients, and the other rows as before."""
     model = build(encoding, sharing)
     source, previous = collate(sources(), "left"), collate(targets(), "left")
     before, _ = model(source, None, previous, alignment_layer=2)
@@ -82,56 +86,38 @@ def test_a_row_of_padding_alone_harms_nobody(encoding: str, sharing: str | None)
 
 @each_encoding
 def test_a_gradient_does_not_reach_padding(encoding: str, sharing: str | None) -> None:
-    """What a real token computes has no gradient towards the embedding of a padded column."""
+    """The output of a real token has no gradient towards the embedding of a padded column; and
+    ``token_embeddings`` are aligned with the batch as it came, here with padding on the left.
+    """
     model = build(encoding, sharing)
     rows = sources()
     source = collate(rows, "left")
-    embedded = torch.randn(*source.shape, SIZES["encoder_embed_dim"], dtype=torch.float64)
-    embedded.requires_grad_()
+    embedded = model.encoder.embed_tokens(source).detach().requires_grad_()
     states = model.encoder(source, None, token_embeddings=embedded)["encoder_out"][0]
+    close(states, model.encoder(source, None)["encoder_out"][0])
     torch.cat(real(states.transpose(0, 1), rows)).sin().sum().backward()
     assert embedded.grad is not None
     assert torch.equal(embedded.grad.any(-1), source.ne(PAD))
 
 
-@pytest.mark.parametrize("encoding", ["learned", "concat", "diet-rel"])
-def test_given_token_embeddings_follow_their_tokens(encoding: str) -> None:
-    """``token_embeddings`` are aligned with the batch as it came, here with padding on the left."""
-    model = build(encoding)
-    source = collate(sources(), "left")
-    looked_up = model.encoder.embed_tokens(source)
-    close(
-        model.encoder(source, None, token_embeddings=looked_up)["encoder_out"][0],
-        model.encoder(source, None)["encoder_out"][0],
-    )
-
-
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("encoding", ["none", "linformer", "concat"])
-def test_shapes_of_everything_that_the_encoder_returns(encoding: str, side: str) -> None:
-    rows = sources()
-    out = build(encoding).encoder(collate(rows, side), None, return_all_hiddens=True)
+def test_shapes_of_all_outputs(encoding: str, side: str) -> None:
+    rows, model = sources(), build(encoding)
+    out = model.encoder(collate(rows, side), None, return_all_hiddens=True)
     assert out["encoder_out"][0].shape == (7, 5, 12)
     assert [states.shape for states in out["encoder_states"]] == [(7, 5, 12)] * 3
     assert torch.equal(out["encoder_states"][-1], out["encoder_out"][0])
     assert out["encoder_embedding"][0].shape == (5, 7, 12)
     assert torch.equal(out["encoder_padding_mask"][0], collate(rows).eq(PAD))
-    assert torch.equal(out["source_mask"][0], collate(rows).eq(PAD))
+    assert torch.equal(out["key_padding"][0], collate(rows).eq(PAD))
     assert out["src_lengths"][0].tolist() == [[length] for length in SOURCE_LENGTHS]
-    if side == "left":
-        assert out["source_columns"][0].shape == (5, 7)
-    else:
-        assert out["source_columns"] == []
-
-
-@pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("encoding", ["none", "concat"])
-def test_shapes_of_everything_that_the_decoder_returns(encoding: str, side: str) -> None:
-    model = build(encoding)
-    source, previous = collate(sources(), "left"), collate(targets(), side)
+    columns = [each.shape for each in out["source_columns"]]
+    assert columns == ([(5, 7)] if side == "left" else [])
+    source, previous = collate(rows, "left"), collate(targets(), side)
     logits, more = model(source, None, previous)
     assert logits.shape == (5, 6, 44)
-    assert more["attn"] == [None], "nobody asked for it"
+    assert more["attn"] == [None]
     assert [states.shape for states in more["inner_states"]] == [(6, 5, 16)] * 4
     features, _ = model.extract_features(source, None, previous)
     assert features.shape == (5, 6, 16)
@@ -140,19 +126,18 @@ def test_shapes_of_everything_that_the_decoder_returns(encoding: str, side: str)
 
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("encoding", ["diet-rel", "shaw"])
-def test_alignment_asks_one_layer_and_some_heads(encoding: str, side: str) -> None:
+def test_alignment_of_one_layer_and_some_heads(encoding: str, side: str) -> None:
     model = build(encoding).eval()
     source, previous = collate(sources(), "left"), collate(targets(), side)
 
-    def weights(**asked: int) -> Tensor:
-        attn: Tensor = model(source, None, previous, **asked)[1]["attn"][0]
+    def weights(**options: int) -> Tensor:
+        attn: Tensor = model(source, None, previous, **options)[1]["attn"][0]
         return attn
 
     last, first = weights(alignment_layer=2), weights(alignment_layer=0)
     assert last.shape == (5, 6, 7)
     assert not torch.allclose(last, first)
-    one_head = weights(alignment_layer=0, alignment_heads=1)
-    assert not torch.allclose(one_head, first)
+    assert not torch.allclose(weights(alignment_layer=0, alignment_heads=1), first)
     close(weights(alignment_layer=0, alignment_heads=2), first)
 
 
@@ -189,6 +174,41 @@ def test_sentences_up_to_the_longest_position_and_not_beyond(
         if encoding in UNLIMITED or (source_length <= 11 and target_length <= 10):
             assert torch.isfinite(model(*given)[0]).all()
         else:
-            option = "--max-source-positions or --max-target-positions"
-            with pytest.raises(UserError, match=rf"tokens is longer than .* positions .*{option}"):
+            with pytest.raises(UserError, match=r"1[12] tokens.* 1[01] positions"):
                 model(*given)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@each_encoding
+@torch.no_grad()
+def test_fused_kernels_copy_no_mask(
+    encoding: str, sharing: str | None, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """torch would copy one for each head and sentence, and does not look where a mask begins."""
+    masks: list[Tensor] = []
+    kernel = F.scaled_dot_product_attention
+
+    def looking(*args: Any, attn_mask: Tensor | None = None, **options: Any) -> Tensor:
+        if attn_mask is not None:
+            masks.append(attn_mask)
+        return kernel(*args, attn_mask=attn_mask, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", looking)
+    monkeypatch.setattr(attention, "_fused_pays", lambda *_: True)
+    model = build(encoding, sharing, **without_weights(encoding)).eval().to(dtype)
+    # Rows of a multiple of 8 keys that are parts of longer lines; lines of a multiple of 8; padded.
+    for source, target in (((8,) * 3, (6,) * 3), ((10,) * 3, (8,) * 3), ((10, 7, 4), (8, 8, 2))):
+        model(collate(sources(source), "left"), None, collate(targets(target)))
+    assert masks
+    for mask in masks:
+        assert mask.stride(-1) == 1
+        assert all(step % 8 == 0 for step in mask.stride()[:-1])
+        assert mask.data_ptr() % 16 == 0
+
+
+@pytest.mark.parametrize("encoding", ["diet-rel", "diet-abs"])
+def test_a_batch_with_padding_takes_at_most_5_percent_more_memory(encoding: str) -> None:
+    script = runpy.run_path(str(ROOT / "results" / "padding_memory" / "measure.py"))
+    bytes_of = script["measure"](encoding, {**script["SIZES"], "layers": 2})
+    for name, size in bytes_of["unpadded"].items():
+        assert bytes_of["padded"][name] <= 1.05 * size, name

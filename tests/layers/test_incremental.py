@@ -1,4 +1,4 @@
-"""Step by step equals all at once, whatever happens to the beams in between."""
+"""Step by step equals all at once, whatever happens to beams, models and other runs in between."""
 
 from __future__ import annotations
 
@@ -8,18 +8,25 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from diet_mt import kernels
 from diet_mt.errors import UserError
+from diet_mt.layers import run as runs
 from diet_mt.models.diet_transformer import DietTransformerModel
+from diet_mt.positions import NAMES, Span
 
 from ..toy import (
     EOS,
     FIRST_WORD,
+    KINDS,
+    KINDS_OF_ENCODING,
     PAD,
     PRE_NORM,
     UNLIMITED,
     WORDS,
+    attention_positions,
     build,
     close,
     collate,
@@ -30,12 +37,13 @@ from ..toy import (
 )
 
 STEPS = 8
+every_name = pytest.mark.parametrize("encoding", sorted(NAMES))
 
 
 class Decoding:
-    """Beams decoded step by step, and beside them the same beams through the whole model at once.
+    """Beams decoded step by step, compared with the same beams through the whole model at once.
 
-    ``sentence``: for each row the source sentence that it belongs to, (rows,).
+    ``sentence``: the source sentence of each row, (rows,).
     """
 
     def __init__(self, model: DietTransformerModel, source: Tensor) -> None:
@@ -68,10 +76,9 @@ class Decoding:
         self.model.decoder.reorder_incremental_state_scripting(self.state, order)
         self.encoder_out = self.model.encoder.reorder_encoder_out(self.encoder_out, order)
 
-    def cached_sources(self) -> set[int]:
-        """Rows for which the run keeps keys and values of the source."""
-        run = self.state["diet_mt.run"]["run"]
-        return {run.memory.sources[0].size(0)}
+    def cached_sources(self) -> int:
+        """Sentences whose keys and values of the source the run holds."""
+        return int(self.state["diet_mt.run"]["run"].cache.sources[0].size(0))
 
 
 def within(rows: int, beams: int) -> Tensor:
@@ -114,17 +121,18 @@ def test_teacher_forced_equals_step_by_step(
 def test_beams_reordered_sentences_dropped_and_permuted(encoding: str, sharing: str | None) -> None:
     beams = 3
     decoding = Decoding(build(encoding, sharing), collate(sources((7, 4, 1)), "left"))
+    decoding.step()
     decoding.reorder(torch.arange(3).repeat_interleave(beams))
     assert decoding.encoder_out["beams"] == [beams]
     finished = torch.cat([torch.randint(0, 3, (beams,)), 6 + torch.randint(0, 3, (beams,))])
     for t in range(STEPS):
         decoding.step()
         rows = len(decoding.tokens)
-        # One row per sentence, until rows of different sentences stand side by side.
-        assert decoding.cached_sources() == ({rows} if t > 5 else {rows // beams})
+        # One row per sentence, until rows of different sentences are neighbours.
+        assert decoding.cached_sources() == (rows if t > 5 else rows // beams)
         if t == 2:  # the sentence in the middle is finished
             decoding.reorder(finished)
-        elif t == 4:  # the two left change places
+        elif t == 4:  # the other two change places
             decoding.reorder(torch.tensor([5, 3, 3, 0, 1, 1]))
         elif t == 5:  # rows in any order
             decoding.reorder(torch.tensor([0, 4, 1, 5, 2, 0]))
@@ -132,22 +140,7 @@ def test_beams_reordered_sentences_dropped_and_permuted(encoding: str, sharing: 
             decoding.reorder(within(rows, beams if t < 5 else 1))
 
 
-@torch.no_grad()
-@each_encoding
-def test_beams_opened_after_the_first_step(encoding: str, sharing: str | None) -> None:
-    beams = 4
-    decoding = Decoding(build(encoding, sharing), collate(sources((7, 4, 1)), "left"))
-    decoding.step()
-    decoding.reorder(torch.arange(3).repeat_interleave(beams))
-    assert decoding.encoder_out["beams"] == [beams]
-    for _ in range(3):
-        decoding.step()
-        assert decoding.cached_sources() == {3}
-        decoding.reorder(within(12, beams))
-
-
 ORDERS: dict[str, Callable[[int], Tensor]] = {
-    "as they are": torch.arange,
     "any order": lambda rows: torch.randperm(rows),
     "one row dies out": lambda rows: torch.randint(0, rows, (rows,)),
     "fewer rows": lambda rows: torch.randperm(rows)[: max(rows - 2, 1)],
@@ -176,35 +169,30 @@ def test_a_full_pass_over_opened_beams(encoding: str, sharing: str | None) -> No
     encoder_out = model.encoder.reorder_encoder_out(model.encoder(source, None), order)
     for length in (1, 5):
         previous = torch.randint(FIRST_WORD, FIRST_WORD + WORDS, (6, length))
-        found, extra = model.decoder(previous, encoder_out=encoder_out, alignment_layer=0)
+        logits, extra = model.decoder(previous, encoder_out=encoder_out, alignment_layer=0)
         expected, full_extra = model(source[order], None, previous, alignment_layer=0)
-        close(found, expected)
+        close(logits, expected)
         close(extra["attn"][0], full_extra["attn"][0])
-
-
-@torch.no_grad()
-def test_encoder_output_of_beams_that_stay_is_not_copied() -> None:
-    """Copying it at every step takes some 3 % of fairseq's decoding."""
-    model = build("diet-rel").eval()
-    opened = model.encoder.reorder_encoder_out(
-        model.encoder(collate(sources((7, 4))), None), torch.tensor([0, 0, 1, 1])
-    )
-    assert model.encoder.reorder_encoder_out(opened, torch.tensor([1, 0, 3, 3])) is opened
 
 
 @torch.no_grad()
 def test_reordered_encoder_output_keeps_every_entry_with_its_sentence() -> None:
     model = build("diet-rel").eval()
+    opened = model.encoder.reorder_encoder_out(
+        model.encoder(collate(sources((7, 4))), None), torch.tensor([0, 0, 1, 1])
+    )
+    # Copying it at every step takes some 3 % of fairseq's decoding.
+    assert model.encoder.reorder_encoder_out(opened, torch.tensor([1, 0, 3, 3])) is opened
     rows = sources((7, 4, 1))
     order = torch.tensor([2, 2, 0, 0])
     moved = model.encoder.reorder_encoder_out(model.encoder(collate(rows, "left"), None), order)
     expected = model.encoder(collate([rows[2], rows[2], rows[0], rows[0]], "left"), None)
     assert moved["beams"] == [1], "four rows of three sentences are no regular beams"
-    for key in ("encoder_padding_mask", "source_mask", "source_columns", "src_lengths"):
+    for key in ("encoder_padding_mask", "key_padding", "source_columns", "src_lengths"):
         assert len(moved[key]) == len(expected[key]) == 1
         assert torch.equal(moved[key][0], expected[key][0])
-    close(moved["encoder_out"][0], expected["encoder_out"][0])
-    close(moved["encoder_embedding"][0], expected["encoder_embedding"][0])
+    for key in ("encoder_out", "encoder_embedding"):
+        close(moved[key][0], expected[key][0])
 
 
 def test_a_batch_padded_on_the_left_cannot_be_decoded_step_by_step() -> None:
@@ -224,7 +212,7 @@ def test_decoding_to_the_last_position_and_not_beyond(encoding: str, sharing: st
     if encoding in UNLIMITED:
         decoding.step()
     else:
-        with pytest.raises(UserError, match=r"11 tokens.*10 positions.*--max-target-positions"):
+        with pytest.raises(UserError, match=r"11 tokens.*10 positions"):
             decoding.step()
 
 
@@ -244,3 +232,165 @@ def test_decoding_goes_on_beyond_the_tables(
     for _ in range(13):
         decoding.step()
         decoding.reorder(within(6, 3))
+
+
+def counted(model: DietTransformerModel, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Calls of the encoding's ``for_layers`` by kind of attention, from now on."""
+    calls: dict[str, int] = {}
+    for kind in KINDS:
+        positions = attention_positions(model, kind)
+        if positions is None:
+            continue
+        calls[kind] = 0
+
+        def counting(*given: Span, place: str = kind, own: Any = positions.for_layers) -> Any:
+            calls[place] += 1
+            return own(*given)
+
+        monkeypatch.setattr(positions, "for_layers", counting)
+    return calls
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+@each_kind
+def test_positions_are_computed_once_per_pass(
+    encoding: str, sharing: str | None, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many layers there are; under activation checkpointing, also in the backward pass."""
+    model = build(encoding, sharing, checkpoint_activations=mode == "train")
+    calls = counted(getattr(model, mode)(), monkeypatch)
+    logits, _ = model(collate(sources(), "left"), None, collate(targets()))
+    if mode == "train":
+        logits.sum().backward()
+    assert set(calls.values()) <= {1}
+    assert calls.keys() == {k for k in KINDS if attention_positions(model, k) is not None}
+
+
+SHORT = 8  # positions of a block, for a sentence of two blocks
+LONG = SHORT + 6
+
+
+@torch.no_grad()
+@every_name
+def test_a_long_generation_equals_the_full_pass_with_one_call_per_block(
+    encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beams open after the first step, and change places where one block ends."""
+    monkeypatch.setattr(runs, "BLOCK", SHORT)
+    model = build(encoding, max_target_positions=30, max_source_positions=20).eval()
+    source = collate(sources((9, 4)), "left")
+    previous = torch.randint(4, 44, (2, LONG))
+    full, _ = model(source, None, previous)
+    encoder_out = model.encoder(source, None)
+    calls = counted(model, monkeypatch)
+    state: dict[str, Any] = {}
+    row = torch.arange(2)
+    for t in range(LONG):
+        step, _ = model.decoder(previous[row][:, : t + 1], encoder_out, incremental_state=state)
+        close(step[:, 0], full[row, t])
+        order = {0: [0, 0, 1, 1], SHORT - 1: [1, 0, 2, 3], SHORT: [2, 3, 1, 0]}.get(t)
+        if order is not None:
+            row = row[order]
+            model.decoder.reorder_incremental_state_scripting(state, torch.tensor(order))
+            encoder_out = model.encoder.reorder_encoder_out(encoder_out, torch.tensor(order))
+    assert calls.get("encoder", 0) == 0
+    # In cross-attention once more for the keys of the source, which the first block serves, too.
+    assert {calls[kind] for kind in ("decoder", "cross") if kind in calls} <= {2}
+    kinds = [attention_positions(model, kind) for kind in KINDS]
+    limited = {positions.limited for positions in kinds if positions is not None}
+    assert limited <= {encoding not in UNLIMITED}, "only tables end"
+
+
+def run(model: DietTransformerModel, source: Tensor, previous: Tensor, state: Any = None) -> Tensor:
+    """Logits of step-by-step decoding: (B, T, V)."""
+    state = {} if state is None else state
+    encoder_out = model.encoder(source, None)
+    steps = [
+        model.decoder(previous[:, : t + 1], encoder_out, incremental_state=state)[0]
+        for t in range(previous.size(1))
+    ]
+    return torch.cat(steps, dim=1)
+
+
+def updated(model: DietTransformerModel) -> None:
+    """An update through ``.data``, as fairseq's Adam does it, which torch does not count as one."""
+    for parameter in model.parameters():
+        parameter.data.mul_(0.9).add_(0.05)
+
+
+CHANGES: dict[str, Callable[[DietTransformerModel], object]] = {
+    "update": updated,
+    "bfloat16": lambda model: model.to(torch.bfloat16),
+    "longer sentences": lambda model: None,
+}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("change", CHANGES, ids=lambda name: name.replace(" ", "-"))
+@pytest.mark.parametrize("encoding", KINDS_OF_ENCODING)
+def test_nothing_of_a_run_is_left_for_the_next(encoding: str, change: str) -> None:
+    """After a run that did not end and a change: the results of a fresh model."""
+    model = build(encoding).eval()
+    short, previous = collate(sources((4, 3)), "left"), torch.randint(4, 44, (2, 8))
+    before = run(model, short, previous[:, :3])
+    CHANGES[change](model)
+    source = collate(sources((9, 4)), "left") if change == "longer sentences" else short
+    after = run(model, source, previous)
+    fresh = build(encoding, seed=2).eval().to(next(model.parameters()).dtype)
+    fresh.load_state_dict(model.state_dict())
+    assert torch.equal(after, run(fresh, source, previous))
+    if change != "longer sentences":
+        assert not torch.equal(after[:, :3].double(), before.double())
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("encoding", KINDS_OF_ENCODING)
+def test_two_runs_at_a_time_do_not_disturb_each_other(encoding: str) -> None:
+    model = build(encoding, max_source_positions=20).eval()
+    batches = [collate(sources((4, 3)), "left"), collate(sources((9, 5), seed=7), "left")]
+    words = [torch.randint(4, 44, (2, 8)) for _ in batches]
+    alone = [run(model, source, previous) for source, previous in zip(batches, words, strict=True)]
+    encoded = [model.encoder(source, None) for source in batches]
+    states: list[dict[str, Any]] = [{}, {}]
+    for t in range(10):
+        for number, lag in enumerate((0, 2)):  # the second run starts two steps later
+            if 0 <= t - lag < 8:
+                previous = words[number][:, : t - lag + 1]
+                step, _ = model.decoder(previous, encoded[number], incremental_state=states[number])
+                assert torch.equal(step[:, 0], alone[number][:, t - lag])
+
+
+class OneDevice(TorchDispatchMode):
+    """Refuses operations on tensors of several devices: something was left behind on one of them.
+
+    Numbers without dimensions may come from anywhere, as in torch itself.
+    """
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = [value for value in tree_leaves((args, kwargs)) if isinstance(value, Tensor)]
+        devices = {value.device for value in given if value.dim()}
+        assert len(devices) < 2 or func is torch.ops.aten._to_copy.default, (func, devices)
+        return func(*args, **(kwargs or {}))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("device", ["meta", pytest.param("cuda", marks=pytest.mark.gpu)])
+@every_name
+def test_a_model_that_has_run_moves_whole(
+    encoding: str, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``meta``, which every machine has, knows places and shapes but no values."""
+    model = build(encoding).eval()
+    source, previous = collate(sources((4, 4)), "left"), torch.randint(4, 44, (2, 4))
+    before = run(model, source, previous)
+    model.to(device)
+    if device == "meta":
+        # Whether there is padding, and whether the rows are beams: no to both.
+        truth = Tensor.__bool__
+        monkeypatch.setattr(Tensor, "__bool__", lambda t: False if t.is_meta else truth(t))
+    with OneDevice():
+        after = run(model, source.to(device), previous.to(device))
+    assert after.device.type == device
+    assert after.shape == before.shape
+    if device != "meta":
+        close(after.cpu(), before)

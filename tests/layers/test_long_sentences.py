@@ -42,16 +42,16 @@ def outcome(model: DietTransformerModel, side: str, alignment: int | None) -> di
     model.zero_grad()
     with attention_calls(model) as calls:
         logits, extra = model(*batch(side), alignment_layer=alignment)
-    found = {"logits": logits.detach()}
+    results = {"logits": logits.detach()}
     if alignment is not None:
-        found["attn"] = extra["attn"][0].detach()
-    found |= {f"{kind} {layer}": call.output.detach() for (kind, layer), call in calls.items()}
+        results["attn"] = extra["attn"][0].detach()
+    results |= {f"{kind} {layer}": call.output.detach() for (kind, layer), call in calls.items()}
     if torch.is_grad_enabled():
         logits.sin().sum().backward()
         for name, parameter in model.named_parameters():
             assert parameter.grad is not None
-            found[f"gradient of {name}"] = parameter.grad.clone()
-    return found
+            results[f"gradient of {name}"] = parameter.grad.clone()
+    return results
 
 
 @pytest.mark.parametrize("mode", ["train", "no_grad"])
@@ -87,7 +87,7 @@ def test_both_ways_agree(
 
 
 @pytest.mark.parametrize("encoding", FACTORED)
-def test_a_row_of_padding_alone_harms_nobody(
+def test_a_row_of_padding_alone_harms_no_other(
     encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(factors, "APPEND_FROM", 3)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from diet_mt.errors import UserError
-from diet_mt.layers.call import AttentionCall
+from diet_mt.layers.multihead import AttentionCall
 from diet_mt.models._roberta_options import plain_options, sentence_config
 from diet_mt.models.diet_transformer import DietTransformerModel
 
@@ -180,7 +180,7 @@ def test_input_and_attention_stand_at_the_same_positions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("encoding", "options", "said"),
+    ("encoding", "options", "named"),
     [
         ("none", {}, "none has no positions"),
         ("shape", {}, "shape draws its positions itself"),
@@ -188,16 +188,9 @@ def test_input_and_attention_stand_at_the_same_positions() -> None:
         ("diet-rel", {"position_randomized": 10}, "randomized 10: must be at least.* 11 "),
     ],
 )
-def test_refused(encoding: str, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(UserError, match=said):
+def test_refused(encoding: str, options: dict[str, Any], named: str) -> None:
+    with pytest.raises(UserError, match=named):
         build(encoding, **{"position_randomized": RANGE, **options})
-
-
-def test_a_sentence_that_is_too_long_is_not_sent_to_an_option_that_is_refused() -> None:
-    model = build("diet-rel", position_randomized=RANGE)
-    with pytest.raises(UserError, match="longer than the 11 positions") as error:
-        model.encoder(torch.full((1, 12), 5), torch.tensor([12]))
-    assert "--beyond-table" not in str(error.value)
 
 
 def test_the_signature_says_so() -> None:
@@ -209,8 +202,7 @@ def test_the_signature_says_so() -> None:
 
 def test_an_encoder_alone() -> None:
     given = Namespace(position_encoding="diet-rel", position_randomized=600)
-    encoding = sentence_config(plain_options(given)).encoding
-    drawn = encoding.token_positions(512)
+    drawn = sentence_config(plain_options(given)).encoding.token_positions(512)
     assert (drawn.count, drawn.longest) == (600, 512)
     with pytest.raises(UserError, match=r"--position-randomized 500: .* 512 "):
         sentence_config(plain_options(Namespace(position_randomized=500)))

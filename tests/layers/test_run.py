@@ -1,4 +1,4 @@
-"""The parts of a decoding run: blocks of positions, growing caches, fused projections."""
+"""The parts of a decoding run: blocks of positions, fused projections, caches."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from diet_mt.errors import UserError
+from diet_mt.layers.cache import KernelCache
 from diet_mt.layers.decoder import DietDecoder
-from diet_mt.layers.memory import KernelMemory, TensorMemory
-from diet_mt.layers.nodes import ROOM
+from diet_mt.layers.prefix_cache import ROOM, WIDTH, ByNode, PrefixCache
 from diet_mt.layers.run import BLOCK, Block, DecodingRun, Projection, is_product
 from diet_mt.models.diet_transformer import DietTransformerModel
+from diet_mt.nn.batch import regroup
 from diet_mt.positions import (
     AttentionPositions,
     AttentionShape,
@@ -22,11 +23,12 @@ from diet_mt.positions import (
     Span,
     TokenPositions,
 )
+from diet_mt.positions.shaw import ShawLayer
 from diet_mt.positions.spans import RandomizedPositions
 
 from ..toy import build, close, collate, sources
 
-L, H, S, R = 2, 3, 7, 4
+L, H, S, R, D = 2, 3, 7, 4, 2
 
 
 @dataclass(frozen=True)
@@ -43,16 +45,16 @@ class Part(LayerPositions):
 
 
 class Counted(AttentionPositions):
-    """Says what it was asked: the bias at (i, j) is 1000 i + j, and layer l adds 100000 l."""
+    """Records its calls: the bias at (i, j) is 1000 i + j, and layer l adds 100000 l."""
 
     def __init__(self, longest: int, limited: bool, *, shared: bool = False) -> None:
         super().__init__(AttentionShape(L, H, 4, longest, longest))
         self.limited = limited  # type: ignore[misc]
         self.one = shared
-        self.asked: list[tuple[Span, Span]] = []
+        self.calls: list[tuple[Span, Span]] = []
 
     def parts(self, queries: Span, keys: Span) -> list[LayerPositions]:
-        self.asked.append((queries, keys))
+        self.calls.append((queries, keys))
         column = torch.tensor(list(queries))[:, None]
         bias = (1000 * column + torch.tensor(list(keys)))[None]
         return [
@@ -61,9 +63,9 @@ class Counted(AttentionPositions):
         ]
 
 
-def assert_at(found: list[LayerPositions], query: int, keys: int) -> None:
-    assert len(found) == L
-    for layer, part in enumerate(found):
+def assert_at(parts: list[LayerPositions], query: int, keys: int) -> None:
+    assert len(parts) == L
+    for layer, part in enumerate(parts):
         assert isinstance(part, Part)
         assert part.bias is not None
         assert part.of_query is not None
@@ -80,24 +82,20 @@ class TestBlock:
         for query in range(2 * BLOCK + 10):
             assert_at(block.at(query), query, query + 1)
         last = 2 * BLOCK + (10 if limited else BLOCK)
-        assert positions.asked == [
+        assert positions.calls == [
             (range(BLOCK), range(BLOCK)),
             (range(BLOCK, 2 * BLOCK), range(2 * BLOCK)),
             (range(2 * BLOCK, last), range(last)),
         ]
+        assert_at(block.at(3), 3, 4)  # an earlier query is computed anew
 
-    def test_keys_of_the_source_are_all_there_at_every_step(self) -> None:
+    def test_all_keys_of_the_source_at_every_step(self) -> None:
         positions = Counted(200, True)
         block = Block(TokenPositions(), positions, L, range(S))
         for query in (0, 1, BLOCK):
             assert_at(block.at(query), query, S)
         blocks = range(BLOCK), range(BLOCK, 2 * BLOCK)
-        assert positions.asked == [(queries, range(S)) for queries in blocks]
-
-    def test_an_earlier_query_is_computed_anew(self) -> None:
-        block = Block(TokenPositions(), Counted(200, True), L)
-        for query in (BLOCK, 3):
-            assert_at(block.at(query), query, query + 1)
+        assert positions.calls == [(queries, range(S)) for queries in blocks]
 
     def test_randomized_positions_end_where_they_are_drawn(self) -> None:
         drawn = RandomizedPositions(200, BLOCK + 2)
@@ -106,20 +104,167 @@ class TestBlock:
         part = block.at(BLOCK + 1)[0]
         assert part.bias is not None
         assert torch.equal(part.bias[0, 0], 1000 * drawn.fixed[-1] + drawn.fixed)
-        assert [len(span) for span in positions.asked[0]] == [2, BLOCK + 2]
-        with pytest.raises(UserError, match=rf"{BLOCK + 3} tokens.*{BLOCK + 2} positions"):
+        assert [len(span) for span in positions.calls[0]] == [2, BLOCK + 2]
+        with pytest.raises(UserError, match=rf"{BLOCK + 3} tokens"):
             block.at(BLOCK + 2)
 
-    def test_what_layers_share_is_sliced_once(self) -> None:
-        found = Block(TokenPositions(), Counted(200, True, shared=True), L).at(3)
-        assert len(found) == L
-        assert found[0] is found[1]
+    def test_shared_parts_are_sliced_once(self) -> None:
+        parts = Block(TokenPositions(), Counted(200, True, shared=True), L).at(3)
+        assert len(parts) == L
+        assert parts[0] is parts[1]
+
+
+class TestProjection:
+    @pytest.mark.parametrize("biases", [(True, True), (False, False), (True, False, True)], ids=str)
+    def test_it_equals_the_layers_side_by_side(self, biases: tuple[bool, ...]) -> None:
+        x = torch.randn(5, 6, dtype=torch.float64)
+        layers = [nn.Linear(6, 3 + n, bias=bias).double() for n, bias in enumerate(biases)]
+        close(Projection(layers)(x), torch.cat([layer(x) for layer in layers], dim=-1))
+
+    @pytest.mark.parametrize("change", ["hook", "weight norm"])
+    def test_layers_that_do_more_than_a_product_are_called(self, change: str) -> None:
+        layers = [nn.Linear(6, 3).double() for _ in range(2)]
+        assert is_product(layers[1])
+        if change == "hook":
+            layers[1].register_forward_hook(lambda module, given, out: 2 * out)
+        else:
+            nn.utils.parametrizations.weight_norm(layers[1])
+        assert not is_product(layers[1])
+        x = torch.randn(5, 6, dtype=torch.float64)
+        close(Projection(layers)(x), torch.cat([layers[0](x), layers[1](x)], dim=-1))
+
+
+class Hypotheses:
+    """A tree, and the words of each hypothesis: the n-th word of all is n."""
+
+    def __init__(self, sentences: int, group: int) -> None:
+        self.tree = PrefixCache(sentences, group)
+        self.words: list[list[int]] = [[] for _ in range(sentences * group)]
+        self.length, self.count = 0, 0
+
+    def step(self) -> None:
+        """A new word for each; then each finds its own words, and no others."""
+        for words in self.words:
+            self.count += 1
+            words.append(self.count)
+        self.tree.open(self.length)
+        self.length += 1
+        last = torch.tensor([words[-1] for words in self.words], dtype=torch.float64)
+        new = last[:, None, None].expand(-1, H, D)
+        # Keys, values and layers must not be mixed up.
+        for layer in range(L):
+            k, v = self.tree.write(layer, 100 * layer + new, -100 * layer - new)
+            assert torch.equal(k, -v)
+            assert k.shape == (self.tree.sentences, H, self.tree.width, D)
+            assert torch.equal(k, k[:, :1, :, :1].expand_as(k))
+            for row, words in enumerate(self.by_position(k[:, 0, :, 0])):
+                assert words == [100 * layer + word for word in self.words[row]]
+
+    def by_position(self, k: Tensor) -> list[list[float]]:
+        """For each hypothesis its keys in the order of their positions."""
+        by_position = torch.arange(self.length, dtype=torch.float64)[None, None]
+        at = self.tree.bias(by_position, torch.float64)[:, 0].flatten(0, 1)  # (rows, width)
+        rows = []
+        for row, positions in enumerate(at):
+            own = positions.isfinite().nonzero().squeeze(1)
+            own = own[positions[own].argsort()]
+            assert positions[own].tolist() == list(range(self.length))
+            rows.append(k[row // self.tree.group, own].tolist())
+        return rows
+
+    def move(self, order: list[int]) -> None:
+        rows = torch.tensor(order)
+        group, sentences = regroup(rows, len(self.words), self.tree.group)
+        self.tree.move(rows, sentences, group)
+        self.words = [list(self.words[row]) for row in order]
+        assert self.tree.sentences * self.tree.group == len(order)
+
+
+def parents(sentences: list[int], group: int) -> list[int]:
+    """A random order in which new sentence b is ``sentences[b]``."""
+    chosen = torch.randint(0, group, (len(sentences), group))
+    return (torch.tensor(sentences)[:, None] * group + chosen).flatten().tolist()
+
+
+class TestTree:
+    @pytest.mark.parametrize("group", [1, 2, 5])
+    def test_each_finds_its_own_words_and_sentences_leave(self, group: int) -> None:
+        torch.manual_seed(group)
+        beams, sentences = Hypotheses(4, group), 4
+        for step in range(60):
+            beams.step()
+            stay = list(range(sentences))
+            if step in (20, 40):  # the last one fills the gap
+                stay, sentences = [0, sentences - 1, *range(2, sentences - 1)], sentences - 1
+            beams.move(parents(stay, group))
+            if step % 7 == 0:  # twice between two steps
+                beams.move(parents(list(range(sentences)), group))
+        assert beams.tree.sentences == 2
+
+    @pytest.mark.parametrize("first", [0, 1, 3, ROOM])
+    def test_one_hypothesis_becomes_several(self, first: int) -> None:
+        beams = Hypotheses(3, 1)
+        for _ in range(first):
+            beams.step()
+        beams.move([0] * 4 + [1] * 4 + [2] * 4)
+        assert beams.tree.group == 4
+        for _ in range(5):
+            beams.step()
+            beams.move(parents([0, 1, 2], 4))
+
+    @pytest.mark.parametrize(
+        "order", [[3, 0, 1, 2, 4, 5], [5, 0, 3], [1], [0, 1, 5, 5, 5, 5, 2, 2]], ids=str
+    )
+    @pytest.mark.parametrize("steps", [0, 1, 6])
+    def test_an_order_that_parts_hypotheses(self, order: list[int], steps: int) -> None:
+        beams = Hypotheses(2, 3)
+        for _ in range(steps):
+            beams.step()
+            beams.move(parents([0, 1], 3))
+        beams.move(order)
+        assert beams.tree.group == 1
+        for turn in range(4):
+            beams.step()
+            rows = len(beams.words)
+            beams.move(
+                [0, *range(rows - 1)] if turn < 3 else [r for r in range(rows) for _ in "ab"]
+            )
+        assert beams.tree.group == 2
+        beams.step()
+
+    def test_slots_of_dropped_words_are_taken_again(self) -> None:
+        """All go on from the best: one word of each step stays, and memory for five at a time."""
+        beams = Hypotheses(2, 5)
+        for step in range(40):
+            beams.step()
+            assert beams.tree.width <= -(-(step + 5) // WIDTH) * WIDTH
+            beams.move([0] * 5 + [5] * 5)
+        assert beams.tree.target[0].size(2) == 2 * ROOM
+
+    def test_terms_that_need_keys_in_their_order(self) -> None:
+        """Shaw's: the bias of each distance by query, and the sum of weights at each distance."""
+        length, group = 5, 3
+        of_keys, of_values = torch.randn(2, H, 7, D, dtype=torch.float64).unbind(0)
+        shaw = ShawLayer(of_keys=of_keys, of_values=of_values, query_start=length - 1)
+        places = torch.stack([torch.randperm(length) for _ in range(2)])  # (B', S)
+        by_node = ByNode(None, shaw, places, length)
+        q = torch.randn(2, H, group, D, dtype=torch.float64)
+        ordered, bias = shaw.query_bias(q, length, 1.0), by_node.query_bias(q, length, 1.0)
+        weights = torch.rand(2, H, group, length, dtype=torch.float64)  # by position
+        moved, expected = torch.empty_like(weights), shaw.output(weights)
+        assert bias is not None
+        assert expected is not None
+        for sentence, at in enumerate(places):
+            close(bias[sentence], ordered[sentence, ..., at])
+            moved[sentence] = weights[sentence, ..., at]
+        out = by_node.output(moved)
+        assert by_node.changes_output
+        assert out is not None
+        close(out, expected)
 
 
 @pytest.mark.usefixtures("either_memory")
-class TestMemory:
-    """What the run keeps of the target (``test_nodes.py``, ``test_kernels.py``) and the source."""
-
+class TestCaches:
     def started(self, rows: int = 4) -> tuple[DietTransformerModel, dict[str, Any], DecodingRun]:
         model = build("diet-rel", max_target_positions=100).eval()
         source, previous = collate(sources((4, 3)), "left"), torch.randint(4, 44, (rows, 3))
@@ -131,18 +276,15 @@ class TestMemory:
         return model, state, state["diet_mt.run"]["run"]
 
     @torch.no_grad()
-    def test_source_and_target_are_kept_once_per_sentence(self) -> None:
-        _, _, run = self.started()
-        memory = run.memory
-        assert (run.rows, memory.sentences, memory.group) == (4, 2, 2)
-        if isinstance(memory, KernelMemory):
-            assert [each.shape for each in memory.sources] == [(2, 4, 16)] * 6
-            assert [each.shape for each in memory.kept] == [(memory.capacity, 16)] * 6
-            assert memory.capacity <= 4 * 4  # a row's three tokens and a new one
+    def test_source_and_target_are_stored_once_per_sentence(self) -> None:
+        cache = self.started()[2].cache
+        assert (cache.sentences, cache.group) == (2, 2)
+        shapes = [[each.shape for each in part] for part in (cache.sources, cache.target)]
+        if isinstance(cache, KernelCache):
+            assert shapes == [[(2, 4, 16)] * 6, [(cache.capacity, 16)] * 6]
+            assert cache.capacity <= 4 * 4  # a row's three tokens and a new one
         else:
-            assert isinstance(memory, TensorMemory)
-            assert [each.shape for each in memory.sources] == [(2, 2, 4, 8)] * 6
-            assert [each.shape for each in memory.nodes.kept] == [(2, 2, ROOM, 8)] * 6
+            assert shapes == [[(2, 2, 4, 8)] * 6, [(2, 2, ROOM, 8)] * 6]
 
     @torch.no_grad()
     @pytest.mark.parametrize(
@@ -153,7 +295,6 @@ class TestMemory:
             ([2, 3, 1, 1], [1, 0]),
             ([3, 0, 1, 2], [1, 0, 0, 1]),
             ([3, 2], [1]),
-            ([2], [1]),
             ([0] * 6, [0] * 3),
         ],
         ids=str,
@@ -162,22 +303,21 @@ class TestMemory:
         self, order: list[int], sentences: list[int]
     ) -> None:
         model, state, run = self.started()
-        memory = run.memory
-        kept = memory.kept if isinstance(memory, KernelMemory) else memory.nodes.kept
-        before, places = memory.sources, [each.data_ptr() for each in kept]
+        cache = run.cache
+        before, places = cache.sources, [each.data_ptr() for each in cache.target]
         model.decoder.reorder_incremental_state_scripting(state, torch.tensor(order))
-        assert (run.rows, memory.sentences) == (len(order), len(sentences))
-        for new, old in zip(memory.sources, before, strict=True):
+        assert (run.rows, cache.sentences) == (len(order), len(sentences))
+        for new, old in zip(cache.sources, before, strict=True):
             assert torch.equal(new, old[sentences])
         if sentences == [0, 1]:  # nothing is copied
-            assert memory.sources is before
-            assert [each.data_ptr() for each in kept] == places
+            assert cache.sources is before
+            assert [each.data_ptr() for each in cache.target] == places
 
-    def test_tokens_that_the_run_has_not_read_are_refused(self) -> None:
+    def test_unread_tokens_are_refused(self) -> None:
         model, state, _ = self.started()
         encoder_out = model.encoder(collate(sources((4, 3)), "left"), None)
         for length in (3, 5):
-            with pytest.raises(ValueError, match=rf"has read 3 tokens, and {length} are given"):
+            with pytest.raises(ValueError, match=rf"3 tokens, and {length}"):
                 model.decoder(
                     torch.full((4, length), 5), encoder_out=encoder_out, incremental_state=state
                 )
@@ -193,29 +333,3 @@ def test_a_quantized_decoder_without_a_source() -> None:
     state: dict[str, Any] = {}
     steps = [quantized(tokens[:, : t + 1], incremental_state=state)[0] for t in range(3)]
     torch.testing.assert_close(torch.cat(steps, 1), quantized(tokens)[0], rtol=0, atol=0.05)
-
-
-class TestProjection:
-    def layers(self, *biases: bool) -> list[nn.Linear]:
-        return [nn.Linear(6, 3 + n, bias=bias).double() for n, bias in enumerate(biases)]
-
-    @pytest.mark.parametrize("biases", [(True, True), (False, False), (True, False, True)], ids=str)
-    def test_it_is_what_the_layers_give_side_by_side(self, biases: tuple[bool, ...]) -> None:
-        layers, x = self.layers(*biases), torch.randn(5, 6, dtype=torch.float64)
-        close(Projection(layers)(x), torch.cat([layer(x) for layer in layers], dim=-1))
-
-    def test_layers_that_do_more_than_a_product_are_called(self) -> None:
-        layers, x = self.layers(True, True), torch.randn(5, 6, dtype=torch.float64)
-        assert is_product(layers[1])
-        layers[1].register_forward_hook(lambda module, given, out: 2 * out)
-        assert not is_product(layers[1])
-        found = Projection(layers)(x)
-        close(found, torch.cat([layers[0](x), layers[1](x)], dim=-1))
-        close(found[:, 3:], 2 * nn.functional.linear(x, layers[1].weight, layers[1].bias))
-
-    def test_layers_with_weights_made_of_others_are_called(self) -> None:
-        layers = self.layers(True, True)
-        nn.utils.parametrizations.weight_norm(layers[0])
-        assert not is_product(layers[0])
-        x = torch.randn(5, 6, dtype=torch.float64)
-        close(Projection(layers)(x), torch.cat([layers[0](x), layers[1](x)], dim=-1))

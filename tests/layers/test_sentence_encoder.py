@@ -43,13 +43,6 @@ def test_alone_equals_together(encoding: str, sharing: str | None, segments: str
             close(found, features(model, alone)[0])
 
 
-@pytest.mark.parametrize("encoding", ["learned", "diet-rel"])
-def test_a_sentence_that_is_too_long_is_not_sent_to_an_option_of_translation(encoding: str) -> None:
-    with pytest.raises(UserError, match="longer than the 11 positions") as error:
-        build(encoding).encoder.extract_features(torch.full((1, 12), 5))
-    assert "--beyond-table" not in str(error.value)
-
-
 @pytest.mark.parametrize("encoding", KINDS_OF_ENCODING)
 def test_words_and_states_are_aligned_with_the_batch_as_it_came(encoding: str) -> None:
     """The words of some tokens only, which masked_lm asks for, and ``inner_states``, which the hub
@@ -90,27 +83,20 @@ def test_what_stands_in_padding_never_leaks_into_mixed_keys(encoding: str, segme
     for width in (8, 11):
         wider = features(model, batch(width=width))
         close(wider[:, :7][~padding], before[~padding])
-
-
-@mixed
-def test_what_the_projections_say_about_padding_is_never_read(encoding: str) -> None:
-    """E and F have a column for every position: those behind a sentence get no gradient."""
-    model = build(encoding)
+    # E and F have a column for every position: those behind a sentence get no gradient.
     row = torch.tensor([[*rows()[1], *[PAD] * 8]])  # 3 tokens of 11
     features(model, {"src_tokens": row})[:, :3].sin().sum().backward()
-    tables = model.encoder.sentence_encoder.self_attn_positions
-    seen = 0
-    for name, parameter in tables.named_parameters():
-        if name.endswith(("of_keys", "of_values")):
-            assert parameter.grad is not None
-            assert parameter.grad[:, :3].any()
-            assert not parameter.grad[:, 3:].any()
-            seen += 1
-    assert seen
+    tables = model.encoder.sentence_encoder.self_attn_positions.named_parameters()
+    projections = [table for name, table in tables if name.endswith(("of_keys", "of_values"))]
+    for table in projections:
+        assert table.grad is not None
+        assert table.grad[:, :3].any()
+        assert not table.grad[:, 3:].any()
+    assert projections
 
 
 @each_sentence_encoder
-def test_a_row_of_padding_alone_harms_nobody(
+def test_a_row_of_padding_alone_harms_no_other(
     encoding: str, sharing: str | None, segments: str
 ) -> None:
     model = build(encoding, sharing, segments)
@@ -152,31 +138,22 @@ def test_segments_change_the_output_exactly_where_there_are_some(
     assert torch.equal(features(model, without), features(model, zeros)), "one segment"
 
 
-@pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8, torch.bool])
-@pytest.mark.parametrize("segments", ["input", "per-head"])
-def test_segments_of_any_integer_type(segments: str, dtype: torch.dtype) -> None:
-    model = build("diet-rel", None, segments)
-    given = batch()
-    given["segment_ids"] %= 2
-    small = {**given, "segment_ids": given["segment_ids"].to(dtype)}
-    assert torch.equal(features(model, small), features(model, given))
-
-
-@pytest.mark.parametrize(("wrong", "named"), [(-1, "-1"), (SEGMENTS, "6"), (99, "99")])
-@pytest.mark.parametrize("segments", ["input", "per-head"])
-def test_a_segment_that_the_model_does_not_have(segments: str, wrong: int, named: str) -> None:
-    given = batch()
-    given["segment_ids"][1, 2] = wrong
-    with pytest.raises(UserError, match=rf"from 0 to 5, found {named}.*--num-segments"):
-        build("diet-rel", None, segments)(**given)
-
-
 @pytest.mark.parametrize("segments", ["none", "input", "per-head"])
-def test_segments_of_another_shape_than_the_tokens(segments: str) -> None:
-    given = batch()
-    given["segment_ids"] = given["segment_ids"][:, 1:]
-    with pytest.raises(ValueError, match=r"must be \(5, 7\) like the tokens, not \(5, 6\)"):
-        build("diet-rel", None, segments)(**given)
+def test_wrong_segments_are_refused(segments: str) -> None:
+    """Segments that the model does not have, of any integer type, or of another shape."""
+    model, given = build("diet-rel", None, segments), batch()
+    small = {**given, "segment_ids": given["segment_ids"].remainder(2).bool()}
+    assert torch.equal(
+        features(model, small),
+        features(model, {**small, "segment_ids": small["segment_ids"].long()}),
+    )
+    for wrong in (-1, SEGMENTS, 99) if segments != "none" else ():
+        given = batch()
+        given["segment_ids"][1, 2] = wrong
+        with pytest.raises(UserError, match=rf"0 to 5, .*{wrong}.*--num-segments"):
+            model(**given)
+    with pytest.raises(ValueError, match=r"\(5, 7\).*\(5, 6\)"):
+        model(**{**given, "segment_ids": given["segment_ids"][:, 1:]})
 
 
 def gradients(model: nn.Module) -> dict[str, Tensor]:

@@ -23,6 +23,8 @@ from ..toy import (
     targets,
 )
 
+BATCH = collate(sources(), "left"), None, collate(targets())
+
 
 @pytest.mark.parametrize(
     ("fused", "norm"), [(False, {}), (True, PRE_NORM)], ids=["own", "fused-pre-norm"]
@@ -35,48 +37,45 @@ def test_train_equals_eval(
     fused: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With gradients and without, whichever kernel serves at inference."""
+    """With gradients and without, whichever kernel serves at inference; and not without the
+    encoding.
+    """
     model = build(encoding, sharing, **norm).train()
-    batch = collate(sources(), "left"), None, collate(targets())
-    training, _ = model(*batch)
+    training, _ = model(*BATCH)
+    plain = build("none", **norm)
+    copy_content_weights(model, plain)
+    assert torch.equal(plain.train()(*BATCH)[0], training) == (encoding == "none")
     monkeypatch.setattr(attention, "_fused_pays", lambda *_: fused)
     model.eval()
-    for wanted in (True, False):  # fairseq-generate sets False unless it prints alignments
-        model.decoder.need_attn = wanted
-        close(model(*batch)[0], training)
+    for need_attn in (True, False):  # fairseq-generate sets False unless it prints alignments
+        model.decoder.need_attn = need_attn
+        close(model(*BATCH)[0], training)
         with torch.no_grad():
-            close(model(*batch)[0], training)
+            close(model(*BATCH)[0], training)
 
 
 @pytest.mark.parametrize("encoding", KINDS_OF_ENCODING)
 def test_dropout_is_drawn_in_training_only(encoding: str) -> None:
     model = build(encoding, attention_dropout=0.5)
-    batch = collate(sources(), "left"), None, collate(targets())
-    assert not torch.allclose(model(*batch)[0], model(*batch)[0], rtol=0, atol=1e-6)
+    assert not torch.allclose(model(*BATCH)[0], model(*BATCH)[0], rtol=0, atol=1e-6)
     model.eval()
-    assert torch.equal(model(*batch)[0], model(*batch)[0])
+    assert torch.equal(model(*BATCH)[0], model(*BATCH)[0])
 
 
-def test_retained_dropout_is_found_by_the_name_of_fairseqs_module() -> None:
-    """--retain-dropout --retain-dropout-modules MultiheadAttention keeps ours, and only ours."""
-    model = build("diet-rel", attention_dropout=0.5, dropout=0.5)
+@pytest.mark.parametrize("encoding", ["diet-rel", "shaw", "rotary"])
+def test_retained_dropout_of_attention(encoding: str) -> None:
+    """--retain-dropout --retain-dropout-modules MultiheadAttention keeps ours, and only ours; also
+    step by step, as in fairseq's own attention.
+    """
+    model = build(encoding, attention_dropout=0.5, dropout=0.5)
     model.make_generation_fast_(retain_dropout=True, retain_dropout_modules=["MultiheadAttention"])
     modules = attention_modules(model).values()
     assert all(module.dropout_module.apply_during_inference for module in modules)
     assert not model.encoder.layers[0].dropout_module.apply_during_inference
-    batch = collate(sources(), "left"), None, collate(targets())
-    assert not torch.allclose(model(*batch)[0], model(*batch)[0], rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize("encoding", ["diet-rel", "shaw", "rotary"])
-def test_retained_dropout_is_drawn_step_by_step(encoding: str) -> None:
-    """As fairseq's own attention draws it, from the weights of each step."""
-    model = build(encoding, attention_dropout=0.5)
-    model.make_generation_fast_(retain_dropout=True, retain_dropout_modules=["MultiheadAttention"])
     model.eval()
-    tokens = collate(targets())
+    assert not torch.allclose(model(*BATCH)[0], model(*BATCH)[0], rtol=0, atol=1e-6)
     with torch.no_grad():
-        source = model.encoder(collate(sources(), "left"), None)
+        source, tokens = model.encoder(BATCH[0], None), BATCH[2]
         drawn = [model.decoder(tokens[:, :1], source, incremental_state={})[0] for _ in range(2)]
     assert not torch.allclose(*drawn, rtol=0, atol=1e-6)
 
@@ -92,16 +91,6 @@ def test_retained_dropout_of_layers_and_stacks(side: str) -> None:
             assert module.dropout_module.apply_during_inference == (other == side)
 
 
-@each_encoding
-def test_the_encoding_changes_the_output(encoding: str, sharing: str | None) -> None:
-    plain, model = build("none"), build(encoding, sharing)
-    copy_content_weights(model, plain)
-    batch = collate(sources(), "left"), None, collate(targets())
-    for mode in (True, False):
-        outputs = [m.train(mode)(*batch)[0] for m in (plain, model)]
-        assert torch.equal(*outputs) == (encoding == "none")
-
-
 @each_kind
 def test_inference_after_an_update_uses_the_new_weights(encoding: str, sharing: str | None) -> None:
     """Nothing of the tables is kept from the validation before: the next one starts afresh.
@@ -109,15 +98,14 @@ def test_inference_after_an_update_uses_the_new_weights(encoding: str, sharing: 
     The update writes through ``.data``, as fairseq's Adam does, which torch does not count as one.
     """
     model, fresh = build(encoding, sharing), build(encoding, sharing, seed=2)
-    batch = collate(sources(), "left"), None, collate(targets())
     with torch.no_grad():
-        before, _ = model.eval()(*batch)
-    model.train()(*batch)[0].sin().sum().backward()
+        before, _ = model.eval()(*BATCH)
+    model.train()(*BATCH)[0].sin().sum().backward()
     for parameter in model.parameters():
         assert parameter.grad is not None
         parameter.data.add_(parameter.grad.data)
     fresh.load_state_dict(model.state_dict())
     with torch.no_grad():
-        after, _ = model.eval()(*batch)
+        after, _ = model.eval()(*BATCH)
         assert not torch.allclose(after, before, rtol=0, atol=1e-3)
-        assert torch.equal(after, fresh.eval()(*batch)[0])
+        assert torch.equal(after, fresh.eval()(*BATCH)[0])

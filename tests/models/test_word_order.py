@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diet_mt.layers.call import AttentionCall
+from diet_mt.layers.multihead import AttentionCall
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.nn import attention
 from diet_mt.positions import NAMES

@@ -1,4 +1,4 @@
-"""Dropout drops what it should, and scales so that the expectation stays."""
+"""Dropout drops the right share, and scales so that the expectation stays."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def test_rate_and_scale(p: float) -> None:
     rate = out.eq(0).double().mean().item()
     # Six standard deviations of a million draws.
     assert abs(rate - p) < 6 * (p * (1 - p) / x.numel()) ** 0.5 + 2**-17
-    kept = out[out != 0]
-    assert kept.unique().numel() == 1
-    assert kept[0].item() == pytest.approx(1 / (1 - p), rel=2e-4)
+    scaled = out[out != 0]
+    assert scaled.unique().numel() == 1
+    assert scaled[0].item() == pytest.approx(1 / (1 - p), rel=2e-4)
 
 
 def test_neighbours_are_independent() -> None:
@@ -29,13 +29,12 @@ def test_neighbours_are_independent() -> None:
     assert (correlation - torch.eye(4, dtype=torch.double)).abs().max() < 0.012
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (3,), (5, 7), (0, 4)])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
-def test_any_shape_and_dtype(shape: tuple[int, ...], dtype: torch.dtype) -> None:
-    out = dropout(torch.ones(shape, dtype=dtype), 0.5)
-    assert out.shape == shape
-    assert out.dtype == dtype
-    assert set(out.flatten().tolist()) <= {0.0, 2.0}
+def test_any_shape_and_dtype(dtype: torch.dtype) -> None:
+    for shape in ((), (1,), (3,), (5, 7), (0, 4)):
+        out = dropout(torch.ones(shape, dtype=dtype), 0.5)
+        assert (out.shape, out.dtype) == (shape, dtype)
+        assert set(out.flatten().tolist()) <= {0.0, 2.0}
 
 
 def test_gradient_is_dropped_with_the_value() -> None:
@@ -59,9 +58,3 @@ def test_follows_the_generator_of_torch() -> None:
 @pytest.mark.parametrize(("p", "value"), [(0.0, 1.0), (1e-9, 1.0), (1.0, 0.0)])
 def test_ends_of_the_range(p: float, value: float) -> None:
     assert dropout(torch.ones(1000), p).tolist() == pytest.approx([value] * 1000)
-
-
-@pytest.mark.parametrize("p", [-0.1, 1.1])
-def test_no_probability(p: float) -> None:
-    with pytest.raises(ValueError, match="probability"):
-        dropout(torch.ones(2), p)

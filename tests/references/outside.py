@@ -12,8 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diet_mt.layers.call import AttentionCall
-from diet_mt.layers.multihead import PositionalAttention
+from diet_mt.layers.multihead import AttentionCall, PositionalAttention
 from diet_mt.positions import DECODER, AttentionPositions
 
 if sys.version_info < (3, 11):

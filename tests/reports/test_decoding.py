@@ -10,11 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from diet_mt.decoding.choice import VARIABLE
-from diet_mt.decoding.generator import BeamSearchGenerator, GnmtBeamSearchGenerator
+from diet_mt.decoding.generator import VARIABLE, BeamSearchGenerator, GnmtBeamSearchGenerator
 
 from ..commands.workshop import BATCHES, IN_ONE, SEARCH, USER_DIR, Workshop, translations
-from ..decoding.test_choice import generator
+from ..decoding.test_generator import generator
 from ..decoding.test_parity import search
 from ..models.test_search import rescored, talkative
 from ..toy import EOS, PAD, build, collate, sources

@@ -11,7 +11,7 @@ from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithA
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor, nn
 
-from diet_mt.decoding.penalty import gnmt_penalty
+from diet_mt.decoding.length_penalty import gnmt_penalty
 from diet_mt.errors import UserError
 from diet_mt.tasks.diet_translation import DietTranslationConfig, DietTranslationTask
 

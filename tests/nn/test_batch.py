@@ -1,18 +1,13 @@
-"""Right-padded form and masks."""
+"""Right-padded form, key padding, and rows of a decoding batch by sentence."""
 
 from __future__ import annotations
-
-import math
 
 import pytest
 import torch
 
-from diet_mt.layers.padding import gather_columns, mask_of, right_pad
-from diet_mt.nn.attention import causal_bias
+from diet_mt.nn.batch import gather_columns, key_padding_of, regroup, right_pad
 
 from ..toy import PAD, collate, real, sources
-
-INF = math.inf
 
 
 def test_left_padding_moves_behind_and_back_by_hand() -> None:
@@ -35,19 +30,18 @@ def test_without_left_padding_nothing_moves() -> None:
     assert batch.tokens is right
     assert batch.columns is None
     values = torch.randn(2, 3, 4)
-    assert batch.take(values) is values
-    assert batch.restore(values) is values
+    assert batch.take(values) is batch.restore(values) is values
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_uneven_batches_come_back_as_they_were(side: str) -> None:
+def test_uneven_batches_return_to_their_columns(side: str) -> None:
     rows = sources()
     tokens = collate(rows, side, width=9)
     batch = right_pad(tokens, PAD)
     assert torch.equal(batch.tokens, collate(rows, "right", width=9))
     values = torch.randn(5, 9, 4)
-    assert torch.equal(batch.restore(batch.take(values)), values)
     moved = batch.take(values)
+    assert torch.equal(batch.restore(moved), values)
     for one, other in zip(real(values, rows, side), real(moved, rows), strict=True):
         assert torch.equal(one, other)
 
@@ -58,15 +52,43 @@ def test_columns_are_gathered_row_by_row() -> None:
     assert moved.tolist() == [[[4, 5], [0, 1], [2, 3]], [[6, 7], [6, 7], [10, 11]]]
 
 
-def test_padding_is_closed_and_a_row_of_padding_alone_stays_open() -> None:
+def test_a_row_of_padding_alone_is_not_masked() -> None:
     padding = torch.tensor([[False, False, True], [True, True, True], [False, False, False]])
-    mask = mask_of(padding)
+    mask = key_padding_of(padding)
     assert mask is not None
     assert mask.tolist() == [[False, False, True], [False] * 3, [False] * 3]
-    assert mask_of(None) is None
+    assert key_padding_of(None) is None
 
 
-def test_the_future_is_closed() -> None:
-    mask = causal_bias(3, torch.device("cpu"), torch.float64)
-    assert mask.tolist() == [[0.0, -INF, -INF], [0.0, 0.0, -INF], [0.0, 0.0, 0.0]]
-    assert mask.dtype == torch.float64
+@pytest.mark.parametrize(
+    ("order", "rows", "beams", "length", "sentences"),
+    [
+        # Nothing moves, or only within sentences: no work.
+        ([0, 1, 2], 3, 1, 1, None),
+        ([1, 0, 2, 5, 5, 3], 6, 3, 3, None),
+        # The first expansion: each sentence gets as many rows as there are beams.
+        ([0, 0, 0, 1, 1, 1], 2, 1, 3, [0, 1]),
+        # Sentence 1 of 3 is finished, or sentences change places; beams are reordered as well.
+        ([1, 0, 4, 4], 6, 2, 2, [0, 2]),
+        ([5, 4, 0, 0, 3, 2], 6, 2, 2, [2, 0, 1]),
+        # Irregular: every row becomes a sentence of its own.
+        ([0, 2, 1, 3], 4, 2, 1, [0, 1, 0, 1]),
+        ([0, 1, 2], 4, 2, 1, [0, 0, 1]),
+        ([0, 0, 0, 1, 1, 1, 2], 3, 1, 1, [0, 0, 0, 1, 1, 1, 2]),
+    ],
+)
+def test_regrouping_by_hand(
+    order: list[int], rows: int, beams: int, length: int, sentences: list[int] | None
+) -> None:
+    new_length, moved = regroup(torch.tensor(order), rows, beams)
+    assert new_length == length
+    assert (None if moved is None else moved.tolist()) == sentences
+
+
+def test_any_order_leaves_each_row_in_its_sentence() -> None:
+    rows, beams = 12, 3
+    for _ in range(200):
+        order = torch.randint(0, rows, (int(torch.randint(1, 15, ())),))
+        length, moved = regroup(order, rows, beams)
+        sentences = torch.arange(rows // beams) if moved is None else moved
+        assert sentences.repeat_interleave(length).tolist() == (order // beams).tolist()
