@@ -47,7 +47,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"psutil", "submitit", "torch", "tqdm"},
     "recipes": {"command_line", "errors", "yaml"},
     "report": {"evaluation", "corpora", "command_line", "files", "errors"}
-    | {"matplotlib", "numpy", "tabulate"},
+    | {"PIL", "matplotlib", "numpy", "tabulate"},
     "bench": {"evaluation", "decoding", "models", "positions", "report", "command_line"}
     | {"register", "files", "errors", "torch", "fairseq"},
     "figures": {"corpora", "report", "evaluation", "layers", "positions", "command_line"}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TABLE_FORMATS = ("text", "markdown")
 FORMATS = (*TABLE_FORMATS, "html", "svg")
-PICTURES = ("intervals", "speed", "parameters", "lengths")
+PICTURES = ("intervals", "lengths")
 DEFAULT_FOLDER = Path("results")
 
 
@@ -141,8 +141,8 @@ class Leaderboard(Command):
         diet-mt leaderboard --readme results/README.md                 rewrites a section
 
     Intervals and p-values are computed from the sentence counts that diet-mt evaluate writes. The
-    page also shows speeds of benchmark/*.jsonl and learning curves of curves/*.jsonl and
-    */curves.jsonl in the folders of the rows.
+    page also shows learning curves of curves/*.jsonl and */curves.jsonl in the folders of the
+    rows.
 
     The section of --readme is between the lines <!-- results:begin --> and <!-- results:end -->.
     """
@@ -172,7 +172,7 @@ class Leaderboard(Command):
             raise UserError("--brief: only with --format text or markdown")
         if self.verbose and (self.brief or self.readme or self.format not in (None, "text")):
             raise UserError("--verbose: only with --format text and without --brief")
-        from ..report.markers import put_section, put_text
+        from ..report.blocks import put_section, put_text
 
         report = self._report()
         if self.readme:
@@ -206,11 +206,11 @@ class Leaderboard(Command):
 
             return page(sections, tasks, kept, folders)
         if self.format == "svg":
-            from ..report.pictures import Sidecars, picture_of, read_speeds
+            from ..report.pictures import picture_of
             from ..report.style import drawn
 
             name = self.picture or PICTURES[0]
-            figure = picture_of(name, sections, Sidecars(kept, read_speeds(folders)))
+            figure = picture_of(name, sections, kept)
             if figure is None:
                 raise UserError(f"--picture {name}: nothing to draw in these results")
             return drawn(figure, "svg").decode()
@@ -241,7 +241,7 @@ class Curves(Command):
     svg: bool = option("OUT.svg instead of OUT.png", False)
 
     def run(self) -> None:
-        from ..report.curves import draw
+        from ..report.pictures import draw
 
         measure = "loss" if self.loss else "perplexity"
         draw(list(self.logs), self.out, "svg" if self.svg else "png", measure)

@@ -1,4 +1,4 @@
-"""Content of a report, and its form as text, Markdown and HTML."""
+"""Content of a report, its form as text, Markdown and HTML, and sections of Markdown files."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
 from typing import Generic, TypeVar, Union
 
 import tabulate
 
-from ..errors import printable
+from ..errors import UserError, printable
+from ..files import write_text
 
 tabulate.MIN_PADDING = 0  # columns as wide as their content
 _WIDEST, _LONGEST = 300, 4000  # characters of a cell and of an item in a terminal
@@ -20,12 +22,20 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """A column: title, text of a row's cell, and explanation for the legend."""
+    """A column of a table: title, value of a row's cell, and explanation for the legend.
+
+    ``form``: format of a number; None is an empty cell.
+    """
 
     title: str
-    value: Callable[[Row], str]
+    value: Callable[[Row], object]
     help: str = ""
+    form: str = ""
     number: bool = True  # flush right
+
+    def text(self, row: Row) -> str:
+        value = self.value(row)
+        return "" if value is None else format(value, self.form)
 
 
 @dataclass(frozen=True)
@@ -34,7 +44,7 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class Grid:
+class Table:
     """A table of texts; ``numbers``: columns set flush right (default: all but the first)."""
 
     heads: Sequence[str]
@@ -46,11 +56,12 @@ class Grid:
     def flush_right(self) -> Sequence[bool]:
         return self.numbers or [False, *[True] * (len(self.heads) - 1)]
 
-    def table(self, form: str) -> str:
-        """The table in a format of ``tabulate``: plain, pipe, ..."""
+    def formatted(self, form: str, cell: Callable[[str], str]) -> str:
+        """The table in a format of ``tabulate``, without a newline at its end."""
         sides = ["right" if number else "left" for number in self.flush_right]
+        rows = [[cell(text) for text in row] for row in self.rows]
         return tabulate.tabulate(
-            self.rows, self.heads, tablefmt=form, colalign=sides, disable_numparse=True
+            rows, self.heads, tablefmt=form, colalign=sides, disable_numparse=True
         )
 
 
@@ -67,19 +78,11 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Commands:
-    """Shell commands: omitted in a terminal, folded elsewhere."""
-
-    summary: str
-    lines: Sequence[str]
-
-
-@dataclass(frozen=True)
 class Folded:
-    """A table folded in Markdown and HTML, and shown in a terminal on request."""
+    """A table, or shell commands, to unfold; in a terminal the table alone, on request."""
 
     summary: str
-    grid: Grid
+    content: Table | Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -89,14 +92,14 @@ class Markup:
     html: str
 
 
-Block = Union[Heading, Grid, Items, Note, Commands, Folded, Markup]
+Block = Union[Heading, Table, Items, Note, Folded, Markup]
 
 
-def table(rows: Sequence[Row], columns: Iterable[Column[Row]]) -> Grid:
+def table(rows: Sequence[Row], columns: Iterable[Column[Row]]) -> Table:
     """The columns of ``rows`` that are not empty."""
-    cells = [(column, [column.value(row) for row in rows]) for column in columns]
+    cells = [(column, [column.text(row) for row in rows]) for column in columns]
     used = [(column, texts) for column, texts in cells if any(texts)]
-    return Grid(
+    return Table(
         [column.title for column, _ in used],
         list(zip(*(texts for _, texts in used), strict=True)),
         [column.number for column, _ in used],
@@ -106,10 +109,15 @@ def table(rows: Sequence[Row], columns: Iterable[Column[Row]]) -> Grid:
 
 def legend(blocks: Iterable[Block]) -> list[str]:
     """The explanations of all columns shown, each once."""
-    helps = (each.helps for each in blocks if isinstance(each, Grid))
-    return [
-        f"{title}: {text}" for title, text in {k: v for h in helps for k, v in h.items()}.items()
-    ]
+    helps = {t: h for each in blocks if isinstance(each, Table) for t, h in each.helps.items()}
+    return [f"{title}: {text}" for title, text in helps.items()]
+
+
+def number(value: float, form: str, half: float | None = None) -> str:
+    """``value`` by a format, 0 without a minus; with ``half``, ``value ± half``."""
+    text = f"{value:{form}}"
+    text = text if float(text) else f"{0:{form}}"
+    return text if half is None else f"{text} ± {half:{form.lstrip('+')}}"
 
 
 def text(blocks: Iterable[Block], *, verbose: bool = False) -> str:
@@ -118,10 +126,11 @@ def text(blocks: Iterable[Block], *, verbose: bool = False) -> str:
     for block in blocks:
         if isinstance(block, Heading):
             out += [*([""] if out else []), printable(block.text)]
-        elif isinstance(block, Grid):
+        elif isinstance(block, Table):
             out += _plain(block)
-        elif isinstance(block, Folded) and verbose:
-            out += ["", f"  {block.summary}:", *_plain(block.grid)]
+        elif isinstance(block, Folded):
+            if verbose and isinstance(block.content, Table):
+                out += ["", f"  {block.summary}:", *_plain(block.content)]
         elif isinstance(block, Items):
             out += [f"  {printable(line, _LONGEST)}" for line in block.lines]
         elif isinstance(block, Note):
@@ -129,10 +138,9 @@ def text(blocks: Iterable[Block], *, verbose: bool = False) -> str:
     return "\n".join([*out, ""])
 
 
-def _plain(grid: Grid) -> list[str]:
-    rows = [[printable(cell, _WIDEST) for cell in row] for row in grid.rows]
-    table = Grid(grid.heads, rows, grid.numbers).table("plain")
-    return [f"  {line}".rstrip() for line in table.split("\n")]
+def _plain(table: Table) -> list[str]:
+    lines = table.formatted("plain", lambda cell: printable(cell, _WIDEST)).split("\n")
+    return [f"  {line}".rstrip() for line in lines]
 
 
 def markdown(blocks: Iterable[Block]) -> str:
@@ -140,34 +148,30 @@ def markdown(blocks: Iterable[Block]) -> str:
     out: list[str] = []
     for block in blocks:
         if isinstance(block, Heading):
-            out += [f"**{plain(block.text)}**", ""]
-        elif isinstance(block, Grid):
-            out += [markdown_table(block), ""]
+            out += [f"**{_escaped(block.text)}**"]
+        elif isinstance(block, Table):
+            out += [markdown_table(block)]
         elif isinstance(block, Items):
-            starts = (line[: len(line) - len(line.lstrip())] for line in block.lines)
-            pairs = zip(starts, block.lines, strict=True)
-            out += [*(f"{start}- {plain(line.strip())}" for start, line in pairs), ""]
+            out += [re.sub(r"^( *)", r"\1- ", _escaped(line)) for line in block.lines]
         elif isinstance(block, Note):
-            out += [plain(block.text), ""]
+            out += [_escaped(block.text)]
         elif isinstance(block, Folded):
-            out += _folded(block.summary, markdown_table(block.grid))
-        elif isinstance(block, Commands):
-            lines = (escape(line, quote=False) for line in block.lines)
-            out += _folded(block.summary, "<pre>", *lines, "</pre>")
+            out += [f"<details><summary>{block.summary}</summary>", ""]
+            if isinstance(block.content, Table):
+                out += [markdown_table(block.content)]
+            else:
+                out += ["<pre>", *(escape(line, quote=False) for line in block.content), "</pre>"]
+            out += ["", "</details>"]
+        out += [""]
     return "\n".join(out)
 
 
-def _folded(summary: str, *lines: str) -> list[str]:
-    return [f"<details><summary>{summary}</summary>", "", *lines, "", "</details>", ""]
-
-
-def markdown_table(grid: Grid) -> str:
+def markdown_table(table: Table) -> str:
     """The table without a newline at its end."""
-    rows = [[plain(cell).replace("|", "\\|") for cell in row] for row in grid.rows]
-    return Grid(grid.heads, rows, grid.numbers).table("pipe")
+    return table.formatted("pipe", lambda cell: _escaped(cell).replace("|", "\\|"))
 
 
-def plain(text: str) -> str:
+def _escaped(text: str) -> str:
     """``text`` with Markdown's tags, links and emphasis escaped; `code` stays."""
     pieces = text.replace("&", "&amp;").replace("<", "&lt;").split("`")
     pieces[::2] = (re.sub(r"[\\*]|\](?=\()", r"\\\g<0>", piece) for piece in pieces[::2])
@@ -182,7 +186,7 @@ def html(blocks: Iterable[Block]) -> str:
 def _html(block: Block) -> Iterator[str]:
     if isinstance(block, Heading):
         yield f"<h3>{escape(block.text)}</h3>"
-    elif isinstance(block, Grid):
+    elif isinstance(block, Table):
         yield from _html_table(block)
     elif isinstance(block, Items):
         lines = (f"<li{' class=sub' * line.startswith('  ')}>{_code(line)}" for line in block.lines)
@@ -193,21 +197,21 @@ def _html(block: Block) -> Iterator[str]:
         yield block.html
     else:
         yield f"<details><summary>{escape(block.summary)}</summary>"
-        if isinstance(block, Folded):
-            yield from _html_table(block.grid)
+        if isinstance(block.content, Table):
+            yield from _html_table(block.content)
         else:
-            yield f"<pre>{escape(chr(10).join(block.lines))}</pre>"
+            yield f"<pre>{escape(chr(10).join(block.content))}</pre>"
         yield "</details>"
 
 
-def _html_table(grid: Grid) -> Iterator[str]:
-    kinds = [' class="n"' if number else "" for number in grid.flush_right]
+def _html_table(table: Table) -> Iterator[str]:
+    kinds = [' class="n"' if number else "" for number in table.flush_right]
     yield '<div class="wide" role="region" aria-label="Table" tabindex="0"><table><thead><tr>'
-    for head, kind in zip(grid.heads, kinds, strict=True):
-        title = f' title="{escape(grid.helps[head])}"' if head in grid.helps else ""
+    for head, kind in zip(table.heads, kinds, strict=True):
+        title = f' title="{escape(table.helps[head])}"' if head in table.helps else ""
         yield f'<th scope="col"{kind}{title}>{escape(head)}</th>'
     yield "</tr></thead><tbody>"
-    for name, *cells in grid.rows:
+    for name, *cells in table.rows:
         texts = (re.sub(r"(?<![\w.-])-(?=[\d.])", "−", escape(cell)) for cell in cells)
         pairs = zip(kinds[1:], texts, strict=True)
         row = "".join(f"<td{kind}>{cell}</td>" for kind, cell in pairs)
@@ -219,8 +223,39 @@ def _code(text: str) -> str:
     return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text.strip()))
 
 
-def number(value: float, form: str, half: float | None = None) -> str:
-    """``value`` by a format, 0 without a minus; with ``half``, ``value ± half``."""
-    text = f"{value:{form}}"
-    text = text if float(text) else f"{0:{form}}"
-    return text if half is None else f"{text} ± {half:{form.lstrip('+')}}"
+def put_section(file: Path, name: str, section: str, check: bool) -> None:
+    """Replaces what a Markdown file has between two lines such as
+
+    <!-- results:begin diet-mt leaderboard --brief -->
+    <!-- results:end -->
+
+    The command may be left out. ``check``: as in ``put_text``.
+    """
+    text, begin = _read(file), f"<!-- {name}:begin"
+    pattern = rf"(^{begin}(?: [^\n]*?)? -->$).*?(^<!-- {name}:end -->$)"
+    new, count = re.subn(
+        pattern,
+        lambda match: f"{match[1]}\n\n{section.rstrip()}\n\n{match[2]}",
+        text,
+        flags=re.DOTALL | re.MULTILINE,
+    )
+    if count != 1 or text.count(begin) != 1:
+        raise UserError(f"{file}: needs one line {begin} --> and one line <!-- {name}:end -->")
+    put_text(file, new, check)
+
+
+def put_text(file: Path, text: str, check: bool) -> None:
+    """Writes ``file``; ``check``: only compares, and raises UserError where it differs."""
+    same = file.exists() and _read(file) == text
+    if not same and check:
+        raise UserError(f"{file}: out of date; run diet-mt leaderboard again without --check")
+    if not same:
+        write_text(file, text)
+
+
+def _read(file: Path) -> str:
+    try:
+        with open(file, encoding="utf-8", newline="\n") as opened:
+            return opened.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: cannot be read ({error})") from None

@@ -1,29 +1,17 @@
-"""Tables of translation results, as blocks."""
+"""Tables of translation results."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from pathlib import Path
 
 from ..evaluation.groups import BASELINE, Line, encoding_of
 from ..evaluation.options import Option, Options, shell
 from ..evaluation.records import Result
 from ..evaluation.scores import RESAMPLES
-from .blocks import (
-    Block,
-    Column,
-    Commands,
-    Folded,
-    Grid,
-    Heading,
-    Items,
-    Note,
-    legend,
-    number,
-    table,
-)
+from .blocks import Block, Column, Folded, Heading, Items, Note, Table, legend, number, table
 from .published import BLEU, source
 from .sections import LEVEL, Section, Standing
 
@@ -34,50 +22,45 @@ ARCH = "ARCH"  # in commands: any system of the table
 FOLDED = f"Commands, {ARCH} for the system"
 
 
-def _line(form: str, name: str, standing: Standing) -> str:
-    value = getattr(standing.line, name) if standing.line else None
-    return "" if value is None else format(value, form)
+def _of_line(name: str) -> Callable[[Standing], object]:
+    return lambda standing: getattr(standing.line, name) if standing.line else None
 
 
-def _gain(value: float | None) -> str:
-    return "" if value is None else number(value, "+.2f") if value else "0"
+def _each(text: Callable[[Result], str]) -> Callable[[Standing], str]:
+    """The texts of all seeds that are not empty, each once."""
+    return lambda s: ", ".join(
+        dict.fromkeys(filter(None, map(text, s.line.results if s.line else ())))
+    )
 
 
-def _seeds(standing: Standing) -> str:
-    results = standing.line.results if standing.line else ()
-    return ", ".join(f"{each.seed}: {each.bleu:.2f}" for each in results)
-
-
-def _penalties(standing: Standing) -> str:
-    results = standing.line.results if standing.line else ()
-    return ", ".join(f"{each.seed}: {each.lenpen:g}" for each in results if each.lenpen_tried)
-
-
-def _parameters(standing: Standing) -> str:
-    results = standing.line.results if standing.line else ()
-    return ", ".join(f"{count:,}" for count in sorted({each.parameters for each in results}))
+def _gain(value: float | None) -> str | None:
+    if not value:
+        return None if value is None else "0"
+    return number(value, "+.2f")
 
 
 STANDING: list[Column[Standing]] = [
-    Column("system", lambda s: s.name, number=False),
-    Column("BLEU", partial(_line, ".2f", "bleu"), "SacreBLEU, mean over the seeds."),
+    Column("system", attrgetter("name"), number=False),
+    Column("BLEU", _of_line("bleu"), "SacreBLEU, mean over the seeds.", ".2f"),
     Column(
         "±",
-        lambda s: "" if s.half_width is None else f"{s.half_width:.2f}",
+        attrgetter("half_width"),
         "half of the 95 % bootstrap interval of BLEU, over sentences and seeds; over sentences "
         "alone for rows without sentence counts.",
+        ".2f",
     ),
     Column(
         "cluster",
-        lambda s: str(s.cluster or ""),
+        attrgetter("cluster"),
         "a new one begins where every system above is better than every system below with p ≤ "
         f"{LEVEL}, uncorrected; systems of one cluster may differ.",
     ),
     Column(
         "length",
-        partial(_line, ".3f", "length_ratio"),
+        _of_line("length_ratio"),
         "tokens of the translations over those of the references, mean over the seeds. Below 1, "
         "BLEU is multiplied by exp(1 - 1 / length).",
+        ".3f",
     ),
     Column(
         f"to {BASELINE}",
@@ -86,50 +69,52 @@ STANDING: list[Column[Standing]] = [
     ),
     Column(
         HOLM,
-        lambda s: s.p_text,
+        attrgetter("p_text"),
         f"two-sided paired bootstrap test of that difference, {RESAMPLES:,} resamples, corrected "
         "for the number of systems in the group, shown or not (Holm 1979). ≤: the smallest value "
         "that the resamples allow.",
     ),
-    Column("paper", lambda s: f"{s.published.bleu:.2f}" if s.published else "", source(BLEU) + "."),
-    Column(f"paper, to {BASELINE}", lambda s: _gain(s.published.gain if s.published else None)),
-    Column("chrF", partial(_line, ".2f", "chrf"), "SacreBLEU, mean over the seeds."),
+    Column("paper", attrgetter("published"), source(BLEU) + ".", ".2f"),
+    Column(f"paper, to {BASELINE}", lambda s: _gain(s.published_gain)),
+    Column("chrF", _of_line("chrf"), "SacreBLEU, mean over the seeds.", ".2f"),
     Column(
         "roles",
-        partial(_line, ".1f", "roles"),
+        _of_line("roles"),
         "of sentences whose subject and object could change places, the percentage of translations "
         "closer to the reference than to that of the swapped sentence; chance is 50.",
+        ".1f",
     ),
-    Column("BLEU of each seed", _seeds, number=False),
-    Column("length penalty", _penalties, "chosen on the validation set, per seed.", number=False),
-    Column("parameters", _parameters),
+    Column("BLEU of each seed", _each(lambda r: f"{r.seed}: {r.bleu:.2f}"), number=False),
+    Column(
+        "length penalty",
+        _each(lambda r: f"{r.seed}: {r.lenpen:g}" if r.lenpen_tried else ""),
+        "chosen on the validation set, per seed.",
+        number=False,
+    ),
+    Column("parameters", lambda s: s.line and s.line.results[0].parameters, form=","),
 ]
 
-
-def _precision(order: int, row: tuple[Line, Result]) -> str:
-    result = row[1]
-    return result.precisions.split("/")[order - 1] if result.precisions else ""
+Evaluated = tuple[Line, Result]
 
 
-def _ratio(result: Result) -> str:
-    return "" if result.length_ratio is None else f"{result.length_ratio:.3f}"
+def _precision(order: int) -> Column[Evaluated]:
+    def value(row: Evaluated) -> str:
+        return row[1].precisions.split("/")[order - 1] if row[1].precisions else ""
+
+    return Column(f"{order}-grams", value)
 
 
-def _count(value: int) -> str:
-    return f"{value:,}" if value else ""  # 0: not recorded
-
-
-EVALUATION: list[Column[tuple[Line, Result]]] = [
+EVALUATION: list[Column[Evaluated]] = [
     Column("system", lambda r: r[0].name, number=False),
-    Column("seed", lambda r: str(r[1].seed)),
-    Column("BLEU", lambda r: f"{r[1].bleu:.2f}"),
+    Column("seed", lambda r: r[1].seed),
+    Column("BLEU", lambda r: r[1].bleu, form=".2f"),
     Column("bootstrap", lambda r: number(r[1].bleu_mean, ".2f", r[1].bleu_ci)),
-    Column("length", lambda r: _ratio(r[1])),
-    *(Column(f"{n}-grams", partial(_precision, n)) for n in range(1, 5)),
+    Column("length", lambda r: r[1].length_ratio, form=".3f"),
+    *map(_precision, range(1, 5)),
     Column("length penalties tried", lambda r: r[1].lenpen_tried, number=False),
-    Column("chrF", lambda r: f"{r[1].chrf:.2f}"),
-    Column("updates", lambda r: _count(r[1].updates)),
-    Column("target tokens seen", lambda r: _count(r[1].train_tokens)),
+    Column("chrF", lambda r: r[1].chrf, form=".2f"),
+    Column("updates", lambda r: r[1].updates or None, form=","),  # 0: not recorded
+    Column("target tokens seen", lambda r: r[1].train_tokens or None, form=","),
     Column("positions", lambda r: encoding_of(r[1]), number=False),
     Column("checkpoint", lambda r: r[1].checkpoint_sha256[:8], number=False),
     Column("trained at", lambda r: r[1].train_revision, number=False),
@@ -170,9 +155,9 @@ def details(section: Section) -> list[Block]:
     """Remarks, signatures, every evaluation, and commands."""
     rows = [(line, result) for line in section.group.lines for result in line.results]
     return [
-        Items([*remarks(section), *signatures(section)]),
+        Items([*remarks(section), *_signatures(section)]),
         Folded(EVALUATIONS, table(rows, EVALUATION)),
-        Commands(FOLDED, commands(section)),
+        Folded(FOLDED, commands(section)),
     ]
 
 
@@ -181,13 +166,11 @@ def brief_board(sections: Sequence[Section]) -> list[Block]:
     blocks: list[Block] = []
     narrow = [column for column in STANDING if column.title in BRIEF]
     for section in sections:
-        places = tables_of_places(section)
-        whole = section.without({name for *_, names in places for name in names})
+        whole = section.without({n for *_, names in tables_of_places(section) for n in names})
+        _, *places = content(section, narrow)
         blocks.append(Heading(section.group.title))
-        if whole.standings:
-            blocks.append(table(whole.standings, narrow))
-        for caption, grid, _ in places:
-            blocks += [Note(f"{caption}:"), grid]
+        blocks += [table(whole.standings, narrow)] if whole.standings else []
+        blocks += places
     return blocks
 
 
@@ -196,7 +179,11 @@ def reading(sections: Sequence[Section], blocks: Sequence[Block]) -> list[Block]
     lines = legend(blocks)
     if any(section.has_seeds and section.tests for section in sections):
         lines.append(SEEDS)
-    if any(not section.is_tested(line) for section in sections for _, line in section.measured):
+    if any(
+        section.tests is None or line not in section.tests.lines
+        for section in sections
+        for _, line in section.measured
+    ):
         lines.append(UNCOUNTED)
     return [Items(lines)] if lines else []
 
@@ -224,8 +211,7 @@ def remarks(section: Section) -> list[str]:
     return lines
 
 
-def signatures(section: Section) -> list[str]:
-    """SacreBLEU's signatures, and versions."""
+def _signatures(section: Section) -> list[str]:
     results = section.group.results
     return [
         *sorted({f"BLEU {result.bleu_signature}" for result in results}),
@@ -261,7 +247,7 @@ _PLACES = {
 }
 
 
-def tables_of_places(section: Section) -> list[tuple[str, Grid, set[str]]]:
+def tables_of_places(section: Section) -> list[tuple[str, Table, set[str]]]:
     """BLEU by the attention that an encoding acts in: caption, table, systems of partial placement.
 
     A table for each encoding trained in parts of its attention that cover all kinds; acting nowhere
@@ -273,37 +259,32 @@ def tables_of_places(section: Section) -> list[tuple[str, Grid, set[str]]]:
     for standing, line in sorted(section.measured, key=lambda pair: len(pair[1].system)):
         words = encoding_of(line.results[0]).split()
         options = [word for word in words if not word.startswith("in=")]
-        places = next(
-            (tuple(word[3:].split(",")) for word in words if word.startswith("in=")), _ALL
-        )
+        places = next((word[3:].split(",") for word in words if word.startswith("in=")), _ALL)
         if options[:1] == ["none"]:
             nowhere.setdefault(frozenset(options[1:]), standing)
         elif not any(option.startswith("input=") for option in options):
             key = line.system.partition(".")[0], line.results[0].arch, " ".join(options)
-            encodings.setdefault(key, {}).setdefault(places, standing)
-    shown = {
-        key: cells
-        for key, cells in encodings.items()
-        if {place for places in cells if places != _ALL for place in places} == set(_ALL)
-    }
+            encodings.setdefault(key, {}).setdefault(tuple(places), standing)
+    parts = {key: {p: s for p, s in cells.items() if p != _ALL} for key, cells in encodings.items()}
+    shown = [key for key, own in parts.items() if set().union(*own) == set(_ALL)]
     archs = Counter(arch for _, arch, _ in shown)
     tables = []
-    for (name, arch, encoding), cells in shown.items():
-        parts = {each.name for places, each in cells.items() if places != _ALL}
-        for common, each in nowhere.items():
-            if common <= set(encoding.split()):
-                cells.setdefault((), each)
-        more = f" ({name}: {encoding})" if archs[arch] > 1 else ""
+    for key in shown:
+        name, arch, encoding = key
+        without = [each for common, each in nowhere.items() if common <= set(encoding.split())]
+        cells = {(): without[0], **encodings[key]} if without else encodings[key]
         rows = [
-            [title, *(_cell(cells.get((*encoder, *others))) for others in _PLACES)]
+            [title, *(_bleu(cells.get((*encoder, *others))) for others in _PLACES)]
             for title, encoder in (("not in the encoder", ()), ("in the encoder", ("encoder",)))
         ]
-        grid = Grid(["", *_PLACES.values()], rows)
-        tables.append((f"BLEU by where {arch} acts{more}", grid, parts))
+        more = f" ({name}: {encoding})" if archs[arch] > 1 else ""
+        names = {standing.name for standing in parts[key].values()}
+        table = Table(["", *_PLACES.values()], rows)
+        tables.append((f"BLEU by where {arch} acts{more}", table, names))
     return tables
 
 
-def _cell(standing: Standing | None) -> str:
+def _bleu(standing: Standing | None) -> str:
     if standing is None or standing.line is None:
         return ""
     return number(standing.line.bleu, ".2f", standing.half_width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from math import isnan
@@ -16,10 +16,10 @@ from ..errors import UserError
 from ..evaluation import lengths as measures
 from ..evaluation.groups import BASELINE, Conditions, Group, Line, group
 from ..evaluation.hypotheses import by_checksum, of_row, read_hypotheses, source_of
-from ..evaluation.lengths import TENTHS, Bucket, Estimate, Part
+from ..evaluation.lengths import Bucket, Estimate, Part
 from ..evaluation.records import Result, read_all
 from ..files import sha256
-from .blocks import Block, Grid, Heading, Note, number
+from .blocks import Block, Heading, Note, Table, number
 from .style import line_styles, pyplot
 
 _READING = (
@@ -38,11 +38,10 @@ _RECALL = (
 )
 _MARKS = 0.05  # least share of subword marks in a text of subwords
 _KNOWN = 0.5  # least share of a test set's words in a training text of its language
-_LABELS = {"beam": "beam ", "lenpen": "length penalty "}  # of numeric conditions
 _SPREAD = 0.25  # of the distance between buckets, over which their marks are spread
-_MEASURES = [("BLEU", "bleu", ".1f"), ("chrF", "chrf", ".1f"), ("length ratio", "ratio", ".3f")]
 
 Cut = Callable[[Sequence[int]], list[Part]]
+Estimates = Mapping[str, Estimate]  # by part, tenth or frequency
 
 
 @dataclass
@@ -61,14 +60,14 @@ class Sheet:
     shown: list[str] = field(default_factory=list)
     baselines: dict[str, str] = field(default_factory=dict)
     buckets: dict[str, dict[str, Bucket]] = field(default_factory=dict)
-    tenths: dict[str, list[Estimate]] = field(default_factory=dict)
-    rare: dict[str, dict[str, Estimate]] = field(default_factory=dict)
+    tenths: dict[str, Estimates] = field(default_factory=dict)
+    rare: dict[str, Estimates] = field(default_factory=dict)
 
     @property
     def heads(self) -> str:
         return f"lengths of the sources in {self.unit}" if self.unit else "test sets"
 
-    def gains(self, name: str) -> dict[str, Estimate]:
+    def gains(self, name: str) -> Estimates:
         """BLEU above the baseline, by part; empty for the baseline."""
         own, other = self.buckets[name], self.buckets.get(self.baselines.get(name, ""), {})
         return {
@@ -76,7 +75,7 @@ class Sheet:
             for part in own.keys() & other.keys()
         }
 
-    def each(self, name: str, measure: str) -> dict[str, Estimate]:
+    def each(self, name: str, measure: str) -> Estimates:
         """A measure of a system, by part."""
         return {part: getattr(bucket, measure) for part, bucket in self.buckets[name].items()}
 
@@ -99,11 +98,6 @@ def sheets_of(
         cut: sorts sentences into buckets by source length; None: each test set is a bucket.
         training: target side of the training text, for word frequencies.
         trained_to: the longest source of training, in the unit of ``sources``.
-
-    Raises:
-        UserError: no rows, or unknown system; missing references or sources; sources of another
-            length; changed hypotheses; training text of another language or in subwords; sources
-            in words and in tokens with ``trained_to``; two test sets of one name.
     """
     rows = read_all(files)
     need_known("system", systems, (row.system for _, row in rows))
@@ -122,8 +116,7 @@ def sheets_of(
         if trained_to and any(sheet.unit != unit for sheet in sheets.values()):
             raise UserError("--trained-to: some sources are words, others tokens; run them apart")
         text = read_sides(source, reference)
-        known = measures.share_known(text[1], frequency) if training else 1
-        if known < _KNOWN:
+        if training and (known := measures.share_known(text[1], frequency)) < _KNOWN:
             raise UserError(
                 f"{training}: has {100 * known:.0f} % of the words of {reference}; give the target "
                 "side of the training text"
@@ -138,10 +131,8 @@ def sheets_of(
             sheet = sheets.setdefault(direction + digest, Sheet(title, unit, trained_to))
         if {part.name for part in parts} & {part.name for part in sheet.parts}:
             raise UserError(f"{direction}: two test sets named {first.test_set}; give one")
-        sheet.parts += parts
+        sheet.parts = sorted([*sheet.parts, *parts], key=lambda part: part.mean_length)
         _fill(sheet, own, text, parts, systems, frequency if cut else None)
-    for sheet in sheets.values():
-        sheet.parts.sort(key=lambda part: part.mean_length)
     return list(sheets.values())
 
 
@@ -158,18 +149,19 @@ def _fill(
     names = {line: name for name, (line, _) in lines.items()}
     folders = {row.key: folder for folder, row in rows}
     for name, (line, baseline) in lines.items():
-        shown = not systems or line.system in systems
-        if shown and name not in sheet.shown:
-            sheet.shown.append(name)
-        if shown and baseline and baseline is not line:
-            sheet.baselines[name] = names[baseline]
-        count = len(text[0])
-        hypotheses = [read_hypotheses(folders[row.key], row, count) for row in line.results]
+        hypotheses = [read_hypotheses(folders[row.key], row, len(text[0])) for row in line.results]
         made = measures.buckets(text[0], hypotheses, text[1], parts)
         sheet.buckets.setdefault(name, {}).update({each.part.name: each for each in made})
-        if shown and frequency is not None:
-            sheet.tenths[name] = measures.tenths(hypotheses, text[1])
-        if shown and frequency:
+        if systems and line.system not in systems:
+            continue
+        if name not in sheet.shown:
+            sheet.shown.append(name)
+        if baseline and baseline is not line:
+            sheet.baselines[name] = names[baseline]
+        if frequency is not None:
+            tenths = enumerate(measures.tenths(hypotheses, text[1]), start=1)
+            sheet.tenths[name] = {str(tenth): each for tenth, each in tenths}
+        if frequency:
             sheet.rare[name] = measures.rare_words(hypotheses, text[1], frequency)
 
 
@@ -202,51 +194,61 @@ def _lines(groups: Sequence[Group]) -> dict[str, tuple[Line, Line | None]]:
     tell the groups apart.
     """
     times = Counter(line.name for each in groups for line in each.lines)
-    labels: list[list[str]] = [[] for _ in groups]
-    for one in fields(Conditions):
-        prefix = _LABELS.get(one.name, "")
-        values = [f"{prefix}{getattr(each.conditions, one.name)}" for each in groups]
-        longer = [[*words, value] for words, value in zip(labels, values, strict=True)]
-        if len(set(map(tuple, longer))) > len(set(map(tuple, labels))):
-            labels = longer
+    names = [each.name for each in fields(Conditions)]
+    names = [n for n in names if len({getattr(each.conditions, n) for each in groups}) > 1]
     lines = {}
-    for each, words in zip(groups, labels, strict=True):
+    for each in groups:
+        label = ", ".join(f"{name} {getattr(each.conditions, name)}" for name in names)
         for line in each.lines:
-            name = line.name if times[line.name] == 1 else f"{line.name} ({', '.join(words)})"
-            lines[name] = line, each.baseline
+            unique = line.name if times[line.name] == 1 else f"{line.name} ({label})"
+            lines[unique] = line, each.baseline
     return lines
 
 
 def blocks_of(sheets: Sequence[Sheet]) -> list[Block]:
     """The tables of all sheets, and how to read them."""
-    blocks: list[Block] = []
-    for sheet in sheets:
-        tables = [
-            (title, {name: sheet.each(name, measure) for name in sheet.shown}, form)
-            for title, measure, form in _MEASURES
-        ]
-        if sheet.baselines:
-            gains = {name: sheet.gains(name) for name in sheet.baselines}
-            tables.insert(1, (f"BLEU to {BASELINE}", gains, "+.1f"))
-        heads = [f"{part.name} ({len(part.members)})" for part in sheet.parts]
-        for title, values, form in tables:
-            rows = [
-                [name, *(_cell(own.get(part.name), part, form) for part in sheet.parts)]
-                for name, own in values.items()
-            ]
-            blocks += [Heading(f"{title}, {sheet.title}"), Grid(["system", *heads], rows)]
-        accuracy = {name: dict(enumerate(own, 1)) for name, own in sheet.tenths.items()}
-        for title, note, of in (
-            ("Word accuracy by tenth of the sentence", _ACCURACY, accuracy),
-            ("Recall of words by frequency in training", _RECALL, sheet.rare),
-        ):
-            blocks += _shares(f"{title}, {sheet.title}", note, of)
+    blocks = [block for sheet in sheets for block in _tables(sheet)]
     named_by = " or ".join(dict.fromkeys(sheet.heads for sheet in sheets))
     note = f"Heads: {named_by}, with the number of sentences."
     if sheets[0].trained_to:
         note += f" Longest source of training: {sheets[0].trained_to} {sheets[0].unit}."
     paired = _PAIRED if any(sheet.baselines for sheet in sheets) else ""
     return [*blocks, Note(f"{note} {_READING}{paired}")]
+
+
+def _tables(sheet: Sheet) -> Iterator[Block]:
+    gains = {name: sheet.gains(name) for name in sheet.baselines}
+    bleu, chrf, ratio = (
+        {name: sheet.each(name, measure) for name in sheet.shown}
+        for measure in ("bleu", "chrf", "ratio")
+    )
+    heads = ["system", *(f"{part.name} ({len(part.members)})" for part in sheet.parts)]
+    for title, values, form in (
+        ("BLEU", bleu, ".1f"),
+        (f"BLEU to {BASELINE}", gains, "+.1f"),
+        ("chrF", chrf, ".1f"),
+        ("length ratio", ratio, ".3f"),
+    ):
+        rows = [
+            [name, *(_cell(own.get(part.name), part, form) for part in sheet.parts)]
+            for name, own in values.items()
+        ]
+        if rows:
+            yield from (Heading(f"{title}, {sheet.title}"), Table(heads, rows))
+    for title, note, shares in (
+        ("Word accuracy by tenth of the sentence", _ACCURACY, sheet.tenths),
+        ("Recall of words by frequency in training", _RECALL, sheet.rare),
+    ):
+        rows = [
+            [name, *("" if isnan(each.value) else f"{each.value:.1f}" for each in own.values())]
+            for name, own in shares.items()
+        ]
+        if rows:
+            yield Heading(f"{title}, {sheet.title}")
+            yield Table(["system", *next(iter(shares.values()))], rows)
+            every = [each for own in shares.values() for each in own.values()]
+            # In short texts a tenth may be without words.
+            yield Note(note.format(max(each.half_width for each in every if not isnan(each.value))))
 
 
 def _cell(value: Estimate | None, part: Part, form: str) -> str:
@@ -256,76 +258,61 @@ def _cell(value: Estimate | None, part: Part, form: str) -> str:
     return number(value.value, form, value.half_width if len(part.members) > 1 else None)
 
 
-def _shares(title: str, note: str, of: Mapping[str, Mapping[Any, Estimate]]) -> list[Block]:
-    if not of:
-        return []
-    # In short texts a tenth may be without words.
-    widest = max(e.half_width for own in of.values() for e in own.values() if not isnan(e.value))
-    rows = [
-        [name, *("" if isnan(each.value) else f"{each.value:.1f}" for each in own.values())]
-        for name, own in of.items()
-    ]
-    heads = [str(head) for head in next(iter(of.values()))]
-    return [Heading(title), Grid(["system", *heads], rows), Note(note.format(widest))]
-
-
 def picture(sheets: Sequence[Sheet]) -> Any:
     """For each sheet BLEU minus the baseline's (if there is one), length ratio, word accuracy."""
     columns = 3 if any(sheet.tenths for sheet in sheets) else 2
     shape = {"figsize": (4 * columns + 1, 4.2 * len(sheets)), "layout": "constrained"}
-    figure, panels = pyplot().subplots(len(sheets), columns, squeeze=False, **shape)
+    figure, rows = pyplot().subplots(len(sheets), columns, squeeze=False, **shape)
     styles = line_styles((name for sheet in sheets for name in sheet.shown), dashed=True)
-    drawn: dict[str, Any] = {}
-    for sheet, (bleu, ratio, *place) in zip(sheets, panels, strict=True):
-        at = [part.mean_length for part in sheet.parts]
-        width = _SPREAD * min((b - a for a, b in pairwise(at)), default=0.0) / len(sheet.shown)
-        for number_of, name in enumerate(sheet.shown):
-            first = sheet.gains(name) if sheet.baselines else sheet.each(name, "bleu")
-            aside = width * (number_of + 0.5 - len(sheet.shown) / 2)
-            for panel, values in ((bleu, first), (ratio, sheet.each(name, "ratio"))):
-                parts = [part for part in sheet.parts if part.name in values]
-                xs = [part.mean_length + aside for part in parts]
-                drawn[name] = _curve(panel, xs, [values[p.name] for p in parts], styles[name])
-            for panel in place:
-                _curve(panel, range(1, TENTHS + 1), sheet.tenths[name], styles[name])
-        names = [part.name for part in sheet.parts]
-        heads, lower = sheet.heads, names
-        if sheet.baselines:
-            bleu.axhline(0, color="black", linewidth=1)
-            if levels := _levels(sheet):
-                heads = f"{sheet.heads}; below, BLEU of {BASELINE}"
-                lower = [f"{name}\n{levels[name]:.1f}" for name in names]
-        title = f"BLEU minus that of {BASELINE}" if sheet.baselines else "BLEU"
-        bleu.set(title=title, xlabel=heads, ylabel=sheet.title)
-        ratio.set(title="length ratio", xlabel=sheet.heads)
-        for panel, ticks in ((bleu, lower), (ratio, names)):
-            panel.set_xticks(at, ticks, fontsize=8)
-            if sheet.trained_to and sheet.trained_to <= panel.get_xlim()[1]:
-                drawn["longest of training"] = panel.axvline(
-                    sheet.trained_to, color="gray", linestyle=":", linewidth=1
-                )
-        for panel in place:
-            panel.set(title="word accuracy, %", xlabel="tenth of the reference")
-        for panel in (bleu, ratio, *place):
-            panel.grid(alpha=0.3)
-    figure.legend(drawn.values(), drawn, loc="outside right upper", fontsize=8)
+    handles: dict[str, Any] = {}
+    for sheet, panels in zip(sheets, rows, strict=True):
+        handles |= _draw(sheet, panels, styles)
+    figure.legend(handles.values(), handles, loc="outside right upper", fontsize=8)
     figure.supxlabel("bars: 95 % intervals over sentences; several seeds: their mean", fontsize=9)
     return figure
 
 
-def _levels(sheet: Sheet) -> dict[str, float]:
-    """BLEU of the only baseline, by part; empty for several."""
-    own = [sheet.each(name, "bleu") for name in {*sheet.baselines.values()}]
-    if len(own) != 1 or len(own[0]) < len(sheet.parts):
-        return {}
-    return {part: bleu.value for part, bleu in own[0].items()}
+def _draw(sheet: Sheet, panels: Any, styles: Mapping[str, dict[str, str]]) -> dict[str, Any]:
+    """Draws a sheet into a row of panels; returns what the legend shows, by name."""
+    bleu, ratio, *accuracy = panels
+    at = {part.name: part.mean_length for part in sheet.parts}
+    width = _SPREAD * min((b - a for a, b in pairwise(at.values())), default=0.0)
+    handles = {}
+    for place, name in enumerate(sheet.shown):
+        aside = width * ((place + 0.5) / len(sheet.shown) - 0.5)
+        first = sheet.gains(name) if sheet.baselines else sheet.each(name, "bleu")
+        for panel, values in ((bleu, first), (ratio, sheet.each(name, "ratio"))):
+            own = [part for part in at if part in values]
+            xs, ys = [at[part] + aside for part in own], [values[part] for part in own]
+            handles[name] = _curve(panel, xs, ys, styles[name])
+        for panel in accuracy:
+            tenths = sheet.tenths[name]
+            _curve(panel, [*map(int, tenths)], [*tenths.values()], styles[name])
+    title, heads, ticks = "BLEU", sheet.heads, list(at)
+    if sheet.baselines:
+        bleu.axhline(0, color="black", linewidth=1)
+        title = f"BLEU minus that of {BASELINE}"
+        levels = [sheet.each(name, "bleu") for name in {*sheet.baselines.values()}]
+        if len(levels) == 1 and levels[0].keys() == at.keys():
+            heads += f"; below, BLEU of {BASELINE}"
+            ticks = [f"{part}\n{levels[0][part].value:.1f}" for part in at]
+    bleu.set(title=title, xlabel=heads, ylabel=sheet.title)
+    ratio.set(title="length ratio", xlabel=sheet.heads)
+    for panel in accuracy:
+        panel.set(title="word accuracy, %", xlabel="tenth of the reference")
+    for panel, labels in ((bleu, ticks), (ratio, list(at))):
+        panel.set_xticks(list(at.values()), labels, fontsize=8)
+        if sheet.trained_to and sheet.trained_to <= panel.get_xlim()[1]:
+            line = panel.axvline(sheet.trained_to, color="gray", linestyle=":", linewidth=1)
+            handles["longest of training"] = line
+    for panel in panels:
+        panel.grid(alpha=0.3)
+    return handles
 
 
-def _curve(panel: Any, at: Sequence[float], own: Sequence[Estimate], look: dict[str, str]) -> Any:
+def _curve(panel: Any, xs: Sequence[float], ys: Sequence[Estimate], how: dict[str, str]) -> Any:
     # Resamples of few sentences may all lie to one side.
-    around = [
-        [max(each.value - each.low, 0) for each in own],
-        [max(each.high - each.value, 0) for each in own],
-    ]
+    below = [max(y.value - y.low, 0) for y in ys]
+    above = [max(y.high - y.value, 0) for y in ys]
     style = {"markersize": 4, "linewidth": 1, "elinewidth": 0.5}
-    return panel.errorbar(at, [each.value for each in own], yerr=around, **look, **style)
+    return panel.errorbar(xs, [y.value for y in ys], yerr=[below, above], **how, **style)

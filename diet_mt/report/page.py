@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from itertools import combinations
 from pathlib import Path
@@ -26,39 +26,31 @@ from ..evaluation.json_rows import read_rows
 from ..evaluation.records import TaskResult
 from .blocks import Block, Column, Markup, html
 from .boards import STANDING, content, details, reading
-from .curves import plot
-from .pictures import PICTURES, Sidecars, by_length, inline, picture_of, read_speeds
+from .pictures import PICTURES, by_length, inline, picture_of, plot
 from .sections import Section, Standing
-from .style import FAMILIES, family_of
+from .style import FAMILIES
 from .tasks import task_board
 
-
-def _family(standing: Standing) -> str:
-    line = standing.line
-    return FAMILIES[family_of(line.results[0].encoding if line else standing.name)][0]
-
-
-_COLUMNS = [STANDING[0], Column("family", _family, number=False), *STANDING[1:]]
+_FAMILY: Column[Standing] = Column("family", lambda s: FAMILIES[s.family][0], number=False)
+_COLUMNS = [STANDING[0], _FAMILY, *STANDING[1:]]
 
 
 def page(
     sections: Sequence[Section], tasks: Sequence[TaskResult], counts: Sentences, folders: list[Path]
 ) -> str:
-    """The document; ``folders``: of the rows, with speeds and learning curves."""
-    sidecars = Sidecars(counts, read_speeds(folders))
+    """The document; ``folders``: of the rows, with learning curves."""
     parts: list[tuple[str, str, str]] = []  # identifier, heading, content
     times = Counter(section.group.conditions.heading for section in sections)
     every: list[Block] = []
     for number, section in enumerate(sections, start=1):
         conditions = section.group.conditions
-        heading = conditions.heading
-        if times[heading] > 1:
-            heading += f", {conditions.corpus}"
+        more = f", {conditions.corpus}" if times[conditions.heading] > 1 else ""
         blocks = content(section, _COLUMNS)
         every += blocks
-        parts.append((f"group-{number}", heading, _section(section, blocks, sidecars)))
+        main = html([*_above(section, counts), *blocks, *_below(section, counts)])
+        parts.append((f"group-{number}", conditions.heading + more, main))
     if learning := _learning(folders):
-        parts.append(("learning", "Learning curves", "".join(learning)))
+        parts.append(("learning", "Learning curves", learning))
     if board := task_board(tasks):
         parts.append(("tasks", "BERT tasks", html(board)))
     parts.append(("reading", "Legend", html(reading(sections, every))))
@@ -81,43 +73,35 @@ def page(
     )
 
 
-def _section(section: Section, blocks: Iterable[Block], sidecars: Sidecars) -> str:
-    title = section.group.title.removeprefix(section.group.conditions.heading).lstrip(", ")
-    pictures = {
-        name: _figure(picture_of(name, [section], sidecars, titles=False), picture.title)
-        for name, picture in PICTURES.items()
-    }
-    pairs = pairs_of(section, sidecars)
-    return html(
-        [
-            Markup(f'<p class="note">{escape(title)}</p>{pictures.pop("intervals")}'),
-            *blocks,
-            Markup(f'<div class="pictures">{"".join(pictures.values())}</div>'),
-            *([Markup(_pairs(pairs))] if pairs else []),
-            *details(section),
-        ]
-    )
+def _above(section: Section, counts: Sentences) -> list[Block]:
+    conditions = section.group.conditions
+    title = section.group.title.removeprefix(conditions.heading).lstrip(", ")
+    figure = picture_of("intervals", [section], counts, titles=False)
+    return [Markup(f'<p class="note">{escape(title)}</p>'), Markup(_figure(figure, "BLEU"))]
+
+
+def _below(section: Section, counts: Sentences) -> list[Block]:
+    """Pictures, the comparison of two systems, and details."""
+    blocks: list[Block] = []
+    if figure := picture_of("lengths", [section], counts, titles=False):
+        blocks.append(Markup(_figure(figure, PICTURES["lengths"].title)))
+    if pairs := pairs_of(section, counts):
+        data = json.dumps(pairs, ensure_ascii=False, separators=(",", ":"))
+        data = data.replace("<", "\\u003c")
+        script = f'<script type="application/json">{data}</script>'
+        heading = "<h3>Two systems compared</h3>"
+        blocks.append(Markup(f'<div class="pair" hidden>{heading}{script}</div>'))
+    return [*blocks, *details(section)]
 
 
 def _figure(figure: Any, caption: str) -> str:
-    if figure is None:
-        return ""
-    drawn = inline(figure, caption)
     return (
         f'<figure><div class="wide" role="region" aria-label="{escape(caption)}" tabindex="0">'
-        f"{drawn}</div><figcaption>{escape(caption)}</figcaption></figure>"
+        f"{inline(figure, caption)}</div><figcaption>{escape(caption)}</figcaption></figure>"
     )
 
 
-def _pairs(pairs: dict[str, Any]) -> str:
-    data = json.dumps(pairs, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    return (
-        '<div class="pair" hidden><h3>Two systems compared</h3>'
-        f'<script type="application/json">{data}</script></div>'
-    )
-
-
-def pairs_of(section: Section, sidecars: Sidecars) -> dict[str, Any] | None:
+def pairs_of(section: Section, counts: Sentences) -> dict[str, Any] | None:
     """Every pair of counted systems of a section, for the page's script.
 
     ``pairs``: of systems 0 and 1, 0 and 2, ..., 1 and 2, ... the difference of BLEU, half of its
@@ -128,7 +112,7 @@ def pairs_of(section: Section, sidecars: Sidecars) -> dict[str, Any] | None:
     lines = [line for line in section.group.lines if tests and line in tests.lines]
     if not tests or len(lines) < 2:
         return None
-    lengths = by_length(section, sidecars)
+    lengths = by_length(section, counts)
     pairs = []
     for one, other in combinations(range(len(lines)), 2):
         difference, half, p = tests.difference(lines[one], lines[other])
@@ -141,17 +125,16 @@ def pairs_of(section: Section, sidecars: Sidecars) -> dict[str, Any] | None:
                 row += [round(float(gap), 1), round(float(width), 1)]
         pairs.append(row)
     baseline = section.group.baseline
+    parts = lengths.parts if lengths else []
     return {
         "systems": [line.name for line in lines],
-        "parts": [f"{part.name} ({len(part.members)})" for part in lengths.parts]
-        if lengths
-        else [],
+        "parts": [f"{part.name} ({len(part.members)})" for part in parts],
         "pairs": pairs,
         "first": [0, (lines.index(baseline) if baseline in lines else 1) or 1],
     }
 
 
-def _learning(folders: Sequence[Path]) -> list[str]:
+def _learning(folders: Sequence[Path]) -> str:
     """Perplexity by file: ``curves/multi30k.jsonl`` is multi30k, ``mlm/curves.jsonl`` mlm."""
     figures = []
     for folder in folders:
@@ -161,4 +144,4 @@ def _learning(folders: Sequence[Path]) -> list[str]:
             if len({each.system for each in curves}) > 1:
                 drawn = plot(curves, "perplexity", markers=False)
                 figures.append(_figure(drawn, f"Validation perplexity, {name}"))
-    return figures
+    return "".join(figures)

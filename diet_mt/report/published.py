@@ -1,4 +1,4 @@
-"""The paper's published figures: BLEU (table 4), GLUE (2, 8, 9) and XTREME (3, 5)."""
+"""The paper's published scores: BLEU (table 4), GLUE (2, 8, 9) and XTREME (3, 5)."""
 
 from __future__ import annotations
 
@@ -18,37 +18,23 @@ AVERAGE = "average"
 
 
 @dataclass(frozen=True)
-class Figure:
-    """One BLEU of the paper, 0 to 100."""
-
-    bleu: float
-    gain: float  # over the paper's own baseline
-    options: Mapping[str, str]  # of the encoding
-
-    def is_of(self, positions: Mapping[str, object]) -> bool:
-        """Whether its model is that of a result with these positions."""
-        return _same_model(self.options, positions)
-
-
-@dataclass(frozen=True)
 class PublishedRow:
-    """One row of the paper; ``scores``: title of a column -> 0 to 100."""
+    """One row of the paper; ``scores``: title of a column, or direction -> 0 to 100."""
 
     name: str  # in the paper
     system: str
-    segments: str
-    tables: list[int]
     options: dict[str, str]  # of the encoding; the rank unless it is the architecture's, 128
     scores: dict[str, float]
+    segments: str = ""
+    tables: tuple[int, ...] = ()
 
     def is_of(self, system: str, positions: Mapping[str, object]) -> bool:
         """Whether its model is that of a result with these positions."""
-        return system == self.system and _same_model(self.options, positions)
-
-
-def _same_model(own: Mapping[str, str], positions: Mapping[str, object]) -> bool:
-    of_encoding = {name: str(value) for name, value in positions.items() if name != ENCODING}
-    return {"scale": "head", **of_encoding} == {"scale": "head", **own}
+        own = {name: str(value) for name, value in positions.items() if name != ENCODING}
+        return system == self.system and {"scale": "head", **own} == {
+            "scale": "head",
+            **self.options,
+        }
 
 
 @cache
@@ -57,24 +43,19 @@ def _read(name: str) -> Any:
 
 
 def source(name: str) -> str:
-    """Reference and setting of the figures, in one sentence."""
+    """Reference and setting of the scores, in one sentence."""
     return "{source} ({url}): {setting}".format(**_read(name))
 
 
-def figures(conditions: Conditions) -> dict[str, Figure]:
-    """System -> BLEU in the paper; empty for another test set.
+def published_bleu(conditions: Conditions) -> dict[str, PublishedRow]:
+    """System -> the row with BLEU of this direction; empty for another test set.
 
     The test set is recognized by a word of its name: "newstest2018", "WMT18 newstest2018".
     """
-    table, direction = _read(BLEU), conditions.direction
-    rows = {row["system"]: row for row in table["rows"] if direction in row["bleu"]}
-    if table["test_set"] not in conditions.test_set.split() or BASELINE not in rows:
-        return {}
-    of = {system: row["bleu"][direction] for system, row in rows.items()}
-    return {
-        system: Figure(of[system], of[system] - of[BASELINE], row.get("options", {}))
-        for system, row in rows.items()
-    }
+    table = _read(BLEU)
+    every = [PublishedRow(**row) for row in table["rows"]]
+    rows = {row.system: row for row in every if conditions.direction in row.scores}
+    return rows if table["test_set"] in conditions.test_set.split() and BASELINE in rows else {}
 
 
 def published_rows(table: str) -> list[PublishedRow]:

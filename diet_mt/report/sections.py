@@ -1,4 +1,4 @@
-"""Groups of comparable results, ranked, with p-values, clusters and the paper's figures."""
+"""Groups of comparable results, ranked, with p-values, clusters and the paper's scores."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 
 from ..command_line import need_known
 from ..errors import UserError
-from ..evaluation.groups import Group, Line, group, positions_in
+from ..evaluation.groups import BASELINE, Group, Line, group, positions_in
 from ..evaluation.hypotheses import Sentences, read_sentences
 from ..evaluation.records import Result, TaskResult, read_results, read_task_results
 from ..evaluation.scores import holm
 from ..evaluation.significance import DIGITS, SMALLEST_P, Resampled, resampled_group
 from ..files import raw_lines
-from .published import Figure, figures
+from .published import published_bleu
+from .style import family_of
 
 LEVEL = 0.05  # significance level of clusters
 
@@ -31,16 +32,22 @@ Wanted = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Standing:
-    """One system in one group: measured, published, or both."""
+    """One system in one group: measured, published, or both. BLEU from 0 to 100."""
 
     name: str
     line: Line | None = None
     gain: float | None = None  # BLEU above the baseline
     half_width: float | None = None  # of BLEU; over sentences alone without sentence counts
     p_value: float | None = None  # of the gain, corrected for the number of systems of the group
-    p_text: str = ""
+    p_text: str | None = None
     cluster: int | None = None  # 1: the best
-    published: Figure | None = None
+    published: float | None = None  # the paper's BLEU
+    published_gain: float | None = None  # over the paper's own baseline
+
+    @property
+    def family(self) -> str:
+        """Where its positions enter: a key of ``FAMILIES``."""
+        return family_of(self.line.results[0].encoding if self.line else self.name)
 
 
 @dataclass(frozen=True)
@@ -60,10 +67,6 @@ class Section:
     def measured(self) -> list[tuple[Standing, Line]]:
         return [(each, each.line) for each in self.standings if each.line]
 
-    def is_tested(self, line: Line) -> bool:
-        """Whether p-values of the system are known."""
-        return self.tests is not None and line in self.tests.lines
-
     def without(self, names: Collection[str]) -> Section:
         """The section less these systems."""
         standings = [each for each in self.standings if each.name not in names]
@@ -76,22 +79,28 @@ def section_of(each: Group, counts: Sentences, systems: Sequence[str] = ()) -> S
     Clusters are of the systems shown; p-values are corrected for all measured ones.
     """
     tests = resampled_group(each, counts)
-    paper = figures(each.conditions)
+    rows = published_bleu(each.conditions)
+    bleu = {system: row.scores[each.conditions.direction] for system, row in rows.items()}
+    paper = {system: (value, value - bleu[BASELINE]) for system, value in bleu.items()}
     p_values = _p_values(each, tests)
-    standings = []
+    standings, absent = [], dict(paper)
     for line in each.lines:
-        p, text = p_values.get(line.name, (None, ""))
-        figure = paper.get(line.system)
-        own = figure if figure and figure.is_of(positions_in(line.results[0])) else None
+        row = rows.get(line.system)
+        same_model = row is not None and row.is_of(line.system, positions_in(line.results[0]))
+        published = paper[line.system] if same_model else (None, None)
+        if same_model:
+            absent.pop(line.system, None)
         counted = tests is not None and line in tests.lines
         half = tests.half_width(line) if tests and counted else line.half_width
-        standings.append(Standing(line.name, line, each.gain(line), half, p, text, None, own))
-    published = {own.line.system for own in standings if own.line and own.published}
+        p, text = p_values.get(line.name, (None, None))
+        gain = each.gain(line)
+        standings.append(Standing(line.name, line, gain, half, p, text, None, *published))
     shown = [own for own in standings if own.line and (own.line.system in systems or not systems)]
-    for system, figure in paper.items():
-        if system not in published and (system in systems or not systems):
-            shown.append(Standing(f"{system} (not measured)", published=figure))
     lines = tuple(own.line for own in shown if own.line)
+    for system, (value, gain) in absent.items():
+        if system in systems or not systems:
+            name = f"{system} (not measured)"
+            shown.append(Standing(name, published=value, published_gain=gain))
     has_seeds = any(line.several_seeds for line in each.lines)
     return Section(replace(each, lines=lines), in_clusters(shown, tests), tests, has_seeds)
 
@@ -166,10 +175,7 @@ def is_of_tasks(path: Path) -> bool:
 def _spelled(
     systems: Sequence[str], results: Sequence[Result], tasks: Sequence[TaskResult]
 ) -> list[str]:
-    """``systems`` as the rows spell them: ``diet_rel`` is ``diet-rel`` in rows of tasks.
-
-    Raises UserError for an unknown one.
-    """
+    """``systems`` as the rows spell them: ``diet_rel`` is ``diet-rel`` in rows of tasks."""
     known = [row.system for row in results] + [row.system for row in tasks]
     folded = {name.replace("-", "_") for name in known}
     need_known("system", (s for s in systems if s.replace("-", "_") not in folded), known)
@@ -178,10 +184,7 @@ def _spelled(
 
 
 def select(groups: Sequence[Group], wanted: Wanted) -> list[Group]:
-    """Whole groups with a wanted value of every filter.
-
-    Raises UserError for an unknown value, and where no group is left.
-    """
+    """Whole groups with a wanted value of every filter."""
     for what, values in wanted.items():
         need_known(what, values, set().union(*(_VALUES[what](each) for each in groups)))
     left = [
@@ -190,9 +193,6 @@ def select(groups: Sequence[Group], wanted: Wanted) -> list[Group]:
         if all(not values or _VALUES[what](each) & set(values) for what, values in wanted.items())
     ]
     if not left:
-        there_are = "; ".join(
-            f"{each.conditions.heading}: {', '.join(sorted(_VALUES['system'](each)))}"
-            for each in groups
-        )
-        raise UserError(f"no result matches all filters; available are {there_are}")
+        headings = "; ".join(dict.fromkeys(each.conditions.heading for each in groups))
+        raise UserError(f"no result matches all filters; available are {headings}")
     return left

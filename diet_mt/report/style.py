@@ -48,6 +48,7 @@ FAMILIES: Mapping[str, tuple[str, str]] = {
     "other": ("other", "#888888"),
 }
 MARKERS = "os^DvPX"
+_DPI, _COLORS = 110, 128  # of a PNG
 
 
 def color_of(name: str) -> str:
@@ -57,9 +58,8 @@ def color_of(name: str) -> str:
     word = _word(name)
     system = system_of(name)
     if not system:
-        return [color for color, _ in ENCODINGS.values()][
-            zlib.crc32(word.encode()) % len(ENCODINGS)
-        ]
+        colors = [color for color, _ in ENCODINGS.values()]
+        return colors[zlib.crc32(word.encode()) % len(colors)]
     color, _ = ENCODINGS[system]
     if system == word:
         return color
@@ -102,43 +102,49 @@ def line_styles(names: Iterable[str], *, dashed: bool = False) -> dict[str, dict
 
 
 def pyplot() -> Any:
-    """matplotlib's pyplot, drawing into files. Raises UserError where it is not installed."""
+    """matplotlib's pyplot, drawing into files."""
     for name in ("matplotlib", "PIL"):  # they log every font and chunk
         logging.getLogger(name).setLevel(logging.WARNING)
     try:
         import matplotlib as mpl
-
-        mpl.use("Agg")
-        mpl.rcParams["text.parse_math"] = False  # names may contain dollars
-        mpl.rcParams["svg.hashsalt"] = "diet_mt"  # reproducible identifiers
-        mpl.rcParams["svg.fonttype"] = "none"
-        from matplotlib import pyplot as plt
     except ImportError:
         raise UserError("pictures need matplotlib: pip install matplotlib") from None
+    mpl.use("Agg")
+    mpl.rcParams["text.parse_math"] = False  # names may contain dollars
+    mpl.rcParams["svg.hashsalt"] = "diet_mt"  # reproducible identifiers
+    mpl.rcParams["svg.fonttype"] = "none"
+    from matplotlib import pyplot as plt
+
     return plt
 
 
 def drawn(figure: Any, kind: str, **how: Any) -> bytes:
-    """The bytes of a picture, the same for the same picture; closes it."""
+    """The bytes of a picture, the same for the same picture; closes it. A PNG has a palette."""
+    out = io.BytesIO()
     try:
-        out = io.BytesIO()
         metadata = {"Date": None} if kind == "svg" else None
-        figure.savefig(out, format=kind, dpi=150, metadata=metadata, **how)
-        return out.getvalue()
+        figure.savefig(out, format=kind, dpi=_DPI, metadata=metadata, **how)
+    except ValueError as error:
+        raise UserError(str(error)) from None
     finally:
         pyplot().close(figure)
+    if kind == "png":
+        from PIL import Image
+
+        image = Image.open(out).convert("RGB")
+        small = image.quantize(_COLORS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        out = io.BytesIO()
+        small.save(out, format="png", optimize=True)
+    return out.getvalue()
 
 
 def save(figure: Any, *files: Path) -> None:
-    """Writes a picture to each file, in the format of its suffix. Raises UserError."""
-    try:
-        for file in files:
-            make_folder(file.parent)
-            content = drawn(figure, file.suffix.removeprefix("."))
-            with writing_bytes(file) as out:
-                out.write(content)
-    except ValueError as error:  # also UserError, which stays as it is
-        raise error if isinstance(error, UserError) else UserError(str(error)) from None
+    """Writes a picture to each file, in the format of its suffix."""
+    for file in files:
+        make_folder(file.parent)
+        content = drawn(figure, file.suffix.removeprefix("."))
+        with writing_bytes(file) as out:
+            out.write(content)
 
 
 def tick_text(value: float, _: object = None) -> str:
@@ -147,17 +153,19 @@ def tick_text(value: float, _: object = None) -> str:
     return text.replace("e-0", "e-")
 
 
-def name_ends(axes: Any, ends: Mapping[str, tuple[float, str]], points: float = 8) -> None:
+def name_ends(axes: Any, ends: Mapping[str, tuple[float, str]]) -> None:
     """Names right of the axes at the heights of their curves' ends: ``ends``, name -> height and
     colour, the important first; a name that would cover another is left to the legend.
     """
-    low, high = axes.get_ylim()
-    inches = axes.figure.get_size_inches()[1] * axes.get_position().height
-    line = abs(high - low) * points / (72 * inches)
-    heights: list[float] = []
+    axes.figure.draw_without_rendering()  # lays out the axes
+    low, high = sorted(axes.get_ylim())
+    boxes: list[Any] = []
     for name, (height, color) in ends.items():
-        inside = min(low, high) <= height <= max(low, high)
-        if inside and all(abs(height - other) >= line for other in heights):
-            heights.append(height)
-            place = {"xy": (1.01, height), "xycoords": ("axes fraction", "data")}
-            axes.annotate(name, **place, color=color, fontsize=points - 1, va="center")
+        if low <= height <= high:
+            place = {"xy": (1.01, height), "xycoords": ("axes fraction", "data"), "va": "center"}
+            label = axes.annotate(name, **place, color=color, fontsize=7)
+            box = label.get_window_extent()
+            if box.count_overlaps(boxes):
+                label.remove()
+            else:
+                boxes.append(box)

@@ -1,4 +1,4 @@
-"""Scores of encoders on GLUE and XTREME, next to the paper's tables 2, 3, 5, 8 and 9.
+"""Scores of encoders on GLUE and XTREME, with the paper's (tables 2, 3, 5, 8 and 9).
 
 Chen et al. 2021, table 2: "the median of the maximum accuracy over all checkpoints among five
 runs". A row is one run at its best checkpoint, the maximum; the median over the seeds is taken
@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean, median
 from typing import NamedTuple
 
 from ..errors import UserError
 from ..evaluation.options import assignments, shell
 from ..evaluation.records import TaskResult
-from .blocks import Block, Commands, Grid, Heading, Items, Note
+from .blocks import Block, Column, Folded, Heading, Items, Note, Table, table
 from .published import AVERAGE, GLUE, TASKS, XTREME, published_row, source
 
 PAPER = "paper: "
@@ -49,22 +50,18 @@ class Score:
         return result.metrics[self.metric] if self.metric else result.score
 
 
-def _glue(title: str, task: str, split: str = "valid", metric: str = "") -> Score:
-    return Score(title, task, split, (task, "valid"), metric)
+def _glue(title: str, split: str = "valid") -> Score:
+    """``title``: a task, and a metric other than its main one."""
+    task, _, metric = title.removesuffix("-mm").partition(" ")
+    return Score(title, task, split, (task, "valid"), metric.lower())
 
 
 # The paper's columns, which its average is over; then the rest of GLUE's tasks and metrics.
 GLUE_COLUMNS = (
-    _glue("MNLI", "MNLI"),
-    _glue("MNLI-mm", "MNLI", "valid1"),
-    *(_glue(task, task) for task in ("QQP", "QNLI", "SST-2", "CoLA", "STS-B")),
+    *(_glue("MNLI"), _glue("MNLI-mm", "valid1")),
+    *map(_glue, ("QQP", "QNLI", "SST-2", "CoLA", "STS-B")),
 )
-MORE_GLUE_COLUMNS = (
-    *(_glue(task, task) for task in ("MRPC", "RTE", "WNLI")),
-    _glue("MRPC F1", "MRPC", metric="f1"),
-    _glue("QQP F1", "QQP", metric="f1"),
-    _glue("STS-B Pearson", "STS-B", metric="pearson"),
-)
+MORE_GLUE_COLUMNS = tuple(map(_glue, ("MRPC", "RTE", "WNLI", "MRPC F1", "QQP F1", "STS-B Pearson")))
 _SQUAD = ("SQuAD", "valid")
 _METRICS = (("", "f1"), (" EM", "exact_match"))
 XTREME_COLUMNS = (
@@ -128,7 +125,6 @@ class Cell:
     by_seed: dict[int, float]
     setting: Setting
     results: tuple[TaskResult, ...]
-    languages: tuple[str, ...]
 
     def __str__(self) -> str:
         return f"{self.value:.1f} ({len(self.by_seed)})"
@@ -141,16 +137,18 @@ class Entrant:
     ``apart``: options that tell its model from others of the same name and size.
     """
 
-    system: str
-    segments: str
-    arch: str
     results: tuple[TaskResult, ...]
     apart: str = ""
 
     @property
     def name(self) -> str:
-        size = f"({self.arch.rpartition('_')[2]})" if self.arch else ""
-        return " ".join(word for word in (self.system, self.apart, size) if word)
+        first = self.results[0]
+        size = f"({first.arch.rpartition('_')[2]})" if first.arch else ""
+        return " ".join(word for word in (first.system, self.apart, size) if word)
+
+    @property
+    def segments(self) -> str:
+        return self.results[0].segments
 
     def describe(self) -> str:
         """Size and pretraining."""
@@ -178,10 +176,7 @@ def entrants(results: Iterable[TaskResult]) -> list[Entrant]:
         model = models.setdefault((result.system, options, result.pretrained_sha256), {})
         model.setdefault(result.segments, []).append(result)
     every = [rows for model in models.values() for rows in _with_plain(model)]
-    return [
-        Entrant(rows[0].system, rows[0].segments, rows[0].arch, tuple(rows), _apart(rows, every))
-        for rows in every
-    ]
+    return [Entrant(tuple(rows), _apart(rows, every)) for rows in every]
 
 
 def _with_plain(model: Mapping[str, list[TaskResult]]) -> Iterator[list[TaskResult]]:
@@ -209,21 +204,11 @@ def _apart(rows: Sequence[TaskResult], every: Iterable[Sequence[TaskResult]]) ->
 
 
 def languages_of(column: Score, results: Iterable[TaskResult]) -> tuple[str, ...]:
-    """Languages in which every run of a task was tested: means over others are not comparable.
-
-    Raises UserError where there are runs, but no common language.
-    """
+    """Languages in which every run of a task was tested: means over others are not comparable."""
     runs: dict[tuple[object, ...], set[str]] = {}
-    for result in results:
-        if column.holds(result):
-            model = (
-                result.system,
-                result.segments,
-                assignments(result.model),
-                result.pretrained_sha256,
-            )
-            run = (*model, _setting(result), result.seed)
-            runs.setdefault(run, set()).add(result.language)
+    for result in filter(column.holds, results):
+        model = result.system, result.segments, assignments(result.model), result.pretrained_sha256
+        runs.setdefault((*model, _setting(result), result.seed), set()).add(result.language)
     common = sorted(set.intersection(*runs.values())) if runs else []
     if runs and not common:
         raise UserError(f"{column.task}: no language common to all runs; test them again")
@@ -237,13 +222,15 @@ def score(column: Score, entrant: Entrant, languages: Sequence[str] = ()) -> Cel
     if not mine:
         return None
     setting = _choose(column, entrant, {_setting(each) for each in mine})
-    chosen = tuple(each for each in mine if _setting(each) == setting)
+    return _cell(column, setting, [each for each in mine if _setting(each) == setting])
+
+
+def _cell(column: Score, setting: Setting, results: Sequence[TaskResult]) -> Cell:
     by_seed = {
-        seed: fmean(column.value(each) for each in chosen if each.seed == seed)
-        for seed in sorted({each.seed for each in chosen})
+        seed: fmean(column.value(each) for each in results if each.seed == seed)
+        for seed in sorted({each.seed for each in results})
     }
-    tested = tuple(sorted({each.language for each in chosen}))
-    return Cell(median(by_seed.values()), by_seed, setting, chosen, tested)
+    return Cell(median(by_seed.values()), by_seed, setting, tuple(results))
 
 
 def _setting(result: TaskResult) -> Setting:
@@ -263,7 +250,7 @@ def _choose(column: Score, entrant: Entrant, tried: set[Setting]) -> Setting:
         if len(tried) == 1:
             return next(iter(tried))
         raise UserError(
-            f"{column.task}: {len(tried)} settings of {entrant.system}, and no result on "
+            f"{column.task}: {len(tried)} settings of {entrant.name}, and no result on "
             f"{' '.join(column.chosen_on)} to choose by; give that file, too"
         )
     most = max(map(len, seeds.values()))
@@ -271,15 +258,20 @@ def _choose(column: Score, entrant: Entrant, tried: set[Setting]) -> Setting:
     return max(complete, key=lambda setting: median(complete[setting].values()))
 
 
-Cells = dict[tuple[Entrant, Score], "Cell | None"]
+class _Standing(NamedTuple):
+    """A row of a table, ours or the paper's; ``cells``: by title of the column."""
+
+    name: str
+    segments: str
+    cells: Mapping[str, object]
 
 
 def task_board(results: Sequence[TaskResult]) -> list[Block]:
     """The tables that the results have scores for."""
     every = entrants(results)
     blocks = [block for name in _TABLES for block in _blocks(name, every, results)]
-    grids = [block for block in blocks if isinstance(block, Grid)]
-    if any(row[0].startswith(PAPER) for grid in grids for row in grid.rows):
+    tables = [block for block in blocks if isinstance(block, Table)]
+    if any(row[0].startswith(PAPER) for each in tables for row in each.rows):
         blocks.append(Note(f"paper: {source(TASKS)}."))
     return blocks
 
@@ -289,76 +281,74 @@ def _blocks(name: str, every: Sequence[Entrant], results: Sequence[TaskResult]) 
     heading, legend, columns, more = _TABLES[name]
     both = (*columns, *more)
     languages = {each: languages_of(each, results) for each in both if each.all_languages}
-    cells: Cells = {
-        (entrant, column): score(column, entrant, languages.get(column, ()))
+    cells = {
+        entrant: {c: cell for c in both if (cell := score(c, entrant, languages.get(c, ())))}
         for entrant in every
-        for column in both
     }
-    used = [column for column in both if any(cells[entrant, column] for entrant in every)]
-    ours = [entrant for entrant in every if any(cells[entrant, column] for column in used)]
-    if not used:
+    cells = {entrant: own for entrant, own in cells.items() if own}
+    if not cells:
         return []
-    runs = [each.results[0] for each in cells.values() if each]  # one of each score
+    rows = [row for entrant, own in cells.items() for row in _rows(name, entrant, own)]
+    used = [column for column in both if any(column in own for own in cells.values())]
+    shown = [column.title for column in used] + [AVERAGE] * set(used).issuperset(columns)
+    runs = [own.results[0] for entrant in cells for own in cells[entrant].values()]
     commands = dict.fromkeys(shell(o) for run in runs for o in (run.training, run.evaluation) if o)
     tested = {column.task: own for column, own in languages.items() if own}
     over = "; ".join(f"{task} {' '.join(own)}" for task, own in tested.items())
     over = f" Our languages: {over}." if over else ""
+    by_language: list[Block] = []
+    for column in (column for column in used if column.all_languages):
+        by_language.append(Note(f"{column.title} by language:"))
+        scored = [(entrant, own[column]) for entrant, own in cells.items() if column in own]
+        lines = [_by_language(column, *each) for each in scored]
+        by_language.append(_table(lines, languages[column]))
     return [
         Heading(heading),
-        _grid(name, used, ours, cells),
+        _table([row for row in rows if set(shown) & row.cells.keys()], shown),
         Note(f"{legend}{over} In brackets: seeds."),
-        Items([line for entrant in ours for line in _details(entrant, used, cells)]),
-        *(_by_language(used, ours, cells) if name == XTREME else []),
-        Commands("Commands, of one seed each", list(commands)),
+        Items([line for entrant, own in cells.items() for line in _details(entrant, own)]),
+        *by_language,
+        Folded("Commands, of one seed each", list(commands)),
     ]
 
 
-def _grid(name: str, used: Sequence[Score], ours: Sequence[Entrant], cells: Cells) -> Grid:
-    """A row for each entrant, and the paper's below; an average where columns are complete."""
+def _table(rows: Sequence[_Standing], titles: Iterable[str]) -> Table:
+    columns = [Column[_Standing]("system", lambda row: row.name, number=False)]
+    columns += [Column("segments", lambda row: row.segments, number=False)]
+    columns += [Column(title, partial(_text, title)) for title in titles]
+    return table(rows, columns)
+
+
+def _text(title: str, row: _Standing) -> object:
+    return row.cells.get(title)
+
+
+def _rows(name: str, entrant: Entrant, cells: Mapping[Score, Cell]) -> Iterator[_Standing]:
+    """Our row, with an average where all columns of the paper are there, and the paper's."""
+    own: dict[str, object] = {column.title: str(cell) for column, cell in cells.items()}
     columns = _TABLES[name].columns
-    average = all(column in used for column in columns)
-    titles = [column.title for column in used] + [AVERAGE] * average
-    rows = []
-    for entrant in ours:
-        values = [str(cells[entrant, column] or "") for column in used]
-        if average:
-            complete = [each.value for column in columns if (each := cells[entrant, column])]
-            values.append(f"{fmean(complete):.1f}" if len(complete) == len(columns) else "")
-        rows.append([entrant.name, entrant.segments, *values])
-        row = published_row(name, entrant.system, entrant.segments, entrant.results[0].positions)
-        if row and any(title in row.scores for title in titles):
-            theirs = [f"{row.scores[title]:.1f}" if title in row.scores else "" for title in titles]
-            rows.append([f"{PAPER}{row.name}", row.segments, *theirs])
-    return Grid(["system", "segments", *titles], rows, [False, False, *[True] * len(titles)])
+    if cells.keys() >= set(columns):
+        own[AVERAGE] = f"{fmean(cells[column].value for column in columns):.1f}"
+    yield _Standing(entrant.name, entrant.segments, own)
+    first = entrant.results[0]
+    if row := published_row(name, first.system, first.segments, first.positions):
+        scores = {title: f"{value:.1f}" for title, value in row.scores.items()}
+        yield _Standing(f"{PAPER}{row.name}", row.segments, scores)
 
 
-def _details(entrant: Entrant, used: Sequence[Score], cells: Cells) -> Iterator[str]:
+def _details(entrant: Entrant, cells: Mapping[Score, Cell]) -> Iterator[str]:
     """The scores that medians are of, and remarks on the data."""
     yield f"{entrant.name}, segments {entrant.segments}: {entrant.describe()}."
-    for column in used:
-        if cell := cells[entrant, column]:
-            seeds = ", ".join(f"{value:.2f} ({seed})" for seed, value in cell.by_seed.items())
-            notes = sorted({note for result in cell.results for note in result.notes})
-            yield "; ".join([f"  {column.title}: {cell.setting}: {seeds}", *notes])
+    for column, cell in cells.items():
+        seeds = ", ".join(f"{value:.2f} ({seed})" for seed, value in cell.by_seed.items())
+        notes = sorted({note for result in cell.results for note in result.notes})
+        yield "; ".join([f"  {column.title}: {cell.setting}: {seeds}", *notes])
 
 
-def _by_language(used: Sequence[Score], ours: Sequence[Entrant], cells: Cells) -> Iterator[Block]:
-    """For each column the median of each language, of the chosen setting."""
-    for column in used:
-        scored = [(entrant, each) for entrant in ours if (each := cells[entrant, column])]
-        if not column.all_languages:
-            continue
-        languages = scored[0][1].languages
-        rows = []
-        for entrant, cell in scored:
-            own = [
-                Entrant(
-                    "", "", "", tuple(each for each in cell.results if each.language == language)
-                )
-                for language in languages
-            ]
-            values = [score(column, each, (each.results[0].language,)) for each in own]
-            rows.append([entrant.name, entrant.segments, *map(str, values)])
-        heads = ["system", "segments", *languages]
-        yield Note(f"{column.title} by language:")
-        yield Grid(heads, rows, [False, False, *[True] * len(languages)])
+def _by_language(column: Score, entrant: Entrant, cell: Cell) -> _Standing:
+    """The median of each language, of the chosen setting."""
+    results: dict[str, list[TaskResult]] = {}
+    for result in cell.results:
+        results.setdefault(result.language, []).append(result)
+    values = {language: str(_cell(column, cell.setting, own)) for language, own in results.items()}
+    return _Standing(entrant.name, entrant.segments, values)

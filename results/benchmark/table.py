@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from diet_mt.bench.rows import circumstances, read_records
-from diet_mt.report.blocks import Grid, markdown_table
+from diet_mt.report.blocks import Table, markdown_table
 
 KEYS = ("size", "system", "measure", "median", "command")
 # Measure -> what its ratio to stock should be.
@@ -41,11 +41,11 @@ def on_gpu(row):
 
 
 def notes(record):
-    said = [record["setting"]] if record.get("setting") else []
+    remarks = [record["setting"]] if record.get("setting") else []
     if "equal" in record:
         equal = f"{record['equal']:,} of {record['compared']:,} translations are those of"
-        said.append(f"{equal} {label(record['equal_to'])}")
-    return [f"- {label(record['system'])}: {'; '.join(said)}."] if said else []
+        remarks.append(f"{equal} {label(record['equal_to'])}")
+    return [f"- {label(record['system'])}: {'; '.join(remarks)}."] if remarks else []
 
 
 def table(records):
@@ -68,7 +68,7 @@ def table(records):
     some["precision"] = "/".join(dict.fromkeys(record["precision"] for record in records))
     title = f"{some['size']}, {some['machine']}, {some['precision']}{work(some.get('load', {}))}"
     yield f"**{title}; sentences in a turn: {turns}**"
-    yield f"\n{markdown_table(Grid(heads, rows))}\n"
+    yield f"\n{markdown_table(Table(heads, rows))}\n"
     wanted = ", ".join(f"{kind} {MEASURES[kind]}" for kind in kinds)
     over = some.get("over", "stock")
     yield f"Median (quartiles). To {over}: median of the rounds' ratios; {wanted}.\n"
@@ -89,7 +89,7 @@ def operators(records):
         for record in records
     ]
     yield f"**{some['size']}: operators of a training step, {some['tokens']:,} tokens**"
-    yield f"\n{markdown_table(Grid(heads, rows))}\n"
+    yield f"\n{markdown_table(Table(heads, rows))}\n"
     yield (
         "Counts, not times: what fairseq's trainer dispatches without a GPU, on a device with "
         "a GPU's branches. Most operators are one kernel; views and allocations, which are none, "

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from diet_mt.bench.rows import circumstances, read_records
-from diet_mt.report.blocks import Grid, markdown_table, number
+from diet_mt.report.blocks import Table, markdown_table, number
 
 KEYS = ("shape", "encoding", "measure", "ms_median", "ratio_median", "command")
 # Chen et al. 2021, table 1, in percent, on a TPU v2: (train, forward) by shape.
@@ -45,7 +45,7 @@ def table(records):
                 paper = PAPER.get(name, {}).get(first["shape"])
                 row.append(f"{paper[place]:+d} %" if paper else "")
         rows.append(row)
-    yield f"**BERT_{first['shape'].upper()}**\n\n{markdown_table(Grid(heads, rows))}\n"
+    yield f"**BERT_{first['shape'].upper()}**\n\n{markdown_table(Table(heads, rows))}\n"
     yield f"Median (quartiles); over {over}: median of the rounds' ratios.\n"
     yield "The row `learned` compares two copies of the same encoder: the error.\n"
     size = f"{first['batch']} x {first['tokens']} tokens; rounds: {first['rounds']}"

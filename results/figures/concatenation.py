@@ -57,7 +57,7 @@ def on_draws(seed=1):
 
 
 def of_checkpoints(data, checkpoints):
-    from diet_mt.figures.observed import added_rows, open_systems, word_vectors
+    from diet_mt.figures.capture import added_rows, open_systems, word_vectors
 
     for system in open_systems(checkpoints, data):
         for name, stack in system.stacks.items():

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from diet_mt.bench.rows import circumstances, read_records
-from diet_mt.report.blocks import Grid, markdown_table
+from diet_mt.report.blocks import Table, markdown_table
 
 KEYS = ("measure", "case", "length", "peak_bytes", "command", "layers", "embed_dim")
 
@@ -28,7 +28,7 @@ def page(files):
                 cells[place] += f" (x {row[n] / row[n // 2]:.1f})"
         rows.append([*names, *cells])
     heads = ["pass", "model", *(f"n = {n}" for n in lengths)]
-    table = markdown_table(Grid(heads, rows, [False, False, *[True] * len(lengths)]))
+    table = markdown_table(Table(heads, rows, [False, False, *[True] * len(lengths)]))
     return (
         f"{table}\n\nPeak memory of one pass beyond the model and the optimizer's state; in "
         "parentheses, over half the length.\n\n"

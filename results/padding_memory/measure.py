@@ -15,7 +15,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from diet_mt.bench.rows import circumstances, environment, read_records
 from diet_mt.evaluation.fairseq_options import quiet
-from diet_mt.report.blocks import Grid, markdown_table, number
+from diet_mt.report.blocks import Table, markdown_table, number
 
 SIZES = {"layers": 6, "embed_dim": 256, "ffn_embed_dim": 1024, "attention_heads": 8}
 BATCH = {"sentences": 16, "tokens": 128, "pads": 3}
@@ -75,7 +75,7 @@ def page(files):
             row += [f"{one / 2**20:.1f} MiB", f"{other / 2**20:.1f} MiB"]
             row.append(f"{number(100 * other / one - 100, '+.1f')} %")
     heads = [head for name in MEASURES.values() for head in (name, "with 3 pads", "more")]
-    table = markdown_table(Grid(["encoding", *heads], rows))
+    table = markdown_table(Table(["encoding", *heads], rows))
     what = f"Encoder of {first['layers']} layers, width {first['embed_dim']}, "
     what += f"{first['attention_heads']} heads, {first['sentences']} x {first['tokens']} tokens; "
     return f"{table}\n\n{what}{circumstances(first)}\n"

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from diet_mt.bench.rows import circumstances, read_records
-from diet_mt.report.blocks import Grid, markdown_table
+from diet_mt.report.blocks import Table, markdown_table
 
 KEYS = ("encoding", "sentences", "hypotheses", "equal", "score_error", "differences", "command")
 NOTES = """\
@@ -27,7 +27,7 @@ def page(files):
         for record in records
     ]
     heads = ["model", "sentences", "hypotheses", "equal", "largest difference of scores"]
-    out = [markdown_table(Grid(heads, rows)), "", "Differences:", ""]
+    out = [markdown_table(Table(heads, rows)), "", "Differences:", ""]
     for record in records:
         for each in record["differences"]:
             own, other = each.get("hypotheses", (0, 0))

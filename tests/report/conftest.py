@@ -27,8 +27,8 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with rows, hypotheses, counts, references, and ``page.html``."""
     folder = tmp_path_factory.mktemp("toy")
     file, _ = write_toy(folder)
-    sections, _, kept = read_sections([file], {})
-    made = page(sections, [task_row()], kept, [folder])
+    sections, _, counts = read_sections([file], {})
+    made = page(sections, [task_row()], counts, [folder])
     (folder / "page.html").write_text(made, encoding="utf-8")
     return folder
 

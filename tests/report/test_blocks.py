@@ -1,20 +1,26 @@
-"""Tables from columns; texts of rows stay texts in every format."""
+"""Tables from columns; texts of rows stay texts in every format; sections of Markdown files."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from diet_mt.errors import UserError
 from diet_mt.report.blocks import (
     Column,
-    Commands,
     Folded,
-    Grid,
     Heading,
     Items,
     Note,
+    Table,
     html,
     legend,
     markdown,
     markdown_table,
     number,
+    put_section,
+    put_text,
     table,
     text,
 )
@@ -22,29 +28,30 @@ from diet_mt.report.blocks import (
 WILD = '*a* [y](http://e.vil) <b> `c*d` "q"'
 COLUMNS = [
     Column[float]("name", lambda x: f"row {x:g}", number=False),
-    Column[float]("value", lambda x: f"{x:.1f}", "the value."),
-    Column[float]("empty", lambda x: "", "never shown."),
+    Column[float]("value", lambda x: x, "the value.", ".1f"),
+    Column[float]("empty", lambda x: None, "never shown."),
 ]
+README = "before\n\n<!-- results:begin -->\nold\n<!-- results:end -->\n\nafter \\1 \u2028\n"
 
 
 def test_a_table_has_the_columns_with_texts_and_their_legend() -> None:
-    grid = table([1.0, -2.0], COLUMNS)
-    assert (grid.heads, grid.numbers) == (["name", "value"], [False, True])
-    assert list(grid.rows) == [("row 1", "1.0"), ("row -2", "-2.0")]
-    assert legend([grid, grid, Note("x")]) == ["value: the value."]
+    shown = table([1.0, -2.0], COLUMNS)
+    assert (shown.heads, shown.numbers) == (["name", "value"], [False, True])
+    assert list(shown.rows) == [("row 1", "1.0"), ("row -2", "-2.0")]
+    assert legend([shown, shown, Note("x")]) == ["value: the value."]
     assert table([], COLUMNS).rows == []
 
 
 def test_text() -> None:
-    blocks = [Heading("H"), Grid(["x", "y"], [["a", "1"]]), Items(["i", "  j"]), Note("n"),
-              Commands("c", ["ls"]), Folded("f", Grid(["z"], [["b"]]))]  # fmt: skip
+    blocks = [Heading("H"), Table(["x", "y"], [["a", "1"]]), Items(["i", "  j"]), Note("n"),
+              Folded("c", ["ls"]), Folded("f", Table(["z"], [["b"]]))]  # fmt: skip
     short = "H\n  x  y\n  a  1\n  i\n    j\n\nn\n"
     assert text(blocks) == short
     assert text(blocks, verbose=True) == short + "\n  f:\n  z\n  b\n"
 
 
 def test_a_terminal_gets_no_control_characters_and_no_endless_cells() -> None:
-    shown = text([Grid(["x"], [["a\x1b[2J\u202eb"], ["c" * 100_000]]), Items(["\u2066" * 9999])])
+    shown = text([Table(["x"], [["a\x1b[2J\u202eb"], ["c" * 100_000]]), Items(["\u2066" * 9999])])
     assert not {"\x1b", "\u202e", "\u2066"} & set(shown)
     assert len(shown) < 30_000
     assert r"a\x1b[2J\u202eb" in shown
@@ -52,25 +59,71 @@ def test_a_terminal_gets_no_control_characters_and_no_endless_cells() -> None:
 
 def test_markdown() -> None:
     assert markdown([Items(["a", "  b|c"])]) == "- a\n  - b|c\n"
-    assert markdown_table(Grid(["x", "y"], [["a|b", "1"]])).split("\n")[2] == "| a\\|b | 1 |"
-    cells = markdown_table(Grid(["x"], [[WILD]])).split("\n")[2]
+    assert markdown_table(Table(["x", "y"], [["a|b", "1"]])).split("\n")[2] == "| a\\|b | 1 |"
+    cells = markdown_table(Table(["x"], [[WILD]])).split("\n")[2]
     assert cells == r"""| \*a\* [y\](http://e.vil) &lt;b> `c*d` "q" |"""
-    shown = markdown([Heading("<i>"), Note("<i>"), Commands("c", ["a <b>"])])
+    shown = markdown([Heading("<i>"), Note("<i>"), Folded("c", ["a <b>"])])
     assert "<i>" not in shown
     assert "a &lt;b&gt;" in shown
 
 
 def test_html() -> None:
-    grid = Grid(["x", "y"], [[WILD, "-1.5"]], helps={"y": 'a "help"'})
-    blocks = [Heading(WILD), grid, Items([WILD, "  b"]), Note(WILD), Commands("c", [WILD])]
-    shown = html([*blocks, Folded("f", grid)])
-    assert "<b>" not in shown
-    assert '"q"' not in shown
-    assert shown.count('<td class="n">−1.5</td>') == 2
-    assert 'title="a &quot;help&quot;"' in shown
-    assert "<code>c*d</code>" in shown
+    shown = Table(["x", "y"], [[WILD, "-1.5"]], helps={"y": 'a "help"'})
+    blocks = [Heading(WILD), shown, Items([WILD, "  b"]), Note(WILD), Folded("c", [WILD])]
+    page = html([*blocks, Folded("f", shown)])
+    assert "<b>" not in page
+    assert '"q"' not in page
+    assert page.count('<td class="n">−1.5</td>') == 2
+    assert 'title="a &quot;help&quot;"' in page
+    assert "<code>c*d</code>" in page
 
 
 def test_numbers() -> None:
     assert number(-0.001, "+.2f") == "+0.00"
     assert number(1.25, "+.1f", 0.5) == "+1.2 ± 0.5"
+
+
+@pytest.mark.parametrize("command", ["", " diet-mt leaderboard x.jsonl --brief"])
+def test_only_the_section_is_rewritten(tmp_path: Path, command: str) -> None:
+    file = tmp_path / "x.md"
+    before = README.replace("begin", f"begin{command}")
+    file.write_text(before, encoding="utf-8")
+    for check in (True, False, True):
+        done = file.read_text(encoding="utf-8") != before
+        if check and not done:
+            with pytest.raises(UserError, match=r"x\.md"):
+                put_section(file, "results", "a\\1 table\n", check)
+            assert file.read_text(encoding="utf-8") == before
+        else:
+            put_section(file, "results", "a\\1 table\n", check)
+    assert file.read_text(encoding="utf-8") == before.replace("\nold\n", "\n\na\\1 table\n\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no markers\n",
+        "<!-- results:begin -->\n",
+        "<!-- results:end -->\n<!-- results:begin -->\n",
+        README + README,
+        "text <!-- results:begin -->\n<!-- results:end -->\n",
+    ],
+)
+def test_unclear_markers_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.md").write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=r"x\.md"):
+        put_section(tmp_path / "x.md", "results", "table", False)
+    assert (tmp_path / "x.md").read_text(encoding="utf-8") == text
+    with pytest.raises(UserError, match=r"gone\.md"):
+        put_section(tmp_path / "gone.md", "results", "x", False)
+
+
+def test_a_file_is_written_and_checked(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "x.html"
+    with pytest.raises(UserError, match=r"x\.html"):
+        put_text(file, "a\u0085\n", True)
+    assert not file.exists()
+    put_text(file, "a\u0085\n", False)
+    put_text(file, "a\u0085\n", True)
+    with pytest.raises(UserError, match=r"x\.html"):
+        put_text(file, "a\n", True)

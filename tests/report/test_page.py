@@ -1,4 +1,4 @@
-"""The page: precomputed comparisons, pictures, escaped texts, and its use in a browser."""
+"""Pictures and the page: comparisons, colours, learning curves, and its use in a browser."""
 
 from __future__ import annotations
 
@@ -10,20 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from diet_mt.cli.reports import PICTURES as CHOICES
 from diet_mt.corpora.parallel import read_lines
 from diet_mt.evaluation.curves import LearningCurve
-from diet_mt.evaluation.hypotheses import read_hypotheses, read_sentences
-from diet_mt.evaluation.json_rows import write_rows
+from diet_mt.evaluation.hypotheses import Sentences, read_hypotheses, read_sentences
+from diet_mt.evaluation.json_rows import read_rows, write_rows
 from diet_mt.evaluation.lengths import buckets, difference, parts_of
+from diet_mt.positions import NAMES
 from diet_mt.report.page import page, pairs_of
-from diet_mt.report.pictures import PICTURES, Sidecars, inline, picture_of, read_speeds
+from diet_mt.report.pictures import PICTURES, inline, label, picture_of
 from diet_mt.report.sections import Section, read_sections
-from diet_mt.report.style import pyplot
+from diet_mt.report.style import (
+    ENCODINGS,
+    FAMILIES,
+    color_of,
+    drawn,
+    family_of,
+    line_styles,
+    pyplot,
+)
 
+from ..calling import called
 from ..evaluation.rows import row, seeds_of
-from .stub import NOTHING, section
-from .toy import WILD
+from ..evaluation.train_logs import JSON, POINTS, train
+from .toy import NOTHING, WILD, section
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -33,24 +42,43 @@ HOSTILE = "</script><img src=x onerror=alert(1)>&\"'$title"
 
 
 @pytest.fixture(scope="module")
-def found(toy: Path) -> Section:
+def shown(toy: Path) -> Section:
     (only,), _, _ = read_sections([toy / "toy.en-de.jsonl"], {})
     return only
 
 
-def sidecars(toy: Path) -> Sidecars:
-    return Sidecars(read_sentences([toy / "toy.en-de.jsonl"]))
+@pytest.fixture(scope="module")
+def counts(toy: Path) -> Sentences:
+    return read_sentences([toy / "toy.en-de.jsonl"])
 
 
-def test_pairs_are_those_of_the_tests_and_of_the_buckets(toy: Path, found: Section) -> None:
+def test_encodings_have_colours_and_families_of_their_own() -> None:
+    assert set(ENCODINGS) <= {name.replace("-", "_") for name in NAMES}
+    assert len({color for color, _ in ENCODINGS.values()}) == len(ENCODINGS)
+    assert {family for _, family in ENCODINGS.values()} | {"other"} == set(FAMILIES)
+    for name in ("diet_rel.1", "diet_rel_tiny (beam 5)", "roberta_diet_rel", "diet-rel x=1"):
+        assert (color_of(name), family_of(name)) == ENCODINGS["diet_rel"]
+    assert color_of("diet_abs_lin_tiny") == ENCODINGS["diet_abs_lin"][0]
+    assert color_of("sinusoidal_randomized") == "#555555", "a variant is lighter"
+    assert color_of("shaw.published (shaw_tiny)") == color_of("shaw.published") != color_of("shaw")
+    assert (color_of("another"), family_of("another")) == (color_of("another_tiny"), "other")
+    styles = line_styles(["diet_rel.1", "diet_rel.2", "t5", "t5.encoder"], dashed=True)
+    assert [style["marker"] for style in styles.values()] == ["o", "s", "s", "^"]
+    assert styles["diet_rel.1"]["color"] == styles["diet_rel.2"]["color"] != styles["t5"]["color"]
+    assert [style["linestyle"] for style in styles.values()] == ["-", "-", "-", "--"]
+
+
+def test_pairs_are_those_of_the_tests_and_of_the_buckets(
+    toy: Path, shown: Section, counts: Sentences
+) -> None:
     """By length as ``diet-mt lengths`` computes it from hypotheses and references."""
-    pairs = pairs_of(found, sidecars(toy))
+    pairs = pairs_of(shown, counts)
     assert pairs is not None
-    lines = found.group.lines
+    lines = shown.group.lines
     assert pairs["systems"] == [line.name for line in lines]
     assert pairs["first"] == [0, 2]  # the best and the baseline
     assert len(pairs["pairs"]) == 6
-    tests = found.tests
+    tests = shown.tests
     assert tests is not None
     value, half, p = tests.difference(lines[1], lines[3])
     row_of = pairs["pairs"][4]  # 01 02 03 12 13
@@ -66,60 +94,50 @@ def test_pairs_are_those_of_the_tests_and_of_the_buckets(toy: Path, found: Secti
         gap = difference(one.statistics, two.statistics)
         wanted = [round(gap.value, 1), round(gap.half_width, 1)]
         assert row_of[3 + 2 * place : 5 + 2 * place] == pytest.approx(wanted, abs=0.11)
+    assert pairs_of(section(seeds_of("shaw", {1: 30.0})), NOTHING) is None
 
 
-def test_without_counts_nothing_is_compared() -> None:
-    assert pairs_of(section(seeds_of("shaw", {1: 30.0})), Sidecars()) is None
-
-
-def test_pictures(toy: Path, found: Section, tmp_path: Path) -> None:
-    assert set(PICTURES) == set(CHOICES)
-    timed = [
-        {"size": "tiny", "system": line.system, "measure": "decode", "machine": "m",
-         "median": 50.0 + n, "low": 49.0, "high": 60.0, "threads": 1, "revision": "r",
-         "positions": line.results[0].encoding, "command": "x --data data/toy.en-de/bin"}
-        for n, line in enumerate(found.group.lines)
-    ]  # fmt: skip
-    (tmp_path / "benchmark").mkdir()
-    text = "".join(json.dumps(each) + "\n" for each in timed)
-    (tmp_path / "benchmark" / "x.jsonl").write_text(text, encoding="utf-8")
-    speeds = read_speeds([tmp_path])
-    (key,) = speeds
-    assert key == ("tiny", "toy.en-de")
-    assert speeds[key].where == "toy.en-de, m, 1 threads, revision r, random weights"
-    data = Sidecars(sidecars(toy).counts, speeds)
-    for name in PICTURES:
-        drawn = inline(picture_of(name, [found], data), name)
-        assert drawn.startswith('<svg role="img"')
-        titles = re.findall("<title>(.*?)</title>", drawn)
-        assert [title.partition(":")[0] for title in titles] == [
-            line.name for line in found.group.lines
-        ]
-    assert picture_of("lengths", [section(seeds_of("shaw", {1: 30.0}))], Sidecars()) is None
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_names_all_systems(name: str, shown: Section, counts: Sentences) -> None:
+    svg = inline(picture_of(name, [shown], counts), name)
+    assert svg.startswith('<svg role="img"')
+    titles = re.findall("<title>(.*?)</title>", svg)
+    assert [title.partition(":")[0] for title in titles] == [
+        line.name for line in shown.group.lines
+    ]
+    assert picture_of("lengths", [section(seeds_of("shaw", {1: 30.0}))], NOTHING) is None
 
 
 def test_numbers_in_pictures_are_cut_but_not_those_of_texts() -> None:
-    figure, axes = pyplot().subplots()
+    _, axes = pyplot().subplots()
     (line,) = axes.plot([0, 1], [1.23456, 2], label="x 1.2345")
     line.set_gid("t:<x> 1.2345")
-    drawn = inline(figure, HOSTILE)
-    assert "<title>&lt;x&gt; 1.2345</title>" in drawn
-    assert not re.search(r'd="[^"]*\.\d\d', drawn)
-    assert "<img" not in drawn
+    svg = inline(axes.figure, HOSTILE)
+    assert "<title>&lt;x&gt; 1.2345</title>" in svg
+    assert not re.search(r'd="[^"]*\.\d\d', svg)
+    assert "<img" not in svg
+
+
+def test_a_png_is_small_and_the_same_each_time() -> None:
+    pictures = []
+    for _ in range(2):
+        figure, axes = pyplot().subplots()
+        axes.imshow([[0, 1], [2, 3]], cmap="RdBu_r")
+        pictures.append(drawn(figure, "png"))
+    assert pictures[0] == pictures[1]
+    assert len(pictures[0]) < 10_000
 
 
 def test_texts_of_rows_are_not_markup(toy: Path) -> None:
     wild = row(**dict.fromkeys(("system", "test_set", "train_revision"), HOSTILE),
                versions={"fairseq": HOSTILE, "torch": HOSTILE})  # fmt: skip
-    shown = page([section([wild, *seeds_of("none", {1: 1.0}, test_set=HOSTILE)])], [], NOTHING, [])
-    assert "<img src" not in shown
-    assert shown.count("</script>") == 1
-    assert "$title" in shown
-    made = (toy / "page.html").read_text(encoding="utf-8")
-    assert WILD not in made
-    assert len(made) < 200_000
-    (again,), _, kept = read_sections([toy / "toy.en-de.jsonl"], {})
-    assert page([again], [], kept, [toy]) == page([again], [], kept, [toy])
+    made = page([section([wild, *seeds_of("none", {1: 1.0}, test_set=HOSTILE)])], [], NOTHING, [])
+    assert "<img src" not in made
+    assert made.count("</script>") == 1
+    assert "$title" in made
+    whole = (toy / "page.html").read_text(encoding="utf-8")
+    assert WILD not in whole
+    assert len(whole) < 200_000
 
 
 def test_learning_curves_are_those_of_the_folders(tmp_path: Path) -> None:
@@ -130,13 +148,52 @@ def test_learning_curves_are_those_of_the_folders(tmp_path: Path) -> None:
     for name in ("curves/one.jsonl", "mlm/curves.jsonl", "curves/single.jsonl"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         write_rows(tmp_path / name, curves[: 1 if "single" in name else 2])
-    shown = page([], [], NOTHING, [tmp_path])
-    captions = re.findall("<figcaption>(.*?)</figcaption>", shown)
+    made = page([], [], NOTHING, [tmp_path])
+    captions = re.findall("<figcaption>(.*?)</figcaption>", made)
     assert captions == ["Validation perplexity, one", "Validation perplexity, mlm"]
-    assert "<title>t5: diverged</title>" in shown
+    assert "<title>t5: diverged</title>" in made
+    empty = LearningCurve("x", "x", "none", 1, 0, {}, [[10, None, None]], "", "")
+    assert (empty.finite("loss"), label([empty], "loss")) == ([], "x: diverged")
 
 
-@pytest.fixture(params=SCREENS)
+def test_curves_of_trainings(tmp_path: Path) -> None:
+    folders = [train(tmp_path / name, name) for name in ("learned", "shaw")]
+    folders.append(train(tmp_path / "t5", "t5", JSON.replace("16.00", "inf")))
+    out = tmp_path / "results" / "curves"
+    # A folder or the log in it.
+    assert called("bench", "curves", *folders[:2], folders[2] / "train.log", "--out", out) == 0
+    rows = [json.loads(line) for line in out.with_suffix(".jsonl").read_text().splitlines()]
+    assert [(row["system"], row["points"]) for row in rows] == [
+        ("learned", POINTS),
+        ("shaw", POINTS),
+        ("t5", [[10, 5.0, 32.0], [20, 4.0, None]]),
+    ]
+    assert out.with_suffix(".png").read_bytes()[:4] == b"\x89PNG"
+    # More curves; a training that is there already counts once.
+    more = train(tmp_path / "more", "learned", seed="2")
+    given = (out.with_suffix(".jsonl"), more, folders[0])
+    assert called("bench", "curves", *given, "--svg", "--out", tmp_path / "new") == 0
+    assert len(read_rows(LearningCurve, tmp_path / "new.jsonl")) == 4
+    svg = (tmp_path / "new.svg").read_text(encoding="utf-8")
+    assert {"t5: diverged", "learned: 16.00, 16.00"} <= set(re.findall(">([^<>]+)</text>", svg))
+    # Next to the second half, where learned and shaw end at one height.
+    names = [name for name in ("learned", "shaw", "t5") if f">{name}</text>" in svg]
+    assert names == ["learned", "t5"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("tokens_per_sample", "64"), ("mask_prob", "0.3"), ("task", "other")]
+)
+def test_trainings_that_cannot_be_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, value: str
+) -> None:
+    folders = [train(tmp_path / "a", "learned"), train(tmp_path / "b", "shaw", **{option: value})]
+    assert called("bench", "curves", *folders, "--out", tmp_path / "curves") == 2
+    assert option.replace("_", "-") in capsys.readouterr().err
+    assert not list(tmp_path.glob("curves*"))
+
+
+@pytest.fixture(scope="module", params=SCREENS)
 def tab(request: pytest.FixtureRequest, browser: Browser, toy: Path) -> Iterator[Page]:
     """The page in a screen; no request but the first, nothing in the console."""
     width, height = SCREENS[request.param]
@@ -187,13 +244,13 @@ def test_systems_and_families_are_filtered(tab: Page) -> None:
     box.fill("diet")
     assert systems(tab) == ["diet_rel"]
     box.fill("logits")
-    assert systems(tab) == ["diet_rel", "shaw"]
+    assert sorted(systems(tab)) == ["diet_rel", "shaw"]
     box.fill("")
     assert len(systems(tab)) == 4
 
 
-def test_any_two_systems_are_compared(tab: Page, toy: Path, found: Section) -> None:
-    pairs: Any = pairs_of(found, sidecars(toy))
+def test_any_two_systems_are_compared(tab: Page, counts: Sentences, shown: Section) -> None:
+    pairs: Any = pairs_of(shown, counts)
     place = tab.locator(".pair")
     first, second = place.locator("select").all()
     for one, other, number, sign in ((1, 3, 4, 1), (3, 1, 4, -1), (0, 1, 0, 1)):
@@ -201,8 +258,8 @@ def test_any_two_systems_are_compared(tab: Page, toy: Path, found: Section) -> N
         second.select_option(str(other))
         value, half, p, *parts = pairs["pairs"][number]
         rows = [each.inner_text().split("\t") for each in place.locator("tr").all()]
-        shown = rows[0][1].replace("−", "-").split(" ± ")
-        assert [float(each) for each in shown] == [sign * value, half]
+        texts = rows[0][1].replace("−", "-").split(" ± ")
+        assert [float(each) for each in texts] == [sign * value, half]
         assert rows[0][2] == (f"p {p:.4f}" if p > 0.0001 else "p ≤ 0.0001")
         assert len(rows) == 1 + len(parts) / 2
         assert float(rows[-1][1].split(" ")[0].replace("−", "-")) == sign * parts[-2]
@@ -219,6 +276,6 @@ def test_both_colour_schemes(browser: Browser, toy: Path, scheme: Any) -> None:
     assert (opened.evaluate(red, "color") < opened.evaluate(red, "backgroundColor")) == (
         scheme == "light"
     )
-    shown = opened.locator("figure svg").first.evaluate("(svg) => getComputedStyle(svg).filter")
-    assert ("invert" in shown) == (scheme == "dark")
+    applied = opened.locator("figure svg").first.evaluate("(svg) => getComputedStyle(svg).filter")
+    assert ("invert" in applied) == (scheme == "dark")
     context.close()

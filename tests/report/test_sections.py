@@ -1,4 +1,4 @@
-"""Ranks, differences, Holm's p-values, clusters, the paper's figures, and filters."""
+"""Ranks, differences, Holm's p-values, clusters, the paper's scores, and filters."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from pathlib import Path
 import pytest
 
 from diet_mt.errors import UserError
-from diet_mt.evaluation.groups import Conditions, Group, group
+from diet_mt.evaluation.groups import group
 from diet_mt.evaluation.json_rows import write_rows
 from diet_mt.evaluation.records import put_row
-from diet_mt.positions import NAMES
-from diet_mt.report.published import BLEU, figures, source
+from diet_mt.report.published import published_bleu
 from diet_mt.report.sections import Section, read_sections, select
 
 from ..evaluation.rows import changed, row, seeds_of, task_row
-from .stub import section
-from .toy import write_toy
+from .toy import section, write_toy
 
 ROWS = [
     *seeds_of("sinusoidal", {1: 30.0, 2: 33.0}),
@@ -27,12 +25,13 @@ SINGLE = {"sinusoidal": 30.0, "t5": 31.0, "shaw": 29.0, "none": 20.0}
 FOUR = [each for name, bleu in SINGLE.items() for each in seeds_of(name, {1: bleu})]
 
 
-def clusters(found: Section) -> list[int | None]:
-    return [standing.cluster for standing in found.standings]
+def of_systems(shown: Section, name: str) -> dict[str, object]:
+    """A field of every measured system."""
+    return {line.system: getattr(standing, name) for standing, line in shown.measured}
 
 
-def names(found: Section) -> list[str]:
-    return [standing.name for standing in found.standings]
+def names(shown: Section) -> list[str]:
+    return [standing.name for standing in shown.standings]
 
 
 def test_difference_and_interval_are_of_the_means() -> None:
@@ -47,48 +46,47 @@ def test_difference_and_interval_are_of_the_means() -> None:
 
 
 def test_p_values_are_corrected_for_all_measured_systems() -> None:
-    """Holm: 0.02 * 3, then 0.025 * 2 is no smaller, then 0.5; also where two are not shown."""
+    """Holm: 0.02 * 3, then 0.025 * 2 is no smaller, then 0.5; also where two are not shown. A
+    system without counts counts as a test, and has no p-value.
+    """
     p = {("shaw", "sinusoidal"): 0.025, ("none", "sinusoidal"): 0.5, ("sinusoidal", "t5"): 0.02}
-    shown = section(FOUR, lambda *pair: p.get(pair, 0.5), systems=["t5"])
-    assert [each.p_value for each in shown.standings] == pytest.approx([0.06])
-    whole = section(FOUR, lambda *pair: p.get(pair, 0.5))
-    values = {each.line.system: each.p_value for each in whole.standings if each.line}
-    assert values == pytest.approx({"t5": 0.06, "sinusoidal": None, "shaw": 0.06, "none": 0.5})
-
-
-def test_a_system_without_counts_counts_as_a_test_and_has_no_p_value() -> None:
-    found = section(FOUR, lambda *_: 1 / 10001, uncounted=["t5"])
-    values = {each.line.system: each.p_text for each in found.standings if each.line}
-    assert values == {"t5": "", "sinusoidal": "", "shaw": "≤ 0.0003", "none": "≤ 0.0003"}
-    assert clusters(found) == [None] * 4
+    values = {"t5": 0.06, "sinusoidal": None, "shaw": 0.06, "none": 0.5}
+    for systems in ([], ["t5"]):
+        shown = section(FOUR, lambda *pair: p.get(pair, 0.5), systems)
+        assert of_systems(shown, "p_value") == pytest.approx(
+            {name: value for name, value in values.items() if name in (systems or values)}
+        )
+    shown = section(FOUR, lambda *_: 1 / 10001, uncounted=["t5"])
+    assert of_systems(shown, "p_text") == {
+        "t5": None, "sinusoidal": None, "shaw": "≤ 0.0003", "none": "≤ 0.0003"
+    }  # fmt: skip
+    assert set(of_systems(shown, "cluster").values()) == {None}
 
 
 @pytest.mark.parametrize(
-    ("separate", "expected"),
+    ("separate", "systems", "expected"),
     [
-        ("", [1, 1, 1, 1]),
-        ("ab ac ad bc bd cd", [1, 2, 3, 4]),
-        ("ac ad bc bd", [1, 1, 2, 2]),  # between b and c alone
-        ("ab ac ad bd", [1, 2, 2, 2]),  # b and d differ, but c is like either
-        ("ad bd cd ac", [1, 1, 1, 2]),
+        ("", "abcd", [1, 1, 1, 1]),
+        ("ab ac ad bc bd cd", "abcd", [1, 2, 3, 4]),
+        ("ac ad bc bd", "abcd", [1, 1, 2, 2]),  # between b and c alone
+        ("ab ac ad bd", "abcd", [1, 2, 2, 2]),  # b and d differ, but c is like either
+        ("ad bd cd ac", "abcd", [1, 1, 1, 2]),
+        ("ab", "abc", [1, 1, 1]),  # c differs from none
+        ("ab", "ab", [1, 2]),  # so without it there is a boundary
+        ("ab", "a", [None]),
     ],
 )
 def test_clusters_begin_where_all_above_are_better_than_all_below(
-    separate: str, expected: list[int]
+    separate: str, systems: str, expected: list[int]
 ) -> None:
-    rows = [row for place, name in enumerate("abcd") for row in seeds_of(name, {1: 40.0 - place})]
-    p = lambda one, other: 0.05 if one + other in separate.split() else 0.06  # noqa: E731
-    assert clusters(section(rows, p)) == expected
-
-
-def test_clusters_are_of_the_systems_shown() -> None:
-    """c differs from none; without it there is a boundary between a and b."""
-    rows = [row for place, name in enumerate("abc") for row in seeds_of(name, {1: 40.0 - place})]
-    p = lambda one, other: 0.5 if "c" in (one, other) else 0.01  # noqa: E731
-    assert clusters(section(rows, p)) == [1, 1, 1]
-    assert clusters(section(rows, p).without(["c_tiny"])) == [1, 2]
-    assert clusters(section(rows, p, ["a", "b"])) == [1, 2]
-    assert clusters(section(rows, p, ["a"])) == [None]
+    rows = [row for n, name in enumerate("abcd") for row in seeds_of(name, {1: 40.0 - n})]
+    shown = section(
+        rows, lambda one, other: 0.05 if one + other in separate.split() else 0.06, list(systems)
+    )
+    assert list(of_systems(shown, "cluster").values()) == expected
+    whole = section(rows, lambda one, other: 0.05 if one + other in separate.split() else 0.06)
+    less = whole.without([f"{name}_tiny" for name in "abcd" if name not in systems])
+    assert less.standings == shown.standings
 
 
 # Chen et al. 2021, table 4: sinusoidal (Vaswani et al.), Shaw et al., DIET-REL.
@@ -100,61 +98,50 @@ TABLE_4 = {
 }
 
 
-def conditions(test_set: str, direction: str) -> Conditions:
-    return group([row(test_set=test_set, direction=direction)])[0].conditions
-
-
 def test_table_4() -> None:
     for direction, values in TABLE_4.items():
-        paper = figures(conditions("WMT18 newstest2018", direction))
-        assert tuple(paper) == ("sinusoidal", "shaw", "diet_rel")
-        assert tuple(figure.bleu for figure in paper.values()) == values
-        gains = [figure.gain for figure in paper.values()]
-        assert gains == pytest.approx([bleu - values[0] for bleu in values])
-        assert set(paper) <= {name.replace("-", "_") for name in NAMES}
-    assert "table 4 (https://arxiv.org/abs/2104.08698)" in source(BLEU)
+        paper = published_bleu(
+            group([row(test_set="WMT18 newstest2018", direction=direction)])[0].conditions
+        )
+        assert {name: each.scores[direction] for name, each in paper.items()} == dict(
+            zip(("sinusoidal", "shaw", "diet_rel"), values, strict=True)
+        )
+    for test_set, direction in (
+        *(("newstest2017", "de-en"), ("newstest2018-half", "de-en"), ("newstest2018", "en-fr")),
+    ):
+        other = group([row(test_set=test_set, direction=direction)])[0].conditions
+        assert published_bleu(other) == {}
 
 
-@pytest.mark.parametrize(
-    ("test_set", "direction"),
-    [("newstest2017", "de-en"), ("newstest2018-half", "de-en"), ("newstest2018", "en-fr")],
-)
-def test_other_test_sets_are_not_in_the_paper(test_set: str, direction: str) -> None:
-    assert figures(conditions(test_set, direction)) == {}
-
-
-def test_a_figure_of_the_paper_belongs_to_its_model_alone() -> None:
+def test_a_score_of_the_paper_belongs_to_its_model_alone() -> None:
     both = "shaw sharing=head-wise clip=20 values=True in=encoder,decoder scale=head"
     others = ("values=True", "values=False"), ("clip=20", "clip=16"), ("head-wise", "none")
+    where = {"direction": "en-cs", "test_set": "newstest2018"}
     for positions, expected in (
         ("shaw clip=16", None),
         (both, 18.74),
         *((both.replace(own, other), None) for own, other in others),
     ):
-        rows = seeds_of("shaw", {1: 18.0}, direction="en-cs", test_set="newstest2018")
+        rows = seeds_of("shaw", {1: 18.0}, **where)
         first, *rest = section([changed(r, positions=positions) for r in rows]).standings
-        assert (first.published and first.published.bleu) == expected
+        assert first.published == expected
+        assert first.published_gain == (expected and pytest.approx(0.19))
         assert ("shaw (not measured)" in [each.name for each in rest]) == (expected is None)
+    rows = seeds_of("sinusoidal", {1: 18.0}, **where)
+    shown = section(rows)
+    assert names(shown) == ["sinusoidal_tiny", "shaw (not measured)", "diet_rel (not measured)"]
+    assert [each.published for each in shown.standings] == [18.55, 18.74, 18.68]
+    assert names(section(rows, None, ["sinusoidal", "shaw"])) == names(shown)[:2]
 
 
-def test_systems_of_the_paper_alone_are_last() -> None:
-    rows = seeds_of("sinusoidal", {1: 18.0}, direction="en-cs", test_set="newstest2018")
-    found = section(rows)
-    assert names(found) == ["sinusoidal_tiny", "shaw (not measured)", "diet_rel (not measured)"]
-    assert [s.published.bleu for s in found.standings if s.published] == [18.55, 18.74, 18.68]
-    assert names(section(rows, None, ["sinusoidal", "shaw"])) == names(found)[:2]
-
-
-@pytest.fixture
-def groups() -> list[Group]:
-    return group(
-        [
-            *seeds_of("sinusoidal", {1: 30.0}),
-            *seeds_of("shaw", {1: 31.0}),
-            *seeds_of("diet_rel", {1: 32.0}, direction="de-en"),
-            *seeds_of("diet_rel", {1: 33.0}, test_set="another"),
-        ]
-    )
+GROUPS = group(
+    [
+        *seeds_of("sinusoidal", {1: 30.0}),
+        *seeds_of("shaw", {1: 31.0}),
+        *seeds_of("diet_rel", {1: 32.0}, direction="de-en"),
+        *seeds_of("diet_rel", {1: 33.0}, test_set="another"),
+    ]
+)
 
 
 @pytest.mark.parametrize(
@@ -165,26 +152,18 @@ def groups() -> list[Group]:
         ({"test set": ["another"]}, ["another, en-de"]),
         ({"system": ["diet_rel"]}, ["toy test, de-en", "another, en-de"]),
         ({"direction": ["en-de"], "system": ["diet_rel"]}, ["another, en-de"]),
+        ({"direction": ["en-fr"]}, "en-fr"),
+        ({"test set": ["x"]}, "x; .*toy test"),
+        ({"system": ["shaw", "t5"]}, "t5"),
+        ({"direction": ["de-en"], "system": ["shaw"]}, "toy test, de-en"),
     ],
 )
-def test_filters(groups: list[Group], wanted: dict[str, list[str]], expected: list[str]) -> None:
-    assert [each.conditions.heading for each in select(groups, wanted)] == expected
-
-
-@pytest.mark.parametrize(
-    ("wanted", "named"),
-    [
-        ({"direction": ["en-fr"]}, "en-fr; did you mean en-de"),
-        ({"test set": ["x"]}, "x; choose from another, toy test"),
-        ({"system": ["shaw", "t5"]}, "t5; choose from diet_rel, shaw, sinusoidal"),
-        ({"direction": ["de-en"], "system": ["shaw"]}, "toy test, de-en: diet_rel; another"),
-    ],
-)
-def test_unknown_values_are_named(
-    groups: list[Group], wanted: dict[str, list[str]], named: str
-) -> None:
-    with pytest.raises(UserError, match=named):
-        select(groups, wanted)
+def test_filters(wanted: dict[str, list[str]], expected: list[str] | str) -> None:
+    if isinstance(expected, str):
+        with pytest.raises(UserError, match=expected):
+            select(GROUPS, wanted)
+    else:
+        assert [each.conditions.heading for each in select(GROUPS, wanted)] == expected
 
 
 def test_systems_of_translation_and_of_tasks_have_two_spellings(tmp_path: Path) -> None:
@@ -192,31 +171,26 @@ def test_systems_of_translation_and_of_tasks_have_two_spellings(tmp_path: Path) 
     write_rows(rows, [*seeds_of("diet_rel", {1: 32.0}), *seeds_of("shaw", {1: 31.0})])
     files = [rows, put_row(tmp_path, task_row())]
     for name in ("diet_rel", "diet-rel"):
-        (found,), tasks, _ = read_sections(files, {"system": [name]})
-        assert (names(found), len(tasks)) == (["diet_rel_tiny"], 1)
-    found, tasks, _ = read_sections(files, {"system": ["shaw"]})
-    assert (len(found), tasks) == (1, [])
-    with pytest.raises(UserError, match="diet-abs; did you mean diet-rel"):
+        (shown,), tasks, _ = read_sections(files, {"system": [name]})
+        assert (names(shown), len(tasks)) == (["diet_rel_tiny"], 1)
+    every, tasks, _ = read_sections(files, {"system": ["shaw"]})
+    assert (len(every), tasks) == (1, [])
+    with pytest.raises(UserError, match="diet-abs"):
         read_sections(files, {"system": ["diet-abs"]})
 
 
-def test_the_largest_section_is_first(groups: list[Group], tmp_path: Path) -> None:
-    rows = sorted((row for each in groups for row in each.results), key=lambda row: row.test_set)
-    write_rows(tmp_path / "rows.jsonl", rows)
-    found, _, _ = read_sections([tmp_path / "rows.jsonl"], {})
-    headings = [each.group.conditions.heading for each in found]
-    assert headings == ["toy test, en-de", "another, en-de", "toy test, de-en"]
-
-
-def test_a_table_of_counted_rows(tmp_path: Path) -> None:
-    """From files to p-values: systems with fewer wrong words are better, whichever are shown."""
+def test_from_files_to_p_values(tmp_path: Path) -> None:
+    """Systems with fewer wrong words are better; the largest group is first."""
     file, _ = write_toy(tmp_path)
     (whole,), _, _ = read_sections([file], {})
-    assert [each.line.system for each in whole.standings if each.line] == [
-        *("diet_rel", "shaw", "sinusoidal", "none")
-    ]
-    p_values = {each.line.system: each.p_value for each in whole.standings if each.line}
+    p_values = of_systems(whole, "p_value")
+    assert list(p_values) == ["diet_rel", "shaw", "sinusoidal", "none"]
     assert p_values.pop("sinusoidal") is None
-    assert 0 < max(p or 1 for p in p_values.values()) < 0.05
+    assert all(isinstance(p, float) and 0 < p < 0.05 for p in p_values.values())
     (some,), _, _ = read_sections([file], {"system": ["diet_rel"]})
     assert dataclasses.replace(whole.standings[0], cluster=None) == some.standings[0]
+    rows = sorted((row for each in GROUPS for row in each.results), key=lambda row: row.test_set)
+    write_rows(tmp_path / "rows.jsonl", rows)
+    every, _, _ = read_sections([tmp_path / "rows.jsonl"], {})
+    headings = [each.group.conditions.heading for each in every]
+    assert headings == ["toy test, en-de", "another, en-de", "toy test, de-en"]
