@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The tables and pictures of results/ that are made of rows, again: to run where rows were added, or
-# code that shows them has changed. Not new lines of figures/ and curves/, which trained models have.
+# Makes the tables and pictures of results/ from their rows, after a change of the rows or of the code
+# that shows them. New rows of figures/ and curves/ need trained models.
 #
 # From     results/, data/multi30k.en-de: diet-mt prepare multi30k en-de --out data/multi30k.en-de;
 #          data/multi30k.en-de.joined: the same with --join 4; data/newstest.en-de.short: diet-mt prepare newstest en-de
@@ -17,10 +17,10 @@ news=data/newstest.en-de.short/raw/test.de
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
 
-# FILE COMMAND...: what it prints becomes the file, where it succeeds.
+# FILE COMMAND...: writes the output to the file if the command succeeds.
 into() { "${@:2}" > "$new" && cat "$new" > "$1"; }
 
-# NAME SYSTEMS ARGUMENTS...: NAME.md of all systems, and NAME.png of these, as more could not be told apart.
+# NAME SYSTEMS ARGUMENTS...: NAME.md of all systems, and NAME.png of these, the most that are legible.
 lengths() {
   into "$1.md" diet-mt lengths "${@:3}" --format markdown
   # shellcheck disable=SC2086
@@ -35,7 +35,7 @@ diet-mt bench curves results/curves/multi30k.base.jsonl --loss --out results/cur
 diet-mt bench curves results/curves/recipe.jsonl --loss --out results/curves/recipe
 diet-mt bench curves results/mlm/curves.jsonl --out results/mlm/curves
 
-# Hypotheses of new rows join those of their corpus, in one archive.
+# Hypotheses of new rows, added to the archive of their corpus.
 find results -name '*.hyp.txt' -printf '%h\n' | sort -u | while read -r folder; do
   [ ! -f "$folder.hyp.tar.xz" ] || tar -C "$folder/.." --skip-old-files -xJf "$folder.hyp.tar.xz"
   (cd "$folder/.." && tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=644 \
@@ -43,6 +43,7 @@ find results -name '*.hyp.txt' -printf '%h\n' | sort -u | while read -r folder; 
   mv "$folder.hyp.tar.xz.part" "$folder.hyp.tar.xz" && rm -r "$folder"
 done
 
+find results/figures -name '*.jsonl' -exec gzip -9nf {} +
 for folder in results/figures{,/cs-en,/mlm}; do
   into "$folder/heads.md" diet-mt figures --out "$folder" --format markdown
 done
@@ -73,6 +74,6 @@ diet-mt leaderboard --readme results/README.md
 for part in search short joined early early/searches; do
   diet-mt leaderboard results/"$part"/*.jsonl --readme results/"$part"/README.md
 done
-beside=$(sed -n 's/^<!-- results:begin \(diet-mt .*\) -->$/\1/p' README.md)  # the command of its table
-[ -n "$beside" ] || { echo "README.md: its table names no command" >&2; exit 1; }
-bash -euo pipefail -c "$beside"
+command=$(sed -n 's/^<!-- results:begin \(diet-mt .*\) -->$/\1/p' README.md)  # of its table
+[ -n "$command" ] || { echo "README.md: its table names no command" >&2; exit 1; }
+bash -euo pipefail -c "$command"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..command_line import Command, Folder, Seed, argument, option
 from ..errors import UserError
-from ..figures.asked import Asked
+from ..figures.config import FigureConfig
 from .reports import TABLE_FORMATS, show
 
 FIGURES = ("rank", "patterns", "similarity", "segments", "heads")
@@ -50,21 +50,21 @@ class Figures(Command):
     out: Folder = option("folder of pictures and numbers")
     only: Sequence[str] = option("figures to draw (default all)", FIGURES, choices=FIGURES)
     format: str = option("format of the tables", "text", choices=TABLE_FORMATS)
-    config: Asked
+    config: FigureConfig
 
     def run(self) -> None:
         if self.checkpoints and not self.data:
             raise UserError("--data: give the binarized data that the checkpoints were trained on")
         if not self.checkpoints and self.data:
             raise UserError("--data: only with checkpoints; without, pictures show --out's numbers")
-        from ..figures.draw import draw, kept, observe_all
+        from ..figures.draw import draw, measure, saved
 
         if self.data:
-            files = observe_all(self.checkpoints, self.data, self.out, self.only, self.config)
-        elif self.config != Asked():
+            files = measure(self.checkpoints, self.data, self.out, self.only, self.config)
+        elif self.config != FigureConfig():
             raise UserError("without checkpoints, pictures show --out's numbers as they are")
         else:
-            files = kept(self.out, self.only)
+            files = saved(self.out, self.only)
         for file in files:
             if table := draw(file):
                 show(table, self.format)

@@ -1,1 +1,1 @@
-"""What trained positions look like: the paper's figures and theorems over checkpoints."""
+"""The figures and theorems of the paper over trained checkpoints."""

@@ -1,8 +1,8 @@
-"""Where each head looks: by its positions alone, and over real sentences, words included.
+"""Locality of heads: by their positions alone, and over real sentences, words included.
 
 No figure of the paper; it shows patterns of encoders alone. In cross-attention the distance is that
 of a target and a source position: the query at target position i predicts word i of the
-translation, so a translation word by word would look at distance 0.
+translation, so a translation word by word has distance 0.
 """
 
 from __future__ import annotations
@@ -18,18 +18,72 @@ from torch import Tensor
 
 from ..evaluation.json_rows import Row
 from ..positions import DECODER, KINDS
-from ..report.blocks import Block, Grid, Note
-from .asked import Asked
-from .measures import Look, look
-from .observed import Seen, System, fitting, observe, sentences
+from ..report.blocks import Block, Note, Table
+from .capture import AttentionRecord, System, fitting, record, sentences
+from .config import FigureConfig
 from .patterns import Pattern, patterns
 
 PATTERNS = ("local", "shifted", "global", "between")
+# Of a head's attention: at least this share near a distance is a pattern there.
+PATTERN = 0.5
+# No more than this many times what a flat softmax has near the query is no pattern there.
+FLAT = 1.5
+
+
+@dataclass(frozen=True)
+class Look:
+    """Where the weight of one head lies. Distances are i - j of query and key, in tokens.
+
+    ``peak``: the distance with the largest mean weight, of those that half of the queries have, or,
+    where none does, of the most frequent; ``near``: share of the weights within K of distance 0;
+    ``near_peak``: within K of the peak; ``flat``: the share within K of distance 0 that
+    equal weights would have.
+    """
+
+    peak: int
+    near: float
+    near_peak: float
+    flat: float
+
+    @property
+    def pattern(self) -> str:
+        """``local``: at least half of the weight is near the query's own position; ``shifted``:
+        near another distance; ``global``: near the query no more than ``FLAT`` times what equal
+        weights have there; ``between``: none of these.
+        """
+        if self.near >= PATTERN:
+            return "local"
+        if self.near_peak >= PATTERN:
+            return "shifted"
+        return "global" if self.near <= FLAT * self.flat else "between"
+
+
+def look(weights: Tensor, open_keys: Tensor, near: int) -> Look:
+    """Of attention ``weights`` (B, T, S) of one head; ``open_keys`` (B, T, S): the keys that a
+    query may attend to, none for a query that is padding; ``near``: K, in tokens.
+    """
+    queries, keys = weights.shape[-2:]
+    away = torch.arange(queries)[:, None] - torch.arange(keys)  # (T, S)
+    places = (away + keys - 1).expand(weights.shape)[open_keys]
+    counts = torch.bincount(places, minlength=queries + keys - 1)
+    sums = torch.zeros(queries + keys - 1, dtype=weights.dtype)
+    sums.index_add_(0, places, weights[open_keys])
+    real = open_keys.any(-1)  # (B, T)
+    enough = min(int(real.sum()), 2 * int(counts.max()))  # where targets are long, no half is left
+    means = torch.where(counts * 2 >= enough, sums / counts.clamp(min=1), -1.0)
+    peak = int(means.argmax()) - (keys - 1)
+    at_own, at_peak = away.abs() <= near, (away - peak).abs() <= near
+    equal = open_keys / open_keys.sum(-1, keepdim=True).clamp(min=1)
+
+    def share(of: Tensor, where: Tensor) -> float:
+        return float((of * (open_keys & where)).sum(-1)[real].mean())
+
+    return Look(peak, share(weights, at_own), share(weights, at_peak), share(equal, at_own))
 
 
 @dataclass(frozen=True)
 class HeadRow(Row):
-    """Where one head looks, in shares of the weight; see :class:`measures.Look`.
+    """A :class:`Look` of one head by its positions, and over sentences.
 
     ``positions_...``: softmax of the positional logits alone, over ``tokens`` positions; None where
     there are none. ``positions_layers``: those that have the same logits, from 1 on; they count
@@ -56,113 +110,96 @@ class HeadRow(Row):
     attention_near_peak: float
     attention_flat: float
 
-    @property
-    def first_of_table(self) -> bool:
-        """Whether this is the row in which the positional logits of its head count."""
-        return self.positions_layers[:1] == [self.layer]
 
-
-def head_rows(systems: Sequence[System], asked: Asked) -> list[HeadRow]:
+def head_rows(systems: Sequence[System], config: FigureConfig) -> list[HeadRow]:
     """Rows for every head whose keys are tokens."""
-    tokens = fitting(systems[0], asked.positions, "heads")
-    return [row for system in systems for row in _rows(system, asked, tokens)]
+    tokens = fitting(systems[0], config.positions, "heads")
+    return [row for system in systems for row in _rows(system, config, tokens)]
 
 
-def _rows(system: System, asked: Asked, tokens: int) -> Iterator[HeadRow]:
-    near = asked.near
-    found = patterns(system, asked.subset, tokens, asked.sentences)
-    terms = {(p.kind, layer): p for p in found for layer in p.layers if not p.mixes_keys}
-    given, _ = sentences(system, asked.subset, asked.sentences)
-    for call in observe(system, given):
+def _rows(system: System, config: FigureConfig, tokens: int) -> Iterator[HeadRow]:
+    every = patterns(system, config.subset, tokens, config.sentences)
+    terms = {(p.kind, layer): p for p in every for layer in p.layers if not p.mixes_keys}
+    given, _ = sentences(system, config.subset, config.sentences)
+    for call in record(system, given):
         if call.mixes_keys:
             continue
-        weights, allowed = call.weights(), _open_keys(system, call, given)
+        weights, open_keys = call.weights(), _open_keys(system, call, given)
         term = terms.get((call.kind, call.layer + 1))
-        own = _alone(term, near)
-        for head in range(weights.size(1)):
-            positional = own[head] if own else None
-            real = look(weights[:, head], allowed, near)
+        by_positions = _by_positions(term, config.near) if term else [None] * weights.size(1)
+        for head, positional in enumerate(by_positions):
             yield HeadRow(
                 **call.place(system, head),
-                near_tokens=near,
+                near_tokens=config.near,
                 tokens=tokens,
                 positions_layers=term.layers if term else [],
                 **_fields("positions", positional),
                 sentences=len(weights),
-                **_fields("attention", real),
+                **_fields("attention", look(weights[:, head], open_keys, config.near)),
             )
 
 
-def _fields(of: str, found: Look | None) -> dict[str, Any]:
-    """The fields of a row that begin with ``of``."""
+def _fields(prefix: str, head: Look | None) -> dict[str, Any]:
     names = ("pattern", "peak", "near", "near_peak", "flat")
-    values = (getattr(found, name, None) for name in names)
+    values = (getattr(head, name, None) for name in names)
     rounded = (round(value, 4) if isinstance(value, float) else value for value in values)
-    return {f"{of}_{name}": value for name, value in zip(names, rounded, strict=True)}
+    return {f"{prefix}_{name}": value for name, value in zip(names, rounded, strict=True)}
 
 
-def _alone(pattern: Pattern | None, near: int) -> list[Look]:
+def _by_positions(pattern: Pattern, near: int) -> list[Look | None]:
     """Of each head's softmax over positional logits alone."""
-    if pattern is None:
-        return []
-    allowed = torch.ones(1, *pattern.logits.shape[-2:], dtype=torch.bool)
+    open_keys = torch.ones(1, *pattern.logits.shape[-2:], dtype=torch.bool)
     if pattern.kind == DECODER:
-        allowed = allowed.tril()
-    logits = pattern.logits.masked_fill(~allowed, float("-inf"))
-    return [look(weights[None], allowed, near) for weights in logits.softmax(-1)]
+        open_keys = open_keys.tril()
+    logits = pattern.logits.masked_fill(~open_keys, float("-inf"))
+    return [look(weights[None], open_keys, near) for weights in logits.softmax(-1)]
 
 
-def _open_keys(system: System, call: Seen, given: dict[str, Tensor]) -> Tensor:
-    """(B, T, S), the keys that real queries may look at."""
+def _open_keys(system: System, call: AttentionRecord, given: dict[str, Tensor]) -> Tensor:
+    """(B, T, S), the keys that real queries may attend to."""
     pad = system.task.source_dictionary.pad()
     source = given["src_tokens"].ne(pad)
     target = given["prev_output_tokens"].ne(pad) if "prev_output_tokens" in given else source
     queries = source if call.kind == KINDS[0] else target
     keys = target if call.kind == DECODER else source
-    allowed = queries[:, :, None] & keys[:, None, :]
-    return allowed.tril() if call.kind == DECODER else allowed
+    open_keys = queries[:, :, None] & keys[:, None, :]
+    return open_keys.tril() if call.kind == DECODER else open_keys
 
 
 def head_blocks(rows: Sequence[HeadRow]) -> list[Block]:
-    """The table of all systems, and what its words mean."""
-    return [_table(rows), Note(_explained(rows[0]))]
-
-
-def _table(rows: Sequence[HeadRow]) -> Grid:
-    """A line for each system and kind of attention."""
-    groups = dict.fromkeys((row.attention, row.system) for row in rows)
+    """A table with a line for each system and kind of attention, and what its words mean."""
+    groups: dict[tuple[int, str], list[HeadRow]] = {}
+    for row in rows:
+        groups.setdefault((KINDS.index(row.attention), row.system), []).append(row)
     lines = []
-    for kind, system in sorted(groups, key=lambda group: KINDS.index(group[0])):
-        own = [row for row in rows if (row.attention, row.system) == (kind, system)]
-        termed = [row for row in own if row.first_of_table]
-        cells = [*_cells("positions", termed), *_cells("attention", own)]
-        lines.append([kind, system, str(len(own)), *cells])
+    for kind, system in sorted(groups, key=lambda group: group[0]):
+        own = groups[kind, system]
+        once = [row for row in own if row.positions_layers[:1] == [row.layer]]
+        cells = [*_cells("positions", once), *_cells("attention", own)]
+        lines.append([KINDS[kind], system, str(len(own)), *cells])
     heads = ["attention", "system", "heads", "by positions", "peaks", "near", "over sentences"]
     numbers = [False, False, True, False, False, True, False, False, True]
-    return Grid([*heads, "peaks", "near"], lines, numbers)
-
-
-def _explained(row: HeadRow) -> str:
-    """What the words of the table mean."""
-    return (
-        f"near: share of a head's weight within {row.near_tokens} tokens of its own position, the "
-        "median over heads; in brackets that of equal weights, larger in short sentences. local: "
-        "at least half of it is there; shifted: around another distance; global: no more is near "
-        "than 1.5 times what equal weights have; between: none of these. peaks: distances i - j, "
-        "of those that half of the queries have, with the largest mean weight, and of how many "
-        f"heads. By positions: over {row.tokens} tokens; layers that share a table count once."
+    note = (
+        f"near: share of a head's weight within {rows[0].near_tokens} tokens of its own position, "
+        "median over heads; in brackets the share with equal weights, larger in short sentences. "
+        "local: at least half of the weight is near; shifted: it is near another distance; global: "
+        "no more is near than 1.5 times the share of equal weights; between: none of these. peaks: "
+        "distances i - j with the largest mean weight, of those that half of the queries have, and "
+        f"their number of heads. By positions: over {rows[0].tokens} tokens; layers that share a "
+        "table count once."
     )
+    return [Table([*heads, "peaks", "near"], lines, numbers), Note(note)]
 
 
-def _cells(of: str, rows: Sequence[HeadRow]) -> list[str]:
+def _cells(prefix: str, rows: Sequence[HeadRow]) -> list[str]:
     """``3 local, 1 global``; the three most frequent peaks, ``0 (9), 1 (4), 2 (3)``; the median
-    share that is near, and of equal weights, ``0.50 (0.15)``. ``of``: what the fields begin with.
+    share that is near, and of equal weights, ``0.50 (0.15)``.
     """
-    near, flat = ([getattr(row, f"{of}_{what}") for row in rows] for what in ("near", "flat"))
-    looks = Counter(getattr(row, f"{of}_pattern") for row in rows)
-    peaks = Counter(getattr(row, f"{of}_peak") for row in rows).most_common(3)
+    near, flat = ([getattr(row, f"{prefix}_{what}") for row in rows] for what in ("near", "flat"))
+    counts = Counter(getattr(row, f"{prefix}_pattern") for row in rows)
+    peaks = Counter(getattr(row, f"{prefix}_peak") for row in rows).most_common(3)
     return [
-        ", ".join(f"{looks[name]} {name}" for name in PATTERNS if looks[name]),
+        ", ".join(f"{counts[name]} {name}" for name in PATTERNS if counts[name]),
         ", ".join(f"{distance} ({count})" for distance, count in peaks),
         f"{median(near):.2f} ({median(flat):.2f})" if rows else "",
     ]

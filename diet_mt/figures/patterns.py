@@ -1,30 +1,45 @@
-"""Positional logits of a model, by head (Chen et al. 2021, figures 4, 6 and 7)."""
+"""Positional logits by head: heat maps, and curves over the distance (Chen et al. 2021, figures 4,
+6 and 7).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Union
+from itertools import groupby
+from typing import Any, Union
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ..evaluation.json_rows import Row
-from ..positions import DECODER
-from .asked import Asked
-from .measures import by_distance
-from .observed import System, fitting, joined, observe
+from ..positions import DECODER, KINDS
+from ..report.style import pyplot
+from .capture import TITLES, System, fitting, joined, record
+from .config import FigureConfig
 
 # Figure 6: sentences of 32 tokens, the second segment from position 16 on.
 SEGMENT_TOKENS, BORDER = 32, 16
 _DIGITS = 4  # significant, of a logit in a row
+_ROUNDING = 1e-9  # share of the largest entry that may differ on a diagonal
+
+# Of heads. Okabe & Ito 2008: told apart by all kinds of colour vision.
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+DIVERGING = "RdBu_r"  # ColorBrewer's, also for colour-blind readers
+# Labels along the columns and rows of a matrix of logits.
+_AXES = {
+    "encoder": ("position j of the key", "position i of the query"),
+    "decoder": ("target position j", "target position i"),
+    "cross": ("source position j", "target position i"),
+}
 
 
 @dataclass(frozen=True)
 class PatternRow(Row):
     """The positional logits of one head.
 
-    ``values``: row i for query i, None where causal attention may not look; empty where the term
+    ``values``: row i for query i, None where causal attention is closed; empty where the term
     depends on the distance alone. Then ``by_distance`` has its value for each distance i - j from
     ``first_distance`` on. A term that depends on words is the mean over ``sentences``; otherwise
     that is 1. ``trained``: tokens of queries and of keys in the longest sentences of training;
@@ -47,7 +62,7 @@ class PatternRow(Row):
 
     @property
     def matrix(self) -> Tensor:
-        """(T, S), NaN where causal attention may not look."""
+        """(T, S), NaN where causal attention is closed."""
         if self.values:
             closed = float("nan")
             return torch.tensor([[closed if v is None else v for v in row] for row in self.values])
@@ -68,24 +83,26 @@ class Pattern:
     mixes_keys: bool = False
 
     @property
-    def shown(self) -> Tensor:
-        """The logits, NaN where causal attention may not look."""
-        if self.kind != DECODER:
-            return self.logits
-        behind = torch.ones_like(self.logits, dtype=torch.bool).triu(1)
-        return self.logits.masked_fill(behind, torch.nan)
-
-    @property
     def curves(self) -> tuple[range, Tensor] | None:
         """Distances i - j that attention meets, and the value of each, (H, distances); None where
         the logits depend on more than the distance.
         """
-        found = None if self.mixes_keys else by_distance(self.logits)
-        if found is None:
+        values = None if self.mixes_keys else by_distance(self.logits)
+        if values is None:
             return None
         queries, keys = self.logits.shape[-2:]
         first = 0 if self.kind == DECODER else 1 - keys
-        return range(first, queries), found[:, first + keys - 1 :]
+        return range(first, queries), values[:, first + keys - 1 :]
+
+
+def by_distance(matrices: Tensor) -> Tensor | None:
+    """(..., T, S) -> the value of each distance i - j from 1 - S to T - 1, (..., T + S - 1), where
+    the entries depend on the distance alone (every matrix is Toeplitz); otherwise None.
+    """
+    change = matrices[..., 1:, 1:] - matrices[..., :-1, :-1]
+    if change.numel() and change.abs().max() > _ROUNDING * matrices.abs().max():
+        return None
+    return torch.cat([matrices[..., 0, :].flip(-1), matrices[..., 1:, 0]], -1)
 
 
 def patterns(
@@ -93,80 +110,196 @@ def patterns(
 ) -> list[Pattern]:
     """The positional logits of every attention that has some, over ``tokens`` positions.
 
-    ``count``: sentences that those are averaged over which depend on words. ``segments``: with what
-    segments add, two segments with the border in the middle.
+    ``count``: sentences of the mean, for logits that depend on words. ``segments``: with what
+    segments add, the second segment from BORDER on.
     """
     given = joined(system, subset, tokens, count)
     if segments:
         border = torch.arange(tokens) >= BORDER
         given["segment_ids"] = border.long().expand_as(given["src_tokens"])
-    found: list[Pattern] = []
-    for call in observe(system, given):
+    every: list[Pattern] = []
+    for call in record(system, given):
         logits = call.positional(segments=segments)  # (B, H, T, S)
         if not logits.any() or (segments and call.call.segments is None):
             continue
         same = bool((logits == logits[:1]).all())
         mean = logits[0] if same else logits.mean(0)
-        sentences = 1 if same else len(logits)
-        one = Pattern(call.kind, [call.layer + 1], mean, sentences, call.mixes_keys)
-        last = found[-1] if found and found[-1].kind == one.kind else None
-        if last is not None and torch.equal(last.logits, one.logits):
-            last.layers.extend(one.layers)
+        last = every[-1] if every and every[-1].kind == call.kind else None
+        if last is not None and torch.equal(last.logits, mean):
+            last.layers.append(call.layer + 1)
         else:
-            found.append(one)
-    return found
+            count = 1 if same else len(logits)
+            every.append(Pattern(call.kind, [call.layer + 1], mean, count, call.mixes_keys))
+    return every
 
 
-def pattern_rows(systems: Sequence[System], asked: Asked) -> list[PatternRow]:
+def pattern_rows(systems: Sequence[System], config: FigureConfig) -> list[PatternRow]:
     """Rows for every head with positional logits."""
-    tokens = fitting(systems[0], asked.positions, "patterns")
+    tokens = fitting(systems[0], config.positions, "patterns")
     return [
         row
         for system in systems
-        for row in _rows(system, patterns(system, asked.subset, tokens, asked.sentences))
+        for pattern in patterns(system, config.subset, tokens, config.sentences)
+        for row in _rows(system, pattern, segments=False)
     ]
 
 
-def segment_rows(systems: Sequence[System], asked: Asked) -> list[PatternRow]:
+def segment_rows(systems: Sequence[System], config: FigureConfig) -> list[PatternRow]:
     """Rows for every head of an encoder alone whose logits have segments."""
     tokens = fitting(systems[0], SEGMENT_TOKENS, "segments")
     return [
         row
         for system in systems
         if not system.translates
-        for row in _rows(
-            system,
-            patterns(system, asked.subset, tokens, asked.sentences, segments=True),
-            segments=True,
-        )
+        for pattern in patterns(system, config.subset, tokens, config.sentences, segments=True)
+        for row in _rows(system, pattern, segments=True)
     ]
 
 
-def _rows(
-    system: System, found: Iterable[Pattern], *, segments: bool = False
-) -> Iterator[PatternRow]:
-    for pattern in found:
-        curves = pattern.curves
-        distances, values = (range(0), None) if curves is None else curves
-        for head, matrix in enumerate(pattern.shown):
-            yield PatternRow(
-                system=system.name,
-                arch=system.arch,
-                attention=pattern.kind,
-                layers=pattern.layers,
-                head=head + 1,
-                tokens=matrix.size(0),
-                sentences=pattern.sentences,
-                segments=segments,
-                first_distance=distances.start,
-                by_distance=[] if values is None else [_short(v) for v in values[head].tolist()],
-                values=[] if values is not None else [
-                    [None if v != v else _short(v) for v in row] for row in matrix.tolist()
-                ],
-                trained=list(system.trained.get(pattern.kind, ())),
-                mixes_keys=pattern.mixes_keys,
-            )  # fmt: skip
+def _rows(system: System, pattern: Pattern, *, segments: bool) -> Iterator[PatternRow]:
+    curves = pattern.curves
+    distances, values = (range(0), None) if curves is None else curves
+    behind = torch.ones_like(pattern.logits, dtype=torch.bool).triu(1)
+    shown = pattern.logits
+    if pattern.kind == DECODER:
+        shown = shown.masked_fill(behind, torch.nan)
+    for head, matrix in enumerate(shown):
+        yield PatternRow(
+            system=system.name,
+            arch=system.arch,
+            attention=pattern.kind,
+            layers=pattern.layers,
+            head=head + 1,
+            tokens=matrix.size(0),
+            sentences=pattern.sentences,
+            segments=segments,
+            first_distance=distances.start,
+            by_distance=[] if values is None else [_short(v) for v in values[head].tolist()],
+            values=[] if values is not None else [
+                [None if v != v else _short(v) for v in row] for row in matrix.tolist()
+            ],
+            trained=list(system.trained.get(pattern.kind, ())),
+            mixes_keys=pattern.mixes_keys,
+        )  # fmt: skip
 
 
 def _short(value: float) -> float:
     return float(f"{value:.{_DIGITS}g}")
+
+
+def pattern_pictures(rows: Sequence[PatternRow]) -> Iterator[tuple[str, Any]]:
+    """``patterns.SYSTEM.ATTENTION``, heat maps for each kind of attention whose logits depend on
+    more than the distance, and ``distance.SYSTEM``, curves of the others.
+    """
+    for system in dict.fromkeys(row.system for row in rows):
+        own = [row for row in rows if row.system == system]
+        curved = [row for row in own if row.by_distance]
+        for kind in dict.fromkeys(row.attention for row in own if not row.by_distance):
+            heads = [row for row in own if row.attention == kind]
+            title = f"{system}: positional logits of {TITLES[kind]}"
+            if (sentences := max(row.sentences for row in heads)) > 1:
+                title += f", mean over {sentences} sentences"
+            yield f"patterns.{system}.{kind}", _heat_maps(heads, title)
+        if curved:
+            yield f"distance.{system}", _curves(system, curved)
+
+
+def segment_pictures(rows: Sequence[PatternRow]) -> Iterator[tuple[str, Any]]:
+    """``segments.SYSTEM``."""
+    for system in dict.fromkeys(row.system for row in rows):
+        own = [row for row in rows if row.system == system]
+        title = f"{system}: positions and segments, the second one from {BORDER} on"
+        yield f"segments.{system}", _heat_maps(own, title, border=BORDER)
+
+
+def _tables(rows: Sequence[PatternRow]) -> dict[str, list[PatternRow]]:
+    """The heads of each table, by the layers that have it."""
+    tables = {}
+    for layers, own in groupby(rows, key=lambda row: row.layers):
+        one = len(layers) == 1
+        tables[f"layer {layers[0]}" if one else f"layers {layers[0]}-{layers[-1]}"] = list(own)
+    return tables
+
+
+def _heat_maps(rows: Sequence[PatternRow], title: str, border: int | None = None) -> Any:
+    """A row of panels for each table, one per head, on one colour scale for the whole picture,
+    symmetric around 0; its ends are the 0.5 % largest values. ``border``: of the second segment.
+    """
+    plt, tables = pyplot(), _tables(rows)
+    columns = max(map(len, tables.values()))
+    values = np.abs(np.concatenate([row.matrix.numpy().ravel() for row in rows]))
+    values = values[np.isfinite(values)]
+    widest = max(float(np.quantile(values, 0.995)), 1e-12)
+    size = max(1.0, min(1.9, 13 / columns))  # inches
+    figure, panels = plt.subplots(
+        len(tables), columns, figsize=(size * columns + 1.6, size * len(tables) + 0.85),
+        squeeze=False, sharex=True, sharey=True, layout="constrained",
+    )  # fmt: skip
+    look = {
+        "cmap": plt.get_cmap(DIVERGING).with_extremes(bad="0.9"),
+        "norm": plt.Normalize(-widest, widest),
+        "interpolation": "nearest",
+    }
+    for (label, own), line in zip(tables.items(), panels, strict=True):
+        for row, panel in zip(own, line, strict=True):
+            image = panel.imshow(row.matrix.numpy(), **look)
+            panel.set_title(f"{label}, head {row.head}", fontsize=8, pad=3)
+            panel.tick_params(labelsize=7, length=2)
+            if border is not None:
+                for mark in (panel.axhline, panel.axvline):
+                    mark(border - 0.5, color="0.25", linewidth=0.8, linestyle="--")
+    x, y = _AXES[rows[0].attention]
+    figure.suptitle(title, fontsize=11)
+    figure.supxlabel("mixed key" if rows[0].mixes_keys else x, fontsize=9)
+    figure.supylabel(y, fontsize=9)
+    beyond = "both" if values.max() > widest else "neither"
+    scale = figure.colorbar(image, ax=panels, shrink=0.8, aspect=30, pad=0.01, extend=beyond)
+    scale.set_label("added to the logit", fontsize=9)
+    scale.ax.tick_params(labelsize=8)
+    return figure
+
+
+def _curves(system: str, rows: Sequence[PatternRow]) -> Any:
+    """A panel for each layer and kind of attention, a line for each head; distances beyond those of
+    training are outside of the dotted lines.
+    """
+    kinds = [kind for kind in KINDS if any(row.attention == kind for row in rows)]
+    columns = [_tables([row for row in rows if row.attention == kind]) for kind in kinds]
+    most = max(map(len, columns))
+    figure, panels = pyplot().subplots(
+        most, len(kinds), figsize=(2.8 * len(kinds) + 1.5, 1.5 * most + 0.9), squeeze=False,
+        sharey=True, sharex="col", layout="constrained",
+    )  # fmt: skip
+    for line, tables in zip(panels.T, columns, strict=True):
+        for cell in line[len(tables) :]:
+            cell.axis("off")
+        for cell, (label, own) in zip(line, tables.items(), strict=False):
+            _curve(cell, label, own)
+    lines = [line for cell in panels.flat for line in cell.get_lines()]
+    handles = {label: line for line in lines if (label := str(line.get_label())).startswith("head")}
+    where = {"loc": "outside right center", "fontsize": 8, "frameon": False}
+    figure.legend(list(handles.values()), list(handles), **where)
+    axis = "distance i - j of query and key, in tokens"
+    if any(line.get_linestyle() == ":" for line in lines):
+        axis += "; dotted: the largest of training"
+    figure.suptitle(f"{system}: positional logits over the distance", fontsize=11)
+    figure.supxlabel(axis, fontsize=9)
+    figure.supylabel("added to the logit", fontsize=9)
+    return figure
+
+
+def _curve(panel: Any, label: str, heads: Sequence[PatternRow]) -> None:
+    first = heads[0]
+    distances = range(first.first_distance, first.first_distance + len(first.by_distance))
+    many = pyplot().get_cmap("viridis")(np.linspace(0, 0.95, len(heads)))
+    for row, color in zip(heads, COLORS if len(heads) <= len(COLORS) else many, strict=False):
+        panel.plot(distances, row.by_distance, color=color, linewidth=1.1, label=f"head {row.head}")
+    panel.axhline(0, color="0.6", linewidth=0.7)
+    panel.axvline(0, color="0.6", linewidth=0.7)
+    queries, keys = first.trained or (first.tokens, first.tokens)
+    for furthest in (queries - 1, 1 - keys):
+        if furthest in distances[1:-1]:
+            panel.axvline(furthest, color="0.3", linewidth=0.8, linestyle=":")
+    panel.set_title(f"{TITLES[first.attention]}, {label}", fontsize=8, pad=3)
+    panel.tick_params(labelsize=7)
+    panel.margins(x=0.01)

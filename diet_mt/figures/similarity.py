@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,9 +17,9 @@ from ..evaluation.json_rows import Row
 from ..positions import CROSS, DECODER, ENCODER, AttentionPositions, Span
 from ..positions.factors import FactorBias
 from ..report.style import color_of, pyplot
-from .asked import Asked
-from .looks import DIVERGING, TITLES, Pictures
-from .observed import System, added_rows, fitting
+from .capture import TITLES, System, added_rows, fitting
+from .config import FigureConfig
+from .patterns import DIVERGING
 
 BINS = 40
 _EDGES = np.linspace(-1, 1, BINS + 1)
@@ -70,8 +71,8 @@ class Table:
 
 
 def tables(system: System, positions: int) -> list[Table]:
-    """The tables of positions that a model has: what it adds to the words, and the factors of
-    logits that are a product of two. What encoder and decoder have alike is there once.
+    """Tables of positions: vectors added to the words, and factors of the positional logits. A
+    table that encoder and decoder share is listed once.
     """
     added = {
         kind: added_rows(stack, positions)[None]  # (1, 1, n, E)
@@ -80,13 +81,13 @@ def tables(system: System, positions: int) -> list[Table]:
     }
     if len(added) == 2 and torch.equal(*added.values()):
         added = {"encoder and decoder": added[ENCODER]}
-    found = [Table(f"input of the {kind}", "input", rows) for kind, rows in added.items()]
+    every = [Table(f"input of the {kind}", "input", rows) for kind, rows in added.items()]
     spans = {kind: stack.token_positions.at(0, positions) for kind, stack in system.stacks.items()}
     for kind, stack in system.stacks.items():
-        found += _factors(kind, stack.self_attn_positions, spans[kind], spans[kind])
+        every += _factors(kind, stack.self_attn_positions, spans[kind], spans[kind])
         if kind == DECODER:
-            found += _factors(CROSS, stack.encoder_attn_positions, spans[kind], spans[ENCODER])
-    return found
+            every += _factors(CROSS, stack.encoder_attn_positions, spans[kind], spans[ENCODER])
+    return every
 
 
 def _factors(
@@ -94,14 +95,13 @@ def _factors(
 ) -> Iterator[Table]:
     if not isinstance(own, FactorBias):
         return
-    found = own.factors(queries, keys)
-    for of, vectors in zip(("queries", "keys"), found, strict=True):
+    for of, vectors in zip(("queries", "keys"), own.factors(queries, keys), strict=True):
         yield Table(TITLES[kind], of, vectors.detach().double())
 
 
-def similarity_rows(systems: Sequence[System], asked: Asked) -> list[SimilarityRow]:
+def similarity_rows(systems: Sequence[System], config: FigureConfig) -> list[SimilarityRow]:
     """A row for each table of each system."""
-    positions = fitting(systems[0], asked.positions, "similarity")
+    positions = fitting(systems[0], config.positions, "similarity")
     return [_row(system, table) for system in systems for table in tables(system, positions)]
 
 
@@ -131,8 +131,8 @@ def _row(system: System, table: Table) -> SimilarityRow:
     )
 
 
-def similarity_pictures(rows: Sequence[SimilarityRow]) -> Pictures:
-    """``similarity``: for each table a heat map, and under it how often each cosine is found."""
+def similarity_pictures(rows: Sequence[SimilarityRow]) -> Iterator[tuple[str, Any]]:
+    """``similarity``: for each table a heat map, and under it the frequency of each cosine."""
     plt = pyplot()
     columns = min(_COLUMNS, len(rows))
     lines = -(-len(rows) // columns)

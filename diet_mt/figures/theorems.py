@@ -16,15 +16,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..evaluation.fairseq_options import quiet
-from ..report.blocks import Block, Grid, Heading, Note, text
-from .measures import ranks
-from .observed import System, added_rows, open_systems, sentences, word_vectors
+from ..report.blocks import Block, Heading, Note, Table, text
+from .capture import System, added_rows, open_systems, sentences, word_vectors
+from .rank import ranks
 
 HEADS, DRAWS, SENTENCES = 4, 10, 8
 
 
 def report(checkpoints: Sequence[Path], data: Path | None, subset: str, seed: int) -> str:
-    """For a terminal. Raises UserError for checkpoints that cannot be loaded."""
+    """Both theorems on draws and, with ``data``, theorem 2 in checkpoints, as text."""
     quiet()
     draw = partial(torch.randn, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     blocks = [*theorem_1(draw), *theorem_2(draw)]
@@ -38,18 +38,14 @@ def theorem_1(draw: Any) -> Iterator[Block]:
     n, d, d_h, d_p = 96, 128, 32, 48
     shapes = (n, d), (n, d), (n, d_p), (n, d_p), (d, d_h), (d, d_h)
     drawn = [logits_of(*(draw(shape) for shape in shapes)) for _ in range(DRAWS)]
-    reached: dict[str, list[int]] = {}
-    for logits in drawn:
-        for name, matrix in logits.items():
-            reached.setdefault(name, []).append(int(ranks(matrix).rank))
-    bounds = (d_h, d_h + d_p, d_h + d_p, n)
-    rows = [
-        [name, str(min(n, bound)), " to ".join(map(str, sorted({min(own), max(own)})))]
-        for (name, own), bound in zip(reached.items(), bounds, strict=True)
-    ]
+    rows = []
+    for name, bound in zip(drawn[0], (d_h, d_h + d_p, d_h + d_p, n), strict=True):
+        reached = [int(ranks(logits[name]).rank) for logits in drawn]
+        between = " to ".join(map(str, sorted({min(reached), max(reached)})))
+        rows.append([name, str(min(n, bound)), between])
     yield Heading("Theorem 1: rank of the logits of one head")
     yield Note(f"n = {n}, d = {d}, d_h = {d_h}, d_p = {d_p}; {DRAWS} draws.")
-    yield Grid(["logits", "at most", "reached"], rows)
+    yield Table(["logits", "at most", "reached"], rows)
 
 
 def logits_of(
@@ -84,7 +80,7 @@ def theorem_2(draw: Any) -> Iterator[Block]:
     yield Note(f"One layer of attention, {HEADS} heads, squared error; {DRAWS} draws.")
     rows = [["X and P, added at the input", f"differ by {max(differences):.1g} of the largest"]]
     rows.append(["P_Q of two heads", f"cosines {_spread(similarities)}"])
-    yield Grid(["gradients of", ""], rows, [False] * 2)
+    yield Table(["gradients of", ""], rows, [False] * 2)
 
 
 def _loss(x: Tensor, weights: Tensor, goal: Tensor, bias: Tensor | float = 0.0) -> Tensor:
@@ -112,13 +108,13 @@ def of_checkpoints(systems: Sequence[System], subset: str) -> Iterator[Block]:
                 cell = f"cosines {_spread(cosines(gradient))}"
                 rows.append([system.name, kind, f"heads, {name}", cell])
     yield Note(f"In checkpoints, of the loss over {SENTENCES} sentences; words as they are added.")
-    yield Grid(["system", "where", "of", "gradients"], rows, [False] * 4)
+    yield Table(["system", "where", "of", "gradients"], rows, [False] * 4)
 
 
 def input_gradients(system: System, stack: str, subset: str) -> tuple[Tensor, Tensor]:
     """Gradients (T, E) of word vectors and of positions, as they are added, summed over sentences.
 
-    fairseq scales the words before the sum, which Theorem 2 is without.
+    fairseq scales the words before the sum, unlike Theorem 2.
     """
     module, last, added = system.stacks[stack], [], []  # type: Any, list[Tensor], list[Tensor]
 

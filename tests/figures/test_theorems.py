@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from diet_mt.figures.observed import System, open_systems
+from diet_mt.figures.capture import System, open_systems
 from diet_mt.figures.theorems import head_gradients, input_gradients, logits_of
 
 from ..calling import called
@@ -25,8 +25,8 @@ def test_ranks_of_draws_are_those_of_theorem_1() -> None:
     n, d, d_h, d_p = 20, 14, 4, 6
     shapes = [(n, d), (n, d), (n, d_p), (n, d_p), (d, d_h), (d, d_h)]
     draws = [torch.randn(shape).double() for shape in shapes]
-    found = [int(np.linalg.matrix_rank(matrix)) for matrix in logits_of(*draws).values()]
-    assert found == [d_h, d_h + d_p, d_h + d_p, n]
+    reached = [int(np.linalg.matrix_rank(matrix)) for matrix in logits_of(*draws).values()]
+    assert reached == [d_h, d_h + d_p, d_h + d_p, n]
 
 
 def loss_by_hand(system: System) -> torch.Tensor:
@@ -54,11 +54,11 @@ def test_gradients_at_the_input_are_those_of_the_tables(checkpoint: Write, corpu
 
 def test_heads_have_gradients_of_their_own(checkpoint: Write, corpus: Path) -> None:
     (system,) = open_systems([checkpoint("diet_abs_tiny")], corpus)
-    found = head_gradients(system, "valid")
-    assert {kind: set(names) for kind, names in found.items()} == {
+    gradients = head_gradients(system, "valid")
+    assert {kind: set(names) for kind, names in gradients.items()} == {
         kind: {"query", "key"} for kind in ("encoder", "decoder", "cross")
     }
-    for names in found.values():
+    for names in gradients.values():
         for gradient in names.values():
             assert len(gradient) == 4
             unit = F.normalize(gradient, dim=-1)
@@ -69,8 +69,8 @@ def test_a_sum_misses_what_a_concatenation_has() -> None:
     words, positions = torch.randn(300, 4).double(), torch.randn(300, 2).double()
     more = torch.randn(300, 4).double(), torch.randn(300, 2).double()
     wanted = (positions * more[1]).sum(1)
-    beside = [torch.cat(pair, 1) for pair in ((words, positions), more)]
-    assert CONCATENATION["missed"](*beside, wanted) < 1e-12
+    concatenated = [torch.cat(pair, 1) for pair in ((words, positions), more)]
+    assert CONCATENATION["missed"](*concatenated, wanted) < 1e-12
     added = [first + F.pad(second, (1, 1)) for first, second in ((words, positions), more)]
     assert CONCATENATION["missed"](*added, wanted) > 0.1
 

@@ -1,4 +1,4 @@
-"""What figures are asked to show, without the models that show it."""
+"""Options of ``diet-mt figures``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..errors import UserError
 
 
 @dataclass(frozen=True)
-class Asked:
+class FigureConfig:
     """Figures."""
 
     subset: str = option("part of the data, for sentences", "valid")
@@ -19,7 +19,7 @@ class Asked:
     near: Count = option("distance in tokens that is near", 2, metavar="K")
 
     def __post_init__(self) -> None:
-        least = 2 * self.near + 2
+        least = 2 * self.near + 2  # or the last position would be near the first half
         if self.positions < least:
             raise UserError(
                 f"--positions {self.positions}: with --near {self.near} give {least} or more"

@@ -1,4 +1,4 @@
-"""What a trained model computes where positions enter, read out of its own attention."""
+"""Attention of trained models, recorded by hooks on the modules that compute it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,19 @@ from ..layers.encoder import DietEncoder
 from ..layers.multihead import AttentionCall, PositionalAttention
 from ..positions import CROSS, DECODER, ENCODER, KINDS
 
+TITLES = {
+    ENCODER: "encoder self-attention",
+    DECODER: "decoder self-attention",
+    CROSS: "cross-attention",
+}
+
 
 @dataclass(frozen=True)
 class System:
     """A checkpoint's model, in float64 and evaluation mode, with fairseq's task.
 
-    ``longest``: tokens that every table of all models opened together has positions for.
-
-    In float64, since the rank of a matrix is a question of its smallest singular values.
+    ``longest``: tokens that every table of all models opened together has positions for. In
+    float64, since the rank of a matrix is a question of its smallest singular values.
     """
 
     name: str
@@ -61,8 +66,8 @@ class System:
 
     @cached_property
     def trained(self) -> dict[str, tuple[int, int]]:
-        """Tokens of queries and keys in the longest sentences of training, by the kind of
-        attention, end marks included; empty where the data does not say.
+        """Kind of attention -> tokens of queries and keys in the longest sentences of training,
+        end marks included; empty if the data does not tell.
         """
         if not self.translates:
             return {}
@@ -76,26 +81,26 @@ class System:
             ]
         except UserError:
             return {}
-        kept = np.logical_and(*(side <= limit for side, limit in zip(sides, most, strict=True)))
-        if not kept.any():
+        used = np.logical_and(*(side <= limit for side, limit in zip(sides, most, strict=True)))
+        if not used.any():
             return {}
-        source, target = (int(side[kept].max()) for side in sides)
+        source, target = (int(side[used].max()) for side in sides)
         return {ENCODER: (source, source), DECODER: (target, target), CROSS: (target, source)}
 
     def modules(self) -> dict[tuple[str, int], PositionalAttention]:
-        """All attention modules, by their kind and the number of their layer, from 0 on."""
-        found: dict[tuple[str, int], PositionalAttention] = {}
+        """Kind of attention and number of the layer, from 0 on -> attention module."""
+        modules: dict[tuple[str, int], PositionalAttention] = {}
         for name, stack in self.stacks.items():
             for number, layer in enumerate(stack.layers):
-                found[name, number] = layer.self_attn
+                modules[name, number] = layer.self_attn
                 if getattr(layer, "encoder_attn", None) is not None:
-                    found[CROSS, number] = layer.encoder_attn
-        return dict(sorted(found.items(), key=lambda item: (KINDS.index(item[0][0]), item[0][1])))
+                    modules[CROSS, number] = layer.encoder_attn
+        return dict(sorted(modules.items(), key=lambda item: (KINDS.index(item[0][0]), item[0][1])))
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One call of one attention module: its ``kind``, its ``layer`` from 0 on, what went in.
+class AttentionRecord:
+    """One call of one attention module: its ``kind``, its ``layer`` from 0 on, and its inputs.
 
     ``query`` (T, B, E), ``source`` (S, B, E') or None in self-attention.
     """
@@ -108,7 +113,7 @@ class Seen:
     call: AttentionCall
 
     def place(self, system: System, head: int) -> dict[str, Any]:
-        """Of a row about ``head``, from 0 on: what it is of."""
+        """Fields of a row about ``head``, from 0 on."""
         place = {"system": system.name, "arch": system.arch, "attention": self.kind}
         return {**place, "layer": self.layer + 1, "head": head + 1}
 
@@ -121,8 +126,8 @@ class Seen:
         return self._logits(replace(self.call, key_padding=None, causal=False))
 
     def positional(self, *, segments: bool = False) -> Tensor:
-        """What of :meth:`logits` is left without q k^T: (B, H, T, S), 0 where no position (nor,
-        with ``segments``, segment) adds anything.
+        """:meth:`logits` without q k^T: (B, H, T, S), 0 where no position (nor, with ``segments``,
+        segment) adds anything.
         """
         given = self.call.segments if segments else None
         call = replace(self.call, key_padding=None, causal=False, segments=given)
@@ -148,13 +153,12 @@ class Seen:
 def open_systems(checkpoints: Sequence[Path], data: Path) -> list[System]:
     """Loads checkpoints, files or folders with a ``checkpoint_best.pt``; ``data``: their binarized
     folder. Systems of one name are told apart by their folders and files.
-
-    Raises UserError where one cannot be loaded, is there twice or has no positions of ours.
     """
     files = [best_in(path) for path in checkpoints]
     need_once(files)
     loaded = [load_with_task(file, data) for file in files]
-    longest = min(_longest(model) for model, _, _ in loaded)
+    # A single number for an encoder alone.
+    longest = min(int(np.min(model.max_positions())) for model, _, _ in loaded)
     archs = [str(cfg["model"]["_name"]) for _, cfg, _ in loaded]
     names = [system_of(arch) for arch in archs]
     ends = _ends([file.resolve() for file in files])
@@ -168,12 +172,6 @@ def open_systems(checkpoints: Sequence[Path], data: Path) -> list[System]:
             raise UserError(f"{files[number]}: weights are not finite; the training has diverged")
         systems.append(system)
     return systems
-
-
-def _longest(model: Any) -> int:
-    """Tokens that every table of a model has positions for."""
-    most = model.max_positions()
-    return int(min(most)) if isinstance(most, tuple) else int(most)
 
 
 def _ends(files: Sequence[Path]) -> list[str]:
@@ -195,26 +193,26 @@ def _ends(files: Sequence[Path]) -> list[str]:
 
 
 def fitting(system: System, tokens: int, what: str) -> int:
-    """``tokens``, or as many as there are positions for, which is said on stderr."""
+    """``tokens``, or as many as there are positions for, with a line on stderr."""
     if tokens > system.longest:
-        said = f"{what}: over {system.longest} tokens, not {tokens}"
-        print(f"{said}: no more have positions in every one of these models", file=sys.stderr)
+        reason = "no more have positions in every one of these models"
+        print(f"{what}: over {system.longest} tokens, not {tokens}: {reason}", file=sys.stderr)
     return min(tokens, system.longest)
 
 
 @torch.no_grad()
-def observe(system: System, given: dict[str, Tensor]) -> list[Seen]:
-    """Runs the model over ``given``, arguments of its forward: every call of attention, in the
-    order encoder, decoder, cross-attention, layer by layer.
+def record(system: System, given: dict[str, Tensor]) -> list[AttentionRecord]:
+    """Every call of attention in a forward pass with arguments ``given``, in the order encoder,
+    decoder, cross-attention, layer by layer.
     """
-    calls: dict[tuple[str, int], Seen] = {}
+    calls: dict[tuple[str, int], AttentionRecord] = {}
     with ExitStack() as hooks:
         for place, module in system.modules().items():
 
-            def keep(module: Any, words: Any, place: tuple[str, int] = place) -> None:
-                calls[place] = Seen(*place, module, *words)
+            def note(module: Any, inputs: Any, place: tuple[str, int] = place) -> None:
+                calls[place] = AttentionRecord(*place, module, *inputs)
 
-            hooks.enter_context(module.register_forward_pre_hook(keep))
+            hooks.enter_context(module.register_forward_pre_hook(note))
         system.model(**given)
     return [calls[place] for place in system.modules()]
 
@@ -232,18 +230,15 @@ def added_rows(stack: Any, count: int) -> Tensor:
 
 
 def sentences(system: System, subset: str, count: int) -> tuple[dict[str, Tensor], Tensor]:
-    """The first ``count`` sentences of a split that all models have positions for, as arguments of
-    the forward of one; a target is what the decoder reads, its end mark first. And what is to be
-    predicted, (B, T): the target, its end mark last, or of an encoder alone its own words. All
+    """Arguments of the forward for the first ``count`` sentences of a split that all models have
+    positions for; and (B, T), the tokens to predict: the target, or an encoder's own words. All
     padded on the right.
-
-    Raises UserError where there are none.
     """
     pairs = [pair for pair in _pairs(system, subset) if max(map(len, pair)) <= system.longest]
     if not pairs:
         raise UserError(
-            f"{subset}: no sentence of up to {system.longest} tokens, as many as all of these "
-            "models have positions for; give another --subset"
+            f"{subset}: no sentence of up to {system.longest} tokens, for which all of these "
+            "models have positions; give another --subset"
         )
     sides = [list(side) for side in zip(*pairs[:count], strict=True)]
     pad = system.task.source_dictionary.pad()
@@ -251,10 +246,8 @@ def sentences(system: System, subset: str, count: int) -> tuple[dict[str, Tensor
 
 
 def joined(system: System, subset: str, tokens: int, count: int) -> dict[str, Tensor]:
-    """Up to ``count`` rows of ``tokens`` tokens each, sentences of a split one after the other, as
-    arguments of the model's forward: as long as matrices must be for their ranks to differ.
-
-    Raises UserError where the split has less than a row.
+    """Arguments of the forward for up to ``count`` rows of ``tokens`` tokens, sentences of a split
+    one after the other: as long as matrices must be for their ranks to differ.
     """
     sides = [
         torch.cat([sentence[:-1] for sentence in side])
@@ -263,9 +256,7 @@ def joined(system: System, subset: str, tokens: int, count: int) -> dict[str, Te
     least = min(map(len, sides))
     count = min(count, least // tokens)
     if count == 0:
-        raise UserError(
-            f"{subset}: {least:,} tokens, {tokens} are asked for; give another --subset"
-        )
+        raise UserError(f"{subset}: {least:,} tokens, {tokens} are needed; give another --subset")
     symbols, rows = system.task.source_dictionary, []
     for words in sides:
         cut = words[: tokens * count].view(count, tokens).clone()
@@ -277,7 +268,7 @@ def joined(system: System, subset: str, tokens: int, count: int) -> dict[str, Te
 
 
 def need_split(system: System, subset: str) -> None:
-    """Loads a split. Raises UserError where the data has none of this name."""
+    """Loads a split."""
     try:
         system.task.load_dataset(subset)
     except FileNotFoundError:
