@@ -20,7 +20,7 @@ from ..evaluation.fairseq_options import quiet
 from ..models._architectures import architecture_name
 from ..models.diet_roberta import DietRobertaModel
 from ..positions import NAMES
-from ..report.blocks import Grid, markdown_table
+from ..report.blocks import Table, markdown_table
 from .requests import BASELINES, Encoder
 from .rows import Record, environment, interleaved, need_device, quartiles, ratios
 from .worker import clocked
@@ -150,4 +150,4 @@ def table_6() -> str:
             row += [f"{own / 1e6:.2f}M", f"{other}M"]
         rows.append(row)
     heads = [head for name in VOCABULARIES for head in (name, f"{name}, printed")]
-    return markdown_table(Grid(["encoder", *heads], rows))
+    return markdown_table(Table(["encoder", *heads], rows))

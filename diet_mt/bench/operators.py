@@ -35,7 +35,7 @@ from .rows import Record, environment, quartiles
 from .worker import RANDOM_DATA, Job, System
 
 PARTS = ("forward", "backward", "update")
-_NO_KERNEL = ("empty", "new_empty", "_unsafe_view")  # beside views
+_NO_KERNEL = ("empty", "new_empty", "_unsafe_view")  # besides views
 # From Python's numbers to the device, which torch does without an operator.
 _COPYING = [(torch, "tensor"), (torch, "as_tensor"), (Tensor, "new_tensor")]
 _READ = ("_local_scalar_dense", "is_nonzero", "equal", "nonzero", "masked_select")

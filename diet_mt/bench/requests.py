@@ -122,9 +122,9 @@ class Memory(Command):
     words: Sequence[str] = ()
 
     def run(self) -> None:
-        from .memory import measure_all
+        from .speed import measure_memory
 
-        measure_all(self)
+        measure_memory(self)
 
 
 @dataclass(kw_only=True)

@@ -1,4 +1,4 @@
-"""Speed of training and decoding: stock fairseq, our encodings, CTranslate2.
+"""Speed of training and decoding, and memory: stock fairseq, our encodings, CTranslate2.
 
 Each system runs in a process of its own (worker.py), stock fairseq in one without the plugin.
 """
@@ -17,7 +17,6 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from select import select
 from typing import Any
 
 import torch
@@ -28,7 +27,7 @@ from ..errors import UserError
 from ..files import PLUGIN
 from ..models._architectures import SIZES
 from ..positions import COMMAND_NAMES
-from .requests import Speed
+from .requests import Memory, Speed
 from .rows import Record, environment, interleaved, need_device, quartiles, ratios
 from .worker import RANDOM_DATA
 
@@ -42,17 +41,13 @@ WEIGHTS_OF = {CTRANSLATE2: STOCK, **UNDER_FAIRSEQ}
 SYSTEMS = (STOCK, *COMMAND_NAMES, *WEIGHTS_OF)
 # Arguments of the command that are fields of worker.Job.
 _OF_JOB = ("threads", "vocabulary", "batches", "decode_length", "beam", "lenpen")
-# On a GPU the systems are set up side by side, as compiling may take a minute: on batches so small
-# that the memory suffices. What is not ready after this share of the time is left out.
-_SMALL = {"tokens": 2048, "sentences": 64}
-_SETUP = 0.6
 
 
 class Worker:
-    """A process with one system; as a context it ends with the block."""
+    """A process with one system, which ends with the block of the context."""
 
     def __init__(self, system: str, words: Sequence[str], **job: Any) -> None:
-        self.system, self.device = system, job.get("device", "cpu")
+        self.system = system
         if WEIGHTS_OF.get(system, system) != STOCK:
             job["user_dir"] = str(PLUGIN)
         job |= {"words": words, "engine": CTRANSLATE2 if system == CTRANSLATE2 else "fairseq"}
@@ -71,19 +66,9 @@ class Worker:
         self._send({"user_dir": None, **job})
 
     def ask(self, what: str, kind: str, **load: Any) -> Record:
-        """The answer to a message. Raises UserError with the last line of a process that died."""
-        self.tell(what, kind, **load)
-        return self.answer()
-
-    def tell(self, what: str, kind: str, **load: Any) -> None:
+        """The answer to a message; UserError with the last line of a process that died."""
         self._send([what, kind, load])
-
-    def answer(self, seconds: float | None = None) -> Record:
-        """Raises UserError also where none comes in ``seconds``."""
-        pipe = self.process.stdout
-        if seconds is not None and not select([pipe], [], [], max(0.0, seconds))[0]:
-            raise UserError(f"{self.system}: no answer in time")
-        line = pipe.readline()
+        line = self.process.stdout.readline()
         if not line:
             status = self.process.wait()
             self.errors.seek(0)
@@ -136,7 +121,7 @@ def precision(words: Sequence[str]) -> str:
 
 
 def measure_all(args: Speed) -> None:
-    """Prints a record for each device, size, measure and system. Raises UserError.
+    """Prints a record for each size, measure and system.
 
     ``args``: of ``diet-mt bench speed``, with a mapping for ``checkpoint`` and ``variant``.
     """
@@ -177,7 +162,7 @@ def _runs_ctranslate2(device: str) -> bool:
 
 
 def measure(systems: Sequence[str], size: str, device: str, args: Speed) -> Iterator[Record]:
-    """A record for each measure, load and system. Raises UserError at the end if one failed."""
+    """A record for each measure, load and system; UserError at the end if one failed."""
     system_words = {name: args.variant.get(name, [name]) for name in systems}
     failed: list[str] = []
 
@@ -225,9 +210,6 @@ def turns(
 ) -> Iterator[tuple[Record, Facts, dict[str, list[float]]]]:
     """Each load, the answers about it, seconds of each round. Systems that fail leave the crew."""
     work, end = loads(kind, args), time.monotonic() + (args.seconds or math.inf)
-    if any(each.device == "cuda" for each in crew.values()):
-        small = {key: min(work[0][key], _SMALL[key]) for key in work[0].keys() & _SMALL}
-        prepare(crew, kind, work[0] | small, _SETUP * (args.seconds or 3600))
     for number, load in enumerate(work):
         until = time.monotonic() + (end - time.monotonic()) / (len(work) - number)
         facts = prepare(crew, kind, load)
@@ -237,16 +219,12 @@ def turns(
         yield load, {name: facts[name] | worker.last for name, worker in crew.items()}, seconds
 
 
-def prepare(crew: dict[str, Worker], kind: str, load: Record, limit: float | None = None) -> Facts:
-    """Answers, with ``limit`` side by side within so many seconds."""
-    facts, start = {}, time.monotonic()
-    for each in crew.values() if limit else ():
-        each.tell("prepare", kind, **load)
+def prepare(crew: dict[str, Worker], kind: str, load: Record) -> Facts:
+    """The answers of all systems; those that fail leave the crew."""
+    facts = {}
     for name, each in list(crew.items()):
-        if not limit:
-            each.tell("prepare", kind, **load)
         try:
-            facts[name] = each.answer(limit and limit - time.monotonic() + start)
+            facts[name] = each.ask("prepare", kind, **load)
         except UserError as error:
             print(f"{name}: left out ({error})", file=sys.stderr)
             crew.pop(name).process.kill()
@@ -267,8 +245,8 @@ def equal_outputs(crew: Mapping[str, Worker]) -> dict[str, Record]:
     equal = {}
     for name, original in WEIGHTS_OF.items():
         if name in crew and original in crew:
-            ours, theirs = (crew[who].ask("outputs", "decode")["outputs"]
-                            for who in (name, original))  # fmt: skip
+            ours, theirs = (crew[each].ask("outputs", "decode")["outputs"]
+                            for each in (name, original))  # fmt: skip
             same = sum(ours[number] == theirs[number] for number in theirs)
             equal[name] = {"equal": same, "compared": len(theirs), "equal_to": original}
     return equal
@@ -285,3 +263,44 @@ def summary(kind: str, own: list[float], stock: list[float] | None, facts: Recor
     shown = ("batches", "sentences", "setup", "setting", "positions", "peak_bytes")
     record |= {name: facts[name] for name in shown if facts.get(name)}
     return {**record, "rounds": len(own), "seconds": [round(value, 6) for value in own]}
+
+
+# Peak memory of DIET-ABS with a table of biases and with factors in queries and keys, of DIET-REL
+# and of stock fairseq over a long sentence pair.
+MEMORY_SIZES = {"layers": 2, "embed_dim": 256, "ffn_embed_dim": 256, "attention_heads": 4}
+_WORDS = 1000  # a small vocabulary, or the output layer would hide the attention
+_APPEND_FROM = "diet_mt.positions.factors:APPEND_FROM"  # sizes from which factors are used
+# Case -> its system, and constants that force table or factors.
+CASES: dict[str, tuple[str, dict[str, int]]] = {
+    "diet_abs, table": ("diet_abs", {_APPEND_FROM: sys.maxsize}),
+    "diet_abs, factors": ("diet_abs", {_APPEND_FROM: 1}),
+    "diet_rel": ("diet_rel", {}),
+    STOCK: (STOCK, {}),
+}
+# Training with tables of logits: twice as many tokens need more than 20 GiB.
+LONGEST_TRAINING = dict.fromkeys(CASES.keys() - {"diet_abs, factors"}, 4096)
+
+
+def peak(case: str, measure: str, length: int) -> Record:
+    """Bytes and seconds of one pass; the seconds are no measure of speed."""
+    system, constants = CASES[case]
+    words = [RANDOM_DATA, *model_words(system, MEMORY_SIZES), *training_words(dropout=0.1)]
+    words += ["--max-source-positions", str(length), "--max-target-positions", str(length)]
+    job = {"threads": torch.get_num_threads(), "vocabulary": _WORDS}
+    with Worker(system, words, constants=constants, **job) as worker:
+        return worker.ask("peak", measure, tokens=length)
+
+
+def measure_memory(args: Memory) -> None:
+    """Prints a record for each pass, case and length. ``args``: of ``diet-mt bench memory``."""
+    need_known("case", args.cases, CASES)
+    torch.set_num_threads(args.threads or torch.get_num_threads())
+    facts = {**MEMORY_SIZES, "vocabulary": _WORDS, **environment("cpu", "bench memory", args.words)}
+    for measure in ("forward", "train"):
+        for case in args.cases or CASES:
+            for length in args.lengths:
+                if measure == "train" and length > LONGEST_TRAINING.get(case, length):
+                    continue
+                print(f"{measure}, {case}, {length} tokens", file=sys.stderr)
+                about = {"measure": measure, "case": case, "length": length}
+                print(json.dumps({**about, **peak(case, measure, length), **facts}), flush=True)

@@ -1,4 +1,4 @@
-"""Tables 1 and 6 of Chen et al. 2021: equal work, the paper's models and their sizes."""
+"""Tables 1 and 6 of Chen et al. 2021, and operators of a training step, without a GPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import torch
 
 from diet_mt.bench import encoder
 from diet_mt.bench.encoder import TABLE_6, VOCABULARIES, make_bert, make_steps, parameters
+from diet_mt.bench.operators import Counted, count
 from diet_mt.bench.requests import BASELINES, SHAPES
+from diet_mt.bench.speed import model_words, training_words
+from diet_mt.bench.worker import RANDOM_DATA
 from diet_mt.models._architectures import ROBERTA_SIZES
 from diet_mt.positions import NAMES
 
@@ -120,3 +123,49 @@ def test_the_command_prints_a_row_for_each(capsys: pytest.CaptureFixture[str]) -
     ]
     assert [row[0] for row in rows[2:]] == list(TABLE_6)
     assert rows[3][1:] == ["112.86M", "112.9M", "181.66M", "181.7M"]
+
+
+# Of width 16; counts follow the layers alone.
+NARROW = {"layers": 6, "embed_dim": 16, "ffn_embed_dim": 32, "attention_heads": 2}
+OPERATORS = 1150
+WAITS_IN_PASSES = 0
+
+
+def counts(system: str, precision: str = "bf16", device: str = "meta") -> dict[str, int]:
+    words = [RANDOM_DATA, *model_words(system, NARROW), *training_words(0.1), "--max-tokens", "120"]
+    return count(words, precision, device, 60)
+
+
+def test_a_step_of_diet_rel_stays_small() -> None:
+    counted = counts("diet_rel")
+    assert counted["operators"] <= OPERATORS
+    assert counted["waits_in_passes"] <= WAITS_IN_PASSES
+    assert counted["update"] < 100  # one parameter after another: more than 2,000
+    assert counted["operators"] == sum(counted[part] for part in ("forward", "backward", "update"))
+
+
+def test_stock_fairseq_runs_without_the_plugin(capsys: pytest.CaptureFixture[str]) -> None:
+    """Which updates parameter by parameter."""
+    how = "--size tiny --precisions bf16 --device cpu --tokens 200 --vocabulary 60"
+    assert called("bench", "operators", "--systems", "stock", *how.split()) == 0
+    (record,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (record["system"], record["precision"], record["device"]) == ("stock", "bf16", "cpu")
+    assert record["update"] > 1000
+
+
+def test_what_is_counted() -> None:
+    x = torch.ones(3, 4, device="meta", requires_grad=True)
+    with Counted("meta") as counted:
+        counted.part = "forward"
+        y = (x.transpose(0, 1) * 2).sum()
+        counted.part = "backward"
+        y.backward()  # a one, times 2, laid out as x
+        counted.part = "update"
+        assert bool(y.isfinite())
+        assert y.cpu().device.type == "cpu"
+        torch.tensor(1.0, device="meta")
+        torch.ones(3) * 2  # not on the device
+    assert counted.kernels["forward"] == 2
+    assert counted.views["forward"] == 1
+    assert counted.kernels["backward"] == 3
+    assert counted.waits == {"update": 3}
