@@ -140,7 +140,7 @@ def test_pictures_are_of_the_numbers_alone(
     [
         ("", "rank.jsonl, patterns.jsonl, similarity.jsonl, segments.jsonl, heads.jsonl"),
         ("--only rank", "rank.jsonl"),
-        ("--near 3", "--near"),
+        ("--near 3", "checkpoints"),
         ("--data bin", "--data"),
         ("some.pt", "--data"),
         ("--positions 5", "--positions"),
