@@ -31,7 +31,7 @@ from diet_mt.report.style import (
 
 from ..calling import called
 from ..evaluation.rows import row, seeds_of
-from ..evaluation.train_logs import JSON, POINTS, train
+from ..evaluation.test_curves import JSON, POINTS, train
 from .toy import NOTHING, WILD, section
 
 if TYPE_CHECKING:
