@@ -80,5 +80,5 @@ def forked(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
         (err or out).write(done.stderr.encode())
         return done.status
 
-    for module in ("training.run", "evaluation.generation"):
+    for module in ("experiments.train", "evaluation.generation"):
         monkeypatch.setattr(f"diet_mt.{module}.run_child", run_child)

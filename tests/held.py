@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from diet_mt.stages.lock import alone
+from diet_mt.experiments.engine import alone
 
 
 @contextmanager

@@ -1,11 +1,11 @@
 """Imports inside the package go one way, and an encoding's name chooses code only under positions/.
 
-    cli -> sweeps, training, figures, bench -> report -> evaluation
+    cli -> experiments, figures, bench -> report -> evaluation
     evaluation -> models, tasks, criterions, encoders -> layers -> positions, nn, kernels
     evaluation -> fairseq_patches -> models, decoding -> layers
     plugin -> models, tasks, criterions, encoders, fairseq_patches, nn
     bench.worker -> fairseq, torch, ctranslate2 (no other part: it is also run by itself)
-    all of them -> bert -> corpora -> stages -> files -> errors (text: no torch, no fairseq)
+    all of them -> bert -> corpora -> engine -> files -> errors (text: no torch, no fairseq)
 
 The table of docs/design.md has the parts in this order.
 One arrow points back: the ``__init__`` of a folder that registers names imports ``plugin``, so that
@@ -39,13 +39,10 @@ ALLOWED: dict[str, set[str]] = {
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "nn"},
     # The tools.
     "cli": {"bench", "bert", "corpora", "decoding", "evaluation", "figures", "report"}
-    | {"recipes", "stages", "sweeps", "training", "models", "plugin", "positions"}
+    | {"engine", "experiments", "models", "plugin", "positions"}
     | {"command_line", "errors", "__version__", "shtab"},
-    "training": {"evaluation", "recipes", "stages", "bert", "corpora", "models"}
-    | {"fairseq_patches", "command_line", "files", "errors", "torch", "fairseq"},
-    "sweeps": {"positions", "stages", "command_line", "errors", "yaml"}
-    | {"psutil", "submitit", "torch", "tqdm"},
-    "recipes": {"command_line", "errors", "yaml"},
+    "experiments": {"engine", "evaluation", "bert", "corpora", "fairseq_patches", "command_line"}
+    | {"files", "errors", "submitit", "torch", "fairseq", "yaml"},
     "report": {"evaluation", "corpora", "command_line", "files", "errors"}
     | {"PIL", "matplotlib", "numpy", "tabulate"},
     "bench": {"evaluation", "decoding", "models", "positions", "report", "command_line"}
@@ -53,7 +50,7 @@ ALLOWED: dict[str, set[str]] = {
     "figures": {"corpora", "report", "evaluation", "layers", "positions", "command_line"}
     | {"files", "errors", "torch", "numpy", "fairseq"},
     "evaluation": {"bert", "corpora", "models", "tasks", "criterions", "fairseq_patches"}
-    | {"stages", "plugin", "register", "command_line", "files", "errors", "sacrebleu"}
+    | {"engine", "plugin", "register", "command_line", "files", "errors", "sacrebleu"}
     | {"torch", "numpy", "fairseq"},
     # The plugin.
     "models": {"bert", "corpora", "encoders", "layers", "nn", "positions", "errors"}
@@ -69,15 +66,18 @@ ALLOWED: dict[str, set[str]] = {
     "fairseq_patches": {"decoding", "layers", "models", "nn", "errors"}
     | {"torch", "numpy", "fairseq", "omegaconf"},
     # Text: no torch, no fairseq.
-    "bert": {"corpora", "stages", "command_line", "files", "errors"}
+    "bert": {"corpora", "engine", "command_line", "files", "errors"}
     | {"numpy", "scipy", "sentencex", "sklearn", "sentencepiece", "tokenizers"},
-    "corpora": {"stages", "command_line", "files", "errors", "numpy"}
+    "corpora": {"engine", "command_line", "files", "errors", "numpy"}
     | {"py3langid", "sacrebleu", "sacremoses", "sentencepiece", "subword_nmt", "yaml"},
-    "stages": {"files", "errors", "filelock", "tqdm"},
+    "engine": {"files", "errors", "filelock", "psutil", "tqdm"},
     "files": {"errors"},
     "command_line": {"errors"},
     "errors": set(),
 }
+
+# The lower half of experiments/, for whatever prepares, decodes and trains: a part of its own.
+ENGINE = {("experiments", name) for name in ("engine", "process", "progress")}
 
 # Parts of parts with a rule of their own.
 OF_PARTS: dict[tuple[str, ...], set[str]] = {
@@ -86,7 +86,7 @@ OF_PARTS: dict[tuple[str, ...], set[str]] = {
     # Rows are read and written without fairseq.
     ("evaluation", "options"): {"errors"},
     ("evaluation", "records"): {"errors", "evaluation", "files"},
-    ("evaluation", "json_rows"): {"errors", "files", "stages"},
+    ("evaluation", "json_rows"): {"errors", "files", "engine"},
 }
 
 # Folders that register names with fairseq. Their __init__, and no other file, imports plugin.
@@ -118,7 +118,7 @@ MADE_OF = {
 }
 
 # Parts that move text and records, without fairseq or torch.
-LIGHT = {"stages", "corpora", "bert", "report"}
+LIGHT = {"engine", "corpora", "bert", "report"}
 
 # Names that are words of their own: a comparison counts if it also says encoding.
 AMBIGUOUS = {"none"}
@@ -127,6 +127,11 @@ AMBIGUOUS = {"none"}
 def module_of(path: Path) -> tuple[str, ...]:
     """('positions', 'diet_rel') for diet_mt/positions/diet_rel.py, '__init__' for a package."""
     return path.relative_to(PACKAGE).with_suffix("").parts
+
+
+def part_of(module: tuple[str, ...]) -> str:
+    """The name in ALLOWED."""
+    return "engine" if module[:2] in ENGINE else module[0]
 
 
 def _absolute(module: tuple[str, ...], level: int, name: str | None) -> tuple[str, ...]:
@@ -170,13 +175,13 @@ def _imports(source: str, module: tuple[str, ...]) -> Iterator[Import]:
 
 def wrong_imports(source: str, module: tuple[str, ...]) -> list[str]:
     """One sentence for each import in ``source``, the text of ``module``, that is forbidden."""
-    part, found = module[0], []
+    part, found = part_of(module), []
     if part not in ALLOWED:
         return [f"{part}: new under diet_mt/; say in ALLOWED what it may import"]
     allowed = OF_PARTS.get(module[:2], ALLOWED[part])
     for line, inside, target in imports(source, module):
         where = f"diet_mt/{'/'.join(module)}.py:{line}: "
-        top = target[0] if target else ""
+        top = part_of(target) if inside and target else "".join(target[:1])
         if not inside and top == PACKAGE.name:
             found.append(f"{where}imports inside the package are relative")
         elif not inside and top in sys.stdlib_module_names:
@@ -249,15 +254,19 @@ def test_imports_go_one_way() -> None:
 
 def of_parts(text: str, module: tuple[str, ...]) -> set[str]:
     """The other parts and outside packages that a module imports."""
-    own = OF_PARTS.get(module[:2], ALLOWED[module[0]])
-    found = {target[0] for _, _, target in imports(text, module) if target}
-    return (found & own) - {module[0]}
+    own = OF_PARTS.get(module[:2], ALLOWED[part_of(module)])
+    found = {
+        part_of(target) if inside else target[0]
+        for _, inside, target in imports(text, module)
+        if target
+    }
+    return (found & own) - {part_of(module)}
 
 
 def test_every_permission_is_used() -> None:
     used: dict[str | tuple[str, ...], set[str]] = {}
     for module, text in SOURCES.items():
-        place = module[:2] if module[:2] in OF_PARTS else module[0]
+        place = module[:2] if module[:2] in OF_PARTS else part_of(module)
         used.setdefault(place, set()).update(of_parts(text, module))
     for part, allowed in {**ALLOWED, **OF_PARTS}.items():
         own = {part} if isinstance(part, str) else {part[0]}
@@ -335,8 +344,8 @@ def test_a_command_that_uses_fairseq_has_the_plugin() -> None:
 
 
 def test_what_moves_text_and_records_does_without_fairseq() -> None:
-    light = [module for module in SOURCES if module[0] in LIGHT]
-    assert {module[0] for module in light} == LIGHT
+    light = [module for module in SOURCES if part_of(module) in LIGHT]
+    assert {part_of(module) for module in light} == LIGHT
     for module in light:
         parts = parts_behind(".".join(module))
         assert not parts & {"fairseq", "torch", "models"}, module

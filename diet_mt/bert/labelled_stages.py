@@ -17,10 +17,10 @@ from pathlib import Path
 
 from ..corpora.binarized import UNKNOWN, need_fairseq, preprocess, sentences_in, shares, shown
 from ..errors import UserError
+from ..experiments.engine import Count, Preparation, Stage, room_for
+from ..experiments.process import in_order
+from ..experiments.progress import say, ticking
 from ..files import copy, decoded_lines, lines_in, make_folder, writing
-from ..stages.engine import Count, Preparation, Stage, room_for
-from ..stages.pool import in_order
-from ..stages.progress import say, ticking
 from . import glue
 from .labelled import find_table
 from .mlm_settings import LabelledSettings

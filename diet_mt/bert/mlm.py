@@ -14,9 +14,9 @@ from pathlib import Path
 from ..corpora import pieces
 from ..corpora.binarized import need_fairseq, preprocess, sentences_in, shares, shown
 from ..errors import UserError
+from ..experiments.engine import Count, Preparation, Stage, room_for
+from ..experiments.process import apart
 from ..files import copy, lines_in, write_lines
-from ..stages.engine import Count, Preparation, Stage, room_for
-from ..stages.watch import apart
 from . import mlm_text
 from . import tokenizer as tokenizers
 from .mlm_settings import MlmSettings

@@ -27,9 +27,9 @@ import sentencex
 from ..corpora.binarized import UNKNOWN
 from ..corpora.clean import tidy
 from ..errors import UserError
+from ..experiments.process import in_order
+from ..experiments.progress import Progress, say
 from ..files import make_folder, text_lines, write_lines, writing
-from ..stages.pool import in_order
-from ..stages.progress import Progress, say
 from .tokenizer import load_file, say_unknown
 
 SPLITS = ("train", "valid")

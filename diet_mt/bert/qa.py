@@ -10,9 +10,9 @@ from pathlib import Path
 
 from ..corpora.binarized import read_dictionary
 from ..errors import UserError
+from ..experiments.engine import Preparation, Stage
+from ..experiments.progress import say
 from ..files import copy, make_folder, raw_bytes
-from ..stages.engine import Preparation, Stage
-from ..stages.progress import say
 from . import tokenizer as tokenizers
 from .answer_scores import need_rules
 from .squad import Question, QuestionSource, read_squad, test_sets

@@ -25,8 +25,8 @@ from ..corpora import pieces
 from ..corpora.binarized import FIRST, MASK, UNKNOWN, write_dictionary
 from ..corpora.parallel import read_lines
 from ..errors import UserError
+from ..experiments.progress import say, ticking
 from ..files import writing
-from ..stages.progress import say, ticking
 
 WORDPIECE = "wordpiece.json"
 SENTENCEPIECE = "spm.model"

@@ -15,11 +15,11 @@ from ..bert.squad import NAMES
 from ..command_line import Command, File, Folder, NotNegative, Positive, argument, option
 from ..corpora.settings import DEMO_SIZES, Limits, TextSettings
 from ..errors import UserError
-from ..stages.pool import cores
+from ..experiments.process import cores
 
 if TYPE_CHECKING:
     from ..corpora.download import Source
-    from ..stages.engine import Preparation
+    from ..experiments.engine import Preparation
 
 _OF_SUBWORDS = {
     **dict.fromkeys(("--bpe-merges", "--bpe-words", "--dictionary"), "bpe"),
@@ -58,7 +58,7 @@ class Prepare(Command):
         raise NotImplementedError
 
     def run(self) -> None:
-        from ..stages.engine import plan, prepare
+        from ..experiments.engine import plan, prepare
 
         for preparation in list(self.preparations()):
             if self.dry_run:

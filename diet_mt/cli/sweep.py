@@ -26,9 +26,9 @@ from ..command_line import (
 from ..errors import UserError
 
 if TYPE_CHECKING:
-    from ..sweeps.engine import Runner
-    from ..sweeps.variables import Command as Words
-    from ..sweeps.variables import Value
+    from ..experiments.jobs import Runner
+    from ..experiments.sweep import Command as Words
+    from ..experiments.sweep import Value
 
 
 def pairs(text: str) -> dict[str, str]:
@@ -93,11 +93,9 @@ class Sweep(Command):
     no_wait: bool = option("with --slurm: submit, and exit", False)
 
     def run(self) -> int:
-        from ..recipes import read
-        from ..sweeps.engine import dry_run, go
-        from ..sweeps.sweep import sweep_of
-        from ..sweeps.variables import value_in
-        from ..sweeps.work import check_programs
+        from ..experiments.jobs import check_programs, dry_run, go
+        from ..experiments.recipes import read
+        from ..experiments.sweep import sweep_of, value_in
 
         changes: dict[str, Value] = {}
         for name, text in self.set:
@@ -122,13 +120,13 @@ class Sweep(Command):
         if self.slurm is None and not self.executor:
             if self.no_wait:
                 raise UserError("--no-wait is for jobs of a cluster; add --slurm")
-            from ..sweeps.work import side_by_side, usual_jobs
+            from ..experiments.jobs import side_by_side, usual_jobs
 
             jobs = self.jobs or usual_jobs()
             return partial(side_by_side, jobs=jobs, every=self.status_every)
         if self.jobs:
             raise UserError("--jobs is for this machine; Slurm decides how many jobs run at a time")
-        from ..sweeps.cluster import as_jobs, parameters
+        from ..experiments.jobs import as_jobs, parameters
 
         return partial(
             as_jobs,
@@ -140,7 +138,7 @@ class Sweep(Command):
 
 def check_commands(commands: Sequence[Words]) -> None:
     """UserError for a command that ``diet-mt`` does not have, or whose words it refuses."""
-    from ..sweeps.variables import shown
+    from ..experiments.sweep import shown
     from .main import COMMANDS, parser_of
 
     for words in commands:
@@ -167,7 +165,7 @@ def subcommand(words: Words) -> tuple[str, Words]:
 
 def asked(words: Words) -> list[str]:
     """The dry run of a command, or why there is none yet; empty without one."""
-    from ..sweeps.work import with_files
+    from ..experiments.jobs import with_files
     from .main import main, parser_of
 
     name, _ = subcommand(words)

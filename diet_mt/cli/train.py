@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..command_line import Command, Folder, Positive, Seed, argument, need_known, option
 from ..errors import UserError
-from ..training.devices import Machines
+from ..experiments.devices import Machines
 
 if TYPE_CHECKING:
-    from ..training.build import Training, TrainingRequest
+    from ..experiments.fairseq_command import Training, TrainingRequest
 
 SEGMENTS = ("none", "input", "per-head")
 # Fields that are options of fairseq-train or of a recipe.
@@ -41,9 +41,8 @@ class Trained(Command):
 
     def request(self) -> TrainingRequest:
         """The recipe, and what is given besides."""
-        from ..recipes import load
-        from ..training.build import TrainingRequest
-        from ..training.options import parse
+        from ..experiments.fairseq_command import TrainingRequest, parse
+        from ..experiments.recipes import load
 
         given = parse(self.passed)
         for name in _GIVEN:
@@ -54,14 +53,13 @@ class Trained(Command):
     def carry_out(self, training: Training) -> None:
         """Trains, or prints the command."""
         from ..corpora.binarized import need_whole
-        from ..training.check import check, need_splits
-        from ..training.devices import need_gpus
-        from ..training.run import refuse_another, train
+        from ..experiments.devices import need_gpus
+        from ..experiments.fairseq_command import check
+        from ..experiments.train import refuse_another, train
 
         def look() -> None:
             need_gpus(self.machines.gpus)
             check(training, self.known)
-            need_splits(training)
             need_whole(training.data, besides="test")
 
         if self.dry_run:
@@ -96,7 +94,7 @@ class Train(Trained):
     tokens_per_update: Positive | None = option("on all devices (default: the recipe's)", None)
 
     def run(self) -> None:
-        from ..training.translation import translation
+        from ..experiments.fairseq_command import translation
 
         request = self.request()
         self.carry_out(translation(self.data, self.arch, request, planned=self.dry_run))
@@ -129,9 +127,9 @@ class Pretrain(Trained):
 
         request = self.request()
         import_fairseq()
+        from ..experiments.fairseq_command import masked_lm
         from ..models._architectures import ROBERTA_SIZES
         from ..positions import COMMAND_NAMES
-        from ..training.pretraining import masked_lm
 
         need_known("encoding", [self.system.replace("-", "_")], COMMAND_NAMES)
         need_known("size", [self.size], ROBERTA_SIZES)
@@ -168,7 +166,7 @@ class Finetune(Trained):
             raise UserError(f"--gpus {gpus}: fine-tuning uses one device; give 0 or 1")
         request = self.request()
         import_fairseq()
-        from ..training.task_heads import fine_tuning
+        from ..experiments.fairseq_command import fine_tuning
 
         self.carry_out(
             fine_tuning(self.data, self.checkpoint, request, task=self.task, system=self.system)

@@ -22,9 +22,9 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from ..errors import UserError
+from ..experiments.engine import Preparation, Stage, room_for
+from ..experiments.progress import say
 from ..files import copy, make_folder, raw_bytes, raw_lines, writing_bytes
-from ..stages.engine import Preparation, Stage, room_for
-from ..stages.progress import say
 from . import testset
 from .download import Source, extract, fetch
 from .parallel import SPLITS, check, paired, write_pairs

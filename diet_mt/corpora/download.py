@@ -25,6 +25,8 @@ from typing import Any
 import yaml
 
 from ..errors import UserError
+from ..experiments.engine import alone
+from ..experiments.progress import Progress, say
 from ..files import (
     BLOCK,
     checksum,
@@ -35,8 +37,6 @@ from ..files import (
     raw_bytes,
     writing_bytes,
 )
-from ..stages.lock import alone
-from ..stages.progress import Progress, say
 
 CORPORA = Path(__file__).with_name("corpora.yaml")
 _TIMEOUT = 60  # seconds without any byte

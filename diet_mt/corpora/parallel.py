@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..errors import UserError
+from ..experiments.progress import say
 from ..files import make_folder, text_lines, write_lines
-from ..stages.progress import say
 
 SPLITS = ("train", "valid", "test")
 SECOND_TEST = "test1"  # where the two directions of a pair have test sets of their own

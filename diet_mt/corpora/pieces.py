@@ -15,8 +15,8 @@ from pathlib import Path
 import sentencepiece
 
 from ..errors import UserError
+from ..experiments.progress import ticking
 from ..files import writing_bytes
-from ..stages.progress import ticking
 from .parallel import read_lines
 from .settings import SPM_COVERAGE, SPM_SAMPLE
 

@@ -19,6 +19,8 @@ from itertools import chain, cycle, islice, repeat
 from pathlib import Path
 
 from ..errors import UserError
+from ..experiments.engine import Preparation, Stage
+from ..experiments.progress import say
 from ..files import (
     copy,
     make_folder,
@@ -29,8 +31,6 @@ from ..files import (
     write_lines,
     writing_bytes,
 )
-from ..stages.engine import Preparation, Stage
-from ..stages.progress import say
 from . import archives, testset
 from .download import Source, corpora, fetch
 from .parallel import SPLITS, check, paired, read_lines, read_parallel, write_pairs

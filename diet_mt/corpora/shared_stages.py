@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from ..experiments.engine import Count, Preparation, Stage, room_for
+from ..experiments.process import apart
 from ..files import copy, lines_in
-from ..stages.engine import Count, Preparation, Stage, room_for
-from ..stages.watch import apart
 from . import clean, pieces, subwords
 from .binarized import need_fairseq, preprocess, sentences_in, shares, shown, write_dictionary
 from .parallel import convert, splits_in

@@ -23,9 +23,9 @@ from subword_nmt import learn_bpe as learner
 from subword_nmt.apply_bpe import BPE
 
 from ..errors import UserError
+from ..experiments.process import in_order
+from ..experiments.progress import Progress, ticking
 from ..files import write_lines, writing
-from ..stages.pool import in_order
-from ..stages.progress import Progress, ticking
 from . import pieces
 from .parallel import read_lines
 from .settings import BPE_WORDS

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from .. import plugin as plugin
 from ..errors import UserError
+from ..experiments.engine import alone
+from ..experiments.process import is_full
 from ..fairseq_patches.safe_checkpoints import read
-from ..stages.child import is_full
-from ..stages.lock import alone
 from .checkpoint import reading, updates_of
 from .options import difference
 

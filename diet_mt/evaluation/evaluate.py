@@ -20,9 +20,9 @@ from ..corpora.parallel import read_lines
 from ..corpora.subwords import kind_of, to_text
 from ..corpora.testset import dataset_of
 from ..errors import UserError, as_utf8
+from ..experiments.engine import alone
+from ..experiments.progress import say
 from ..files import make_folder, sha256
-from ..stages.lock import alone
-from ..stages.progress import say
 from .checkpoint import direction_of, read_training
 from .generation import (
     Generation,

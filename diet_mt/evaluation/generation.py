@@ -30,9 +30,9 @@ from ..corpora.clean import is_cleaned, mended_sources, mended_words, tidy_sourc
 from ..corpora.parallel import SECOND_TEST, read_lines, read_sides
 from ..corpora.subwords import from_text
 from ..errors import UserError
+from ..experiments.process import module, run_child, why
+from ..experiments.progress import say
 from ..files import PLUGIN, decoded_lines, make_folder, sha256, write_lines, writing
-from ..stages.child import module, run_child, why
-from ..stages.progress import say
 from .checkpoint import device
 from .fairseq_options import read_options
 from .options import fairseq_version, revision, today

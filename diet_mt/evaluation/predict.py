@@ -17,8 +17,8 @@ from ..bert.glue import Task, language_of
 from ..bert.metrics import measure
 from ..criterions.diet_sentence_prediction import predictions_of
 from ..errors import UserError
+from ..experiments.progress import say
 from ..files import decoded_lines, lines_in, make_folder, sha256, write_lines
-from ..stages.progress import say
 from . import checkpoint as checkpoints
 from .checkpoint import reading
 from .fairseq_options import quiet

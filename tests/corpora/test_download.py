@@ -14,7 +14,7 @@ import pytest
 from diet_mt.corpora import download
 from diet_mt.corpora.download import Source, extract, fetch
 from diet_mt.errors import UserError
-from diet_mt.stages.lock import OWN_FILES
+from diet_mt.experiments.engine import OWN_FILES
 
 from .server import Server, manifest, serving
 from .wmt18 import tar

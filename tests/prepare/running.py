@@ -20,8 +20,8 @@ from unittest.mock import patch
 
 from diet_mt.cli.main import main
 from diet_mt.corpora import recipes
-from diet_mt.stages import child, orphans
-from diet_mt.stages.lock import OWN_FILES
+from diet_mt.experiments import process
+from diet_mt.experiments.engine import OWN_FILES
 
 from ..corpora import wmt18
 from ..corpora.server import manifest
@@ -54,7 +54,7 @@ def prepare(*words: object, file_bytes: int | None = None, real: bool = False) -
     """
     out, err = io.StringIO(), io.StringIO()
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    start = patch.object(child, "start", child.start if real else ForkedModule)
+    start = patch.object(process, "start", process.start if real else ForkedModule)
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), start:
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes or before[0], before[1]))
@@ -86,7 +86,7 @@ def killed(event: str, end: str, *words: object) -> str:
                 os.killpg(os.getpgrp(), signal.SIGKILL)
 
         sys.addaudithook(hook)
-        child.start = ForkedModule
+        process.start = ForkedModule
         try:
             main(["prepare", *map(str, words)])
         finally:
@@ -100,24 +100,25 @@ def killed(event: str, end: str, *words: object) -> str:
 
 
 class ForkedModule:
-    """Replaces ``stages.child.start`` for a module that ``stages.orphans`` runs: a fork, which need
+    """Replaces ``process.start`` for a module that ``python_module`` runs: a fork, which need
     not import fairseq again.
     """
 
     def __init__(self, command: list[str], output: IO[bytes], err: None) -> None:
-        assert command[:3] == [sys.executable, "-m", orphans.__name__]
+        assert command[:3] == [sys.executable, "-m", process.__name__]
         context = multiprocessing.get_context("fork")
         self._process = context.Process(target=self._run, args=(command[3:], output))
         self._process.start()
+        self.pid = self._process.pid
 
     @staticmethod
     def _run(words: list[str], output: IO[bytes]) -> None:
-        orphans.end_with_parent()
+        process.end_with_parent()
         for number in (1, 2):
             os.dup2(output.fileno(), number)
         for name, number in (("stdout", 1), ("stderr", 2)):
             setattr(sys, name, open(number, "w", closefd=False))  # noqa: SIM115
-        orphans.run_module(words[0], words[1:])
+        process.run_module(words[0], words[1:])
 
     def wait(self, timeout: float | None = None) -> int:
         self._process.join(timeout)
@@ -125,8 +126,8 @@ class ForkedModule:
             raise subprocess.TimeoutExpired("fork", timeout or 0)
         return self._process.exitcode
 
-    def kill(self) -> None:
-        self._process.kill()
+    def poll(self) -> int | None:
+        return self._process.exitcode
 
 
 @contextmanager

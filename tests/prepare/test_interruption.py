@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.stages import engine
+from diet_mt.experiments import engine
 
 from ..processes import is_alive, wait_until
 from .conftest import of_wmt18
@@ -64,7 +64,7 @@ from diet_mt.cli.main import main
 from diet_mt.corpora import binarized
 
 binarized.python_module = lambda *words: [
-    sys.executable, "-m", "diet_mt.stages.orphans", "sleeper"
+    sys.executable, "-m", "diet_mt.experiments.process", "sleeper"
 ]
 sys.exit(main(sys.argv[1:]))
 """

@@ -31,7 +31,7 @@ from fairseq.trainer import Trainer
 
 from diet_mt.cli.main import main
 from diet_mt.corpora import clean
-from diet_mt.stages import child
+from diet_mt.experiments import process
 from tests.commands.fork_server import status_of
 
 _BINARIZED = r"[^/]+(?=\.(bin|idx)$)"
@@ -128,7 +128,7 @@ class Forked:
             return
         status = 1
         try:
-            child.end_with_parent()
+            process.end_with_parent()
             os.dup2(stdout.fileno(), 1)
             os.dup2(1 if isinstance(stderr, int) else stderr.fileno(), 2)
             os.closerange(3, 256)  # locks, for one
@@ -168,7 +168,7 @@ def run(journal: str, *words: str) -> int:
     os.setpgid(0, 0)
     if size := int(os.environ.get("DIET_FILE_BYTES", "0")):
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-    child.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": Forked})  # type: ignore
+    process.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": Forked})  # type: ignore
     sys.addaudithook(Moments(Path(journal), os.environ.get("DIET_KILL", "")))
     return main(words)
 

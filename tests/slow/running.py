@@ -15,6 +15,8 @@ MODULES = (
     "diet_mt.corpora.shared_stages",
     "diet_mt.evaluation.evaluate",
     "diet_mt.evaluation.predict",
+    "diet_mt.experiments.jobs",
+    "diet_mt.experiments.train",
     "sklearn.metrics",
 )
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from diet_mt.evaluation.records import read_results
 from diet_mt.files import sha256
 
 from ..bert.made import write_glue
@@ -24,7 +25,7 @@ from ..commands.runner import ROOT, Done, Runner, run_python
 from ..commands.workshop import ended_state, same, state
 from ..prepare.running import SMALL, stages_of, texts, write_multi30k, write_news
 from ..session_folder import once, session_folder
-from .running import diet_mt, run
+from .running import MODULES, diet_mt, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.hostile, pytest.mark.timeout(1800)]
 
@@ -80,6 +81,13 @@ COMMANDS = {
 }
 # A sweep's own moments, and how its commands begin and end.
 SOME = {"sweep": r"sweep\.log|\.lock|SHA256SUMS|checkpoint_last|/done|decoded/.*json|jsonl"}
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
+    runner = Runner(tmp_path_factory.mktemp("server"), *MODULES)
+    yield runner
+    runner.close()
 
 
 @pytest.fixture(scope="session")
@@ -269,3 +277,21 @@ def test_a_full_disk_is_said_and_loses_nothing(
     run(server, words, whole).ok()
     run(server, words, full).ok()
     assert_same(whole, full)
+
+
+SMALL_DEMO = (
+    "sweep demo --jobs 2 --set train_options=[--max-epoch,1] --set system=[sinusoidal,diet_rel] "
+    "--set prepare_options=[--train-pairs,400,--valid-pairs,20,--test-pairs,21,--bpe-merges,200]"
+)
+
+
+def test_the_demo_from_nothing_to_the_table_and_again(tmp_path: Path, server: Runner) -> None:
+    table = run(server, SMALL_DEMO, tmp_path).ok().stdout
+    assert table.startswith("generated word order, en-de, "), "the table alone"
+    log = tmp_path / "checkpoints/demo/diet_rel.1/train.log"
+    written = log.stat().st_mtime_ns
+    assert run(server, SMALL_DEMO, tmp_path).ok().stdout == table
+    assert log.stat().st_mtime_ns == written
+    results = read_results(tmp_path / "checkpoints/demo/results/demo.en-de.jsonl")
+    assert sorted(row.arch for row in results) == ["diet_rel_tiny", "sinusoidal_tiny"]
+    assert {(row.sentences, row.beam, row.lenpen) for row in results} == {(21, 10, 0.6)}

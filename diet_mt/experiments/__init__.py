@@ -1,0 +1,1 @@
+"""Experiments: prepared data, trainings by recipes, and sweeps of them."""

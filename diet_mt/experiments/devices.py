@@ -1,0 +1,143 @@
+"""Divides an update among the GPUs of one or several machines, or leaves it to the processor."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+from dataclasses import dataclass
+
+from ..command_line import Count, Positive, option
+from ..errors import UserError
+
+PRECISIONS = ("bf16", "fp16", "fp32")
+# CUDA's compute capability of the first GPUs with bfloat16 arithmetic (Ampere).
+_BF16_FROM = (8, 0)
+_PORT = 29500
+
+
+@dataclass(frozen=True)
+class Batches:
+    """``tokens`` in a batch on a device, ``per_update`` such batches on each, ``total`` on all."""
+
+    tokens: int
+    per_update: int
+    total: int
+
+
+def split_update(tokens: int, ceiling: int, devices: int) -> Batches:
+    """Divides the tokens (or sequences) of an update among devices that hold at most ``ceiling``.
+
+    As few batches as possible, all of the same size, so that the sum is the same for any number of
+    devices except for rounding: ``total`` differs from ``tokens`` by less than the number of
+    batches.
+    """
+    if ceiling < 1 or not 1 <= devices <= tokens:
+        raise UserError(f"{tokens} cannot be divided among {devices} devices of {ceiling}")
+    per_update = math.ceil(tokens / (devices * ceiling))
+    size = tokens // (devices * per_update)
+    return Batches(size, per_update, size * devices * per_update)
+
+
+def visible_gpus() -> list[tuple[int, int]]:
+    """The compute capability of each GPU that this process may use."""
+    import torch
+
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return [torch.cuda.get_device_capability(number) for number in range(count)]
+
+
+def need_gpus(gpus: str) -> None:
+    """Raises UserError if this machine has fewer; ``gpus``: a number or ``auto``."""
+    if gpus.isdecimal() and int(gpus) > (count := len(visible_gpus())):
+        raise UserError(f"--gpus {gpus}: this machine has {count}")
+
+
+def choose(gpus: str, precision: str, seen: list[tuple[int, int]]) -> tuple[int, str]:
+    """The number of GPUs and the precision; either may be ``auto``. The automatic precision is the
+    fastest that all GPUs have; fp32 without a GPU.
+    """
+    if gpus != "auto" and not gpus.isdecimal():
+        raise UserError(f"--gpus {gpus}: give a number or auto")
+    number = len(seen) if gpus == "auto" else int(gpus)
+    if precision != "auto":
+        return number, precision
+    if number > len(seen):
+        raise UserError(
+            f"--gpus {number}: this machine has {len(seen)}; give --precision too, one of "
+            f"{', '.join(PRECISIONS)}"
+        )
+    if not number:
+        return 0, "fp32"
+    return number, "bf16" if min(seen[:number]) >= _BF16_FROM else "fp16"
+
+
+@dataclass(frozen=True)
+class Machines:
+    """Devices."""
+
+    gpus: str = option("GPUs of this machine; 0: its CPU", "auto")
+    precision: str = option(
+        "auto: bf16 where all GPUs have it, else fp16; fp32 on a CPU (default: the recipe's)",
+        "auto",
+        choices=("auto", "fp32", "fp16", "bf16"),
+    )
+    nodes: Positive = option(
+        "identical machines with a common folder of checkpoints (default 1, or Slurm's)",
+        1,
+        usual=lambda: os.environ.get("SLURM_STEP_NUM_NODES", "1"),
+    )
+    node_rank: Count = option(
+        "number of this machine, from 0 (default 0, or Slurm's)",
+        0,
+        usual=lambda: os.environ.get("SLURM_NODEID", "0"),
+    )
+    master: str = option("address of machine 0 (default: Slurm's)", "", metavar="HOST:PORT")
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.node_rank < self.nodes:
+            raise UserError(f"--node-rank {self.node_rank} of {self.nodes} machines, from 0 on")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Devices of this machine, processes of all machines, and fairseq-train's options for them."""
+
+    gpus: int
+    precision: str
+    processes: int
+    launch: list[str]  # options that say where to run, not what
+
+
+def look(machines: Machines) -> Place:
+    """The devices of this machine that are to be used."""
+    is_open = "auto" in (machines.gpus, machines.precision)
+    seen = visible_gpus() if is_open else []
+    gpus, precision = choose(machines.gpus, machines.precision, seen)
+    each = max(gpus, 1)
+    launch = [] if gpus else ["--cpu"]
+    if machines.nodes > 1:
+        if machines.gpus not in ("auto", "0"):
+            raise UserError(
+                f"--gpus {machines.gpus}: on several machines, choose by CUDA_VISIBLE_DEVICES"
+            )
+        launch += ["--distributed-init-method", f"tcp://{machines.master or _slurm_master()}"]
+        launch += ["--distributed-rank", str(machines.node_rank * each)]
+        if not gpus:
+            # fairseq starts a process for each GPU; torch's own parallel modules are not for CPUs.
+            launch += ["--distributed-no-spawn", "--distributed-backend", "gloo"]
+            launch += ["--ddp-backend", "legacy_ddp"]
+    return Place(gpus, precision, machines.nodes * each, launch)
+
+
+def _slurm_master() -> str:
+    """HOST:PORT of the first machine of this Slurm step."""
+    nodes = os.environ.get("SLURM_STEP_NODELIST")
+    if not nodes:
+        raise UserError("--nodes: give --master HOST:PORT of machine 0, too")
+    command = ["scontrol", "show", "hostnames", nodes]
+    try:
+        hosts = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise UserError(f"scontrol: {error}; give --master HOST:PORT of machine 0") from None
+    return f"{hosts[0]}:{_PORT}"

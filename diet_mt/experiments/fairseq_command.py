@@ -1,0 +1,352 @@
+"""The fairseq-train command of a recipe and the options given with it.
+
+Options are a mapping here, ``{"lr": ["0.005"], "share-all-embeddings": []}``.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+
+from ..bert.glue import ENGLISH, XNLI, Task, split_name
+from ..command_line import unknown
+from ..corpora.binarized import bin_folder, language_pair
+from ..corpora.subwords import kind_of
+from ..errors import UserError
+from ..evaluation.fairseq_options import import_fairseq, read_options
+from ..evaluation.options import options_of
+from ..evaluation.records import system_of
+from ..files import PLUGIN, lines_in
+from .devices import Machines, look, split_update
+from .recipes import Recipe
+
+Options = dict[str, list[str]]
+
+# Options of a recipe or a command line that fairseq-train does not have.
+OWN = ("tokens-per-update", "sequences-per-update", "max-tokens-per-device", "warmup", "precision")
+# Options that say where to run, and are not stored with what was run.
+_WHERE = ("stop-time-hours", "num-workers")
+# Option that is set here -> what to do instead.
+_REFUSED = {
+    "arch": "it is the second argument",
+    "user-dir": "the project's own is used",
+    "log-format": "leave it out, the log is read",
+    "required-batch-size-multiple": "leave it out, all trainings have the same batches",
+    "cpu": "give --gpus 0",
+    "tpu": "leave it out",
+    **dict.fromkeys(("fp16", "bf16"), "give --precision"),
+    **dict.fromkeys(
+        ("distributed-world-size", "distributed-rank", "distributed-init-method"),
+        "give --gpus, --nodes, --node-rank and --master",
+    ),
+}
+# The largest value of options that would train something else in silence; the smallest is 0.
+_LARGEST = {
+    **dict.fromkeys(("dropout", "attention-dropout", "activation-dropout", "label-smoothing"), 1.0),
+    **dict.fromkeys(("lr", "weight-decay", "warmup-updates"), float("inf")),
+}
+_COUNTS = ("max-update", "max-epoch", "update-freq")  # 0 would have no end
+_SQUAD = "SQuAD"
+
+
+@dataclass(frozen=True)
+class TrainingRequest:
+    """What to train. ``given``: options over those of the recipe."""
+
+    recipe: Recipe
+    save: Path
+    seed: int = 1
+    given: Options = field(default_factory=dict)
+    machines: Machines = field(default_factory=lambda: Machines(precision=""))
+
+
+@dataclass(frozen=True)
+class Training:
+    """One fairseq-train: ``options`` are what is trained, ``launch`` says where."""
+
+    data: Path
+    options: Options
+    launch: list[str]
+    save: Path
+    node_rank: int = 0
+    note: str = ""  # on devices and batches, for the user
+
+    def words(self) -> list[str]:
+        """The command, as it is stored next to the checkpoints: without ``launch``."""
+        return ["fairseq-train", str(self.data), "--user-dir", str(PLUGIN), *as_words(self.options)]
+
+    def command(self) -> str:
+        """For a shell."""
+        return shlex.join([*self.words(), *self.launch])
+
+
+def parse(words: Iterable[str]) -> Options:
+    """Options of a command line; the last value counts."""
+    options = options_of(words)
+    if stray := options.pop("", None):
+        raise UserError(f"unexpected argument '{stray[0]}'; options begin with --")
+    return {name.lstrip("-"): values for name, values in options.items()}
+
+
+def as_words(options: Mapping[str, list[str]]) -> list[str]:
+    """The inverse of :func:`parse`."""
+    return [word for name, values in options.items() for word in (f"--{name}", *values)]
+
+
+def one(options: Options, name: str, default: str = "") -> str:
+    """The value of an option, or ``default``."""
+    return " ".join(options[name]) if name in options else default
+
+
+def whole(options: Options, name: str, default: int = 0) -> int:
+    """The value of an option, a whole number of at least 1, or ``default``."""
+    text = one(options, name, str(default))
+    if name in options and not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise UserError(f"--{name} {text}: expected a whole number of at least 1")
+    return int(text)
+
+
+def translation(
+    data: Path, arch: str, request: TrainingRequest, *, planned: bool = False
+) -> Training:
+    """The training of the translation model ``arch`` on the folder ``data``, or ``data/bin``.
+
+    ``planned``: the data may not exist yet; the name of the folder then gives their subwords.
+    """
+    if arch.startswith("roberta_"):
+        raise UserError(f"{arch} is an encoder alone; see diet-mt pretrain --help")
+    missing = planned and not data.exists()
+    folder = data if missing else bin_folder(data)
+    target = "" if missing else language_pair(folder)[1]
+    options = _merged(request, system_of(arch), {"arch": [arch], "log-format": ["simple"]})
+    if ("source-lang" in options) != ("target-lang" in options):  # fairseq would ignore it
+        raise UserError("--source-lang, --target-lang: give both, or none")
+    if "eval-bleu" in options:
+        target = one(options, "target-lang", target)
+        if not target:
+            raise UserError(f"{data}: no such folder yet; give --target-lang")
+        subwords = ("spm" if ".spm" in str(data) else "bpe") if missing else kind_of(folder)
+        moses = {"eval-bleu-remove-bpe": [], "eval-bleu-detok": ["moses"]}
+        moses["eval-bleu-detok-args"] = [json.dumps({"target_lang": target})]
+        pieces = {"eval-bleu-remove-bpe": ["sentencepiece"]}
+        options = (pieces if subwords == "spm" else moses) | options
+    if updates := whole(options, "max-update"):
+        _warm_up(options, updates)
+    most = whole(options, "max-tokens-per-device") or whole(options, "max-tokens", 4096)
+    return placed(folder, options, request, ("tokens", "max-tokens", most))
+
+
+def masked_lm(data: Path, system: str, size: str, request: TrainingRequest) -> Training:
+    """The pretraining of ``roberta_SYSTEM_SIZE`` on the folder ``data``, or ``data/bin``."""
+    folder = bin_folder(data)
+    if any(folder.glob("train.*-*.idx")):
+        raise UserError(f"{folder}: sentence pairs, not plain text; see diet-mt prepare mlm --help")
+    system = system.replace("-", "_")
+    fixed = {"arch": [f"roberta_{system}_{size}"], "log-format": ["json"]}
+    options = _merged(request, system, fixed)
+    length = whole(options, "tokens-per-sample", 512)
+    _check_length(folder, length, options)
+    updates = whole(options, "max-update")
+    if not updates:
+        raise UserError("--max-update: missing; a pretraining ends by updates")
+    _warm_up(options, updates)
+    if "lamb" in options.get("optimizer", ()):
+        for part in ("betas", "eps"):
+            if (values := options.pop(f"adam-{part}", None)) is not None:
+                options.setdefault(f"lamb-{part}", values)
+    most = max(whole(options, "max-tokens-per-device", 32768) // length, 1)
+    return placed(folder, options, request, ("sequences", "batch-size", most))
+
+
+def fine_tuning(
+    data: Path, pretrained: Path, request: TrainingRequest, *, task: str = "", system: str = ""
+) -> Training:
+    """The fine-tuning of a checkpoint on the folder of a task.
+
+    ``task``: CoLA, XNLI, SQuAD, ...; empty: the name of ``data``. ``system``: encoding that the
+    checkpoint must have; empty: any.
+    """
+    from ..evaluation.checkpoint import model_options
+    from ..evaluation.requests import specification
+
+    questions = data / "train" / "about.json"
+    examples = _examples(data, questions)
+    if questions.is_file():
+        head = {"task": ["extractive_qa"], "criterion": ["extractive_qa"]}
+        head |= {"best-checkpoint-metric": ["f1"]}
+        task = task or _SQUAD
+    else:
+        task = task or data.resolve().name
+        head = _classification(specification(task))
+    # Zero-shot transfer sees only English before its test.
+    if task == XNLI:
+        head["valid-subset"] = [split_name("valid", ENGLISH)]
+    model = parse(model_options(pretrained, system))
+    fixed = {"finetune-from-model": [str(pretrained)], **head, **model}
+    fixed |= {"maximize-best-checkpoint-metric": [], "log-format": ["simple"]}
+    options = _merged(request, system_of(model["arch"][0].removeprefix("roberta_")), fixed)
+    batch = whole(options, "batch-size", 32) * whole(options, "update-freq", 1)
+    updates = -(-examples // batch) * whole(options, "max-epoch", 1)
+    _warm_up(options, whole(options, "max-update", updates))
+    training = placed(data, options, request, None)
+    # One process: a run is small, and several run side by side.
+    training.options["distributed-world-size"] = ["1"]
+    return training
+
+
+def _merged(request: TrainingRequest, system: str, fixed: Options) -> Options:
+    """The recipe's options, over them the given ones, and over these ``fixed``.
+
+    A training ends by updates or by epochs: where one of them is given, the recipe's other is
+    dropped.
+    """
+    values = request.recipe.values_of(system)
+    options = {
+        name: [] if value is True else [str(value)]
+        for name, value in values.items()
+        if value is not None and value is not False
+    }
+    for end, other in (("max-update", "max-epoch"), ("max-epoch", "max-update")):
+        if end in request.given and other not in request.given:
+            options.pop(other, None)
+    options |= request.given
+    for name in options:
+        if name in _REFUSED:
+            raise UserError(f"--{name}: {_REFUSED[name]}")
+    _check_numbers(options)
+    options = {
+        name: [value.replace("{save-dir}", str(request.save)) for value in values]
+        for name, values in options.items()
+    }
+    # Trained rows are comparable only with the same batches, which depend on the multiple.
+    own = {"seed": [str(request.seed)], "save-dir": [str(request.save)]}
+    return fixed | options | {"required-batch-size-multiple": ["1"]} | own
+
+
+def _check_numbers(options: Options) -> None:
+    for name in options.keys() & {*_LARGEST, *_COUNTS, "warmup"}:
+        most = _LARGEST.get(name, 1)
+        # Some have a value for each epoch.
+        for text in one(options, name).strip("[]").split(","):
+            if name in _COUNTS:
+                whole({name: [text.strip()]}, name)
+                continue
+            try:
+                fits = 0 <= float(text) <= most
+            except ValueError:
+                fits = False
+            if not fits:
+                bounds = "a number, 0 or more" if most == float("inf") else "a number from 0 to 1"
+                raise UserError(f"--{name} {text}: expected {bounds}")
+
+
+def _warm_up(options: Options, updates: int) -> None:
+    """Sets fairseq's options of a linear decay over so many updates; ``warmup`` is a share."""
+    if share := options.pop("warmup", None):
+        options.setdefault("warmup-updates", [str(int(updates * Decimal(share[0])))])
+    if one(options, "lr-scheduler") == "polynomial_decay":
+        options.setdefault("total-num-update", [str(updates)])
+
+
+def placed(
+    data: Path, options: Options, request: TrainingRequest, share: tuple[str, str, int] | None
+) -> Training:
+    """The training on the devices of this machine, and of others like it.
+
+    ``options`` are changed; ``share``: how an update is divided if the recipe gives its size: the
+    unit ("tokens"), fairseq's option for the size of a batch ("max-tokens"), and how many fit on a
+    device at a time.
+    """
+    machines = request.machines
+    precision = machines.precision or one(options, "precision", "auto")
+    unit, option, most = share or ("", "", 0)
+    total = whole(options, f"{unit}-per-update")
+    if not total and "max-tokens-per-device" in request.given:
+        raise UserError("--max-tokens-per-device: the recipe shares no update; give --max-tokens")
+    for name in OWN:
+        options.pop(name, None)
+    launch = as_words({name: options.pop(name) for name in _WHERE if name in options})
+    if not total and precision != "auto" and (machines.gpus, machines.nodes) == ("auto", 1):
+        # All GPUs that fairseq sees.
+        return Training(data, options | _flags(precision), launch, request.save)
+    here = look(replace(machines, precision=precision))
+    note = ""
+    if total:
+        for name in (option, "update-freq"):
+            if name in request.given:
+                raise UserError(f"--{name}: give --{unit}-per-update and --max-tokens-per-device")
+        batches = split_update(total, most, here.processes)
+        options |= {option: [str(batches.tokens)], "update-freq": [str(batches.per_update)]}
+        where = f"{machines.nodes} x {here.gpus} GPUs" if here.gpus else f"{here.processes} x CPU"
+        note = (
+            f"{where}, {here.precision}, {batches.per_update} x {batches.tokens} {unit} on each: "
+            f"{batches.total} {unit} for an update"
+        )
+    options |= {"distributed-world-size": [str(here.processes)]} | _flags(here.precision)
+    rank = machines.node_rank if machines.nodes > 1 else 0
+    return Training(data, options, launch + here.launch, request.save, rank, note)
+
+
+def _flags(precision: str) -> Options:
+    return {} if precision == "fp32" else {precision: []}
+
+
+def _check_length(folder: Path, length: int, options: Options) -> None:
+    given = f"--tokens-per-sample {length}"
+    positions = whole(options, "max-source-positions", length)
+    if length > positions:
+        raise UserError(f"{given}: longer than the {positions} positions of the model")
+    longest = folder / "max-length"
+    pieces = int(longest.read_text(encoding="utf-8")) if longest.is_file() else 0
+    if pieces > length:
+        raise UserError(
+            f"{given}: {folder} has sentences of up to {pieces} pieces; prepare it with "
+            f"--max-length {length}"
+        )
+
+
+def _examples(data: Path, questions: Path) -> int:
+    """Size of the training set."""
+    ids = data / "raw" / "train.id"
+    if questions.is_file():
+        return int(json.loads(questions.read_text(encoding="utf-8"))["windows"])
+    if ids.is_file():
+        return lines_in(ids)
+    raise UserError(f"{data}: no task made by diet-mt prepare glue, xnli or qa")
+
+
+def _classification(task: Task) -> Options:
+    """Options of the task and the criterion ``diet_sentence_prediction``."""
+    return {
+        "task": ["diet_sentence_prediction"],
+        "criterion": ["diet_sentence_prediction"],
+        "init-token": ["0"],
+        "separator-token": ["2"],
+        "num-classes": [str(task.classes)],
+        **({"regression-target": []} if task.labels.is_score else {}),
+        "metrics": [" ".join(task.metrics)],
+        "best-checkpoint-metric": [task.main_metric],
+    }
+
+
+def check(training: Training, own: Iterable[str] = ()) -> None:
+    """Reads the options as fairseq-train does, before anything is written.
+
+    ``own``: options of the command that the user gave them to, for the nearest name.
+    """
+    import_fairseq()
+    from fairseq.models import ARCH_MODEL_REGISTRY
+    from fairseq.options import get_training_parser
+
+    arch = one(training.options, "arch")
+    if arch not in ARCH_MODEL_REGISTRY:
+        raise UserError(unknown("architecture", arch, ARCH_MODEL_REGISTRY))
+    words = [str(training.data), *as_words(training.options), *training.launch]
+    read_options(get_training_parser(), words, own)
+    file = one(training.options, "restore-file")
+    if file and not Path(file).is_file():  # fairseq would begin anew
+        raise UserError(f"--restore-file {file}: no such checkpoint")

@@ -1,0 +1,110 @@
+"""Recipes: one YAML file for each experiment, with its hyper-parameters, its runs and its table.
+
+A name such as ``multi30k`` is ``config/multi30k.yaml`` of this checkout, or of the installed
+package (``diet_mt/share/config``); what ends in ``.yaml`` is a file. ``extends: NAME`` includes
+another recipe: mappings are merged, key by key, and everything else is replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..command_line import unknown
+from ..errors import UserError
+
+SECTIONS = frozenset(
+    "about extends training options settings prepare runs run folder report".split()  # noqa: SIM905
+)
+_PACKAGE = Path(__file__).resolve().parents[1]
+_SHARE = _PACKAGE / "share" / "config"  # of an installed package
+_FOLDER = _SHARE if _SHARE.is_dir() else _PACKAGE.parent / "config"
+_SUFFIX = ".yaml"
+
+# Option of fairseq-train (without its dashes) -> its value. True is a flag; False and None remove
+# an option of the extended recipe.
+Values = dict[str, str | int | float | bool | None]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Hyper-parameters of a training. ``options``: of single systems, over those of all."""
+
+    training: Values
+    options: dict[str, Values] = field(default_factory=dict)
+
+    def values_of(self, system: str) -> Values:
+        """The options of a training of ``system``, spelt ``diet_rel``."""
+        return {**self.training, **self.options.get(system, {})}
+
+
+def names() -> list[str]:
+    """Names of all recipes of the project."""
+    return sorted(path.stem for path in _FOLDER.glob(f"*{_SUFFIX}"))
+
+
+def find(name: str) -> Path:
+    """The file of a recipe."""
+    path = Path(name) if name.endswith(_SUFFIX) else _FOLDER / f"{name}{_SUFFIX}"
+    if path.is_file():
+        return path
+    main = f"{', '.join(filter(str.isalnum, names()))} and their variants"
+    if name.endswith(_SUFFIX):
+        raise UserError(f"{name}: no such recipe; give a file, or one of {main}")
+    raise UserError(unknown("recipe", name, names(), f"; choose from {main}, or give a file"))
+
+
+def read(name: str) -> dict[str, Any]:
+    """All sections of a recipe, with those that it extends."""
+    return _read(find(name), ())
+
+
+def load(name: str) -> Recipe:
+    """The hyper-parameters of a recipe."""
+    sections = read(name)
+    training = _values(sections, "training", f"recipe {name}")
+    if not training:
+        raise UserError(f"recipe {name}: has no section training")
+    options = sections.get("options") or {}
+    own = {str(key): _values(options, key, f"recipe {name}, options") for key in options}
+    return Recipe(training, own)
+
+
+def _values(sections: Mapping[str, Any], name: str, where: str) -> Values:
+    section = sections.get(name) or {}
+    kinds = (str, int, float, type(None))
+    if not isinstance(section, dict) or not all(isinstance(v, kinds) for v in section.values()):
+        raise UserError(f"{where}, {name}: expected options, each a number, text, true or false")
+    return {str(key): value for key, value in section.items()}
+
+
+def _read(path: Path, within: tuple[Path, ...]) -> dict[str, Any]:
+    if path.resolve() in within:
+        raise UserError(f"{path}: extends itself")
+    try:
+        sections = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date, or not UTF-8
+        raise UserError(f"{path}: not valid YAML ({error})") from None
+    if not isinstance(sections, dict):
+        raise UserError(f"{path}: expected sections such as training and runs")
+    for section in sections:
+        if section not in SECTIONS:
+            hint = f"; there are {', '.join(sorted(SECTIONS))}"
+            raise UserError(f"{path}: {unknown('section', str(section), SECTIONS, hint)}")
+    base = sections.pop("extends", None)
+    if base is None:
+        return sections
+    return _merge(_read(find(str(base)), (*within, path.resolve())), sections)
+
+
+def _merge(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in own.items():
+        old = merged.get(key)
+        both = isinstance(old, dict) and isinstance(value, dict)
+        merged[key] = _merge(dict(old or {}), value) if both else value
+    return merged

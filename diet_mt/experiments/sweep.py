@@ -1,0 +1,255 @@
+"""The runs of a sweep's file, multiplied out, and every command with its variables filled.
+
+``settings`` are variables of all runs; ``runs`` is a list of mappings, each to a value or to a list
+of values, which are multiplied out. Two more are defined everywhere: ``recipe``, the name of the
+file, and ``folder``. A command of ``prepare`` that names variables of runs is filled for every run,
+and done once where that gives the same. A command of ``report`` is about all runs: it has each word
+once for each of its values. Entries with the same folder and the same first command are one run:
+one training, decoded in several ways. It has the commands that they all begin with once, and then
+the others of each.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+import string
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from os.path import commonpath, normpath
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..command_line import need_known, shell_words, unknown
+from ..errors import UserError
+
+# Text, or a list: a word that names one is repeated for each of its texts, and left out without.
+Value = str | list[str]
+Variables = Mapping[str, Value]
+Command = tuple[str, ...]
+MISSING = "???"  # a value that only the user can know, as in hydra's files
+
+_SHAPES = {
+    "settings": "names and their values",
+    "runs": "a list of mappings, as in - {seed: [1, 2]}",
+    "folder": "one text",
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """Commands to be run one after the other; ``folder`` has their log, ``name`` is its end."""
+
+    name: str
+    folder: Path
+    commands: tuple[Command, ...]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """First ``prepare``, command by command; then ``runs``, in any order; then ``report``."""
+
+    prepare: tuple[Command, ...]
+    runs: tuple[Run, ...]
+    report: tuple[Command, ...]
+
+    @property
+    def commands(self) -> Iterator[Command]:
+        yield from self.prepare
+        for run in self.runs:
+            yield from run.commands
+        yield from self.report
+
+
+def sweep_of(
+    content: Mapping[str, Any],
+    where: str,
+    changes: Variables | None = None,
+    choices: Sequence[Mapping[str, str]] = (),
+) -> Sweep:
+    """The sweep of a file's content.
+
+    ``where``: the file's name, for messages; ``changes``: values instead of those of settings, or
+    of runs; ``choices``: only runs that have all values of one of these.
+    """
+    for name in ("runs", "run", "folder"):
+        if not content.get(name):
+            raise UserError(f"{where}: no section {name}; not a sweep file")
+    for name, kind, of in (
+        *((section, list, str) for section in ("prepare", "run", "report")),
+        *(("runs", list, dict), ("settings", dict, object), ("folder", str, str)),
+    ):
+        section = content.get(name) or kind()
+        if not isinstance(section, kind) or not all(isinstance(each, of) for each in section):
+            raise UserError(f"{where}, {name}: should be {_SHAPES.get(name, 'a list of commands')}")
+    variables = [*(content.get("settings") or {}), *itertools.chain(*content["runs"])]
+    need_known("variable", changes or (), map(str, variables), "--set")
+    for name in changes or ():
+        if f"{{{name}}}" not in str(content):
+            raise UserError(f"--set: {where} makes no use of {name}")
+    runs = [{"recipe": where, **run} for run in _runs(content, where, dict(changes or {}))]
+    if not runs:
+        raise UserError(f"{where}, runs: a variable has no values, so there are no runs")
+    runs = [{**run, "folder": _one(content["folder"], run, f"{where}, folder")} for run in runs]
+    runs = _chosen(runs, choices)
+
+    def commands(section: str, of: Sequence[Variables]) -> tuple[Command, ...]:
+        texts = content.get(section) or ()
+        return tuple(command(text, of, f"{where}, {section}") for text in texts)
+
+    folders = [str(run["folder"]) for run in runs]
+    entries = [
+        Run(name, Path(folder), commands("run", [run]))
+        for name, folder, run in zip(_names(folders, where), folders, runs, strict=True)
+    ]
+    prepare = zip(*(commands("prepare", [run]) for run in runs), strict=True)
+    return Sweep(
+        tuple(dict.fromkeys(itertools.chain(*prepare))),
+        tuple(_merged(entries, where)),
+        commands("report", runs),
+    )
+
+
+def _runs(
+    content: Mapping[str, Any], where: str, changes: dict[str, Value]
+) -> list[dict[str, Value]]:
+    """The variables of each combination of values of an entry, once."""
+    of_runs = {name for entry in content["runs"] for name in entry}
+    settings = content.get("settings") or {}
+    settings = {str(name): value_of(each, f"{where}, {name}") for name, each in settings.items()}
+    settings |= {name: value for name, value in changes.items() if name not in of_runs}
+    runs: list[dict[str, Value]] = []
+    for entry in content["runs"]:
+        values: dict[str, list[Value]] = {}
+        for name, given in entry.items():
+            several = changes.get(name, given)
+            several = several if isinstance(several, list) else [several]
+            values[str(name)] = [value_of(each, f"{where}, runs, {name}") for each in several]
+        for each in itertools.product(*values.values()):
+            run = {**settings, **dict(zip(values, each, strict=True))}
+            runs += [] if run in runs else [run]
+    return runs
+
+
+def _chosen(
+    runs: list[dict[str, Value]], choices: Sequence[Mapping[str, str]]
+) -> list[dict[str, Value]]:
+    """Runs with the values of a choice, as they are filled; several texts are spelt as a list."""
+    variables = {name for run in runs for name in run}
+
+    def value(name: str, run: Variables) -> str:
+        texts = filled(f"{{{name}}}", run, "--runs")
+        return texts[0] if len(texts) == 1 else str(texts)
+
+    chosen: list[dict[str, Value]] = []
+    for choice in choices:
+        need_known("variable", choice, variables, "--runs")
+        fitting = runs
+        for name, wanted in choice.items():
+            values = [(value(name, run), run) for run in fitting if name in run]
+            need_known(name, [wanted], {given for given, _ in values}, "--runs")
+            fitting = [run for given, run in values if given == wanted]
+        chosen += fitting
+    return [run for run in runs if not choices or run in chosen]
+
+
+def _merged(entries: Iterable[Run], where: str) -> Iterator[Run]:
+    """Entries of one folder as one run, if they begin with the same command."""
+    by_folder: dict[str, list[Run]] = {}
+    for entry in entries:
+        by_folder.setdefault(normpath(entry.folder), []).append(entry)
+    for own in by_folder.values():
+        alike = zip(*(run.commands for run in own), strict=True)
+        shared = tuple(each[0] for each in itertools.takewhile(lambda of: len({*of}) == 1, alike))
+        others = [run.commands[len(shared) :] for run in own]
+        if not shared or len({*others}) < len(others):
+            raise UserError(
+                f"{where}, folder: {own[0].folder} would be that of several runs; "
+                "name all variables of a run in it"
+            )
+        yield replace(own[0], commands=shared + tuple(itertools.chain(*others)))
+
+
+def _names(folders: Sequence[str], where: str) -> list[str]:
+    """The folders without their common parent."""
+    if len({Path(folder).is_absolute() for folder in folders}) > 1:
+        raise UserError(f"{where}, folder: give all as absolute paths, or all as relative ones")
+    above = commonpath([str(Path(folder).parent) for folder in folders])
+    return [str(Path(folder).relative_to(above)) for folder in folders]
+
+
+def value_of(given: object, where: str) -> Value:
+    """A value of a YAML file as text or texts; null is no text at all."""
+    if given is None:
+        return []
+    if isinstance(given, list):
+        texts = [value_of(each, where) for each in given]
+        if all(isinstance(each, str) for each in texts):
+            return [each for each in texts if isinstance(each, str)]
+    if isinstance(given, str | int | float) and not isinstance(given, bool):
+        return str(given)
+    raise UserError(f"{where}: {given!r} is no text, number or list of these; put it in quotes")
+
+
+def value_in(text: str, where: str) -> Value:
+    """A value of the command line: text as it is, or YAML's ``[a, 'b, c']``; empty: no text."""
+    if text[:1] != "[":
+        return text or []
+    try:
+        return value_of(yaml.safe_load(text), where)
+    except yaml.YAMLError:
+        raise UserError(f"{where}: {text}: give a list as [a, b]") from None
+
+
+def filled(text: str, variables: Variables, where: str) -> list[str]:
+    """The text with its variables filled, for each combination of values that are lists.
+
+    Values may name other variables.
+    """
+    try:
+        fields = [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
+    except ValueError as error:
+        raise UserError(f"{where}: {text}: {error}; write {{{{ and }}}} for braces") from None
+    values: dict[str, list[str]] = {}
+    for name in fields:
+        if name not in variables:
+            hint = f"; there are {', '.join(variables)}"
+            raise UserError(f"{where}: {unknown('variable', name, variables, hint)}")
+        given = variables[name]
+        if given == MISSING:
+            raise UserError(f"{where}: needs a value for {name}; give it by --set {name}=...")
+        others = {key: value for key, value in variables.items() if key != name}
+        texts = [given] if isinstance(given, str) else given
+        values[name] = [each for one in texts for each in filled(one, others, f"{where}, {name}")]
+    rows = itertools.product(*values.values())
+    return [text.format(**dict(zip(values, each, strict=True))) for each in rows]
+
+
+def _one(text: str, variables: Variables, where: str) -> str:
+    texts = filled(text, variables, where)
+    if len(texts) != 1:
+        raise UserError(f"{where}: {text}: {len(texts)} values where one is needed")
+    return texts[0]
+
+
+def command(text: str, runs: Sequence[Variables], where: str) -> Command:
+    """The words of a command, split as a shell does and then filled with the variables of runs:
+    each word once for each of its different fillings.
+    """
+    words = [
+        each
+        for word in shell_words(text, where)
+        for filling in dict.fromkeys(tuple(filled(word, variables, where)) for variables in runs)
+        for each in filling
+    ]
+    if not words:
+        raise UserError(f"{where}: an empty command")
+    return tuple(words)
+
+
+def shown(words: Iterable[str]) -> str:
+    """A command to be pasted into a shell, which fills in the files for ``*``."""
+    return " ".join("*".join(shlex.quote(part) if part else "" for part in word.split("*"))
+                    if "*" in word else shlex.quote(word) for word in words)  # fmt: skip

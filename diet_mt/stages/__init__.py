@@ -1,1 +1,0 @@
-"""Long work in stages: locked, watched, shared by processes, continued after an interruption."""

@@ -1,1 +1,0 @@
-"""One engine for experiments that are files: prepare, runs side by side or as jobs, report."""

@@ -1,0 +1,194 @@
+"""Stages: skipped, continued, refused; and one process at a time in a folder. With real stages:
+tests/prepare.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from diet_mt.errors import UserError
+from diet_mt.experiments.engine import (
+    OWN_FILES,
+    SUMS,
+    Preparation,
+    Stage,
+    alone,
+    missing_stages,
+    plan,
+    prepare,
+)
+
+
+def _write(text: str, path: Path) -> None:
+    path.write_text(path.read_text() + text if path.exists() else text)
+
+
+def _preparation(out: Path, *stages: Stage, counts: int = 3) -> Preparation:
+    return Preparation(out, "en SIZE=3", stages, lambda: [("train", counts, 3)], result="last")
+
+
+def _stage(name: str, text: str = "a\nb\n", **more: object) -> Stage:
+    return Stage(name, "letters", lambda path: _write(text, path), **more)  # type: ignore[arg-type]
+
+
+def test_results_are_reused_and_unfinished_ones_continued(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    what = _preparation(
+        tmp_path / "out", _stage("one"), _stage("two"), _stage("three", restarts=True)
+    )
+    out = what.out
+    assert [line.split()[:3] for line in list(plan(what))[1:]] == [
+        [name, "to", "do"] for name in ("one", "two", "three")
+    ]
+    assert not out.exists()
+    prepare(what)
+    (out / "two").rename(out / "two.part")
+    (out / "three").rename(out / "three.part")
+    assert missing_stages(out) == ["two", "three"]
+    states = ("done before", "to continue", "to continue")
+    assert all(state in line for state, line in zip(states, list(plan(what))[1:], strict=True))
+    capsys.readouterr()
+    prepare(what)
+    assert (out / "two").read_text() == "a\nb\na\nb\n"
+    assert (out / "three").read_text() == "a\nb\n"
+    printed = capsys.readouterr().err.split("\n")
+    assert printed[:2] == ["== one (1 of 3): done before", "== two (2 of 3) ..."]
+    rows = [row.split("\t") for row in (out / "stages.tsv").read_text().split("\n")[:-1]]
+    assert [(row[0], row[2]) for row in rows] == [("one", "2"), ("two", "4"), ("three", "2")]
+
+
+def test_own_settings_of_a_stage_may_change_until_it_is_made(tmp_path: Path) -> None:
+    def fails(path: Path) -> None:
+        raise UserError("too large")
+
+    first = _stage("one")
+    with pytest.raises(UserError, match="too large"):
+        prepare(_preparation(tmp_path, first, Stage("two", "", fails, settings="SIZE=9")))
+    prepare(_preparation(tmp_path, first, _stage("two", settings="SIZE=5")))
+    with pytest.raises(UserError, match=r"/two: .* SIZE=5.* SIZE=6"):
+        prepare(_preparation(tmp_path, first, _stage("two", settings="SIZE=6")))
+
+
+def test_results_of_a_stage_with_other_settings_are_made_again(tmp_path: Path) -> None:
+    def of(size: int) -> Preparation:
+        last = Stage("last", "", lambda path: _write((tmp_path / "two").read_text(), path))
+        return _preparation(
+            tmp_path, _stage("one"), _stage("two", f"{size}\n", settings=f"SIZE={size}"), last
+        )
+
+    prepare(of(5))
+    made = (tmp_path / "last").stat().st_mtime_ns
+    (tmp_path / "two").unlink()
+    prepare(of(5))
+    assert (tmp_path / "last").stat().st_mtime_ns == made
+    (tmp_path / "two").unlink()
+    (tmp_path / "two.part").write_text("5\n")
+    assert [line.split()[1:3] for line in list(plan(of(6)))[2:]] == [["to", "do"]] * 2
+    prepare(of(6))
+    assert (tmp_path / "last").read_text() == "6\n"
+
+
+def test_checksums_are_gone_while_something_is_made(tmp_path: Path) -> None:
+    prepare(_preparation(tmp_path, _stage("last")))
+    assert (tmp_path / SUMS).exists()
+    (tmp_path / "last").unlink()
+
+    def killed(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare(_preparation(tmp_path, Stage("last", "", killed)))
+    assert not (tmp_path / SUMS).exists()
+
+
+def test_an_unknown_folder_and_wrong_counts_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "one").touch()
+    with pytest.raises(UserError, match=str(tmp_path)):
+        prepare(_preparation(tmp_path, _stage("one")))
+    with pytest.raises(UserError, match=f"{tmp_path}/new"):
+        prepare(_preparation(tmp_path / "new", _stage("one"), counts=2))
+
+
+def _held(folder: Path) -> int:
+    """A process that holds the folder until it is killed."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with alone(folder):
+            os.write(writing, b"x")
+            time.sleep(60)
+    os.read(reading, 1)
+    os.close(reading)
+    os.close(writing)
+    return child
+
+
+def test_the_holder_is_named_and_a_dead_process_holds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = _held(tmp_path)
+    with (
+        pytest.raises(UserError, match=rf"{tmp_path}: process {child} on \S+ \(.*\), since 2"),
+        alone(tmp_path),
+    ):
+        pass
+
+    def kill(text: str) -> None:
+        assert f"process {child} on " in text
+        os.kill(child, signal.SIGKILL)
+
+    monkeypatch.setattr("diet_mt.experiments.engine.say", kill)
+    with alone(tmp_path, 240):
+        assert f"process {os.getpid()} " in (tmp_path / OWN_FILES[1]).read_text()
+    os.waitpid(child, 0)
+
+
+def test_a_lock_is_reentrant_and_free_afterwards(tmp_path: Path) -> None:
+    (tmp_path / "within").mkdir()
+    with alone(tmp_path, float("inf")), alone(tmp_path / "within"):
+        with alone(tmp_path / "within" / ".."):
+            pass
+        assert (tmp_path / OWN_FILES[1]).exists(), "held until the first one leaves"
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [OWN_FILES[0]]
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError), alone(tmp_path):
+            raise ZeroDivisionError
+    with pytest.raises(UserError, match="none: cannot be written"), alone(tmp_path / "none"):
+        pass
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_name_that_is_yet_to_be_written_is_waited_for(
+    tmp_path: Path, killed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error right after the lock was taken names its holder, and not one killed before."""
+    lock, holder = (tmp_path / name for name in OWN_FILES)
+    if killed:
+        child = _held(tmp_path)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        assert holder.read_text(encoding="utf-8").startswith(f"process {child} on ")
+    with FileLock(lock), monkeypatch.context() as patch:
+        name = "process 1 on x (y), since z,"
+        patch.setattr(time, "sleep", lambda _: holder.write_text(name, encoding="utf-8"))
+        with pytest.raises(UserError, match="process 1 on x"), alone(tmp_path):
+            pass
+
+
+def test_a_lock_in_transition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a readable name, and being released."""
+    lock = FileLock(tmp_path / OWN_FILES[0])
+    lock.acquire()
+    (tmp_path / OWN_FILES[1]).write_bytes(b"\xff")
+    with pytest.raises(UserError, match="another process"), alone(tmp_path):
+        pass
+    monkeypatch.setattr(time, "sleep", lambda _: lock.release())
+    with alone(tmp_path):
+        assert not lock.is_locked

@@ -1,0 +1,279 @@
+"""The fairseq-train commands of recipes: those of the papers and of the stored rows; what is given
+over them; and what is refused in one line, with nothing written.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from diet_mt.cli.main import main
+from diet_mt.errors import UserError
+from diet_mt.evaluation import options
+from diet_mt.evaluation.options import shell
+from diet_mt.evaluation.records import read_results
+from diet_mt.experiments import devices
+from diet_mt.experiments.devices import Batches, Machines, choose, split_update
+from diet_mt.experiments.fairseq_command import TrainingRequest, placed
+from diet_mt.experiments.recipes import Recipe
+
+from ..calling import called
+from .stubs import place
+
+__all__ = ["place"]
+ROOT = Path(__file__).resolve().parents[2]
+# Pairs of lines: a command of ours, and the one that it runs.
+LINES = Path(__file__).with_name("commands.txt").read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def options_of(words: list[str]) -> dict[str, str]:
+    """Option -> its value; "" -> program and data."""
+    given = {name[2:]: " ".join(values) for name, values in options.options_of(words).items()}
+    given.pop("user-dir", None)
+    return given
+
+
+class Printed:
+    """The output of ``--dry-run``, as options."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.capsys = capsys
+
+    def __call__(self, *words: object) -> dict[str, str]:
+        assert main([*map(str, words), "--dry-run"]) == 0, self.capsys.readouterr().err
+        return options_of(shlex.split(self.capsys.readouterr().out.strip()))
+
+
+@pytest.fixture
+def printed(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Printed:
+    monkeypatch.chdir(place)
+    capsys.readouterr()
+    return Printed(capsys)
+
+
+@pytest.mark.parametrize(("ours", "expected"), list(zip(LINES[::2], LINES[1::2], strict=True)))
+def test_the_commands_of_the_papers(printed: Printed, ours: str, expected: str) -> None:
+    before = sorted(Path().rglob("*"))
+    assert printed(*shlex.split(ours)[1:]) == options_of(shlex.split(expected))
+    assert sorted(Path().rglob("*")) == before
+
+
+# Options of rows from before trainings ran to convergence.
+EARLY = ("--lr", "0.005", "--max-tokens", "4096", "--max-epoch", "15", "--dropout", "0.3")
+EARLY += ("--warmup-updates", "1000")
+
+
+@pytest.mark.parametrize("folder", ["", "early"])
+def test_the_recipe_of_multi30k_is_that_of_the_stored_rows(printed: Printed, folder: str) -> None:
+    rows = read_results(ROOT / "results" / folder / "multi30k.en-de.jsonl")
+    assert rows
+    for row in {row.arch: row for row in rows}.values():
+        trained = options_of(shlex.split(shell(row.training)))
+        given = ["--seed", row.seed, "--save-dir", trained["save-dir"]]
+        for name in [name for name in trained if name.startswith("position-")]:
+            given += [f"--{name}", *trained[name].split()]
+        early = () if "patience" in trained else EARLY
+        arguments = ("data/multi30k.en-de", row.arch, "--recipe", "multi30k")
+        command = printed("train", *arguments, *given, *early)
+        if early:
+            assert command.pop("patience") == "4"
+        assert command == trained
+
+
+TRAIN = "train data/multi30k.en-de shaw_tiny --recipe multi30k --save-dir new"
+WMT18 = "train data/wmt18.de-en none_base --recipe table4 --save-dir new"
+MIXED = "train data/mixed.en-de none_base --recipe mixed.base --save-dir new"
+MLM = "pretrain data/mlm shaw --recipe mlm --save-dir new --gpus 0"
+COLA = "finetune glue/CoLA pre.pt --recipe glue --save-dir new"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (f"{TRAIN} --lr 0.1 --position-clip=5", "--lr 0.1 --position-clip 5"),
+        (f"{TRAIN} --max-update 7", "--max-update 7"),  # and no --max-epoch
+        (f"{TRAIN} --seed 3 --precision bf16", "--seed 3 --bf16"),
+        (f"{TRAIN} -s de -t en", "--source-lang de --target-lang en"),
+        (
+            f"{TRAIN} --gpus 0 --tokens-per-update 8192",
+            "--max-tokens 1024 --update-freq 8 --distributed-world-size 1 --cpu",
+        ),
+        (f"{TRAIN} --stop-time-hours 2", "--stop-time-hours 2"),
+        (f"{WMT18} --gpus 1 --precision fp16", "--max-tokens 6250 --update-freq 4 --fp16"),
+        (f"{MIXED} --max-update 700", "--warmup-updates 70 --total-num-update 700"),
+        (f"{MLM} --optimizer lamb", "--lamb-betas '(0.9, 0.999)' --lamb-eps 1e-6"),
+        (f"{MLM} --max-update 2000", "--warmup-updates 50 --total-num-update 2000"),
+        (
+            f"{MLM} --sequences-per-update 96 --max-tokens-per-device 4096",
+            "--batch-size 32 --update-freq 3",
+        ),
+        (f"{COLA} --batch-size 16", "--total-num-update 2675 --warmup-updates 267"),
+        (f"{COLA} --max-update 100", "--total-num-update 100 --warmup-updates 10"),
+        (f"{COLA} --segments none", "--segment-encoding none --encoder-layers 2"),
+    ],
+)
+def test_given_options_go_over_the_recipe(printed: Printed, words: str, expected: str) -> None:
+    command = printed(*words.split())
+    assert options_of(shlex.split(expected)).items() <= command.items()
+    assert ("max-update" in command) + ("max-epoch" in command) == 1
+    assert ("adam-betas" in command) is (command["optimizer"] == "adam")
+
+
+def test_slurm_gives_the_first_machine(
+    printed: Printed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "scontrol"
+    program.write_text("#!/bin/sh\nprintf 'node-a\\nnode-b\\n'\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    for name, value in {"NODEID": "1", "STEP_NUM_NODES": "2", "STEP_NODELIST": "node-[ab]"}.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    command = printed(*WMT18.split())
+    assert command["distributed-init-method"] == "tcp://node-a:29500"
+    assert (command["distributed-rank"], command["distributed-world-size"]) == ("1", "2")
+
+
+def test_a_recipe_of_ones_own(printed: Printed, tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text(
+        "extends: table4\ntraining: {eval-bleu: false, eval-bleu-args: null, dropout: 0.3,\n"
+        "  best-checkpoint-metric: null, maximize-best-checkpoint-metric: false}\n",
+        encoding="utf-8",
+    )
+    command = printed(*WMT18.replace("table4", str(own)).split(), "--gpus", "0")
+    assert not [name for name in command if "bleu" in name or "metric" in name]
+    assert (command["dropout"], command["attention-dropout"]) == ("0.3", "0.1")
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "count", "expected"),
+    [
+        (8192, 1, Batches(6250, 4, 25000)),
+        (4096, 8, Batches(3125, 1, 25000)),
+        (4096, 1, Batches(3571, 7, 24997)),
+        (25000, 1, Batches(25000, 1, 25000)),
+        (24999, 1, Batches(12500, 2, 25000)),
+    ],
+)
+def test_an_update_of_25000_tokens(ceiling: int, count: int, expected: Batches) -> None:
+    assert split_update(25000, ceiling, count) == expected
+
+
+def test_an_update_is_the_same_for_any_number_of_gpus() -> None:
+    for count in range(1, 130):
+        batches = split_update(25000, 4096, count)
+        assert batches.tokens <= 4096
+        assert batches.total == batches.tokens * batches.per_update * count
+        assert 0 <= 25000 - batches.total < batches.per_update * count
+        # With one batch less they would not fit.
+        assert (batches.per_update - 1) * count * 4096 < 25000
+    with pytest.raises(UserError, match="7"):
+        split_update(7, 8192, 8)
+
+
+AMPERE, TURING, HOPPER = (8, 0), (7, 5), (9, 0)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "precision", "seen", "expected"),
+    [
+        ("auto", "auto", [], (0, "fp32")),
+        ("auto", "auto", [AMPERE] * 8, (8, "bf16")),
+        ("auto", "auto", [HOPPER], (1, "bf16")),
+        ("auto", "auto", [TURING], (1, "fp16")),
+        ("auto", "auto", [AMPERE, TURING], (2, "fp16")),
+        ("auto", "fp16", [AMPERE], (1, "fp16")),
+        ("1", "auto", [AMPERE, TURING], (1, "bf16")),
+        ("0", "auto", [AMPERE], (0, "fp32")),
+        ("8", "fp16", [], (8, "fp16")),
+    ],
+)
+def test_the_precision_is_one_that_all_gpus_have(
+    gpus: str, precision: str, seen: list[tuple[int, int]], expected: tuple[int, str]
+) -> None:
+    assert choose(gpus, precision, seen) == expected
+
+
+@pytest.mark.parametrize(
+    ("gpus", "nodes", "note"),
+    [
+        ("0", 1, "1 x CPU, fp32, 2 x 400 tokens on each: 800 tokens"),
+        ("0", 2, "2 x CPU, fp32, 1 x 400 tokens on each: 800 tokens"),
+        ("4", 1, "1 x 4 GPUs, fp32, 1 x 200 tokens on each: 800 tokens"),
+    ],
+)
+def test_the_note_on_devices_and_batches(gpus: str, nodes: int, note: str) -> None:
+    machines = Machines(gpus=gpus, precision="fp32", nodes=nodes, master="here:1")
+    request = TrainingRequest(Recipe({}), Path("save"), machines=machines)
+    training = placed(
+        Path("data"), {"tokens-per-update": ["800"]}, request, ("tokens", "max-tokens", 400)
+    )
+    assert training.note.startswith(note)
+
+
+WRONG = [
+    (TRAIN.replace("--recipe", "--recpie"), "--recpie; did you mean --recipe?"),
+    (TRAIN.replace("shaw_", "shwa_"), "shwa_tiny; did you mean shaw_tiny?"),
+    (TRAIN.replace("multi30k --", "multi30 --"), "multi30; did you mean multi30k?"),
+    (TRAIN.replace("multi30k --", "mine.yaml --"), "mine.yaml"),
+    (TRAIN.replace("data/multi30k.en-de", "data/gone"), "data/gone"),
+    (TRAIN.replace("data/multi30k.en-de", "data/mlm"), "bin: no sentence pairs"),
+    (f"{TRAIN} --droput 0.3", "--droput; did you mean --dropout?"),
+    (f"{TRAIN} --optimizer adm", "adm; did you mean adam?"),
+    (f"{TRAIN} --lr -1", "--lr -1"),
+    (f"{TRAIN} --lr nan", "--lr nan"),
+    (f"{TRAIN} --dropout 1.5", "--dropout 1.5"),
+    (f"{TRAIN} --dropout", "--dropout"),
+    (f"{TRAIN} --weight-decay -1", "--weight-decay -1"),
+    (f"{TRAIN} --max-epoch 0", "--max-epoch 0"),
+    (f"{TRAIN} --max-update ten", "--max-update ten"),
+    (f"{TRAIN} --update-freq 2,0", "--update-freq 0"),
+    (f"{TRAIN} --share-all-embeddings yes", "'yes'"),
+    (f"{TRAIN} --seed -1", "--seed"),
+    (f"{TRAIN} --max-tokens-per-device 9", "--max-tokens-per-device"),
+    (TRAIN.replace(" shaw", " roberta_shaw"), "roberta_shaw_tiny"),
+    (f"{TRAIN} --bf16", "--bf16"),
+    (f"{TRAIN} --user-dir x", "--user-dir"),
+    (f"{TRAIN} --gpus eight", "--gpus eight"),
+    (f"{TRAIN} --gpus 8 --precision auto", "--gpus 8"),
+    (f"{TRAIN} --nodes 2", "--master"),
+    (f"{TRAIN} --node-rank 5", "--node-rank 5"),
+    (f"{TRAIN} --source-lang de", "--source-lang, --target-lang"),
+    (f"{TRAIN} --restore-file gone.pt", "gone.pt"),
+    (f"{WMT18} --max-tokens 9", "--max-tokens"),
+    (f"{WMT18} --gpus 99 --precision fp32", "--gpus 99"),
+    (f"{WMT18} --nodes 2 --gpus 1 --precision fp32 --master a:1", "CUDA_VISIBLE_DEVICES"),
+    (MLM.replace("data/mlm", "data/multi30k.en-de"), "bin: sentence pairs"),
+    (f"{MLM} --tokens-per-sample 64", "data/mlm/bin has sentences of up to 128 pieces"),
+    (f"{MLM} --tokens-per-sample 600", "512"),
+    (f"{MLM} --warmup 2", "--warmup 2"),
+    (COLA.replace("pre.pt", "gone.pt"), "gone.pt"),
+    (COLA.replace("glue/CoLA", "glue"), "glue: no task"),
+    (f"{COLA} --task Cola", "Cola; did you mean CoLA?"),
+    (f"{COLA} --system learned", "learned"),
+]
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize(("command", "datum"), WRONG)
+def test_a_mistake_is_one_line(
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    datum: str,
+) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(devices, "visible_gpus", list)
+    before = sorted(place.rglob("*"))
+    capsys.readouterr()
+    assert called(*shlex.split(command)) == 2
+    printed = capsys.readouterr()
+    assert datum in printed.err
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert printed.err.startswith("error: ")
+    assert sorted(place.rglob("*")) == before

@@ -1,0 +1,273 @@
+"""``diet-mt sweep`` from beginning to end, with commands that do next to nothing: on this machine,
+by submitit's local executor, and by programs that stand in for Slurm's.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import submitit
+
+from diet_mt.cli.sweep import asked
+from diet_mt.experiments import jobs
+from diet_mt.experiments.jobs import ClusterJob, parameters, training
+from diet_mt.experiments.sweep import Run
+
+from ..processes import is_alive, wait_until
+from .stubs import NAMES, SWEEP, TABLE, finish, here, kill_group, start, sweep, wait_for
+
+__all__ = ["here"]
+ONE = ("--runs", "model=none,seed=1")
+
+
+def journal(here: Path) -> list[str]:
+    return (here / "journal").read_text(encoding="utf-8").splitlines()
+
+
+def test_prepare_then_runs_then_report(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert sweep("mine.yaml", "--jobs", "1") == 0
+    printed = capfd.readouterr()
+    assert printed.out == TABLE
+    done = [what for name in NAMES for what in (f"train runs/{name}", f"evaluate runs/{name}")]
+    steps = [each for what in ("prepare runs", *done) for each in (f"begin {what}", f"end {what}")]
+    assert journal(here) == steps
+    lines = [line.partition("] ")[2] for line in printed.err.splitlines() if "] " in line]
+    assert [line.partition(",")[0] for line in lines] == [
+        f"{name}: done ({number} of 4" for number, name in enumerate(NAMES, start=1)
+    ]
+    # Again: nothing is left to do but the table.
+    assert sweep("mine.yaml") == 0
+    assert capfd.readouterr().out == TABLE
+    assert journal(here) == steps
+    log = (here / "runs" / "shaw.2" / "sweep.log").read_text(encoding="utf-8")
+    assert log.endswith(
+        "== sh stub.sh train runs/shaw.2 true\ntrain: done before\n"
+        "== sh stub.sh evaluate runs/shaw.2\nevaluate: done before\n"
+    )
+
+
+def test_runs_side_by_side_have_one_thread_each(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Either run waits for the other to begin."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    meet = 'touch $2.here; until [ "$(ls runs/*.here | wc -l)" -ge 2 ]; do sleep 0.05; done; '
+    words = ("--set", f"work={meet}echo $OMP_NUM_THREADS threads", "--jobs", "2")
+    assert sweep("mine.yaml", *words, "--runs", "seed=1", "--runs", "seed=2,model=none") == 0
+    assert "1 threads\n" in (here / "runs" / "shaw.1" / "sweep.log").read_text(encoding="utf-8")
+    assert not (here / "runs" / "shaw.2").exists(), "not chosen"
+
+
+def test_the_status_of_each_run_is_printed_when_it_changes(
+    here: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    line = "train_inner | epoch 003: 32 / 134 loss=7.564, ppl=107.41, num_updates=300, lr=0.0015"
+    words = ("--set", f"work=echo '2026 | INFO | {line}' >$2/train.log; sleep 1.2")
+    assert sweep("mine.yaml", *words, "--status-every", "0.3", "--runs", "seed=1") == 0
+    printed = capfd.readouterr().err
+    for name in ("none.1", "shaw.1"):
+        assert printed.count(f" s] {name}: epoch 3, 300 updates, loss 7.564\n") == 1
+    assert training(here / "runs" / "none.1", time.time() + 9) == "", "of an earlier command"
+
+
+@pytest.mark.parametrize("words", [("--jobs", "2"), ("--executor", "local")])
+def test_the_others_finish_when_one_fails(
+    here: Path, capfd: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    work = "case $2 in *shaw.1) echo error: no memory; exit 1;; *none.2) kill -9 $$;; esac"
+    assert sweep("mine.yaml", "--set", f"work={work}", *words) == 2
+    printed = capfd.readouterr()
+    assert printed.out == "", "no table"
+    assert sorted(printed.err.splitlines()[-2:]) == [
+        "error: none.2: sh: killed by signal 9 (all of it in runs/none.2/sweep.log)",
+        "error: shaw.1: sh: no memory (all of it in runs/shaw.1/sweep.log)",
+    ]
+    for name in NAMES:
+        assert (here / "runs" / name / "evaluate.done").exists() == (name in ("none.1", "shaw.2"))
+    assert sweep("mine.yaml", *words) == 0, "the same again, repaired"
+    assert capfd.readouterr().out == TABLE
+
+
+def test_a_command_that_cannot_begin_is_the_one_that_failed(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    start_child = jobs.start
+
+    def begin(words: list[str], *more: object, **options: object) -> object:
+        if "evaluate" in words:
+            raise OSError(28, "No space left on device")
+        return start_child(words, *more, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(jobs, "start", begin)
+    assert sweep("mine.yaml", "--runs", "seed=1,model=shaw") == 2
+    assert "runs/shaw.1/sweep.log: No space left on device" in capfd.readouterr().err
+
+
+def test_a_failed_preparation_is_the_end(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    fails = "sh -c 'echo error: no data >&2; exit 3'"
+    text = SWEEP.replace("sh stub.sh prepare {checkpoints}", fails)
+    (here / "mine.yaml").write_text(text, encoding="utf-8")
+    assert sweep("mine.yaml") == 3
+    assert capfd.readouterr().err.splitlines()[-1] == "error: no data"
+    assert not (here / "journal").exists()
+
+
+@pytest.mark.parametrize("stage", ["begin train runs/none.1", "end evaluate runs/none.2"])
+def test_killed_and_again(here: Path, stage: str, capfd: pytest.CaptureFixture[str]) -> None:
+    process = start("mine.yaml", "--jobs", "2", "--set", "work=sleep 0.3", cwd=here)
+    wait_for(stage, here / "journal")
+    kill_group(process)
+    assert sweep("mine.yaml", "--jobs", "2", "--set", "work=sleep 0.3") == 0
+    assert capfd.readouterr().out == TABLE
+    for name in NAMES:
+        assert journal(here).count(f"end evaluate runs/{name}") == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143), (signal.SIGINT, 130)]
+)
+def test_nothing_goes_on_without_the_sweep(here: Path, number: signal.Signals, status: int) -> None:
+    """The signal is the sweep's alone; SIGKILL leaves it no time to end what a command started."""
+    work = "echo $$ >$2/pid" + ("" if number == signal.SIGKILL else "; sleep 60 & echo $! >>$2/pid")
+    words = ("--set", f"work={work}; echo pids >>journal; sleep 60; true")
+    process = start("mine.yaml", *words, *ONE, cwd=here)
+    wait_for("pids", here / "journal")
+    pids = [int(pid) for pid in (here / "runs/none.1/pid").read_text(encoding="utf-8").split()]
+    assert all(map(is_alive, pids))
+    process.send_signal(number)
+    _, errors = finish(process)
+    assert process.returncode == status, errors
+    wait_until(lambda: not any(map(is_alive, pids)))
+
+
+def test_a_dry_run_prints_commands_that_can_be_pasted(
+    here: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--runs", "model=none,seed=2", "--set", "work=two words", "--set",
+             "checkpoints=my runs")  # fmt: skip
+    before = sorted(here.iterdir())
+    assert sweep("mine.yaml", "--dry-run", *words) == 0
+    assert capfd.readouterr().out.splitlines() == [
+        "# prepare",
+        "sh stub.sh prepare 'my runs'",
+        "# run none.2",
+        "sh stub.sh train 'my runs/none.2' 'two words'",
+        "sh stub.sh evaluate 'my runs/none.2'",
+        "# report",
+        "echo 'my runs/none.2'",
+    ]
+    assert sorted(here.iterdir()) == before
+    # Commands that have a dry run of their own are included.
+    assert asked(("diet-mt", "sweep", "mine.y*l", "--runs", "seed=1"))[0] == "# prepare"
+    assert "minne.yaml" in asked(("diet-mt", "sweep", "minne.yaml"))[0]
+    assert asked(("ls",)) == []
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+@pytest.mark.parametrize(
+    ("run", "words", "datum"),
+    [
+        ("diet-mt trian x", "", "trian; did you mean train?"),
+        ("diet-mt average --ot x.pt", "", "--ot; did you mean"),
+        ("no-such-program", "", "no-such-program"),
+        ("true", "--slurm partitoin=x", "partitoin; did you mean partition"),
+        ("true", "--slurm time=long", "time=long"),
+        ("true", "--slurm time=9 --jobs 2", "--jobs"),
+        ("true", "--no-wait", "--no-wait"),
+    ],
+)
+def test_nothing_begins_with_a_mistake(
+    here: Path, capfd: pytest.CaptureFixture[str], run: str, words: str, datum: str,
+    more: tuple[str, ...],
+) -> None:  # fmt: skip
+    text = SWEEP.replace('report: ["echo', f'report: ["{run}", "echo')
+    (here / "mine.yaml").write_text(text, encoding="utf-8")
+    assert sweep("mine.yaml", *words.split(), *more) == 2
+    errors = capfd.readouterr().err
+    assert datum in errors
+    assert errors.count("\n") == 1
+    assert not (here / "journal").exists()
+
+
+def test_each_run_is_a_job(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert sweep("mine.yaml", "--executor", "local", "--runs", "seed=1") == 0
+    assert capfd.readouterr().out == "runs/none.1 runs/shaw.1\n"
+    for name in ("none.1", "shaw.1"):
+        assert (here / "runs" / name / "evaluate.done").exists()
+        assert (here / "runs" / name / "job" / "id").exists()
+
+
+@pytest.mark.parametrize(
+    ("commands", "failure"),
+    [
+        ([("diet-mt", "finetune", "data"), ("diet-mt", "predict", "data")], ""),
+        ([("diet-mt", "train", "--wrong"), ("sh", "-c", "exit 3")], "x: diet-mt train: "),
+    ],
+)
+def test_on_several_machines_the_others_only_train(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    commands: list[tuple[str, ...]],
+    failure: str,
+) -> None:
+    monkeypatch.setattr(submitit, "JobEnvironment", lambda: SimpleNamespace(global_rank=1))
+    result = ClusterJob(Run("x", tmp_path, tuple(commands)))()
+    assert result.startswith(failure)
+    assert (tmp_path / "sweep.1.log").exists() == bool(failure) == bool(result)
+
+
+def test_options_of_slurm() -> None:
+    given = {"partition": "gpu", "gpus_per_node": "8", "time": "60", "mem": "12.5", "qos": "low"}
+    assert parameters(given) == {
+        "slurm_partition": "gpu",
+        "gpus_per_node": 8,
+        "timeout_min": 60,
+        "mem_gb": 12.5,
+        "slurm_qos": "low",
+    }
+    assert parameters({}) == {"timeout_min": 1440}
+
+
+@pytest.fixture
+def slurm(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """sbatch stores its script and does nothing; sacct prints what state.txt has."""
+    programs = {
+        "sbatch": f'cp "$1" {here}/submitted.$$; echo Submitted batch job 1234',
+        "sacct": f"printf 'JobID|State|NodeList\\n1234|%s|a\\n' \"$(cat {here}/state.txt)\"",
+        "srun": "exit 1",
+    }
+    (here / "bin").mkdir()
+    for name, does in programs.items():
+        (here / "bin" / name).write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
+        (here / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{here / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    (here / "state.txt").write_text("RUNNING", encoding="utf-8")
+    return here
+
+
+def test_what_slurm_is_given(slurm: Path) -> None:
+    words = ("mine.yaml", *ONE, "--slurm", "partition=gpu,gpus_per_node=8,time=90", "--no-wait")
+    assert sweep(*words) == 0
+    assert (slurm / "runs" / "prepare.done").exists(), "before the jobs, here"
+    [script] = slurm.glob("submitted.*")
+    text = script.read_text(encoding="utf-8")
+    for option in ("partition=gpu", "gpus-per-node=8", "time=90", "job-name=none.1"):
+        assert f"#SBATCH --{option}\n" in text
+    # Again: the job is in the queue, so nothing is submitted.
+    assert sweep(*words) == 0
+    assert [*slurm.glob("submitted.*")] == [script]
+    # It has ended, and left nothing: another one.
+    (slurm / "state.txt").write_text("FAILED", encoding="utf-8")
+    assert sweep(*words) == 0
+    assert len([*slurm.glob("submitted.*")]) == 2
+
+
+def test_without_slurm_nothing_begins(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert sweep("mine.yaml", *ONE, "--slurm", "time=9") == 2
+    assert "sbatch" in capfd.readouterr().err
+    assert not (here / "journal").exists()
