@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -296,4 +297,14 @@ def _compare(file: Path, now: str, made: Path) -> None:
         old, new = before.split(), now.split()
         was = " ".join(word for word in old if word not in new) or before
         wanted = " ".join(word for word in new if word not in old) or now
-        raise UserError(f"{made}: made with {was}, not {wanted}; remove it, or give another --out")
+        raise UserError(
+            f"{made} was made with {_as_flags(was)}, not {_as_flags(wanted)}; remove it, or give "
+            "another --out"
+        )
+
+
+def _as_flags(settings: str) -> str:
+    """``BPE_MERGES=6000`` -> ``--bpe-merges 6000``."""
+    return re.sub(
+        r"\b([A-Z]+(?:_[A-Z]+)*)=", lambda m: f"--{m[1].lower().replace('_', '-')} ", settings
+    )

@@ -283,7 +283,7 @@ class _Submitted:
     """A run as a job of the cluster."""
 
     failure = ""
-    process = None  # it continues without us
+    process: subprocess.Popen[bytes] | None = None  # it continues without us
 
     def __init__(self, run: Run, job: submitit.Job[str]) -> None:
         self._run, self._job, self._begun = run, job, time.time()

@@ -182,23 +182,23 @@ def size_of(path: Path) -> int:
         return 0
 
 
-class _Growth:
-    """Progress of work that prints none: the size of what it writes, when that has changed."""
+def _growth(name: str, path: Path) -> Callable[[], None]:
+    """Prints the size of what work without progress of its own writes, if that has changed."""
+    started, printed = time.monotonic(), -1
 
-    def __init__(self, name: str, path: Path) -> None:
-        self._name, self._path = name, path
-        self._started, self._size = time.monotonic(), 0
+    def tell() -> None:
+        nonlocal printed
+        if (size := size_of(path)) != printed:
+            printed, seconds = size, time.monotonic() - started
+            progress.say(f"{name}: {size / 1e6:,.1f} MB so far, {seconds:.0f} s")
 
-    def tell(self) -> None:
-        if (size := size_of(self._path)) != self._size:
-            self._size, seconds = size, time.monotonic() - self._started
-            progress.say(f"{self._name}: {size / 1e6:,.1f} MB so far, {seconds:.0f} s")
+    return tell
 
 
 def watch(name: str, command: Sequence[str], log: Path, grows: Path) -> None:
     """Runs a program, its output in the file ``log``; prints how large ``grows`` is."""
     with open(log, "wb") as output:
-        status = run_child(command, out=output, tell=_Growth(name, grows).tell)
+        status = run_child(command, out=output, tell=_growth(name, grows))
     if status:
         raise UserError(f"{name} failed: {why(status, log)}")
 
@@ -207,14 +207,14 @@ def apart(name: str, function: Callable[..., object], *arguments: object, grows:
     """Calls a function in a process of its own, for libraries that block all threads of theirs;
     prints how large ``grows`` is.
     """
-    growth = _Growth(name, grows)
+    tell = _growth(name, grows)
     with ProcessPoolExecutor(1, initializer=begin_worker) as executor:
         try:
             worker = executor.submit(os.getpid).result()
             future = executor.submit(function, *arguments)
             try:
                 while not wait([future], progress.EVERY_S).done:
-                    growth.tell()
+                    tell()
             except BaseException:  # interrupted: the library would go on to its end
                 with suppress(ProcessLookupError):
                     os.kill(worker, signal.SIGTERM)
@@ -268,7 +268,7 @@ def begin_worker() -> None:
     """Leaves Ctrl-C to the parent; ends on SIGTERM, or when the parent was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    end_with_parent()  # at once, also within a library; the thread is for other systems
+    end_with_parent()  # at once, also within a library; the thread is for a parent already dead
     threading.Thread(target=_follow_parent, daemon=True).start()
 
 

@@ -81,7 +81,7 @@ def sweep_of(
         *((section, list, str) for section in ("prepare", "run", "report")),
         *(("runs", list, dict), ("settings", dict, object), ("folder", str, str)),
     ):
-        section = content.get(name) or kind()
+        section: Any = content.get(name) or kind()
         if not isinstance(section, kind) or not all(isinstance(each, of) for each in section):
             raise UserError(f"{where}, {name}: should be {_SHAPES.get(name, 'a list of commands')}")
     variables = [*(content.get("settings") or {}), *itertools.chain(*content["runs"])]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
 from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
@@ -42,6 +44,24 @@ def test_every_recipe_trains_and_its_commands_exist(name: str) -> None:
     check_commands([words for words in sweep.commands if words[0] == "diet-mt"])
     for run in sweep.runs:
         assert str(run.folder) in run.commands[0], "the folder of its checkpoints"
+
+
+PAGES = ("demo", "compare-multi30k", "table4", "glue", "xnli", "qa", "pretrain-and-finetune")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_exist(page: str, tmp_path: Path) -> None:
+    """scripts/*.sh, with a stand-in that stores the words."""
+    stand_in = tmp_path / "diet-mt"
+    stand_in.write_text("#!/bin/sh\nprintf '%s\\t' \"$@\" >>commands; echo >>commands\n")
+    stand_in.chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path}
+    subprocess.run([ROOT / "scripts" / f"{page}.sh"], cwd=tmp_path, env=env, check=True)
+    lines = (tmp_path / "commands").read_text(encoding="utf-8").splitlines()
+    commands = [("diet-mt", *line.rstrip("\t").split("\t")) for line in lines]
+    assert {"prepare", "leaderboard"} <= {words[1] for words in commands}
+    check_commands(commands)
 
 
 def test_a_recipe_extends_another(tmp_path: Path) -> None:
