@@ -133,7 +133,7 @@ def run_child(
 
 
 def end(processes: Iterable[subprocess.Popen[bytes]]) -> None:
-    """Ends processes and all their descendants: SIGTERM first, SIGKILL if that is interrupted."""
+    """Ends processes and descendants: SIGTERM, then SIGKILL after PATIENCE or an interruption."""
     alive: list[psutil.Process] = []
     for process in processes:
         with suppress(psutil.NoSuchProcess):

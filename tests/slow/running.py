@@ -8,7 +8,7 @@ from typing import Any
 
 from ..commands.runner import Command, Done, Runner, command
 
-# What the commands import, beside torch and fairseq.
+# Imported by the commands, besides torch and fairseq.
 MODULES = (
     "tests.slow.killing",
     "diet_mt.bert.labelled_stages",

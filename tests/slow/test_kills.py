@@ -123,24 +123,24 @@ def place(base: Path, folder: Path) -> Path:
 
 def rows(folder: Path) -> list[dict[str, Any]]:
     """All rows, which must be of checkpoints that are there."""
-    found = [
+    entries = [
         json.loads(line)
         for path in sorted(folder.rglob("*.jsonl"))
         if path.parent.name != "sentences"
         for line in path.read_text(encoding="utf-8").splitlines()
     ]
-    there = {sha256(path) for path in folder.rglob("*.pt")} if found else set()
-    assert {row["checkpoint_sha256"] for row in found} <= there
-    kept = [{name: row[name] for name in row if name not in TIMES} for row in found]
-    return sorted(kept, key=lambda row: json.dumps(row, sort_keys=True))
+    there = {sha256(path) for path in folder.rglob("*.pt")} if entries else set()
+    assert {row["checkpoint_sha256"] for row in entries} <= there
+    comparable = [{name: row[name] for name in row if name not in TIMES} for row in entries]
+    return sorted(comparable, key=lambda row: json.dumps(row, sort_keys=True))
 
 
 def left(folder: Path) -> dict[str, Any]:
     """All that a command made, without times, locks and logs."""
-    found: dict[str, Any] = {"rows": rows(folder)}
+    content: dict[str, Any] = {"rows": rows(folder)}
     if (folder / "made").is_dir():
-        found["data"] = texts(folder / "made")
-        found["stages"] = stages_of(folder / "made")
+        content["data"] = texts(folder / "made")
+        content["stages"] = stages_of(folder / "made")
     for pattern in (
         "**/*.hyp.txt",
         "**/sentences/*.jsonl.gz",
@@ -148,19 +148,21 @@ def left(folder: Path) -> dict[str, Any]:
         "run/command",
         "run/done",
     ):
-        found |= {str(path.relative_to(folder)): path.read_bytes() for path in folder.glob(pattern)}
+        content |= {
+            str(path.relative_to(folder)): path.read_bytes() for path in folder.glob(pattern)
+        }
     for path in folder.rglob("*.pt"):
-        found[str(path.relative_to(folder))] = ended_state(path.parent, path.name)
-    return found
+        content[str(path.relative_to(folder))] = ended_state(path.parent, path.name)
+    return content
 
 
 def assert_same(one: Path, other: Path) -> None:
-    expected, found = left(one), left(other)
+    expected, content = left(one), left(other)
     # Killed right after a save, a training does not remove the checkpoint that is one too many.
-    surplus = found.keys() - expected.keys()
+    surplus = content.keys() - expected.keys()
     assert all(re.fullmatch(r"run/checkpoint_\d+_\d+\.pt", name) for name in surplus), surplus
     for name, value in expected.items():
-        assert same(value, found.get(name)), name
+        assert same(value, content.get(name)), name
     unfinished = [path for end in ("part", "tmp") for path in other.rglob(f"*.{end}")]
     assert [path for path in unfinished if "decoded" not in path.parts] == []
 
@@ -187,15 +189,15 @@ def test_killed_at_every_write_and_called_again(
     call(killed).ok()  # finished: nothing is done again
     assert_same(whole, killed)
     # The moments that no call reaches once it was killed at the one before.
-    expected, found = (path.read_text().splitlines() for path in (moments, killed_at))
-    others = [moment for moment in expected if moment not in found]
+    expected, reached = (path.read_text().splitlines() for path in (moments, killed_at))
+    others = [moment for moment in expected if moment not in reached]
     assert len(others) < len(expected) / 3, others
     for number, moment in enumerate(others):
         folder = place(base, tmp_path / f"killed.{number}")
         assert call(folder, kill=moment).status == -SIGKILL, moment
         call(folder).ok()
         assert_same(whole, folder)
-    record_property("hostile", len(found) + len(others))
+    record_property("hostile", len(reached) + len(others))
 
 
 @pytest.mark.parametrize(
@@ -204,7 +206,7 @@ def test_killed_at_every_write_and_called_again(
 def test_two_at_once(
     name: str, base: Path, tmp_path: Path, server: Runner, record_property: Any
 ) -> None:
-    """One works, and the other waits or says who does; both together leave what one leaves."""
+    """One works, and the other waits or names it; both together leave what one leaves."""
     words = COMMANDS[name]
     whole, both = (place(base, tmp_path / each) for each in ("whole", "both"))
     run(server, words, whole).ok()
@@ -265,13 +267,13 @@ def test_a_full_disk_is_said_and_loses_nothing(
     full = place(base, tmp_path / "full")
     with small_disk(full / folder, size) as limit:
         failed = run(server, words, full, DIET_FILE_BYTES=str(limit))
-        said = failed.stderr
-        last = said.strip().split("\n")[-1]
-        assert failed.status != 0, said
-        assert last.startswith("error: "), said
+        output = failed.stderr
+        last = output.strip().split("\n")[-1]
+        assert failed.status != 0, output
+        assert last.startswith("error: "), output
         assert what in last, last
         assert "make room and run again" in last, last
-        assert "Traceback" not in said
+        assert "Traceback" not in output
     record_property("hostile", 1)
     whole = place(base, tmp_path / "whole")
     run(server, words, whole).ok()
