@@ -28,4 +28,4 @@ diet-mt evaluate data/wmt18.de-en/bin checkpoints/table4/en-de/diet_rel.1 \
   --beam 10 --lenpen 0.6 --length-penalty gnmt --test-set-name newstest2018 --results results
 
 diet-mt compare results/wmt18.de-en.jsonl
-diet-mt leaderboard results/wmt18.de-en.jsonl --test-set newstest2018
+diet-mt leaderboard results/wmt18.de-en.jsonl --test-sets newstest2018

@@ -75,12 +75,9 @@ def test_the_status_of_each_run_is_printed_when_it_changes(
     assert training(here / "runs" / "none.1", time.time() + 9) == "", "of an earlier command"
 
 
-@pytest.mark.parametrize("words", [("--jobs", "2"), ("--executor", "local")])
-def test_the_others_finish_when_one_fails(
-    here: Path, capfd: pytest.CaptureFixture[str], words: tuple[str, ...]
-) -> None:
+def test_the_others_finish_when_one_fails(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
     work = "case $2 in *shaw.1) echo error: no memory; exit 1;; *none.2) kill -9 $$;; esac"
-    assert sweep("mine.yaml", "--set", f"work={work}", *words) == 2
+    assert sweep("mine.yaml", "--set", f"work={work}", "--jobs", "2") == 2
     printed = capfd.readouterr()
     assert printed.out == "", "no table"
     assert sorted(printed.err.splitlines()[-2:]) == [
@@ -89,7 +86,7 @@ def test_the_others_finish_when_one_fails(
     ]
     for name in NAMES:
         assert (here / "runs" / name / "evaluate.done").exists() == (name in ("none.1", "shaw.2"))
-    assert sweep("mine.yaml", *words) == 0, "the same again, repaired"
+    assert sweep("mine.yaml") == 0, "the same again, repaired"
     assert capfd.readouterr().out == TABLE
 
 
@@ -195,11 +192,17 @@ def test_nothing_begins_with_a_mistake(
 
 
 def test_each_run_is_a_job(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert sweep("mine.yaml", "--executor", "local", "--runs", "seed=1") == 0
+    words = ("mine.yaml", "--executor", "local", "--runs", "seed=1")
+    work = "case $2 in *none.1) echo error: no memory; exit 1;; esac"
+    assert sweep(*words, "--set", f"work={work}") == 2
+    printed = capfd.readouterr()
+    last = "error: none.1: sh: no memory (all of it in runs/none.1/sweep.log)"
+    assert (printed.out, printed.err.splitlines()[-1]) == ("", last)
+    assert (here / "runs" / "shaw.1" / "evaluate.done").exists()
+    assert sweep(*words) == 0
     assert capfd.readouterr().out == "runs/none.1 runs/shaw.1\n"
-    for name in ("none.1", "shaw.1"):
-        assert (here / "runs" / name / "evaluate.done").exists()
-        assert (here / "runs" / name / "job" / "id").exists()
+    assert (here / "runs" / "none.1" / "evaluate.done").exists()
+    assert (here / "runs" / "none.1" / "job" / "id").exists()
 
 
 @pytest.mark.parametrize(

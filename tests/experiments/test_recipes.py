@@ -41,7 +41,8 @@ def test_every_recipe_trains_and_its_commands_exist(name: str) -> None:
     assert values["optimizer"] == "adam"
     assert sum(values.get(end) is not None for end in ("max-epoch", "max-update")) == 1
     sweep = swept(name)
-    check_commands([words for words in sweep.commands if words[0] == "diet-mt"])
+    some = [*sweep.prepare, *sweep.runs[0].commands, *sweep.runs[-1].commands, *sweep.report]
+    check_commands([words for words in some if words[0] == "diet-mt"])
     for run in sweep.runs:
         assert str(run.folder) in run.commands[0], "the folder of its checkpoints"
 
