@@ -197,9 +197,9 @@ def _run(stage: Stage, what: Preparation, place: str) -> None:
     result, part = what.out / stage.name, _part(what.out / stage.name)
     if result.exists():
         stage.check(result)
-        announce(f"== {stage.name} ({place}): done before")
+        announce(f"== {stage.name}: done before ({place})")
         return
-    announce(f"== {stage.name} ({place}) ...")
+    announce(f"== {stage.name} ... ({place})")
     started = time.monotonic()
     if stage.settings:
         write_text(_settings_of(result), f"{stage.settings}\n")
@@ -218,7 +218,7 @@ def _run(stage: Stage, what: Preparation, place: str) -> None:
     write_lines(what.out / _TABLE, rows.values())
     os.replace(part, result)
     size = f"{lines:,} lines" if lines else f"{size_of(result) / MIB:,.1f} MiB"
-    announce(f"== {stage.name} ({place}): {size}, {seconds:.0f} s")
+    announce(f"== {stage.name}: {size}, {seconds:.0f} s ({place})")
 
 
 def _part(path: Path) -> Path:

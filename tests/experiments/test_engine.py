@@ -59,7 +59,7 @@ def test_results_are_reused_and_unfinished_ones_continued(
     assert (out / "two").read_text() == "a\nb\na\nb\n"
     assert (out / "three").read_text() == "a\nb\n"
     printed = capsys.readouterr().err.split("\n")
-    assert printed[:2] == ["== one (1 of 3): done before", "== two (2 of 3) ..."]
+    assert printed[:2] == ["== one: done before (1 of 3)", "== two ... (2 of 3)"]
     rows = [row.split("\t") for row in (out / "stages.tsv").read_text().split("\n")[:-1]]
     assert [(row[0], row[2]) for row in rows] == [("one", "2"), ("two", "4"), ("three", "2")]
 
