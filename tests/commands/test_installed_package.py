@@ -69,7 +69,7 @@ def test_the_command_is_installed(installed: Path, tmp_path: Path) -> None:
         program = [sys.executable, str(script)]
         site = {"PYTHONPATH": str(installed.parent)}
         done = run_alone(program, command("diet-mt", *argv), cwd=tmp_path, **site)
-        assert (done.returncode, done.stderr) == (0, "")
+        assert (done.status, done.stderr) == (0, "")
         assert done.stdout.startswith(start)
 
 

@@ -190,7 +190,7 @@ def test_translations_are_the_same_in_every_batch(
     outputs = {}
     for name, (options, padding, together) in BATCHINGS.items():
         env = {"DIET_SPY_REPORT": str(report)}
-        done = workshop.generate(encoding, *SPY, *options, "--print-alignment", env=env).ok()
+        done = workshop.generate(encoding, *SPY, *options, env=env).ok()
         outputs[name] = translations(done.stdout)
         seen = json.loads(report.read_text(encoding="utf-8"))
         assert seen["padding"] == padding, name  # otherwise the options did not do their part
@@ -205,8 +205,17 @@ def test_translations_are_the_same_in_every_batch(
             assert other[number].texts == one.texts, (name, number)
             assert other[number].scores == pytest.approx(one.scores, abs=TOLERANCE)
             assert other[number].positional[0] == pytest.approx(one.positional[0], abs=TOLERANCE)
-            assert other[number].alignments == one.alignments, (name, number)
+
+
+def test_alignments_stay_inside_the_sentence(workshop: Workshop) -> None:
+    """Padded on the left, on the right, or not at all: the same words are aligned."""
+    lines, outputs = workshop.lines(), {}
+    for name in ("left", "right", "alone"):
+        options = ("--print-alignment", *BATCHINGS[name][0])
+        outputs[name] = translations(workshop.generate("diet-rel", *options).ok().stdout)
     for number, one in outputs["left"].items():
+        for name in ("right", "alone"):
+            assert outputs[name][number].alignments == one.alignments, (name, number)
         pairs, length = one.alignments[0], len(lines[number].split())
         assert [target for _, target in pairs] == list(range(len(one.texts[0].split())))
         assert all(0 <= source < length for source, _ in pairs)
