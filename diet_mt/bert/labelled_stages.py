@@ -23,7 +23,7 @@ from ..experiments.progress import say, ticking
 from ..files import copy, decoded_lines, lines_in, make_folder, writing
 from . import glue
 from .labelled import find_table
-from .mlm_settings import LabelledSettings
+from .settings import LabelledSettings
 from .tokenizer import checksum_of, file_of, load, say_unknown
 
 MARKS = 2  # special tokens per sentence: the first has two, and so has the second

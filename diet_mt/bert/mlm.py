@@ -19,7 +19,7 @@ from ..experiments.process import apart
 from ..files import copy, lines_in, write_lines
 from . import mlm_text
 from . import tokenizer as tokenizers
-from .mlm_settings import MlmSettings
+from .settings import MlmSettings
 
 
 def preparation(

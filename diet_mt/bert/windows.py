@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from ..errors import UserError
 from ..files import writing, writing_bytes
-from .mlm_settings import SPECIAL, WindowSizes
+from .settings import SPECIAL, WindowSizes
 from .squad import Question
 from .tokenizer import PieceSpan, Tokenizer
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from ..bert.glue import TASKS, task_named
-from ..bert.mlm_settings import USUAL, LabelledSettings, MlmSettings, WindowSizes
+from ..bert.settings import USUAL, LabelledSettings, MlmSettings, WindowSizes
 from ..bert.squad import NAMES
 from ..command_line import Command, File, Folder, NotNegative, Positive, argument, option
 from ..corpora.settings import DEMO_SIZES, Limits, TextSettings

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from diet_mt.bert import glue, labelled_stages, tokenizer
-from diet_mt.bert.mlm_settings import WindowSizes
 from diet_mt.bert.qa import prepare
+from diet_mt.bert.settings import WindowSizes
 
 from ..bert.made import THINGS, WORDS, coloured, sentence, write_glue
 from ..corpora.wmt18 import sentences
