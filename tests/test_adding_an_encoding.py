@@ -1,185 +1,105 @@
-"""The example of docs/adding-an-encoding.md is a working encoding, as it is printed."""
+"""docs/adding-an-encoding.md, carried out: one file, one line, one row; then training and tests."""
 
 from __future__ import annotations
 
-import importlib.util
-import math
 import re
 import shutil
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
-import torch
-from torch import Tensor
-
-from diet_mt.layers.multihead import AttentionCall
-from diet_mt.positions import NAMES, SHARING, AttentionShape, LayerPositions, PositionEncoding
 
 from .commands.runner import Runner
-from .toy import (
-    KINDS,
-    AttentionProbe,
-    attention_positions,
-    build,
-    close,
-    collate,
-    copy_content_weights,
-    position_parameters,
-    sources,
-    targets,
-)
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "adding-an-encoding.md"
-MODULE = "diet_mt.positions.tisa"
+PAGE = (ROOT / "docs" / "adding-an-encoding.md").read_text(encoding="utf-8")
+# Tests whose expectations come from the row of tests/positions/cases.py.
+TESTS = (
+    "tests/models/test_golden.py",
+    "tests/positions/test_encodings.py",
+    "tests/positions/test_registry.py",
+    "tests/layers/test_against_loops.py",
+    "tests/models/test_parameters.py",
+    "tests/models/test_word_order.py",
+)
+PROGRAM = """
+import sys
+import torch
+import diet_mt, diet_mt.plugin
+from diet_mt.report.style import color_of, family_of
+from fairseq.models import ARCH_MODEL_REGISTRY as known
+from tests.toy import build, collate, position_parameters, sources, targets
 
-any_sharing = pytest.mark.parametrize("sharing", SHARING)
+print(diet_mt.__file__)
+print(*sorted(name for name in known if "tisa" in name))
+print(color_of("tisa"), family_of("tisa"))
+model = build("tisa", "head-wise", tables=None)
+before = {name: value.detach().clone() for name, value in position_parameters(model).items()}
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+for _ in range(5):
+    logits = model(collate(sources()), None, collate(targets()))[0]
+    loss = -torch.log_softmax(logits, dim=-1)[..., 7].mean()
+    print(loss.item())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+after = position_parameters(model)
+print(bool(before) and all((value != after[name]).all() for name, value in before.items()))
+"""
 
 
-def block(language: str) -> str:
-    """The only code block of ``language`` on the page."""
-    text = PAGE.read_text(encoding="utf-8")
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return str(found)
+def block(language: str, number: int = 0) -> str:
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    return str(blocks[number])
+
+
+def patch(path: Path, diff: str) -> None:
+    """Adds the lines of ``diff`` with a plus before or behind the others, which must be unique."""
+    old = "".join(line[1:] for line in diff.splitlines(keepends=True) if line[0] != "+")
+    new = "".join(line[1:] for line in diff.splitlines(keepends=True))
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1, old
+    path.write_text(text.replace(old, new), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
-    """The example, imported as the file that the page says it is."""
-    path = tmp_path_factory.mktemp("example") / "tisa.py"
-    path.write_text(block("python"), encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(MODULE, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[MODULE] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[MODULE]
-
-
-@pytest.fixture
-def encoding(example: ModuleType, monkeypatch: pytest.MonkeyPatch) -> type[PositionEncoding]:
-    """The example's class, registered for one test."""
-    found: type[PositionEncoding] = example.Tisa
-    monkeypatch.setitem(NAMES, found.name, found)
-    return found
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of package and tests with the encoding of the page."""
+    folder = tmp_path_factory.mktemp("tisa")
+    for name in ("diet_mt", "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    (folder / "diet_mt" / "positions" / "tisa.py").write_text(block("python"), encoding="utf-8")
+    patch(folder / "diet_mt" / "positions" / "__init__.py", block("diff", 0))
+    patch(folder / "tests" / "positions" / "cases.py", block("diff", 1))
+    return folder
 
 
 def test_the_example_is_a_page_of_code() -> None:
     assert block("python").count("\n") < 45
 
 
-def bells(tables: dict[str, Tensor], sharing: str, layer: int, head: int, distance: int) -> float:
-    """The sum of all bells of a layer and head at ``distance`` i - j."""
-    path = "shared" if sharing == "layer-wise" else f"layers.{layer}"
-    row = 0 if sharing == "head-wise" else head
-    a, b, c = (tables[f"{path}.{name}"][row, 0].tolist() for name in "abc")
-    return sum(a[s] * math.exp(-abs(b[s]) * (-distance - c[s]) ** 2) for s in range(5))
+def test_it_has_architectures_and_a_color_and_learns(runner: Runner, copy: Path) -> None:
+    program = copy / "program.py"
+    program.write_text(f"import sys\nsys.path.insert(0, {str(copy)!r})\n{PROGRAM}")
+    path, names, style, *losses, moved = runner(str(program)).ok().stdout.strip().split("\n")
+    assert Path(path) == copy / "diet_mt" / "__init__.py"
+    sizes = {"tisa": ("base", "big", "tiny"), "roberta_tisa": ("base", "small", "tiny")}
+    expected = [f"{name}_{size}" for name, own in sizes.items() for size in own]
+    assert [name for name in names.split() if "multilingual" not in name] == sorted(expected)
+    assert re.fullmatch(r"#[0-9a-f]{6} logits", style)
+    values = [float(loss) for loss in losses]
+    assert values == sorted(values, reverse=True)
+    assert moved == "True"
 
 
-@any_sharing
-@pytest.mark.parametrize(("start", "queries", "keys"), [(0, 5, 7), (0, 7, 5), (8, 1, 9)])
-def test_the_bias_equals_loops(
-    encoding: type[PositionEncoding], sharing: str, start: int, queries: int, keys: int
-) -> None:
-    bias = encoding(sharing=sharing).attention_positions(AttentionShape(2, 3, 4, 9, 11))
-    assert bias is not None
-    for parameter in bias.parameters():
-        torch.nn.init.normal_(parameter)
-    bias.double()
-    tables = bias.state_dict()
-    heads = 1 if sharing == "head-wise" else 3
-    parts = bias.for_layers(range(start, start + queries), range(keys))
-    assert len(parts) == 2
-    for layer, part in enumerate(parts):
-        assert part.bias is not None
-        assert part.bias.shape == (heads, queries, keys)
-        for h in range(heads):
-            for i in range(queries):
-                for j in range(keys):
-                    expected = bells(tables, sharing, layer, h, start + i - j)
-                    assert part.bias[h, i, j].item() == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@any_sharing
-def test_the_bias_reaches_the_logits_of_a_model(
-    encoding: type[PositionEncoding], sharing: str, kind: str
-) -> None:
-    """A model without positions, called with the bias, computes the same."""
-    model, plain = build(encoding.name, sharing), build("none")
-    copy_content_weights(model, plain)
-    for layer in (0, 1):
-        ours, theirs = (AttentionProbe(either, kind, layer) for either in (model, plain))
-        query = torch.randn(6, 2, ours.attention.embed_dim, dtype=torch.float64)
-        source = query if kind != "cross" else torch.randn(7, 2, 12, dtype=torch.float64)
-        bias = attention_positions(model, kind)
-        assert bias is not None
-        part = bias.for_layers(range(6), range(source.size(0)))[layer]
-        assert part.bias is not None
-        mask = torch.zeros(2, source.size(0), dtype=torch.bool)
-        found = ours(query, source, mask)
-        call = AttentionCall(LayerPositions(part.bias), mask)
-        close(found, theirs.attention(query, source, call)[0])
-        assert not torch.allclose(found, theirs(query, source, mask))
-
-
-@any_sharing
-def test_a_training_step_moves_every_bell(encoding: type[PositionEncoding], sharing: str) -> None:
-    model = build(encoding.name, sharing, tables=None)
-    parameters = position_parameters(model)
-    before = {name: value.detach().clone() for name, value in parameters.items()}
-    assert before
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    logits = model(collate(sources()), None, collate(targets()))[0]
-    torch.log_softmax(logits, dim=-1)[..., 7].sum().backward()
-    optimizer.step()
-    for name, value in parameters.items():
-        assert (value != before[name]).all(), name
-
-
-@any_sharing
-def test_step_by_step_equals_all_at_once(encoding: type[PositionEncoding], sharing: str) -> None:
-    model = build(encoding.name, sharing).eval()
-    source = collate(sources())
-    previous = collate(targets([6] * source.size(0)))
-    encoded = model.encoder(source, None)
-    full = model.decoder(previous, encoder_out=encoded)[0]
-    state: dict[str, Any] = {}
-    for length in range(1, 7):
-        step = model.decoder(previous[:, :length], encoder_out=encoded, incremental_state=state)[0]
-        close(step, full[:, length - 1 : length])
-
-
-def patched(text: str, diff: str) -> str:
-    """``text`` after the page's ``diff``, whose parts begin with @@."""
-    for part in re.split(r"^@@\n", diff, flags=re.MULTILINE):
-        lines = part.removesuffix("\n").split("\n")
-        old = "".join(f"{line[1:]}\n" for line in lines if line[0] != "+")
-        new = "".join(f"{line[1:]}\n" for line in lines)
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    return text
-
-
-def test_the_page_adds_architectures(runner: Runner, tmp_path: Path) -> None:
-    """In a copy of the package, changed as the page says, and a process of its own."""
-    package = tmp_path / "diet_mt"
-    shutil.copytree(ROOT / "diet_mt", package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "positions" / "tisa.py").write_text(block("python"), encoding="utf-8")
-    registry = package / "positions" / "__init__.py"
-    registry.write_text(patched(registry.read_text("utf-8"), block("diff")), encoding="utf-8")
-    program = tmp_path / "program.py"
+def test_its_row_is_all_that_the_tests_need(runner: Runner, copy: Path) -> None:
+    program = copy / "run.py"
+    arguments = [*TESTS, "-q", "-n0", "-k", "tisa or every_encoding", "--write-golden"]
     program.write_text(
-        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import diet_mt; diet_mt.register(); "
-        "from fairseq.models import ARCH_MODEL_REGISTRY as known; "
-        "print(diet_mt.__file__, *sorted(name for name in known if name.startswith('tisa')))"
+        f"import os, sys\nos.chdir({str(copy)!r})\nsys.path.insert(0, {str(copy)!r})\n"
+        f"import pytest\nsys.exit(pytest.main({arguments!r}))\n"
     )
-    path, *names = runner(str(program)).ok().stdout.split()
-    assert Path(path) == package / "__init__.py"
-    assert names == ["tisa_base", "tisa_big", "tisa_tiny"]
+    done = runner(str(program)).ok()
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed is not None
+    assert int(passed[1]) > 50

@@ -27,6 +27,8 @@ import pytest
 
 from diet_mt.cli.main import COMMANDS
 
+from .positions.cases import CASES
+
 PACKAGE = Path(__file__).resolve().parent.parent / "diet_mt"
 STDLIB = "the standard library"
 
@@ -43,7 +45,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"command_line", "errors", "__version__", "shtab"},
     "experiments": {"engine", "evaluation", "bert", "corpora", "fairseq_patches", "command_line"}
     | {"files", "errors", "submitit", "torch", "fairseq", "yaml"},
-    "report": {"evaluation", "corpora", "command_line", "files", "errors"}
+    "report": {"evaluation", "corpora", "positions", "command_line", "files", "errors"}
     | {"PIL", "matplotlib", "numpy", "tabulate"},
     "bench": {"evaluation", "decoding", "models", "positions", "report", "command_line"}
     | {"register", "files", "errors", "torch", "fairseq"},
@@ -93,39 +95,24 @@ OF_PARTS: dict[tuple[str, ...], set[str]] = {
 REGISTERING = {(part, "__init__") for part in ("models", "tasks", "criterions", "encoders")}
 
 # Under positions/, what encodings share; all other files there are encodings.
-SHARED = {
-    "base",
-    "beyond",
-    "clipped",
-    "factors",
-    "frequencies",
-    "input",
-    "layer",
-    "options",
-    "spans",
-    "projections",
-    "ranked",
-    "relative",
-}
-# Schemes that are made of others, as their papers define them.
+SHARED = {"base", "factors", "options", "position_ids", "relative", "terms"}
+# Encodings that are made of others, as their papers define them, or share a base class with them.
 MADE_OF = {
-    "linformer": {"learned"},
-    "shape": {"sinusoidal"},
-    "cape": {"sinusoidal"},
-    "diet_abs_lin": {"diet_abs", "linformer"},
+    "augmented": {"absolute"},
+    "linformer": {"absolute", "diet"},
     "tupe": {"t5"},
-    "placed": {"none"},
+    "sites": {"absolute"},
 }
 
 # Parts that move text and records, without fairseq or torch.
-LIGHT = {"engine", "corpora", "bert", "report"}
+LIGHT = {"engine", "corpora", "bert"}
 
 # Names that are words of their own: a comparison counts if it also says encoding.
 AMBIGUOUS = {"none"}
 
 
 def module_of(path: Path) -> tuple[str, ...]:
-    """('positions', 'diet_rel') for diet_mt/positions/diet_rel.py, '__init__' for a package."""
+    """('positions', 'diet') for diet_mt/positions/diet.py, '__init__' for a package."""
     return path.relative_to(PACKAGE).with_suffix("").parts
 
 
@@ -302,11 +289,7 @@ def test_encodings_are_chosen_by_name_only_under_positions() -> None:
 
 def test_every_encoding_of_the_package_is_known() -> None:
     """By the text of the sources alone; the registry has its own test."""
-    assert encoding_names(PACKAGE) == {
-        *("none", "sinusoidal", "learned", "concat", "shaw", "t5", "tupe-abs", "tupe-rel"),
-        *("rotary", "alibi", "diet-abs", "diet-rel", "linformer", "diet-abs-lin"),
-        *("kerple", "sandwich", "fire", "shape", "cape", "deberta", "pope"),
-    }
+    assert encoding_names(PACKAGE) == CASES.keys()
 
 
 def test_what_encodings_share_are_no_encodings() -> None:
@@ -314,7 +297,7 @@ def test_what_encodings_share_are_no_encodings() -> None:
     assert files >= SHARED | MADE_OF.keys()
     for name in SHARED:
         text = (PACKAGE / "positions" / f"{name}.py").read_text(encoding="utf-8")
-        assert "name: ClassVar[str] =" not in text, name
+        assert not re.search(r"^    name = ", text, re.MULTILINE), name
 
 
 def parts_behind(module: str) -> set[str]:
@@ -354,16 +337,16 @@ def test_what_moves_text_and_records_does_without_fairseq() -> None:
 @pytest.mark.parametrize(
     ("module", "source", "complaint"),
     [
-        ("positions/diet_rel", "import fairseq", "positions may not import fairseq"),
-        ("positions/diet_rel", "from fairseq.modules import X", "positions may not import fairseq"),
+        ("positions/diet", "import fairseq", "positions may not import fairseq"),
+        ("positions/diet", "from fairseq.modules import X", "positions may not import fairseq"),
         ("nn/attention", "def f():\n    from fairseq import utils", "nn may not import fairseq"),
         ("nn/attention", "importlib.import_module('fairseq.utils')", "may not import fairseq"),
         ("nn/attention", "from ..layers import X", "nn may not import layers"),
-        ("positions/diet_rel", "from ..layers import X", "may not import layers"),
-        ("positions/diet_rel", "from .diet_abs import DietAbs", "imports the encoding diet_abs"),
-        ("positions/diet_rel", "from . import diet_abs", "imports the encoding diet_abs"),
+        ("positions/diet", "from ..layers import X", "may not import layers"),
+        ("positions/diet", "from .shaw import Shaw", "imports the encoding shaw"),
+        ("positions/diet", "from . import shaw", "imports the encoding shaw"),
         ("positions/t5", "from .tupe import TupeRel", "t5 imports the encoding tupe"),
-        ("positions/layer", "from .shaw import ShawLayer", "layer imports the encoding shaw"),
+        ("positions/terms", "from .shaw import ShawTerms", "terms imports the encoding shaw"),
         ("layers/encoder", "from ..models import x", "layers may not import models"),
         ("layers/encoder", "from .. import models", "layers may not import models"),
         ("layers/encoder", "from ..fairseq_patches import x", "may not import fairseq_patches"),
@@ -399,9 +382,9 @@ def test_a_wrong_import_is_found(module: str, source: str, complaint: str) -> No
     [
         ("__init__", "from importlib import import_module"),
         ("tasks/__init__", "from .. import plugin as plugin\nfrom . import a"),
-        ("positions/__init__", "from .diet_rel import DietRel"),
+        ("positions/__init__", "from .diet import DietRel"),
         (
-            "positions/diet_rel",
+            "positions/diet",
             "from .base import X\nfrom .relative import toeplitz\nimport torch, math",
         ),
         ("positions/tupe", "from .t5 import T5Bias\nfrom .factors import product"),

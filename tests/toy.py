@@ -26,7 +26,9 @@ from diet_mt.errors import UserError
 from diet_mt.layers.multihead import AttentionCall, PositionalAttention
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.positions import NAMES, SHARING, AttentionPositions, InputPositions, build_position
-from diet_mt.positions.layer import NOTHING
+from diet_mt.positions.terms import NO_TERMS
+
+from .positions.cases import CASES as ROWS
 
 BOS, PAD, EOS, UNK, FIRST_WORD = 0, 1, 2, 3, 4
 WORDS = 40
@@ -46,28 +48,10 @@ SIZES: dict[str, Any] = {
 }
 # Both stacks alike, for options such as shared embeddings that ask for it.
 SAME_WIDTH = {"encoder_embed_dim": 16, "encoder_attention_heads": 2}
-# What training draws at random has tests of its own; here it draws nothing.
-WITHOUT_DRAWS: dict[str, dict[str, Any]] = {
-    "shape": {"position_shift": 0},
-    "cape": {
-        "position_global_shift": 0.0,
-        "position_local_shift": 0.0,
-        "position_global_scale": 1.0,
-    },
-}
-# Small enough for sentences of 7 tokens to reach what these options limit.
-OPTIONS: dict[str, dict[str, Any]] = {
-    "shaw": {"position_clip": 2, "position_values": True},
-    "deberta": {"position_clip": 3},
-    "t5": {"position_buckets": 8, "position_max_distance": 6},
-    "tupe-rel": {"position_buckets": 8, "position_max_distance": 6},
-    "linformer": {"linformer_k": 3},
-    "diet-abs-lin": {"linformer_k": 3},
-    **WITHOUT_DRAWS,
-}
+# Small enough to matter in sentences of 7 tokens; nothing is drawn at random in training.
+OPTIONS = {name: dict(case.toy) for name, case in ROWS.items()}
 # Their positions end nowhere; those of all others where their tables do.
-UNLIMITED = {"none", "shaw", "t5", "rotary", "pope", "alibi", "kerple", "sandwich", "fire"}
-UNLIMITED |= {"deberta"}
+UNLIMITED = {name for name, case in ROWS.items() if not case.limited}
 # One encoding of each kind, where the kind matters and not the encoding: a table in the logits, a
 # product of factors, vectors on keys and values, turned keys, mixed keys, columns of the input.
 KINDS_OF_ENCODING = ("diet-rel", "diet-abs", "shaw", "rotary", "linformer", "concat")
@@ -323,7 +307,7 @@ class AttentionProbe(nn.Module):
         """
         if self.added is not None:
             query = query + self.added.rows(range(query.size(0))).transpose(0, 1)
-        positions = NOTHING
+        positions = NO_TERMS
         if self.positions is not None:
             found = self.positions.for_layers(range(query.size(0)), range(source.size(0)))
             positions = found[self.layer]

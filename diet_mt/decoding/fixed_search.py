@@ -20,7 +20,7 @@ from ..errors import UserError
 from ..layers.fixed_run import PERIOD, SLOTS, FixedRun, longest, rounded
 from ..layers.run import is_product
 from ..nn.precision import at_least_float32
-from ..positions import Span
+from ..positions import PositionRange
 from .candidates import Vocabulary
 from .replay import Replays
 from .search import NOTHING_FOUND, Hypothesis, SearchOptions
@@ -60,7 +60,7 @@ class FixedSearch:
         vocabulary: Vocabulary,
         options: SearchOptions,
         replays: Replays,
-        source: Tuple[Optional[Tensor], Optional[Tensor], Span],
+        source: Tuple[Optional[Tensor], Optional[Tensor], PositionRange],
     ) -> None:
         encoded, key_padding, keys = source
         assert encoded is not None

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..evaluation.json_rows import Row
-from ..positions import CROSS, DECODER, ENCODER, AttentionPositions, Span
+from ..positions import CROSS, DECODER, ENCODER, AttentionPositions, PositionRange
 from ..positions.factors import FactorBias
 from ..report.style import color_of, pyplot
 from .capture import TITLES, System, added_rows, fitting
@@ -91,7 +91,7 @@ def tables(system: System, positions: int) -> list[Table]:
 
 
 def _factors(
-    kind: str, own: AttentionPositions | None, queries: Span, keys: Span
+    kind: str, own: AttentionPositions | None, queries: PositionRange, keys: PositionRange
 ) -> Iterator[Table]:
     if not isinstance(own, FactorBias):
         return

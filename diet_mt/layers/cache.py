@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .. import kernels
 from ..nn.attention import LogitTerms, attend
-from ..positions import LayerPositions
+from ..positions import PositionTerms
 from .multihead import content_bias
 
 # Output (rows, H, 1, D) and, where requested, weights (rows, H, 1, S). The width of queries and
@@ -59,7 +59,7 @@ def attend_by_sentence(
     q: Tensor,
     keys: Tensor,
     values: Tensor,
-    positions: LayerPositions,
+    positions: PositionTerms,
     bias: Optional[Tensor],
     need_weights: bool = False,
 ) -> Output:
@@ -140,7 +140,7 @@ class KernelCache(Cache):
         self.length = position + 1
 
     def attend(
-        self, layer: int, module: Any, q: Tensor, k: Tensor, v: Tensor, positions: LayerPositions
+        self, layer: int, module: Any, q: Tensor, k: Tensor, v: Tensor, positions: PositionTerms
     ) -> Output:
         while len(self.target) <= 2 * layer:
             self.target += [each.new_empty(self.capacity, each[0].numel()) for each in (k, v)]
@@ -156,7 +156,7 @@ class KernelCache(Cache):
         return self._attend(module, q, keys, values, positions, of_keys, **span)
 
     def attend_source(
-        self, layer: int, module: Any, q: Tensor, positions: LayerPositions, need_weights: bool
+        self, layer: int, module: Any, q: Tensor, positions: PositionTerms, need_weights: bool
     ) -> Output:
         keys, values = self.sources[2 * layer : 2 * layer + 2]
         of_keys: Optional[Tensor] = None
@@ -175,7 +175,7 @@ class KernelCache(Cache):
         q: Tensor,
         keys: Tensor,
         values: Tensor,
-        positions: LayerPositions,
+        positions: PositionTerms,
         of_keys: Optional[Tensor],
         *,
         count: int,

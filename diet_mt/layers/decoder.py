@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ..errors import UserError
 from ..nn.batch import RightPadded, key_padding_of, right_pad
-from ..positions import CROSS, DECODER, AttentionShape, Span
+from ..positions import CROSS, DECODER, AttentionShape, PositionRange
 from .multihead import (
     AttentionCall,
     DecoderCall,
@@ -115,7 +115,7 @@ class DietDecoder(TransformerDecoderBase):
         self.embed_positions = input_positions(cfg, targets, width)
         self.attention_shape = AttentionShape(
             *(cfg.decoder.layers, heads, width // heads, targets, targets, DECODER),
-            beyond=cfg.beyond_table,
+            extrapolation=cfg.beyond_table,
         )
         self.self_attn_positions = cfg.encoding.attention_positions(self.attention_shape)
         self.encoder_attn_positions = None
@@ -154,7 +154,7 @@ class DietDecoder(TransformerDecoderBase):
             alignment_layer = self.num_layers - 1
         need_weights = -1 if alignment_layer is None else alignment_layer
         run: Optional[DecodingRun] = None
-        at: Span
+        at: PositionRange
         if incremental_state is None:
             batch = right_pad(prev_output_tokens, self.padding_idx)
             at = self.token_positions(batch.tokens.size(1))
@@ -176,7 +176,7 @@ class DietDecoder(TransformerDecoderBase):
             attn = _restore_columns(batch.restore(attn), encoder_out)
         return x, {"attn": [attn], "inner_states": inner_states}
 
-    def embed(self, tokens: Tensor, at: Span) -> Tensor:
+    def embed(self, tokens: Tensor, at: PositionRange) -> Tensor:
         """(B, T) tokens at these positions -> (T, B, E). Raises UserError beyond the tables."""
         x = self.embed_scale * self.embed_tokens(tokens.contiguous())
         if self.quant_noise is not None:
@@ -210,7 +210,7 @@ class DietDecoder(TransformerDecoderBase):
         encoder_out: Optional[EncoderOut],
         full_context: bool,
         need_weights: int,
-        at: Span,
+        at: PositionRange,
     ) -> List[DecoderCall]:
         """A call for each layer, for a whole batch with tokens ``at`` these positions.
 
@@ -230,7 +230,11 @@ class DietDecoder(TransformerDecoderBase):
         return calls
 
     def start_run(
-        self, source: Optional[Tensor], key_padding: Optional[Tensor], keys: Span, rows: int
+        self,
+        source: Optional[Tensor],
+        key_padding: Optional[Tensor],
+        keys: PositionRange,
+        rows: int,
     ) -> DecodingRun:
         """A run of ``rows`` hypotheses over encoder output (S, B', E'), a column for each sentence,
         its key padding (B', S) and positions.
@@ -270,7 +274,7 @@ class DietDecoder(TransformerDecoderBase):
 
 def source_of(
     encoder_out: Optional[EncoderOut],
-) -> Tuple[Optional[Tensor], Optional[Tensor], Span]:
+) -> Tuple[Optional[Tensor], Optional[Tensor], PositionRange]:
     """Encoder output (S, B, E') and its key padding (B, S), each or None, and its S positions."""
     if encoder_out is None or not encoder_out["encoder_out"]:
         return None, None, range(0)

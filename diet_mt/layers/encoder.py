@@ -10,7 +10,7 @@ from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor, nn
 
 from ..nn.batch import RightPadded, key_padding_of, regroup, right_pad
-from ..positions import ENCODER, AttentionShape, SegmentInput, SegmentPositions, Span
+from ..positions import ENCODER, AttentionShape, PositionRange, SegmentInput, SegmentPositions
 from .multihead import AttentionCall, PositionalAttention, build_attention, for_layers, need_call
 from .stack import (
     EncoderOut,
@@ -93,7 +93,7 @@ class DietEncoder(TransformerEncoderBase):
         self.attention_shape = AttentionShape(
             *(cfg.encoder.layers, heads, width // heads, longest, longest, ENCODER),
             first_is_cls=self.first_is_cls,
-            beyond=cfg.beyond_table,
+            extrapolation=cfg.beyond_table,
         )
         self.self_attn_positions = cfg.encoding.attention_positions(self.attention_shape)
 
@@ -107,7 +107,7 @@ class DietEncoder(TransformerEncoderBase):
         self,
         src_tokens: Tensor,
         token_embedding: Optional[Tensor] = None,
-        at: Optional[Span] = None,
+        at: Optional[PositionRange] = None,
     ) -> Tuple[Tensor, Tensor]:
         """fairseq's signature, with the positions of the tokens; None: as outside of training.
         (B, S) -> (B, S, E), and the scaled embeddings without positions.
@@ -156,7 +156,7 @@ class DietEncoder(TransformerEncoderBase):
         ``token_embeddings`` (B, S, E), aligned with ``batch``; ``segments``: for each layer, see
         :class:`AttentionCall`.
         """
-        at: Span = self.token_positions(batch.tokens.size(1))
+        at: PositionRange = self.token_positions(batch.tokens.size(1))
         x, embedded = self.forward_embedding(batch.tokens, token_embeddings, at)
         if batch.padding is not None:
             x = x.masked_fill(batch.padding.unsqueeze(-1), 0.0)

@@ -14,9 +14,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..positions import LayerPositions, Span
-from ..positions.layer import NOTHING
-from ..positions.spans import as_tensor, tokens_in
+from ..positions import PositionRange, PositionTerms
+from ..positions.position_ids import as_tensor, num_positions
+from ..positions.terms import NO_TERMS
 from .multihead import AttentionCall, DecoderCall, for_layers
 from .run import LayerCache, one_step, source_keys
 from .slots import SlotCache, Store
@@ -63,7 +63,7 @@ class FixedRun:
         store: Store,
         source: Tensor,
         key_padding: Optional[Tensor],
-        keys: Span,
+        keys: PositionRange,
         sentences: int,
         group: int,
     ) -> None:
@@ -81,13 +81,17 @@ class FixedRun:
             own.project.hold(store, f"self {number}")
             cross.project.hold(store, f"cross {number}")
             self._caches.append((own, cross))
-        self.sources = rounded(tokens_in(keys), SOURCES)
+        self.sources = rounded(num_positions(keys), SOURCES)
         self._read([layer.encoder_attn for layer in layers], source, key_padding, keys)
         self.row = store.view("row", (1,), torch.long)
         self.step = store.view("step", (1,), torch.long)
 
     def _read(
-        self, modules: Sequence[Any], source: Tensor, key_padding: Optional[Tensor], keys: Span
+        self,
+        modules: Sequence[Any],
+        source: Tensor,
+        key_padding: Optional[Tensor],
+        keys: PositionRange,
     ) -> None:
         """Keys and values of the source, filled up."""
         length, count = source.shape[:2]
@@ -127,11 +131,11 @@ class FixedRun:
         self.row.zero_()
         self.step.fill_(start)
 
-    def _held(self, name: str, parts: Sequence[LayerPositions]) -> List[LayerPositions]:
+    def _held(self, name: str, parts: Sequence[PositionTerms]) -> List[PositionTerms]:
         """``parts`` at addresses that stay from period to period."""
-        held: Dict[int, LayerPositions] = {}
+        held: Dict[int, PositionTerms] = {}
         for part in parts:
-            if id(part) not in held and part is not NOTHING:
+            if id(part) not in held and part is not NO_TERMS:
                 tensors = {
                     each.name: self._store.put(f"{name} {len(held)} {each.name}", value)
                     for each in fields(part)

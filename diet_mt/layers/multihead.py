@@ -14,8 +14,8 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
 from ..nn.attention import LogitTerms, attend, logits
-from ..positions import ENCODER, AttentionPositions, LayerPositions, Span
-from ..positions.layer import NOTHING
+from ..positions import ENCODER, AttentionPositions, PositionRange, PositionTerms
+from ..positions.terms import NO_TERMS
 from .stack import replace_dropout
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class AttentionCall:
     decoding run, or None. ``need_weights``: also return the attention weights.
     """
 
-    positions: LayerPositions = NOTHING
+    positions: PositionTerms = NO_TERMS
     key_padding: Optional[Tensor] = None
     causal: bool = False
     segments: Optional[Tuple[Tensor, Tensor]] = None
@@ -54,10 +54,13 @@ class DecoderCall:
 
 
 def for_layers(
-    positions: Optional[AttentionPositions], layers: int, queries: Span, keys: Span
-) -> Sequence[LayerPositions]:
+    positions: Optional[AttentionPositions],
+    layers: int,
+    queries: PositionRange,
+    keys: PositionRange,
+) -> Sequence[PositionTerms]:
     """The part of each of ``layers`` layers in ``positions``, which may be None."""
-    return [NOTHING] * layers if positions is None else positions.for_layers(queries, keys)
+    return [NO_TERMS] * layers if positions is None else positions.for_layers(queries, keys)
 
 
 def need_call(call: Any, kind: type, layer: object) -> None:
@@ -70,7 +73,7 @@ def need_call(call: Any, kind: type, layer: object) -> None:
         )
 
 
-def content_bias(positions: LayerPositions, q: Tensor, k: Tensor, scale: float) -> Optional[Tensor]:
+def content_bias(positions: PositionTerms, q: Tensor, k: Tensor, scale: float) -> Optional[Tensor]:
     """The bias that depends on queries (B, H, T, D_k) or keys (B, H, S, D_k): (B, H, T, S)."""
     of_queries = positions.query_bias(q, k.size(2), scale)
     of_keys = positions.key_bias(k, scale)

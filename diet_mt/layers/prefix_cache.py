@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..nn.attention import key_padding_bias
-from ..positions import LayerPositions
-from ..positions.layer import NOTHING
+from ..positions import PositionTerms
+from ..positions.terms import NO_TERMS
 from .cache import Cache, Output, attend_by_sentence, finite, with_own_nan
 
 # Nodes by which the memory grows.
@@ -29,10 +29,10 @@ WIDTH = 16
 
 
 @dataclass(frozen=True)
-class ByNode(LayerPositions):
+class ByNode(PositionTerms):
     """The terms of ``of`` but its bias, over keys at ``key_positions`` (B', S) below ``length``."""
 
-    of: LayerPositions = NOTHING
+    of: PositionTerms = NO_TERMS
     key_positions: Optional[Tensor] = None
     length: int = 0
 
@@ -136,7 +136,7 @@ class PrefixCache(Cache):
         return nodes[0], nodes[1]
 
     def attend(
-        self, layer: int, module: Any, q: Tensor, k: Tensor, v: Tensor, positions: LayerPositions
+        self, layer: int, module: Any, q: Tensor, k: Tensor, v: Tensor, positions: PositionTerms
     ) -> Output:
         keys, values = self.write(layer, finite(k), finite(v))
         bias = self.bias(positions.bias, q.dtype)
@@ -145,7 +145,7 @@ class PrefixCache(Cache):
         return with_own_nan(out, k, v), None
 
     def attend_source(
-        self, layer: int, module: Any, q: Tensor, positions: LayerPositions, need_weights: bool
+        self, layer: int, module: Any, q: Tensor, positions: PositionTerms, need_weights: bool
     ) -> Output:
         keys, values = self.sources[2 * layer : 2 * layer + 2]
         bias = None if positions.bias is None else positions.bias.to(q.dtype)[None]

@@ -19,9 +19,9 @@ from .. import kernels
 from ..nn.batch import regroup
 from ..nn.linear import linear
 from ..nn.precision import product
-from ..positions import AttentionPositions, LayerPositions, Span, TokenPositions
-from ..positions.layer import NOTHING, Row
-from ..positions.spans import tokens_in
+from ..positions import AttentionPositions, PositionRange, PositionTerms, TokenPositions
+from ..positions.position_ids import num_positions
+from ..positions.terms import NO_TERMS, Row
 from .cache import KernelCache, Output
 from .multihead import AttentionCall, DecoderCall
 from .prefix_cache import PrefixCache
@@ -110,13 +110,13 @@ class Block:
         token_positions: TokenPositions,
         positions: Optional[AttentionPositions],
         layers: int,
-        keys: Optional[Span] = None,
+        keys: Optional[PositionRange] = None,
     ) -> None:
         self._token_positions, self._positions, self._keys = token_positions, positions, keys
-        self._parts: Sequence[LayerPositions] = [NOTHING] * layers
+        self._parts: Sequence[PositionTerms] = [NO_TERMS] * layers
         self._range = range(0)
 
-    def at(self, query: int) -> List[LayerPositions]:
+    def at(self, query: int) -> List[PositionTerms]:
         """For each layer, the part of the target's token ``query`` as a query.
 
         Raises UserError for a token beyond the tables.
@@ -126,7 +126,7 @@ class Block:
         if query not in self._range:
             self._compute(self._positions, query)
         row = query - self._range.start
-        keys = query + 1 if self._keys is None else tokens_in(self._keys)
+        keys = query + 1 if self._keys is None else num_positions(self._keys)
         return one_step(self._parts, row, keys)
 
     def _compute(self, positions: AttentionPositions, query: int) -> None:
@@ -141,13 +141,13 @@ class Block:
         self._range = range(start, stop)
 
 
-def one_step(parts: Sequence[LayerPositions], row: Row, keys: int) -> List[LayerPositions]:
+def one_step(parts: Sequence[PositionTerms], row: Row, keys: int) -> List[PositionTerms]:
     """The part of query ``row`` over the first ``keys`` keys, of each layer."""
     steps = {id(part): _with_factors(part.step(row, keys)) for part in parts}
     return [steps[id(part)] for part in parts]
 
 
-def _with_factors(positions: LayerPositions) -> LayerPositions:
+def _with_factors(positions: PositionTerms) -> PositionTerms:
     """``positions`` with the product of their factors in their bias."""
     factors = positions.factors()
     if factors is None:
@@ -158,7 +158,7 @@ def _with_factors(positions: LayerPositions) -> LayerPositions:
 
 def source_keys(
     modules: Sequence[Any],
-    parts: Sequence[LayerPositions],
+    parts: Sequence[PositionTerms],
     source: Tensor,
     key_padding: Optional[Tensor],
 ) -> Iterator[Tuple[Tensor, Tensor]]:
@@ -194,7 +194,7 @@ class DecodingRun:
         decoder: Any,
         source: Optional[Tensor],
         key_padding: Optional[Tensor],
-        keys: Span,
+        keys: PositionRange,
         rows: int,
     ) -> None:
         self.length = 0
@@ -220,7 +220,7 @@ class DecodingRun:
             self.cache.mask_source(key_padding)
 
     @property
-    def next_position(self) -> Span:
+    def next_position(self) -> PositionRange:
         """Position of the token that is read next. Raises UserError where there is none."""
         return self._tokens.at(self.length, self.length + 1)
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ..nn.attention import key_padding_bias
-from ..positions import LayerPositions
+from ..positions import PositionTerms
 from .cache import Output, attend_by_sentence, finite, with_own_nan
 from .prefix_cache import ByNode
 
@@ -148,7 +148,7 @@ class SlotCache:
         self.slot.add_(self.group)
 
     def attend(
-        self, layer: int, module: Any, q: Tensor, k: Tensor, v: Tensor, positions: LayerPositions
+        self, layer: int, module: Any, q: Tensor, k: Tensor, v: Tensor, positions: PositionTerms
     ) -> Output:
         """See :meth:`~diet_mt.layers.cache.Cache.attend`."""
         keys, values = self.target[2 * layer : 2 * layer + 2]
@@ -165,7 +165,7 @@ class SlotCache:
         return with_own_nan(out, k, v), None
 
     def attend_source(
-        self, layer: int, module: Any, q: Tensor, positions: LayerPositions, need_weights: bool
+        self, layer: int, module: Any, q: Tensor, positions: PositionTerms, need_weights: bool
     ) -> Output:
         """See :meth:`~diet_mt.layers.cache.Cache.attend_source`; without weights."""
         keys, values = (each.transpose(1, 2) for each in self.sources[2 * layer : 2 * layer + 2])

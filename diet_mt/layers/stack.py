@@ -30,14 +30,14 @@ def input_positions(cfg: Any, longest: int, width: int) -> Optional[InputPositio
     """Input positions of a stack, for embeddings (``longest``, ``width``), or None."""
     added: Optional[InputPositions] = cfg.encoding.input_positions(longest, width)
     if added is not None:
-        added.beyond = cfg.beyond_table
-        added.may_go_on = "decoder" in cfg.stacks  # translation has the option
+        added.extrapolation = cfg.beyond_table
+        added.can_extrapolate = "decoder" in cfg.stacks  # translation has the option
     return added
 
 
 def longest_sentence(shape: AttentionShape, otherwise: int) -> int:
     """``max_positions`` of a stack; fairseq leaves out or refuses longer sentences."""
-    return otherwise if shape.beyond == REFUSE else sys.maxsize
+    return otherwise if shape.extrapolation == REFUSE else sys.maxsize
 
 
 def wrap_layer(layer: nn.Module, cfg: Any) -> nn.Module:

@@ -22,8 +22,8 @@ from fairseq.utils import safe_getattr
 from ..errors import UserError
 from ..positions import (
     AT_INPUT,
-    BEYOND,
     CROSS,
+    EXTRAPOLATIONS,
     KINDS,
     NAMES,
     OPTIONS,
@@ -31,7 +31,7 @@ from ..positions import (
     Option,
     PositionEncoding,
     build_position,
-    takers,
+    defaults_of,
 )
 
 ATTENTION_SCALES = ("head", "model")
@@ -93,7 +93,7 @@ def _encoding_field(name: str, option: Option) -> Tuple[str, Any, Any]:
     """An option of the encodings, as a field whose help says who takes it."""
     who = ", ".join(
         encoding if default is None or default is False else f"{encoding}: {default}"
-        for encoding, default in takers(name).items()
+        for encoding, default in defaults_of(name).items()
     )
     choices = f": {', '.join(option.choices)}" if option.choices else ""
     default = False if option.kind is bool else None
@@ -127,8 +127,8 @@ class TranslationOptions(PositionOptions):
         default=REFUSE,
         metadata={
             "help": "what tables of positions say of sentences that are longer than they "
-            f"(--max-source-positions, --max-target-positions): {', '.join(BEYOND)}; also when "
-            "decoding, in --model-overrides"
+            f"(--max-source-positions, --max-target-positions): {', '.join(EXTRAPOLATIONS)}; also "
+            "when decoding, in --model-overrides"
         },
     )
 
@@ -215,7 +215,7 @@ def nested_config(options: Any, kind: Type[Config]) -> Config:
         if safe_getattr(options, name, None)
     ]
     problems += unknown_choice(cfg, "attention_scale", ATTENTION_SCALES)
-    problems += unknown_choice(cfg, "beyond_table", BEYOND)
+    problems += unknown_choice(cfg, "beyond_table", EXTRAPOLATIONS)
     if cfg.beyond_table != REFUSE and cfg.position_randomized is not None:
         problems.append(f"--beyond-table {cfg.beyond_table}: not with --position-randomized")
     if cfg.no_cross_attention and CROSS in (cfg.position_in or ""):

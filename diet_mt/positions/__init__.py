@@ -1,11 +1,12 @@
-"""Position encodings by name. This is the only place where a name chooses an encoding."""
+"""Position encodings by name, the only place where a name chooses an encoding."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Set, Type
+from collections.abc import Collection
+from importlib import import_module
+from typing import Any
 
 from ..errors import UserError
-from .alibi import Alibi
 from .base import (
     CROSS,
     DECODER,
@@ -15,161 +16,119 @@ from .base import (
     AttentionBias,
     AttentionPositions,
     AttentionShape,
+    InputPositions,
     PositionEncoding,
 )
-from .beyond import BEYOND, REFUSE
-from .cape import Cape
-from .concat import Concat
-from .deberta import Deberta
-from .diet_abs import DietAbs
-from .diet_abs_lin import DietAbsLin
-from .diet_rel import DietRel
-from .fire import Fire
-from .input import InputPositions
-from .kerple import Kerple
-from .layer import LayerPositions
-from .learned import Learned
-from .linformer import Linformer
-from .none import NoPositions
 from .options import Option, options_of
-from .placed import Placed
-from .pope import Pope
-from .rotary import Rotary
-from .sandwich import Sandwich
+from .position_ids import EXTRAPOLATIONS, REFUSE, PositionRange, TokenPositions
 from .segments import SEGMENT_ENCODINGS, SegmentInput, SegmentPositions
-from .shape import Shape
-from .shaw import Shaw
-from .sinusoidal import Sinusoidal
-from .spans import Span, TokenPositions
-from .t5 import T5
-from .tupe import TupeAbs, TupeRel
-
-NAMES: Dict[str, Type[PositionEncoding]] = {
-    encoding.name: encoding
-    for encoding in (
-        NoPositions,
-        Sinusoidal,
-        Shape,
-        Cape,
-        Learned,
-        Concat,
-        Shaw,
-        T5,
-        TupeAbs,
-        TupeRel,
-        Rotary,
-        Pope,
-        Alibi,
-        Kerple,
-        Sandwich,
-        Fire,
-        Deberta,
-        DietAbs,
-        DietRel,
-        Linformer,
-        DietAbsLin,
-    )
-}
-
-# Those of all encodings, by field.
-OPTIONS: Dict[str, Option] = {
-    name: its for encoding in NAMES.values() for name, its in options_of(encoding)
-}
-
-# As commands and architectures spell them: diet_rel.
-COMMAND_NAMES = tuple(name.replace("-", "_") for name in NAMES)
-# Those that act at the input and nowhere else.
-AT_INPUT = tuple(name for name, encoding in NAMES.items() if not encoding.acts_in)
+from .sites import EncodingAtSites
+from .terms import PositionTerms
 
 __all__ = [
-    "AT_INPUT",
-    "BEYOND",
-    "COMMAND_NAMES",
-    "CROSS",
-    "DECODER",
-    "ENCODER",
-    "KINDS",
-    "NAMES",
-    "OPTIONS",
-    "REFUSE",
-    "SEGMENT_ENCODINGS",
-    "SHARING",
-    "AttentionBias",
-    "AttentionPositions",
-    "AttentionShape",
-    "InputPositions",
-    "LayerPositions",
-    "Option",
-    "PositionEncoding",
-    "SegmentInput",
-    "SegmentPositions",
-    "Span",
-    "TokenPositions",
-    "build_position",
-]
+    "AT_INPUT", "COMMAND_NAMES", "CROSS", "DECODER", "ENCODER", "EXTRAPOLATIONS", "KINDS", "NAMES",
+    "OPTIONS", "REFUSE", "SEGMENT_ENCODINGS", "SHARING", "AttentionBias", "AttentionPositions",
+    "AttentionShape", "InputPositions", "Option", "PositionEncoding", "PositionRange",
+    "PositionTerms", "SegmentInput", "SegmentPositions", "TokenPositions", "build_position",
+]  # fmt: skip
+
+# Module and class of every encoding.
+REGISTRY = (
+    "absolute.NoPositions",
+    "absolute.Sinusoidal",
+    "augmented.Shape",
+    "augmented.Cape",
+    "absolute.Learned",
+    "absolute.Concat",
+    "shaw.Shaw",
+    "t5.T5",
+    "tupe.TupeAbs",
+    "tupe.TupeRel",
+    "rotary.Rotary",
+    "pope.Pope",
+    "decay.Alibi",
+    "decay.Kerple",
+    "decay.Sandwich",
+    "fire.Fire",
+    "deberta.Deberta",
+    "diet.DietAbs",
+    "diet.DietRel",
+    "linformer.Linformer",
+    "linformer.DietAbsLin",
+)
+
+
+NAMES: dict[str, type[PositionEncoding]] = {}
+for _module, _class in (entry.split(".") for entry in REGISTRY):
+    _encoding = getattr(import_module(f".{_module}", __name__), _class)
+    NAMES[_encoding.name] = _encoding
+
+# The options of all encodings, by field.
+OPTIONS: dict[str, Option] = {
+    field: declared for encoding in NAMES.values() for field, declared in options_of(encoding)
+}
+
+# In the spelling of commands and architectures: diet_rel.
+COMMAND_NAMES = tuple(name.replace("-", "_") for name in NAMES)
+# Those that act at the input only.
+AT_INPUT = tuple(name for name, encoding in NAMES.items() if not encoding.acts_in)
 
 
 def build_position(
     name: str,
-    kinds: Optional[str] = None,
-    at_input: Optional[str] = None,
-    randomized: Optional[int] = None,
-    **given: Any,
+    kinds: str | None = None,
+    at_input: str | None = None,
+    randomized: int | None = None,
+    **options: Any,
 ) -> PositionEncoding:
-    """The encoding called ``name`` with its options by field (see ``OPTIONS``); None or False means
+    """The encoding called ``name`` with its options by field (see ``OPTIONS``); None or False is
     the encoding's own default.
 
-    ``kinds``: of attention to act in, separated by commas; ``at_input``: name of what is added to
-    the embeddings, which gets the options that it takes and ``name`` does not. None: the encoding's
-    own. ``randomized``: positions that training draws from.
+    ``kinds``: of attention to act in, separated by commas; ``at_input``: name of the encoding that
+    is added to the embeddings, which gets the options that it has and ``name`` has not; None for
+    either: the encoding's own. ``randomized``: the number of positions that training draws from.
 
-    Raises :class:`UserError` for an unknown name or options that the encoding cannot take.
+    Raises :class:`UserError` for an unknown name or invalid options.
     """
-    apart = _options_of(at_input) - _options_of(name)
-    of_input = {key: given.pop(key) for key in apart & given.keys()}
-    encoding = _build(name, given)
+    of_input = {
+        field: options.pop(field) for field in (_fields(at_input) - _fields(name)) & options.keys()
+    }
+    encoding = _build("--position-encoding", name, sorted(NAMES), options)
     if at_input == encoding.own_input:
         at_input = None
     if kinds is None and at_input is None and randomized is None:
         return encoding
     words = encoding.acts_in if kinds is None else [word.strip() for word in kinds.split(",")]
-    placed = Placed(
+    added = encoding
+    if at_input is not None:
+        added = _build("--position-input", at_input, AT_INPUT, of_input)
+    at_sites = EncodingAtSites(
         inside=encoding,
-        at_input=encoding if at_input is None else _at_input(at_input, of_input),
+        at_input=added,
         kinds=tuple(sorted(set(words), key=lambda word: [*KINDS, word].index(word))),
         randomized=randomized,
     )
-    is_own = placed.kinds == encoding.acts_in and placed.at_input == encoding
-    return encoding if is_own and randomized is None else placed
+    is_own = at_sites.kinds == encoding.acts_in and at_sites.at_input == encoding
+    return encoding if is_own and randomized is None else at_sites
 
 
-def _at_input(name: str, given: Dict[str, Any]) -> PositionEncoding:
+def _build(
+    flag: str, name: str, choices: Collection[str], options: dict[str, Any]
+) -> PositionEncoding:
     if name not in NAMES:
-        given_name = name or "(empty)"
-        raise UserError(
-            f"--position-input {given_name}: unknown; choose from {', '.join(AT_INPUT)}"
-        )
-    return _build(name, given)
-
-
-def _build(name: str, given: Dict[str, Any]) -> PositionEncoding:
-    if name not in NAMES:
-        raise UserError(
-            f"--position-encoding {name}: unknown; choose from {', '.join(sorted(NAMES))}"
-        )
-    kind = NAMES[name]
-    chosen = {
-        key: value for key, value in given.items() if value is not None and value is not False
+        raise UserError(f"{flag} {name or '(empty)'}: unknown; choose from {', '.join(choices)}")
+    given = {
+        field: value for field, value in options.items() if value is not None and value is not False
     }
-    taken = _options_of(name)
+    fields = _fields(name)
     problems = [
-        f"{OPTIONS[key].flag}{'' if value is True else f' {value}'}: {name} has no such option; "
-        f"leave it out (it belongs to {', '.join(takers(key))})"
-        for key, value in chosen.items()
-        if key not in taken
+        f"{OPTIONS[field].flag}{'' if value is True else f' {value}'}: {name} has no such option; "
+        f"leave it out (it belongs to {', '.join(defaults_of(field))})"
+        for field, value in given.items()
+        if field not in fields
     ]
     try:
-        encoding = kind(**{key: value for key, value in chosen.items() if key in taken})
+        encoding = NAMES[name](**{key: value for key, value in given.items() if key in fields})
     except UserError as error:
         problems.insert(0, str(error))
     if problems:
@@ -177,16 +136,17 @@ def _build(name: str, given: Dict[str, Any]) -> PositionEncoding:
     return encoding
 
 
-def _options_of(name: Optional[str]) -> Set[str]:
-    """The fields of an encoding that are options; none of one that is unknown."""
+def _fields(name: str | None) -> set[str]:
+    """The options of an encoding, by field; none of an unknown one."""
     return {field for field, _ in options_of(NAMES[name])} if name in NAMES else set()
 
 
-def takers(option: str) -> Dict[str, Any]:
-    """The encodings that take the option with the field name ``option``, and its default there."""
-    found = {}
+def defaults_of(option: str) -> dict[str, Any]:
+    """Encoding -> default of the option with the field name ``option``, where it has it."""
+    defaults = {}
     for name, encoding in sorted(NAMES.items()):
-        own = encoding.default_sharing if option == "sharing" else getattr(encoding, option, None)
-        if option in _options_of(name) and (option != "sharing" or own is not None):
-            found[name] = own
-    return found
+        sharing = option == "sharing"
+        default = encoding.default_sharing if sharing else getattr(encoding, option, None)
+        if option in _fields(name) and not (sharing and default is None):
+            defaults[name] = default
+    return defaults

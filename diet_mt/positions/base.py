@@ -1,73 +1,60 @@
-"""The one interface of every position encoding, and the meaning of every shape letter.
+"""The interface of every position encoding, and the meaning of every shape letter.
 
     B  sentences in the batch        T  queries (target positions)    L  layers of one stack
     H  attention heads               S  keys (source positions)       E  model width (paper: d)
     D  head size (paper: d_h)        n  longest position, in tokens   R  rank (paper: d_p)
 
 Positions count real tokens: the first real token of a sentence is position 0. The stacks bring
-every batch into right-padded form before they ask an encoding, so column and position agree, and
-the answer is the same for all sentences. (With padding on the left it would differ from row to row
-and cost B times more.) Two spans say what is asked (``spans.py``): the positions of T queries, and
-of the first S tokens as keys, each a range or, where they are randomized, a tensor. Decoding step t
-asks for the queries ``range(t, t + 1)``. The *distance* of query i and key j is i - j.
+every batch into right-padded form first, so column and position agree and one bias serves all
+sentences. (With padding on the left it would differ by row and cost B times more.) An encoding gets
+two position ranges (``position_ids.py``): those of T queries, and those of the first S tokens as
+keys. Decoding step t has the queries ``range(t, t + 1)``. The *distance* of query i and key j is
+i - j.
 
-An encoding can act at two places, and says so by what it builds:
+An encoding can act at two sites:
 
 - :meth:`PositionEncoding.input_positions`: added to the token embeddings, once per stack;
 - :meth:`PositionEncoding.attention_positions`: inside attention, for one kind of attention of one
-  stack. Where that is a bias of the logits that does not depend on the words, it is an
-  :class:`AttentionBias`, and one method says all. What depends on them brings a
-  :class:`~diet_mt.positions.layer.LayerPositions` of its own, which works on queries, keys and
-  values.
+  stack. A bias of the logits that does not depend on the content is an :class:`AttentionBias` with
+  one method; all others return :class:`~diet_mt.positions.terms.PositionTerms` of their own, which
+  work on queries, keys and values.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import (
-    Any,
-    Callable,
-    ClassVar,
-    Dict,
-    Iterator,
-    List,
-    Optional,
-    Sequence,
-    Tuple,
-    TypeVar,
-)
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from ..errors import UserError
-from ..nn.precision import at_least_float32 as at_least_float32
-from ..nn.precision import no_autocast as no_autocast
-from .beyond import REFUSE, read
-from .input import InputPositions
-from .layer import LayerPositions
+from ..nn.precision import at_least_float32
 from .options import option, options_of
-from .spans import Span, TokenPositions, need_positions
+from .position_ids import REFUSE, PositionRange, TokenPositions, check_size, read_table
+from .terms import PositionTerms
 
 SHARING = ("none", "head-wise", "layer-wise")
 # Standard deviation of learned tables that do not start at 0: BERT's (Devlin et al. 2018).
 INIT_STD = 0.02
 
-Made = TypeVar("Made")  # what a layer gets
-
 # The kinds of attention: self-attention of either stack, and that of the decoder over the encoder.
 ENCODER, DECODER, CROSS = KINDS = ("encoder", "decoder", "cross")
+SELF_ATTENTION = (ENCODER, DECODER)
+
+Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True)
 class AttentionShape:
-    """One kind of attention in one stack: everything that an encoding needs to know of it.
+    """Sizes and kind of one attention of one stack.
 
     ``layers`` L; ``heads`` H; ``head_dim`` D; ``max_queries`` and ``max_keys`` in tokens; ``kind``
     is ``ENCODER``, ``DECODER`` (causal) or ``CROSS``. ``first_is_cls``: the token at position 0
-    stands for the whole sentence, as [CLS] does in BERT. ``beyond``: what tables say of sentences
-    that are longer (see ``beyond.py``).
+    represents the whole sentence, as [CLS] does in BERT. ``extrapolation``: the rule for sentences
+    longer than the tables, one of ``EXTRAPOLATIONS``.
     """
 
     layers: int
@@ -77,38 +64,51 @@ class AttentionShape:
     max_keys: int
     kind: str = ENCODER
     first_is_cls: bool = False
-    beyond: str = REFUSE
+    extrapolation: str = REFUSE
 
     @property
     def embed_dim(self) -> int:
-        """E of the stack whose queries these are."""
+        """E of the stack of the queries."""
         return self.heads * self.head_dim
+
+
+def normal(size: Sequence[int], std: float = INIT_STD) -> Tensor:
+    """Initial values of a table."""
+    return torch.empty(*size).normal_(std=std)
+
+
+class Table(nn.Module):
+    """Named parameters of one layer, from their initial values."""
+
+    def __init__(self, **values: Tensor) -> None:
+        super().__init__()
+        for name, value in values.items():
+            self.register_parameter(name, nn.Parameter(value))
 
 
 class LayerTables(nn.Module):
     """Parameters for all L layers of one kind of attention.
 
-    ``make_table(heads)`` builds those of one layer, where there are any. Sharing decides how often
-    it is called and with how many heads (paper, section 4.4): ``none`` L times with H heads,
-    ``head-wise`` L times with one, ``layer-wise`` once with H. Tables of single layers live in a
-    list named ``layers`` so that fairseq's layer pruning renumbers them together with the layers
-    they belong to.
+    ``make_table(heads)`` builds those of one layer, if there are any. Sharing decides how often it
+    is called and with how many heads (paper, section 4.4): ``none`` L times with H heads,
+    ``head-wise`` L times with one, ``layer-wise`` once with H. Tables of single layers are in a
+    list named ``layers`` so that fairseq's layer pruning renumbers them together with their layers.
     """
 
-    like: Tensor  # (0,), where the model is, and how precise
+    like: Tensor  # (0,), with the model's device and precision
 
     def __init__(
         self,
         shape: AttentionShape,
-        sharing: Optional[str] = None,
-        make_table: Optional[Callable[[int], nn.Module]] = None,
+        sharing: str | None = None,
+        make_table: Callable[[int], Table] | None = None,
     ) -> None:
         super().__init__()
         self.shape = shape
         self.sharing = sharing
-        self.shared: Optional[nn.Module] = None
+        self.shared: Table | None = None
         self.layers = nn.ModuleList()
-        # What a formula gives is no buffer: half precision would round it.
+        # Formulas are evaluated when used, since half precision would round a buffer.
         self.register_buffer("like", torch.empty(0), persistent=False)
         heads = 1 if sharing == "head-wise" else shape.heads
         if make_table is not None and sharing == "layer-wise":
@@ -120,13 +120,13 @@ class LayerTables(nn.Module):
         """The L tables, or the single one that all layers share."""
         return list(self.layers) if self.shared is None else [self.shared]
 
-    def each(self, made: List[Made]) -> List[Made]:
-        """``made`` for every layer, or the single one that all layers share: L entries."""
-        return made * self.shape.layers if len(made) == 1 else made
+    def per_layer(self, entries: list[Entry]) -> list[Entry]:
+        """L entries, from one per layer or a single one that all layers share."""
+        return entries * self.shape.layers if len(entries) == 1 else entries
 
-    def stacked(self, name: str, at: Optional[Span] = None, *, zero: int = 0) -> Tensor:
-        """The parameter ``name`` of every table, of its rows (along dimension 1) those ``at`` these
-        numbers, or all: (L|1, H|1, ...). ``zero``: the row of position or distance 0.
+    def stacked(self, name: str, at: PositionRange | None = None, *, zero: int = 0) -> Tensor:
+        """The parameter ``name`` of every table, all rows (along dimension 1) or those ``at`` these
+        indices: (L|1, H|1, ...). ``zero``: the row of position or distance 0.
 
         In float32 or better, also in a model of half precision.
         """
@@ -135,7 +135,7 @@ class LayerTables(nn.Module):
         def rows(table: Tensor, dim: int) -> Tensor:
             if at is None:
                 return table
-            return read(table, at, self.shape.beyond, dim=dim, zero=zero)
+            return read_table(table, at, self.shape.extrapolation, dim=dim, zero=zero)
 
         if len(tables) == 1:
             stack = rows(tables[0], 1).unsqueeze(0)
@@ -149,96 +149,135 @@ class LayerTables(nn.Module):
         return f"{self.shape}, sharing={self.sharing}"
 
 
+def projections(heads: int, shape: AttentionShape) -> Table:
+    """``query`` and ``key`` of one layer, from positions (n, E): (H|1, E, D) each."""
+    size = heads, shape.embed_dim, shape.head_dim
+    return Table(query=normal(size), key=normal(size))
+
+
 class AttentionPositions(LayerTables, ABC):
-    """What an encoding brings to all L layers of one kind of attention."""
+    """The positional part of all L layers of one kind of attention."""
 
     # Whether there are tables that end, at max_queries and max_keys.
     limited: ClassVar[bool] = True
 
     @property
     def refuses(self) -> bool:
-        """Whether positions end where the tables do."""
-        return self.limited and self.shape.beyond == REFUSE
+        """Whether positions beyond the tables are an error."""
+        return self.limited and self.shape.extrapolation == REFUSE
 
-    def for_layers(self, queries: Span, keys: Span) -> List[LayerPositions]:
-        """What each of the L layers gets, for T queries over S keys.
+    def for_layers(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
+        """The terms of each of the L layers, for T queries over S keys.
 
-        Raises :class:`UserError` for a range that goes beyond the longest position, unless
-        something is to be read there. Randomized positions are always below.
+        Raises :class:`UserError` beyond the tables, unless they are extrapolated.
         """
         if self.refuses:
-            may_go_on = not self.shape.first_is_cls
-            need_positions(queries, self.shape.max_queries, may_go_on=may_go_on)
-            need_positions(keys, self.shape.max_keys, may_go_on=may_go_on)
-        return self.each(self.parts(queries, keys))
+            can_extrapolate = not self.shape.first_is_cls
+            check_size(queries, self.shape.max_queries, can_extrapolate=can_extrapolate)
+            check_size(keys, self.shape.max_keys, can_extrapolate=can_extrapolate)
+        return self.per_layer(self.terms(queries, keys))
 
     @abstractmethod
-    def parts(self, queries: Span, keys: Span) -> List[LayerPositions]:
-        """:meth:`for_layers` of positions that there are; one part where all layers share it."""
+    def terms(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
+        """:meth:`for_layers` of valid positions; a single entry where all layers share it."""
 
 
 class AttentionBias(AttentionPositions):
     """A bias of the logits that depends on positions alone."""
 
     @abstractmethod
-    def forward(self, queries: Span, keys: Span) -> Tensor:
-        """For T queries and S keys, at positions that there are: (L|1, H|1, T, S) in float32 or
-        better; 1 where layers or heads share.
+    def forward(self, queries: PositionRange, keys: PositionRange) -> Tensor:
+        """(L|1, H|1, T, S) in float32 or better, for valid positions; 1 where layers or heads share
+        the bias.
         """
 
-    def parts(self, queries: Span, keys: Span) -> List[LayerPositions]:
-        return [LayerPositions(bias) for bias in self(queries, keys).unbind(0)]
+    def terms(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
+        return [PositionTerms(bias) for bias in self(queries, keys).unbind(0)]
+
+
+class InputPositions(nn.Module, ABC):
+    """Vectors added to the token embeddings of one stack, a row for each position.
+
+    The stack sets ``extrapolation``, the rule for longer sentences, and ``can_extrapolate``,
+    whether its model has an option for it.
+    """
+
+    def __init__(self, max_positions: int, embed_dim: int) -> None:
+        super().__init__()
+        self.extrapolation = REFUSE
+        self.can_extrapolate = True
+        self.max_positions = max_positions
+        self.embed_dim = embed_dim
+
+    @abstractmethod
+    def table(self) -> Tensor:
+        """(n, E), row i for position i."""
+
+    def draw(self, std: float) -> None:
+        """Redraws learned rows, normal with ``std``, as the stack's token embeddings are."""
+
+    def rows(self, at: PositionRange) -> Tensor:
+        """Rows of these positions: (1, T, E).
+
+        Raises :class:`UserError` beyond the table, unless it is extrapolated.
+        """
+        if self.extrapolation == REFUSE:
+            check_size(at, self.max_positions, can_extrapolate=self.can_extrapolate)
+        return read_table(self.table(), at, self.extrapolation).unsqueeze(0)
+
+    def forward(self, tokens: Tensor, at: PositionRange) -> Tensor:
+        """``tokens`` (B, T), right-padded, at these positions -> (B|1, T, E): B where training
+        draws positions for every sentence.
+        """
+        return self.rows(at)
+
+    def extra_repr(self) -> str:
+        return f"max_positions={self.max_positions}, embed_dim={self.embed_dim}"
 
 
 @dataclass(frozen=True)
 class PositionEncoding:
-    """An encoding with its options settled; ``NAMES`` of this package has all that have a name.
+    """An encoding with its options resolved; ``NAMES`` of the package lists all of them.
 
-    The fields are the options that the encoding takes (see ``options.py``). ``sharing``: one of
-    ``SHARING``, or None where the encoding has nothing per head or layer. Raises :class:`UserError`
-    for options that the encoding cannot take.
+    The fields are its options (see ``options.py``). ``sharing``: one of ``SHARING``, or None for an
+    encoding without parameters per head or layer. Raises :class:`UserError` for invalid options.
     """
 
     name: ClassVar[str]
-    default_sharing: ClassVar[Optional[str]] = None  # None: no parameters per head or layer
+    default_sharing: ClassVar[str | None] = None  # None: no parameters per head or layer
     content_scale: ClassVar[float] = 1.0  # further factor of q . k where it acts
-    acts_in: ClassVar[Tuple[str, ...]] = KINDS  # of attention
-    fixed_input: ClassVar[bool] = False  # adds values at the input that cannot become smaller
-    mixes_keys: ClassVar[bool] = False  # the encoder's keys stand for no single token
-    draws: ClassVar[bool] = False  # training draws positions in the encoding's own way
+    acts_in: ClassVar[tuple[str, ...]] = KINDS  # of attention
+    fixed_input: ClassVar[bool] = False  # input vectors are not learned, so they cannot shrink
+    mixes_keys: ClassVar[bool] = False  # keys of the encoder are mixtures of tokens
+    draws: ClassVar[bool] = False  # training draws random positions by a rule of its own
+    # Options that encoder-only architectures set, by field.
+    sentence_preset: ClassVar[dict[str, Any]] = {}
+    # In plots: "#rrggbb", by default chosen by a hash of the name; and where positions enter:
+    # input, logits, rotation, projected (keys) or none.
+    color: ClassVar[str | None] = None
+    family: ClassVar[str] = "logits"
 
-    # Fields that encoder-only architectures set, where they do not keep the defaults.
-    sentence_preset: ClassVar[Dict[str, Any]] = {}
-
-    sharing: Optional[str] = option(
-        "--position-sharing",
-        None,
-        "who shares the tables of the encoding",
-        kind=str,
-        choices=SHARING,
+    sharing: str | None = option(
+        "--position-sharing", None, "who shares the position tables", kind=str, choices=SHARING
     )
 
     def __post_init__(self) -> None:
         if self.sharing is None:
             object.__setattr__(self, "sharing", self.default_sharing)
-        for name, its in options_of(self):
-            if its.kind is float and type(getattr(self, name)) is int:  # 2 and 2.0 are one model
+        for name, declared in options_of(self):
+            if declared.kind is float and type(getattr(self, name)) is int:  # 2 equals 2.0
                 object.__setattr__(self, name, float(getattr(self, name)))
-        problems = list(self.problems())
-        if problems:
+        if problems := list(self.problems()):
             raise UserError("; ".join(problems))
 
     def problems(self) -> Iterator[str]:
         """A sentence for each invalid option."""
-        for name, its in options_of(self):
-            problem = its.problem(getattr(self, name))
-            if problem is not None:
+        for name, declared in options_of(self):
+            if problem := declared.problem(getattr(self, name)):
                 yield problem
         if self.sharing in SHARING and self.default_sharing is None:
-            yield (
-                f"--position-sharing {self.sharing}: {self.name} has no parameters per head or "
-                "layer to share; leave the option out"
-            )
+            flag = f"--position-sharing {self.sharing}"
+            yield f"{flag}: {self.name} has no parameters per head or layer to share; leave it out"
 
     def content_scale_in(self, kind: str) -> float:
         """Further factor of q . k in one kind of attention."""
@@ -246,38 +285,37 @@ class PositionEncoding:
 
     @property
     def own_input(self) -> str:
-        """Name of what it has at the input, unless another one is given."""
+        """Name of the encoding that it has at the input by default."""
         return "none" if self.acts_in else self.name
 
     def token_dim(self, embed_dim: int) -> int:
         """Width of the token embeddings in a stack of width E."""
         return embed_dim
 
-    def input_positions(self, max_positions: int, embed_dim: int) -> Optional[InputPositions]:
-        """What is added to the embeddings (n, E) of a stack; None: nothing."""
+    def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions | None:
+        """What is added to the embeddings (n, E) of a stack, or None."""
         return None
 
-    def attention_positions(self, shape: AttentionShape) -> Optional[AttentionPositions]:
-        """What happens inside one kind of attention; None: nothing."""
+    def attention_positions(self, shape: AttentionShape) -> AttentionPositions | None:
+        """The module for one kind of attention, or None where it does not act."""
         return self.in_attention(shape) if shape.kind in self.acts_in else None
 
     def in_attention(self, shape: AttentionShape) -> AttentionPositions:
-        """The same for a kind of attention that the encoding acts in."""
+        """The module for a kind of attention in ``acts_in``."""
         raise NotImplementedError
 
     def token_positions(self, max_positions: int) -> TokenPositions:
-        """Where the tokens of a stack stand, sentences having up to n."""
+        """The positions of the tokens of a stack, for sentences of up to n tokens."""
         return TokenPositions()
 
     def describe(self) -> str:
-        """Name and settled options: what decides over the meaning of the weights."""
-        words = [self.name]
-        for name, _ in options_of(self):
-            value = getattr(self, name)
-            if value is not None:
-                words.append(f"{name.replace('_', '-')}={value}")
-        return " ".join(words)
+        """Name and resolved options: everything that the meaning of the weights depends on."""
+        values = {name.replace("_", "-"): getattr(self, name) for name, _ in options_of(self)}
+        words = (f"{name}={value}" for name, value in values.items() if value is not None)
+        return " ".join([self.name, *words])
 
     def continues(self) -> Iterator[str]:
-        """Descriptions of encodings whose weights mean the same as those of this one."""
+        """Descriptions of encodings whose weights have the same meaning; its own first."""
         yield self.describe()
+        if implied := {name: None for name, its in options_of(self) if its.implied}:
+            yield replace(self, **implied).describe()

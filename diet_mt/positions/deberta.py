@@ -1,86 +1,82 @@
-"""DeBERTa: words look for positions, and positions for words."""
+"""DeBERTa: disentangled attention of content to position and of position to content."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, List, Optional, Tuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from ..nn.precision import at_least_float32, no_autocast
 from .base import (
-    DECODER,
-    ENCODER,
-    INIT_STD,
+    SELF_ATTENTION,
     AttentionPositions,
     AttentionShape,
     PositionEncoding,
-    at_least_float32,
-    no_autocast,
+    normal,
+    projections,
 )
-from .clipped import ClippedLayer, ClippedPositions, clip_option, pick, spread
-from .layer import LayerPositions
-from .projections import Projections
+from .options import clip_option
+from .relative import ClippedPositions, ClippedTerms, gather_indexed, gather_relative
+from .terms import PositionTerms
 
 
-@dataclass(frozen=True)
-class DebertaLayer(ClippedLayer):
+@dataclass(frozen=True, kw_only=True)
+class DebertaTerms(ClippedTerms):
     """``of_keys`` K^r and ``of_queries`` Q^r, (H|1, 2c+1, D) each."""
 
-    of_queries: Optional[Tensor] = None
+    of_queries: Tensor
 
     @property
     def reads_keys(self) -> bool:
         return True
 
-    def key_bias(self, k: Tensor, scale: float, key_positions: Optional[Tensor] = None) -> Tensor:
-        assert self.of_queries is not None
+    def key_bias(self, k: Tensor, scale: float, key_positions: Tensor | None = None) -> Tensor:
         if key_positions is None and self.rows is None and self.query_len == 1:
             return self._of_one_query(k, scale)
         products = (k * scale) @ self.of_queries.to(k.dtype).transpose(-1, -2)  # (B, H, S, 2c+1)
         if key_positions is not None:
-            rows = self._met(key_positions) if self.rows is None else self.rows[0][key_positions]
+            rows = self._rows(key_positions) if self.rows is None else self.rows[0][key_positions]
             rows = rows[:, None, :, None].expand(*products.shape[:-1], 1)
             return products.gather(3, rows).transpose(-1, -2)  # (B, H, 1, S)
         if self.rows is not None:
-            return pick(products, self.rows.t()).transpose(-1, -2)
-        # Keys are rows here, and queries what each row is spread over: by i - j.
-        return spread(products.flip(-1), self.query_len, -self.query_start).transpose(-1, -2)
+            return gather_indexed(products, self.rows.t()).transpose(-1, -2)
+        # Keys are rows here, and each row is expanded to the queries: by i - j.
+        by_query = gather_relative(products.flip(-1), self.query_len, -self.query_start)
+        return by_query.transpose(-1, -2)
 
-    def _met(self, key_positions: Tensor) -> Tensor:
-        """Rows of Q^r that keys there meet, of the one query."""
-        assert self.of_queries is not None
+    def _rows(self, key_positions: Tensor) -> Tensor:
+        """Rows of Q^r for keys at these positions and the one query."""
         clip = self.of_queries.size(1) // 2
         return (key_positions - self.query_start).clamp(-clip, clip) + clip
 
     def _of_one_query(self, k: Tensor, scale: float) -> Tensor:
-        """A key meets one vector of 2c+1 then; all would be 2c+1 times the work."""
-        assert self.of_queries is not None
+        """One vector of Q^r per key; all products would be 2c+1 times the work."""
         heads, keys, size = k.shape[1:]
-        rows = self._met(torch.arange(keys, device=k.device))
-        met = self.of_queries[:, rows].to(k.dtype) * scale  # (H|1, S, D)
-        met = met.expand(heads, -1, -1)
-        # The compiled search keeps keys as (B, S, H, D), so there this copies none.
+        rows = self._rows(torch.arange(keys, device=k.device))
+        vectors = self.of_queries[:, rows].to(k.dtype) * scale  # (H|1, S, D)
+        vectors = vectors.expand(heads, -1, -1)
+        # The compiled search has keys in the layout (B, S, H, D), so this copies none.
         by_key = k.permute(2, 1, 0, 3).flatten(0, 1)  # (S H, B, D)
-        products = by_key @ met.transpose(0, 1).reshape(-1, size, 1)
+        products = by_key @ vectors.transpose(0, 1).reshape(-1, size, 1)
         return products.view(keys, heads, -1).permute(2, 1, 0).unsqueeze(2)  # (B, H, 1, S)
 
 
 class DebertaPositions(ClippedPositions):
-    """P (2k, E), one for all layers and heads, and their projections; row i - j + k for i - j."""
+    """P (2k, E), one for all layers and heads, and its projections; row i - j + k for i - j."""
 
-    def __init__(self, shape: AttentionShape, sharing: Optional[str], clip: int) -> None:
-        super().__init__(shape, sharing, lambda heads: Projections(heads, shape))
+    def __init__(self, shape: AttentionShape, sharing: str | None, clip: int) -> None:
+        super().__init__(shape, sharing, lambda heads: projections(heads, shape))
         self.clip = clip
-        self.relative = nn.Parameter(torch.empty(2 * clip, shape.embed_dim))
-        nn.init.normal_(self.relative, std=INIT_STD)
+        self.relative = nn.Parameter(normal((2 * clip, shape.embed_dim)))
 
-    def up_to(self, furthest: int, **where: Any) -> List[LayerPositions]:
+    def terms_up_to(self, furthest: int, **queries: Any) -> list[PositionTerms]:
         vectors = self.by_distance(furthest)  # (2c+1, E)
         with no_autocast(vectors.device):
             of_keys, of_queries = (vectors @ self.stacked(name) for name in ("key", "query"))
         pairs = zip(of_keys.unbind(0), of_queries.unbind(0), strict=True)
-        return [DebertaLayer(of_keys=keys, of_queries=own, **where) for keys, own in pairs]
+        return [DebertaTerms(of_keys=key, of_queries=query, **queries) for key, query in pairs]
 
     def by_distance(self, furthest: int) -> Tensor:
         """Rows of P for j - i from ``-furthest`` to ``furthest``, in float32 or better."""
@@ -97,19 +93,20 @@ class Deberta(PositionEncoding):
         A[i, j] = (q_i . k_j + q_i . K^r[d(i, j)] + k_j . Q^r[d(i, j)]) / sqrt(3 D)
 
     K^r = P W_k,r and Q^r = P W_q,r; P has 2k rows for all layers and heads, d(i, j) = i - j + k,
-    kept within 0 and 2k - 1, and k is 512 as in the paper (``--position-clip``). Nothing in
+    clipped to 0 and 2k - 1, and k is 512 as in the paper (``--position-clip``). Nothing in
     cross-attention, where target and source positions have no distance. Where we differ: the print
     has Q^r[d(j, i)]; the authors' code, which made its results, and ``transformers`` read d(i, j)
-    in both terms, and so do we. The paper has encoders only; the decoder's self-attention has a P
-    and projections of its own. Their code adds a number to every column of Q^r, which no position
-    changes. The paper's second part, absolute positions before the output layer of a masked
-    language model, is not here.
+    in both terms, and so do we. The paper has encoders only; the decoder's self-attention has its
+    own P and projections. Their code adds a number to every column of Q^r, which is the same at
+    all positions. The paper's second part, absolute positions before the output layer of a masked
+    language model, is not implemented.
     """
 
-    name: ClassVar[str] = "deberta"
-    acts_in: ClassVar[Tuple[str, ...]] = (ENCODER, DECODER)
-    default_sharing: ClassVar[Optional[str]] = "none"
-    content_scale: ClassVar[float] = 3**-0.5
+    name = "deberta"
+    acts_in = SELF_ATTENTION
+    default_sharing = "none"
+    content_scale = 3**-0.5
+    color = "#ff8f80"
 
     clip: int = clip_option(512)
 

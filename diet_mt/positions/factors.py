@@ -1,74 +1,66 @@
-"""Biases that are the product of two low-rank factors, and long sentences without their table."""
+"""Biases that are the product of two low-rank factors, never written out for long sentences."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import List, Optional, Tuple
 
 from torch import Tensor
 
-from ..nn.precision import product as product
+from ..nn.precision import product
 from .base import AttentionBias
-from .layer import LayerPositions, Row, at_row
-from .spans import Span, tokens_in
+from .position_ids import PositionRange, num_positions
+from .terms import PositionTerms, Row, select_row
 
 # Queries and keys from which on the factors are appended to queries and keys. Below, the product is
 # cheaper than the wider attention (``diet-mt bench memory``: the memory of both).
 APPEND_FROM = 2048
 
 
-@dataclass(frozen=True)
-class FactorPositions(LayerPositions):
-    """Instead of a T x S table: q' = [q, F_Q], k' = [k, F_K], whose product is the logit.
+@dataclass(frozen=True, kw_only=True)
+class FactorTerms(PositionTerms):
+    """In place of a T x S bias: q' = [q, F_Q], k' = [k, F_K], whose product is the logit.
 
-    The logits are the same, sum by sum; memory is linear in the length where the kernel is fused.
+    The logits are the same, sum by sum; with a fused kernel memory is linear in the length.
 
     ``query_factor`` (H|1, T, R); ``key_factor`` (H|1, S, R).
     """
 
-    query_factor: Optional[Tensor] = None
-    key_factor: Optional[Tensor] = None
+    query_factor: Tensor
+    key_factor: Tensor
 
-    def step(self, row: Row, keys: int) -> FactorPositions:
-        query, key = self.factors()
-        return replace(self, query_factor=at_row(query, row, 1), key_factor=key[:, :keys])
+    def step(self, row: Row, keys: int) -> FactorTerms:
+        query_factor = select_row(self.query_factor, row, 1)
+        return replace(self, query_factor=query_factor, key_factor=self.key_factor[:, :keys])
 
-    def factors(self) -> Tuple[Tensor, Tensor]:
-        assert self.query_factor is not None
-        assert self.key_factor is not None
+    def factors(self) -> tuple[Tensor, Tensor]:
         return self.query_factor, self.key_factor
 
 
-def appended(query: Tensor, key: Tensor) -> List[LayerPositions]:
-    """The same factors as :func:`product` takes -> a part for each layer, or one for all."""
+def append_factors(query: Tensor, key: Tensor) -> list[PositionTerms]:
+    """The factors of :func:`product` -> terms of each layer, or one for all."""
     layers = max(query.size(0), key.size(0))
     query, key = query.expand(layers, *query.shape[1:]), key.expand(layers, *key.shape[1:])
     pairs = zip(query.unbind(0), key.unbind(0), strict=True)
-    return [FactorPositions(query_factor=one, key_factor=other) for one, other in pairs]
-
-
-def appending_pays(query_len: int, key_len: int) -> bool:
-    """Whether sentences are so long that the factors should be appended."""
-    return min(query_len, key_len) >= APPEND_FROM
+    return [FactorTerms(query_factor=one, key_factor=other) for one, other in pairs]
 
 
 class FactorBias(AttentionBias):
-    """A bias that is a product of two factors; long sentences append them instead."""
+    """A bias that is a product of two factors, which long sentences append instead."""
 
     @property
     def is_product(self) -> bool:
-        """Whether there is nothing else in the bias."""
+        """Whether the bias has no other summands."""
         return True
 
     @abstractmethod
-    def factors(self, queries: Span, keys: Span) -> Tuple[Tensor, Tensor]:
+    def factors(self, queries: PositionRange, keys: PositionRange) -> tuple[Tensor, Tensor]:
         """For T ``queries`` (L|1, H|1, T, R), for S ``keys`` (L|1, H|1, S, R)."""
 
-    def forward(self, queries: Span, keys: Span) -> Tensor:
+    def forward(self, queries: PositionRange, keys: PositionRange) -> Tensor:
         return product(*self.factors(queries, keys))
 
-    def parts(self, queries: Span, keys: Span) -> List[LayerPositions]:
-        if self.is_product and appending_pays(tokens_in(queries), tokens_in(keys)):
-            return appended(*self.factors(queries, keys))
-        return super().parts(queries, keys)
+    def terms(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
+        if self.is_product and min(num_positions(queries), num_positions(keys)) >= APPEND_FROM:
+            return append_factors(*self.factors(queries, keys))
+        return super().terms(queries, keys)

@@ -1,49 +1,52 @@
-"""Linformer: keys and values are mixed down to k of them, whatever the length."""
+"""Linformer and DIET-ABS-LIN: the encoder's keys and values projected to k mixtures of tokens."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, List, Optional, Tuple
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from .base import ENCODER, AttentionPositions, AttentionShape, PositionEncoding
-from .input import InputPositions
-from .layer import LayerPositions
-from .learned import Learned, LearnedInput
+from .absolute import Learned, LearnedInput
+from .base import (
+    ENCODER,
+    AttentionPositions,
+    AttentionShape,
+    InputPositions,
+    PositionEncoding,
+    Table,
+    normal,
+)
+from .diet import DietAbs, DietAbsBias
 from .options import option
-from .spans import Span
-
-# k of Chen et al. 2021 for GLUE (section 4.1); Wang et al. take 128 and 256 for 512 tokens.
-DEFAULT_K = 32
+from .position_ids import PositionRange
+from .terms import PositionTerms
 
 
-@dataclass(frozen=True)
-class LinformerLayer(LayerPositions):
-    """``of_keys`` E^T and ``of_values`` F^T, (H|1, S, k) each; ``bias`` (H|1, T, k), where there is
-    one, is that of the k mixed keys.
+@dataclass(frozen=True, kw_only=True)
+class LinformerTerms(PositionTerms):
+    """``of_keys`` E^T and ``of_values`` F^T, (H|1, S, k) each; ``bias`` (H|1, T, k), if any, is
+    that of the k mixed keys.
     """
 
-    mixes_keys: ClassVar[bool] = True
+    mixes_keys = True
 
-    of_keys: Optional[Tensor] = None
-    of_values: Optional[Tensor] = None
+    of_keys: Tensor
+    of_values: Tensor
 
-    def keys(self, k: Tensor, padding: Optional[Tensor]) -> Tensor:
-        return self._mixed(self.of_keys, k, padding)
+    def keys(self, k: Tensor, padding: Tensor | None) -> Tensor:
+        return self._mix(self.of_keys, k, padding)
 
-    def values(self, v: Tensor, padding: Optional[Tensor]) -> Tensor:
-        return self._mixed(self.of_values, v, padding)
+    def values(self, v: Tensor, padding: Tensor | None) -> Tensor:
+        return self._mix(self.of_values, v, padding)
 
     @staticmethod
-    def _mixed(shares: Optional[Tensor], x: Tensor, padding: Optional[Tensor]) -> Tensor:
+    def _mix(shares: Tensor, x: Tensor, padding: Tensor | None) -> Tensor:
         """(B, H, S, D) -> (B, H, k, D).
 
-        Padding is set to 0 first: behind the projections it is not, and once mixed it could not be
-        masked.
+        Padding is set to 0 first: its projections are not 0, and mixtures cannot be masked.
         """
-        assert shares is not None
         if padding is not None:
             x = x.masked_fill(padding[:, None, :, None], 0.0)
         shares = shares.to(x.dtype)
@@ -52,43 +55,46 @@ class LinformerLayer(LayerPositions):
         return torch.einsum("hsk,bhsd->bhkd", shares, x)
 
 
-class Shares(nn.Module):
-    """E^T and F^T of one layer: (H|1, n, k) each, normal with variance 1/k (Wang et al. 2020,
-    theorem 2).
+class LinformerPositions(AttentionPositions):
+    """E and F of all layers of an encoder; of one layer ``of_keys`` E^T and ``of_values`` F^T,
+    (H|1, n, k) each, initially normal with variance 1/k (Wang et al. 2020, theorem 2).
     """
 
-    def __init__(self, heads: int, positions: int, projected: int) -> None:
-        super().__init__()
-        self.of_keys = nn.Parameter(torch.empty(heads, positions, projected))
-        self.of_values = nn.Parameter(torch.empty(heads, positions, projected))
-        for table in self.parameters():
-            nn.init.normal_(table, std=projected**-0.5)
+    def __init__(self, shape: AttentionShape, sharing: str | None, projected: int) -> None:
+        def table(heads: int) -> Table:
+            size, std = (heads, shape.max_keys, projected), projected**-0.5
+            return Table(of_keys=normal(size, std), of_values=normal(size, std))
+
+        super().__init__(shape, sharing, table)
+
+    def terms(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
+        stacks = (self.stacked(name, keys) for name in ("of_keys", "of_values"))
+        return [LinformerTerms(of_keys=e, of_values=f) for e, f in zip(*stacks, strict=True)]
 
 
-class LinformerPositions(AttentionPositions):
-    """E and F of all layers of an encoder."""
+class DietAbsLinPositions(LinformerPositions):
+    """E and F of each layer, and (P_Q P_K^T)[i, j] for the k mixed keys."""
 
-    def __init__(self, shape: AttentionShape, sharing: Optional[str], projected: int) -> None:
-        super().__init__(shape, sharing, lambda heads: Shares(heads, shape.max_keys, projected))
+    def __init__(
+        self, shape: AttentionShape, sharing: str | None, projected: int, rank: int
+    ) -> None:
+        super().__init__(shape, "head-wise", projected)
+        self.mixed = DietAbsBias(replace(shape, max_keys=projected), sharing, rank)
 
-    def parts(self, queries: Span, keys: Span) -> List[LayerPositions]:
-        pairs = zip(*(self.stacked(name, keys) for name in ("of_keys", "of_values")), strict=True)
-        return [LinformerLayer(None, of_keys, of_values) for of_keys, of_values in pairs]
+    def terms(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
+        # Written out at every length: mixed keys are few, and terms have either bias or factors.
+        biases = self.mixed(queries, range(self.mixed.shape.max_keys))  # (L|1, H|1, T, k)
+        pairs = zip(super().terms(queries, keys), self.per_layer(list(biases)), strict=True)
+        return [replace(terms, bias=bias) for terms, bias in pairs]
+
+
+def projected_option() -> Any:
+    """k. Chen et al. 2021 have 32 for GLUE (section 4.1), Wang et al. 128 and 256 at 512 tokens."""
+    return option("--linformer-k", 32, "keys and values that the encoder mixes a sentence down to")
 
 
 @dataclass(frozen=True)
-class Projecting(PositionEncoding):
-    """The option of all encodings that mix keys and values in the encoder."""
-
-    mixes_keys: ClassVar[bool] = True
-
-    projected: int = option(
-        "--linformer-k", DEFAULT_K, "keys and values that the encoder mixes a sentence down to"
-    )
-
-
-@dataclass(frozen=True)
-class Linformer(Projecting):
+class Linformer(PositionEncoding):
     """Wang et al. 2020, "Linformer: Self-Attention with Linear Complexity" (arXiv:2006.04768),
     equation 7, in the encoder:
 
@@ -100,9 +106,14 @@ class Linformer(Projecting):
     ``--linformer-k`` is k.
     """
 
-    name: ClassVar[str] = "linformer"
-    acts_in: ClassVar[Tuple[str, ...]] = (ENCODER,)
-    default_sharing: ClassVar[Optional[str]] = "head-wise"
+    name = "linformer"
+    acts_in = (ENCODER,)
+    default_sharing = "head-wise"
+    mixes_keys = True
+    color = "#17becf"
+    family = "projected"
+
+    projected: int = projected_option()
 
     @property
     def own_input(self) -> str:
@@ -113,3 +124,37 @@ class Linformer(Projecting):
 
     def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         return LinformerPositions(shape, self.sharing, self.projected)
+
+
+@dataclass(frozen=True)
+class DietAbsLin(DietAbs):
+    """Chen et al. 2021, "A Simple and Effective Positional Encoding for Transformers"
+    (arXiv:2104.08698), section 3.4, equation 4, in the encoder:
+
+        A[i, j] = q_i . (E K)_j / sqrt(D) + (P_Q P_K^T)[i, j],   j = 1 .. k
+
+    P_Q has a row for each position, P_K one for each of the k mixed keys (``--linformer-k``).
+    Decoder and cross-attention have DIET-ABS as it is. ``--position-sharing`` and
+    ``--position-rank`` apply to P_Q and P_K, as in DIET-ABS; E and F are one pair per layer.
+
+    Where we differ: the equation mixes the inputs, ((E X) W_K)_j, and ours, as Linformer, the keys,
+    E (X W_K): equal but for the bias of the projection, which a mixed key here has times the sum
+    of its row of E, there once. P_Q and P_K are printed with d columns, the model's width, which
+    ``--position-rank`` gives; here their rank is the head size, as in DIET-ABS. The 32 and 256 that
+    tables 2 and 3 call d_p are k (section 4.1). The print omits the values, which Linformer mixes
+    by F.
+    """
+
+    name = "diet-abs-lin"
+    sentence_preset: ClassVar[dict[str, Any]] = {}
+    mixes_keys = True
+    color = "#1f4e79"
+    family = "projected"
+
+    projected: int = projected_option()
+
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
+        if shape.kind != ENCODER:
+            return super().in_attention(shape)
+        rank = self.rank or shape.head_dim
+        return DietAbsLinPositions(shape, self.sharing, self.projected, rank)

@@ -1,26 +1,24 @@
-"""PoPE: words give queries and keys their lengths, positions the angles between them."""
+"""PoPE: polar coordinates of queries and keys, lengths by content and angles by position."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, List, Optional, Tuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
+from ..nn.precision import at_least_float32
 from .base import (
-    DECODER,
-    ENCODER,
+    SELF_ATTENTION,
     AttentionPositions,
     AttentionShape,
     PositionEncoding,
-    at_least_float32,
+    Table,
 )
-from .frequencies import Scaling
-from .layer import LayerPositions, Row, at_row
-from .spans import Span, as_tensor
+from .position_ids import PositionRange, as_tensor
+from .terms import PositionTerms, Row, select_row
 
 
 def polar(x: Tensor, direction: Tensor) -> Tensor:
@@ -39,55 +37,48 @@ def directions(angle: Tensor) -> Tensor:
     return torch.stack([angle.cos(), angle.sin()])
 
 
-@dataclass(frozen=True)
-class PopeLayer(LayerPositions):
-    """``of_queries`` (2, 1, T, D) and ``of_keys`` (2, H|1, T, D): the directions of queries and new
-    keys, which stand at the same positions, before keys are cached.
+@dataclass(frozen=True, kw_only=True)
+class PopeTerms(PositionTerms):
+    """``of_queries`` (2, 1, T, D) and ``of_keys`` (2, H|1, T, D): the directions of queries and,
+    before they are cached, of new keys at the same positions.
     """
 
-    of_queries: Optional[Tensor] = None
-    of_keys: Optional[Tensor] = None
+    of_queries: Tensor
+    of_keys: Tensor
 
-    def step(self, row: Row, keys: int) -> PopeLayer:
-        assert self.of_queries is not None
-        assert self.of_keys is not None
-        own, new = (at_row(each, row, 2) for each in (self.of_queries, self.of_keys))
-        return replace(self, of_queries=own, of_keys=new)
+    def step(self, row: Row, keys: int) -> PopeTerms:
+        query, key = (select_row(x, row, 2) for x in (self.of_queries, self.of_keys))
+        return replace(self, of_queries=query, of_keys=key)
 
     def queries(self, q: Tensor) -> Tensor:
-        assert self.of_queries is not None
         return polar(q, self.of_queries)
 
-    def keys(self, k: Tensor, padding: Optional[Tensor]) -> Tensor:
-        assert self.of_keys is not None
+    def keys(self, k: Tensor, padding: Tensor | None) -> Tensor:
         return polar(k, self.of_keys)
 
 
-class Phases(nn.Module):
-    """delta of one layer, (H|1, D), which starts at 0."""
-
-    def __init__(self, heads: int, head_dim: int) -> None:
-        super().__init__()
-        self.phase = nn.Parameter(torch.zeros(heads, head_dim))
-
-
 class PopePositions(AttentionPositions):
-    """Angles of all layers: position times 10000^(-c/D) for column c, and for keys delta_c more."""
+    """Angles of all layers: position times 10000^(-c/D) for column c, plus delta_c for keys;
+    ``phase`` delta of one layer (H|1, D) starts at 0.
+    """
 
-    limited: ClassVar[bool] = False
+    limited = False
 
-    def __init__(self, shape: AttentionShape, sharing: Optional[str]) -> None:
-        super().__init__(shape, sharing, lambda heads: Phases(heads, shape.head_dim))
+    def __init__(self, shape: AttentionShape, sharing: str | None) -> None:
+        super().__init__(
+            shape, sharing, lambda heads: Table(phase=torch.zeros(heads, shape.head_dim))
+        )
 
-    def parts(self, queries: Span, keys: Span) -> List[LayerPositions]:
-        device = self.like.device
-        # Of twice as many columns: there a pair is what a column is here.
-        speed = Scaling().speeds(2 * self.shape.head_dim, device)  # (D,)
-        angle = as_tensor(queries, device)[:, None] * speed  # (T, D) in float64
+    def terms(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
+        device, size = self.like.device, self.shape.head_dim
+        column = torch.arange(size, dtype=torch.float64, device=device) / size
+        angle = as_tensor(queries, device)[:, None] * torch.pow(
+            10000.0, -column
+        )  # (T, D) in float64
         phases = self.stacked("phase").clamp(-2 * math.pi, 0)  # (L|1, H|1, D)
         of_keys = directions(angle + phases.unsqueeze(2))  # (2, L|1, H|1, T, D)
-        own = directions(angle[None])
-        return [PopeLayer(of_queries=own, of_keys=each) for each in of_keys.unbind(1)]
+        of_queries = directions(angle[None])
+        return [PopeTerms(of_queries=of_queries, of_keys=keys) for keys in of_keys.unbind(1)]
 
 
 @dataclass(frozen=True)
@@ -97,16 +88,18 @@ class Pope(PositionEncoding):
 
         A[i, j] = sum_c mu_c nu_c cos((j - i) 10000^(-c/D) + delta_c) / sqrt(D)
 
-    over the D columns of a head. Rotary positions turn a pair of columns by an angle to which the
-    words add one of their own; here words have no angle. delta is learned for each layer and head,
-    starts at 0 and is kept within -2 pi and 0, as in the package PoPE-pytorch. The paper has
-    decoders only; here encoder and decoder have phases of their own. Nothing in cross-attention,
-    whose positions count two different sentences.
+    over the D columns of a head. Rotary positions rotate a pair of columns by an angle that adds to
+    one of the content; here content has no angle. delta is learned for each layer and head, starts
+    at 0 and is clamped to -2 pi and 0, as in the package PoPE-pytorch. The paper has decoders
+    only; here encoder and decoder have their own phases. Nothing in cross-attention, whose
+    positions count two different sentences.
     """
 
-    name: ClassVar[str] = "pope"
-    acts_in: ClassVar[Tuple[str, ...]] = (ENCODER, DECODER)
-    default_sharing: ClassVar[Optional[str]] = "none"
+    name = "pope"
+    acts_in = SELF_ATTENTION
+    default_sharing = "none"
+    color = "#9467bd"
+    family = "rotation"
 
     def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         return PopePositions(shape, self.sharing)

@@ -1,43 +1,173 @@
-"""From one number per distance to one per query and key."""
+"""Biases and vectors by distance, and their expansion to one entry per query and key."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from .base import AttentionBias
-from .spans import Span, as_tensor, extremes, tokens_in
+from .base import AttentionBias, AttentionPositions
+from .position_ids import PositionRange, as_tensor, distance_limits, num_positions
+from .terms import PositionTerms, Row, select_row
 
-
-def toeplitz(window: Tensor, query_len: int) -> Tensor:
-    """(..., T + S - 1) -> (..., T, S) with ``out[i, j] = window[S - 1 + i - j]``.
-
-    Row i is a part of the window that begins at i, reversed: one copy, and no table of indices.
-    """
-    return window.unfold(-1, window.size(-1) - query_len + 1, 1).flip(-1)
-
-
-class RelativeBias(AttentionBias):
-    """A bias that is the same wherever query and key have the same distance i - j."""
-
-    @abstractmethod
-    def by_distance(self, lowest: int, highest: int) -> Tensor:
-        """Values of the distances ``lowest .. highest``, both included: (L|1, H|1, count)."""
-
-    def forward(self, queries: Span, keys: Span) -> Tensor:
-        if isinstance(queries, range) and isinstance(keys, range):
-            return toeplitz(self.by_distance(*extremes(queries, keys)), tokens_in(queries))
-        # All distances that there can be: to ask for the largest one would wait for a GPU.
-        lowest = 1 - self.shape.max_keys
-        window = self.by_distance(lowest, self.shape.max_queries - 1)  # (L|1, H|1, count)
-        device = window.device
-        column = as_tensor(queries, device)[:, None] - as_tensor(keys, device) - lowest  # (T, S)
-        found: Tensor = window.index_select(-1, column.flatten()).unflatten(-1, column.shape)
-        return found
+Clipped = TypeVar("Clipped", bound="ClippedTerms")
 
 
 def distances(lowest: int, highest: int, device: torch.device) -> Tensor:
     """``lowest .. highest``, both included, as integers."""
     return torch.arange(lowest, highest + 1, device=device)
+
+
+def toeplitz(window: Tensor, query_len: int) -> Tensor:
+    """(..., T + S - 1) -> (..., T, S) with ``out[i, j] = window[S - 1 + i - j]``.
+
+    Row i is a part of the window that begins at i, reversed: one copy, no table of indices.
+    """
+    return window.unfold(-1, window.size(-1) - query_len + 1, 1).flip(-1)
+
+
+class RelativeBias(AttentionBias):
+    """A bias that depends on the distance i - j only."""
+
+    @abstractmethod
+    def by_distance(self, lowest: int, highest: int) -> Tensor:
+        """Values of the distances ``lowest .. highest``, both included: (L|1, H|1, count)."""
+
+    def forward(self, queries: PositionRange, keys: PositionRange) -> Tensor:
+        if isinstance(queries, range) and isinstance(keys, range):
+            window = self.by_distance(*distance_limits(queries, keys))
+            return toeplitz(window, num_positions(queries))
+        # All distances of the model: computing those that occur would wait for a GPU.
+        lowest = 1 - self.shape.max_keys
+        window = self.by_distance(lowest, self.shape.max_queries - 1)  # (L|1, H|1, count)
+        device = window.device
+        column = as_tensor(queries, device)[:, None] - as_tensor(keys, device) - lowest  # (T, S)
+        bias: Tensor = window.index_select(-1, column.flatten()).unflatten(-1, column.shape)
+        return bias
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClippedTerms(PositionTerms):
+    """``of_keys`` (H|1, 2c+1, D): vectors added to the keys, row j - i + c for clipped j - i.
+
+    Queries are at ``query_start`` to ``query_start + query_len - 1`` or, with ``rows`` (T, S), the
+    row of each query and key, at any positions.
+    """
+
+    of_keys: Tensor
+    query_start: int = 0
+    query_len: int = 1
+    rows: Tensor | None = None
+
+    def step(self: Clipped, row: Row, keys: int) -> Clipped:
+        if self.rows is not None:
+            return replace(self, query_len=1, rows=select_row(self.rows, row, 0)[:, :keys])
+        assert isinstance(row, int)
+        return replace(self, query_start=self.query_start + row, query_len=1)
+
+    def query_bias(self, q: Tensor, keys: int, scale: float) -> Tensor:
+        products = (q * scale) @ self.of_keys.to(q.dtype).transpose(-1, -2)  # (B, H, T, 2c+1)
+        if self.rows is not None:
+            return gather_indexed(products, self.rows)
+        return self.by_position(gather_relative, products, keys)
+
+    def by_position(self, move: Callable[..., Tensor], rows: Tensor, size: int) -> Tensor:
+        """:func:`gather_relative` or :func:`scatter_relative` of ``rows`` at these queries."""
+        if self.query_len > 1:
+            return move(rows, size, self.query_start)
+        # Rows at one position, such as a sentence's beams, are not consecutive queries.
+        return move(rows.unsqueeze(-2), size, self.query_start).squeeze(-2)
+
+
+class ClippedPositions(AttentionPositions):
+    """Terms that depend on the distance up to the clip c."""
+
+    limited = False
+    clip: int
+
+    @abstractmethod
+    def terms_up_to(self, furthest: int, **queries: Any) -> list[PositionTerms]:
+        """Terms for distances up to ``furthest``, at most the clip; ``queries``: the fields of
+        ``ClippedTerms`` with the positions of the queries.
+        """
+
+    def terms(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
+        if isinstance(queries, range) and isinstance(keys, range):
+            # No more vectors than distances: their products with queries cost most.
+            furthest = max(*map(abs, distance_limits(queries, keys)), 1)
+            return self.terms_up_to(
+                min(self.clip, furthest),
+                query_start=queries.start,
+                query_len=num_positions(queries),
+            )
+        clip = min(self.clip, max(self.shape.max_queries, self.shape.max_keys))
+        device = self.like.device
+        offset = as_tensor(keys, device) - as_tensor(queries, device)[:, None]  # (T, S)
+        rows = offset.clamp(-clip, clip) + clip
+        return self.terms_up_to(clip, query_len=num_positions(queries), rows=rows)
+
+
+def gather_relative(by_offset: Tensor, keys: int, start: int = 0) -> Tensor:
+    """(..., T, 2c+1), for each query one value per clipped offset -> (..., T, S) with
+    ``out[i, j] = by_offset[i, clip(j - (start + i)) + c]``.
+
+    Each row is first extended to all offsets, from that of the first key and the last query up to
+    that of the last key and the first query, by repeating its ends. The rows, concatenated, are
+    then read again one element shorter, which shifts each one column further left than the row
+    above. All of it copies blocks; no element is gathered by index.
+    """
+    queries, clip = by_offset.size(-2), by_offset.size(-1) // 2
+    lowest, highest = 1 - queries - start, keys - 1 - start  # offsets
+    extended = queries + keys - 1
+    left = min(max(-lowest - clip, 0), extended)  # offsets beyond the clip
+    right = max(highest - clip, 0)
+    middle = by_offset[..., max(clip + lowest, 0) : max(min(clip + highest, 2 * clip) + 1, 0)]
+    ends = by_offset[..., :1], by_offset[..., -1:]
+    shape = by_offset.shape[:-1]
+    rows = torch.cat([ends[0].expand(*shape, left), middle, ends[1].expand(*shape, right)], dim=-1)
+    if queries == 1:
+        return rows
+    short = extended - 1
+    line = rows.flatten(-2).narrow(-1, queries - 1, queries * short)
+    shifted: Tensor = line.unflatten(-1, (queries, short))
+    return shifted[..., :keys]
+
+
+def scatter_relative(weights: Tensor, clip: int, start: int = 0) -> Tensor:
+    """The transpose of :func:`gather_relative`: (..., T, S) -> (..., T, 2c+1), for each query the
+    sum of its weights at each clipped offset.
+    """
+    queries, keys = weights.shape[-2:]
+    rows = weights
+    if queries > 1:
+        line = F.pad(weights, (0, queries - 2)).flatten(-2)
+        rows = F.pad(line, (queries - 1, 1)).unflatten(-1, (queries, queries + keys - 1))
+    lowest, highest = 1 - queries - start, keys - 1 - start  # offsets
+    # Offsets that do not occur have columns of zeros.
+    rows = F.pad(rows, (max(clip + lowest, 0), max(clip - highest, 0)))
+    left, right = max(-lowest - clip, 0), max(highest - clip, 0)
+    if left:
+        ends = rows[..., : left + 1].sum(-1, keepdim=True)
+        rows = torch.cat([ends, rows[..., left + 1 :]], dim=-1)
+    if right:
+        ends = rows[..., -right - 1 :].sum(-1, keepdim=True)
+        rows = torch.cat([rows[..., : -right - 1], ends], dim=-1)
+    return rows
+
+
+def gather_indexed(by_offset: Tensor, rows: Tensor) -> Tensor:
+    """:func:`gather_relative` at any positions: (..., T, N) and ``rows`` (T, S), the index into N
+    of each query and key -> (..., T, S).
+    """
+    return by_offset.gather(-1, rows.expand(*by_offset.shape[:-1], -1))
+
+
+def scatter_indexed(weights: Tensor, rows: Tensor, size: int) -> Tensor:
+    """The transpose of :func:`gather_indexed`: (..., T, S) -> (..., T, N = ``size``)."""
+    zeros = weights.new_zeros(*weights.shape[:-1], size)
+    return zeros.scatter_add(-1, rows.expand_as(weights), weights)

@@ -1,70 +1,63 @@
-"""Shaw et al.: a vector for each clipped distance, added to keys and, if asked, to values."""
+"""Shaw et al.: a vector for each clipped distance, added to keys and optionally to values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, List, Optional
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from .base import AttentionShape, PositionEncoding
-from .clipped import ClippedLayer, ClippedPositions, clip_option, collect, put
-from .layer import LayerPositions
-from .options import option
+from .base import AttentionPositions, AttentionShape, PositionEncoding, Table
+from .options import clip_option, option
+from .relative import ClippedPositions, ClippedTerms, scatter_indexed, scatter_relative
+from .terms import PositionTerms
 
 
 @dataclass(frozen=True)
-class ShawLayer(ClippedLayer):
-    """``of_keys`` a^K and ``of_values`` a^V, (H|1, 2c+1, D) each; without a^V values stay."""
+class ShawTerms(ClippedTerms):
+    """``of_keys`` a^K and ``of_values`` a^V, (H|1, 2c+1, D) each; a^V is optional."""
 
-    of_values: Optional[Tensor] = None
+    of_values: Tensor | None = None
 
     @property
     def changes_output(self) -> bool:
         return self.of_values is not None
 
-    def output(self, weights: Tensor) -> Optional[Tensor]:
+    def output(self, weights: Tensor) -> Tensor | None:
         if self.of_values is None:
             return None
         vectors = self.of_values.to(weights.dtype)
         if self.rows is not None:
-            return put(weights, self.rows, vectors.size(-2)) @ vectors
-        return self.by_position(collect, weights, vectors.size(-2) // 2) @ vectors
-
-
-class DistanceVectors(nn.Module):
-    """a^K and, if asked, a^V of one layer: (H|1, 2c+1, D), row j - i + c for j - i."""
-
-    def __init__(self, heads: int, clip: int, head_dim: int, values: bool) -> None:
-        super().__init__()
-        shape = heads, 2 * clip + 1, head_dim
-        self.of_keys = nn.Parameter(torch.empty(shape))
-        self.of_values = nn.Parameter(torch.empty(shape)) if values else None
-        for table in self.parameters():
-            for rows in table:
-                # Each distance is one row of a projection from distances to head size.
-                nn.init.xavier_uniform_(rows)
+            return scatter_indexed(weights, self.rows, vectors.size(-2)) @ vectors
+        return self.by_position(scatter_relative, weights, vectors.size(-2) // 2) @ vectors
 
 
 class ShawPositions(ClippedPositions):
-    """Vectors by clipped distance for all layers."""
+    """Vectors by clipped distance; of one layer ``of_keys`` a^K and, with ``values``,
+    ``of_values`` a^V, (H|1, 2c+1, D) each, row j - i + c for j - i.
 
-    def __init__(
-        self, shape: AttentionShape, sharing: Optional[str], clip: int, values: bool
-    ) -> None:
-        super().__init__(
-            shape, sharing, lambda heads: DistanceVectors(heads, clip, shape.head_dim, values)
-        )
+    Initialized like a projection from distances to head size, of which each distance is a row.
+    """
+
+    def __init__(self, shape: AttentionShape, sharing: str | None, clip: int, values: bool) -> None:
+        def table(heads: int) -> Table:
+            names = ("of_keys", "of_values") if values else ("of_keys",)
+            tables = {name: torch.empty(heads, 2 * clip + 1, shape.head_dim) for name in names}
+            for rows in (rows for vectors in tables.values() for rows in vectors):
+                nn.init.xavier_uniform_(rows)
+            return Table(**tables)
+
+        super().__init__(shape, sharing, table)
         self.clip = clip
 
-    def up_to(self, furthest: int, **where: Any) -> List[LayerPositions]:
-        left_out = self.clip - furthest
-        rows = range(left_out, 2 * self.clip + 1 - left_out)
+    def terms_up_to(self, furthest: int, **queries: Any) -> list[PositionTerms]:
+        unused = self.clip - furthest
+        rows = range(unused, 2 * self.clip + 1 - unused)
         names = [name for name, _ in self.tables()[0].named_parameters()]
         stacks = [self.stacked(name, rows).unbind(0) for name in names]
         return [
-            ShawLayer(**where, **dict(zip(names, vectors, strict=True)))
+            ShawTerms(**queries, **dict(zip(names, vectors, strict=True)))
             for vectors in zip(*stacks, strict=True)
         ]
 
@@ -78,18 +71,17 @@ class Shaw(PositionEncoding):
 
     and, with ``--position-values``, values v_j + a^V[clip(j - i)]. One set of vectors per layer
     for all its heads (section 3.3); distances are clipped at 16, as in the base model of section
-    4.1 (``--position-clip``; its big model has 8). That base model has a set of its own for every
-    head: ``--position-sharing none``. Where we differ: the paper leaves cross-attention without
-    positions (``--position-in encoder,decoder``); here it has vectors of its own by default.
+    4.1 (``--position-clip``; its big model has 8). That base model has a set for every head:
+    ``--position-sharing none``. Where we differ: the paper has no positions in cross-attention
+    (``--position-in encoder,decoder``); here cross-attention has its own vectors by default.
     """
 
-    name: ClassVar[str] = "shaw"
-    default_sharing: ClassVar[Optional[str]] = "head-wise"
+    name = "shaw"
+    default_sharing = "head-wise"
+    color = "#009e73"
 
     clip: int = clip_option(16)
-    values: bool = option(
-        "--position-values", False, "vectors of distances are added to the values, too"
-    )
+    values: bool = option("--position-values", False, "also add vectors of distances to the values")
 
-    def in_attention(self, shape: AttentionShape) -> ShawPositions:
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         return ShawPositions(shape, self.sharing, self.clip, self.values)

@@ -1,15 +1,15 @@
-"""T5: one scalar per head for each bucket of distances, added to the logits."""
+"""T5: per head, one scalar for each bucket of distances, added to the logits."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Iterator, Optional
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from .base import DECODER, INIT_STD, AttentionShape, PositionEncoding
+from .base import DECODER, AttentionPositions, AttentionShape, PositionEncoding, Table, normal
 from .options import option
 from .relative import RelativeBias, distances
 
@@ -18,43 +18,36 @@ def buckets_of(relative: Tensor, buckets: int, max_distance: int, *, causal: boo
     """``relative`` positions j - i, any shape, integers -> bucket numbers, 0 to ``buckets`` - 1.
 
     Both directions: half of the buckets for each, the upper half for keys behind the query (j > i).
-    Causal: all buckets for keys before the query, and those behind it fall in with distance 0. The
-    first half of each range has a bucket for every distance, the second half buckets that grow
-    with the logarithm up to ``max_distance``; the last bucket takes all that is further away.
+    Causal: all buckets for keys before the query, and those behind it share that of distance 0.
+    The first half of each range has a bucket for every distance, the second half buckets that grow
+    with the logarithm up to ``max_distance``; the last bucket has all larger distances.
     """
     if causal:
-        base, away = torch.zeros_like(relative), (-relative).clamp(min=0)
+        first, away = torch.zeros_like(relative), (-relative).clamp(min=0)
     else:
         buckets //= 2
-        base, away = relative.gt(0).long() * buckets, relative.abs()
+        first, away = relative.gt(0).long() * buckets, relative.abs()
     exact = buckets // 2
     # In float32, as the models of the paper's own code were trained: other precision puts some
     # distances on the other side of a bucket's edge.
     growth = torch.log(away.clamp(min=1).float() / exact) / math.log(max_distance / exact)
     far = exact + (growth * (buckets - exact)).long()
-    return base + torch.where(away < exact, away, far.clamp(max=buckets - 1))
-
-
-class BucketTable(nn.Module):
-    """b of one layer: (H|1, buckets)."""
-
-    def __init__(self, heads: int, buckets: int) -> None:
-        super().__init__()
-        self.by_bucket = nn.Parameter(torch.empty(heads, buckets))
-        # Mesh TensorFlow's deviation for embeddings of relative positions is E^-0.5; models here
-        # are small, and this one leaves the bias near 0 at any width.
-        nn.init.normal_(self.by_bucket, std=INIT_STD)
+    return first + torch.where(away < exact, away, far.clamp(max=buckets - 1))
 
 
 class T5Bias(RelativeBias):
-    """b[bucket(j - i)] for all layers: (L|1, H|1, T, S)."""
+    """b[bucket(j - i)] for all layers, (L|1, H|1, T, S); ``by_bucket`` b of one is (H|1, buckets).
 
-    limited: ClassVar[bool] = False
+    Mesh TensorFlow's deviation for embeddings of relative positions is E^-0.5; models here are
+    small, and INIT_STD leaves the bias near 0 at any width.
+    """
+
+    limited = False
 
     def __init__(
-        self, shape: AttentionShape, sharing: Optional[str], buckets: int, max_distance: int
+        self, shape: AttentionShape, sharing: str | None, buckets: int, max_distance: int
     ) -> None:
-        super().__init__(shape, sharing, lambda heads: BucketTable(heads, buckets))
+        super().__init__(shape, sharing, lambda heads: Table(by_bucket=normal((heads, buckets))))
         self.buckets = buckets
         self.max_distance = max_distance
 
@@ -82,8 +75,7 @@ class Bucketed(PositionEncoding):
         elif 1 <= self.max_distance <= self.buckets // 2:
             yield (
                 f"--position-max-distance {self.max_distance}: must be more than "
-                f"{self.buckets // 2}, half of --position-buckets, up to where every distance has "
-                "its own"
+                f"{self.buckets // 2}, half of --position-buckets"
             )
 
 
@@ -95,13 +87,14 @@ class T5(Bucketed):
         A[i, j] = q_i . k_j / sqrt(D) + b[bucket(j - i)]
 
     One table for all layers by default; buckets of both directions in the encoder, of one in the
-    decoder. Where we differ: T5 leaves out sqrt(D), and has no positions in cross-attention
-    (``--position-in encoder,decoder``); here cross-attention has a table of its own by default,
-    with buckets of both directions.
+    decoder. Where we differ: T5 omits sqrt(D), and has no positions in cross-attention
+    (``--position-in encoder,decoder``); here cross-attention has its own table by default, with
+    buckets of both directions.
     """
 
-    name: ClassVar[str] = "t5"
-    default_sharing: ClassVar[Optional[str]] = "layer-wise"
+    name = "t5"
+    default_sharing = "layer-wise"
+    color = "#e69f00"
 
-    def in_attention(self, shape: AttentionShape) -> T5Bias:
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         return T5Bias(shape, self.sharing, self.buckets, self.max_distance)

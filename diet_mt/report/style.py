@@ -2,42 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import logging
 import re
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
 from ..files import make_folder, writing_bytes
 
-# Encoding -> colour and family. The first eight colours are Okabe & Ito's (2008), with brown for
-# yellow: distinct in all kinds of colour vision. Other names take a colour by their hash.
-ENCODINGS: Mapping[str, tuple[str, str]] = {
-    "sinusoidal": ("#000000", "input"),
-    "diet_rel": ("#d55e00", "logits"),
-    "diet_abs": ("#0072b2", "logits"),
-    "shaw": ("#009e73", "logits"),
-    "rotary": ("#cc79a7", "rotation"),
-    "t5": ("#e69f00", "logits"),
-    "tupe_abs": ("#56b4e9", "logits"),
-    "learned": ("#7f4a1e", "input"),
-    "tupe_rel": ("#332288", "logits"),
-    "none": ("#aaaaaa", "none"),
-    "alibi": ("#882255", "logits"),
-    "kerple": ("#a3a300", "logits"),
-    "fire": ("#44cc44", "logits"),
-    "concat": ("#f032e6", "input"),
-    "deberta": ("#ff8f80", "logits"),
-    "pope": ("#9467bd", "rotation"),
-    "shape": ("#aec7e8", "input"),
-    "cape": ("#98df8a", "input"),
-    "sandwich": ("#c4a494", "logits"),
-    "linformer": ("#17becf", "projected"),
-    "diet_abs_lin": ("#1f4e79", "projected"),
-}
 # Family -> where positions enter, and its colour.
 FAMILIES: Mapping[str, tuple[str, str]] = {
     "input": ("at the input", "#e69f00"),
@@ -51,6 +27,27 @@ MARKERS = "os^DvPX"
 _DPI, _COLORS = 110, 128  # of a PNG
 
 
+@functools.cache
+def encodings() -> Mapping[str, tuple[str, str]]:
+    """Encoding -> colour and family (a key of FAMILIES), as its class declares them.
+
+    The first eight colours are Okabe & Ito's (2008), with brown for yellow: distinct in all kinds
+    of colour vision. An encoding without a colour gets one by a hash of its name.
+    """
+    from ..positions import NAMES  # needs torch
+
+    palette = [encoding.color for encoding in NAMES.values() if encoding.color]
+    return {
+        name.replace("-", "_"): (encoding.color or hashed(name, palette), encoding.family)
+        for name, encoding in NAMES.items()
+    }
+
+
+def hashed(name: str, palette: Sequence[str]) -> str:
+    """A colour of ``palette``, always the same for the same name."""
+    return palette[zlib.crc32(name.encode()) % len(palette)]
+
+
 def color_of(name: str) -> str:
     """The fixed colour of a system, also of its seeds (``diet_rel.2``), sizes (``diet_rel_tiny``)
     and encoders (``roberta_diet_rel``); a variant (``rotary_ntk``) is lighter.
@@ -58,9 +55,8 @@ def color_of(name: str) -> str:
     word = _word(name)
     system = system_of(name)
     if not system:
-        colors = [color for color, _ in ENCODINGS.values()]
-        return colors[zlib.crc32(word.encode()) % len(colors)]
-    color, _ = ENCODINGS[system]
+        return hashed(word, [color for color, _ in encodings().values()])
+    color, _ = encodings()[system]
     if system == word:
         return color
     parts = (int(color[place : place + 2], 16) for place in (1, 3, 5))
@@ -69,7 +65,7 @@ def color_of(name: str) -> str:
 
 def family_of(name: str) -> str:
     """A key of FAMILIES, of a system or of a description of positions."""
-    return ENCODINGS.get(system_of(name), ("", "other"))[1]
+    return encodings().get(system_of(name), ("", "other"))[1]
 
 
 def _word(name: str) -> str:
@@ -78,8 +74,8 @@ def _word(name: str) -> str:
 
 
 def system_of(name: str) -> str:
-    """The key of ENCODINGS for a name; "" for none."""
-    own = [known for known in ENCODINGS if re.match(rf"{known}([._]|$)", _word(name))]
+    """The key of encodings() for a name; "" for none."""
+    own = [known for known in encodings() if re.match(rf"{known}([._]|$)", _word(name))]
     return max(own, key=len, default="")
 
 

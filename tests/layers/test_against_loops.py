@@ -17,6 +17,7 @@ from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.nn import attention
 
 from .. import oracle
+from ..positions.cases import CASES
 from ..toy import (
     KINDS,
     OPTIONS,
@@ -89,7 +90,7 @@ def expected(
         tables=raw_tables(attention_positions(model, kind)),
         options=OPTIONS.get(encoding, {}),
     )
-    equations = oracle.ENCODINGS[encoding](setting)
+    equations = CASES[encoding].equations(setting)
     divisor = width if model.cfg.attention_scale == "model" else width // heads
     out, weights = oracle.attention(
         numbers(call.query),
@@ -171,7 +172,7 @@ def test_the_input_of_each_stack_equals_the_formula(
         words[:, : given.size(1)] = given
         for sentence, vectors in zip(sentences, found, strict=True):
             for position, token in enumerate(sentence):
-                term = [oracle.INPUTS[encoding](tables, position, c, width) for c in range(width)]
+                term = [CASES[encoding].input_row(tables, position, c, width) for c in range(width)]
                 by_hand = words[token] * width**0.5 + torch.tensor(term, dtype=torch.float64)
                 # Sinusoids are kept in float32: half a unit of 1 is 6e-8.
                 torch.testing.assert_close(vectors[position], by_hand, rtol=0, atol=1e-7)

@@ -15,7 +15,7 @@ from diet_mt import kernels
 from diet_mt.errors import UserError
 from diet_mt.layers import run as runs
 from diet_mt.models.diet_transformer import DietTransformerModel
-from diet_mt.positions import NAMES, Span
+from diet_mt.positions import NAMES, PositionRange
 
 from ..toy import (
     EOS,
@@ -243,7 +243,9 @@ def counted(model: DietTransformerModel, monkeypatch: pytest.MonkeyPatch) -> dic
             continue
         calls[kind] = 0
 
-        def counting(*given: Span, place: str = kind, own: Any = positions.for_layers) -> Any:
+        def counting(
+            *given: PositionRange, place: str = kind, own: Any = positions.for_layers
+        ) -> Any:
             calls[place] += 1
             return own(*given)
 

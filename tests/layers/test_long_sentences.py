@@ -15,7 +15,7 @@ from diet_mt.layers.run import BLOCK
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.nn import attention
 from diet_mt.positions import AttentionShape, build_position, factors
-from diet_mt.positions.factors import FactorPositions
+from diet_mt.positions.factors import FactorTerms
 
 from ..toy import (
     KINDS,
@@ -78,7 +78,7 @@ def test_both_ways_agree(
             positions = attention_positions(model, kind)
             assert positions is not None
             parts = positions.for_layers(range(6), range(6))
-            assert {type(part) for part in parts} == {FactorPositions}
+            assert {type(part) for part in parts} == {FactorTerms}
         appended = outcome(model, side, alignment)
     assert appended.keys() == table.keys()
     assert len(table) >= (41 if mode != "no_grad" else 9)

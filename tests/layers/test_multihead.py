@@ -12,7 +12,7 @@ from torch import Tensor
 
 from diet_mt.layers.multihead import AttentionCall, DecoderCall, PositionalAttention, for_layers
 from diet_mt.models.diet_transformer import DietTransformerModel
-from diet_mt.positions import LayerPositions
+from diet_mt.positions import PositionTerms
 
 from ..toy import (
     KINDS_OF_ENCODING,
@@ -99,7 +99,7 @@ def test_without_positions_it_is_fairseqs_attention(
     torch.testing.assert_close(weights.mean(1), expected_weights, rtol=0, atol=2e-7)
 
 
-class Loud(LayerPositions):
+class Loud(PositionTerms):
     """Keys at padding are 0."""
 
     def keys(self, k: Tensor, padding: Tensor | None) -> Tensor:
@@ -154,7 +154,7 @@ def test_a_layer_alone_computes_what_the_encoder_computes() -> None:
     layer = model.encoder.layers[1]
     out = layer(x, AttentionCall(positions[1]))
     assert not torch.allclose(out, layer(x, AttentionCall())), "without positions"
-    attended, _ = layer.self_attn(x, None, AttentionCall(LayerPositions(positions[1].bias)))
+    attended, _ = layer.self_attn(x, None, AttentionCall(PositionTerms(positions[1].bias)))
     hidden = layer.self_attn_layer_norm(x + attended)
     more = layer.fc2(torch.relu(layer.fc1(hidden)))
     close(out, layer.final_layer_norm(hidden + more))
@@ -203,7 +203,7 @@ def test_a_call_object_is_differentiated_through(flag: str) -> None:
         torch.manual_seed(5)
         shapes = (3, S, S), (B, 3, S, 4), (B, 1, S, 4), (S, B, 12)
         bias, query, key, x = (torch.randn(s, dtype=torch.float64).requires_grad_() for s in shapes)
-        out = layer(x, AttentionCall(LayerPositions(bias), segments=(query, key)))
+        out = layer(x, AttentionCall(PositionTerms(bias), segments=(query, key)))
         return list(torch.autograd.grad(out.sin().sum(), (x, bias, query, key)))
 
     for one, other in zip(outcome(**{flag: True}), outcome(), strict=True):

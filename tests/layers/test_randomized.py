@@ -161,7 +161,7 @@ def test_input_and_attention_stand_at_the_same_positions() -> None:
     asked = []
     positions = attention_positions(model, "encoder")
     assert positions is not None
-    positions.parts = lambda *given, parts=positions.parts: asked.append(given) or parts(*given)
+    positions.terms = lambda *given, terms=positions.terms: asked.append(given) or terms(*given)
     out = model.encoder(source, None)
     (drawn,) = out["source_positions"]
     words = model.encoder.embed_tokens(source) * width**0.5
@@ -173,7 +173,7 @@ def test_input_and_attention_stand_at_the_same_positions() -> None:
     assert [bool(torch.equal(each, drawn)) for each in asked[0]] == [True, True]
     cross = attention_positions(model, "cross")
     assert cross is not None
-    cross.parts = lambda *given, parts=cross.parts: asked.append(given) or parts(*given)
+    cross.terms = lambda *given, terms=cross.terms: asked.append(given) or terms(*given)
     model.decoder(collate(targets((7, 7))), out)
     assert torch.equal(asked[1][1], drawn)
     assert not torch.equal(asked[1][0], drawn)

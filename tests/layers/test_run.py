@@ -19,12 +19,12 @@ from diet_mt.nn.batch import regroup
 from diet_mt.positions import (
     AttentionPositions,
     AttentionShape,
-    LayerPositions,
-    Span,
+    PositionRange,
+    PositionTerms,
     TokenPositions,
 )
-from diet_mt.positions.shaw import ShawLayer
-from diet_mt.positions.spans import RandomizedPositions
+from diet_mt.positions.position_ids import RandomizedPositions
+from diet_mt.positions.shaw import ShawTerms
 
 from ..toy import build, close, collate, sources
 
@@ -32,7 +32,7 @@ L, H, S, R, D = 2, 3, 7, 4, 2
 
 
 @dataclass(frozen=True)
-class Part(LayerPositions):
+class Part(PositionTerms):
     """A part with a tensor of its own."""
 
     of_query: Tensor | None = None
@@ -51,9 +51,9 @@ class Counted(AttentionPositions):
         super().__init__(AttentionShape(L, H, 4, longest, longest))
         self.limited = limited  # type: ignore[misc]
         self.one = shared
-        self.calls: list[tuple[Span, Span]] = []
+        self.calls: list[tuple[PositionRange, PositionRange]] = []
 
-    def parts(self, queries: Span, keys: Span) -> list[LayerPositions]:
+    def terms(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
         self.calls.append((queries, keys))
         column = torch.tensor(list(queries))[:, None]
         bias = (1000 * column + torch.tensor(list(keys)))[None]
@@ -63,7 +63,7 @@ class Counted(AttentionPositions):
         ]
 
 
-def assert_at(parts: list[LayerPositions], query: int, keys: int) -> None:
+def assert_at(parts: list[PositionTerms], query: int, keys: int) -> None:
     assert len(parts) == L
     for layer, part in enumerate(parts):
         assert isinstance(part, Part)
@@ -245,7 +245,7 @@ class TestTree:
         """Shaw's: the bias of each distance by query, and the sum of weights at each distance."""
         length, group = 5, 3
         of_keys, of_values = torch.randn(2, H, 7, D, dtype=torch.float64).unbind(0)
-        shaw = ShawLayer(of_keys=of_keys, of_values=of_values, query_start=length - 1)
+        shaw = ShawTerms(of_keys=of_keys, of_values=of_values, query_start=length - 1)
         places = torch.stack([torch.randperm(length) for _ in range(2)])  # (B', S)
         by_node = ByNode(None, shaw, places, length)
         q = torch.randn(2, H, group, D, dtype=torch.float64)

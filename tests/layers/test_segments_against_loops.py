@@ -13,6 +13,7 @@ from diet_mt.nn import attention
 from diet_mt.positions import factors
 
 from .. import oracle
+from ..positions.cases import CASES
 from ..toy import OPTIONS, SIZES, SOURCE_LENGTHS, Call, close, real
 from ..toy_sentences import (
     attention_calls,
@@ -49,13 +50,13 @@ def expected(
             first_is_cls=True,
         )
 
-    equations = oracle.ENCODINGS[encoding](setting(stack.self_attn_positions, sharing))
+    equations = CASES[encoding].equations(setting(stack.self_attn_positions, sharing))
     more = {}
     if stack.segment_positions is not None:
         # One table for all layers where positions have one, otherwise one for each head and layer.
         mode = "layer-wise" if sharing == "layer-wise" else "none"
         padded = [[*row, *[0] * (7 - len(row))] for row in segments_of_rows()]
-        more["more"] = oracle.per_head(setting(stack.segment_positions, mode), padded)
+        more["more"] = oracle.segment_logit(setting(stack.segment_positions, mode), padded)
     out, _ = oracle.attention(
         numbers(call.query),
         numbers(call.key),
@@ -110,9 +111,9 @@ def test_the_input_equals_the_formula(
         for position, token in enumerate(sentence):
             by_hand = words[token] * size
             for c in range(WIDTH):
-                by_hand[c] += oracle.INPUTS[encoding](tables, position, c, WIDTH)
+                by_hand[c] += CASES[encoding].input_row(tables, position, c, WIDTH)
                 if segments == "input":
-                    by_hand[c] += oracle.at_the_input(of_segments, own[position], c)
+                    by_hand[c] += oracle.segment_row(of_segments, own[position], c)
             normed = torch.nn.functional.layer_norm(by_hand, (WIDTH,), eps=1e-5)
             # Sinusoids are kept in float32.
             torch.testing.assert_close(vectors[position], normed, rtol=0, atol=1e-6)

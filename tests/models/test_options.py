@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import operator
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -24,7 +25,7 @@ from diet_mt.models._options import (
     nested_config,
 )
 from diet_mt.models.diet_transformer import DietTransformerModel
-from diet_mt.positions.frequencies import BASE
+from diet_mt.positions.rotary import BASE
 
 from ..toy import ToyTask, build, options, position_parameters
 from .test_refused_options import REFUSED
@@ -58,15 +59,13 @@ def _user_dir_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_help_says_who_takes_an_option_and_the_default_there() -> None:
     parser = argparse.ArgumentParser()
     DietTransformerModel.add_args(parser)
-    said = " ".join(parser.format_help().split())
-    for line in (
-        "--position-clip POSITION_CLIP largest distance that is told apart (deberta: 512, "
-        "shaw: 16)",
-        "--position-kernel POSITION_KERNEL how the weight of a key falls with its distance: log, "
-        "power (kerple: log)",
-        "--position-values vectors of distances are added to the values, too (shaw)",
+    text = " ".join(parser.format_help().split())
+    for option, encodings in (
+        ("--position-clip POSITION_CLIP", "(deberta: 512, shaw: 16)"),
+        ("--position-kernel POSITION_KERNEL", "log, power (kerple: log)"),
+        ("--position-values", "(shaw)"),
     ):
-        assert line in said
+        assert re.search(rf"{option} [^()]*{re.escape(encodings)}", text)
 
 
 def parse_own(model: Any, *flags: str, arch: str) -> argparse.Namespace:
@@ -103,8 +102,8 @@ def at_distance(model: DietTransformerModel, distance: int) -> bool:
 
 def slowest_pair(model: DietTransformerModel) -> object:
     """By how much the last of 16 pairs turns."""
-    scaling = model.encoder.self_attn_positions.scaling
-    return pytest.approx(scaling.speeds(32)[-1].item(), rel=1e-12)
+    rotary = model.encoder.self_attn_positions.encoding
+    return pytest.approx(rotary.frequencies(32)[-1].item(), rel=1e-12)
 
 
 # For each option of ours: an encoding that takes it, the flags, and what they change in the model.
@@ -139,7 +138,7 @@ EFFECTS: dict[str, Effect] = {
     "beyond_table": (
         "diet_abs",
         ("--beyond-table", "clip"),
-        lambda model: model.encoder.attention_shape.beyond,
+        lambda model: model.encoder.attention_shape.extrapolation,
         "clip",
     ),
     "position_sharing": (

@@ -12,8 +12,20 @@ from fairseq.models.transformer import TransformerModelBase
 from torch import nn
 
 from diet_mt.models._options import NestedConfig, nested_config
-from diet_mt.positions import NAMES
 
+from ..positions.cases import (
+    CASES,
+    CLIP,
+    E_DEC,
+    E_ENC,
+    H_DEC,
+    H_ENC,
+    L_DEC,
+    L_ENC,
+    N_S,
+    N_T,
+    in_logits,
+)
 from ..toy import (
     KINDS,
     PAD,
@@ -34,109 +46,17 @@ from ..toy import (
     targets,
 )
 
-L_ENC, H_ENC, D_ENC, E_ENC = 2, 3, 4, 12
-L_DEC, H_DEC, D_DEC, E_DEC = 3, 2, 8, 16
-N_S, N_T = 11, 10
 RANK = 5
-# Of tests/toy.py.
-CLIP, BUCKETS, K = 2, 8, 3
 
 
 def count(parameters: dict[str, nn.Parameter]) -> int:
     return sum(parameter.numel() for parameter in parameters.values())
 
 
-def tables(layers: int, heads: int, sharing: str | None) -> int:
-    """How many (layer, head) pairs have a table of their own."""
-    return {"none": layers * heads, "head-wise": layers, "layer-wise": heads}[sharing or ""]
-
-
-def in_logits(sharing: str | None, encoder: int, decoder: int, cross: int) -> int:
-    """Total for so many numbers per table of each kind."""
-    of_decoder = tables(L_DEC, H_DEC, sharing)
-    return tables(L_ENC, H_ENC, sharing) * encoder + of_decoder * (decoder + cross)
-
-
-LEARNED = N_S * E_ENC + N_T * E_DEC
-
-
-def shaw(mode: str | None) -> int:
-    """Keys and values, a vector for each of 2c + 1 distances."""
-    vectors = 2 * (2 * CLIP + 1)
-    return in_logits(mode, vectors * D_ENC, vectors * D_DEC, vectors * D_DEC)
-
-
-def t5(mode: str | None) -> int:
-    return in_logits(mode, BUCKETS, BUCKETS, BUCKETS)
-
-
-def tupe(mode: str | None) -> int:
-    """U_Q and U_K, and p with a layer norm for each place where positions are counted."""
-    vectors = (N_S + 2) * E_ENC + (N_T + 2) * E_DEC + (N_T + 2 + N_S + 2) * E_DEC
-    of_encoder, of_decoder = 2 * E_ENC * D_ENC, 2 * E_DEC * D_DEC
-    return vectors + in_logits(mode, of_encoder, of_decoder, of_decoder)
-
-
-def linformer(mode: str | None) -> int:
-    """E and F in the encoder, vectors at the input of both stacks."""
-    return tables(L_ENC, H_ENC, mode) * 2 * N_S * K + LEARNED
-
-
-def diet_abs(mode: str | None) -> int:
-    """Two factors of n r."""
-    return in_logits(mode, 2 * N_S * D_ENC, 2 * N_T * D_DEC, (N_T + N_S) * D_DEC)
-
-
-def diet_abs_lin(mode: str | None) -> int:
-    """In the encoder E and F by layer, and factors for n queries and k keys."""
-    in_encoder = L_ENC * 2 * N_S * K + tables(L_ENC, H_ENC, mode) * (N_S + K) * D_ENC
-    return in_encoder + in_logits(mode, 0, 2 * N_T * D_DEC, (N_T + N_S) * D_DEC)
-
-
-def fire(mode: str | None) -> int:
-    """32 hidden units, c and L for each network, 32 weights for each of its heads."""
-    networks = 1 if mode == "layer-wise" else L_ENC
-    of_decoder = 1 if mode == "layer-wise" else L_DEC
-    return (networks + 2 * of_decoder) * (2 * 32 + 2) + in_logits(mode, 32, 32, 32)
-
-
-def deberta(mode: str | None) -> int:
-    """P of 2k rows in both stacks, W_q,r and W_k,r."""
-    return 2 * 3 * (E_ENC + E_DEC) + in_logits(mode, 2 * E_ENC * D_ENC, 2 * E_DEC * D_DEC, 0)
-
-
-# In the order of SPEC. DIET-REL has 2n - 1 distances, n_T + n_S - 1 in cross-attention.
-COUNTS: dict[str, Callable[[str | None], int]] = {
-    "diet-abs": diet_abs,
-    "diet-rel": lambda mode: in_logits(mode, 2 * N_S - 1, 2 * N_T - 1, N_T + N_S - 1),
-    "sinusoidal": lambda _: 0,
-    "shape": lambda _: 0,
-    "cape": lambda _: 0,
-    "learned": lambda _: LEARNED,
-    "concat": lambda _: N_S * (E_ENC // 8) + N_T * (E_DEC // 8),
-    "none": lambda _: 0,
-    "shaw": shaw,
-    "t5": t5,
-    "tupe-abs": tupe,
-    "tupe-rel": lambda mode: tupe(mode) + t5(mode),
-    "rotary": lambda _: 0,
-    "pope": lambda mode: in_logits(mode, D_ENC, D_DEC, 0),
-    "alibi": lambda _: 0,
-    "kerple": lambda mode: in_logits(mode, 2, 2, 0),
-    "sandwich": lambda _: 0,
-    "fire": fire,
-    "deberta": deberta,
-    "linformer": linformer,
-    "diet-abs-lin": diet_abs_lin,
-}
 # Width of the word vectors of both stacks, where it is not that of the stack.
 WORD_WIDTHS = {"concat": (11, 14)}
 # What moves all logits of a query alike: its gradient is 0 but for rounding.
 WITHOUT_GRADIENT = ("k_proj.bias", "encoder_attn_positions.sources.norm.bias")
-
-
-def test_every_encoding_has_a_formula() -> None:
-    assert COUNTS.keys() == NAMES.keys()
 
 
 @pytest.mark.parametrize("mode", ["none", "head-wise", "layer-wise"])
@@ -263,13 +183,13 @@ def test_gradients_reach_exactly_the_positions_that_occur(encoding: str, kind: s
 def test_the_state_dict_holds_each_table_once(encoding: str, sharing: str | None) -> None:
     """And as many numbers as its paper's formula says."""
     model = build(encoding, sharing)
-    assert count(position_parameters(model)) == COUNTS[encoding](sharing)
+    assert count(position_parameters(model)) == CASES[encoding].numbers(sharing)
     state = model.state_dict()
     places = [tensor.data_ptr() for tensor in state.values()]
     assert len(set(places)) == len(places)
     names = position_parameters(model)
     assert names.keys() <= state.keys()
-    assert sum(state[name].numel() for name in names) == COUNTS[encoding](sharing)
+    assert sum(state[name].numel() for name in names) == CASES[encoding].numbers(sharing)
 
 
 @each_encoding

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diet_mt.positions import NAMES, AttentionPositions, InputPositions, LayerPositions
+from diet_mt.positions import NAMES, AttentionPositions, InputPositions, PositionTerms
 
 from ..toy import (
     KINDS,
@@ -130,7 +130,7 @@ def at_the_end(stack: nn.Module, length: int) -> dict[str, Tensor]:
     return found
 
 
-def tensors_of(part: LayerPositions) -> dict[str, Tensor]:
+def tensors_of(part: PositionTerms) -> dict[str, Tensor]:
     """What an encoding gives to one layer, by name."""
     return {name: value for name, value in vars(part).items() if isinstance(value, Tensor)}
 

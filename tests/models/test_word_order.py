@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from diet_mt.layers.multihead import AttentionCall
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.nn import attention
-from diet_mt.positions import NAMES
 
+from ..positions.cases import CASES
 from ..toy import (
     EOS,
     SIZES,
@@ -28,53 +28,6 @@ from ..toy import (
 )
 
 ROUNDING = 1e-10  # float64; other orders of the same sums
-
-# Whether moving queries and keys together along the sentence changes self-attention. A new
-# encoding must be entered here.
-SHIFT_CHANGES = {
-    "none": False,
-    "sinusoidal": True,
-    "shape": True,
-    "cape": True,
-    "learned": True,
-    "concat": True,
-    "shaw": False,
-    "t5": False,
-    "tupe-abs": True,
-    "tupe-rel": True,
-    "rotary": False,
-    "pope": False,
-    "alibi": False,
-    "kerple": False,
-    "sandwich": False,
-    "deberta": False,
-    "fire": False,  # up to the length L
-    "diet-abs": True,
-    "diet-rel": False,
-    "linformer": True,
-    "diet-abs-lin": True,
-}
-# Whether the position of a target word matters to its look at the source where all target words
-# are the same. Some have nothing in cross-attention, and whatever weights they give to
-# equal values, the sum is the same.
-NOT_IN_CROSS = {"none", "rotary", "pope", "alibi", "kerple", "sandwich", "deberta"}
-QUERY_REACHES_CROSS = {name: name not in NOT_IN_CROSS for name in SHIFT_CHANGES}
-# Why setting all tables to 0 does not leave the model without positions; of all others it does.
-NOT_NONE_AT_ZERO = {
-    "sinusoidal": "sines and cosines are no parameters",
-    "shape": "sines and cosines are no parameters",
-    "cape": "sines and cosines are no parameters",
-    "rotary": "angles are no parameters",
-    "pope": "angles are no parameters, and words have none",
-    "alibi": "slopes are no parameters",
-    "kerple": "rates are exponentials of the parameters",
-    "sandwich": "sines and cosines are no parameters",
-    "deberta": "q . k is divided by sqrt(3 D)",
-    "tupe-abs": "q . k is divided by sqrt(2 D)",
-    "tupe-rel": "q . k is divided by sqrt(2 D)",
-    "linformer": "E and F at 0 leave neither keys nor values",
-    "diet-abs-lin": "E and F at 0 leave neither keys nor values",
-}
 
 
 def same(one: Tensor, other: Tensor) -> bool:
@@ -105,7 +58,7 @@ def test_the_position_of_the_query_reaches_cross_attention(
     attn = extra["attn"][0]  # (1, T, S)
     # Without positions even the causal mask does not help: all queries and all keys are equal.
     reached = not same(attn[:, 1:], attn[:, :1].expand(-1, 5, -1))
-    assert reached == QUERY_REACHES_CROSS[encoding]
+    assert reached == CASES[encoding].reaches_cross
 
 
 @each_encoding
@@ -118,10 +71,6 @@ def test_the_order_of_target_words_matters_unless_there_are_no_positions(
     one, other = ([EOS, *words, 7] for words in ([5, 9, 23, 14], [23, 5, 14, 9]))
     logits = [model(source, None, torch.tensor([words]))[0][:, -1] for words in (one, other)]
     assert same(*logits) == (encoding == "none")
-
-
-def test_every_encoding_says_what_a_shift_does() -> None:
-    assert SHIFT_CHANGES.keys() == NAMES.keys()
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder"])
@@ -138,7 +87,7 @@ def test_shifting_all_positions_in_self_attention(
         mask = torch.zeros(batch, shift + length, dtype=torch.bool)
         alone = probe(x[shift:], x[shift:], mask[:, shift:])
         mask[:, :shift] = True
-        assert same(probe(x, x, mask)[shift:], alone) != SHIFT_CHANGES[encoding]
+        assert same(probe(x, x, mask)[shift:], alone) != CASES[encoding].shift
 
 
 @each_encoding
@@ -155,11 +104,11 @@ def test_all_tables_at_zero_equal_no_positions_exactly(
     batch = collate(sources(), "left"), None, collate(targets())
     with torch.no_grad():
         equal = torch.equal(model(*batch)[0], plain(*batch)[0])
-        assert equal == (encoding not in NOT_NONE_AT_ZERO)
+        assert equal == (not CASES[encoding].at_zero)
         for module in attention_modules(plain).values():
             module.scaling *= 2**-0.5
         equal = torch.equal(model(*batch)[0], plain(*batch)[0])
-    assert equal == ("sqrt(2 D)" in NOT_NONE_AT_ZERO.get(encoding, ""))
+    assert equal == ("sqrt(2 D)" in CASES[encoding].at_zero)
 
 
 LARGE = 50.0  # beside logits of order 1 nothing else counts

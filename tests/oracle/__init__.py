@@ -2,23 +2,20 @@
 
 Nothing of diet_mt is imported, and no tensor library computes: every sum is a Python ``for``. What
 goes in are raw weights as arrays. Letters: b sentence, h head, i query, j key, c column.
+``tests/positions/cases.py`` has the equations of each encoding.
 """
 
 from .attention import Array, Projections, attend, attention
-from .encodings import ENCODINGS, Encoding, Setting
-from .inputs import INPUTS, sinusoid
-from .segments import at_the_input, per_head
+from .encodings import Encoding, Setting, segment_logit, segment_row, sinusoid
 
 __all__ = [
-    "ENCODINGS",
-    "INPUTS",
     "Array",
     "Encoding",
     "Projections",
     "Setting",
-    "at_the_input",
     "attend",
     "attention",
-    "per_head",
+    "segment_logit",
+    "segment_row",
     "sinusoid",
 ]

@@ -13,7 +13,7 @@ et al. 2025 (arXiv:2509.10534).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -386,27 +386,60 @@ class DietAbsLin(Linformer):
         return "head-wise"
 
 
-# What happens inside attention, by encoding. A new one must be entered here and in INPUTS.
-ENCODINGS: dict[str, type[Encoding]] = {
-    "none": Encoding,
-    "sinusoidal": Encoding,
-    "learned": Encoding,
-    "shape": Encoding,
-    "cape": Encoding,
-    "concat": Encoding,
-    "shaw": Shaw,
-    "t5": T5,
-    "tupe-abs": TupeAbs,
-    "tupe-rel": TupeRel,
-    "rotary": Rotary,
-    "pope": Pope,
-    "alibi": Alibi,
-    "kerple": Kerple,
-    "sandwich": Sandwich,
-    "fire": Fire,
-    "deberta": Deberta,
-    "diet-abs": DietAbs,
-    "diet-rel": DietRel,
-    "linformer": Linformer,
-    "diet-abs-lin": DietAbsLin,
-}
+def with_logit(term: Callable[[Setting, int, int, int], float]) -> type[Encoding]:
+    """Equations that add ``term(setting, h, i, j)`` to the logit."""
+
+    class WithLogit(Encoding):
+        def logit(self, h: int, i: int, j: int) -> float:
+            return term(self.at, h, i, j)
+
+    return WithLogit
+
+
+# What is added to column c of the token embedding at a position, in a stack of ``width``: sinusoids
+# of Vaswani et al. 2017 (arXiv:1706.03762), section 3.5; learned vectors of Devlin et al. 2018
+# (arXiv:1810.04805), section 3.
+Input = Callable[[Tables, int, int, int], float]
+
+
+def no_input(tables: Tables, position: int, c: int, width: int) -> float:
+    """Nothing is added to the embeddings."""
+    assert not tables
+    return 0.0
+
+
+def sinusoid(tables: Tables, position: float, c: int, width: int) -> float:
+    """Sines in the first half of the columns, cosines in the second.
+
+    Wavelengths from 2 pi to 10000 * 2 pi, both included, as in Tensor2Tensor.
+    """
+    assert not tables
+    half = width // 2
+    wave = c if c < half else c - half
+    angle = position / 10000.0 ** (wave / (half - 1))
+    return math.sin(angle) if c < half else math.cos(angle)
+
+
+def learned_row(tables: Tables, position: int, c: int, width: int) -> float:
+    """P[position, c], in the last columns where P has fewer: there the words have none."""
+    row = tables["weight"][position]
+    first = width - len(row)
+    return float(row[c - first]) if c >= first else 0.0
+
+
+def segment_logit(
+    setting: Setting, segments: Sequence[Sequence[int]]
+) -> Callable[[int, int, int, int], float]:
+    """Chen et al. 2021, equation 2: (b, h, i, j) -> E_S[S(i), S(j)]; ``segments`` by sentence and
+    position.
+    """
+
+    def logit(b: int, h: int, i: int, j: int) -> float:
+        return float(setting.table("weight", h)[segments[b][i]][segments[b][j]])
+
+    return logit
+
+
+def segment_row(tables: Tables, segment: int, c: int) -> float:
+    """Devlin et al. 2018, section 3: added to column c of the embedding of a token."""
+    return float(tables["weight"][segment][c])

@@ -1,31 +1,44 @@
-"""Products of two factors: a table for short sentences, the factors themselves for long."""
+"""Biases of two factors, DIET-ABS and TUPE, and keys projected by Linformer."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from diet_mt.errors import UserError
-from diet_mt.positions import CROSS, AttentionShape, LayerPositions, factors
-from diet_mt.positions.diet_abs import DietAbsBias
-from diet_mt.positions.factors import APPEND_FROM, FactorPositions, appended, product
+from diet_mt.nn.precision import product
+from diet_mt.positions import (
+    CROSS,
+    ENCODER,
+    AttentionShape,
+    PositionTerms,
+    build_position,
+    factors,
+)
+from diet_mt.positions.diet import DietAbsBias
+from diet_mt.positions.factors import APPEND_FROM, FactorTerms, append_factors
+from diet_mt.positions.linformer import DietAbsLinPositions, LinformerTerms
 from diet_mt.positions.tupe import TupeBias
 
 from ..toy import sharing_modes
 
-L, H, T, S, D, R = 2, 3, 5, 7, 4, 6
+L, H, T, S, D, R, K = 2, 3, 5, 7, 4, 6, 5
 SHAPE = AttentionShape(L, H, D, 9, 11, CROSS)
+ROUNDING = 1e-12  # float64
 
 
 def biases(sharing: str) -> list[DietAbsBias | TupeBias]:
-    both: list[DietAbsBias | TupeBias] = [
-        DietAbsBias(SHAPE, sharing, R),
-        TupeBias(SHAPE, sharing),
-    ]
+    both: list[DietAbsBias | TupeBias] = [DietAbsBias(SHAPE, sharing, R), TupeBias(SHAPE, sharing)]
     for bias in both:
         for parameter in bias.parameters():
             torch.nn.init.normal_(parameter, std=0.7)
     return [bias.double() for bias in both]
+
+
+def product_of(terms: PositionTerms) -> torch.Tensor:
+    pair = terms.factors()
+    assert pair is not None
+    assert terms.bias is None
+    return pair[0] @ pair[1].transpose(-1, -2)
 
 
 def test_two_queries_over_three_keys_by_hand() -> None:
@@ -38,39 +51,22 @@ def test_two_queries_over_three_keys_by_hand() -> None:
 def test_either_factor_may_be_shared_by_the_layers(of_query: int, of_key: int, heads: int) -> None:
     query = torch.randn(of_query, heads, T, R, dtype=torch.float64)
     key = torch.randn(of_key, heads, S, R, dtype=torch.float64)
-    table, parts = product(query, key), appended(query, key)
-    assert len(parts) == len(table) == max(of_query, of_key)
-    for part, expected in zip(parts, table, strict=True):
-        assert part.bias is None
-        pair = part.factors()
-        assert pair is not None
-        found = pair[0] @ pair[1].transpose(-1, -2)
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
-
-
-def test_autocast_leaves_the_product_in_float32() -> None:
-    query, key = torch.randn(L, H, T, R), torch.randn(L, H, S, R)
-    exact = product(query, key)
-    with torch.autocast("cpu", torch.bfloat16):
-        cast = product(query, key)
-    assert cast.dtype == torch.float32
-    assert torch.equal(cast, exact)
+    bias, terms = product(query, key), append_factors(query, key)
+    assert len(terms) == len(bias) == max(of_query, of_key)
+    for one, expected in zip(terms, bias, strict=True):
+        torch.testing.assert_close(product_of(one), expected, rtol=0, atol=ROUNDING)
 
 
 @pytest.mark.parametrize("sharing", sharing_modes("diet-abs"))
-def test_both_ways_say_the_same(sharing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bias_and_factors_are_equal(sharing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for bias in biases(sharing):
         tables = bias.for_layers(range(T), range(S))
         monkeypatch.setattr(factors, "APPEND_FROM", 1)
         pairs = bias.for_layers(range(T), range(S))
         monkeypatch.setattr(factors, "APPEND_FROM", APPEND_FROM)
         assert len(tables) == len(pairs) == L
-        for table, part in zip(tables, pairs, strict=True):
-            pair = part.factors()
-            assert table.bias is not None
-            assert pair is not None
-            found = pair[0] @ pair[1].transpose(-1, -2)
-            torch.testing.assert_close(found, table.bias, rtol=0, atol=1e-12)
+        for table, pair in zip(tables, pairs, strict=True):
+            torch.testing.assert_close(product_of(pair), table.bias, rtol=0, atol=ROUNDING)
 
 
 @pytest.mark.parametrize(
@@ -82,35 +78,102 @@ def test_the_path_is_chosen_by_size(
     """Both lengths must be long: a decoding step, one query, never appends."""
     monkeypatch.setattr(factors, "APPEND_FROM", 6)
     for bias in biases("none"):
-        for part in bias.for_layers(range(queries), range(keys)):
-            assert (part.bias is None) == appends
-            assert type(part) is (FactorPositions if appends else LayerPositions)
-            pair = part.factors()
-            assert (pair is not None) == appends
-            if pair is not None:
-                assert [factor.shape[:2] for factor in pair] == [(H, queries), (H, keys)]
+        for terms in bias.for_layers(range(queries), range(keys)):
+            assert (terms.bias is None) == (terms.factors() is not None) == appends
+            assert type(terms) is (FactorTerms if appends else PositionTerms)
 
 
 def test_a_step_gets_the_row_of_its_query(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(factors, "APPEND_FROM", 6)
     for bias in biases("none"):
         queries, keys = bias.factors(range(5, 6), range(7))
-        for layer, part in enumerate(bias.for_layers(range(2, 8), range(8))):
-            step = part.step(3, 7)
-            pair = step.factors()
-            assert type(step) is FactorPositions
-            assert pair is not None
-            for found, expected in zip(pair, (queries[layer], keys[layer]), strict=True):
-                assert found.shape == expected.shape
-                torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+        for layer, terms in enumerate(bias.for_layers(range(2, 8), range(8))):
+            step = terms.step(3, 7)
+            assert type(step) is FactorTerms
+            for factor, expected in zip(step.factors(), (queries[layer], keys[layer]), strict=True):
+                torch.testing.assert_close(factor, expected, rtol=0, atol=ROUNDING)
 
 
-@pytest.mark.parametrize(("start", "queries", "keys"), [(0, 10, 11), (4, 6, 11), (0, 6, 12)])
-def test_positions_beyond_the_tables_are_refused_on_both_paths(
-    monkeypatch: pytest.MonkeyPatch, start: int, queries: int, keys: int
+def test_products_of_half_precision_are_summed_in_float32() -> None:
+    """4096 and 32 times 1/64: half precision has steps of 4 there."""
+    bias = DietAbsBias(AttentionShape(1, 1, D, 2, 2), "none", 33).half()
+    with torch.no_grad():
+        for table in bias.parameters():
+            table.fill_(0.125)
+            table[..., 0] = 64.0
+    assert bias(range(2), range(2)).unique().tolist() == [4096.5]
+
+
+def test_positions_in_the_logits_raise_the_rank_to_the_sum() -> None:
+    """Theorem 1 of the paper: heads of 3, factors of rank 4, words of width 8."""
+    bias = build_position("diet-abs", rank=4).attention_positions(AttentionShape(1, 1, 3, 10, 10))
+    assert bias is not None
+    words, (w_q, w_k) = torch.randn(10, 8).double(), torch.randn(2, 8, 3).double()
+    logits = words @ w_q @ (words @ w_k).T
+    # From the initial 0.0004 to the size of q . k.
+    position = bias.double()(range(10), range(10))[0, 0] * 1e4
+    ranks = [int(torch.linalg.matrix_rank(x)) for x in (logits, position, logits + position)]
+    assert ranks == [3, 4, 7]
+
+
+WITH_CLS = AttentionShape(L, H, D, 9, 9, ENCODER, first_is_cls=True)
+
+
+def test_cls_of_tupe_is_untied_wherever_it_stands() -> None:
+    bias = build_position("tupe-rel", buckets=8, max_distance=6).attention_positions(WITH_CLS)
+    assert bias is not None
+    some = torch.tensor([2, 3, 6, 7])  # of [CLS], 2
+    drawn, whole, first = (bias(at, at) for at in (some, range(9), range(4)))
+    assert torch.equal(drawn[..., 1:, 1:], whole[..., some, :][..., some][..., 1:, 1:])
+    assert torch.equal(drawn[..., 0, :], first[..., 0, :])
+    assert torch.equal(drawn[..., 0], first[..., 0])
+    # Rows behind [CLS] are those of the whole.
+    torch.testing.assert_close(bias(range(2, 5), range(S)), bias(range(5), range(S))[..., 2:, :])
+
+
+def test_initial_norms_and_sources_of_tupe() -> None:
+    bias = TupeBias(AttentionShape(1, 8, 16, 256, 256, CROSS), "none")
+    assert bias.sources is not None
+    assert bias.sources.weight.std().item() == pytest.approx(0.02, rel=0.03)
+    for positions in (bias.positions, bias.sources):
+        assert positions.norm.weight.unique().tolist() == [1.0]
+        assert positions.norm.bias.unique().tolist() == [0.0]
+
+
+@pytest.mark.parametrize(("rank", "width"), [(None, D), (R, R)])
+def test_the_rank_over_mixed_keys_is_the_head_size_by_default(rank: int | None, width: int) -> None:
+    shape = AttentionShape(L, H, D, 3, 3)
+    positions = build_position("diet-abs-lin", rank=rank, projected=K).attention_positions(shape)
+    assert isinstance(positions, DietAbsLinPositions)
+    for name in ("query", "key"):
+        assert positions.mixed.tables()[0].get_parameter(name).size(-1) == width
+    # k is not a number of positions: sentences of 2 tokens have 5 mixtures as well.
+    bias = positions.for_layers(range(2), range(2))[0].bias
+    assert bias is not None
+    assert bias.shape == (H, 2, K)
+
+
+@pytest.mark.parametrize("sharing", sharing_modes("diet-abs-lin"))
+def test_mixed_keys_have_a_bias_at_every_length(
+    sharing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bias = DietAbsBias(SHAPE, "none", R)
-    for threshold in (1, 1000):
-        monkeypatch.setattr(factors, "APPEND_FROM", threshold)
-        with pytest.raises(UserError, match=r"--max-source-positions.*--max-target-positions"):
-            bias.for_layers(range(start, start + queries), range(keys))
+    """Where DIET-ABS would append its factors; rows of later queries are those of the whole."""
+    positions = DietAbsLinPositions(AttentionShape(L, H, D, 11, 11), sharing, K, R)
+    whole = positions.for_layers(range(S), range(S))
+    monkeypatch.setattr(factors, "APPEND_FROM", 1)
+    for terms, expected in zip(positions.for_layers(range(2, S), range(S)), whole, strict=True):
+        assert terms.bias is not None
+        assert expected.bias is not None
+        assert torch.equal(terms.bias, expected.bias[:, 2:])
+
+
+def test_padding_is_not_mixed() -> None:
+    """The third token of the first sentence is padding: it may hold anything."""
+    shares = torch.tensor([[[1.0, 1], [1, 0], [1, -1]]])
+    padding = torch.tensor([[False, False, True], [False, False, False]])
+    terms = LinformerTerms(of_keys=shares, of_values=2 * shares)
+    x = torch.tensor([[10.0, 20, 999], [10, 20, 30]]).view(2, 1, 3, 1)
+    assert terms.keys(x, padding).flatten(1).tolist() == [[30, 10], [60, -20]]
+    assert terms.values(x, padding).flatten(1).tolist() == [[60, 20], [120, -40]]
+    # Over the mixtures nothing is left to mask.
+    assert terms.mixes_keys

@@ -1,20 +1,23 @@
 """Rotary against ``GPTJAttention`` of transformers (``models/gptj/modeling_gptj.py``), which also
-turns neighbouring columns.
+turns neighbouring columns; scaled frequencies against ``modeling_rope_utils.py``.
 """
 
 from __future__ import annotations
+
+from itertools import product
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 from diet_mt.positions import DECODER, AttentionShape
-from diet_mt.positions.frequencies import Scaling
-from diet_mt.positions.rotary import RotaryLayer, RotaryPositions, rotate
+from diet_mt.positions.rotary import Rotary, RotaryPositions, RotaryTerms, rotate
 
 from .outside import causal_mask, like_theirs, transformers
 
 gptj = transformers.models.gptj.modeling_gptj
+INITIAL = transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS
 
 B, H, T, D = 2, 3, 50, 8
 E = H * D
@@ -26,30 +29,23 @@ def their_tables(length: int, size: int) -> tuple[Tensor, Tensor]:
     return cos, sin
 
 
-def ours_of(start: int, length: int, size: int) -> RotaryLayer:
-    positions = RotaryPositions(
-        AttentionShape(1, H, size, length, length, DECODER), Scaling()
-    ).double()
-    (part,) = positions.for_layers(range(start, start + length), range(start + length))
-    assert isinstance(part, RotaryLayer)
-    return part
+def ours_of(start: int, length: int, size: int) -> RotaryTerms:
+    shape = AttentionShape(1, H, size, length, length, DECODER)
+    positions = RotaryPositions(shape, Rotary()).double()
+    (terms,) = positions.for_layers(range(start, start + length), range(start + length))
+    assert isinstance(terms, RotaryTerms)
+    return terms
 
 
 @pytest.mark.parametrize("size", [2, 4, 8, 64, 128])
-def test_tables(size: int) -> None:
+def test_tables_and_rotation(size: int) -> None:
     cos, sin = their_tables(300, size)
     ours = ours_of(0, 300, size)
-    assert ours.turn is not None
     # Their angles are float32, and near 300 off by half of 3e-5.
-    torch.testing.assert_close(ours.turn.real.float(), cos, rtol=0, atol=4e-5)
-    torch.testing.assert_close(ours.turn.imag.float(), sin, rtol=0, atol=4e-5)
-
-
-@pytest.mark.parametrize("size", [2, 8, 64])
-def test_the_same_tables_turn_in_the_same_way(size: int) -> None:
-    """Theirs is (B, T, H, D)."""
-    x = torch.randn(B, H, T, size, dtype=torch.float64)
-    cos, sin = (table.double() for table in their_tables(T, size))
+    torch.testing.assert_close(ours.rotation.real.float(), cos, rtol=0, atol=4e-5)
+    torch.testing.assert_close(ours.rotation.imag.float(), sin, rtol=0, atol=4e-5)
+    # The same tables rotate in the same way; theirs is (B, T, H, D).
+    x, cos, sin = torch.randn(B, H, 300, size).double(), cos.double(), sin.double()
     theirs = gptj.apply_rotary_pos_emb(x.transpose(1, 2), sin[None], cos[None]).transpose(1, 2)
     torch.testing.assert_close(rotate(x, torch.complex(cos, sin)), theirs, rtol=0, atol=1e-14)
 
@@ -58,8 +54,8 @@ def test_the_same_tables_turn_in_the_same_way(size: int) -> None:
 def test_queries_and_keys(start: int) -> None:
     q, k = torch.randn(2, B, H, T, D, dtype=torch.float64)
     cos, sin = (table[start:].double() for table in their_tables(start + T, D))
-    part = ours_of(start, T, D)
-    for ours, x in ((part.queries(q), q), (part.keys(k, None), k)):
+    terms = ours_of(start, T, D)
+    for ours, x in ((terms.queries(q), q), (terms.keys(k, None), k)):
         theirs = gptj.apply_rotary_pos_emb(x.transpose(1, 2), sin[None], cos[None])
         torch.testing.assert_close(ours, theirs.transpose(1, 2), rtol=0, atol=4e-5)
 
@@ -74,10 +70,48 @@ def test_the_same_weights_make_the_same_attention() -> None:
     expected, expected_weights = theirs(
         x, attention_mask=causal_mask(T, x.dtype), position_ids=place
     )
-    projections = {name: getattr(theirs, name) for name in ("q_proj", "k_proj", "v_proj")}
+    projections = {f"{name}_proj": getattr(theirs, f"{name}_proj") for name in "qkv"}
     projections["out_proj"] = theirs.out_proj
-    ours = RotaryPositions(AttentionShape(1, H, D, T, T, DECODER), Scaling())
+    ours = RotaryPositions(AttentionShape(1, H, D, T, T, DECODER), Rotary())
     out, weights = like_theirs(ours, x, projections, scale=D**-0.5)
     # All in float32, their angles too: weights up to 1, outputs of the size of x.
     torch.testing.assert_close(weights, expected_weights, rtol=0, atol=1e-5)
     torch.testing.assert_close(out, expected, rtol=0, atol=1e-5)
+
+
+SIZES = (8, 16, 32, 64, 96, 128)
+
+
+def scaled(kind: str, size: int, length: int, factor: float) -> tuple[Tensor, float]:
+    """Their frequencies (D/2,) and the factor of queries and keys."""
+    given: dict[str, Any] = {"rope_type": kind, "rope_theta": 10000.0, "factor": factor}
+    if kind == "yarn":
+        given["original_max_position_embeddings"] = length
+    config = transformers.LlamaConfig(
+        hidden_size=2 * size,
+        num_attention_heads=2,
+        max_position_embeddings=length,
+        rope_parameters=given,
+    )
+    # For "dynamic": as if the sentence were ``factor`` times as long as those of training.
+    given = {"seq_len": int(length * factor)} if kind == "dynamic" else {}
+    frequencies, longer = INITIAL[kind](config, torch.device("cpu"), **given)
+    return frequencies, longer
+
+
+@pytest.mark.parametrize("scaling", ["linear", "ntk", "yarn"])
+def test_scaled_frequencies(scaling: str) -> None:
+    """Their dynamic NTK at a sentence s times as long as those of training has the factor s^2 - s +
+    1 in the place of s, which ours gets.
+    """
+    factors = (1.0, 2.0, 4.0) if scaling == "ntk" else (1.0, 2.0, 4.0, 10.5, 32.0)
+    for size, length, factor in product(SIZES, (24, 100, 1024, 4096), factors):
+        kind = "dynamic" if scaling == "ntk" else scaling
+        theirs, longer = scaled(kind, size, length, factor)
+        stretched = factor * factor - (factor - 1) if scaling == "ntk" else factor
+        trained = length if scaling == "yarn" else None
+        ours = Rotary(scaling=scaling, scaling_factor=stretched, trained_length=trained)
+        case = str((size, length, factor))
+        frequencies = ours.frequencies(size).float()  # theirs are float32
+        torch.testing.assert_close(frequencies, theirs, rtol=1e-6, atol=0, msg=case)
+        assert ours.attention_factor() == pytest.approx(longer, rel=1e-15), case

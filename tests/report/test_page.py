@@ -20,10 +20,10 @@ from diet_mt.report.page import page, pairs_of
 from diet_mt.report.pictures import PICTURES, inline, label, picture_of
 from diet_mt.report.sections import Section, read_sections
 from diet_mt.report.style import (
-    ENCODINGS,
     FAMILIES,
     color_of,
     drawn,
+    encodings,
     family_of,
     line_styles,
     pyplot,
@@ -53,12 +53,12 @@ def counts(toy: Path) -> Sentences:
 
 
 def test_encodings_have_colours_and_families_of_their_own() -> None:
-    assert set(ENCODINGS) <= {name.replace("-", "_") for name in NAMES}
-    assert len({color for color, _ in ENCODINGS.values()}) == len(ENCODINGS)
-    assert {family for _, family in ENCODINGS.values()} | {"other"} == set(FAMILIES)
+    assert set(encodings()) <= {name.replace("-", "_") for name in NAMES}
+    assert len({color for color, _ in encodings().values()}) == len(encodings())
+    assert {family for _, family in encodings().values()} | {"other"} == set(FAMILIES)
     for name in ("diet_rel.1", "diet_rel_tiny (beam 5)", "roberta_diet_rel", "diet-rel x=1"):
-        assert (color_of(name), family_of(name)) == ENCODINGS["diet_rel"]
-    assert color_of("diet_abs_lin_tiny") == ENCODINGS["diet_abs_lin"][0]
+        assert (color_of(name), family_of(name)) == encodings()["diet_rel"]
+    assert color_of("diet_abs_lin_tiny") == encodings()["diet_abs_lin"][0]
     assert color_of("sinusoidal_randomized") == "#555555", "a variant is lighter"
     assert color_of("shaw.published (shaw_tiny)") == color_of("shaw.published") != color_of("shaw")
     assert (color_of("another"), family_of("another")) == (color_of("another_tiny"), "other")

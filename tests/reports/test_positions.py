@@ -10,11 +10,10 @@ import torch
 from torch import Tensor
 
 from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape
-from diet_mt.positions.alibi import AlibiBias, slopes
 from diet_mt.positions.deberta import DebertaPositions
-from diet_mt.positions.frequencies import Scaling
-from diet_mt.positions.rotary import RotaryLayer, RotaryPositions
-from diet_mt.positions.shaw import ShawLayer, ShawPositions
+from diet_mt.positions.decay import AlibiBias, slopes
+from diet_mt.positions.rotary import Rotary, RotaryPositions, RotaryTerms
+from diet_mt.positions.shaw import ShawPositions, ShawTerms
 from diet_mt.positions.t5 import T5Bias, buckets_of
 
 from ..toy import (
@@ -45,25 +44,25 @@ def test_rotary_angles_in_half_precision(dtype: torch.dtype, position: int) -> N
     """gpt-neox #1003, transformers #29496, Megatron-LM #535: rotary angles are rounded to the
     precision of the model, and positions run together.
     """
-    positions = RotaryPositions(AttentionShape(1, 1, 32, 1, 1), Scaling()).to(dtype)
+    positions = RotaryPositions(AttentionShape(1, 1, 32, 1, 1), Rotary()).to(dtype)
     (part,) = positions.for_layers(range(position, position + 1), range(position + 1))
-    assert isinstance(part, RotaryLayer)
-    assert part.turn is not None
-    for pair, turn in enumerate(part.turn[0].tolist()):
+    assert isinstance(part, RotaryTerms)
+    assert part.rotation is not None
+    for pair, turn in enumerate(part.rotation[0].tolist()):
         angle = position * 10000 ** (-2 * pair / 32)
         assert turn == pytest.approx(complex(math.cos(angle), math.sin(angle)), abs=1e-6)
 
 
 def test_rotary_keeps_the_precision_of_queries() -> None:
     """transformers #24262: rotary turns half precision into float32 on the way."""
-    (part,) = RotaryPositions(shape(), Scaling()).bfloat16().for_layers(range(3), range(3))
+    (part,) = RotaryPositions(shape(), Rotary()).bfloat16().for_layers(range(3), range(3))
     x = torch.randn(1, H, 3, D, dtype=torch.bfloat16)
     assert part.queries(x).dtype == part.keys(x, None).dtype == torch.bfloat16
 
 
 def test_rotary_turns_neighbouring_columns() -> None:
     """gpt-neox #834, FasterTransformer #451: which two columns are turned together."""
-    (part,) = RotaryPositions(shape(), Scaling()).for_layers(range(1, 2), range(2))
+    (part,) = RotaryPositions(shape(), Rotary()).for_layers(range(1, 2), range(2))
     turned = part.queries(torch.eye(D)[None, :1, None, :])  # the first column alone
     expected = torch.tensor([math.cos(1), math.sin(1), 0.0, 0.0])
     torch.testing.assert_close(turned[0, 0, 0], expected)
@@ -166,7 +165,7 @@ def test_shaw_clips_to_both_sides() -> None:
     (table,) = positions.tables()
     vectors = table.get_parameter("of_keys")  # (1, 5, D), of j - i = -2 to 2
     (part,) = positions.for_layers(range(4, 5), range(5))
-    assert isinstance(part, ShawLayer)
+    assert isinstance(part, ShawTerms)
     q = torch.randn(1, H, 1, D, dtype=torch.float64)
     logits = part.query_bias(q, 5, 1.0)
     expected = q[0, :, 0] @ vectors[0, [0, 0, 0, 1, 2]].T

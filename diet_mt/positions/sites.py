@@ -1,30 +1,33 @@
-"""An encoding in some kinds of attention only, beside positions at the input, or randomized."""
+"""An encoding at chosen sites, with other positions at the input, or randomized."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Iterator, Optional, Tuple
 
-from .base import ENCODER, KINDS, AttentionPositions, AttentionShape, PositionEncoding
-from .input import InputPositions
-from .none import NoPositions
-from .spans import RandomizedPositions, TokenPositions
+from .absolute import NoPositions
+from .base import (
+    ENCODER,
+    KINDS,
+    AttentionPositions,
+    AttentionShape,
+    InputPositions,
+    PositionEncoding,
+)
+from .position_ids import RandomizedPositions, TokenPositions
 
 
 @dataclass(frozen=True)
-class Placed(PositionEncoding):
-    """``inside`` acts in the kinds of attention ``kinds`` alone, in the order of ``KINDS``; at the
-    input there is what ``at_input`` adds. With ``randomized`` N, tokens stand at some of the
-    positions 0 to N - 1 (:class:`~diet_mt.positions.spans.RandomizedPositions`).
-
-    Raises :class:`UserError` for kinds where ``inside`` does not act, and for randomized positions
-    where there are none, or where they are drawn already.
+class EncodingAtSites(PositionEncoding):
+    """``inside`` in the kinds of attention ``kinds`` only, in the order of ``KINDS``; ``at_input``
+    at the input. With ``randomized`` N, tokens have some of the positions 0 to N - 1
+    (:class:`~diet_mt.positions.position_ids.RandomizedPositions`).
     """
 
     inside: PositionEncoding = field(default_factory=NoPositions)
     at_input: PositionEncoding = field(default_factory=NoPositions)
-    kinds: Tuple[str, ...] = ()
-    randomized: Optional[int] = None
+    kinds: tuple[str, ...] = ()
+    randomized: int | None = None
 
     def __post_init__(self) -> None:
         for name, value in (
@@ -39,15 +42,15 @@ class Placed(PositionEncoding):
         super().__post_init__()
 
     def problems(self) -> Iterator[str]:
-        yield from self._randomizing_problems()
+        yield from self._randomized_problems()
         own = self.inside.acts_in
-        for place in self.kinds:
-            if place not in KINDS:
-                said = f" {place}" if place else ", a word is missing"
-                yield f"--position-in{said}: choose from {', '.join(KINDS)}"
-            elif place not in own:
+        for kind in self.kinds:
+            if kind not in KINDS:
+                word = f" {kind}" if kind else ", a word is missing"
+                yield f"--position-in{word}: choose from {', '.join(KINDS)}"
+            elif kind not in own:
                 where = f"only in {', '.join(own)}" if own else "at the input alone"
-                yield f"--position-in {place}: {self.name} acts {where}; leave {place} out"
+                yield f"--position-in {kind}: {self.name} acts {where}; leave {kind} out"
         if self.inside.mixes_keys and ENCODER not in self.kinds:
             yield (
                 f"--position-in {','.join(self.kinds)}: {self.name} mixes keys in the encoder; add "
@@ -63,20 +66,20 @@ class Placed(PositionEncoding):
                 "one of them as --position-encoding alone"
             )
 
-    def _randomizing_problems(self) -> Iterator[str]:
+    def _randomized_problems(self) -> Iterator[str]:
         if self.randomized is None:
             return
         flag = f"--position-randomized {self.randomized}"
-        for part in dict.fromkeys((self.inside, self.at_input)):
-            if part.draws:
-                yield f"{flag}: {part.name} draws its positions itself; leave one of them out"
+        for encoding in dict.fromkeys((self.inside, self.at_input)):
+            if encoding.draws:
+                yield f"{flag}: {encoding.name} draws its positions itself; leave one of them out"
         if not self.kinds and self.at_input == NoPositions():
             yield f"{flag}: {self.name} has no positions; leave it out"
 
     def token_dim(self, embed_dim: int) -> int:
         return self.at_input.token_dim(embed_dim)
 
-    def input_positions(self, max_positions: int, embed_dim: int) -> Optional[InputPositions]:
+    def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions | None:
         return self.at_input.input_positions(self.randomized or max_positions, embed_dim)
 
     def in_attention(self, shape: AttentionShape) -> AttentionPositions:
@@ -90,16 +93,18 @@ class Placed(PositionEncoding):
         return RandomizedPositions(self.randomized, max_positions)
 
     def describe(self) -> str:
-        words = [self.inside.describe()]
+        return self.inside.describe() + self._describe_sites()
+
+    def _describe_sites(self) -> str:
+        words = ""
         if self.kinds != self.inside.acts_in:
-            words.append(f"in={','.join(self.kinds)}")
+            words += f" in={','.join(self.kinds)}"
         if self.at_input != self.inside:
-            words.append(f"input={self.at_input.describe()}")
+            words += f" input={self.at_input.describe()}"
         if self.randomized is not None:
-            words.append(f"randomized={self.randomized}")
-        return " ".join(words)
+            words += f" randomized={self.randomized}"
+        return words
 
     def continues(self) -> Iterator[str]:
-        rest = self.describe()[len(self.inside.describe()) :]
         for text in self.inside.continues():
-            yield f"{text}{rest}"
+            yield f"{text}{self._describe_sites()}"

@@ -1,0 +1,160 @@
+"""Absolute positions at the input: none, sinusoidal, learned, concatenated."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..errors import UserError
+from .base import InputPositions, PositionEncoding, normal
+from .options import rank_option
+from .position_ids import REFUSE, PositionRange, as_tensor, required_size
+
+
+@dataclass(frozen=True)
+class InputEncoding(PositionEncoding):
+    """An encoding that acts at the input only."""
+
+    acts_in = ()
+    family = "input"
+
+
+@dataclass(frozen=True)
+class NoPositions(PositionEncoding):
+    """A[i, j] = q_i . k_j / sqrt(D). Word order enters by the causal mask of the decoder only."""
+
+    name = "none"
+    acts_in = ()
+    color = "#aaaaaa"
+    family = "none"
+
+
+def sinusoids(length: int, width: int) -> Tensor:
+    """(n, E) float32: the sines of all E/2 frequencies, then their cosines."""
+    return sinusoids_at(torch.arange(length, dtype=torch.float64), width)
+
+
+def sinusoids_at(position: Tensor, width: int) -> Tensor:
+    """Sinusoids of real-valued float64 positions (...): (..., E) float32."""
+    half = width // 2
+    # Tensor2Tensor's spacing, which fairseq shares: wavelengths from 2 pi to 10000 * 2 pi, both
+    # ends included.
+    step = math.log(10000.0) / max(half - 1, 1)
+    pair = torch.arange(half, dtype=torch.float64, device=position.device)
+    angle = position.unsqueeze(-1) * torch.exp(pair * -step)  # (..., E/2)
+    return torch.cat([angle.sin(), angle.cos()], dim=-1).float()  # (..., E)
+
+
+class SinusoidalInput(InputPositions):
+    """The table of :func:`sinusoids`; no parameters, not in the checkpoint."""
+
+    def __init__(self, max_positions: int, embed_dim: int) -> None:
+        super().__init__(max_positions, embed_dim)
+        if embed_dim % 2:
+            raise UserError(
+                "sinusoidal positions need an even --encoder-embed-dim and --decoder-embed-dim, "
+                f"not {embed_dim}"
+            )
+        self.register_buffer("values", sinusoids(max_positions, embed_dim), persistent=False)
+
+    def table(self) -> Tensor:
+        return self.get_buffer("values")
+
+    def rows(self, at: PositionRange) -> Tensor:
+        """Rows of these positions: (1, T, E), beyond the table by the formula."""
+        values = self.table()
+        if required_size(at) <= self.max_positions or self.extrapolation == REFUSE:
+            return super().rows(at)
+        position = as_tensor(at, values.device).double()
+        return sinusoids_at(position, self.embed_dim).to(values.dtype).unsqueeze(0)
+
+
+@dataclass(frozen=True)
+class Sinusoidal(InputEncoding):
+    """Vaswani et al. 2017, "Attention Is All You Need" (arXiv:1706.03762), section 3.5:
+
+        x_i + [sin(i w); cos(i w)]
+
+    Where we differ from the print, with Tensor2Tensor and fairseq: sines and cosines are two blocks
+    of columns instead of alternating, and the longest wavelength is reached exactly. Unlike
+    fairseq the first token is position 0, not 2.
+    """
+
+    name = "sinusoidal"
+    color = "#000000"
+    fixed_input = True
+
+    def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions:
+        return SinusoidalInput(max_positions, embed_dim)
+
+
+class LearnedInput(InputPositions):
+    """P (n, E), initialized like the token embeddings: normal with standard deviation E^-0.5."""
+
+    def __init__(self, max_positions: int, width: int, std: float | None = None) -> None:
+        super().__init__(max_positions, width)
+        self.weight = nn.Parameter(normal((max_positions, width), std or width**-0.5))
+
+    def draw(self, std: float) -> None:
+        nn.init.normal_(self.weight, std=std)
+
+    def table(self) -> Tensor:
+        return self.weight
+
+
+@dataclass(frozen=True)
+class Learned(InputEncoding):
+    """Devlin et al. 2018, "BERT" (arXiv:1810.04805), section 3: x_i + P_i, one vector per
+    position for the whole stack.
+    """
+
+    name = "learned"
+    color = "#7f4a1e"
+
+    def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions:
+        return LearnedInput(max_positions, embed_dim)
+
+
+class ConcatInput(LearnedInput):
+    """P (n, R) in the last R of E columns, where the token embedding is 0.
+
+    As large as the token embeddings: their rows, normal with (E-R)^-0.5, are scaled by sqrt(E) at
+    the input, these are not.
+    """
+
+    def __init__(self, max_positions: int, embed_dim: int, rank: int) -> None:
+        super().__init__(max_positions, rank, std=1.0)
+        self.embed_dim = embed_dim
+
+    def table(self) -> Tensor:
+        return F.pad(self.weight, (self.embed_dim - self.weight.size(1), 0))
+
+
+@dataclass(frozen=True)
+class Concat(InputEncoding):
+    """[x_i ; P_i], x of width E - R and P of R: concatenation in place of the sum of Devlin et al.
+
+    Token embeddings are narrower by R, also where they are tied to the output, which then has a
+    projection from E to E - R. R (``--position-rank``) is an eighth of E by default.
+    """
+
+    name = "concat"
+    color = "#f032e6"
+
+    rank: int | None = rank_option()
+
+    def token_dim(self, embed_dim: int) -> int:
+        rank = self.rank or max(embed_dim // 8, 1)  # with 8 heads, the size of one
+        if rank >= embed_dim:
+            raise UserError(
+                f"concat: positions of width {rank} (--position-rank) leave no room for the words "
+                f"in a model of width {embed_dim}"
+            )
+        return embed_dim - rank
+
+    def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions:
+        return ConcatInput(max_positions, embed_dim, embed_dim - self.token_dim(embed_dim))

@@ -1,0 +1,161 @@
+"""ALiBi, KERPLE and Sandwich: biases that fall with the distance, at a rate of each head.
+
+None acts in cross-attention, where target and source positions have no distance. The papers have
+decoders only; here the encoder has the same bias on both sides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .base import SELF_ATTENTION, AttentionPositions, AttentionShape, PositionEncoding, Table
+from .options import option
+from .relative import RelativeBias, distances
+
+# KERPLE: the lowest rate of the authors' code (chijames/KERPLE), which clamps there after each
+# update; here it bounds the initial values only.
+LEAST = 0.01
+# KERPLE: the exponent is below 2, or it would be no kernel (section 3.1).
+STEEPEST = 2.0
+# Sandwich: columns of the sinusoids, whatever the width of the model, as in all of the paper's.
+WIDTH = 128
+
+
+def slopes(heads: int) -> list[float]:
+    """m_h for each head: a geometric series from 2^(-8/H) down to 2^-8.
+
+    Where H is no power of two, the slopes of the next smaller power, then every second one of the
+    next larger power, until there are H: the rule of the paper's own code.
+    """
+    power = 1 << (heads.bit_length() - 1)
+    series = [2 ** (-8 * number / power) for number in range(1, power + 1)]
+    between = [2 ** (-4 * number / power) for number in range(1, 2 * power, 2)]
+    return (series + between)[:heads]
+
+
+class AlibiBias(RelativeBias):
+    """-m_h |i - j|, the same in all layers: (1, H, T, S).
+
+    Under the causal mask it is the paper's, -m_h (i - j) for j <= i.
+    """
+
+    limited = False
+
+    def by_distance(self, lowest: int, highest: int) -> Tensor:
+        device = self.like.device
+        slope = torch.tensor(slopes(self.shape.heads), dtype=torch.float64, device=device)
+        distance = distances(lowest, highest, device).abs()
+        return -(slope[:, None] * distance).unsqueeze(0)  # (1, H, count)
+
+
+@dataclass(frozen=True)
+class Alibi(PositionEncoding):
+    """Press et al. 2021, "Train Short, Test Long" (arXiv:2108.12409), section 3:
+
+        A[i, j] = q_i . k_j / sqrt(D) - m_h |i - j|
+
+    No parameters.
+    """
+
+    name = "alibi"
+    acts_in = SELF_ATTENTION
+    color = "#882255"
+
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
+        return AlibiBias(shape)
+
+
+def rates(heads: int, kernel: str) -> Table:
+    """r1 and r2 of KERPLE for one layer, (H|1, 1) each, in a form where they are always positive.
+
+    ``raw_r1`` is log r1; ``raw_r2`` log r2, for the power kernel the logit of r2 / 2. Initialized
+    as in the authors' code: the factor of the logarithm and the exponent uniform from 0 to 2, the
+    others from 0 to 1.
+    """
+    r1, r2 = torch.rand(2, heads, 1).clamp(min=LEAST)
+    if kernel == "power":
+        return Table(raw_r1=r1.log(), raw_r2=r2.logit(eps=LEAST))
+    return Table(raw_r1=(2 * r1).log(), raw_r2=r2.log())
+
+
+class KerpleBias(RelativeBias):
+    """-r1 log(1 + r2 |i - j|), or -r1 |i - j|^r2, for all layers: (L|1, H|1, T, S)."""
+
+    limited = False
+
+    def __init__(self, shape: AttentionShape, sharing: str | None, kernel: str) -> None:
+        super().__init__(shape, sharing, lambda heads: rates(heads, kernel))
+        self.kernel = kernel
+
+    def by_distance(self, lowest: int, highest: int) -> Tensor:
+        r1, raw_r2 = self.stacked("raw_r1").exp(), self.stacked("raw_r2")  # (L|1, H|1, 1)
+        distance = distances(lowest, highest, r1.device).abs()
+        if self.kernel == "power":
+            return -r1 * distance.to(r1.dtype) ** (STEEPEST * torch.sigmoid(raw_r2))
+        return -r1 * torch.log1p(raw_r2.exp() * distance)
+
+
+@dataclass(frozen=True)
+class Kerple(PositionEncoding):
+    """Chi et al. 2022, "KERPLE: Kernelized Relative Positional Embedding for Length Extrapolation"
+    (arXiv:2205.09921), section 4, equations 8 (power) and 9 (logarithm):
+
+        A[i, j] = q_i . k_j / sqrt(D) - r1 log(1 + r2 |i - j|)
+        A[i, j] = q_i . k_j / sqrt(D) - r1 |i - j|^r2, with ``--position-kernel power``
+
+    r1 and r2 > 0 are learned for each head of each layer, the exponent below 2. Where we differ:
+    the authors' code clamps rates at 0.01 (and the exponent at 2), where gradients vanish; here
+    they are exponentials (and 2 sigmoids) of the parameters.
+    """
+
+    name = "kerple"
+    acts_in = SELF_ATTENTION
+    default_sharing = "none"
+    color = "#a3a300"
+
+    kernel: str = option(
+        "--position-kernel", "log", "decay with distance", choices=("log", "power")
+    )
+
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
+        return KerpleBias(shape, self.sharing, self.kernel)
+
+
+class SandwichBias(RelativeBias):
+    """(p_i . p_j - p_i . p_i) / (8 h / H) for head h from 1 to H, the same in all layers:
+    (1, H, T, S).
+    """
+
+    limited = False
+
+    def by_distance(self, lowest: int, highest: int) -> Tensor:
+        device, heads = self.like.device, self.shape.heads
+        pairs = torch.arange(WIDTH // 2, dtype=torch.float64, device=device)
+        angle = distances(lowest, highest, device)[:, None] * 10000.0 ** (-2 * pairs / WIDTH)
+        product = (angle.cos() - 1).sum(-1)  # (count,)
+        head = torch.arange(1, heads + 1, dtype=torch.float64, device=device)[:, None]
+        return (product / (8 * head / heads)).unsqueeze(0)  # (1, H, count)
+
+
+@dataclass(frozen=True)
+class Sandwich(PositionEncoding):
+    """Chi et al. 2022, "Dissecting Transformer Length Extrapolation via the Lens of Receptive Field
+    Analysis" (arXiv:2212.10356), its equation of Sandwich:
+
+        A[i, j] = q_i . k_j / sqrt(D) + p_i . p_j / (8 h / H)
+
+    p are sinusoids of 128 columns, whatever the width of the model, so that p_i . p_j = sum_c
+    cos((i - j) / 10000^(2 c / 128)) depends on the distance alone; h counts the heads from 1 to H.
+    No parameters. Where we differ: p_i . p_i = 64 is subtracted, to which softmax is invariant, so
+    that half precision represents the bias of near keys exactly.
+    """
+
+    name = "sandwich"
+    acts_in = SELF_ATTENTION
+    color = "#c4a494"
+
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
+        return SandwichBias(shape)

@@ -1,0 +1,98 @@
+"""The positional terms of one layer's attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from torch import Tensor
+
+# Index of a query; a tensor (1,) where it is on the device.
+Row = int | Tensor
+
+
+def select_row(x: Tensor, row: Row, dim: int) -> Tensor:
+    """Entry ``row`` of ``x`` along ``dim``, which is kept with size 1."""
+    return x.narrow(dim, row, 1) if isinstance(row, int) else x.index_select(dim, row)
+
+
+@dataclass(frozen=True)
+class PositionTerms:
+    """What positions contribute to one layer's attention, for some queries and keys.
+
+    The base class has a bias, all that encodings independent of the words need. A subclass adds
+    tensors as fields and overrides the methods that differ; attention calls them in the order in
+    which they are defined here. Masks are applied by attention.
+
+    ``bias``: (H|1, T, S), added to the logits, or None.
+    """
+
+    # Whether keys and values are sums over tokens, so that no padding is left to be masked.
+    mixes_keys: ClassVar[bool] = False
+
+    bias: Tensor | None = None
+
+    def step(self, row: Row, keys: int) -> PositionTerms:
+        """The terms of query ``row`` alone, over the first ``keys`` keys."""
+        if self.bias is None:
+            return self
+        return replace(self, bias=select_row(self.bias, row, 1)[:, :, :keys])
+
+    def queries(self, q: Tensor) -> Tensor:
+        """Projected queries (B, H, T, D) -> queries of the logits, (B, H, T, R): R is D, or any
+        width that keys have as well.
+        """
+        return q
+
+    def keys(self, k: Tensor, padding: Tensor | None) -> Tensor:
+        """Newly projected keys (B, H, S', D) -> cached keys, (B, H, S', R).
+
+        S': all keys, or in a decoding step those at the queries' positions. ``padding``: (B, S'),
+        True at padding, or None.
+        """
+        return k
+
+    def values(self, v: Tensor, padding: Tensor | None) -> Tensor:
+        """Newly projected values (B, H, S', D) -> cached values; ``padding`` as for the keys."""
+        return v
+
+    def factors(self) -> tuple[Tensor, Tensor] | None:
+        """(H|1, T, R) and (H|1, S, R), whose product is a further bias, or None."""
+        return None
+
+    def query_bias(self, q: Tensor, keys: int, scale: float) -> Tensor | None:
+        """A bias that depends on the queries (B, H, rows, R): (B, H, rows, S), or None.
+
+        ``keys`` S; ``scale``: the factor of q k^T. For T = 1 there may be any number of rows at
+        that one position (the beams of a sentence).
+        """
+        return None
+
+    @property
+    def reads_keys(self) -> bool:
+        """Whether there is a :meth:`key_bias`, for which a step needs the keys themselves."""
+        return False
+
+    def key_bias(
+        self, k: Tensor, scale: float, key_positions: Tensor | None = None
+    ) -> Tensor | None:
+        """A bias that depends on the cached keys (B, H, S, R): (B, H, T, S), or None.
+
+        ``scale``: the factor of q k^T. ``key_positions`` (B, S): where they are not 0 to S - 1 (T
+        is 1 then).
+        """
+        return None
+
+    @property
+    def changes_output(self) -> bool:
+        """Whether :meth:`output` adds anything, which needs the attention weights."""
+        return False
+
+    def output(self, weights: Tensor) -> Tensor | None:
+        """A term of the output that depends on the attention weights (B, H, rows, S): (B, H, rows,
+        D), or None.
+        """
+        return None
+
+
+NO_TERMS = PositionTerms()

@@ -1,0 +1,205 @@
+"""Formulas of T5's buckets, ALiBi's slopes, KERPLE's rates, and Sandwich and FIRE."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from diet_mt.positions import AttentionShape
+from diet_mt.positions.decay import LEAST, KerpleBias, SandwichBias, slopes
+from diet_mt.positions.fire import FireBias
+from diet_mt.positions.t5 import T5, buckets_of
+
+from .. import oracle
+from ..toy import sharing_modes
+from .cases import CASES
+
+L, H, D = 2, 3, 4
+SHAPE = AttentionShape(L, H, D, 9, 11)
+ROUNDING = 1e-12  # float64
+
+# The last distance of each bucket of 16, both directions, 32 buckets up to 128: one each below 8,
+# then edges at 8 * 16^(k/8), which are 11.3, 16, 22.6, 32, 45.3, 64 and 90.5.
+LAST_OF_HALF = [0, 1, 2, 3, 4, 5, 6, 7, 11, 15, 22, 31, 45, 63, 90]
+# All 32 buckets for one direction: edges at 16 * 8^(k/16).
+LAST_OF_CAUSAL = [*range(16), 18, 20, 23, 26, 30, 34, 39, 45, 51, 58, 66, 76, 86, 98, 112]
+
+
+def bucket(away: int, last: list[int]) -> int:
+    """The first bucket whose last distance is not before ``away``."""
+    return next((number for number, far in enumerate(last) if away <= far), len(last))
+
+
+def test_buckets_of_both_directions_by_hand() -> None:
+    numbers = buckets_of(torch.arange(-300, 301), 32, 128, causal=False)
+    expected = [bucket(abs(d), LAST_OF_HALF) + (16 if d > 0 else 0) for d in range(-300, 301)]
+    assert numbers.tolist() == expected
+    # Distance 0 counts as before the query, so the first bucket of the other half stays empty.
+    assert sorted(set(expected)) == [number for number in range(32) if number != 16]
+    distance = torch.arange(24).reshape(2, 3, 4) - 12
+    assert buckets_of(distance, 8, 6, causal=False).shape == (2, 3, 4)
+
+
+def test_buckets_of_one_direction_by_hand() -> None:
+    numbers = buckets_of(torch.arange(-300, 301), 32, 128, causal=True)
+    assert numbers.tolist() == [bucket(max(-d, 0), LAST_OF_CAUSAL) for d in range(-300, 301)]
+    assert numbers.unique().tolist() == list(range(32))
+
+
+def test_the_smallest_maximal_distance_still_makes_buckets() -> None:
+    T5(buckets=32, max_distance=17)
+    numbers = buckets_of(torch.arange(-40, 1), 32, 17, causal=True)
+    assert numbers.unique().tolist() == [*range(17), 31]
+
+
+@pytest.mark.parametrize(
+    ("heads", "expected"),
+    [
+        (1, [2**-8]),
+        (2, [2**-4, 2**-8]),
+        (4, [2**-2, 2**-4, 2**-6, 2**-8]),
+        # Section 3: eight heads have 1/2, 1/4, ... 1/256, and sixteen the roots between them too.
+        (8, [0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625, 0.0078125, 0.00390625]),
+        (16, [2 ** (-number / 2) for number in range(1, 17)]),
+        # Those of 2, then the first of 4; those of 4, then 1/2 and 1/8 of eight.
+        (3, [2**-4, 2**-8, 2**-2]),
+        (6, [2**-2, 2**-4, 2**-6, 2**-8, 0.5, 0.125]),
+        # Those of 8, then every other one of 16.
+        (12, [2.0**-number for number in range(1, 9)] + [2**-0.5, 2**-1.5, 2**-2.5, 2**-3.5]),
+    ],
+)
+def test_slopes_by_hand(heads: int, expected: list[float]) -> None:
+    assert slopes(heads) == pytest.approx(expected, rel=1e-15)
+
+
+def test_every_head_has_a_slope_of_its_own() -> None:
+    for heads in range(2, 66):
+        assert len(set(slopes(heads))) == heads
+        assert 2**-8 <= min(slopes(heads)) < max(slopes(heads)) < 1
+
+
+any_kernel = pytest.mark.parametrize("kernel", ["log", "power"])
+
+
+@any_kernel
+def test_rates_start_where_those_of_the_authors_do(kernel: str) -> None:
+    """From 0.01 to 2 the factor of the logarithm and the exponent, the others from 0.01 to 1."""
+    (table,) = KerpleBias(AttentionShape(1, 2000, D, 9, 9), "none", kernel).tables()
+    r1, raw_r2 = table.get_parameter("raw_r1").exp(), table.get_parameter("raw_r2")
+    r2 = 2 * raw_r2.sigmoid() if kernel == "power" else raw_r2.exp()
+    for rate, most in ((r1, 2.0 if kernel == "log" else 1.0), (r2, 1.0 if kernel == "log" else 2)):
+        assert LEAST * 0.999 <= rate.min() < 0.1
+        assert most * 0.95 < rate.max() <= most
+        assert rate.mean().item() == pytest.approx(most / 2, rel=0.1)
+
+
+@any_kernel
+@pytest.mark.parametrize("value", [-30.0, 0.0, 30.0])
+def test_keys_never_count_more_the_further_away(kernel: str, value: float) -> None:
+    """However far a step of the optimizer goes; and gradients stay finite, also at distance 0."""
+    bias = KerpleBias(SHAPE, "none", kernel).double()
+    for parameter in bias.parameters():
+        nn.init.constant_(parameter, value)
+    row = bias(range(8, 9), range(9))[0, 0, 0]
+    assert torch.isfinite(row).all()
+    assert (row.diff() >= 0).all()
+    assert row[-1] == 0
+    row.sum().backward()
+    for parameter in bias.parameters():
+        assert parameter.grad is not None
+        assert torch.isfinite(parameter.grad).all()
+
+
+def test_sandwich_is_the_product_of_sinusoids() -> None:
+    """As the paper's own listing has it: a table of sines and cosines, times itself."""
+    heads, length = 12, 40
+    position = torch.arange(length, dtype=torch.float64)[:, None]
+    angle = position / 10000 ** (torch.arange(64).double() / 64)
+    table = torch.cat([angle.sin(), angle.cos()], dim=1)
+    compression = 8 * torch.arange(1, heads + 1).double()[:, None, None] / heads
+    products = table @ table.t() / compression
+    bias = SandwichBias(AttentionShape(1, heads, D, length, length))(range(length), range(length))
+    torch.testing.assert_close(bias[0], products - 64 / compression, rtol=0, atol=1e-11)
+
+
+def fire(sharing: str, threshold: float) -> FireBias:
+    """In float64, L at ``threshold`` tokens in layer 0 and at twice as many in layer 1."""
+    bias = FireBias(SHAPE, sharing).double()
+    for number, table in enumerate(bias.tables()):
+        # The sign is free.
+        nn.init.constant_(table.get_parameter("threshold"), -(number + 1) * threshold / 512)
+        nn.init.constant_(table.get_parameter("c"), 0.3 + number)
+    return bias
+
+
+# Below the length of the sentences, and above: then all depends on the distance alone.
+any_threshold = pytest.mark.parametrize("threshold", [3.0, 100.0])
+
+
+@any_threshold
+@pytest.mark.parametrize(
+    ("start", "queries", "keys"), [(0, 5, 7), (0, 7, 5), (4, 5, 7), (0, 1, 1), (8, 1, 9)]
+)
+@pytest.mark.parametrize("sharing", sharing_modes("fire"))
+def test_fire_up_to_its_length_and_beyond(
+    sharing: str, threshold: float, start: int, queries: int, keys: int
+) -> None:
+    bias = fire(sharing, threshold)
+    out = bias(range(start, start + queries), range(keys))
+    heads = 1 if sharing == "head-wise" else H
+    assert out.shape == (len(bias.tables()), heads, queries, keys)
+    raw = {name: value.detach().numpy() for name, value in bias.state_dict().items()}
+    for layer in range(out.size(0)):
+        setting = oracle.Setting("encoder", layer, H, D, 11, sharing, raw, {})
+        equations = CASES["fire"].equations(setting)
+        expected = [
+            [[equations.logit(h, start + i, j) for j in range(keys)] for i in range(queries)]
+            for h in range(heads)
+        ]
+        by_hand = torch.tensor(expected, dtype=torch.float64)
+        torch.testing.assert_close(out[layer], by_hand, rtol=0, atol=ROUNDING)
+
+
+def listing(table: nn.Module, length: int) -> Tensor:
+    """The paper's own listing (appendix) in float64, but for the number added to the output:
+    (H, T, T).
+    """
+    mlp = nn.Sequential(nn.Linear(1, 32), nn.ReLU(), nn.Linear(32, H, bias=False)).double()
+    first, last = mlp[0], mlp[2]
+    with torch.no_grad():
+        first.weight.copy_(table.get_parameter("hidden_weight").t())
+        first.bias.copy_(table.get_parameter("hidden_bias")[0])
+        last.weight.copy_(table.get_parameter("out"))
+    c, threshold = table.get_parameter("c")[0, 0], table.get_parameter("threshold")[0, 0]
+    positions = torch.arange(length, dtype=torch.float64)
+    normalizer = torch.maximum(positions, (threshold * 512.0).abs())[:, None]
+    away = torch.log((c * (positions[:, None] - positions)).abs() + 1)
+    normalized = away / (torch.log((c * normalizer).abs() + 1) + 1e-6)
+    return mlp(normalized.unsqueeze(-1)).permute(2, 0, 1)
+
+
+@any_threshold
+def test_fire_under_a_causal_mask_is_the_listing_of_the_paper(threshold: float) -> None:
+    bias = fire("none", threshold)
+    out = bias(range(9), range(9))
+    seen = torch.ones(9, 9).tril().bool()
+    for layer, table in enumerate(bias.tables()):
+        expected = listing(table, 9)
+        torch.testing.assert_close(out[layer][:, seen], expected[:, seen], rtol=0, atol=ROUNDING)
+
+
+def test_every_parameter_of_fire_gets_a_gradient_beyond_its_length() -> None:
+    bias = fire("none", 3.0)
+    bias(range(9), range(9)).square().sum().backward()
+    for name, parameter in bias.named_parameters():
+        assert parameter.grad is not None
+        assert parameter.grad.any(), name
+
+
+def test_initial_values_of_fire() -> None:
+    for table in FireBias(SHAPE, "none").tables():
+        assert table.get_parameter("c").item() == pytest.approx(0.1)
+        assert table.get_parameter("threshold").item() == 1  # 512 tokens
+        assert table.get_parameter("hidden_weight").abs().max() <= 1
+        assert table.get_parameter("out").abs().max() <= 32**-0.5

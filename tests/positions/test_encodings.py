@@ -1,0 +1,314 @@
+"""Values by hand, and properties of every encoding: windows, shifts, precision, gradients."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from diet_mt.errors import UserError
+from diet_mt.positions import (
+    CROSS,
+    NAMES,
+    AttentionPositions,
+    AttentionShape,
+    InputPositions,
+    PositionRange,
+    PositionTerms,
+    build_position,
+)
+
+from ..toy import CASES as WITH_SHARING
+from ..toy import name_of
+from .cases import CASES, Hand
+
+L, H, D, N_T, N_S = 2, 3, 4, 9, 11
+ROUNDING = 1e-12  # float64
+PRECISE = (torch.float32, torch.float64, torch.complex64)  # complex64 has two numbers of float32
+
+# (encoding, sharing, kind) wherever an encoding acts inside attention.
+INSIDE = [
+    pytest.param(encoding, sharing, kind, id=f"{name_of(encoding, sharing)}-{kind}")
+    for encoding, sharing in WITH_SHARING
+    for kind in NAMES[encoding].acts_in
+]
+inside = pytest.mark.parametrize(("encoding", "sharing", "kind"), INSIDE)
+# The same with the sharing of the paper alone.
+once = pytest.mark.parametrize(
+    ("encoding", "sharing", "kind"),
+    [case for case in INSIDE if CASES[str(case.values[0])].sharing == case.values[1]],
+)
+
+
+def module_of(
+    encoding: str, sharing: str | None, kind: str, size: int | None = None, **options: Any
+) -> AttentionPositions:
+    """All layers, with tables large enough to be seen; ``size``: longest sentence of both sides."""
+    small = {"projected": 3, "clip": 2, "buckets": 8, "max_distance": 6, "values": True}
+    known = {name: small[name] for name in CASES[encoding].options.keys() & small.keys()}
+    keys = N_S if kind == CROSS else N_T
+    shape = AttentionShape(L, H, D, size or N_T, size or keys, kind)
+    built = build_position(encoding, sharing=sharing, **{**known, **options})
+    positions = built.attention_positions(shape)
+    assert positions is not None
+    for parameter in positions.parameters():
+        nn.init.normal_(parameter, std=0.7)
+    return positions
+
+
+def fields_of(terms: PositionTerms) -> dict[str, Tensor]:
+    return {name: value for name, value in vars(terms).items() if isinstance(value, Tensor)}
+
+
+def logits(
+    positions: AttentionPositions,
+    queries: PositionRange,
+    keys: PositionRange,
+    q: Tensor,
+    k: Tensor,
+    scale: float = 1.0,
+) -> Tensor:
+    """The logits of all layers, (L, B, H, T, S), for projected ``q`` (B, H, T, D) and ``k`` (B, H,
+    S, D).
+    """
+    # Keys are rotated at their own positions, which are no queries' in cross-attention.
+    at = queries if positions.shape.kind == CROSS else keys
+    both = zip(positions.for_layers(queries, keys), positions.for_layers(at, keys), strict=True)
+    return torch.stack([of_layer(terms, own.keys(k, None), q, scale) for terms, own in both])
+
+
+def of_layer(terms: PositionTerms, keys: Tensor, q: Tensor, scale: float) -> Tensor:
+    queries, size = terms.queries(q), keys.size(2)
+    total = queries @ keys.transpose(-1, -2) * scale
+    factors = terms.factors()
+    summands = [
+        terms.bias,
+        None if factors is None else factors[0] @ factors[1].transpose(-1, -2),
+        terms.query_bias(queries, size, scale),
+        terms.key_bias(keys, scale) if terms.reads_keys else None,
+    ]
+    for summand in summands:
+        if summand is not None:
+            total = total + summand
+    return total
+
+
+def content(batch: int, queries: int, keys: int) -> tuple[Tensor, Tensor]:
+    """Random projections, (B, H, T, D) and (B, H, S, D)."""
+    q, k = (torch.randn(batch, H, size, D, dtype=torch.float64) for size in (queries, keys))
+    return q, k
+
+
+def fill(module: nn.Module, tables: dict[str, Any]) -> None:
+    for name, values in tables.items():
+        path = name if name in dict(module.named_parameters()) else f"layers.0.{name}"
+        with torch.no_grad():
+            parameter = module.get_parameter(path)
+            parameter.copy_(torch.tensor(values, dtype=torch.float64))
+
+
+HANDS = [
+    pytest.param(name, hand, id=f"{name}-{number}")
+    for name, case in CASES.items()
+    for number, hand in enumerate(case.hand)
+]
+
+
+@pytest.mark.parametrize(("encoding", "hand"), [case for case in HANDS if case.values[1].logits])
+def test_logits_by_hand(encoding: str, hand: Hand) -> None:
+    """All of them, and those of the last query alone."""
+    expected = torch.tensor(hand.logits, dtype=torch.float64)
+    heads, queries, columns = expected.shape
+    keys = hand.longest or columns
+    shape = AttentionShape(1, heads, hand.head_dim, queries, keys, hand.kind)
+    sharing = None if CASES[encoding].sharing is None else "none"
+    built = build_position(encoding, sharing=sharing, **hand.options)
+    positions = built.attention_positions(shape)
+    assert positions is not None
+    positions.double()
+    fill(positions, hand.tables)
+    q = torch.full((1, heads, queries, hand.head_dim), hand.q).double()
+    k = (
+        torch.as_tensor(hand.k)
+        .double()
+        .reshape(-1, 1)
+        .expand(1, heads, keys, hand.head_dim)
+        .clone()
+    )
+    for start in (0, queries - 1):
+        found = logits(positions, range(start, queries), range(keys), q[:, :, start:], k)
+        torch.testing.assert_close(found[0, 0], expected[:, start:], rtol=0, atol=hand.tolerance)
+
+
+@pytest.mark.parametrize(("encoding", "hand"), [case for case in HANDS if case.values[1].rows])
+def test_rows_at_the_input_by_hand(encoding: str, hand: Hand) -> None:
+    expected = torch.tensor(hand.rows)
+    length, width = expected.shape
+    added = build_position(encoding, **hand.options).input_positions(length, width)
+    assert added is not None
+    fill(added.eval(), hand.tables)
+    tokens = torch.zeros(2, length, dtype=torch.long)
+    for start in (0, length - 1):
+        found = added(tokens[:, start:], range(start, length))
+        torch.testing.assert_close(found[0], expected[start:], rtol=0, atol=hand.tolerance)
+
+
+@inside
+def test_a_window_is_part_of_the_whole(encoding: str, sharing: str | None, kind: str) -> None:
+    """Also where all keys stand before the query, as in a decoding step."""
+    positions = module_of(encoding, sharing, kind).double()
+    keys = positions.shape.max_keys
+    q, k = content(2, N_T, keys)
+    whole = logits(positions, range(N_T), range(keys), q, k, scale=0.3)
+    mixes = positions.for_layers(range(1), range(keys))[0].mixes_keys
+    for start, stop, seen in ((2, 5, keys), (8, 9, 9), (8, 9, 3), (4, 9, 2)):
+        seen = keys if mixes else seen
+        rows = q[:, :, start:stop]
+        found = logits(positions, range(start, stop), range(seen), rows, k[:, :, :seen], scale=0.3)
+        expected = whole[..., start:stop, :] if mixes else whole[..., start:stop, :seen]
+        torch.testing.assert_close(found, expected, rtol=0, atol=ROUNDING)
+
+
+@inside
+def test_a_step_of_a_block_is_the_step_alone(encoding: str, sharing: str | None, kind: str) -> None:
+    """All fields of every layer, for every encoding that decodes step by step."""
+    positions = module_of(encoding, sharing, kind).double()
+    block = positions.for_layers(range(2, 8), range(9))
+    alone = positions.for_layers(range(5, 6), range(7))
+    assert len(block) == len(alone) == L
+    if block[0].mixes_keys:
+        return
+    for terms, expected in zip(block, alone, strict=True):
+        step = terms.step(3, 7)
+        assert type(step) is type(expected)
+        for name, value in vars(expected).items():
+            if isinstance(value, Tensor):
+                torch.testing.assert_close(getattr(step, name), value, rtol=0, atol=ROUNDING)
+            else:
+                assert getattr(step, name) == value, name
+
+
+@inside
+def test_positions_that_are_not_consecutive(encoding: str, sharing: str | None, kind: str) -> None:
+    """As tensors they are those of the whole, or of the whole shifted where it is relative."""
+    positions = module_of(encoding, sharing, kind, N_T).double()
+    q, k = content(2, N_T, N_T)
+    whole = logits(positions, range(N_T), range(N_T), q, k)
+    some = torch.tensor([1, 2, 5])
+    found = logits(positions, some, some, q[:, :, some], k[:, :, some])
+    mixes = positions.for_layers(some, some)[0].mixes_keys
+    if not mixes:
+        expected = whole[..., some, :][..., some]
+        torch.testing.assert_close(found, expected, rtol=0, atol=ROUNDING)
+    if kind != CROSS:
+        shifted = logits(positions, some + 3, some + 3, q[:, :, some], k[:, :, some])
+        same = torch.allclose(found, shifted, rtol=0, atol=1e-10)
+        assert same != CASES[encoding].shift
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["fp16", "bf16"])
+@inside
+def test_half_precision_rounds_the_weights_alone(
+    encoding: str, sharing: str | None, kind: str, dtype: torch.dtype
+) -> None:
+    """Positions beyond 2048 and 256 are not rounded, and sums are those of float32."""
+    half = module_of(encoding, sharing, kind).to(dtype)
+    full = copy.deepcopy(half).float()
+    last = 3000 if not half.limited else N_T - 1
+    at = range(last, last + 1), range(last + 1)
+    for terms, expected in zip(half.for_layers(*at), full.for_layers(*at), strict=True):
+        found, exact = fields_of(terms), fields_of(expected)
+        assert found.keys() == exact.keys()
+        for name, value in found.items():
+            assert value.dtype == exact[name].dtype
+            assert value.dtype in (*PRECISE, torch.long)
+            assert torch.equal(value, exact[name]), name
+    q, k = (x.to(dtype) for x in content(1, 1, last + 1))
+    terms = half.for_layers(*at)[0]
+    assert terms.queries(q).dtype == terms.keys(k, None).dtype == terms.values(k, None).dtype
+    bias = terms.query_bias(q, last + 1, 1.0)
+    assert bias is None or bias.dtype == dtype
+
+
+@inside
+def test_autocast_changes_nothing(encoding: str, sharing: str | None, kind: str) -> None:
+    positions = module_of(encoding, sharing, kind)
+    exact = positions.for_layers(range(5), range(7))
+    with torch.autocast("cpu", torch.bfloat16):
+        cast = positions.for_layers(range(5), range(7))
+    for terms, expected in zip(cast, exact, strict=True):
+        for name, value in fields_of(expected).items():
+            assert torch.equal(fields_of(terms)[name], value), name
+
+
+@once
+def test_gradients_of_the_parameters(encoding: str, sharing: str | None, kind: str) -> None:
+    """By finite differences."""
+    positions = module_of(encoding, sharing, kind, 4).double()
+    names = [f"positions.{name}" for name, _ in positions.named_parameters()]
+    q, k = content(1, 4, 4)
+
+    def run(*values: Tensor) -> Tensor:
+        swapped = dict(zip(names, values, strict=True))
+        at = range(4), range(4)
+        terms = torch.func.functional_call(Layers(positions), swapped, at)
+        return torch.stack([of_layer(one, one.keys(k, None), q, 0.5) for one in terms])
+
+    values = [value.detach().requires_grad_() for value in positions.parameters()]
+    assert not values or torch.autograd.gradcheck(run, values)
+
+
+class Layers(nn.Module):
+    """``for_layers`` as a module's forward."""
+
+    def __init__(self, positions: AttentionPositions) -> None:
+        super().__init__()
+        self.positions = positions
+
+    def forward(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
+        return self.positions.for_layers(queries, keys)
+
+
+@pytest.mark.parametrize("encoding", CASES)
+def test_sentences_longer_than_the_tables(encoding: str) -> None:
+    """Refused by default where there are tables."""
+    built = build_position(encoding)
+    added = built.input_positions(4, 16)
+    if added is not None:
+        with pytest.raises(UserError, match=r"5 tokens.* 4 positions.*--beyond-table"):
+            added.rows(range(4, 5))
+    for kind in built.acts_in:
+        positions = built.attention_positions(AttentionShape(L, H, D, 4, 6, kind))
+        assert positions is not None
+        assert positions.limited == CASES[encoding].limited
+        for at in ((range(4, 5), range(3)), (range(3), range(7))):
+            if positions.limited:
+                with pytest.raises(UserError, match=r"(5|7) tokens.* (4|6) positions"):
+                    positions.for_layers(*at)
+            else:
+                assert len(positions.for_layers(*at)) == L
+
+
+@pytest.mark.parametrize("encoding", CASES)
+def test_initial_values(encoding: str) -> None:
+    built = build_position(encoding)
+    shape = AttentionShape(1, 8, 32, 128, 128)
+    modules: list[InputPositions | AttentionPositions | None] = [
+        built.input_positions(128, 256),
+        built.attention_positions(shape),
+    ]
+    parameters = {
+        name: value for module in modules if module for name, value in module.named_parameters()
+    }
+    for name, std in CASES[encoding].initial.items():
+        drawn = [value for path, value in parameters.items() if path.endswith(name)]
+        assert drawn, name
+        for values in drawn:
+            # Five deviations of the standard deviation of so many draws.
+            limit = 5 / math.sqrt(2 * values.numel())
+            assert values.std().item() == pytest.approx(std(256, 32), rel=limit), name
+            assert abs(values.mean().item()) <= limit * 2 * std(256, 32)

@@ -1,0 +1,220 @@
+"""Positions of tokens, randomized ones, and tables read beyond their end."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from diet_mt.errors import UserError
+from diet_mt.positions import (
+    CROSS,
+    DECODER,
+    ENCODER,
+    EXTRAPOLATIONS,
+    REFUSE,
+    AttentionBias,
+    AttentionShape,
+    build_position,
+)
+from diet_mt.positions.absolute import sinusoids
+from diet_mt.positions.position_ids import (
+    RandomizedPositions,
+    TokenPositions,
+    as_tensor,
+    check_size,
+    num_positions,
+    read_table,
+)
+
+COUNT, LONGEST, T = 40, 12, 5
+
+
+def draws(positions: RandomizedPositions, times: int, length: int = T) -> Tensor:
+    return torch.stack([positions(length) for _ in range(times)])
+
+
+def test_consecutive_positions() -> None:
+    plain, device = TokenPositions(), torch.device("cpu")
+    assert plain(5) == range(5)
+    assert plain.at(3, 7) == range(3, 7)
+    for positions in (range(3, 7), torch.tensor([3, 4, 5, 6])):
+        assert as_tensor(positions, device).tolist() == [3, 4, 5, 6]
+        assert num_positions(positions) == 4
+
+
+def test_a_table_must_have_the_positions_of_a_range() -> None:
+    check_size(range(2, 5), 5, can_extrapolate=True)
+    check_size(torch.tensor([2, 9]), 5, can_extrapolate=True)  # which a table is made for
+    with pytest.raises(UserError, match=r"6 tokens .* 5 .*--beyond-table"):
+        check_size(range(2, 6), 5, can_extrapolate=True)
+
+
+def test_a_draw_is_a_sorted_choice_of_all_positions() -> None:
+    drawn = draws(RandomizedPositions(COUNT, LONGEST), 2000)
+    assert bool((drawn.diff(dim=1) > 0).all())
+    assert set(drawn.flatten().tolist()) == set(range(COUNT))
+
+
+def test_a_draw_for_its_own_length_meets_every_position_equally_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There it is the paper's: T of N without replacement."""
+    monkeypatch.setattr(torch, "rand", torch.zeros)
+    times = 4000
+    drawn = draws(RandomizedPositions(COUNT, T), times)
+    counts = drawn.flatten().bincount(minlength=COUNT).double()
+    expected = times * T / COUNT
+    assert counts.tolist() == pytest.approx([expected] * COUNT, abs=5 * expected**0.5)
+    # Place i of T is on average that of the order statistic: (i + 1) (N + 1) / (T + 1) - 1.
+    means = [(i + 1) * (COUNT + 1) / (T + 1) - 1 for i in range(T)]
+    assert drawn.double().mean(0).tolist() == pytest.approx(means, abs=0.5)
+
+
+@pytest.mark.parametrize("longest", [20, 400])
+def test_training_sees_its_own_density_and_all_of_evaluation(longest: int) -> None:
+    """The mean distance of neighbours is between N / T and 1, however long sentences may be."""
+    gaps = draws(RandomizedPositions(4000, longest), 3000, 20).double().diff(dim=1).mean(1)
+    assert gaps.quantile(0.02) < 1.5
+    assert gaps.quantile(0.5) == pytest.approx((4000 / 20) ** 0.5, rel=0.25)
+    assert gaps.quantile(0.98) > 150, "4000 / 20 is 200"
+
+
+def test_evaluation_always_has_the_same() -> None:
+    one, other = (RandomizedPositions(COUNT, LONGEST).eval() for _ in range(2))
+    fixed = one(LONGEST)
+    assert bool((fixed.diff() > 0).all())
+    assert fixed.numel() == LONGEST
+    assert COUNT > int(fixed[-1]) >= LONGEST
+    for length in range(1, LONGEST + 1):
+        assert torch.equal(other(length), fixed[:length])
+        assert torch.equal(other.at(length - 1, length), fixed[length - 1 : length])
+    assert not one.state_dict()
+
+
+def test_the_seed_repeats_the_draws() -> None:
+    positions = RandomizedPositions(COUNT, LONGEST)
+    torch.manual_seed(3)
+    first = draws(positions, 3)
+    torch.manual_seed(3)
+    assert torch.equal(draws(positions, 3), first)
+    assert not torch.equal(first[0], first[1])
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_sentences_longer_than_the_fixed_draw(training: bool) -> None:
+    with pytest.raises(UserError, match=r"13 tokens.*12 positions"):
+        RandomizedPositions(COUNT, LONGEST).train(training)(13)
+
+
+QUERIES, KEYS = 4, 6  # of the tables
+LONG = 15  # of the sentences
+HOW = [how for how in EXTRAPOLATIONS if how != REFUSE]
+any_rule = pytest.mark.parametrize("how", HOW)
+any_kind = pytest.mark.parametrize("kind", [ENCODER, DECODER, CROSS])
+
+
+def stands_for(how: str, position: int, size: int) -> int:
+    """The entry of the table that is read at ``position``."""
+    return {"clip": min(position, size - 1), "repeat": position % size}[how]
+
+
+def shape(kind: str, how: str) -> AttentionShape:
+    keys = KEYS if kind == CROSS else QUERIES
+    return AttentionShape(2, 3, 4, QUERIES, keys, kind, extrapolation=how)
+
+
+def bias_of(encoding: str, kind: str, how: str) -> AttentionBias:
+    torch.manual_seed(2)
+    bias = build_position(encoding).attention_positions(shape(kind, how))
+    assert isinstance(bias, AttentionBias)
+    for parameter in bias.parameters():
+        nn.init.normal_(parameter)
+    return bias.double()
+
+
+@torch.no_grad()
+@any_rule
+@any_kind
+@pytest.mark.parametrize("encoding", ["diet-abs", "tupe-abs"])
+def test_absolute_tables_are_read_at_another_position(encoding: str, kind: str, how: str) -> None:
+    """All entries at once, and each row as a decoding step reads it."""
+    bias, known = bias_of(encoding, kind, how), bias_of(encoding, kind, REFUSE)
+    keys = known.shape.max_keys
+    inside = known(range(QUERIES), range(keys))
+    rows, columns = ([stands_for(how, i, size) for i in range(LONG)] for size in (QUERIES, keys))
+    expected = inside[..., rows, :][..., columns]
+    torch.testing.assert_close(bias(range(LONG), range(LONG)), expected)
+    for i in range(LONG):
+        step = bias(range(i, i + 1), range(i + 1))
+        torch.testing.assert_close(step, expected[..., i : i + 1, : i + 1])
+
+
+@torch.no_grad()
+@any_rule
+@any_kind
+def test_distances_are_read_at_another_distance(kind: str, how: str) -> None:
+    bias = bias_of("diet-rel", kind, how)
+    keys = bias.shape.max_keys
+    tables = bias.stacked("by_offset")  # (L, H, n_T + n_S - 1), distance 0 in column n_S - 1
+    whole = bias(range(LONG), range(LONG))
+    for i in range(LONG):
+        for j in range(LONG):
+            far = stands_for(how, i - j, QUERIES) if i >= j else -stands_for(how, j - i, keys)
+            assert torch.equal(whole[..., i, j], tables[..., far + keys - 1])
+        assert torch.equal(bias(range(i, i + 1), range(LONG)), whole[..., i : i + 1, :])
+
+
+@torch.no_grad()
+@any_rule
+def test_linformer_mixes_keys_by_another_row(how: str) -> None:
+    positions = build_position("linformer").attention_positions(shape(ENCODER, how))
+    assert positions is not None
+    rows = [stands_for(how, j, QUERIES) for j in range(LONG)]
+    layers = positions.for_layers(range(LONG), range(LONG))
+    for terms, table in zip(layers, positions.tables(), strict=True):
+        for name in ("of_keys", "of_values"):
+            assert torch.equal(getattr(terms, name), table.get_parameter(name)[:, rows])
+
+
+@any_rule
+@pytest.mark.parametrize("encoding", ["learned", "linformer", "concat"])
+def test_learned_rows_at_the_input(encoding: str, how: str) -> None:
+    added = build_position(encoding).input_positions(QUERIES, 16)
+    assert added is not None
+    added.extrapolation = how
+    rows = [stands_for(how, i, QUERIES) for i in range(LONG)]
+    assert torch.equal(added.rows(range(LONG))[0], added.table()[rows])
+    assert torch.equal(added.rows(range(9, 10))[0, 0], added.table()[rows[9]])
+
+
+@any_rule
+@pytest.mark.parametrize("encoding", ["sinusoidal", "shape", "cape"])
+def test_sinusoids_continue(encoding: str, how: str) -> None:
+    added = build_position(encoding).input_positions(QUERIES, 16)
+    assert added is not None
+    added.extrapolation = how
+    assert torch.equal(added.eval()(torch.ones(1, LONG), range(LONG))[0], sinusoids(LONG, 16))
+    assert torch.equal(added.rows(range(9, 10))[0], sinusoids(LONG, 16)[9:10])
+
+
+@any_rule
+def test_shifted_sinusoids_continue_in_training(how: str) -> None:
+    """Every sentence has LONG rows of the sinusoids, from some position up to the shift on."""
+    shift = 2
+    added = build_position("shape", shift=shift).input_positions(QUERIES, 16)
+    assert added is not None
+    added.extrapolation = how
+    rows = added.train()(torch.ones(6, LONG), range(LONG))
+    known = sinusoids(LONG + shift, 16)
+    starts = [known[first : first + LONG] for first in range(shift + 1)]
+    for sentence in rows:
+        assert any(torch.equal(sentence, start) for start in starts)
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+def test_entries_inside_the_table_are_read_as_they_are(gradient: bool) -> None:
+    table = torch.arange(10.0).view(2, 5).requires_grad_(gradient)
+    for how in EXTRAPOLATIONS:
+        assert torch.equal(read_table(table, range(1, 4), how, dim=1, zero=2), table[:, 1:4])
+        assert torch.equal(read_table(table, torch.tensor([0, 3]), how, dim=1), table[:, [0, 3]])

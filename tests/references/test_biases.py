@@ -1,0 +1,132 @@
+"""ALiBi against BLOOM and MPT of transformers (``models/bloom``, ``models/mpt``), T5 against
+``T5Attention`` (``models/t5/modeling_t5.py``).
+
+BLOOM and MPT write m_h j instead of -m_h (i - j), BLOOM counting the keys from the first and MPT
+from the last: under a causal mask a constant per row, which softmax ignores. Neither has an
+encoder.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from diet_mt.positions import DECODER, ENCODER, AttentionShape
+from diet_mt.positions.decay import AlibiBias, slopes
+from diet_mt.positions.t5 import T5Bias, buckets_of
+
+from .outside import causal_mask, like_theirs, transformers
+
+bloom = transformers.models.bloom.modeling_bloom
+mpt = transformers.models.mpt.modeling_mpt
+T5Attention = transformers.models.t5.modeling_t5.T5Attention
+
+Rows = Callable[[int, int], Tensor]
+
+B, H, T, D = 2, 3, 40, 4
+E = H * D
+HEADS = range(1, 34)
+# They compute slopes in float32, as powers of a base that is rounded itself.
+ROUNDING = 1e-5
+
+
+def of_bloom(heads: int, keys: int) -> Tensor:
+    """(H, S) to add to every row."""
+    return bloom.build_alibi_tensor(torch.ones(1, keys), heads, torch.float32)[:, 0]
+
+
+def of_mpt(heads: int, keys: int) -> Tensor:
+    """(H, S) to add to every row."""
+    return mpt.build_mpt_alibi_tensor(heads, keys).reshape(heads, keys)
+
+
+either = pytest.mark.parametrize("theirs", [of_bloom, of_mpt], ids=["bloom", "mpt"])
+
+
+@either
+def test_slopes(theirs: Rows) -> None:
+    """How much a key counts more than the one before it."""
+    for heads in HEADS:
+        row = theirs(heads, 2).double()
+        ours = torch.tensor(slopes(heads), dtype=torch.float64)
+        torch.testing.assert_close(ours, row[:, 1] - row[:, 0], rtol=ROUNDING, atol=0)
+
+
+@either
+def test_alibi_under_a_causal_mask(theirs: Rows) -> None:
+    """A constant per row, and so the same weights."""
+    hidden = torch.full((T, T), -math.inf, dtype=torch.float64).triu(1)
+    for heads in HEADS:
+        ours = AlibiBias(AttentionShape(1, heads, D, T, T, DECODER))(range(T), range(T))[0]
+        bias = theirs(heads, T).double()[:, None]
+        for i, row in enumerate((bias - ours).unbind(1)):
+            seen = row[:, : i + 1]
+            first = seen[:, :1].expand_as(seen)
+            torch.testing.assert_close(seen, first, rtol=0, atol=T * ROUNDING)
+        content = torch.randn(heads, T, T, dtype=torch.float64) + hidden
+        weights, expected = (torch.softmax(content + x, dim=-1) for x in (ours, bias))
+        torch.testing.assert_close(weights, expected, rtol=0, atol=T * ROUNDING)
+
+
+# Buckets and the distance from which on they are one.
+SIZES = [(32, 128), (8, 6), (4, 3), (16, 20), (64, 256), (32, 17), (10, 100), (128, 5000)]
+any_size = pytest.mark.parametrize(("buckets", "far"), SIZES)
+any_kind = pytest.mark.parametrize("kind", [ENCODER, DECODER])
+
+
+def pair(buckets: int, far: int, kind: str) -> tuple[T5Bias, torch.nn.Module]:
+    """Our bias and their attention with one table."""
+    config = transformers.T5Config(
+        d_model=E,
+        d_kv=D,
+        num_heads=H,
+        relative_attention_num_buckets=buckets,
+        relative_attention_max_distance=far,
+        dropout_rate=0.0,
+        is_decoder=kind == DECODER,
+        attn_implementation="eager",
+    )
+    theirs = T5Attention(config, has_relative_attention_bias=True, layer_idx=0).eval()
+    ours = T5Bias(AttentionShape(1, H, D, T, T, kind), "none", buckets, far)
+    with torch.no_grad():
+        torch.nn.init.normal_(theirs.relative_attention_bias.weight)
+        (table,) = ours.tables()
+        # Theirs is (buckets, H).
+        table.get_parameter("by_bucket").copy_(theirs.relative_attention_bias.weight.t())
+    return ours, theirs
+
+
+@any_size
+@any_kind
+def test_the_same_table_makes_the_same_bias(buckets: int, far: int, kind: str) -> None:
+    distance = torch.arange(-300, 301)
+    causal = kind == DECODER
+    numbers = T5Attention._relative_position_bucket(
+        distance, bidirectional=not causal, num_buckets=buckets, max_distance=far
+    )
+    assert torch.equal(buckets_of(distance, buckets, far, causal=causal), numbers)
+    ours, theirs = pair(buckets, far, kind)
+    for start, queries, keys in ((0, T, T), (0, 5, 300), (0, 300, 5), (299, 1, 300)):
+        bias = theirs.compute_bias(queries, keys, past_seen_tokens=start)
+        assert torch.equal(ours(range(start, start + queries), range(keys)), bias)
+
+
+@any_kind
+def test_the_same_weights_make_the_same_attention(kind: str) -> None:
+    """T5 does not divide q . k: a scale of 1."""
+    ours, theirs = pair(16, 20, kind)
+    x = torch.randn(B, T, E, dtype=torch.float64)
+    mask = causal_mask(T, x.dtype) if kind == DECODER else None
+    expected, _, expected_weights = theirs.double()(x, mask=mask, output_attentions=True)
+    projections = {f"{name}_proj": getattr(theirs, letter) for letter, name in PROJECTIONS.items()}
+    out, weights = like_theirs(ours.double(), x, projections, scale=1.0)
+    # They take the softmax of float64 logits in float32: shares are off by up to 6e-8.
+    torch.testing.assert_close(weights, expected_weights, rtol=0, atol=2e-7)
+    torch.testing.assert_close(out, expected, rtol=0, atol=1e-5)
+
+
+PROJECTIONS = {"q": "q", "k": "k", "v": "v", "o": "out"}
