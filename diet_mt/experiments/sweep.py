@@ -120,7 +120,7 @@ def _runs(
     settings = content.get("settings") or {}
     settings = {str(name): value_of(each, f"{where}, {name}") for name, each in settings.items()}
     settings |= {name: value for name, value in changes.items() if name not in of_runs}
-    runs: list[dict[str, Value]] = []
+    runs: dict[str, dict[str, Value]] = {}
     for entry in content["runs"]:
         values: dict[str, list[Value]] = {}
         for name, given in entry.items():
@@ -129,8 +129,8 @@ def _runs(
             values[str(name)] = [value_of(each, f"{where}, runs, {name}") for each in several]
         for each in itertools.product(*values.values()):
             run = {**settings, **dict(zip(values, each, strict=True))}
-            runs += [] if run in runs else [run]
-    return runs
+            runs.setdefault(repr(sorted(run.items())), run)
+    return list(runs.values())
 
 
 def _chosen(

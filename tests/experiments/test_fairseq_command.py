@@ -232,7 +232,7 @@ WRONG = [
     (f"{TRAIN} --max-epoch 0", "--max-epoch 0"),
     (f"{TRAIN} --max-update ten", "--max-update ten"),
     (f"{TRAIN} --update-freq 2,0", "--update-freq 0"),
-    (f"{TRAIN} --share-all-embeddings yes", "'yes'"),
+    (f"{TRAIN} --share-all-embeddings yes", "yes"),
     (f"{TRAIN} --seed -1", "--seed"),
     (f"{TRAIN} --max-tokens-per-device 9", "--max-tokens-per-device"),
     (TRAIN.replace(" shaw", " roberta_shaw"), "roberta_shaw_tiny"),
