@@ -24,7 +24,7 @@ FAMILIES: Mapping[str, tuple[str, str]] = {
     "other": ("other", "#888888"),
 }
 MARKERS = "os^DvPX"
-_DPI, _COLORS = 110, 128  # of a PNG
+_DPI, _COLORS = 110, 256  # of a PNG
 
 
 @functools.cache
