@@ -1,7 +1,7 @@
-"""All that fairseq is to know of us: by being imported, once, this registers and replaces.
+"""All that fairseq registers and all that is replaced in it, once this is imported.
 
 fairseq imports ``models/`` and ``tasks/`` of a --user-dir. These, ``criterions/`` and ``encoders/``
-import this file first, so whoever has one registered name has all of them.
+import this file first, so any of them brings all.
 """
 
 from importlib.util import find_spec

@@ -66,7 +66,7 @@ ALLOWED: dict[str, set[str]] = {
     "nn": {"torch"},
     "decoding": {"kernels", "layers", "nn", "positions", "errors", "torch", "fairseq"},
     "fairseq_patches": {"decoding", "layers", "models", "nn", "errors"}
-    | {"torch", "numpy", "fairseq", "omegaconf"},
+    | {"torch", "numpy", "fairseq", "omegaconf", "yaml"},
     # Text: no torch, no fairseq.
     "bert": {"corpora", "engine", "command_line", "files", "errors"}
     | {"numpy", "scipy", "sentencex", "sklearn", "sentencepiece", "tokenizers"},

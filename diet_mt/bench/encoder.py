@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..command_line import need_known
 from ..evaluation.fairseq_options import quiet
-from ..models._architectures import architecture_name
+from ..models.architectures import architecture_name
 from ..models.diet_roberta import DietRobertaModel
 from ..positions import NAMES
 from ..report.blocks import Table, markdown_table

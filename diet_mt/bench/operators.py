@@ -190,7 +190,7 @@ def count(words: list[str], precision: str, device: str, vocabulary: int) -> Rec
 
 def measure_all(args: Operators) -> None:
     """Prints a record for each system and precision. ``args``: of ``diet-mt bench operators``."""
-    from ..models._architectures import SIZES
+    from ..models.architectures import SIZES
     from ..positions import COMMAND_NAMES
     from .speed import STOCK, model_words, training_words
 

@@ -25,7 +25,7 @@ from ..command_line import need_known, shell_words
 from ..decoding.generator import VARIABLE
 from ..errors import UserError
 from ..files import PLUGIN
-from ..models._architectures import SIZES
+from ..models.architectures import SIZES
 from ..positions import COMMAND_NAMES
 from .requests import Memory, Speed
 from .rows import Record, environment, interleaved, need_device, quartiles, ratios

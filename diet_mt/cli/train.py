@@ -128,7 +128,7 @@ class Pretrain(Trained):
         request = self.request()
         import_fairseq()
         from ..experiments.fairseq_command import masked_lm
-        from ..models._architectures import ROBERTA_SIZES
+        from ..models.architectures import ROBERTA_SIZES
         from ..positions import COMMAND_NAMES
 
         need_known("encoding", [self.system.replace("-", "_")], COMMAND_NAMES)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..bert.metrics import check_metrics, measure
 from ..errors import UserError
-from ._collected import log_whole_set
+from .corpus_metric import Measure, log_corpus_metrics
 
 
 @dataclass
@@ -39,8 +39,8 @@ def predictions_of(logits: Tensor, regression: bool) -> Tensor:
     return best.masked_fill(~logits.isfinite().all(dim=1), torch.nan)
 
 
-class _Remembering:
-    """A model that keeps what it gave: fairseq's criterion says the loss and not the logits."""
+class _WithLogits:
+    """A model whose last output is ``logits``: fairseq's criterion returns the loss alone."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -57,14 +57,13 @@ class _Remembering:
 
 @register_criterion("diet_sentence_prediction", dataclass=DietSentencePredictionConfig)
 class DietSentencePredictionCriterion(SentencePredictionCriterion):
-    """As ``sentence_prediction``; after each validation come the metrics of the whole set.
+    """``sentence_prediction``, with metrics of the whole set after each validation.
 
     They are computed once, from the predictions of all batches and processes, and never are NaN:
-    what is not defined is 0, and a warning says why.
+    undefined ones are 0, and a warning gives the reason.
     """
 
     def __init__(self, cfg: DietSentencePredictionConfig, task: Any) -> None:
-        """Raises UserError for metrics that do not fit the targets, or the labels' number."""
         for name in ("report_mcc", "report_acc_and_f1", "report_pearson_and_spearman"):
             if getattr(cfg, name, False):  # of fairseq-fixed alone
                 raise UserError(f"--{name.replace('_', '-')}: give --metrics instead")
@@ -77,34 +76,31 @@ class DietSentencePredictionCriterion(SentencePredictionCriterion):
     def forward(
         self, model: Any, sample: Dict[str, Any], reduce: bool = True
     ) -> Tuple[Tensor, int, Dict[str, Any]]:
-        """fairseq's loss, its number of examples, and what is logged."""
-        remembering = _Remembering(model)
-        loss, sample_size, logged = super().forward(remembering, sample, reduce)
+        """fairseq's loss, its number of examples, and logged values: in validation with the
+        ``rows`` (B, 2) of predicted and true values.
+        """
+        with_logits = _WithLogits(model)
+        loss, sample_size, logged = super().forward(with_logits, sample, reduce)
         if not model.training:
             # fairseq would make an accuracy of its own of it, with one decimal.
             logged.pop("ncorrect", None)
-            logged["metrics"] = self.metrics
-            logged["rows"] = self._rows(remembering.logits, sample["target"])
+            predicted = predictions_of(with_logits.logits, self.regression_target)
+            pairs = torch.stack([predicted, sample["target"].view(-1).double()], dim=1)
+            logged["metrics"], logged["rows"] = self.metrics, pairs.cpu().numpy()
         return loss, sample_size, logged
-
-    def _rows(self, logits: Tensor, targets: Tensor) -> np.ndarray:
-        """Logits (B, classes) or (B, 1), targets (B,) or (B, 1) -> (B, 2): predicted and true."""
-        predicted = predictions_of(logits, self.regression_target)
-        pair = torch.stack([predicted, targets.view(-1).double()], dim=1)
-        rows: np.ndarray = pair.cpu().numpy()
-        return rows
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
         super().reduce_metrics(logging_outputs)
-        found = [log for log in logging_outputs if "rows" in log]
-        if found:
-            rows = np.concatenate([log["rows"] for log in found])
-            log_whole_set(rows, {name: partial(_measure, name) for name in found[0]["metrics"]})
+        logged = [log for log in logging_outputs if "rows" in log]
+        if logged:
+            names = logged[0]["metrics"]
+            measures: Dict[str, Measure] = {name: partial(_measure, name) for name in names}
+            log_corpus_metrics(np.concatenate([log["rows"] for log in logged]), measures)
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        """No: predictions of several processes stand one behind the other."""
+        """No: predictions of several processes are concatenated."""
         return False
 
 

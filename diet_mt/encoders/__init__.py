@@ -1,4 +1,48 @@
-"""What splits text for fairseq (``--bpe``), registered by explicit imports."""
+"""``--bpe diet_wordpiece``: the WordPiece of a prepared corpus, for fairseq's hub and tasks.
 
-from .. import plugin as plugin
-from . import wordpiece as wordpiece
+For SentencePiece fairseq has its own, ``--bpe sentencepiece``.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fairseq.data.encoders import register_bpe
+from fairseq.dataclass import FairseqDataclass
+
+from ..bert.tokenizer import load
+from ..corpora.binarized import FIRST, MASK
+from ..errors import UserError
+
+
+@dataclass
+class WordPieceConfig(FairseqDataclass):
+    wordpiece_folder: str = field(
+        default="",
+        metadata={"help": "folder with wordpiece.json, as diet-mt prepare mlm makes it (bin)"},
+    )
+
+
+@register_bpe("diet_wordpiece", dataclass=WordPieceConfig)
+class WordPieceBPE:
+    """fairseq's calling form around :mod:`diet_mt.bert.tokenizer`."""
+
+    def __init__(self, cfg: WordPieceConfig) -> None:
+        if not cfg.wordpiece_folder:
+            raise UserError("--bpe diet_wordpiece: give --wordpiece-folder, with wordpiece.json")
+        self.tokenizer = load(Path(cfg.wordpiece_folder))
+
+    def encode(self, text: str) -> str:
+        """The pieces of ``text`` with spaces between them."""
+        return " ".join(self.tokenizer.pieces(text))
+
+    def decode(self, pieces: str) -> str:
+        """Inverse of :meth:`encode`, as far as a tokenizer has one."""
+        return self.tokenizer.text(pieces.split())
+
+    def is_beginning_of_word(self, piece: str) -> bool:
+        """Whether a word begins with it; whole words are masked together, marks stand alone."""
+        return piece in (*FIRST, MASK) or self.tokenizer.begins_word(piece)
+
+
+# At the end, since the models of the plugin import this file.
+from .. import plugin as plugin  # noqa: E402

@@ -19,7 +19,7 @@ from ..bert.qa import prepare
 from ..bert.squad import NAMES
 from ..bert.windows import read_about
 from ..errors import UserError
-from ..tasks._question_sets import QuestionSet
+from ..tasks.extractive_qa import QuestionSet
 from .options import portable_file
 from .predict import FineTuned, batches_of, each_split, load_fine_tuned
 from .records import TaskResult, put_row

@@ -19,7 +19,7 @@ from .. import plugin as plugin
 from ..errors import UserError
 from ..experiments.engine import alone
 from ..experiments.process import is_full
-from ..fairseq_patches.safe_checkpoints import read
+from ..fairseq_patches.safe_load import read
 from .checkpoint import reading, updates_of
 from .options import difference
 

@@ -17,10 +17,10 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 from ..command_line import need_file
 from ..corpora.binarized import language_pair
 from ..errors import UserError, printable
-from ..fairseq_patches.one_line_errors import one_line
+from ..fairseq_patches.error_lines import one_line
 from ..files import read_text, sha256
-from ..models._options import DietTransformerConfig
-from ..models._roberta_options import DietRobertaConfig, plain_options
+from ..models.options import DietTransformerConfig
+from ..models.roberta_options import DietRobertaConfig, plain_options
 from .options import RECORD
 from .records import model_data, positions_of
 

@@ -84,7 +84,7 @@ def has_ended(save: Path, options: Options) -> bool:
         return False
     import_fairseq()
     from ..evaluation.checkpoint import load_state, reading
-    from ..fairseq_patches.unsaved_state import PATIENCE
+    from ..fairseq_patches.repairs import PATIENCE
 
     with reading(last):
         state = load_state(last)

@@ -1,78 +1,104 @@
-"""All that the plugin replaces in fairseq when it is imported, and why.
+"""What the plugin replaces in fairseq where it has no hook.
 
-Where fairseq has no hook, a function of it is replaced by one that calls it (all but
-``broadcast``), so what it does in fairseq's next version still counts. One file for each reason,
-put in place where it is imported here:
-
-``archives``
-    ``hub_utils.from_pretrained`` and ``file_utils.load_archive_file``: an archive could write
-    anywhere, and was itself replaced by a folder.
-``batches``
-    ``data_utils.batch_by_size``: fairseq-fixed dropped the last sentences of every data set.
-    ``FairseqTask.filter_indices_by_size``: how many sentences a score is over was not logged.
-    ``FairseqTask.get_batch_iterator``: fairseq-fixed gave a run that continues other batches, and
-    other masked words, than one that never stopped.
-``beam_search``
-    ``FairseqTask.build_generator``: our models are decoded several times as fast by a search that
-    knows them, whatever command or program asks. ``NGramRepeatBlock._no_repeat_ngram``:
-    ``--no-repeat-ngram-size`` blocked nothing in fairseq's search.
-``bfloat16``
-    ``dataclass.utils.override_module_args``: fairseq's command line takes ``--bf16`` to mean a TPU,
-    and stops without the driver of one.
-``broadcast``
-    ``distributed.utils._broadcast_object_slow``: since torch 2.6 no training on several GPUs could
-    be continued, because the processes refused each other's checkpoint.
-``confined``
-    ``encoders.build_bpe`` and ``build_tokenizer``; with ``safe_checkpoints``: a checkpoint could
-    name any file or address to be opened.
-``fused_adam``
-    ``FairseqAdam.__init__``, ``FairseqOptimizer.multiply_grads``,
-    ``utils.multi_tensor_total_norm``, and of ``FP16Optimizer`` ``step``, ``zero_grad``,
-    ``_sync_fp16_grads_to_fp32`` and ``_sync_fp32_params_to_fp16``: on a GPU, an update took longer
-    than a forward pass.
-``label_smoothing``
-    ``compute_loss`` and ``forward`` of the criterion ``label_smoothed_cross_entropy``: for our
-    models the loss, and with it its gradient, is computed without the logits of the whole batch.
-``literals``
-    ``eval`` in the modules of fairseq that call it: options of a checkpoint ran as code.
-``named_parts``
-    ``checkpoint_utils._upgrade_state_dict``: a checkpoint may name only models, tasks and so on
-    that are known to be harmless. ``FastaDataset._build_index``: a path was part of a shell
-    command.
-``newer_options``
-    ``checkpoint_utils.load_checkpoint_to_cpu``: ``--model-overrides`` dropped options that are
-    newer than the checkpoint.
-``one_line_errors``
-    ``sys.excepthook``: fairseq's commands show a mistake of the user as a traceback.
-``safe_checkpoints``
-    The name ``torch`` in ``checkpoint_utils``, and ``load_checkpoint_to_cpu`` there: fairseq's
-    checkpoints can then be read without running code, and errors name the file.
-``scalar_quantization``
-    ``MAPPING`` of ``modules.quantization.scalar.utils`` and ``emulate_int8_histogram`` of its
-    ``ops``: ``--quant-noise-scalar`` knew no subclass of a layer, and no machine without a GPU.
-``unsaved_state``
-    ``Trainer.save_checkpoint`` and ``checkpoint_utils.load_checkpoint``: a continued training lost
-    the counts of ``--patience`` and ``--lr-patience``, and the validation loss of an epoch where it
-    was killed after the save at its end.
-``whole_copies``
-    ``PathManager.copy``: a run killed while fairseq copies ``checkpoint_last.pt`` had nothing to
-    continue from.
+Each function below is called in the place of one of fairseq's, which it gets as its first argument
+and calls (all but ``broadcast_object``), so what that does in fairseq's next version still counts.
 """
 
-# A new patch is a file, a line here, and a paragraph above.
-from . import archives as archives
-from . import batches as batches
-from . import beam_search as beam_search
-from . import bfloat16 as bfloat16
-from . import broadcast as broadcast
-from . import confined as confined
-from . import fused_adam as fused_adam
-from . import label_smoothing as label_smoothing
-from . import literals as literals
-from . import named_parts as named_parts
-from . import newer_options as newer_options
-from . import one_line_errors as one_line_errors
-from . import safe_checkpoints as safe_checkpoints
-from . import scalar_quantization as scalar_quantization
-from . import unsaved_state as unsaved_state
-from . import whole_copies as whole_copies
+import functools
+import importlib
+import os
+import pkgutil
+from typing import Any, Callable, Mapping
+
+from fairseq import checkpoint_utils, utils
+from fairseq.modules.quantization.scalar import modules as quantized
+from fairseq.modules.quantization.scalar import utils as quantization
+
+from ..layers.stack import PaddedEmbedding, QuantizedPaddedEmbedding
+from ..nn.linear import Linear
+from . import archives, error_lines, fast_paths, fused_adam, repairs, safe_load, trust
+
+PATCHES: Mapping[str, Callable[..., Any]] = {
+    # An archive could write anywhere, and was itself replaced by a folder.
+    "fairseq.hub_utils.from_pretrained": archives.from_pretrained,
+    "fairseq.file_utils.load_archive_file": archives.load_archive_file,
+    # A checkpoint may name only models, tasks and so on that are known to be harmless.
+    "fairseq.checkpoint_utils._upgrade_state_dict": trust.upgrade_state_dict,
+    # A path was part of a shell command.
+    "fairseq.data.fasta_dataset.FastaDataset._build_index": trust.build_index,
+    # A checkpoint could name any file or address to be opened, and a model that takes hours to
+    # build; --model-overrides dropped options that are newer than the checkpoint.
+    "fairseq.checkpoint_utils.load_checkpoint_to_cpu": repairs.load_checkpoint_to_cpu,
+    # fairseq-fixed dropped the last sentences of every data set (fairseq #5036, #5094, #5351).
+    "fairseq.data.data_utils.batch_by_size": repairs.batch_by_size,
+    # How many sentences a score is over was not logged.
+    "fairseq.tasks.FairseqTask.filter_indices_by_size": repairs.filter_indices_by_size,
+    # fairseq-fixed seeds batches with the epoch in which a process starts, and keeps workers with
+    # the dataset of that epoch: a resumed run had other batches, and other masked words.
+    "fairseq.tasks.FairseqTask.get_batch_iterator": repairs.get_batch_iterator,
+    # --no-repeat-ngram-size compared with padding and blocked nothing (fairseq #5206).
+    "fairseq.ngram_repeat_block.NGramRepeatBlock._no_repeat_ngram": repairs.no_repeat_ngram,
+    # The command line takes --bf16 to mean a TPU, and stops without its driver.
+    "fairseq.dataclass.utils.override_module_args": repairs.override_module_args,
+    # No training on several GPUs could be continued: since torch 2.6 the other processes refuse the
+    # checkpoint that the first one read.
+    "fairseq.distributed.utils._broadcast_object_slow": repairs.broadcast_object,
+    # --quant-noise-scalar needed a GPU.
+    "fairseq.modules.quantization.scalar.ops.emulate_int8_histogram": (
+        repairs.emulate_int8_histogram
+    ),
+    # A run killed while checkpoint_last.pt is copied had nothing to continue from.
+    "fairseq.file_io.PathManager.copy": repairs.copy,
+    # A continued training lost the counts of --patience and --lr-patience, and the validation loss
+    # of an epoch where it was killed after the save at its end.
+    "fairseq.trainer.Trainer.save_checkpoint": repairs.save_checkpoint,
+    "fairseq.checkpoint_utils.load_checkpoint": repairs.load_checkpoint,
+    # Our models are decoded several times as fast, whatever command or program decodes.
+    "fairseq.tasks.FairseqTask.build_generator": fast_paths.build_generator,
+    # The loss of our models needs no logits of the whole batch.
+    "fairseq.criterions.label_smoothed_cross_entropy.LabelSmoothedCrossEntropyCriterion.forward": (
+        fast_paths.label_smoothed
+    ),
+    # On a GPU, an update took longer than a forward pass.
+    "fairseq.optim.adam.FairseqAdam.__init__": fused_adam.build_adam,
+    "fairseq.optim.FairseqOptimizer.multiply_grads": fused_adam.multiply_grads,
+    **{
+        f"fairseq.optim.fp16_optimizer._FP16OptimizerMixin.{name}": function
+        for name, function in {
+            "_sync_fp16_grads_to_fp32": fused_adam.sync_gradients,
+            "_sync_fp32_params_to_fp16": fused_adam.sync_parameters,
+            "step": fused_adam.step,
+            "zero_grad": fused_adam.zero_grad,
+        }.items()
+    },
+    # A mistake of the user was a traceback.
+    "sys.excepthook": error_lines.excepthook,
+}
+
+
+def _in_place_of(original: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return function(original, *args, **kwargs)
+
+    return wrapped
+
+
+for _path, _function in PATCHES.items():
+    _owner, _, _name = _path.rpartition(".")
+    _of = pkgutil.resolve_name(_owner)
+    setattr(_of, _name, _in_place_of(getattr(_of, _name), _function))
+
+# Checkpoints are read without running code.
+vars(checkpoint_utils)["torch"] = safe_load.Torch()
+# Options of a checkpoint ran as code.
+for _name in trust.EVALUATING:
+    vars(importlib.import_module(f"fairseq.{_name}"))["eval"] = trust.literal
+# --quant-noise-scalar knew no subclass of a layer.
+quantization.MAPPING |= {Linear: quantized.IntLinear, PaddedEmbedding: QuantizedPaddedEmbedding}
+# Without apex fairseq computes the norm of each gradient alone.
+if not utils.multi_tensor_l2norm_available:
+    utils.multi_tensor_l2norm_available = True
+    utils.multi_tensor_total_norm = fused_adam.total_norm
+# hydra shows errors in its own way, with a traceback, unless it lets them through.
+os.environ.setdefault("HYDRA_FULL_ERROR", "1")

@@ -1,10 +1,11 @@
 """``--optimizer adam``, norm and scaling of gradients: a few kernels instead of ten per parameter.
 
 fairseq updates parameter by parameter, and copies to and from float32 in the same way: on a GPU,
-Python is slower than the kernels. Replaced are its methods that do so, by ones that call them in
-unusual cases; for the norm there is a function that fairseq calls where it has one, which without
-apex it has not. Updates are fairseq's to rounding, and the state in a checkpoint has the same form.
-``--use-old-adam`` leaves Adam as it is, not what surrounds it.
+Python is slower than the kernels. Updates are fairseq's to rounding, and the state in a checkpoint
+has the same form. ``--use-old-adam`` leaves Adam as it is, not what surrounds it.
+
+The functions at the end are called in the place of fairseq's, which they get as their first
+argument and call in unusual cases.
 """
 
 from __future__ import annotations
@@ -15,10 +16,7 @@ from collections import defaultdict
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Union
 
 import torch
-from fairseq import utils
-from fairseq.optim.adam import Adam, FairseqAdam
-from fairseq.optim.fairseq_optimizer import FairseqOptimizer
-from fairseq.optim.fp16_optimizer import _FP16OptimizerMixin
+from fairseq.optim.adam import Adam
 from torch import Tensor
 from torch._utils import _unflatten_dense_tensors
 
@@ -124,47 +122,12 @@ def _float32(tensors: List[Tensor]) -> List[Tensor]:
 def _chunks(parameters: List[Tensor]) -> Iterator[List[Tensor]]:
     """Consecutive parameters of at most ``_CHUNK`` numbers, or one."""
     chunk: List[Tensor] = []
-    size = 0
     for p in parameters:
-        size += p.numel()
-        if chunk and size > _CHUNK:
+        if chunk and sum(x.numel() for x in chunk) + p.numel() > _CHUNK:
             yield chunk
-            chunk, size = [], p.numel()
+            chunk = []
         chunk.append(p)
     yield chunk
-
-
-def fused(init: Callable[..., None]) -> Callable[..., None]:
-    """``FairseqAdam.__init__`` with :class:`FusedAdam` for fairseq's ``Adam``."""
-
-    @functools.wraps(init)
-    def wrapped(self: Any, cfg: Any, params: Any) -> None:
-        init(self, cfg, params)
-        own = self._optimizer
-        left_alone = getattr(cfg, "use_old_adam", False) or getattr(cfg, "tpu", False)
-        if type(own) is Adam and not left_alone:
-            self._optimizer = FusedAdam(own.param_groups, **own.defaults)
-
-    return wrapped
-
-
-def multiplied_at_once(multiply: Callable[..., None]) -> Callable[..., None]:
-    """``FairseqOptimizer.multiply_grads``, by a number in one call."""
-
-    @functools.wraps(multiply)
-    def wrapped(self: Any, c: Any) -> None:
-        gradients = [p.grad for p in self.params if p.grad is not None]
-        if torch.is_tensor(c) or not gradients or any(x.is_sparse for x in gradients):
-            multiply(self, c)
-        else:
-            torch._foreach_mul_(gradients, c)
-
-    return wrapped
-
-
-def total_norm(grads: List[Tensor]) -> Tensor:
-    norms = torch._foreach_norm(grads, 2, torch.float32)
-    return torch.linalg.vector_norm(torch.stack([norm.to(norms[0].device) for norm in norms]))
 
 
 def _masters(optimizer: Any, gradients: bool) -> Optional[List[Tensor]]:
@@ -173,90 +136,72 @@ def _masters(optimizer: Any, gradients: bool) -> Optional[List[Tensor]]:
     if not all(p.requires_grad for p in optimizer.fp16_params):
         return None
     if not optimizer.has_flat_params:
-        found = [p.grad for p in own] if gradients else own
-        return None if any(x is None for x in found) else found
+        masters = [p.grad for p in own] if gradients else own
+        return None if any(x is None for x in masters) else masters
     if not isinstance(own, dict) or len(own) != 1:  # --pipeline-model-parallel
         return None
     (flat,) = own.values()
     return list(_unflatten_dense_tensors(flat.grad if gradients else flat, optimizer.fp16_params))
 
 
-def gradients_at_once(sync: Callable[..., None]) -> Callable[..., None]:
-    """``_sync_fp16_grads_to_fp32``: absent gradients are zeros."""
-
-    @functools.wraps(sync)
-    def wrapped(self: Any) -> None:
-        masters = _masters(self, gradients=True) if self._needs_sync else None
-        if masters is None:
-            return sync(self)
-        gradients = [p.grad for p in self.fp16_params]
-        there = [n for n, gradient in enumerate(gradients) if gradient is not None]
-        absent = [masters[n] for n, gradient in enumerate(gradients) if gradient is None]
-        with torch.no_grad():
-            if there:
-                torch._foreach_copy_([masters[n] for n in there], [gradients[n] for n in there])
-            if absent:
-                torch._foreach_zero_(absent)
-        self._needs_sync = False
-
-    return wrapped
+def build_adam(original: Callable[..., None], adam: Any, cfg: Any, params: Any) -> None:
+    original(adam, cfg, params)
+    own = adam._optimizer
+    if type(own) is Adam and not (getattr(cfg, "use_old_adam", False) or getattr(cfg, "tpu", 0)):
+        adam._optimizer = FusedAdam(own.param_groups, **own.defaults)
 
 
-def parameters_at_once(sync: Callable[..., None]) -> Callable[..., None]:
-    """``_sync_fp32_params_to_fp16``."""
-
-    @functools.wraps(sync)
-    def wrapped(self: Any) -> None:
-        masters = _masters(self, gradients=False)
-        if masters is None:
-            return sync(self)
-        with torch.no_grad():
-            torch._foreach_copy_(self.fp16_params, masters)
-
-    return wrapped
+def multiply_grads(original: Callable[..., None], optimizer: Any, c: Any) -> None:
+    gradients = [p.grad for p in optimizer.params if p.grad is not None]
+    if torch.is_tensor(c) or not gradients or any(x.is_sparse for x in gradients):
+        original(optimizer, c)
+    else:
+        torch._foreach_mul_(gradients, c)
 
 
-def scaled_once(step: Callable[..., None]) -> Callable[..., None]:
-    """``step``: gradients are scaled after it, as they are where fairseq scales them.
-
-    fairseq left the factor as it was for optimizers that scale, and in bfloat16 for ever.
-    """
-
-    @functools.wraps(step)
-    def wrapped(self: Any, *args: Any, **kwargs: Any) -> None:
-        step(self, *args, **kwargs)
-        self._multiply_factor = 1.0
-
-    return wrapped
+def total_norm(grads: List[Tensor]) -> Tensor:
+    """The function of which fairseq has none without apex."""
+    norms = torch._foreach_norm(grads, 2, torch.float32)
+    return torch.linalg.vector_norm(torch.stack([norm.to(norms[0].device) for norm in norms]))
 
 
-def zeroed_at_once(zero_grad: Callable[..., None]) -> Callable[..., None]:
-    """``zero_grad``, of many float32 gradients in one call."""
-
-    @functools.wraps(zero_grad)
-    def wrapped(self: Any) -> None:
-        masters = self.fp32_params
-        if self.has_flat_params:
-            return zero_grad(self)
-        torch._foreach_zero_([p.grad for p in masters if p.grad is not None])
-        self.fp32_params = []  # nothing left to zero for fairseq
-        try:
-            zero_grad(self)
-        finally:
-            self.fp32_params = masters
-
-    return wrapped
+def sync_gradients(original: Callable[..., None], optimizer: Any) -> None:
+    """Copies the gradients to float32; absent ones are zeros."""
+    masters = _masters(optimizer, gradients=True) if optimizer._needs_sync else None
+    if masters is None:
+        return original(optimizer)
+    pairs = [*zip(masters, (p.grad for p in optimizer.fp16_params), strict=True)]
+    present = [pair for pair in pairs if pair[1] is not None]
+    absent = [master for master, gradient in pairs if gradient is None]
+    with torch.no_grad():
+        if present:
+            torch._foreach_copy_([m for m, _ in present], [gradient for _, gradient in present])
+        if absent:
+            torch._foreach_zero_(absent)
+    optimizer._needs_sync = False
 
 
-FairseqAdam.__init__ = fused(FairseqAdam.__init__)
-FairseqOptimizer.multiply_grads = multiplied_at_once(FairseqOptimizer.multiply_grads)
-if not utils.multi_tensor_l2norm_available:
-    utils.multi_tensor_l2norm_available, utils.multi_tensor_total_norm = True, total_norm
-_FP16OptimizerMixin._sync_fp16_grads_to_fp32 = gradients_at_once(
-    _FP16OptimizerMixin._sync_fp16_grads_to_fp32
-)
-_FP16OptimizerMixin._sync_fp32_params_to_fp16 = parameters_at_once(
-    _FP16OptimizerMixin._sync_fp32_params_to_fp16
-)
-_FP16OptimizerMixin.step = scaled_once(_FP16OptimizerMixin.step)
-_FP16OptimizerMixin.zero_grad = zeroed_at_once(_FP16OptimizerMixin.zero_grad)
+def sync_parameters(original: Callable[..., None], optimizer: Any) -> None:
+    masters = _masters(optimizer, gradients=False)
+    if masters is None:
+        return original(optimizer)
+    with torch.no_grad():
+        torch._foreach_copy_(optimizer.fp16_params, masters)
+
+
+def step(original: Callable[..., None], optimizer: Any, *args: Any, **kwargs: Any) -> None:
+    """Leaves no factor of gradients, which fairseq does where the optimizer scales them."""
+    original(optimizer, *args, **kwargs)
+    optimizer._multiply_factor = 1.0
+
+
+def zero_grad(original: Callable[..., None], optimizer: Any) -> None:
+    masters = optimizer.fp32_params
+    if optimizer.has_flat_params:
+        return original(optimizer)
+    torch._foreach_zero_([p.grad for p in masters if p.grad is not None])
+    optimizer.fp32_params = []  # nothing left to zero for fairseq
+    try:
+        original(optimizer)
+    finally:
+        optimizer.fp32_params = masters

@@ -3,4 +3,3 @@
 from .. import plugin as plugin
 from . import diet_roberta as diet_roberta
 from . import diet_transformer as diet_transformer
-from . import multilingual_diet_transformer as multilingual_diet_transformer

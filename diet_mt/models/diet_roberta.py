@@ -5,7 +5,7 @@ from typing import Any, Dict, Optional, Tuple
 
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model
-from fairseq.models.roberta.model import RobertaEncoder, RobertaLMHead
+from fairseq.models.roberta.model import RobertaEncoder, RobertaLMHead, RobertaModel
 from fairseq.modules.transformer_sentence_encoder import init_bert_params
 from fairseq.tasks.sentence_prediction import SentencePredictionTask
 from torch import Tensor, nn
@@ -15,17 +15,17 @@ from ..layers.stack import PaddedEmbedding
 from ..nn.batch import gather_columns
 from ..nn.linear import use_fast_products
 from ..positions.base import INIT_STD
-from ._architectures import register_roberta_architectures
-from ._hub import DietRobertaHub, load_hub
-from ._roberta_options import DietRobertaConfig, plain_options, sentence_config, write_length
-from ._signature import (
+from .architectures import register_roberta_architectures
+from .hub import DietRobertaHub, load_hub
+from .roberta_options import DietRobertaConfig, plain_options, sentence_config, write_length
+from .signature import (
+    SEGMENT_SIGNATURE,
+    add_missing_segments,
     check_dictionary,
     dictionary_checksum,
     signature_tensor,
     take_positions,
 )
-from ._span_head import SpanHeadModel
-from ._supplement import SEGMENT_SIGNATURE, add_missing_segments
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +40,23 @@ class DietLMHead(RobertaLMHead):
         super().__init__(words, output_dim, activation_fn, weight)
         if words != embed_dim:
             self.dense = nn.Linear(embed_dim, words)
+
+
+class SpanHead(nn.Module):
+    """Where an answer begins and where it ends (Devlin et al. 2018, section 4.2): the logits of a
+    token are the products of its features with two vectors.
+    """
+
+    def __init__(self, embed_dim: int) -> None:
+        super().__init__()
+        self.out = nn.Linear(embed_dim, 2)
+        nn.init.normal_(self.out.weight, std=INIT_STD)
+        nn.init.zeros_(self.out.bias)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(B, S, E) -> (B, S, 2): logits of the start and of the end."""
+        logits: Tensor = self.out(features)
+        return logits
 
 
 class DietRobertaEncoder(RobertaEncoder):
@@ -111,15 +128,17 @@ class DietRobertaEncoder(RobertaEncoder):
 
 
 @register_model("diet_roberta", dataclass=DietRobertaConfig)
-class DietRobertaModel(SpanHeadModel):
+class DietRobertaModel(RobertaModel):
     """fairseq's RoBERTa with one position encoding, where it acts, and segments.
 
-    As in the translation model, the checkpoint carries a signature of the encoding, and weights of
-    another one are refused; and so are those of another dictionary.
+    Weights that were trained for another encoding or another dictionary are refused. ``span_head``
+    is none of ``classification_heads``, each of which fairseq takes for a dense layer and a
+    projection when it loads a checkpoint.
     """
 
     def __init__(self, args: Any, encoder: DietRobertaEncoder) -> None:
         super().__init__(args, encoder)
+        self.span_head: Optional[SpanHead] = None
         self.signature, *self.continues = args.config.signatures()
         self.register_buffer("position_signature", signature_tensor(self.signature))
         self.checksum = dictionary_checksum(encoder.dictionary)
@@ -156,9 +175,6 @@ class DietRobertaModel(SpanHeadModel):
             bpe: a bpe that fairseq knows. None: the tokenizer of the data folder.
             tokenizer: folder of the tokenizer, where the data folder holds none.
             more: further options of fairseq to change.
-
-        Raises:
-            UserError: a file or the tokenizer is missing, or the tokenizer is another one's.
         """
         return load_hub(
             model_name_or_path, checkpoint_file, data_name_or_path, bpe, tokenizer, **more
@@ -170,7 +186,7 @@ class DietRobertaModel(SpanHeadModel):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "DietRobertaModel":
-        """``cfg``: the flat options. Raises UserError for invalid ones."""
+        """``cfg``: the flat options."""
         options = plain_options(cfg, task)
         write_length(cfg, options.max_source_positions)
         # Here once: on its way, fairseq's encoder changes the options for the longest input.
@@ -179,23 +195,56 @@ class DietRobertaModel(SpanHeadModel):
         use_fast_products(model)
         if model.has_segments and type(task) is SentencePredictionTask:
             logger.warning(
-                "the task sentence_prediction does not say segments, so all tokens are of the "
-                "first; for pairs, give --task diet_sentence_prediction"
+                "the task sentence_prediction has no segments, so all tokens are of the first; for "
+                "pairs, give --task diet_sentence_prediction"
             )
         return model
 
+    def register_span_head(self) -> None:
+        """Adds a new head."""
+        self.span_head = SpanHead(self.args.encoder_embed_dim)
+
+    def forward(
+        self, src_tokens: Tensor, *args: Any, use_span_head: bool = False, **kwargs: Any
+    ) -> Tuple[Tensor, Dict[str, Any]]:
+        """RoBERTa's own signature; with ``use_span_head``, the output is that of the head.
+
+        Within ``forward``, so that wrappers for several devices notice its use.
+        """
+        if not use_span_head:
+            out: Tuple[Tensor, Dict[str, Any]] = super().forward(src_tokens, *args, **kwargs)
+            return out
+        assert self.span_head is not None
+        features, extra = super().forward(src_tokens, *args, **{**kwargs, "features_only": True})
+        return self.span_head(features), extra
+
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
-        """Refuses weights of another encoding, of another dictionary, of other segments or of other
-        table sizes (UserError), and gives a checkpoint without segments those of this model, at
-        zero.
+        """Refuses weights of another encoding, another dictionary, other segments or other sizes of
+        tables, and gives a checkpoint without segments those of this model, at zero.
         """
         super().upgrade_state_dict_named(state_dict, name)
         prefix = f"{name}." if name else ""
+        self._take_span_head(state_dict, f"{prefix}span_head.")
         own = take_positions(self, state_dict, prefix)
         words = f"{prefix}dictionary_signature"
         check_dictionary(state_dict.get(words), self.checksum)
         state_dict.setdefault(words, self.dictionary_signature)
         add_missing_segments(state_dict, own)
+
+    def _take_span_head(self, state_dict: Dict[str, Tensor], prefix: str) -> None:
+        """A checkpoint without any part of a head gets the model's own, fresh one; a model without
+        drops that of a checkpoint, as fairseq drops heads of other tasks.
+        """
+        theirs = [key for key in state_dict if key.startswith(prefix)]
+        if self.span_head is None:
+            if theirs:
+                logger.warning("the checkpoint's span head is left out: this task has none")
+            for key in theirs:
+                del state_dict[key]
+        elif not theirs:
+            logger.info("the checkpoint has no span head: it starts fresh")
+            for key, value in self.span_head.state_dict().items():
+                state_dict[prefix + key] = value
 
 
 register_roberta_architectures("diet_roberta")

@@ -1,21 +1,21 @@
-"""``diet_transformer``: fairseq's encoder-decoder Transformer with positions where
-``--position-encoding`` puts them.
-"""
+"""The translation Transformers, ``diet_transformer`` and ``multilingual_diet_transformer``."""
 
 from typing import Any, Dict, Optional
 
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model
+from fairseq.models.multilingual_transformer import MultilingualTransformerModel
 from fairseq.models.transformer import TransformerModelBase
 from torch import Tensor, nn
 
+from ..errors import UserError
 from ..layers.decoder import DietDecoder
 from ..layers.encoder import DietEncoder
 from ..layers.stack import PaddedEmbedding
 from ..nn.linear import use_fast_products
-from ._architectures import register_architectures
-from ._options import DietTransformerConfig, NestedConfig, nested_config
-from ._signature import signature_tensor, take_positions
+from .architectures import register_architectures
+from .options import DietTransformerConfig, NestedConfig, nested_config
+from .signature import signature_tensor, take_positions
 
 
 @register_model("diet_transformer", dataclass=DietTransformerConfig)
@@ -23,9 +23,7 @@ class DietTransformerModel(TransformerModelBase):
     """fairseq's Transformer with one position encoding, in the kinds of attention where it acts
     (``--position-in``), at the input, or both.
 
-    The checkpoint carries a signature of the encoding (``position_signature``): two encodings can
-    have the same parameters and still compute different things, and weights trained for one are
-    refused by the other.
+    Weights that were trained for another encoding are refused (``position_signature``).
     """
 
     def __init__(self, cfg: NestedConfig, encoder: DietEncoder, decoder: DietDecoder) -> None:
@@ -39,7 +37,7 @@ class DietTransformerModel(TransformerModelBase):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "DietTransformerModel":
-        """``cfg``: the flat options. Raises UserError for invalid options."""
+        """``cfg``: the flat options."""
         model = super().build_model(nested_config(cfg, NestedConfig), task)
         use_fast_products(model)
         return model
@@ -48,7 +46,7 @@ class DietTransformerModel(TransformerModelBase):
     def build_embedding(
         cls, cfg: NestedConfig, dictionary: Any, embed_dim: int, path: Optional[str] = None
     ) -> nn.Embedding:
-        """fairseq's, or a narrower one where the encoding stands beside the words."""
+        """fairseq's, or a narrower one where the encoding takes a part of the width."""
         width = cfg.encoding.token_dim(embed_dim)
         words: nn.Embedding = super().build_embedding(cfg, dictionary, width, path)
         return words if width == embed_dim else PaddedEmbedding.around(words, embed_dim)
@@ -66,11 +64,43 @@ class DietTransformerModel(TransformerModelBase):
         return DietDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
 
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
-        """Refuses weights of another encoding or of other table sizes (UserError); otherwise as in
-        fairseq.
-        """
+        """Refuses weights of another encoding or of other table sizes."""
         super().upgrade_state_dict_named(state_dict, name)
         take_positions(self, state_dict, f"{name}." if name else "")
 
 
+@register_model("multilingual_diet_transformer")
+class MultilingualDietModel(MultilingualTransformerModel):
+    """A :class:`DietTransformerModel` for each pair of languages of ``--task
+    multilingual_translation``, some of whose encoders, decoders or embeddings are shared.
+    """
+
+    @staticmethod
+    def add_args(parser: Any) -> None:
+        MultilingualTransformerModel.add_args(parser)
+        DietTransformerModel.add_args(parser)
+
+    @classmethod
+    def build_model(cls, args: Any, task: Any) -> MultilingualTransformerModel:
+        model: MultilingualTransformerModel = super().build_model(args, task)
+        cfg = nested_config(args, NestedConfig)
+        for pair, each in model.models.items():
+            model.models[pair] = DietTransformerModel(cfg, each.encoder, each.decoder)
+        use_fast_products(model)
+        return model
+
+    @classmethod
+    def _get_module_class(
+        cls, is_encoder: bool, args: Any, words: Any, embed_tokens: nn.Embedding, langs: Any
+    ) -> nn.Module:
+        cfg = nested_config(args, NestedConfig)
+        if cfg.encoding.token_dim(embed_tokens.embedding_dim) != embed_tokens.embedding_dim:
+            raise UserError(
+                f"--position-encoding {cfg.position_encoding}: not with multilingual_translation, "
+                "which makes embeddings of the full width; use translation_multi_simple_epoch"
+            )
+        return (DietEncoder if is_encoder else DietDecoder)(cfg, words, embed_tokens)
+
+
 register_architectures("diet_transformer")
+register_architectures("multilingual_diet_transformer", "multilingual_")

@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy in few passes over the logits, or without writing them all out.
+"""Label-smoothed cross-entropy without writing out all logits.
 
 fairseq's ``label_smoothed_nll_loss`` writes log-probabilities of (N, V), sums them, picks one of
 each row, and its gradient fills three more tensors of that size. Here the value and the gradient
@@ -41,18 +41,6 @@ _GAIN = {torch.float16: 1024.0}
 _TINY = 1e-30
 
 
-def from_logits(logits: Tensor, targets: Tensor, eps: float, pad: int) -> Tuple[Tensor, Tensor]:
-    """Sum of the smoothed loss and sum of -log p(target), of ``logits`` (N, V) and ``targets``
-    (N,) on one device.
-
-    Both are scalars in float32 or better, as is everything summed on the way; only the first has a
-    gradient. Rows whose target is ``pad`` are left out. ``eps``: weight of the uniform distribution
-    over V words, the target included.
-    """
-    loss, nll = _FromLogits.apply(logits, targets, eps, pad)
-    return loss, nll
-
-
 def from_features(
     features: Tensor,
     weight: Tensor,
@@ -62,7 +50,11 @@ def from_features(
     *,
     compile_blocks: bool = False,
 ) -> Tuple[Tensor, Tensor]:
-    """As :func:`from_logits` of ``features @ weight.t()``: ``features`` (N, E), ``weight`` (V, E).
+    """Sum of the smoothed loss and sum of -log p(target), scalars in float32 or better, of logits
+    ``features @ weight.t()``: ``features`` (N, E), ``weight`` (V, E), ``targets`` (N,).
+
+    Only the first has a gradient. Rows whose target is ``pad`` are left out. ``eps``: weight of the
+    uniform distribution over V words, the target included.
 
     No (N, V) tensor ever exists: the gradients of a block of rows are computed at once with its
     loss, and the backward pass only scales them. ``compile_blocks``: fuse the passes over a block,
@@ -91,51 +83,6 @@ def _blocks(rows: int, vocabulary: int, on_cpu: bool = True) -> range:
 def _smoothed(nll: Tensor, smooth: Tensor, eps: float, vocabulary: int) -> Tensor:
     share = eps / (vocabulary - 1)
     return (1.0 - eps - share) * nll + share * smooth
-
-
-class _FromLogits(torch.autograd.Function):
-    """Saves the logits, and computes their gradient in one new tensor."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, logits: Tensor, targets: Tensor, eps: float, pad: int
-    ) -> Tuple[Tensor, Tensor]:
-        rows, vocabulary = logits.shape
-        dtype = at_least_float32(logits.dtype)
-        nll, smooth = logits.new_zeros(2, dtype=torch.float64)
-        blocks = _blocks(rows, vocabulary)
-        for start in blocks:
-            block = logits[start : start + blocks.step].to(dtype)
-            target = targets[start : start + blocks.step].unsqueeze(1)
-            real = target.ne(pad)
-            lse = block.logsumexp(1, keepdim=True)
-            nll += (lse - block.gather(1, target)).masked_select(real).sum(dtype=torch.float64)
-            spread = vocabulary * lse - block.sum(1, keepdim=True)
-            smooth += spread.masked_select(real).sum(dtype=torch.float64)
-        ctx.save_for_backward(logits, targets)
-        ctx.eps, ctx.pad = eps, pad
-        loss, nll = _smoothed(nll, smooth, eps, vocabulary).to(dtype), nll.to(dtype)
-        ctx.mark_non_differentiable(nll)
-        return loss, nll
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, factor: Tensor, _: Tensor) -> Tuple[Optional[Tensor], ...]:
-        logits, targets = ctx.saved_tensors
-        rows, vocabulary = logits.shape
-        share = ctx.eps / (vocabulary - 1)
-        gradient = torch.empty_like(logits)
-        blocks = _blocks(rows, vocabulary)
-        for start in blocks:
-            part = slice(start, start + blocks.step)
-            target = targets[part].unsqueeze(1)
-            # In float32 also the product with the factor, a loss scale perhaps: half precision
-            # has no numbers as small as most of these.
-            block = torch.softmax(logits[part], 1, dtype=at_least_float32(logits.dtype)).sub_(share)
-            at_target = block.gather(1, target).sub_(1.0 - ctx.eps - share)
-            block.scatter_(1, target, at_target).mul_(target.ne(ctx.pad) * factor)
-            gradient[part] = block
-        return gradient, None, None, None
 
 
 class _FromFeatures(torch.autograd.Function):

@@ -34,15 +34,15 @@ class SegmentDataset(FairseqDataset):
 
 @register_task("diet_sentence_prediction", dataclass=SentencePredictionConfig)
 class DietSentencePredictionTask(SentencePredictionTask):
-    """As ``sentence_prediction``, and every token knows of which sentence it is: batches have
-    ``net_input.segment_ids`` (B, S), 0 for [CLS] and the first sentence, 1 for the second.
+    """fairseq's, with ``net_input.segment_ids`` (B, S) in batches: 0 for [CLS] and the
+    first sentence, 1 for the second.
 
     They come from the two inputs as they are stored, not from separators.
     """
 
     def load_dataset(self, split: str, combine: bool = False, **kwargs: Any) -> Any:
-        """Raises UserError where sentences are cropped at random, which loses their border, or are
-        longer than the model reads, which fairseq would leave out of the training.
+        """Refuses sentences that are cropped at random, which loses their border, or longer than
+        the model reads, which fairseq would leave out of the training.
         """
         listed = [part for part in self.cfg.shorten_data_split_list.split(",") if part]
         if str(self.cfg.shorten_method) == "random_crop" and (not listed or split in listed):
@@ -65,7 +65,7 @@ class DietSentencePredictionTask(SentencePredictionTask):
         first = data_utils.load_indexed_dataset(
             os.path.join(self.cfg.data, "input0", split), self.source_dictionary, combine=combine
         )
-        more = 0 if self.cfg.init_token is None else 1
-        segments = SegmentDataset(tokens.sizes, first.sizes + more)
+        special = 0 if self.cfg.init_token is None else 1
+        segments = SegmentDataset(tokens.sizes, first.sizes + special)
         nested.defn["net_input.segment_ids"] = RightPadDataset(segments, pad_idx=0)
         return dataset

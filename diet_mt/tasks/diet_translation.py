@@ -26,11 +26,7 @@ class DietTranslationConfig(TranslationConfig):
 
 @register_task("diet_translation", dataclass=DietTranslationConfig)
 class DietTranslationTask(TranslationTask):
-    """Trains and decodes as ``translation`` does; their checkpoints serve each other.
-
-    Raises:
-        UserError: there is no such length penalty.
-    """
+    """Trains and decodes as ``translation`` does; their checkpoints serve each other."""
 
     def __init__(self, cfg: DietTranslationConfig, src_dict: Any, tgt_dict: Any) -> None:
         if cfg.length_penalty not in GENERATORS:
@@ -47,11 +43,7 @@ class DietTranslationTask(TranslationTask):
         extra_gen_cls_kwargs: Optional[Dict[str, Any]] = None,
         **more: Any,
     ) -> Any:
-        """fairseq's generator for the options of a search, with the task's length penalty.
-
-        Raises:
-            UserError: what the options ask for does not take this length penalty.
-        """
+        """fairseq's generator for the options of a search, with the task's length penalty."""
         extra = dict(extra_gen_cls_kwargs or {})
         if self.cfg.length_penalty != "fairseq":
             if seq_gen_cls is not None:

@@ -4,13 +4,16 @@ import contextlib
 import logging
 import os
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 import numpy as np
+import torch
 from fairseq import models
 from fairseq.data import (
     Dictionary,
+    FairseqDataset,
     IdDataset,
     NestedDictionaryDataset,
     NumelDataset,
@@ -23,14 +26,80 @@ from fairseq.data import (
 from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import FairseqTask, register_task
 from omegaconf import II, MISSING, OmegaConf, open_dict
+from torch import Tensor
 
-from ..bert.answers import MAX_ANSWER
+from ..bert.answer_scores import score, scoring_of
+from ..bert.answers import MAX_ANSWER, Candidate
+from ..bert.squad import Question, read_squad
+from ..bert.windows import About, Features, read_about, read_features
 from ..corpora.binarized import MASK
 from ..errors import UserError
-from ._question_sets import QuestionSet, WindowTokens
 from .diet_sentence_prediction import SegmentDataset
 
 logger = logging.getLogger(__name__)
+
+
+class WindowTokens(FairseqDataset):
+    """Token numbers of windows: (S,) int64 each."""
+
+    def __init__(self, features: Features) -> None:
+        super().__init__()
+        self.features = features
+        self.sizes = np.asarray(features.column("tokens"))
+
+    def __getitem__(self, index: int) -> Tensor:
+        tokens = self.features.tokens[self.features.slice_of(index)]
+        return torch.from_numpy(tokens.astype(np.int64))
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+
+@dataclass
+class QuestionSet:
+    """One prepared split. ``first``: the number of its first window among those of all splits."""
+
+    folder: Path
+    about: About
+    features: Features
+    first: int
+
+    @cached_property
+    def questions(self) -> List[Question]:
+        return read_squad(self.folder / "squad.json")
+
+    @cached_property
+    def is_version_2(self) -> bool:
+        """Whether some questions cannot be answered."""
+        return any(question.impossible for question in self.questions)
+
+    def question_of(self, window: int) -> int:
+        """Number of the question that a window, by its own number in this set, is of."""
+        return int(self.features.column("question")[window])
+
+    def scores(self, answers: np.ndarray) -> Dict[str, float]:
+        """F1 and exact match over all questions of the set, 0 to 100; see ``answer_scores``.
+
+        Args:
+            answers: (windows, 6) float64: number of the window among those of all splits, begin and
+                end of its best answer in characters, the two logits of that answer, and the score
+                of having no answer.
+        """
+        best_of: Dict[int, Tuple[Candidate, float]] = {}
+        for window, begin, end, start_logit, end_logit, nothing in answers.tolist():
+            number = self.question_of(int(window) - self.first)
+            best = Candidate(int(begin), int(end), start_logit, end_logit)
+            if number in best_of:
+                other, least = best_of[number]
+                best, nothing = min(best, other, key=lambda each: each.order), min(nothing, least)
+            best_of[number] = best, nothing
+        texts = {}
+        for number, (best, nothing) in best_of.items():
+            question = self.questions[number]
+            unanswered = self.is_version_2 and nothing > best.score
+            texts[question.id] = "" if unanswered else best.text_in(question.context)
+        kind = scoring_of(self.about.scoring, self.about.language, self.questions)
+        return score(self.questions, texts, kind).summary()
 
 
 @dataclass
@@ -48,8 +117,8 @@ class ExtractiveQAConfig(FairseqDataclass):
 
 @register_task("extractive_qa", dataclass=ExtractiveQAConfig)
 class ExtractiveQATask(FairseqTask):
-    """Batches have, beside ``net_input`` with ``src_tokens`` (B, S), ``src_lengths`` (B,) and
-    ``segment_ids`` (B, S), 0 for <s> and the question and 1 for the context:
+    """Batches have ``net_input`` with ``src_tokens`` (B, S), ``src_lengths`` (B,) and
+    ``segment_ids`` (B, S), 0 for <s> and the question and 1 for the context; and
 
         context     (B,) column where the context begins; it ends before the last </s>
         start, end  (B,) columns of the first and the last token of the answer; 0, <s>, for none
@@ -66,7 +135,6 @@ class ExtractiveQATask(FairseqTask):
 
     @classmethod
     def setup_task(cls, cfg: ExtractiveQAConfig, **kwargs: Any) -> "ExtractiveQATask":
-        """Raises UserError where the data folder has no dictionary, or options are invalid."""
         file = os.path.join(cfg.data, "dict.txt")
         if not os.path.isfile(file):
             raise UserError(f"{file}: no such file; give a folder made by diet-mt prepare qa")
@@ -78,7 +146,6 @@ class ExtractiveQATask(FairseqTask):
         return cls(cfg, dictionary)
 
     def load_dataset(self, split: str, combine: bool = False, **kwargs: Any) -> Any:
-        """Raises UserError where the folder has no such split, or one that does not fit."""
         group = self.question_set(split, Path(self.cfg.data) / split)
         self.datasets[split] = self.windows_of(group)
         logger.info(
@@ -87,13 +154,10 @@ class ExtractiveQATask(FairseqTask):
         return self.datasets[split]
 
     def question_set(self, name: str, folder: Path) -> QuestionSet:
-        """The set in ``folder``, which keeps the numbers of its windows when it is asked for again.
-
-        Raises UserError where its windows are too long or of another dictionary.
-        """
+        """The set in ``folder``, whose windows have the same numbers when it is read again."""
         if name not in self.sets:
             first = sum(len(group.features) for group in self.sets.values())
-            group = QuestionSet.read(folder, first)
+            group = QuestionSet(folder, read_about(folder), read_features(folder), first)
             if group.about.max_tokens > self.cfg.max_positions:
                 raise UserError(
                     f"{folder}: windows of {group.about.max_tokens} tokens, but --max-positions "
@@ -138,7 +202,6 @@ class ExtractiveQATask(FairseqTask):
         return SortDataset(nested, sort_order=[shuffle])
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Raises UserError for a model that is not ours."""
         with open_dict(cfg) if OmegaConf.is_config(cfg) else contextlib.nullcontext():
             cfg.max_positions = self.cfg.max_positions
         model = models.build_model(cfg, self, from_checkpoint)
@@ -159,26 +222,20 @@ class ExtractiveQATask(FairseqTask):
         group = self.set_of(window)
         return np.asarray(group.features.extents[group.features.slice_of(window - group.first)])
 
-    def scores(self, said: np.ndarray) -> Dict[str, float]:
-        """Scores over all questions of a split, from what all of its windows say.
-
-        Args:
-            said: (windows, 6), as for :meth:`QuestionSet.scores`.
-
-        Raises:
-            UserError: they are of more than one split.
-        """
-        groups = {id(group): group for group in map(self.set_of, said[:, 0].astype(int).tolist())}
+    def scores(self, answers: np.ndarray) -> Dict[str, float]:
+        """Scores over all questions of a split; ``answers`` as for :meth:`QuestionSet.scores`."""
+        windows = answers[:, 0].astype(int).tolist()
+        groups = {id(group): group for group in map(self.set_of, windows)}
         if len(groups) > 1:
             raise UserError("--combine-valid-subsets: scores are those of one set; leave it out")
         # fairseq asks for each score by itself.
-        key = said.tobytes()
+        key = answers.tobytes()
         if self._scored[0] != key:
-            self._scored = key, next(iter(groups.values())).scores(said)
+            self._scored = key, next(iter(groups.values())).scores(answers)
         return self._scored[1]
 
     def reduce_metrics(self, logging_outputs: List[Dict[str, Any]], criterion: Any) -> None:
-        """As fairseq's; then the criterion, which knows this task, adds scores of answers."""
+        """As fairseq's; then the criterion, which has this task, adds scores of answers."""
         super().reduce_metrics(logging_outputs, criterion)
         if hasattr(criterion, "log_scores"):
             criterion.log_scores(logging_outputs)

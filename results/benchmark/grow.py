@@ -73,7 +73,7 @@ if __name__ == "__main__":
     from fairseq.checkpoint_utils import load_checkpoint_to_cpu
     from omegaconf import OmegaConf
 
-    from diet_mt.models._architectures import SIZES
+    from diet_mt.models.architectures import SIZES
 
     checkpoint = load_checkpoint_to_cpu(sys.argv[1])
     checkpoint["model"] = grow(checkpoint["model"], SIZES["tiny"], SIZES["base"])

@@ -14,7 +14,7 @@ from diet_mt.bench.operators import Counted, count
 from diet_mt.bench.requests import BASELINES, SHAPES
 from diet_mt.bench.speed import model_words, training_words
 from diet_mt.bench.worker import RANDOM_DATA
-from diet_mt.models._architectures import ROBERTA_SIZES
+from diet_mt.models.architectures import ROBERTA_SIZES
 from diet_mt.positions import NAMES
 
 from ..calling import called

@@ -14,8 +14,8 @@ from fairseq.models.roberta.hub_interface import RobertaHubInterface
 
 from diet_mt.bert import tokenizer as tokenizers
 from diet_mt.errors import UserError
-from diet_mt.models._hub import DietRobertaHub
 from diet_mt.models.diet_roberta import DietRobertaModel
+from diet_mt.models.hub import DietRobertaHub
 
 from ..bert.made import write_tokenizer
 from .encoders import HEAD, LONGEST, Encoders
@@ -228,12 +228,6 @@ def test_refusals(encoders: Encoders, tmp_path: Path) -> None:
         ("<mask> and <mask>", lambda: hub.fill_mask("<mask> and <mask>")),
         ("second", lambda: hub.fill_mask(one_mask, second=one_mask)),
         ("100000", lambda: hub.fill_mask(one_mask, topk=100000)),
-        ("not str", lambda: hub.extract_features(ONE)),
-        ("not list", lambda: hub.extract_features(tokens, segment_ids=[0] * len(tokens))),
-        (
-            f"{len(tokens) - 1} segment_ids",
-            lambda: hub.extract_features(tokens, segment_ids=torch.zeros(len(tokens) - 1)),
-        ),
         ("input0", lambda: finetuned(encoders, tokenizer=None)),
         ("checkpoint_best.pt", lambda: DietRobertaModel.from_pretrained(str(tmp_path))),
         ("elsewhere", lambda: pretrained(encoders, data_name_or_path=str(tmp_path / "elsewhere"))),

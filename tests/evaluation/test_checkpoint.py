@@ -25,8 +25,8 @@ from diet_mt.evaluation.checkpoint import (
 from diet_mt.evaluation.options import RECORD, assignments
 from diet_mt.evaluation.predict import own_positions
 from diet_mt.evaluation.records import MODEL_OPTIONS, encoding_text, system_of
-from diet_mt.models._options import DietTransformerConfig, PositionOptions
-from diet_mt.models._roberta_options import plain_options, sentence_config
+from diet_mt.models.options import DietTransformerConfig, PositionOptions
+from diet_mt.models.roberta_options import plain_options, sentence_config
 
 from ..calling import called
 from ..checkpoints import write_checkpoint

@@ -11,8 +11,8 @@ import pytest
 from diet_mt.errors import UserError
 from diet_mt.evaluation.groups import BASELINE, Group, group, size_of
 from diet_mt.evaluation.records import Result, model_data
-from diet_mt.models._options import DietTransformerConfig, NestedConfig, PositionOptions
-from diet_mt.models._options import nested_config as checked
+from diet_mt.models.options import DietTransformerConfig, NestedConfig, PositionOptions
+from diet_mt.models.options import nested_config as checked
 
 from .rows import row, seeds_of
 

@@ -59,21 +59,21 @@ def in_child(act: Callable[[Any], str], cases: Sequence[Any], seconds: int = 10)
 
     A case that ends its process is followed by the next one in another.
     """
-    found: list[str] = []
-    while len(found) < len(cases):
+    actual: list[str] = []
+    while len(actual) < len(cases):
         ours, theirs = multiprocessing.Pipe(duplex=False)
         child = os.fork()
         if not child:
-            _work(act, cases[len(found) :], theirs, seconds)
+            _work(act, cases[len(actual) :], theirs, seconds)
         theirs.close()
         try:
             while True:
-                found.append(ours.recv())
+                actual.append(ours.recv())
         except EOFError:
             status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            if len(found) < len(cases):
-                found.append(f"ended with {status}")
-    return found
+            if len(actual) < len(cases):
+                actual.append(f"ended with {status}")
+    return actual
 
 
 def _work(act: Callable[[Any], str], cases: Sequence[Any], to: Any, seconds: int) -> None:

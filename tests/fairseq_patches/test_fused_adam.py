@@ -14,6 +14,7 @@ from fairseq import utils
 from fairseq.optim import FP16Optimizer, MemoryEfficientFP16Optimizer
 from fairseq.optim.adam import Adam, FairseqAdam
 from fairseq.optim.fairseq_optimizer import FairseqOptimizer
+from fairseq.optim.fp16_optimizer import _FP16OptimizerMixin
 from torch import Tensor, nn
 
 from diet_mt.fairseq_patches import fused_adam
@@ -21,7 +22,7 @@ from diet_mt.fairseq_patches import fused_adam
 SHAPES = [(7, 5), (1, 6), (6,), (40, 9), (3,)]
 ROUNDING = {"cpu": 1e-6, "cuda": 1e-5}
 REPLACED = [(FairseqOptimizer, "multiply_grads")] + [
-    (fused_adam._FP16OptimizerMixin, name)
+    (_FP16OptimizerMixin, name)
     for name in ("_sync_fp16_grads_to_fp32", "_sync_fp32_params_to_fp16", "step", "zero_grad")
 ]
 
@@ -84,8 +85,8 @@ def unwaiting(device: str) -> Iterator[None]:
             torch.cuda.set_sync_debug_mode("default")
 
 
-def near(found: Sequence[Tensor], expected: Sequence[Tensor], rounding: float) -> None:
-    for own, exact in zip(found, expected, strict=True):
+def near(actual: Sequence[Tensor], expected: Sequence[Tensor], rounding: float) -> None:
+    for own, exact in zip(actual, expected, strict=True):
         torch.testing.assert_close(own, exact, rtol=rounding, atol=rounding)
 
 
@@ -101,9 +102,9 @@ def assert_updates(device: str) -> None:
         assert type(adam.optimizer) is kind
         run(adam, given, range(20))
         ended.append((given, adam.state_dict()))
-    (expected, old_state), (found, new_state) = ended
+    (expected, old_state), (actual, new_state) = ended
     rounding = ROUNDING[device]
-    near(found, expected, rounding)
+    near(actual, expected, rounding)
     assert new_state["param_groups"] == old_state["param_groups"]
     for number, state in old_state["state"].items():
         own = new_state["state"][number]
@@ -201,14 +202,14 @@ def assert_precision(
 ) -> None:
     with fairseqs_own(monkeypatch):
         expected = trained(precision, max_norm, old=True, device=device)
-    found = trained(precision, max_norm, old=False, device=device)
-    rounding, digits = ROUNDING[device], torch.finfo(found["model"][0].dtype).eps
+    actual = trained(precision, max_norm, old=False, device=device)
+    rounding, digits = ROUNDING[device], torch.finfo(actual["model"][0].dtype).eps
     half = "memory" in precision
-    near(found["norms"], expected["norms"], rounding)
+    near(actual["norms"], expected["norms"], rounding)
     # There fairseq scales gradients in half precision.
-    near(found["state"], expected["state"], digits if half and max_norm else rounding)
-    near(found["masters"], expected["masters"], digits if half else 2 * rounding)
-    near(found["model"], expected["model"], digits)
+    near(actual["state"], expected["state"], digits if half and max_norm else rounding)
+    near(actual["masters"], expected["masters"], digits if half else 2 * rounding)
+    near(actual["model"], expected["model"], digits)
 
 
 @pytest.mark.parametrize("max_norm", [0.0, 3.0], ids=["unclipped", "clipped"])

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from diet_mt.errors import UserError
 from diet_mt.layers.multihead import AttentionCall
-from diet_mt.models._roberta_options import plain_options, sentence_config
 from diet_mt.models.diet_transformer import DietTransformerModel
+from diet_mt.models.roberta_options import plain_options, sentence_config
 
 from ..decoding.test_parity import assert_parity
 from ..models.test_search import talkative

@@ -45,14 +45,14 @@ def of_positions(model: DietTransformerModel) -> Shapes:
     }
 
 
-def compare(name: str, found: Shapes, request: pytest.FixtureRequest) -> None:
+def compare(name: str, actual: Shapes, request: pytest.FixtureRequest) -> None:
     path = FOLDER / f"{name}.json"
     if request.config.getoption("--write-golden"):
         lines = ",\n".join(
-            f"  {json.dumps(key)}: {json.dumps(shape)}" for key, shape in sorted(found.items())
+            f"  {json.dumps(key)}: {json.dumps(shape)}" for key, shape in sorted(actual.items())
         )
         path.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
-    assert found == json.loads(path.read_text(encoding="utf-8"))
+    assert actual == json.loads(path.read_text(encoding="utf-8"))
 
 
 def test_what_all_encodings_share(request: pytest.FixtureRequest) -> None:

@@ -1,53 +1,127 @@
-"""Options: from fairseq's own command line parser to the built model."""
+"""Options and architectures: from fairseq's own command line parser to the built model."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import operator
 import re
-from collections.abc import Callable
-from functools import cache
+from argparse import Namespace
 from typing import Any
 
 import pytest
 import torch
 from fairseq import options as fairseq_options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.models import ARCH_CONFIG_REGISTRY
-from fairseq.models.transformer import TransformerModel
-from omegaconf import DictConfig
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY, build_model
+from fairseq.models import ARCH_MODEL_REGISTRY as ARCHITECTURES
+from fairseq.models.roberta.model import RobertaModel
+from fairseq.models.roberta.model import base_architecture as roberta_base
+from fairseq.models.transformer import TransformerConfig, TransformerModel
+from fairseq.models.transformer.transformer_legacy import (
+    base_architecture,
+    transformer_vaswani_wmt_en_de_big,
+)
+from omegaconf import DictConfig, OmegaConf
 
-from diet_mt.models._options import (
+from diet_mt.errors import UserError
+from diet_mt.models.diet_roberta import DietRobertaModel
+from diet_mt.models.diet_transformer import DietTransformerModel
+from diet_mt.models.options import (
     DietTransformerConfig,
     NestedConfig,
     TranslationOptions,
     nested_config,
 )
-from diet_mt.models.diet_transformer import DietTransformerModel
+from diet_mt.models.roberta_options import DietRobertaConfig, plain_options, sentence_config
+from diet_mt.positions import NAMES
 from diet_mt.positions.rotary import BASE
 
-from ..toy import ToyTask, build, options, position_parameters
-from .test_refused_options import REFUSED
+from .. import toy_sentences
+from ..toy import ToyTask, build, options, position_parameters, times_computed
 
 # hydra (fairseq-fixed) says so for every configuration of fairseq.
 pytestmark = pytest.mark.filterwarnings("ignore:\\s*.config. is validated against:UserWarning")
 
+
+def flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+# Architectures
+
+COLUMNS = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
+# By model: the prefix of its architectures, and their sizes.
+SIZES: dict[Any, tuple[str, dict[str, tuple[int, ...]]]] = {
+    # base and big: Vaswani et al. 2017, table 3.
+    DietTransformerModel: (
+        "",
+        {"tiny": (4, 128, 256, 4), "base": (6, 512, 2048, 8), "big": (6, 1024, 4096, 16)},
+    ),
+    # base: Devlin et al. 2018; small: Turc et al. 2019.
+    DietRobertaModel: (
+        "roberta_",
+        {"tiny": (4, 128, 512, 4), "small": (4, 512, 2048, 8), "base": (12, 768, 3072, 12)},
+    ),
+}
+
+
+def preset(arch: str, **given: Any) -> Namespace:
+    """The options of ``arch`` where only ``given`` was on the command line."""
+    args = Namespace(**given)
+    for _ in range(2):  # fairseq does so after parsing, and again when the model is built
+        ARCH_CONFIG_REGISTRY[arch](args)
+    return args
+
+
+@pytest.mark.parametrize("model", SIZES)
+def test_every_encoding_has_every_size(model: Any) -> None:
+    prefix, sizes = SIZES[model]
+    named = set()
+    for encoding in NAMES:
+        for size, expected in sizes.items():
+            arch = f"{prefix}{encoding.replace('-', '_')}_{size}"
+            named.add(arch)
+            args = preset(arch)
+            assert args.position_encoding == encoding
+            for side in ("encoder", "decoder")[: 2 - bool(prefix)]:
+                assert tuple(getattr(args, f"{side}_{name}") for name in COLUMNS) == expected, arch
+            assert getattr(args, "dropout", 0.1) == (0.3 if size == "big" else 0.1)
+            # Chen et al. 2021, section 4.1: DIET-ABS of rank 128 in BERT.
+            rank = 128 if prefix and encoding == "diet-abs" else None
+            assert getattr(args, "position_rank", None) == rank
+    own = ARCH_MODEL_NAME_REGISTRY[next(iter(named))]
+    assert {name for name, kind in ARCHITECTURES.items() if kind is model} == named | {own}
+
+
+@pytest.mark.parametrize(
+    ("size", "theirs"), [("base", base_architecture), ("big", transformer_vaswani_wmt_en_de_big)]
+)
+def test_base_and_big_are_those_of_fairseq(size: str, theirs: Any) -> None:
+    args = Namespace()
+    theirs(args)
+    expected = TransformerConfig.from_namespace(args)
+    cfg = nested_config(preset(f"sinusoidal_{size}"), NestedConfig)
+    for name in ("dropout", "attention_dropout", "activation_dropout", "activation_fn"):
+        assert getattr(cfg, name) == getattr(expected, name), name
+    for stack in ("encoder", "decoder"):
+        for name in (*COLUMNS, "normalize_before"):
+            assert getattr(getattr(cfg, stack), name) == getattr(getattr(expected, stack), name)
+
+
+def test_options_of_the_user_win_over_the_architecture() -> None:
+    args = preset("diet_rel_big", encoder_layers=3, dropout=0.2, decoder_ffn_embed_dim=64)
+    assert (args.encoder_layers, args.decoder_layers, args.dropout) == (3, 6, 0.2)
+    args = preset("roberta_diet_abs_tiny", encoder_layers=3, position_rank=7)
+    assert (args.encoder_layers, args.position_rank) == (3, 7)
+    # Another encoding than the architecture's does not get its options.
+    other = preset("roberta_diet_abs_tiny", position_encoding="diet-rel")
+    assert (other.position_encoding, getattr(other, "position_rank", None)) == ("diet-rel", None)
+
+
+# From the command line to the model
+
 ARCH = "diet_abs_tiny"  # 4 layers, width 128, 4 heads of 32
-
-
-def whole_configuration(*flags: str, arch: str = ARCH) -> DictConfig:
-    """The configuration that ``fairseq-train --arch ARCH FLAGS`` makes."""
-    parser = fairseq_options.get_training_parser()
-    args = fairseq_options.parse_args_and_arch(
-        parser, ["no-data", "--user-dir", "no-folder", "--arch", arch, *flags]
-    )
-    return convert_namespace_to_omegaconf(args)
-
-
-def parse(*flags: str, arch: str = ARCH) -> DictConfig:
-    """The model part of it."""
-    return whole_configuration(*flags, arch=arch).model
+ROBERTA = "roberta_diet_rel_tiny"
 
 
 @pytest.fixture(autouse=True)
@@ -56,193 +130,111 @@ def _user_dir_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairseq.utils.import_user_module", lambda args: None)
 
 
-def test_the_help_says_who_takes_an_option_and_the_default_there() -> None:
-    parser = argparse.ArgumentParser()
-    DietTransformerModel.add_args(parser)
-    text = " ".join(parser.format_help().split())
-    for option, encodings in (
-        ("--position-clip POSITION_CLIP", "(deberta: 512, shaw: 16)"),
-        ("--position-kernel POSITION_KERNEL", "log, power (kerple: log)"),
-        ("--position-values", "(shaw)"),
-    ):
-        assert re.search(rf"{option} [^()]*{re.escape(encodings)}", text)
+def parse(*flags: str, arch: str = ARCH) -> DictConfig:
+    """The model's part of the configuration that ``fairseq-train --arch ARCH FLAGS`` makes."""
+    parser = fairseq_options.get_training_parser()
+    args = fairseq_options.parse_args_and_arch(
+        parser, ["no-data", "--user-dir", "no-folder", "--arch", arch, *flags]
+    )
+    return convert_namespace_to_omegaconf(args).model
 
 
-def parse_own(model: Any, *flags: str, arch: str) -> argparse.Namespace:
-    """The model's own options alone: all of fairseq's take most of a second."""
+def built(*flags: str, arch: str = ARCH) -> Any:
+    """From the model's own options alone: all of fairseq's take most of a second."""
     parser = argparse.ArgumentParser(allow_abbrev=False, argument_default=argparse.SUPPRESS)
+    model: Any = ARCHITECTURES[arch]
     model.add_args(parser)
-    args = parser.parse_args(flags)
+    short = ["--max-source-positions", "20"]
+    if model is DietTransformerModel:
+        short += ["--max-target-positions", "15"]
+    args = parser.parse_args([*short, *flags])
     ARCH_CONFIG_REGISTRY[arch](args)
-    return args
-
-
-def build_from(*flags: str, arch: str = ARCH) -> DietTransformerModel:
-    short = "--max-source-positions", "20", "--max-target-positions", "15"
-    args = parse_own(DietTransformerModel, *short, *flags, arch=arch)
-    return DietTransformerModel.build_model(args, ToyTask())
-
-
-@cache
-def by_default(arch: str) -> DietTransformerModel:
-    """Read only."""
-    return build_from(arch=arch)
+    return model.build_model(args, ToyTask())
 
 
 def total(model: DietTransformerModel) -> int:
     return sum(parameter.numel() for parameter in position_parameters(model).values())
 
 
-def at_distance(model: DietTransformerModel, distance: int) -> bool:
-    """Whether the encoder's bias tells ``distance`` from the one before."""
-    first = model.encoder.self_attn_positions.for_layers(range(distance, distance + 1), range(2))[0]
-    bias = first.bias  # distances d and d - 1
-    return not torch.equal(bias[..., 0], bias[..., 1])
+def slowest_pair(model: DietTransformerModel) -> float:
+    """By how much the last of 16 pairs turns, as a part of what it does by default."""
+    speeds = model.encoder.self_attn_positions.encoding.frequencies(32)
+    return float(speeds[-1]) / BASE ** (-15 / 16)
 
 
-def slowest_pair(model: DietTransformerModel) -> object:
-    """By how much the last of 16 pairs turns."""
-    rotary = model.encoder.self_attn_positions.encoding
-    return pytest.approx(rotary.frequencies(32)[-1].item(), rel=1e-12)
-
-
-# For each option of ours: an encoding that takes it, the flags, and what they change in the model.
-# Of the tiny sizes: 4 layers, 4 heads, head size 32.
-Effect = tuple[str, tuple[str, ...], Callable[[DietTransformerModel], object], object]
-EFFECTS: dict[str, Effect] = {
-    "position_encoding": (
-        "diet_abs",
-        ("--position-encoding", "learned"),
-        lambda model: model.encoder.embed_positions is not None,
-        True,
-    ),
-    "position_in": (
-        "diet_abs",
-        ("--position-in", "cross,decoder"),
-        lambda model: model.encoder.self_attn_positions,
-        None,
-    ),
-    "position_input": (
-        "diet_abs",
-        ("--position-input", "learned"),
-        lambda model: model.encoder.embed_positions is not None,
-        True,
-    ),
-    "position_randomized": (
-        "diet_abs",
-        ("--position-randomized", "30"),
-        lambda model: getattr(model.encoder.token_positions, "count", None),
-        30,
-    ),
-    "compile": ("diet_abs", ("--compile",), lambda model: model.cfg.compile, True),
-    "beyond_table": (
-        "diet_abs",
-        ("--beyond-table", "clip"),
-        lambda model: model.encoder.attention_shape.extrapolation,
-        "clip",
-    ),
-    "position_sharing": (
-        "diet_abs",
-        ("--position-sharing", "head-wise"),
+# For options of ours: the architecture, the flags, and what they change in the model of 4 layers
+# and 4 heads of size 32, with 20 source and 15 target positions.
+EFFECTS: dict[str, tuple[str, Any, Any]] = {
+    "diet_abs --position-encoding learned": ("embed_positions is None", False, True),
+    "diet_abs --position-in cross,decoder": ("self_attn_positions is None", True, False),
+    "diet_abs --position-input learned": ("embed_positions is None", False, True),
+    "diet_abs --position-randomized 30": ("token_positions.count", 30, None),
+    "diet_abs --compile": ("cfg.compile", True, False),
+    "diet_abs --beyond-table clip": ("attention_shape.extrapolation", "clip", None),
+    "diet_abs --position-sharing head-wise": (
         lambda model: [len(table.query) for table in model.encoder.self_attn_positions.tables()],
         [1, 1, 1, 1],
+        None,
     ),
-    "position_rank": (
-        "diet_abs",
-        ("--position-rank", "5"),
-        total,
-        2 * 5 * 4 * (20 + 15 + (20 + 15) / 2),
-    ),
+    "diet_abs --position-rank 5": (total, 2 * 5 * 4 * (20 + 15 + 35 / 2), None),
     # Three kinds of attention, four layers each.
-    "position_clip": ("shaw", ("--position-clip", "3"), total, 3 * 4 * (2 * 3 + 1) * 32),
-    "position_values": ("shaw", ("--position-values",), total, 3 * 4 * 2 * (2 * 16 + 1) * 32),
-    "position_buckets": ("t5", ("--position-buckets", "20"), total, 3 * 4 * 20),
-    # Of 16 buckets for a direction 8 are for one distance each, then edges at 8 (18/8)^(k/8), the
-    # last of them 16.3. By default they are at 8 * 16^(k/8): 11.3, 16, ..., 90.5.
-    "position_max_distance": (
-        "t5",
-        ("--position-max-distance", "18"),
-        lambda model: [at_distance(model, distance) for distance in (9, 17, 18, 91)],
-        [True, True, False, False],
-    ),
-    "linformer_k": (
-        "linformer",
-        ("--linformer-k", "7"),
-        total,
-        4 * 2 * 20 * 7 + (20 + 15) * 128,
-    ),
-    "position_kernel": (
-        "kerple",
-        ("--position-kernel", "power"),
-        lambda model: model.encoder.self_attn_positions.kernel,
-        "power",
-    ),
-    "position_shift": (
-        "shape",
-        ("--position-shift", "7"),
+    "shaw --position-clip 3": (total, 3 * 4 * (2 * 3 + 1) * 32, None),
+    "shaw --position-values": (total, 3 * 4 * 2 * (2 * 16 + 1) * 32, None),
+    "t5 --position-buckets 20": (total, 3 * 4 * 20, None),
+    "t5 --position-max-distance 18": (lambda model: "distance=18" in model.signature, True, False),
+    "shape --position-shift 7": (
         lambda model: len(model.encoder.embed_positions.table()),
-        20 + 7,
+        27,
+        None,
     ),
-    **{
-        f"position_{name}": (
-            "cape",
-            (f"--position-{name.replace('_', '-')}", "1.5"),
-            operator.attrgetter(f"decoder.embed_positions.{name}"),
-            1.5,
-        )
-        for name in ("global_shift", "local_shift", "global_scale")
-    },
-    "position_scaling": (
-        "rotary",
-        ("--position-scaling", "linear", "--position-scaling-factor", "4"),
-        slowest_pair,
-        BASE ** (-15 / 16) / 4,
+    "linformer --linformer-k 7": (total, 4 * 2 * 20 * 7 + 35 * 128, None),
+    "concat --position-rank 24": (total, 35 * 24, None),
+    "diet_abs_lin --position-rank 5 --linformer-k 6": (
+        total,
+        4 * 2 * 20 * 6 + 4 * (20 + 6) * 5 + 4 * 5 * (2 * 15 + 35),
+        None,
     ),
-    "position_scaling_factor": (
-        "rotary",
-        ("--position-scaling-factor", "3", "--position-scaling", "linear"),
-        slowest_pair,
-        BASE ** (-15 / 16) / 3,
-    ),
+    "kerple --position-kernel power": ("self_attn_positions.kernel", "power", "log"),
+    "cape --position-local-shift 1.5": ("embed_positions.local_shift", 1.5, None),
+    "cape --position-global-shift 1.5": ("embed_positions.global_shift", 1.5, None),
+    "cape --position-global-scale 1.5": ("embed_positions.global_scale", 1.5, None),
+    "rotary --position-scaling linear --position-scaling-factor 4": (slowest_pair, 1 / 4, 1.0),
     # Of 12 tokens the pairs 0 and 1 of 16 turn once or more.
-    "position_trained_length": (
-        "rotary",
-        (
-            *("--position-trained-length", "12"),
-            *("--position-scaling", "yarn", "--position-scaling-factor", "8"),
-        ),
+    "rotary --position-trained-length 12 --position-scaling yarn --position-scaling-factor 8": (
         slowest_pair,
-        BASE ** (-15 / 16) / 8,
+        1 / 8,
+        1.0,
     ),
-    "attention_scale": (
-        "diet_abs",
-        ("--attention-scale", "model"),
-        lambda model: model.decoder.layers[0].encoder_attn.scaling,
-        128**-0.5,
-    ),
+    "diet_abs --attention-scale model": ("layers.0.self_attn.scaling", 128**-0.5, 32**-0.5),
 }
 
 
-@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(TranslationOptions)])
-def test_every_option_of_ours_changes_the_built_model(name: str) -> None:
-    if name == "_name":
-        return
-    encoding, flags, effect, expected = EFFECTS[name]
-    assert flags[0] == f"--{name.replace('_', '-')}"
-    changed, plain = build_from(*flags, arch=f"{encoding}_tiny"), by_default(f"{encoding}_tiny")
-    assert effect(changed) == expected
-    assert effect(plain) != expected
+def effect_on(model: Any, effect: Any) -> Any:
+    if not isinstance(effect, str):
+        return effect(model)
+    path, _, wanted = effect.partition(" is ")
+    value: Any = model.encoder
+    for name in path.split("."):
+        value = value[int(name)] if name.isdigit() else getattr(value, name, None)
+    return value is None if wanted else value
+
+
+@pytest.mark.parametrize("words", EFFECTS)
+def test_an_option_of_ours_changes_the_built_model(words: str) -> None:
+    encoding, *flags = words.split()
+    effect, expected, usual = EFFECTS[words]
+    model = built(*flags, arch=f"{encoding}_tiny")
+    plain = built(arch=f"{encoding}_tiny")
+    assert effect_on(model, effect) == pytest.approx(expected)
+    assert effect_on(plain, effect) != pytest.approx(expected)
+    assert usual is None or effect_on(plain, effect) == pytest.approx(usual)
     # And the checkpoint has it, but for options that change no weights.
-    assert (changed.signature == plain.signature) == (name in ("beyond_table", "compile"))
+    assert (model.signature == plain.signature) == (flags[0] in ("--beyond-table", "--compile"))
 
 
-def test_the_rank_of_concat_and_of_mixed_keys() -> None:
-    model = build_from("--position-rank", "24", arch="concat_tiny")
-    assert total(model) == (20 + 15) * 24
-    assert model.encoder.embed_tokens.weight.shape == (44, 128 - 24)
-    model = build_from("--position-rank", "5", "--linformer-k", "6", arch="diet_abs_lin_tiny")
-    mixed = 4 * 2 * 20 * 6 + 4 * (20 + 6) * 5
-    assert total(model) == mixed + 4 * 5 * (2 * 15 + 20 + 15)
+def test_every_option_of_ours_has_an_effect() -> None:
+    names = {flag(field.name) for field in dataclasses.fields(TranslationOptions)} - {"---name"}
+    assert names <= {word for words in EFFECTS for word in words.split()}
 
 
 def test_options_left_out_are_the_defaults() -> None:
@@ -251,19 +243,27 @@ def test_options_left_out_are_the_defaults() -> None:
     assert (len(model.encoder.layers), model.cfg.encoder.embed_dim) == (6, 512)
 
 
-def test_every_option_of_fairseqs_transformer_is_there() -> None:
-    """Under fairseq's own names, but for those that its dataclass does not have."""
-    ours, theirs = (_flags(model) for model in (DietTransformerModel, TransformerModel))
-    assert theirs - ours == set()
-    assert ours - theirs >= {"--position-encoding", "--position-sharing", "--position-rank"}
-
-
-def _flags(model: Any) -> set[str]:
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [(DietTransformerConfig, TransformerModel), (DietRobertaConfig, RobertaModel)],
+)
+def test_every_option_of_fairseqs_model_is_there(ours: Any, theirs: Any) -> None:
     parser = argparse.ArgumentParser(allow_abbrev=False)
-    model.add_args(parser)
-    return {flag for action in parser._actions for flag in action.option_strings}
+    theirs.add_args(parser)
+    names = {action.dest for action in parser._actions} - {"help"}
+    assert names - {field.name for field in dataclasses.fields(ours)} == set()
 
 
+# Options of fairseq that would lead positions past the one path that carries them.
+REFUSED: dict[str, Any] = {
+    "no_token_positional_embeddings": True,
+    "encoder_learned_pos": True,
+    "decoder_learned_pos": True,
+    "cross_self_attention": True,
+    "encoder_xformers_att_config": "x",
+    "decoder_xformers_att_config": "x",
+    "base_layers": 1,
+}
 # Values unlike the defaults and unlike one another, where the type alone does not give one.
 GIVEN: dict[str, Any] = {
     "activation_fn": "gelu",
@@ -284,29 +284,10 @@ GIVEN: dict[str, Any] = {
     "linformer_k": 13,
     "attention_scale": "model",
 }
-# The width of the output goes with no embedding shared with it, and has a test of its own below; no
-# encoding takes all options, and each has its test above.
-OF_OTHERS = {
-    "beyond_table",
-    "compile",
-    "position_clip",
-    "position_values",
-    "position_buckets",
-    "position_max_distance",
-} | {
-    f"position_{name}"
-    for name in (
-        "kernel",
-        "scaling",
-        "scaling_factor",
-        "trained_length",
-        "shift",
-        "global_shift",
-        "local_shift",
-        "global_scale",
-    )
+# The width of the output goes with no embedding shared with it; no encoding takes all options.
+NOT_TOGETHER = {"_name", "decoder_output_dim", *REFUSED} | {
+    field.name for field in dataclasses.fields(TranslationOptions) if field.name not in GIVEN
 }
-NOT_ASKED = {"_name", "decoder_output_dim", *OF_OTHERS, *REFUSED}
 
 
 def some_value(number: int, field: Any) -> Any:
@@ -322,41 +303,209 @@ def some_value(number: int, field: Any) -> Any:
 
 def test_every_flag_arrives_in_the_configuration_that_builds_the_model() -> None:
     """All at once and all different, so that none can be taken for another."""
-    fields = [f for f in dataclasses.fields(DietTransformerConfig) if f.name not in NOT_ASKED]
+    fields = [f for f in dataclasses.fields(DietTransformerConfig) if f.name not in NOT_TOGETHER]
     values = {field.name: some_value(number, field) for number, field in enumerate(fields)}
     flags: list[str] = []
-    for field in fields:
-        flags.append(f"--{field.name.replace('_', '-')}")
-        if values[field.name] is not True:
-            flags.append(str(values[field.name]))
-    assert len(fields) >= 50  # stock fairseq: 50, fairseq-fixed: 51
-    defaults = {field.name: field.default for field in fields}
-    parsed = parse(*flags)
-    cfg = nested_config(parsed, NestedConfig)
     for name, value in values.items():
-        assert _nested(cfg, name) == value, name
-        assert defaults[name] != value, name
+        flags += [flag(name)] if value is True else [flag(name), str(value)]
+    assert len(fields) >= 50  # stock fairseq: 50, fairseq-fixed: 51
+    cfg = nested_config(parse(*flags), NestedConfig)
+    for field in fields:
+        part, _, name = field.name.partition("_")
+        if field.name.startswith("quant_noise_"):
+            part, name = "quant_noise", field.name.removeprefix("quant_noise_")
+        nested = part in ("encoder", "decoder", "quant_noise")
+        value = getattr(getattr(cfg, part), name) if nested else getattr(cfg, field.name)
+        assert value == values[field.name] != field.default, field.name
 
 
-def _nested(cfg: NestedConfig, name: str) -> Any:
-    for part in ("encoder", "decoder", "quant_noise"):
-        if name.startswith(f"{part}_"):
-            return getattr(getattr(cfg, part), name[len(part) + 1 :])
-    return getattr(cfg, name)
-
-
-def test_the_decoder_has_its_own_width_inside_unless_told_otherwise() -> None:
-    cfg = nested_config(options("none"), NestedConfig)
-    assert (cfg.decoder.input_dim, cfg.decoder.output_dim) == (16, 16)
-    model = build("diet-rel", decoder_output_dim=14)
+def test_the_decoder_has_its_own_width_inside_unless_given() -> None:
+    """And fairseq-fixed keeps nested defaults as classes: writing to one would change them all."""
+    model = build("diet-rel", decoder_output_dim=14, decoder_input_dim=10)
     assert model.decoder.project_out_dim.weight.shape == (14, 16)
     assert model.decoder.output_projection.weight.shape == (44, 14)
-
-
-def test_building_a_model_leaves_fairseqs_own_defaults_alone() -> None:
-    """fairseq-fixed keeps its nested defaults as classes: writing to one would change them all."""
-    build("diet-rel", decoder_input_dim=10)
     cfg = nested_config(options("none"), NestedConfig)
-    assert cfg.decoder.input_dim == 16
+    assert (cfg.decoder.input_dim, cfg.decoder.output_dim) == (16, 16)
     fresh = TransformerModel.build_model(options("none"), ToyTask()).cfg
     assert not fresh.no_token_positional_embeddings
+
+
+# Encoder-only models
+
+
+def test_defaults_are_those_of_fairseqs_roberta() -> None:
+    theirs = Namespace()
+    roberta_base(theirs)
+    ours = plain_options(Namespace(position_encoding="learned"))
+    for name in vars(theirs).keys() - {"max_positions", "encoder_learned_pos"}:
+        assert getattr(ours, name) == getattr(theirs, name), name
+    assert (ours.max_positions, ours.max_source_positions) == (512, 512)
+
+
+# Flags, and what the model then has.
+REACHED: dict[str, dict[str, object]] = {
+    "": {
+        "encoder.sentence_encoder.segment_positions": None,
+        "encoder.args.max_positions": 20,
+        "encoder.sentence_encoder.embed_scale": 1.0,
+        "max_positions": 20,
+    },
+    "--segment-encoding per-head --max-positions 15 --encoder-layers 3 --activation-fn relu": {
+        "encoder.sentence_encoder.segment_positions.count": 2,
+        "encoder.sentence_encoder.num_layers": 3,
+        "args.activation_fn": "relu",
+        "encoder.args.max_positions": 15,
+        "max_positions": 15,
+        "encoder.sentence_encoder.self_attn_positions.shape.max_keys": 20,
+    },
+    "--segment-encoding per-head --num-segments 3": {
+        "encoder.sentence_encoder.segment_positions.count": 3,
+    },
+    "--segment-encoding input --num-segments 3 --position-encoding t5 --position-sharing none": {
+        "encoder.sentence_encoder.segment_input.weight.shape": (3, 128),
+        "signature": "t5 sharing=none buckets=32 max-distance=128 scale=head",
+    },
+    # Words are as large as BERT's, except beside what cannot be.
+    "--position-encoding sinusoidal": {"encoder.sentence_encoder.embed_scale": 128**0.5},
+}
+
+
+@pytest.mark.parametrize("flags", REACHED)
+def test_flags_reach_the_encoder(flags: str) -> None:
+    model = built(*flags.split(), arch=ROBERTA)
+    for path, expected in REACHED[flags].items():
+        value: Any = model
+        for name in path.split("."):
+            value = getattr(value, name)
+        assert (value() if callable(value) else value) == expected, path
+
+
+@pytest.mark.parametrize("option", ["--checkpoint-activations", "--offload-activations"])
+def test_activations_can_be_checkpointed(option: str) -> None:
+    model, tokens = built(option, arch=ROBERTA), torch.tensor([[0, 5, 6, 2]])
+    with times_computed(model) as times:
+        model(tokens)[0].sum().backward()
+    assert len(times) == len(model.encoder.sentence_encoder.layers)
+    assert set(times.values()) == {2}, "in the forward pass, and again in the backward pass"
+
+
+class MaskedTask(ToyTask):
+    """A task that cuts text into blocks; older ones keep their options under another name."""
+
+    def __init__(self, tokens: int, name: str = "cfg") -> None:
+        super().__init__()
+        setattr(self, name, Namespace(tokens_per_sample=tokens))
+
+
+@pytest.mark.parametrize(
+    ("task", "flags", "expected"),
+    [
+        (MaskedTask(70), "", (70, 70)),
+        (MaskedTask(70, "args"), "", (70, 70)),
+        (MaskedTask(70), "--max-source-positions 90", (90, 90)),
+        (MaskedTask(70), "--max-positions 15", (15, 512)),
+        (MaskedTask(70), "--max-positions 15 --max-source-positions 90", (15, 90)),
+        (ToyTask(), "", (512, 512)),
+    ],
+)
+def test_positions_are_those_of_the_tasks_blocks(
+    task: ToyTask, flags: str, expected: tuple[int, int]
+) -> None:
+    """The longest input, rows of the tables, and the latter as a checkpoint has it."""
+    given = parse(*flags.split(), arch=ROBERTA)
+    model = DietRobertaModel.build_model(given, task)
+    rows = model.encoder.sentence_encoder.self_attn_positions.shape.max_keys
+    assert (model.max_positions(), rows, given.max_source_positions) == (*expected, expected[1])
+
+
+def test_a_restored_model_keeps_its_length() -> None:
+    """The task that restores it may cut text into other blocks, or into none."""
+    small = ("--encoder-layers", "1", "--encoder-embed-dim", "24", "--encoder-attention-heads", "2")
+    model = parse(*small, arch="diet_roberta")
+    build_model(model, MaskedTask(70))
+    saved = OmegaConf.create(OmegaConf.to_container(model._get_parent(), resolve=True))
+    for task in (MaskedTask(30), ToyTask()):
+        assert build_model(saved.model, task, from_checkpoint=True).max_positions() == 70
+
+
+# Options that no model can have: the encoding, the options, and what the error names. More of what
+# an encoding refuses: tests/positions/test_registry.py.
+INVALID: list[tuple[str, dict[str, Any], str]] = [
+    ("diet_rel", {}, "--position-encoding diet_rel"),
+    ("none", {"position_clip": 8}, "--position-clip 8"),
+    ("shaw", {"position_clip": 0}, "--position-clip 0"),
+    ("concat", {"position_rank": 12}, "12 (--position-rank)"),
+    ("rotary", {"encoder_embed_dim": 15}, "head size of 5"),
+    ("diet-rel", {"position_sharing": "heads"}, "--position-sharing heads"),
+    ("learned", {"position_sharing": "head-wise"}, "--position-sharing head-wise"),
+    ("diet-rel", {"attention_scale": "key"}, "--attention-scale key"),
+    ("diet-rel", {"encoder_embed_dim": 14}, "--encoder-attention-heads 3"),
+    ("diet-rel", {"decoder_attention_heads": 5}, "--decoder-embed-dim 16"),
+    ("sinusoidal", {"encoder_embed_dim": 15}, "not 15"),
+    (
+        "diet-rel",
+        {"decoder_output_dim": 14, "share_decoder_input_output_embed": True},
+        "--decoder-output-dim 14",
+    ),
+    ("diet-rel", {"encoder_attention_heads": 0}, "--encoder-attention-heads 0"),
+    ("diet-rel", {"decoder_layers": 0}, "--decoder-layers 0"),
+    ("diet-rel", {"encoder_embed_dim": -12}, "--encoder-embed-dim -12"),
+    ("diet-rel", {"max_target_positions": 0}, "--max-target-positions 0"),
+    ("diet-rel", {"dropout": 1.5}, "--dropout 1.5"),
+    # Where positions act, and what is added at the input.
+    ("diet-rel", {"position_in": "encodr"}, "--position-in encodr"),
+    ("diet-rel", {"position_in": ""}, "--position-in"),
+    ("rotary", {"position_in": "cross"}, "rotary"),
+    ("diet-abs-lin", {"position_in": "decoder,cross"}, "encoder"),
+    ("t5", {"position_in": "cross", "no_cross_attention": True}, "--position-in cross"),
+    ("learned", {"position_in": "encoder"}, "learned"),
+    ("diet-rel", {"position_input": "t5"}, "--position-input t5"),
+    ("learned", {"position_input": "sinusoidal"}, "learned"),
+    ("diet-rel", {"position_input": "shape", "position_shift": -1}, "shift -1"),
+    ("diet-rel", {"position_input": "shape", "position_rank": 3}, "rank 3"),
+    *(("none", {name: value}, flag(name)) for name, value in REFUSED.items()),
+]
+INVALID_FOR_ENCODERS: list[tuple[str, dict[str, Any], str]] = [
+    ("diet-rel", {"segment_encoding": "both"}, "--segment-encoding both"),
+    ("linformer", {"segment_encoding": "per-head"}, "keys of linformer"),
+    ("diet-rel", {"num_segments": 0}, "--num-segments 0"),
+    ("diet-rel", {"max_positions": 12}, "--max-positions 12"),
+    ("diet-rel", {"max_positions": -1}, "--max-positions -1"),
+    ("diet-rel", {"max_source_positions": 0}, "--max-source-positions 0"),
+    ("diet-rel", {"activation_fn": "swash"}, "--activation-fn swash"),
+    ("diet-rel", {"pooler_activation_fn": "swash"}, "--pooler-activation-fn swash"),
+    ("diet-rel", {"mha_heads_to_keep": 1}, "--mha-heads-to-keep"),
+    ("diet-rel", {"encoder_layers": 0}, "--encoder-layers 0"),
+    ("diet-rel", {"encoder_embed_dim": 14}, "--encoder-attention-heads 3"),
+    ("diet-rel", {"position_rank": 3}, "--position-rank 3"),
+    ("diet-rel", {"attention_scale": "key"}, "--attention-scale key"),
+    ("diet-rel", {"position_in": "encoder"}, "--position-in encoder"),
+]
+
+
+@pytest.mark.parametrize(("encoding", "given", "named"), INVALID)
+def test_invalid_options(encoding: str, given: dict[str, Any], named: str) -> None:
+    with pytest.raises(UserError, match=re.escape(named)):
+        build(encoding, given.pop("position_sharing", None), **given)
+
+
+@pytest.mark.parametrize(("encoding", "given", "named"), INVALID_FOR_ENCODERS)
+def test_invalid_options_of_encoders(encoding: str, given: dict[str, Any], named: str) -> None:
+    with pytest.raises(UserError, match=re.escape(named)) as error:
+        toy_sentences.build(encoding, None, given.pop("segment_encoding", "none"), **given)
+    assert "decoder" not in str(error.value), "there is none"
+
+
+def test_all_problems_are_reported_together() -> None:
+    both = {"attention_scale": "key", "encoder_layers": 0, "position_rank": -3}
+    wrong: dict[str, Any] = {**both, "decoder_attention_heads": 5, "encoder_learned_pos": True}
+    with pytest.raises(UserError) as error:
+        build("diet-abs", "heads", **wrong)
+    for name in (*wrong, "position_sharing"):
+        assert flag(name) in str(error.value)
+    wrong = {**both, "segment_encoding": "both", "num_segments": 0, "max_positions": 99}
+    given = Namespace(max_source_positions=11, position_encoding="diet-abs", **wrong)
+    with pytest.raises(UserError) as error:
+        sentence_config(plain_options(given))
+    for name in wrong:
+        assert flag(name) in str(error.value)

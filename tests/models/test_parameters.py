@@ -1,36 +1,25 @@
-"""Parameters: how many, where they lie in the checkpoint, and that each of them learns."""
+"""Parameters: how many, where they are in the checkpoint, and that each of them learns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 
 import pytest
 import torch
 import torch.nn.functional as F
-from fairseq.models.transformer import TransformerModelBase
+from fairseq.models.roberta import RobertaModel
 from torch import nn
 
-from diet_mt.models._options import NestedConfig, nested_config
-
+from .. import toy_sentences
 from ..positions.cases import (
     CASES,
     CLIP,
-    E_DEC,
-    E_ENC,
-    H_DEC,
     H_ENC,
-    L_DEC,
-    L_ENC,
-    N_S,
-    N_T,
-    in_logits,
 )
 from ..toy import (
     KINDS,
     PAD,
     SAME_WIDTH,
-    SIZES,
     SOURCE_LENGTHS,
     TARGET_LENGTHS,
     ToyTask,
@@ -39,54 +28,19 @@ from ..toy import (
     collate,
     each_encoding,
     every_encoding,
-    options,
     position_parameters,
     real,
     sources,
     targets,
 )
 
-RANK = 5
-
 
 def count(parameters: dict[str, nn.Parameter]) -> int:
     return sum(parameter.numel() for parameter in parameters.values())
 
 
-# Width of the word vectors of both stacks, where it is not that of the stack.
-WORD_WIDTHS = {"concat": (11, 14)}
 # What moves all logits of a query alike: its gradient is 0 but for rounding.
 WITHOUT_GRADIENT = ("k_proj.bias", "encoder_attn_positions.sources.norm.bias")
-
-
-@pytest.mark.parametrize("mode", ["none", "head-wise", "layer-wise"])
-def test_the_rank_counts(mode: str) -> None:
-    model = build("diet-abs", mode, position_rank=RANK)
-    expected = in_logits(mode, 2 * N_S * RANK, 2 * N_T * RANK, (N_T + N_S) * RANK)
-    assert count(position_parameters(model)) == expected
-
-
-@cache
-def stock_shapes() -> dict[str, torch.Size]:
-    """Of fairseq's own Transformer with the same options."""
-    cfg = nested_config(options("none"), NestedConfig)
-    return {
-        name: parameter.shape
-        for name, parameter in TransformerModelBase.build_model(cfg, ToyTask()).named_parameters()
-        if name.split(".")[-1].rsplit("_", 1)[0] not in ("in_proj", "out_proj", "fc1", "fc2")
-    }  # stock fairseq 0.12.2 keeps a second copy of each encoder layer
-
-
-@each_encoding
-def test_everything_else_is_fairseqs_transformer(encoding: str, sharing: str | None) -> None:
-    model = build(encoding, sharing)
-    theirs = dict(stock_shapes())
-    ours = {name: parameter.shape for name, parameter in model.named_parameters()}
-    for name in position_parameters(model):
-        del ours[name]
-    for stack, width in zip(("encoder", "decoder"), WORD_WIDTHS.get(encoding, ()), strict=False):
-        theirs[f"{stack}.embed_tokens.weight"] = torch.Size([44, width])
-    assert ours == theirs
 
 
 @every_encoding
@@ -215,8 +169,44 @@ def test_all_embeddings_shared(encoding: str) -> None:
     assert other.decoder.embed_tokens.weight is other.encoder.embed_tokens.weight
 
 
-def test_sizes_used_here_are_those_of_the_toy() -> None:
-    assert (SIZES["encoder_layers"], SIZES["encoder_attention_heads"]) == (L_ENC, H_ENC)
-    assert (SIZES["encoder_embed_dim"], SIZES["decoder_embed_dim"]) == (E_ENC, E_DEC)
-    assert (SIZES["decoder_layers"], SIZES["decoder_attention_heads"]) == (L_DEC, H_DEC)
-    assert (SIZES["max_source_positions"], SIZES["max_target_positions"]) == (N_S, N_T)
+@toy_sentences.each_sentence_encoder
+def test_everything_else_is_fairseqs_roberta(
+    encoding: str, sharing: str | None, segments: str
+) -> None:
+    """The same names and shapes as in fairseq's own model with the same options."""
+    model = toy_sentences.build(encoding, sharing, segments)
+    given = toy_sentences.options("none", None, "none", max_positions=11)
+    stock = RobertaModel.build_model(given, ToyTask())
+    fused = ("in_proj", "out_proj", "fc1", "fc2")  # a second copy in stock fairseq 0.12.2
+    theirs = {
+        name: parameter.shape
+        for name, parameter in stock.named_parameters()
+        if name.split(".")[-1].rsplit("_", 1)[0] not in fused and "embed_positions" not in name
+    }
+    ours = {name: parameter.shape for name, parameter in model.named_parameters()}
+    for name in position_parameters(model) | toy_sentences.segment_parameters(model):
+        del ours[name]
+    if encoding == "concat":  # words are narrower by an eighth, and so is what predicts them
+        narrow = {name for name in ours if ours[name] != theirs[name]}
+        assert all(name.endswith("embed_tokens.weight") or ".lm_head." in name for name in narrow)
+        for name in narrow:
+            assert ours[name] == torch.Size(
+                [{12: 11}.get(n, n) for n in theirs[name]]
+                if not name.endswith("dense.weight")
+                else [11, 12]
+            )
+    else:
+        assert ours == theirs
+
+
+@each_encoding
+def test_words_are_drawn_as_berts(encoding: str, sharing: str | None) -> None:
+    """Normal with 0.02, as learned positions at the input are; linear layers, too."""
+    wide = {"encoder_embed_dim": 96, "encoder_attention_heads": 3, "max_source_positions": 64}
+    model = toy_sentences.build(encoding, sharing, tables=None, **wide)
+    stack = model.encoder.sentence_encoder
+    # Thousands of draws each: one deviation of the estimate is about 1 %.
+    drawn = [stack.embed_tokens.weight, stack.layers[0].fc1.weight]
+    drawn += [] if stack.embed_positions is None else list(stack.embed_positions.parameters())
+    for parameter in drawn:
+        assert parameter.std().item() == pytest.approx(0.02, rel=0.1)

@@ -66,8 +66,8 @@ def _softmax_in_the_precision_of_the_model(monkeypatch: pytest.MonkeyPatch) -> N
         plain = getattr(F, name)
 
         def wide(x: Tensor, dim: int, onnx_trace: bool = False, plain: Any = plain) -> Tensor:
-            found: Tensor = plain(x, dim=dim)
-            return found
+            actual: Tensor = plain(x, dim=dim)
+            return actual
 
         monkeypatch.setattr(fairseq.utils, name, wide)
 
@@ -111,16 +111,16 @@ def batch(side: str) -> tuple[Tensor, Tensor, Tensor]:
 
 def logits_of(model: nn.Module, side: str) -> Tensor:
     source, previous, _ = batch(side)
-    found: Tensor = model(source, source.ne(PAD).sum(1), previous)[0]
-    return found
+    actual: Tensor = model(source, source.ne(PAD).sum(1), previous)[0]
+    return actual
 
 
 @any_layout
 @any_positions
 def test_logits(encoding: str, dtype: torch.dtype, norm: dict[str, Any], side: str) -> None:
     theirs, ours = pair(encoding, dtype, norm)
-    expected, found = (real(logits_of(model, side), targets()) for model in (theirs, ours))
-    for one, other in zip(found, expected, strict=True):
+    expected, actual = (real(logits_of(model, side), targets()) for model in (theirs, ours))
+    for one, other in zip(actual, expected, strict=True):
         assert one.dtype == dtype
         assert other.abs().max() > 0.5
         torch.testing.assert_close(one, other, rtol=0, atol=TOLERANCE[dtype])
@@ -136,12 +136,12 @@ def step(model: Any, side: str) -> dict[str, Tensor]:
     )
     loss = loss / goal.ne(PAD).sum()
     loss.backward()
-    found = {
+    actual = {
         name: parameter.grad
         for name, parameter in model.named_parameters()
         if parameter.grad is not None
     }
-    return {"loss": loss.detach(), **found}
+    return {"loss": loss.detach(), **actual}
 
 
 @any_layout
@@ -151,11 +151,11 @@ def test_gradients_of_a_step_of_training(
 ) -> None:
     """With label smoothing; no dropout, whose numbers we draw in another way."""
     theirs, ours = pair(encoding, dtype, norm)
-    expected, found = step(theirs, side), step(ours, side)
+    expected, actual = step(theirs, side), step(ours, side)
     tables = position_parameters(ours)
-    assert found.keys() == expected.keys()
-    assert found.keys() == {"loss"} | dict(ours.named_parameters()).keys()
-    for name, gradient in found.items():
+    assert actual.keys() == expected.keys()
+    assert actual.keys() == {"loss"} | dict(ours.named_parameters()).keys()
+    for name, gradient in actual.items():
         other = expected[name]
         if name in tables:
             assert not other[:FIRST].any(), "rows of no word"

@@ -50,10 +50,10 @@ def test_a_half_precision_model_is_close(
     with torch.no_grad():
         expected, _ = model(*batch())
         model.to(dtype)
-        found, extra = model(*batch(), alignment_layer=2)
-        assert found.dtype == dtype
+        actual, extra = model(*batch(), alignment_layer=2)
+        assert actual.dtype == dtype
         limit = tolerance(dtype, expected)
-        torch.testing.assert_close(found.double(), expected, rtol=0, atol=limit)
+        torch.testing.assert_close(actual.double(), expected, rtol=0, atol=limit)
         assert torch.isfinite(extra["attn"][0]).all()
         # The rest of the shape is in test_incremental.py; this is the precision of caches.
         encoder_out = model.encoder(batch()[0], None)
@@ -87,10 +87,10 @@ def test_autocast_is_close(encoding: str, sharing: str | None) -> None:
     model = build(encoding, sharing).float()
     expected, _ = model(*batch())
     with torch.autocast("cpu", torch.bfloat16):
-        found, _ = model(*batch())
-        loss = found.float().sin().sum()
+        actual, _ = model(*batch())
+        loss = actual.float().sin().sum()
     limit = tolerance(torch.bfloat16, expected)
-    torch.testing.assert_close(found.float(), expected, rtol=0, atol=limit)
+    torch.testing.assert_close(actual.float(), expected, rtol=0, atol=limit)
     loss.backward()
     for name, parameter in position_parameters(model).items():
         assert parameter.grad is not None
@@ -108,26 +108,26 @@ def test_positions_far_apart_stay_apart(encoding: str) -> None:
     length, dtype = 300, torch.bfloat16
     model = build(encoding, max_source_positions=length, tables=0.7).eval()
     exact = at_the_end(model.encoder, length)
-    found = at_the_end(model.encoder.to(dtype), length)
-    assert exact.keys() == found.keys() != set()
+    actual = at_the_end(model.encoder.to(dtype), length)
+    assert exact.keys() == actual.keys() != set()
     for name, values in exact.items():
         # Entries are rounded, and so are their products with as many terms; nothing more.
         limit = 4 * torch.finfo(dtype).eps * values.abs().max().item()
         # Some are complex.
-        torch.testing.assert_close(found[name].cdouble(), values.cdouble(), rtol=0, atol=limit)
+        torch.testing.assert_close(actual[name].cdouble(), values.cdouble(), rtol=0, atol=limit)
 
 
 def at_the_end(stack: nn.Module, length: int) -> dict[str, Tensor]:
     """What the encoding says about the last of ``length`` positions of the encoder."""
-    found: dict[str, Tensor] = {}
+    actual: dict[str, Tensor] = {}
     if isinstance(stack.embed_positions, InputPositions):
-        found["input"] = stack.embed_positions.rows(range(length - 1, length))
+        actual["input"] = stack.embed_positions.rows(range(length - 1, length))
     if isinstance(stack.self_attn_positions, AttentionPositions):
         for number, part in enumerate(
             stack.self_attn_positions.for_layers(range(length - 1, length), range(length))
         ):
-            found |= {f"{name} {number}": tensor for name, tensor in tensors_of(part).items()}
-    return found
+            actual |= {f"{name} {number}": tensor for name, tensor in tensors_of(part).items()}
+    return actual
 
 
 def tensors_of(part: PositionTerms) -> dict[str, Tensor]:

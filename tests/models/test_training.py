@@ -1,22 +1,32 @@
-"""What fairseq's Transformer offers in training keeps working, with every layer's own table."""
+"""fairseq's options of training, torch.compile and data parallel training, with every table."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import torch.distributed as distributed
 from omegaconf import OmegaConf
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from diet_mt.models.diet_transformer import DietTransformerModel
+from diet_mt.nn import compiled
+from diet_mt.nn.cross_entropy import from_features
 from diet_mt.positions import AttentionPositions
 
+from .. import toy_sentences
 from ..toy import (
+    PAD,
     attention_calls,
     attention_positions,
     build,
+    close,
     collate,
+    each_encoding,
     each_kind,
     position_parameters,
     sources,
@@ -41,20 +51,12 @@ def gradients(model: nn.Module) -> dict[str, Tensor]:
     }
 
 
-def assert_same_gradients(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    assert found.keys() == expected.keys()
+def assert_same_gradients(actual: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert actual.keys() == expected.keys()
     for name, gradient in expected.items():
         torch.testing.assert_close(
-            found[name], gradient, rtol=0, atol=ROUNDING, msg=f"gradient of {name}"
+            actual[name], gradient, rtol=0, atol=ROUNDING, msg=f"gradient of {name}"
         )
-
-
-@pytest.mark.parametrize("encoding", ["diet-rel", "tupe-abs"])
-def test_activation_checkpointing_leaves_the_state_dict_alone(encoding: str) -> None:
-    """Its gradients: ``tests/layers/test_call.py``."""
-    plain, wrapped = build(encoding), build(encoding, checkpoint_activations=True)
-    assert list(wrapped.state_dict()) == list(plain.state_dict())
-    wrapped.load_state_dict(plain.state_dict(), strict=True)
 
 
 def pruned_by_hand(
@@ -93,19 +95,6 @@ def test_a_layer_that_is_not_dropped_uses_its_own_table(encoding: str, sharing: 
         left |= {("encoder", *encoder), ("decoder", *decoder)}
     # Counting what is left from 0 goes wrong only where an earlier layer is missing.
     assert left >= {("encoder", 1), ("decoder", 2), ("decoder", 1, 2)}
-
-
-def test_layers_are_dropped_at_all() -> None:
-    model = build("diet-rel", encoder_layerdrop=0.4, decoder_layerdrop=0.4).train()
-    patterns = set()
-    for _ in range(20):
-        with attention_calls(model) as calls:
-            model(*batch())
-        patterns.add(tuple(sorted(calls)))
-    assert len(patterns) > 5
-    with attention_calls(model.eval()) as calls:
-        model(*batch())
-    assert len(calls) == 2 + 3 + 3
 
 
 @pytest.mark.parametrize("alignment_layer", [0, 1, 2])
@@ -206,3 +195,128 @@ def test_other_options_of_fairseq_train_and_decode(encoding: str, name: str) -> 
             previous[:, : t + 1], encoder_out, incremental_state=state
         )
         torch.testing.assert_close(step[:, 0], full[:, t], rtol=0, atol=ROUNDING)
+
+
+# torch.compile
+
+dynamo = pytest.importorskip("torch._dynamo")
+compiles = pytest.mark.skipif(not dynamo.is_dynamo_supported(), reason="not on this Python")
+
+
+@compiles
+def test_other_lengths_compile_too() -> None:
+    model = build("diet-rel").eval()
+    graph = torch.compile(model, backend="eager", dynamic=True)
+    for lengths in ((5, 3), (7, 4), (9, 6)):
+        source, previous = collate(sources(lengths)), collate(targets(lengths))
+        close(graph(source, None, previous)[0], model(source, None, previous)[0])
+
+
+@compiles
+@each_encoding
+def test_training_is_one_graph(encoding: str, sharing: str | None) -> None:
+    model = build(encoding, sharing, encoder_layers=1, decoder_layers=1).train()
+    source, previous = collate(sources(), "left"), collate(targets())
+
+    def loss(source: Tensor, previous: Tensor) -> Tensor:
+        features, _ = model(source, None, previous, features_only=True)
+        weight = model.decoder.output_projection.weight
+        total, _ = from_features(features.flatten(0, 1), weight, previous.flatten(), 0.1, PAD)
+        return total
+
+    dynamo.reset()  # graphs of other models, which torch counts together
+    graph = torch.compile(loss, backend="eager", fullgraph=True)
+    expected = compiled_gradients(model, loss, source, previous)
+    for name, actual in compiled_gradients(model, graph, source, previous).items():
+        close(actual, expected[name])
+
+
+def compiled_gradients(
+    model: DietTransformerModel, loss: Callable[..., Tensor], *batch: Tensor
+) -> dict[str, Tensor]:
+    model.zero_grad()
+    value = loss(*batch)
+    value.backward()
+    grads = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    return {"loss": value.detach(), **grads}
+
+
+@compiles
+def test_layers_share_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs: list[Any] = []
+
+    def backend(graph: Any, _: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    made = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda f, **how: made(f, backend=backend, **how))
+    compiled.compiled.cache_clear()
+    plain = build("diet-rel", encoder_layers=3).train()
+    model = build("diet-rel", encoder_layers=3, compile=True).train()
+    model.load_state_dict(plain.state_dict())
+    for lengths in ((7, 3, 5, 1, 6), (5, 3), (8, 4, 2)):
+        source, previous = collate(sources(lengths), "left"), collate(targets(lengths))
+        close(model(source, None, previous)[0], plain(source, None, previous)[0])
+    compiled.compiled.cache_clear()
+    assert len(graphs) == 2  # one for each kind of layer
+
+
+# Data parallel training. One process is enough to see parameters with no gradient, or with two.
+
+
+@pytest.fixture(scope="module")
+def _one_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    meeting_point: Path = tmp_path_factory.mktemp("gloo") / "store"
+    distributed.init_process_group("gloo", init_method=meeting_point.as_uri(), rank=0, world_size=1)
+    yield
+    distributed.destroy_process_group()
+
+
+@pytest.mark.usefixtures("_one_process")
+@each_kind
+def test_gradients_equal_those_of_one_plain_process(encoding: str, sharing: str | None) -> None:
+    assert_one_process_changes_nothing(encoding, sharing)
+
+
+def test_gradients_of_checkpointed_layers_which_run_twice() -> None:
+    assert_one_process_changes_nothing("tupe-rel", "head-wise", checkpoint_activations=True)
+
+
+def assert_one_process_changes_nothing(encoding: str, sharing: str | None, **options: bool) -> None:
+    expected = gradients(build(encoding, sharing))
+    wrapped = DistributedDataParallel(build(encoding, sharing, **options))
+    for _ in range(2):  # an unused parameter is noticed in the step after
+        actual = gradients(wrapped)
+        assert_same_gradients(
+            {name.removeprefix("module."): value for name, value in actual.items()}, expected
+        )
+        torch.optim.SGD(wrapped.parameters(), lr=0.0).step()
+
+
+def of_masked_words(model: nn.Module) -> dict[str, Tensor]:
+    """Gradients of one step of masked_lm."""
+    model.zero_grad()
+    given = toy_sentences.batch("left")
+    masked = given["src_tokens"].gt(20)
+    model(**given, masked_tokens=masked)[0].sin().sum().backward()
+    return {
+        name.removeprefix("module."): parameter.grad.clone()
+        for name, parameter in model.named_parameters()
+        if parameter.grad is not None
+    }
+
+
+@pytest.mark.usefixtures("_one_process")
+@toy_sentences.each_kind
+def test_gradients_of_an_encoder_equal_those_of_one_plain_process(
+    encoding: str, sharing: str | None, segments: str
+) -> None:
+    case = encoding, sharing, segments
+    expected = of_masked_words(toy_sentences.build(*case))
+    wrapped = DistributedDataParallel(
+        toy_sentences.build(*case, checkpoint_activations=segments == "input")
+    )
+    for _ in range(2):  # an unused parameter is noticed in the step after
+        assert_same_gradients(of_masked_words(wrapped), expected)
+        torch.optim.SGD(wrapped.parameters(), lr=0.0).step()

@@ -1,17 +1,18 @@
-"""Positions matter, and only where they should."""
+"""Positions matter, only where they should, and only where they are placed."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from diet_mt.layers.multihead import AttentionCall
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.nn import attention
+from diet_mt.positions import KINDS
 
+from ..decoding.test_parity import assert_parity
 from ..positions.cases import CASES
 from ..toy import (
     EOS,
@@ -26,6 +27,7 @@ from ..toy import (
     sources,
     targets,
 )
+from .test_search import talkative
 
 ROUNDING = 1e-10  # float64; other orders of the same sums
 
@@ -35,42 +37,22 @@ def same(one: Tensor, other: Tensor) -> bool:
 
 
 @each_encoding
-def test_the_order_of_source_words_matters_unless_there_are_no_positions(
+def test_the_order_of_words_matters_unless_there_are_no_positions(
     encoding: str, sharing: str | None
 ) -> None:
-    model = build(encoding, sharing)
-    words = [5, 9, 23, 14, 31]
-    orders = [words, [23, 5, 31, 14, 9], words[::-1]]
-    previous = collate([targets()[0]])
-    outputs = [model(torch.tensor([[*order, EOS]]), None, previous)[0] for order in orders]
-    for output in outputs[1:]:
-        assert same(output, outputs[0]) == (encoding == "none")
-
-
-@each_encoding
-def test_the_position_of_the_query_reaches_cross_attention(
-    encoding: str, sharing: str | None
-) -> None:
-    """The same word at every target position looks at the source in the same way, or does not."""
-    model = build(encoding, sharing)
-    source = torch.tensor([[5, 9, 23, EOS]])
-    _, extra = model(source, None, torch.full((1, 6), 7), alignment_layer=2)
-    attn = extra["attn"][0]  # (1, T, S)
-    # Without positions even the causal mask does not help: all queries and all keys are equal.
-    reached = not same(attn[:, 1:], attn[:, :1].expand(-1, 5, -1))
-    assert reached == CASES[encoding].reaches_cross
-
-
-@each_encoding
-def test_the_order_of_target_words_matters_unless_there_are_no_positions(
-    encoding: str, sharing: str | None
-) -> None:
-    """To what comes after them, in one layer: a second one sees what the causal mask has done."""
+    """Of source words to all of the output; of target words to the output behind them, in one
+    layer: a second one has what the causal mask has done.
+    """
     model = build(encoding, sharing, decoder_layers=1)
+    words, order = [5, 9, 23, 14, 31], [23, 5, 31, 14, 9]
+    previous = collate([targets()[0]])
+    one, other = (model(torch.tensor([[*row, EOS]]), None, previous)[0] for row in (words, order))
+    assert same(one, other) == (encoding == "none")
     source = torch.tensor([[5, 9, 23, EOS]])
-    one, other = ([EOS, *words, 7] for words in ([5, 9, 23, 14], [23, 5, 14, 9]))
-    logits = [model(source, None, torch.tensor([words]))[0][:, -1] for words in (one, other)]
-    assert same(*logits) == (encoding == "none")
+    one, other = (
+        model(source, None, torch.tensor([[EOS, *row, 7]]))[0][:, -1] for row in (words, order)
+    )
+    assert same(one, other) == (encoding == "none")
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder"])
@@ -78,7 +60,7 @@ def test_the_order_of_target_words_matters_unless_there_are_no_positions(
 def test_shifting_all_positions_in_self_attention(
     encoding: str, sharing: str | None, kind: str
 ) -> None:
-    """Three tokens that nobody may look at stand before the sentence, so positions rise by 3."""
+    """Three masked tokens stand in front of the sentence, so positions rise by 3."""
     model = build(encoding, sharing)
     shift, length, batch = 3, 6, 2
     for layer in range(SIZES[f"{kind}_layers"]):
@@ -111,35 +93,91 @@ def test_all_tables_at_zero_equal_no_positions_exactly(
     assert equal == ("sqrt(2 D)" in CASES[encoding].at_zero)
 
 
-LARGE = 50.0  # beside logits of order 1 nothing else counts
+# Part of a parameter's name -> kind of attention.
+PLACES = {
+    "encoder.self_attn_positions": "encoder",
+    "decoder.self_attn_positions": "decoder",
+    "decoder.encoder_attn_positions": "cross",
+}
 
 
-def one_distance(model: DietTransformerModel, kind: str, layer: int, distance: int) -> None:
-    """Lets only keys at ``query - distance`` be seen in one layer."""
-    bias = model.encoder if kind == "encoder" else model.decoder
-    tables = bias.encoder_attn_positions if kind == "cross" else bias.self_attn_positions
-    column = distance + tables.shape.max_keys - 1
+def logits(model: DietTransformerModel) -> Tensor:
+    model.eval()
+    source, target = collate(sources()), collate(targets())
+    out: Tensor = model(source, source.ne(1).sum(1), target)[0]
+    return out
+
+
+def place_of(name: str) -> str:
+    return next((kind for start, kind in PLACES.items() if name.startswith(start)), "input")
+
+
+@pytest.mark.parametrize(
+    "places", ["encoder", "decoder", "cross", "encoder,decoder", "cross,encoder"]
+)
+@pytest.mark.parametrize("encoding", ["diet-abs", "shaw"])
+def test_elsewhere_it_is_as_if_the_tables_were_0(encoding: str, places: str) -> None:
+    whole, some = build(encoding), build(encoding, position_in=places)
+    copy_content_weights(whole, some)
+    full, own = position_parameters(whole), position_parameters(some)
+    assert {place_of(name) for name in own} == set(places.split(","))
     with torch.no_grad():
-        tables.layers[layer].by_offset[:, column] = LARGE
+        for name, table in full.items():
+            if name in own:
+                own[name].copy_(table)
+    different = logits(some)
+    assert not torch.allclose(different, logits(whole), atol=1e-3)
+    for name in full.keys() - own.keys():
+        nn.init.zeros_(full[name])
+    torch.testing.assert_close(different, logits(whole), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(("kind", "distance"), [("encoder", 2), ("encoder", -1), ("cross", -2)])
-def test_diet_rel_looks_where_its_distance_points(kind: str, distance: int) -> None:
-    """R[i - j] counts from the query back: a large R[2] looks two tokens back."""
-    model = build("diet-rel", "none", tables=0.0)
-    one_distance(model, kind, 1, distance)
-    weights: list[Tensor] = []
-    module = attention_modules(model)[kind, 1]
+def test_tupe_scales_content_only_where_it_acts() -> None:
+    model = build("tupe-abs", position_in="decoder")
+    plain = {"encoder": 4**-0.5, "decoder": 8**-0.5, "cross": 8**-0.5}  # head sizes
+    actual = {
+        "encoder": model.encoder.layers[0].self_attn.scaling,
+        "decoder": model.decoder.layers[0].self_attn.scaling,
+        "cross": model.decoder.layers[0].encoder_attn.scaling,
+    }
+    assert actual == pytest.approx({**plain, "decoder": plain["decoder"] / math.sqrt(2)})
 
-    def ask(_: nn.Module, given: tuple[Tensor, Tensor | None, AttentionCall]) -> object:
-        query, source, call = given
-        return query, source, replace(call, need_weights=True)
 
-    module.register_forward_pre_hook(ask)
-    module.register_forward_hook(lambda *result: weights.append(result[2][1]))
-    model(torch.tensor([[5, 9, 23, 14, 31, EOS]]), None, torch.tensor([[EOS, 6, 7, 8]]))
-    by_head = weights[0][0]  # (H, T, S)
-    for i in range(by_head.size(1)):
-        if 0 <= i - distance < 6:
-            assert by_head[:, i].argmax(-1).unique().tolist() == [i - distance]
-            assert by_head[:, i].max(-1).values.min() > 0.99
+@pytest.mark.parametrize("at_input", ["sinusoidal", "learned", "concat"])
+def test_the_input_is_that_of_the_other_encoding(at_input: str) -> None:
+    both, alone = build("diet-rel", position_input=at_input), build(at_input)
+    copy_content_weights(alone, both)
+    theirs, ours = position_parameters(alone), position_parameters(both)
+    with torch.no_grad():
+        for name, table in ours.items():
+            table.copy_(theirs[name]) if name in theirs else nn.init.zeros_(table)
+    torch.testing.assert_close(logits(both), logits(alone), rtol=0, atol=1e-12)
+    assert {place_of(name) for name in ours} >= set(KINDS)
+
+
+def test_nothing_at_the_input_of_linformer() -> None:
+    assert build("linformer", position_input="none").encoder.embed_positions is None
+    assert build("linformer").encoder.embed_positions is not None
+
+
+@pytest.mark.parametrize(
+    ("encoding", "options"),
+    [
+        ("tupe-rel", {"position_in": "encoder", "position_input": "sinusoidal"}),
+        ("diet-abs", {"position_in": "cross", "position_input": "learned"}),
+        ("shaw", {"position_in": "encoder,decoder", "position_values": True}),
+        ("rotary", {"position_in": "decoder"}),
+    ],
+)
+def test_both_searches_agree(encoding: str, options: dict[str, str]) -> None:
+    assert_parity(talkative(encoding, None, **options))
+
+
+def test_what_only_the_input_has_is_an_option_of_the_input() -> None:
+    model = build("diet-rel", position_input="concat", position_rank=3)
+    assert model.encoder.embed_positions.weight.shape[1] == 3
+    assert model.signature == "diet-rel sharing=none input=concat rank=3 scale=head"
+    # Where both have it, it is that of the encoding.
+    model = build("diet-abs", position_input="concat", position_rank=3)
+    assert model.encoder.embed_positions.weight.shape[1] != 3
+    assert model.signature == "diet-abs sharing=layer-wise rank=3 input=concat scale=head"

@@ -1,4 +1,4 @@
-"""Both forms of the smoothed loss have fairseq's value, and its gradient."""
+"""The smoothed loss has fairseq's value, and its gradient."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_l
 from torch import Tensor
 
 from diet_mt.nn import cross_entropy, linear
-from diet_mt.nn.cross_entropy import from_features, from_logits
+from diet_mt.nn.cross_entropy import from_features
 
 PAD, ROWS, WIDTH, WORDS = 1, 23, 6, 37
 
@@ -22,10 +22,6 @@ def fairseqs(x: Tensor, weight: Tensor, targets: Tensor, eps: float) -> tuple[Te
     logits = F.log_softmax(F.linear(x, weight), dim=-1)
     loss, nll = label_smoothed_nll_loss(logits, targets, eps, ignore_index=PAD)
     return loss, nll
-
-
-def blockwise(x: Tensor, weight: Tensor, targets: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    return from_logits(F.linear(x, weight), targets, eps, PAD)
 
 
 def fused(x: Tensor, weight: Tensor, targets: Tensor, eps: float) -> tuple[Tensor, Tensor]:
@@ -39,7 +35,7 @@ def as_on_a_gpu(x: Tensor, weight: Tensor, targets: Tensor, eps: float) -> tuple
         return fused(x, weight, targets, eps)
 
 
-both = pytest.mark.parametrize("form", [blockwise, fused, as_on_a_gpu])
+both = pytest.mark.parametrize("form", [fused, as_on_a_gpu])
 WITH_PADS = torch.tensor([PAD if n % 5 == 2 else 2 + n % (WORDS - 2) for n in range(ROWS)])
 TARGETS = {
     "pads": WITH_PADS,
@@ -133,28 +129,6 @@ def test_backward_twice_adds_up(form: Loss) -> None:
         loss.backward(retain_graph=True)
         expected = values(fairseqs, torch.float64, WITH_PADS, 0.1, times)[2:]
         torch.testing.assert_close([turned.grad, weight.grad], expected)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_summed_in_float32(dtype: torch.dtype) -> None:
-    torch.manual_seed(1)
-    logits = torch.randn(ROWS, WORDS).to(dtype)
-    exact = logits.double().requires_grad_()
-    half = logits.clone().requires_grad_()
-    loss, nll = from_logits(half, WITH_PADS, 0.1, PAD)
-    expected, expected_nll = label_smoothed_nll_loss(
-        exact.log_softmax(1), WITH_PADS, 0.1, ignore_index=PAD
-    )
-    assert loss.dtype == nll.dtype == torch.float32
-    assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
-    assert nll.item() == pytest.approx(expected_nll.item(), rel=1e-6)
-    # Scaled before it is rounded: without a scale half precision has no numbers so small.
-    (loss * 1024).backward()
-    (expected * 1024).backward()
-    assert half.grad.dtype == dtype
-    torch.testing.assert_close(
-        half.grad.double(), exact.grad, rtol=2 * torch.finfo(dtype).eps, atol=1e-6
-    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -37,9 +37,9 @@ def test_unusual_spaces_inside_words(space: str, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text(f"10{space}kg or 10 kg\n" * 5, encoding="utf-8")
     subwords.learn_bpe([text], tmp_path / "codes", 10)
-    (found,) = subwords.split_bpe([f"10{space}kg 10 kg"], tmp_path / "codes")
-    assert subwords.join_bpe(found) == f"10{space}kg 10 kg"
-    assert found.endswith(" 10 kg")
+    (actual,) = subwords.split_bpe([f"10{space}kg 10 kg"], tmp_path / "codes")
+    assert subwords.join_bpe(actual) == f"10{space}kg 10 kg"
+    assert actual.endswith(" 10 kg")
 
 
 def test_a_continued_subword_at_the_end_of_a_line() -> None:
@@ -53,8 +53,8 @@ def test_combining_marks_come_back(tmp_path: Path) -> None:
     text = "u\u0307 u\u0307e t\u0307 t\u0307e"
     (tmp_path / "text").write_text(f"{text}\n" * 3, encoding="utf-8")
     subwords.learn_bpe([tmp_path / "text"], tmp_path / "codes", 2)
-    (found,) = subwords.split_bpe([text], tmp_path / "codes")
-    assert subwords.to_text(found, "en", "bpe") == text
+    (actual,) = subwords.split_bpe([text], tmp_path / "codes")
+    assert subwords.to_text(actual, "en", "bpe") == text
 
 
 @pytest.mark.parametrize(

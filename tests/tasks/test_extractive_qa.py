@@ -1,21 +1,92 @@
-"""The task ``extractive_qa``: what batches hold, and scores over whole sets."""
+"""The task and the criterion ``extractive_qa``: batches, the loss by hand, scores of whole sets."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import math
+import shutil
 from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from fairseq.logging import metrics
+from torch import Tensor
 
+from diet_mt.bert.qa import prepare
 from diet_mt.bert.squad import read_squad
-from diet_mt.bert.windows import BEGIN, END
+from diet_mt.bert.windows import BEGIN, END, WindowSizes
+from diet_mt.criterions.extractive_qa import ExtractiveQACriterion, answerable
 from diet_mt.errors import UserError
+from diet_mt.models.diet_roberta import DietRobertaModel
+from diet_mt.tasks.extractive_qa import ExtractiveQAConfig, ExtractiveQATask
 
-from .toy_questions import SIZES, batches, make_model, make_task, write_questions
+from ..bert.made import coloured, write_vocabulary
+
+# Several windows for a question.
+SIZES = WindowSizes(max_tokens=48, stride=16, max_question=20)
+MODEL: dict[str, Any] = {
+    "encoder_layers": 1,
+    "encoder_embed_dim": 32,
+    "encoder_ffn_embed_dim": 48,
+    "encoder_attention_heads": 2,
+    "max_source_positions": 50,
+    "dropout": 0.0,
+    "attention_dropout": 0.0,
+    "position_encoding": "diet-rel",
+    "segment_encoding": "per-head",
+}
+
+
+def write_questions(folder: Path, train: int = 160, valid: int = 25) -> Path:
+    """A folder as data-prep/prepare-qa.sh makes it: train, valid and test_xquad_en."""
+    write_vocabulary(folder)
+    for seed, (split, count) in enumerate(
+        (("train", train), ("valid", valid), ("test_xquad_en", 12)), start=1
+    ):
+        file = coloured(folder / f"{split}.json", count, seed)
+        prepare(file, folder, folder / split, SIZES, language="en")
+    return folder
+
+
+def make_task(folder: Path, **options: Any) -> ExtractiveQATask:
+    given = {"data": str(folder), "max_positions": 50, "seed": 1, **options}
+    return ExtractiveQATask.setup_task(ExtractiveQAConfig(**given))
+
+
+def make_model(task: ExtractiveQATask, **options: Any) -> DietRobertaModel:
+    torch.manual_seed(1)
+    model = DietRobertaModel.build_model(Namespace(**{**MODEL, **options}), task)
+    model.register_span_head()
+    return model
+
+
+def batches(task: ExtractiveQATask, split: str, size: int) -> list[Any]:
+    dataset = task.load_dataset(split)
+    iterator = task.get_batch_iterator(dataset, max_sentences=size, seed=1)
+    return list(iterator.next_epoch_itr(shuffle=False))
+
+
+def learn(task: ExtractiveQATask, model: DietRobertaModel) -> list[float]:
+    """Trains until all is learned, whatever the seed and a processor's rounding (three seeds);
+    returns the loss of each update, for one window, in nats.
+    """
+    criterion = ExtractiveQACriterion(task)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
+    losses = []
+    model.train()
+    for _ in range(12):
+        for sample in batches(task, "train", 32):
+            optimizer.zero_grad()
+            loss, windows, _ = criterion(model, sample)
+            mean: Tensor = loss / windows
+            mean.backward()
+            optimizer.step()
+            losses.append(mean.item())
+    return losses
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +146,8 @@ def test_windows_of_all_splits_have_numbers_of_their_own(folder: Path) -> None:
         task.set_of(len(train) + len(valid))
 
 
-def said(task: object, rights: list[bool], split: str = "valid") -> np.ndarray:
-    """What windows say where the first ``len(rights)`` questions are right or answered wrongly."""
+def answers_of(task: object, rights: list[bool], split: str = "valid") -> np.ndarray:
+    """Answers of windows to the first ``len(rights)`` questions, right or wrong."""
     group = task.sets[split]  # type: ignore[attr-defined]
     rows = []
     for number in range(len(group.features)):
@@ -95,13 +166,13 @@ def test_scores_are_those_of_whole_questions_over_all_of_the_set(folder: Path) -
     task = make_task(folder)
     task.load_dataset("train")
     task.load_dataset("valid")
-    assert task.scores(said(task, [True] * 6)) == {"f1": 100, "exact_match": 100}
-    half = task.scores(said(task, [True, True, False, True, False, False]))
+    assert task.scores(answers_of(task, [True] * 6)) == {"f1": 100, "exact_match": 100}
+    half = task.scores(answers_of(task, [True, True, False, True, False, False]))
     assert half == {"f1": 50, "exact_match": 50}
     # What no window was seen of counts as wrong.
-    found = task.scores(said(task, [True, True]))
-    assert found["f1"] == pytest.approx(100 / 3)
-    both = np.concatenate([said(task, [True]), said(task, [True], "train")])
+    actual = task.scores(answers_of(task, [True, True]))
+    assert actual["f1"] == pytest.approx(100 / 3)
+    both = np.concatenate([answers_of(task, [True]), answers_of(task, [True], "train")])
     with pytest.raises(UserError, match="--combine-valid-subsets"):
         task.scores(both)
 
@@ -111,8 +182,6 @@ def test_where_questions_can_be_impossible(folder: Path, tmp_path: Path) -> None
     first = content["data"][0]["paragraphs"][0]["qas"][0]
     first.update(answers=[], is_impossible=True)
     copied = tmp_path / "data"
-    import shutil
-
     shutil.copytree(folder, copied)
     (copied / "valid" / "squad.json").write_text(json.dumps(content))
     task = make_task(copied)
@@ -167,3 +236,130 @@ def test_the_questions_are_those_of_the_file(folder: Path) -> None:
     task.load_dataset("valid")
     assert task.sets["valid"].questions == read_squad(folder / "valid.json")
     assert dataclasses.asdict(task.sets["valid"].about)["max_tokens"] == SIZES.max_tokens
+
+
+# The criterion
+
+
+@pytest.fixture(scope="module")
+def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_questions(tmp_path_factory.mktemp("questions") / "data")
+
+
+class Fixed(torch.nn.Module):
+    """Says the same logits (B, S, 2) whatever it is asked."""
+
+    def __init__(self, logits: torch.Tensor) -> None:
+        super().__init__()
+        self.logits = torch.nn.Parameter(logits)
+
+    def forward(self, use_span_head: bool = False, **net_input: Any) -> tuple[torch.Tensor, dict]:
+        assert use_span_head
+        return self.logits, {}
+
+
+def test_where_an_answer_may_stand() -> None:
+    # <s> q </s> </s> c c </s>, and one token and one of padding less of the context.
+    allowed = answerable(torch.zeros(2, 7), torch.tensor([7, 6]), torch.tensor([4, 4]))
+    expected = [[1, 0, 0, 0, 1, 1, 0], [1, 0, 0, 0, 1, 0, 0]]
+    assert allowed.long().tolist() == expected
+
+
+def test_the_loss_is_the_mean_of_two_cross_entropies_where_answers_may_stand(
+    questions: Path,
+) -> None:
+    task = make_task(questions)
+    sample = batches(task, "valid", 9)[0]
+    shape = (*sample["net_input"]["src_tokens"].shape, 2)
+    logits = torch.randn(shape)
+    model = Fixed(logits).train()
+    loss, windows, output = ExtractiveQACriterion(task)(model, sample)
+    expected = 0.0
+    for row in range(len(logits)):
+        length = int(sample["net_input"]["src_lengths"][row])
+        places = [0, *range(int(sample["context"][row]), length - 1)]
+        for side, name in enumerate(("start", "end")):
+            total = sum(math.exp(logits[row, place, side]) for place in places)
+            gold = logits[row, sample[name][row], side]
+            expected += (math.log(total) - gold.item()) / 2
+    assert loss.item() == pytest.approx(expected, rel=1e-5)
+    assert windows == output["sample_size"] == output["nsentences"] == len(logits)
+    assert "answers" not in output
+    loss.backward()
+    # Nothing is learnt from the question, the padding and the marks.
+    given = sample["net_input"]
+    allowed = answerable(given["src_tokens"], given["src_lengths"], sample["context"])
+    gradient = model.logits.grad.abs().sum(-1)
+    assert (gradient[~allowed] == 0).all()
+    assert (gradient[allowed] > 0).all()
+
+
+def test_padding_changes_nothing(questions: Path) -> None:
+    task = make_task(questions)
+    model, criterion = make_model(task).double(), ExtractiveQACriterion(task)
+    whole = sum(criterion(model, sample)[0].item() for sample in batches(task, "valid", 64))
+    alone = sum(criterion(model, sample)[0].item() for sample in batches(task, "valid", 1))
+    assert whole == pytest.approx(alone, rel=1e-5)
+
+
+def validate(task: Any, model: Any, size: int, shares: int = 1) -> dict[str, float]:
+    """A validation as fairseq's trainer does it, with ``shares`` processes."""
+    criterion = ExtractiveQACriterion(task)
+    model.eval()
+    with metrics.aggregate(new_root=True) as whole, torch.no_grad():
+        samples = batches(task, "valid", size)
+        for first in range(0, len(samples), shares):
+            outputs = [criterion(model, each)[2] for each in samples[first : first + shares]]
+            with metrics.aggregate():
+                task.reduce_metrics(outputs, criterion)
+    return dict(whole.get_smoothed_values())
+
+
+def test_a_model_learns_to_answer(questions: Path) -> None:
+    task = make_task(questions)
+    model = make_model(task)
+    before = validate(task, model, 16)
+    losses = learn(task, model)
+    assert sum(losses[-5:]) < sum(losses[:5]) / 4
+    after = validate(task, model, 16)
+    assert before["f1"] < 50
+    assert after["exact_match"] > 80
+    assert after["f1"] >= after["exact_match"]
+    # The same for batches of any size, and for several processes.
+    for size, shares in ((1, 1), (5, 3), (64, 2)):
+        other = validate(task, model, size, shares)
+        assert (other["f1"], other["exact_match"]) == (after["f1"], after["exact_match"])
+        assert other["loss"] == pytest.approx(after["loss"], abs=2e-3)
+
+
+def test_scores_are_of_questions_and_not_of_windows(questions: Path) -> None:
+    """Logits that are right in the window with the answer and less sure, and wrong, elsewhere."""
+    task = make_task(questions)
+    criterion = ExtractiveQACriterion(task)
+    outputs = []
+    for sample in batches(task, "valid", 8):
+        logits = torch.zeros(*sample["net_input"]["src_tokens"].shape, 2)
+        for row in range(len(logits)):
+            for side, name in enumerate(("start", "end")):
+                place = int(sample[name][row])
+                logits[row, place or int(sample["context"][row]), side] = 9.0 if place else 1.0
+        outputs.append(criterion(Fixed(logits).eval(), sample)[2])
+    answers = np.concatenate([output["answers"] for output in outputs])
+    assert len(answers) == task.sets["valid"].about.windows
+    assert task.scores(answers) == {"f1": 100, "exact_match": 100}
+    # Without the windows that have it, no question is right.
+    without = answers[answers[:, 3] < 9]
+    assert 0 < len(without) < len(answers)
+    assert task.scores(without)["exact_match"] < 50
+
+
+def test_answers_are_no_longer_than_allowed(questions: Path) -> None:
+    task = make_task(questions, max_answer=1)
+    sample = batches(task, "valid", 8)[0]
+    criterion, logits = (
+        ExtractiveQACriterion(task),
+        torch.randn(8, sample["net_input"]["src_tokens"].size(1), 2),
+    )
+    for window, begin, end, *_ in criterion(Fixed(logits).eval(), sample)[2]["answers"]:
+        extents = task.extents_of(int(window)).tolist()
+        assert [begin, end] in extents

@@ -37,13 +37,13 @@ class Scripted(nn.Module):
 
     def forward(self, tokens: Tensor) -> tuple[Tensor, None]:
         """(B, T) -> probabilities of the next word, (B, 1, vocabulary)."""
-        found = torch.zeros(len(tokens), 1, len(dictionary(2)))
-        for row, (_, *words) in zip(found, tokens.tolist(), strict=True):
+        actual = torch.zeros(len(tokens), 1, len(dictionary(2)))
+        for row, (_, *words) in zip(actual, tokens.tolist(), strict=True):
             following = SCRIPT.get(tuple(words), {EOS: 1.0})
             for word, probability in following.items():
                 row[0, word] = probability
             row[0, PAD] = 1 - sum(following.values())
-        return found, None
+        return actual, None
 
     def get_normalized_probs(self, output: Any, **_: Any) -> Tensor:
         return output[0].log()
@@ -62,12 +62,12 @@ def decode(penalty: str | None, **options: Any) -> list[dict[str, Any]]:
     model = Scripted()
     generator = task(penalty).build_generator([model], Namespace(**SEARCH | options))
     sample = {"net_input": {"src_tokens": torch.tensor([[A, EOS]])}}
-    (found,) = generator.generate([model], sample)
-    return found
+    (actual,) = generator.generate([model], sample)
+    return actual
 
 
-def outcome(found: list[dict[str, Any]]) -> list[tuple[list[int], float]]:
-    return [(one["tokens"].tolist(), round(float(one["score"]), 4)) for one in found]
+def outcome(actual: list[dict[str, Any]]) -> list[tuple[list[int], float]]:
+    return [(one["tokens"].tolist(), round(float(one["score"]), 4)) for one in actual]
 
 
 def test_each_penalty_has_its_own_winner() -> None:
@@ -110,13 +110,13 @@ def test_hypotheses_of_a_real_model_rescored(encoding: str) -> None:
     rows, seeds = sources(LENGTHS), range(1, 9)
     for seed in seeds:
         model = talkative(encoding, None, seed)
-        found = search(model, rows, "gnmt")
-        if len({len(one["tokens"]) for hypotheses in found for one in hypotheses}) > 2:
+        actual = search(model, rows, "gnmt")
+        if len({len(one["tokens"]) for hypotheses in actual for one in hypotheses}) > 2:
             break
     else:
         pytest.fail("all sentences are of the same length")
     theirs = search(model, rows, None)
-    for row, hypotheses, same in zip(rows, found, theirs, strict=True):
+    for row, hypotheses, same in zip(rows, actual, theirs, strict=True):
         scores = [float(one["score"]) for one in hypotheses]
         assert scores == sorted(scores, reverse=True)
         # The search itself is fairseq's: it finds the same translations and ranks them anew.
@@ -145,11 +145,11 @@ def words_of(hypotheses: list[dict[str, Any]]) -> list[list[int]]:
 @torch.no_grad()
 def test_alignments_are_those_of_fairseqs_search() -> None:
     model, rows = talkative("diet-rel", None), sources(LENGTHS)
-    found = search(model, rows, "gnmt", print_alignment="hard")
+    actual = search(model, rows, "gnmt", print_alignment="hard")
     plain = search(model, rows, "gnmt")
     theirs = search(model, rows, None, print_alignment="hard")
     assert any(one["alignment"] for hypotheses in theirs for one in hypotheses)
-    for ours, bare, same in zip(found, plain, theirs, strict=True):
+    for ours, bare, same in zip(actual, plain, theirs, strict=True):
         assert outcome(ours) == outcome(bare)
         aligned = {tuple(one["tokens"].tolist()): one["alignment"] for one in same}
         for one in ours:

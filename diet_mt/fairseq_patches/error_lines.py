@@ -1,0 +1,89 @@
+"""One line for each error of a fairseq command that its input caused, and no traceback.
+
+That is a ``UserError`` anywhere in the chain of causes, a message of ``messages.yaml``, a wrong
+path, and weights that do not fit. All other errors keep their traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+from typing import Callable, Dict, Iterator, Optional, Type
+
+import yaml
+
+from ..errors import UserError, printable
+
+TRACEBACK_VARIABLE = "DIET_MT_TRACEBACK"
+
+# How numpy >= 2 prints a number, which fairseq does within its messages.
+_NUMPY_NUMBER = re.compile(r"np\.\w+\(([^()]*)\)")
+_WRONG_PATH = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+# torch's message where weights and model differ, and how many characters of it are shown: it lists
+# every parameter.
+_UNFIT = "Error(s) in loading state_dict"
+_LONGEST = 200
+
+
+@lru_cache(maxsize=1)
+def _messages() -> Dict[str, str]:
+    text = Path(__file__).with_name("messages.yaml").read_text(encoding="utf-8")
+    messages: Dict[str, str] = yaml.safe_load(text)
+    return messages
+
+
+def one_line(error: BaseException) -> Optional[str]:
+    """The line about the user's input, or None for any other error."""
+    for link in _chain(error):
+        if isinstance(link, UserError):
+            return str(link)
+        if str(link).startswith(_UNFIT):
+            first = " ".join("".join(str(link).split("\n")[1:2]).split()) or str(link)
+            return (
+                f"the checkpoint does not fit the model: {printable(first, _LONGEST)}; the model's "
+                "options and the dictionaries of the data must be those that it was trained with"
+            )
+    text = _NUMPY_NUMBER.sub(r"\1", " ".join(str(error).split()))
+    for pattern, line in _messages().items():
+        if match := re.match(pattern, text):
+            return f"{text}{line}" if line[:1] in ("", ";") else match.expand(line)
+    if isinstance(error, UnicodeEncodeError) and error.encoding != "utf-8":
+        return f"{text}; set PYTHONIOENCODING=utf-8"
+    return f"{text}; check the path" if isinstance(error, _WRONG_PATH) else None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and its causes."""
+    link: Optional[BaseException] = error
+    while link is not None:
+        yield link
+        # fairseq raises plain exceptions for what it catches; any other is an error of its own.
+        wraps = type(link) is Exception and not link.__suppress_context__
+        link = link.__cause__ or (link.__context__ if wraps else None)
+
+
+def excepthook(
+    original: Callable[..., object],
+    kind: Type[BaseException],
+    error: BaseException,
+    trace: Optional[TracebackType],
+) -> None:
+    """Prints ``error: <line>`` in a fairseq command, whose status is then 1; with
+    ``DIET_MT_TRACEBACK=1``, and for all other errors and programs, the traceback.
+    """
+    line = one_line(error) if _in_fairseq_command() else None
+    if line is None or os.environ.get(TRACEBACK_VARIABLE):
+        original(kind, error, trace)
+    if line is not None:
+        print(f"error: {printable(line)}", file=sys.stderr)
+
+
+def _in_fairseq_command() -> bool:
+    """Whether this is ``fairseq-train`` and the like, or ``python -m fairseq_cli.train``."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    name = spec.name if spec is not None else os.path.basename("".join(sys.argv[:1]))
+    return name.startswith(("fairseq-", "fairseq_cli"))

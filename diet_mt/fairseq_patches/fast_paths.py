@@ -1,0 +1,102 @@
+"""Loss and search of our models, in the places where fairseq computes its own."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Optional
+
+import torch
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.models.fairseq_decoder import FairseqDecoder
+from fairseq.models.transformer import TransformerDecoderBase
+from fairseq.tasks import FairseqTask
+
+from ..decoding.generator import own_generator
+from ..layers.decoder import DietDecoder
+from ..layers.run import is_method, is_product
+from ..nn.cross_entropy import from_features, serves
+
+
+def label_smoothed(
+    original: Callable[..., Any], criterion: Any, model: Any, sample: Any, reduce: bool = True
+) -> Any:
+    """Loss, sample size and logged values of ``label_smoothed_cross_entropy``.
+
+    fairseq writes eight tensors of (B, T, V) in a step of training. From the features of our
+    decoder ``from_features`` of ``nn/cross_entropy.py`` needs none, where logits are their product
+    with a weight and nothing else reads them.
+    """
+    if not (_smoothes_alone(criterion, model, reduce) and _output_is_a_product(model)):
+        return original(criterion, model, sample, reduce=reduce)
+    output = model(**sample["net_input"], features_only=True)
+    target = model.get_targets(sample, output)
+    weight = model.decoder.output_projection.weight
+    features = output[0].flatten(0, 1)  # (B * T, E)
+    loss, nll = from_features(
+        *(features, weight, target.view(-1), criterion.eps, criterion.padding_idx),
+        compile_blocks=model.cfg.compile,
+    )
+    size = target.size(0) if criterion.sentence_avg else sample["ntokens"]
+    logged = {
+        "loss": loss.data,
+        "nll_loss": nll.data,
+        "ntokens": sample["ntokens"],
+        "nsentences": target.size(0),
+        "sample_size": size,
+    }
+    return loss, size, logged
+
+
+def _smoothes_alone(criterion: Any, model: Any, reduce: bool) -> bool:
+    """Whether the sum of the smoothed loss over plain logits of our model is all that is wanted."""
+    # Imported here, since the models import the plugin, and with it this file.
+    from ..models.diet_transformer import DietTransformerModel
+
+    return (
+        type(criterion) is LabelSmoothedCrossEntropyCriterion
+        and isinstance(model, DietTransformerModel)
+        and model.training
+        and reduce
+        and criterion.ignore_prefix_size == 0
+        and not criterion.report_accuracy
+        and model.decoder.adaptive_softmax is None
+        and is_method(model.decoder.get_normalized_probs, FairseqDecoder.get_normalized_probs)
+    )
+
+
+def _output_is_a_product(model: Any) -> bool:
+    """Whether logits are features times a weight, and only that."""
+    decoder = model.decoder
+    last = decoder.output_projection
+    device = last.weight.device.type
+    return (
+        is_product(last)
+        and last.bias is None
+        and not (last._backward_hooks or last._backward_pre_hooks)
+        and is_method(decoder.output_layer, TransformerDecoderBase.output_layer)
+        and serves(last.weight)
+        and not (torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device))
+    )
+
+
+def build_generator(
+    original: Callable[..., Any],
+    task: FairseqTask,
+    models: Any,
+    args: Any,
+    seq_gen_cls: Optional[type] = None,
+    extra_gen_cls_kwargs: Optional[Dict[str, Any]] = None,
+    prefix_allowed_tokens_fn: Any = None,
+) -> Any:
+    """The generator that ``decoding/generator.py`` chooses, where nobody named another class."""
+    extra = dict(extra_gen_cls_kwargs or {})
+    given = {}
+    if prefix_allowed_tokens_fn is not None:
+        given = {"prefix_allowed_tokens_fn": prefix_allowed_tokens_fn}
+    if seq_gen_cls is None:
+        seq_gen_cls = own_generator(models, args, "fairseq", {**extra, **given})
+    for model in models:  # as prepare_for_inference_ does, where it was called
+        if isinstance(getattr(model, "decoder", None), DietDecoder):
+            model.decoder.need_attn = bool(getattr(args, "print_alignment", None))
+    return original(
+        task, models, args, seq_gen_cls=seq_gen_cls, extra_gen_cls_kwargs=extra, **given
+    )

@@ -1,0 +1,257 @@
+"""Checkpoints are read without running code.
+
+torch's safe loader refuses options that fairseq stores with its tensors, and builds more kinds of
+objects than fairseq stores. So a pickle is first followed step by step without building anything;
+then torch's loader builds it, with functions of this file for those of numpy.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import pickletools
+import re
+import zipfile
+from argparse import Namespace
+from collections import OrderedDict
+from pickle import UnpicklingError
+from typing import IO, Any, Callable, Collection, Dict, List, Tuple
+
+import numpy as np
+import torch
+from torch import serialization
+
+from ..errors import UserError, as_utf8
+from .trust import check_options
+
+# Far beyond what fairseq stores; a larger pickle would only keep the reader busy.
+_LONGEST_PICKLE, _MOST_STEPS = 32 << 20, 400_000
+_MOST_VALUES, _DEEPEST = 1_000_000, 100  # each value counted wherever it is reached
+
+
+class _Dtype:
+    """Stands for ``numpy.dtype``: a kind of number, whose state may set the byte order alone."""
+
+    __slots__ = ("real",)  # so that no other object becomes one by its __class__
+
+    def __init__(self, kind: str, *flags: Any) -> None:
+        if not re.fullmatch("b1|[fiu][1248]", kind):
+            raise UnpicklingError(f"numpy type {kind}")
+        self.real = np.dtype(kind)
+
+    def __setstate__(self, state: Tuple[Any, ...]) -> None:
+        _, order, *rest = state
+        if rest != [None, None, None, -1, -1, 0] or order not in ("<", ">", "|"):
+            raise UnpicklingError("state of a numpy type")
+        self.real = self.real.newbyteorder(order)
+
+
+class _Array:
+    """Stands for ``numpy.ndarray`` until the checkpoint is read."""
+
+    __slots__ = ("real",)
+
+    def __setstate__(self, state: Tuple[Any, ...]) -> None:
+        _, shape, dtype, by_columns, data = state
+        self.real = _numbers(dtype, data, shape, "F" if by_columns else "C")
+
+
+def _numbers(dtype: Any, data: bytes, shape: Tuple[int, ...] = (), order: Any = "C") -> Any:
+    if type(dtype) is not _Dtype or type(data) is not bytes or type(shape) is not tuple:
+        raise UnpicklingError("numpy array")
+    return np.frombuffer(data, dtype.real).reshape(shape, order=order).copy(order)
+
+
+# torch's loader calls these, and nothing of numpy; numpy 2 has its functions below numpy._core.
+_STAND_INS: Dict[str, Any] = {
+    "argparse.Namespace": Namespace,
+    "numpy.dtype": _Dtype,
+    "numpy.ndarray": _Array,
+}
+for _core in ("core", "_core"):
+    _STAND_INS[f"numpy.{_core}.multiarray._reconstruct"] = lambda *empty: _Array()
+    _STAND_INS[f"numpy.{_core}.multiarray.scalar"] = lambda dtype, data: _numbers(dtype, data)[()]
+_STORAGES = {
+    f"torch.{name}Storage": size
+    for size, names in ((8, "Double Long"), (4, "Float Int"), (2, "Half BFloat16 Short"))
+    for name in names.split()
+} | dict.fromkeys(("torch.CharStorage", "torch.ByteStorage", "torch.BoolStorage"), 1)
+# What torch itself allows beyond these, such as sparse tensors, not all of its versions check for
+# reading outside of memory.
+_TENSOR, _BYTES = "torch._utils._rebuild_tensor_v2", "_codecs.encode"
+_KNOWN = {_TENSOR, _BYTES, "torch._utils._rebuild_parameter", "collections.OrderedDict"}
+_KNOWN |= _STAND_INS.keys() | _STORAGES.keys()
+
+
+def _check_pickle(pickle: IO[bytes], known: Collection[str], sizes: Callable[[str], int]) -> None:
+    """Raises UserError where a pickle names what is not ``known``, and ValueError, or what comes of
+    it, where it could not be built, or walked, in seconds. ``sizes``: bytes of a storage.
+
+    A value is a list: how many it holds, how deeply, what it is, whether it is used again. Then it
+    is filled no more, so that nothing contains itself and no count changes later.
+    """
+    stack: List[List[Any]] = []
+    marks: List[int] = []
+    memo: Dict[Any, List[Any]] = {}
+    for step, (code, value, _) in enumerate(pickletools.genops(pickle)):
+        name = code.name
+        fills = name in ("APPEND", "APPENDS", "SETITEM", "SETITEMS", "BUILD")
+        takes = code.stack_before[fills:]
+        if step == _MOST_STEPS:
+            raise ValueError("too long")
+        if name == "GLOBAL":
+            value = str(value).replace(" ", ".")
+            if value not in known:
+                raise UserError(f"untrusted type {value}, which could run code")
+        if value in ("__dict__", "__class__"):
+            raise ValueError("attributes of Python's own")
+        if name == "MARK":
+            marks.append(len(stack))
+        elif name in ("BINGET", "LONG_BINGET"):
+            memo[value][3] = True
+            stack.append(memo[value])
+        elif name in ("BINPUT", "LONG_BINPUT"):
+            memo[value] = stack[-1]
+        elif takes:
+            start = marks.pop() if pickletools.markobject in takes else len(stack) - len(takes)
+            taken = stack[start:]
+            del stack[start:]
+            if not fills:
+                stack.append([1, 0, tuple(each[2] for each in taken), False])
+            filled = stack[-1]
+            filled[0] += sum(each[0] for each in taken)
+            filled[1] = max((filled[1], *(each[1] + 1 for each in taken)))
+            if filled[0] > _MOST_VALUES or filled[1] > _DEEPEST or filled[3]:
+                raise ValueError("too many values")
+            _check_call(name, filled[2], sizes)
+        elif code.stack_after:
+            stack.append([1, 0, () if name == "EMPTY_TUPLE" else value, False])
+
+
+def _check_call(name: str, given: Any, sizes: Callable[[str], int]) -> None:
+    """Raises an error for what torch would take minutes or memory of others for."""
+    if name == "BINPERSID":
+        _, kind, key, _, count, *_ = given[0]
+        wrong = not (type(key) is str and key.isascii())
+        wrong = wrong or not 0 <= count * _STORAGES[kind] <= sizes(key)
+    elif name == "REDUCE" and given[0] == _TENSOR:
+        ((place, _, shape, *_),) = given[1:]
+        wrong = math.prod(shape) > place[0][4]
+    elif name == "BUILD":
+        wrong = str(given[0]).startswith("torch.")  # a tensor would take any sizes for its state
+    else:
+        wrong = name == "REDUCE" and given[0] == _BYTES and given[1][1:] != ("latin1",)
+    if wrong:
+        raise ValueError("wrong sizes")
+
+
+def _entry_size(record: zipfile.ZipInfo) -> int:
+    """Bytes of a record's entry in the directory of a zip file."""
+    name = record.orig_filename.encode("utf-8" if record.flag_bits & 0x800 else "cp437")
+    return 46 + len(name) + len(record.extra) + len(record.comment)
+
+
+def _check_file(path: str, known: Collection[str]) -> bool:
+    """Whether a file is of torch's format since 1.6. Raises what ``_check_pickle`` does."""
+    whole = os.path.getsize(path)
+    with open(path, "rb") as file:
+        if file.read(4) != b"PK\3\4":
+            file.seek(0)
+            for _ in range(5):  # magic number, version, system, the state, names of its storages
+                _check_pickle(file, known, lambda key: whole)
+            return False
+        with zipfile.ZipFile(file) as archive:
+            records = archive.infolist()
+            end = archive.start_dir + sum(map(_entry_size, records))
+        file.seek(end)
+        # The directory of records is the last thing in the file, so all readers see the same one.
+        if file.read(4) not in (b"PK\5\6", b"PK\6\6") or whole - end > 98 + len(archive.comment):
+            raise ValueError("data around the records")
+        # As torch looks for them, so that each has one size.
+        sizes = {each.filename.partition("/")[2].lower(): each.file_size for each in records}
+        if len(sizes) < len(records) or sum(sizes.values()) > whole:
+            raise ValueError("compressed, or with names twice")
+        if sizes["data.pkl"] > _LONGEST_PICKLE:
+            raise ValueError("too large")
+        file.seek(0)
+        with serialization._open_zipfile_reader(file) as archive:
+            pickle = io.BytesIO(archive.get_record("data.pkl"))
+    _check_pickle(pickle, known, lambda key: sizes[f"data/{key}".lower()])
+    return True
+
+
+def read(file: Any, mmap: bool = False) -> Dict[Any, Any]:
+    """The table of tensors, numbers, text and containers of them that torch saved in ``file``, a
+    path or an open file. ``mmap``: tensors are read from disk when they are used.
+    """
+    path = os.fspath(file if isinstance(file, (str, os.PathLike)) else file.name)
+    before = serialization.get_safe_globals()
+    pairs = (
+        each if isinstance(each, tuple) else (each, f"{each.__module__}.{each.__qualname__}")
+        for each in before
+    )
+    allowed = {name: each for each, name in pairs if not name.startswith("numpy.")} | _STAND_INS
+    try:
+        # torch opens files itself only where their names are UTF-8.
+        mmap = _check_file(path, _KNOWN | allowed.keys()) and mmap and as_utf8(path) == path
+        serialization.clear_safe_globals()
+        serialization.add_safe_globals([(each, name) for name, each in allowed.items()])
+        with open(path, "rb") as opened:
+            given = path if mmap else opened
+            loaded = torch.load(given, map_location="cpu", weights_only=True, mmap=mmap)
+        state: Dict[Any, Any] = _settled(loaded)
+        check_options(state)
+        return state
+    except OSError:
+        raise
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    except Exception as error:
+        raise UserError(
+            f"{path}: cut short or not a checkpoint ({reason(error)}); use another checkpoint of "
+            "the run"
+        ) from error
+    finally:
+        serialization.clear_safe_globals()
+        serialization.add_safe_globals(before)
+
+
+def _settled(value: Any) -> Any:
+    """A value of a checkpoint, with numpy's arrays where they belong."""
+    if type(value) is _Array:
+        return value.real
+    if type(value) is tuple:
+        return tuple(map(_settled, value))
+    if type(value) is list:
+        value[:] = map(_settled, value)
+    if type(value) is OrderedDict:
+        # A state dict has its versions as an attribute; any other would be read as an option.
+        metadata = vars(value).pop("_metadata", None)
+        vars(value).clear()
+        if metadata is not None:
+            vars(value)["_metadata"] = _settled(metadata)
+    inner = vars(value) if type(value) is Namespace else value
+    if isinstance(inner, dict):
+        for key, each in dict.items(inner):
+            inner[key] = _settled(each)
+    return value
+
+
+def reason(error: Exception) -> str:
+    """The type of an error and the first sentence that it, or the safe loader in it, says."""
+    # The safe loader puts a paragraph of advice in front.
+    text = str(error).rpartition("WeightsUnpickler error: ")[2]
+    line = text.strip().split("\n")[0].split(". ")[0].rstrip(".")[:100]
+    return f"{type(error).__name__}: {line}" if line else type(error).__name__
+
+
+class Torch:
+    """The module ``torch`` as ``fairseq.checkpoint_utils`` sees it."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
+
+    @staticmethod
+    def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+        return read(file)

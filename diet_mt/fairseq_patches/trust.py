@@ -1,0 +1,243 @@
+"""What the configuration of a checkpoint may say; docs/security.md has the reasons.
+
+It names trusted parts of fairseq, files in the checkpoint's own folder or that of the data, a model
+of the size of the weights, and options that are text, numbers or literals.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shlex
+from argparse import Namespace
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, Mapping, Sequence, Tuple
+
+import yaml
+from fairseq.criterions import CRITERION_REGISTRY
+from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_REGISTRY
+from fairseq.tasks import TASK_REGISTRY
+from omegaconf import OmegaConf, open_dict
+from torch import Tensor
+
+from ..errors import UserError, printable
+
+# Names of further parts that the user allows, separated by commas.
+VARIABLE = "DIET_MT_ALLOW"
+TRUSTED: Mapping[str, Sequence[str]] = yaml.safe_load(
+    Path(__file__).with_name("trusted.yaml").read_text(encoding="utf-8")
+)
+_REGISTRIES: Mapping[str, Mapping[str, Any]] = {
+    "model": MODEL_REGISTRY,
+    "task": TASK_REGISTRY,
+    "criterion": CRITERION_REGISTRY,
+}
+_MOST_OPTIONS, _LONGEST_OPTION, _MOST_POSITIONS = 20_000, 100_000, 1_000_000
+# What moves the cursor or turns the direction of writing; omegaconf looks up what follows "${".
+_NO_OPTION = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|[$][{]")
+
+# Options that name a file, those of training alone, and names of languages, which become a part of
+# a path.
+_FILE = re.compile(
+    "(^|_)(path|file|folder|codes|merges|vocab|json|dict|dictionary)(_|$)"
+    "|sentencepiece_model|replace_unk|weights_from|pretrained.*checkpoint"
+)
+_OF_TRAINING = re.compile("embed_path$|^extra_data$|offline_shard_ratio$")
+_LANGUAGES = re.compile("(lang|langs|lang_pairs)$")
+# The files of GPT-2's bpe, where the user asks for a bpe; never because a checkpoint names it.
+_OF_FAIRSEQ = "https://dl.fbaipublicfiles.com/fairseq/gpt2_bpe/"
+
+
+def _table(config: Any) -> Dict[Any, Any]:
+    """The options of a Namespace, dictionary or omegaconf's, none of them resolved."""
+    if OmegaConf.is_config(config):
+        config = OmegaConf.to_container(config, resolve=False)
+    config = vars(config) if isinstance(config, Namespace) else config
+    return dict(config) if isinstance(config, Mapping) else {}
+
+
+def _section(state: Mapping[str, Any], name: str) -> Any:
+    cfg = state.get("cfg") or {}
+    return cfg[name] if name in cfg else None  # noqa: SIM401 (omegaconf 2.0's get is an error)
+
+
+def check_options(state: Any) -> None:
+    """Refuses a configuration that could do more than set options."""
+    cfg = (state.get("cfg") or {}) if isinstance(state, dict) else None
+    if not isinstance(cfg, dict):
+        raise UserError("not a checkpoint of fairseq-train: it has no table of options")
+    for count, option in enumerate(_leaves((cfg, state.get("args")))):
+        text = option if isinstance(option, str) else ""
+        if count == _MOST_OPTIONS or len(text) > _LONGEST_OPTION or _NO_OPTION.search(text):
+            raise UserError(
+                f"untrusted configuration ({text[:60]!r} as option {count}): fairseq stores no "
+                "interpolations ${...}, no control characters, and no lists of this size"
+            )
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """The names and values of a configuration and all that are nested in it."""
+    value = vars(value) if isinstance(value, Namespace) else value
+    value = [*value.items()] if isinstance(value, dict) else value
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _leaves(each)
+    else:
+        yield value
+
+
+def upgrade_state_dict(original: Callable[..., Any], state: Dict[str, Any]) -> Dict[str, Any]:
+    """The state in fairseq's present form, where it names trusted parts alone."""
+    if not (isinstance(state, dict) and (state.get("cfg") or state.get("args"))):
+        raise UserError("not a checkpoint of fairseq-train: it has no configuration")
+    for part, name in names_in(state):
+        if not is_trusted(part, name):
+            raise UserError(f"untrusted {part} {name}; set {VARIABLE}={name} to load it anyway")
+    options: Any
+    for options in (state.get("args"), _section(state, "criterion")):
+        if getattr(options, "save_predictions", None):  # sentence_ranking would write it
+            options.save_predictions = None
+    upgraded: Dict[str, Any] = original(state)
+    return upgraded
+
+
+def names_in(state: Mapping[str, Any]) -> Iterator[Tuple[str, str]]:
+    """(part, name) of all that a checkpoint's configuration names, in its old form or the new."""
+    for config in (state.get("args"), state.get("cfg")):
+        yield from _names(config)
+
+
+def _names(config: Any) -> Iterator[Tuple[str, str]]:
+    """Of a configuration and all that are nested in it, whichever of its names fairseq takes."""
+    for key, value in _table(config).items():
+        part = "model" if key == "arch" else key
+        options = _table(value)
+        if part in TRUSTED and options:
+            name = options.pop("_name", None)
+            # Without a name, fairseq takes the only key for one; others are among options.
+            unnamed = () if options.keys() & {"arch", part} else options
+            yield from ((part, str(each)) for each in ([name] if name else unnamed))
+        elif part in TRUSTED and value not in (None, "", {}):
+            yield part, str(value)
+        yield from _names(options)
+
+
+def is_trusted(part: str, name: str) -> bool:
+    """Whether a checkpoint may name it: read, allowed by the user, or not fairseq's own, and so
+    imported on purpose.
+    """
+    known = ARCH_MODEL_NAME_REGISTRY.get(name, name) if part == "model" else name
+    owner = _REGISTRIES[part].get(known)
+    own = owner is not None and owner.__module__.partition(".")[0] != "fairseq"
+    return own or known in TRUSTED[part] or name in os.environ.get(VARIABLE, "").split(",")
+
+
+def confine(state: Mapping[str, Any], folder: str, given: Mapping[str, Any]) -> None:
+    """Makes each option of a checkpoint that names a file, and is not ``given`` by the user, name
+    one within ``folder``, that of the checkpoint, or the data folders that are given.
+    """
+    folders = [folder, *str(given.get("data") or folder).split(os.pathsep)]
+    sections = ("model", "task", "bpe", "tokenizer", "generation")
+    for options in (state.get("args"), *(_section(state, name) for name in sections)):
+        for name, value in _files(options):
+            if name in given or ("bpe" in given and value.startswith(_OF_FAIRSEQ)):
+                continue
+            inside = None if _OF_TRAINING.search(name) else _inside(value, folders)
+            if isinstance(options, Namespace):
+                setattr(options, name, inside)
+            else:
+                with open_dict(options):
+                    options[name] = inside
+    bpe = _section(state, "bpe")
+    if OmegaConf.is_dict(bpe) and "bpe" not in given and dict(bpe).get("_name") == "bert":
+        # transformers would download one.
+        bpe.bpe_vocab_file = bpe.bpe_vocab_file or os.path.join(folder, "vocab.txt")
+
+
+def _files(options: Any) -> Iterator[Tuple[str, str]]:
+    """Names and values of the options that name a file, or an address."""
+    for key, value in _table(options).items():
+        name = str(key)
+        if _LANGUAGES.search(name) and "/" in str(value):
+            raise UserError(f"untrusted configuration, {name} {value}: not a language")
+        of_training = value and _OF_TRAINING.search(name)
+        is_text = isinstance(value, str) and value not in ("", "???")
+        if of_training or (is_text and (_FILE.search(name) or "://" in value)):
+            yield name, str(value)
+
+
+def _inside(value: str, folders: Sequence[str]) -> str:
+    for folder in map(os.path.abspath, folders):
+        for name in (value, os.path.basename(value)):
+            path = os.path.abspath(os.path.join(folder, name))
+            if os.path.exists(path) and os.path.commonpath([path, folder]) == folder:
+                return path
+    return os.path.join(folders[0], os.path.basename(value))
+
+
+def check_size(state: Mapping[str, Any]) -> None:
+    """Refuses options of a larger model than the weights: to build it could take hours, and all of
+    the memory.
+    """
+    options = _table(state.get("args") or _section(state, "model"))
+    weights = [each for each in state["model"].values() if isinstance(each, Tensor)]
+    # Without weights only its options are of use: those of models that can be built.
+    total = sum(each.numel() for each in weights) if weights else 10**9
+    most_layers = len(weights) or 100
+    for side, text in (("encoder", "source"), ("decoder", "target")):
+        names = ("layers", "embed_dim", "ffn_embed_dim")
+        layers, width, inner = (options.get(f"{side}_{name}") or 0 for name in names)
+        if {type(layers), type(width), type(inner)} != {int}:
+            continue  # fconv has a list of its layers as text
+        longest = options.get(f"max_{text}_positions") or 0
+        too_large = max(layers * width * inner, width) > total or layers > most_layers
+        if too_large or longest > _MOST_POSITIONS:
+            raise UserError(f"its options are of a larger {side} than its weights")
+
+
+def build_index(original: Callable[..., Any], dataset: Any, path: str) -> Any:
+    """The index of a FASTA file, whose path fairseq makes a part of a shell command."""
+    if shlex.quote(path) != path:
+        raise UserError(f"{path!r}: rename the FASTA file, a shell would run its name")
+    return original(dataset, path)
+
+
+# Every module of fairseq 0.12.2 and fairseq-fixed 0.12.3.1 that calls eval, below "fairseq.".
+EVALUATING = (
+    *("utils", "criterions.ctc", "data.audio.raw_audio_dataset", "data.codedataset"),
+    *("models.fconv", "models.fconv_lm", "models.fconv_self_att", "models.hubert.hubert"),
+    *("models.lightconv_lm", "models.speech_to_text.s2t_wav_transformer", "models.transformer_lm"),
+    *("models.wav2vec.wav2vec", "models.wav2vec.wav2vec2"),
+    *("optim.adafactor", "optim.adam", "optim.adamax", "optim.cpu_adam", "optim.fused_lamb"),
+)
+_LONGEST_LITERAL = 10_000  # characters of an option, and items of its value
+
+
+def literal(text: Any) -> Any:
+    """The value of a Python literal, in which numbers and lists may be added and multiplied, as in
+    fairseq's presets: ``[(512, 3)] * 20``.
+    """
+    if not isinstance(text, str):
+        raise TypeError("an option must be a string")  # as eval; fairseq catches it
+    try:
+        if len(text) > _LONGEST_LITERAL:
+            raise ValueError("too long")
+        return _value(ast.parse(text.strip(), mode="eval").body)
+    except (ValueError, TypeError, SyntaxError, ArithmeticError, MemoryError, RecursionError):
+        raise UserError(
+            f"option {printable(text, 60)!r}: not a literal, and no code is run; do not trust a "
+            "checkpoint that has it"
+        ) from None
+
+
+def _value(node: ast.expr) -> Any:
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mult))):
+        return ast.literal_eval(node)
+    left, right = _value(node.left), _value(node.right)
+    if isinstance(node.op, ast.Add):
+        return left + right
+    for items, times in ((left, right), (right, left)):
+        if isinstance(items, (list, tuple, str, bytes)) and len(items) * times > _LONGEST_LITERAL:
+            raise ValueError("too long")
+    return left * right

@@ -1,0 +1,272 @@
+"""Options of the translation model: fairseq's own, flattened, and ours.
+
+fairseq's ``TransformerConfig`` is nested, and a nested configuration cannot be registered for the
+command line: stock fairseq then ignores every ``--encoder-*`` flag without a word, fairseq-fixed
+stops inside hydra. The registered dataclass is therefore flat, made from fairseq's own fields, and
+turned into the nested one when a model is built.
+"""
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, Collection, Iterator, List, Optional, Tuple, Type, TypeVar
+
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models.transformer import TransformerConfig
+from fairseq.models.transformer.transformer_config import (
+    DecoderConfig,
+    EncDecBaseConfig,
+    QuantNoiseConfig,
+)
+from fairseq.utils import safe_getattr
+
+from ..errors import UserError
+from ..positions import (
+    AT_INPUT,
+    CROSS,
+    EXTRAPOLATIONS,
+    KINDS,
+    NAMES,
+    OPTIONS,
+    REFUSE,
+    Option,
+    PositionEncoding,
+    build_position,
+    defaults_of,
+)
+
+ATTENTION_SCALES = ("head", "model")
+
+# What would lead positions past the one path that carries them, and what to use instead.
+_REFUSED = {
+    "no_token_positional_embeddings": "use --position-encoding none",
+    "encoder_learned_pos": "use --position-encoding learned",
+    "decoder_learned_pos": "use --position-encoding learned",
+    "cross_self_attention": "source and target would share one matrix of keys; leave it out",
+    "encoder_xformers_att_config": "xFormers' attention takes no positions; leave it out",
+    "decoder_xformers_att_config": "xFormers' attention takes no positions; leave it out",
+    "base_layers": "BASE layers have no attention of their own; leave it out",
+}
+
+
+def with_help(default: Any, help: Optional[str]) -> Any:
+    return field(default=default, metadata={"help": help})
+
+
+@dataclass
+class PlaceOptions(FairseqDataclass):
+    """Where position information goes. Names as on the command line, with dashes."""
+
+    position_encoding: str = with_help(
+        "diet-rel",
+        "position encoding, in the attention where it acts (--position-in), at the input, or both: "
+        f"{', '.join(sorted(NAMES))}",
+    )
+    position_in: Optional[str] = with_help(
+        None,
+        f"kinds of attention that it acts in, separated by commas: {', '.join(KINDS)} (default: "
+        "all that it is defined for)",
+    )
+    position_input: Optional[str] = with_help(
+        None,
+        "positions added to the token embeddings, with an encoding inside attention: "
+        f"{', '.join(AT_INPUT)} (default: the encoding's own); an option that both have is "
+        "--position-encoding's",
+    )
+    position_randomized: Optional[int] = with_help(
+        None,
+        "tokens stand at a random choice of so many positions, sorted, drawn anew in every step of "
+        "training, so that it sees those of longer sentences",
+    )
+    attention_scale: str = with_help(
+        "head", "divide q.k by the square root of the head size (head) or model width (model)"
+    )
+
+
+def _encoding_field(name: str, option: Option) -> Tuple[str, Any, Any]:
+    """An option of the encodings, as a field whose help lists the encodings that take it."""
+    encodings = ", ".join(
+        encoding if default is None or default is False else f"{encoding}: {default}"
+        for encoding, default in defaults_of(name).items()
+    )
+    choices = f": {', '.join(option.choices)}" if option.choices else ""
+    kind: Any = bool if option.kind is bool else Optional[option.kind]
+    default = False if option.kind is bool else None
+    return option.attribute, kind, with_help(default, f"{option.meaning}{choices} ({encodings})")
+
+
+# The options of all encodings are fields, too.
+PositionOptions: Any = dataclasses.make_dataclass(
+    "PositionOptions",
+    [_encoding_field(name, option) for name, option in OPTIONS.items()],
+    bases=(PlaceOptions,),
+    namespace={"__module__": __name__, "__doc__": "Which positions, and where they go."},
+)
+
+
+@dataclass
+class TranslationOptions(PositionOptions):
+    """Options of our translation model in addition to fairseq's."""
+
+    compile: bool = with_help(
+        False,
+        "train with layers and loss compiled by torch.compile: one graph for each kind of layer, a "
+        "minute when the training starts (GPU)",
+    )
+    beyond_table: str = with_help(
+        REFUSE,
+        "what tables of positions say of sentences that are longer than they "
+        f"(--max-source-positions, --max-target-positions): {', '.join(EXTRAPOLATIONS)}; also when "
+        "decoding, in --model-overrides",
+    )
+
+
+def _flat_fields() -> Iterator[Tuple[str, Any, Any]]:
+    """fairseq's Transformer options under the names that its command line gives them."""
+    nested = {
+        "encoder": EncDecBaseConfig,
+        "decoder": DecoderConfig,
+        "quant_noise": QuantNoiseConfig,
+    }
+    for outer in dataclasses.fields(TransformerConfig):
+        inner = dataclasses.fields(nested[outer.name]) if outer.name in nested else [outer]
+        prefix = f"{outer.name}_" if outer.name in nested else ""
+        for source in inner:
+            if source.name != "_name":
+                yield _flat_field(source, prefix + source.name)
+
+
+def _flat_field(source: Any, name: str) -> Tuple[str, Any, Any]:
+    kind, default = source.type, source.default
+    if name in ("decoder_input_dim", "decoder_output_dim"):
+        kind, default = Optional[int], None  # the decoder's width, resolved when a model is built
+    elif kind == Optional[List[int]]:
+        kind, default = Optional[str], None  # fairseq splits it at the commas itself
+    return name, kind, field(default=default, metadata=dict(source.metadata))
+
+
+DietTransformerConfig = dataclasses.make_dataclass(
+    "DietTransformerConfig",
+    _flat_fields(),
+    bases=(TranslationOptions,),
+    namespace={"__module__": __name__, "__doc__": "All options of ``diet_transformer``, flat."},
+)
+
+
+@dataclass
+class NestedConfig(TranslationOptions, TransformerConfig):
+    """fairseq's nested configuration with our options, as encoder, decoder and layers read it.
+
+    ``encoding`` is built once from the options, by :func:`nested_config`.
+    """
+
+    encoding: PositionEncoding = None  # type: ignore[assignment]
+
+    @property
+    def stacks(self) -> Tuple[str, ...]:
+        """Those that are built."""
+        return "encoder", "decoder"
+
+    def signatures(self) -> List[str]:
+        """What the weights of a model with this configuration mean, in words; behind it, those of
+        other models that mean the same.
+        """
+        return [f"{text} scale={self.attention_scale}" for text in self.encoding.continues()]
+
+    def attention_scale_of(self, stack: Any, kind: str) -> float:
+        """Factor of q k^T in one kind of attention of ``stack``, the encoder's or decoder's part of
+        this configuration.
+        """
+        width = stack.embed_dim
+        size = width if self.attention_scale == "model" else width // stack.attention_heads
+        return float(size**-0.5 * self.encoding.content_scale_in(kind))
+
+
+Config = TypeVar("Config", bound=NestedConfig)
+
+
+def nested_config(options: Any, kind: Type[Config]) -> Config:
+    """Flat options, parsed or restored -> the checked configuration of a model, of class ``kind``.
+
+    A UserError has every invalid option.
+    """
+    cfg: Config = kind.from_namespace(options)
+    problems = [
+        f"{flag(name)}: {advice}"
+        for name, advice in _REFUSED.items()
+        if safe_getattr(options, name, None)
+    ]
+    problems += unknown_choice(cfg, "attention_scale", ATTENTION_SCALES)
+    problems += unknown_choice(cfg, "beyond_table", EXTRAPOLATIONS)
+    if cfg.beyond_table != REFUSE and cfg.position_randomized is not None:
+        problems.append(f"--beyond-table {cfg.beyond_table}: not with --position-randomized")
+    if cfg.no_cross_attention and CROSS in (cfg.position_in or ""):
+        problems.append(
+            f"--position-in {cfg.position_in}: there is no cross-attention; leave it out"
+        )
+    words = width = cfg.decoder.embed_dim
+    try:
+        cfg.encoding = build_position(
+            cfg.position_encoding,
+            cfg.position_in,
+            cfg.position_input,
+            cfg.position_randomized,
+            **{name: getattr(cfg, option.attribute) for name, option in OPTIONS.items()},
+        )
+        words = cfg.encoding.token_dim(width)
+        cfg.encoding.token_dim(cfg.encoder.embed_dim)
+    except UserError as error:
+        problems.append(str(error))
+    tied = cfg.share_decoder_input_output_embed or cfg.share_all_embeddings
+    # fairseq settles these two before it reads the width, at 512.
+    cfg.decoder.input_dim = safe_getattr(options, "decoder_input_dim", None) or width
+    cfg.decoder.output_dim = safe_getattr(options, "decoder_output_dim", None) or (
+        words if tied else width
+    )
+    if tied and cfg.decoder.output_dim != words:
+        problems.append(
+            f"--decoder-output-dim {cfg.decoder.output_dim}: embeddings tied to the output are "
+            f"{words} wide; leave one of the options out"
+        )
+    if problems := [*_size_problems(cfg), *problems]:
+        raise UserError("; ".join(problems))
+    cfg.activation_fn = str(cfg.activation_fn)  # from a file: an enum that cannot be pickled
+    cfg.no_token_positional_embeddings = True  # positions come from cfg.encoding alone
+    return cfg
+
+
+def flag(name: str) -> str:
+    """``position_in`` -> ``--position-in``."""
+    return f"--{name.replace('_', '-')}"
+
+
+def unknown_choice(options: Any, name: str, known: Collection[str]) -> Iterator[str]:
+    """A sentence where the value of the option ``name`` is none of ``known``."""
+    value = str(getattr(options, name))
+    if value not in known:
+        yield f"{flag(name)} {value}: choose from {', '.join(known)}"
+
+
+def _size_problems(cfg: NestedConfig) -> Iterator[str]:
+    """A sentence for each invalid size, and share of what dropout leaves out."""
+    lengths = ("max_source_positions", "max_target_positions")[: len(cfg.stacks)]
+    sizes = {flag(name): getattr(cfg, name) for name in lengths}
+    longest = max(sizes.values())
+    if cfg.position_randomized is not None and cfg.position_randomized < longest:
+        yield (
+            f"--position-randomized {cfg.position_randomized}: must be at least as many as the "
+            f"{longest} positions of {' and '.join(sizes)}"
+        )
+    for side in cfg.stacks:
+        stack = getattr(cfg, side)
+        for name in ("layers", "embed_dim", "ffn_embed_dim", "attention_heads"):
+            sizes[flag(f"{side}_{name}")] = getattr(stack, name)
+        width, heads = stack.embed_dim, stack.attention_heads
+        if heads > 0 and width % heads:
+            yield f"--{side}-embed-dim {width}: no multiple of --{side}-attention-heads {heads}"
+    for option, size in sizes.items():
+        if size < 1:
+            yield f"{option} {size}: must be at least 1"
+    for name in ("dropout", "attention_dropout", "activation_dropout"):
+        value = getattr(cfg, name)
+        if not (isinstance(value, (int, float)) and 0 <= value <= 1):
+            yield f"{flag(name)} {value}: must be 0 to 1"
