@@ -10,6 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from diet_mt.decoding.generator import VARIABLE
+
 from ..commands.workshop import BATCHES, IN_ONE, SEARCH, USER_DIR, Workshop, translations
 from ..decoding.test_generator import generator
 from ..models.test_search import talkative
