@@ -62,7 +62,7 @@ def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_whatever_comes_first_brings_all_of_the_plugin(runner: Runner, tmp_path: Path) -> None:
-    place = str(PLUGIN / "fairseq_patches" / "safe_load.py")
+    place = str(PLUGIN / "fairseq_patches" / "__init__.py")
     code = FIRST.format(statements=STATEMENTS, place=place)
     program = tmp_path / "program.py"
     program.write_text(f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n{code}", encoding="utf-8")
