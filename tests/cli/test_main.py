@@ -22,7 +22,7 @@ from diet_mt.command_line import Command, Count, Pair, Positive, argument, optio
 from diet_mt.evaluation import records
 from diet_mt.figures import draw
 from diet_mt.files import write_text
-from diet_mt.models import _architectures
+from diet_mt.models import architectures
 from diet_mt.positions import SEGMENT_ENCODINGS
 from diet_mt.report import pictures
 
@@ -138,7 +138,7 @@ TWICE = {
     "figures --only": (figures.FIGURES, draw.FIGURES),
     "leaderboard --picture": (reports.PICTURES, pictures.PICTURES),
     "pretrain --segments": (train.SEGMENTS, SEGMENT_ENCODINGS),
-    "sizes in rows": (records.SIZES, {**_architectures.SIZES, **_architectures.ROBERTA_SIZES}),
+    "sizes in rows": (records.SIZES, {**architectures.SIZES, **architectures.ROBERTA_SIZES}),
 }
 
 
