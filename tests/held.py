@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from diet_mt.experiments.engine import alone
+from diet_mt.system.engine import alone
 
 
 @contextmanager

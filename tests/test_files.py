@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt import files
 from diet_mt.corpora.parallel import read_lines
-from diet_mt.errors import UserError, as_utf8
 from diet_mt.evaluation.records import read_results
-from diet_mt.files import (
+from diet_mt.system import files
+from diet_mt.system.errors import UserError, as_utf8
+from diet_mt.system.files import (
     LONGEST_LINE,
     MOST_UNPACKED,
     decoded_lines,

@@ -5,7 +5,7 @@
     evaluation -> fairseq_patches -> models, decoding -> layers
     plugin -> models, tasks, criterions, encoders, fairseq_patches, nn
     bench.worker -> fairseq, torch, ctranslate2 (no other part: it is also run by itself)
-    all of them -> bert -> corpora -> engine -> files -> errors (text: no torch, no fairseq)
+    all of them -> bert -> corpora -> system (text: no torch, no fairseq)
 
 The table of docs/design.md has the parts in this order.
 One arrow points back: the ``__init__`` of a folder that registers names imports ``plugin``, so that
@@ -40,55 +40,51 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "nn"},
     # The tools.
-    "cli": {"bench", "bert", "corpora", "decoding", "evaluation", "figures", "report"}
-    | {"engine", "experiments", "models", "plugin", "positions"}
-    | {"command_line", "errors", "__version__", "shtab"},
-    "experiments": {"engine", "evaluation", "bert", "corpora", "fairseq_patches", "command_line"}
-    | {"files", "errors", "submitit", "torch", "fairseq", "yaml"},
-    "report": {"evaluation", "corpora", "positions", "command_line", "files", "errors"}
-    | {"PIL", "matplotlib", "numpy", "tabulate"},
-    "bench": {"evaluation", "decoding", "models", "positions", "report", "command_line"}
-    | {"register", "files", "errors", "torch", "fairseq"},
-    "figures": {"corpora", "report", "evaluation", "layers", "positions", "command_line"}
-    | {"files", "errors", "torch", "numpy", "fairseq"},
+    "cli": {"bench", "bert", "corpora", "decoding", "evaluation", "figures", "report", "system"}
+    | {"experiments", "models", "plugin", "positions", "__version__", "shtab"},
+    "experiments": {"system", "evaluation", "bert", "corpora", "fairseq_patches", "submitit"}
+    | {"torch", "fairseq", "yaml"},
+    "report": {"evaluation", "corpora", "positions", "system", "PIL", "matplotlib", "numpy"}
+    | {"tabulate"},
+    "bench": {"evaluation", "decoding", "models", "positions", "report", "system", "register"}
+    | {"torch", "fairseq"},
+    "figures": {"corpora", "report", "evaluation", "layers", "positions", "system", "torch"}
+    | {"numpy", "fairseq"},
     "evaluation": {"bert", "corpora", "models", "tasks", "criterions", "fairseq_patches"}
-    | {"engine", "plugin", "register", "command_line", "files", "errors", "sacrebleu"}
-    | {"torch", "numpy", "fairseq"},
+    | {"system", "plugin", "register", "sacrebleu", "torch", "numpy", "fairseq"},
     # The plugin.
-    "models": {"bert", "corpora", "encoders", "layers", "nn", "positions", "errors"}
-    | {"torch", "fairseq", "omegaconf"},
-    "tasks": {"bert", "corpora", "decoding", "errors", "torch", "numpy", "fairseq", "omegaconf"},
-    "criterions": {"bert", "errors", "torch", "numpy", "fairseq"},
-    "encoders": {"bert", "corpora", "errors", "fairseq"},
-    "layers": {"kernels", "nn", "positions", "errors", "torch", "fairseq"},
+    "models": {"bert", "corpora", "encoders", "layers", "nn", "positions", "system", "torch"}
+    | {"fairseq", "omegaconf"},
+    "tasks": {"bert", "corpora", "decoding", "system", "torch", "numpy", "fairseq", "omegaconf"},
+    "criterions": {"bert", "system", "torch", "numpy", "fairseq"},
+    "encoders": {"bert", "corpora", "system", "fairseq"},
+    "layers": {"kernels", "nn", "positions", "system", "torch", "fairseq"},
     "kernels": {"nn", "torch"},
-    "positions": {"nn", "errors", "torch"},
+    "positions": {"nn", "system", "torch"},
     "nn": {"torch"},
-    "decoding": {"kernels", "layers", "nn", "positions", "errors", "torch", "fairseq"},
-    "fairseq_patches": {"decoding", "layers", "models", "nn", "errors"}
-    | {"torch", "numpy", "fairseq", "omegaconf", "yaml"},
+    "decoding": {"kernels", "layers", "nn", "positions", "system", "torch", "fairseq"},
+    "fairseq_patches": {"decoding", "layers", "models", "nn", "system", "torch", "numpy"}
+    | {"fairseq", "omegaconf", "yaml"},
     # Text: no torch, no fairseq.
-    "bert": {"corpora", "engine", "command_line", "files", "errors"}
-    | {"numpy", "scipy", "sentencex", "sklearn", "sentencepiece", "tokenizers"},
-    "corpora": {"engine", "command_line", "files", "errors", "numpy"}
-    | {"py3langid", "sacrebleu", "sacremoses", "sentencepiece", "subword_nmt", "yaml"},
-    "engine": {"files", "errors", "filelock", "psutil", "tqdm"},
-    "files": {"errors"},
-    "command_line": {"errors"},
-    "errors": set(),
+    "bert": {"corpora", "system", "numpy", "scipy", "sentencex", "sklearn", "sentencepiece"}
+    | {"tokenizers"},
+    "corpora": {"system", "numpy", "py3langid", "sacrebleu", "sacremoses", "sentencepiece"}
+    | {"subword_nmt", "yaml"},
+    "system": {"filelock", "psutil", "tqdm"},
 }
-
-# The lower half of experiments/, for whatever prepares, decodes and trains: a part of its own.
-ENGINE = {("experiments", name) for name in ("engine", "process", "progress")}
 
 # Parts of parts with a rule of their own.
 OF_PARTS: dict[tuple[str, ...], set[str]] = {
     # Also run without the rest of the package.
     ("bench", "worker"): {"ctranslate2", "fairseq", "numpy", "torch"},
+    # The encodings import no more than torch and this.
+    ("system", "errors"): set(),
+    ("system", "files"): {"system"},
+    ("system", "options"): {"system"},
     # Rows are read and written without fairseq.
-    ("evaluation", "options"): {"errors"},
-    ("evaluation", "records"): {"errors", "evaluation", "files"},
-    ("evaluation", "json_rows"): {"errors", "files", "engine"},
+    ("evaluation", "options"): {"system"},
+    ("evaluation", "records"): {"system", "evaluation"},
+    ("evaluation", "json_rows"): {"system"},
 }
 
 # Folders that register names with fairseq. Their __init__, and no other file, imports plugin.
@@ -105,7 +101,7 @@ MADE_OF = {
 }
 
 # Parts that move text and records, without fairseq or torch.
-LIGHT = {"engine", "corpora", "bert"}
+LIGHT = {"system", "corpora", "bert"}
 
 # Names that are words of their own: a comparison counts if it also says encoding.
 AMBIGUOUS = {"none"}
@@ -118,7 +114,7 @@ def module_of(path: Path) -> tuple[str, ...]:
 
 def part_of(module: tuple[str, ...]) -> str:
     """The name in ALLOWED."""
-    return "engine" if module[:2] in ENGINE else module[0]
+    return module[0]
 
 
 def _absolute(module: tuple[str, ...], level: int, name: str | None) -> tuple[str, ...]:
@@ -263,7 +259,7 @@ def test_every_permission_is_used() -> None:
 def test_imports_go_down_the_table_of_the_page() -> None:
     """Or stay on its line."""
     page = (PACKAGE.parent / "docs" / "design.md").read_text(encoding="utf-8")
-    (table,) = (block for block in page.split("\n\n") if block.startswith("| part |"))
+    (table,) = (block for block in page.split("\n\n") if block.startswith("| room |"))
     names = [re.findall(r"`(\w+)(?:/|\.py)`", line.split("|")[1]) for line in table.split("\n")]
     height = {name: -number for number, line in enumerate(names) for name in line}
     height = {name: height[name] for name in height.keys() & ALLOWED.keys()}
@@ -365,7 +361,6 @@ def test_what_moves_text_and_records_does_without_fairseq() -> None:
         ("evaluation/records", "import torch", "evaluation may not import torch"),
         ("report/page", "import torch", "report may not import torch"),
         ("report/page", "from ..cli import main", "report may not import cli"),
-        ("errors", "from .files import opened", "errors may not import files"),
         ("models/a", "from diet_mt.layers import x", "are relative"),
         ("models/a", "import diet_mt", "are relative"),
         ("newcomer", "", "say in ALLOWED"),
@@ -390,7 +385,7 @@ def test_a_wrong_import_is_found(module: str, source: str, complaint: str) -> No
         ("positions/tupe", "from .t5 import T5Bias\nfrom .factors import product"),
         ("layers/encoder", "from ..positions.base import X\nfrom . import padding"),
         ("cli/leaderboard", "from ..evaluation.records import Result"),
-        ("bert/squad", "from .answers import X\nfrom ..errors import UserError"),
+        ("bert/squad", "from .answers import X\nfrom ..system.errors import UserError"),
     ],
 )
 def test_a_right_import_is_left_alone(module: str, source: str) -> None:

@@ -22,11 +22,11 @@ import torch.nn.functional as F
 from fairseq.data import Dictionary
 from torch import Tensor, nn
 
-from diet_mt.errors import UserError
 from diet_mt.layers.multihead import AttentionCall, PositionalAttention
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.positions import NAMES, SHARING, AttentionPositions, InputPositions, build_position
 from diet_mt.positions.terms import NO_TERMS
+from diet_mt.system.errors import UserError
 
 from .positions.cases import CASES as ROWS
 

@@ -15,12 +15,12 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from ..command_line import need_known
 from ..evaluation.fairseq_options import quiet
 from ..models.architectures import architecture_name
 from ..models.diet_roberta import DietRobertaModel
 from ..positions import NAMES
 from ..report.blocks import Table, markdown_table
+from ..system.options import need_known
 from .requests import BASELINES, Encoder
 from .rows import Record, environment, interleaved, need_device, quartiles, ratios
 from .worker import clocked

@@ -27,9 +27,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
 from .. import register
-from ..command_line import need_known
-from ..errors import UserError
-from ..files import PLUGIN
+from ..system.errors import UserError
+from ..system.files import PLUGIN
+from ..system.options import need_known
 from .requests import Operators
 from .rows import Record, environment, quartiles
 from .worker import RANDOM_DATA, Job, System

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from ..command_line import (
+from ..system.options import (
     Command,
     Count,
     Finite,

@@ -12,9 +12,9 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
-from ..errors import UserError
 from ..evaluation.json_rows import read_dicts
 from ..evaluation.options import fairseq_version, portable, revision, today
+from ..system.errors import UserError
 
 Record = dict[str, Any]
 

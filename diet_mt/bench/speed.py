@@ -21,12 +21,12 @@ from typing import Any
 
 import torch
 
-from ..command_line import need_known, shell_words
 from ..decoding.generator import VARIABLE
-from ..errors import UserError
-from ..files import PLUGIN
 from ..models.architectures import SIZES
 from ..positions import COMMAND_NAMES
+from ..system.errors import UserError
+from ..system.files import PLUGIN
+from ..system.options import need_known, shell_words
 from .requests import Memory, Speed
 from .rows import Record, environment, interleaved, need_device, quartiles, ratios
 from .worker import RANDOM_DATA

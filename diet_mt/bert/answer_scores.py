@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-from ..errors import UserError
+from ..system.errors import UserError
 from .answers import read_null_odds, read_predictions
 from .squad import Question, read_squad
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import UserError
-from ..files import make_folder, writing
+from ..system.errors import UserError
+from ..system.files import make_folder, writing
 from .squad import Question, read_json
 
 Floats = npt.NDArray[np.floating]

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..command_line import need_known
-from ..errors import UserError
+from ..system.errors import UserError
+from ..system.options import need_known
 from .labelled import (
     REFUSE,
     Example,

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..corpora.parallel import BYTE_ORDER_MARK
-from ..errors import UserError
-from ..experiments.progress import say
-from ..files import decoded, make_folder, plain_or_gz, raw_lines, write_lines, writing
+from ..system.errors import UserError
+from ..system.files import decoded, make_folder, plain_or_gz, raw_lines, write_lines, writing
+from ..system.progress import say
 
 SKIP, REFUSE = "skip", "refuse"
 

@@ -15,13 +15,13 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
+from ..bert import glue
 from ..corpora.binarized import UNKNOWN, need_fairseq, preprocess, sentences_in, shares, shown
-from ..errors import UserError
-from ..experiments.engine import Count, Preparation, Stage, room_for
-from ..experiments.process import in_order
-from ..experiments.progress import say, ticking
-from ..files import copy, decoded_lines, lines_in, make_folder, writing
-from . import glue
+from ..system.engine import Count, Preparation, Stage, room_for
+from ..system.errors import UserError
+from ..system.files import copy, decoded_lines, lines_in, make_folder, writing
+from ..system.process import in_order
+from ..system.progress import say, ticking
 from .labelled import find_table
 from .settings import LabelledSettings
 from .tokenizer import checksum_of, file_of, load, say_unknown

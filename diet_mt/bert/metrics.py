@@ -17,7 +17,7 @@ import numpy as np
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
-from ..errors import UserError
+from ..system.errors import UserError
 
 logger = logging.getLogger(__name__)
 

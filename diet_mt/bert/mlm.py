@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from ..bert import mlm_text
+from ..bert import tokenizer as tokenizers
 from ..corpora import pieces
 from ..corpora.binarized import need_fairseq, preprocess, sentences_in, shares, shown
-from ..errors import UserError
-from ..experiments.engine import Count, Preparation, Stage, room_for
-from ..experiments.process import apart
-from ..files import copy, lines_in, write_lines
-from . import mlm_text
-from . import tokenizer as tokenizers
+from ..system.engine import Count, Preparation, Stage, room_for
+from ..system.errors import UserError
+from ..system.files import copy, lines_in, write_lines
+from ..system.process import apart
 from .settings import MlmSettings
 
 

@@ -26,10 +26,10 @@ import sentencex
 
 from ..corpora.binarized import UNKNOWN
 from ..corpora.clean import tidy
-from ..errors import UserError
-from ..experiments.process import in_order
-from ..experiments.progress import Progress, say
-from ..files import make_folder, text_lines, write_lines, writing
+from ..system.errors import UserError
+from ..system.files import make_folder, text_lines, write_lines, writing
+from ..system.process import in_order
+from ..system.progress import Progress, say
 from .tokenizer import load_file, say_unknown
 
 SPLITS = ("train", "valid")

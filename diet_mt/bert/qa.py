@@ -8,12 +8,12 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
+from ..bert import tokenizer as tokenizers
 from ..corpora.binarized import read_dictionary
-from ..errors import UserError
-from ..experiments.engine import Preparation, Stage
-from ..experiments.progress import say
-from ..files import copy, make_folder, raw_bytes
-from . import tokenizer as tokenizers
+from ..system.engine import Preparation, Stage
+from ..system.errors import UserError
+from ..system.files import copy, make_folder, raw_bytes
+from ..system.progress import say
 from .answer_scores import need_rules
 from .squad import Question, QuestionSource, read_squad, test_sets
 from .windows import UNKNOWN, About, WindowSizes, make_features, read_about, write_features

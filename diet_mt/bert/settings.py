@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..command_line import Folder, Positive, Share, option
 from ..corpora.settings import SPM_COVERAGE, SPM_SAMPLE
-from ..errors import UserError
+from ..system.errors import UserError
+from ..system.options import Folder, Positive, Share, option
 from .labelled import REFUSE, SKIP
 
 # <s> question </s> </s> context </s>: the form of fairseq's sentence prediction with

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserError
-from ..files import raw_bytes
+from ..system.errors import UserError
+from ..system.files import raw_bytes
 
 # Collection -> the names of its files, plain or gzipped; the group is the language of context and
 # question (MLQA also has files where they differ, which the paper does not report).

@@ -24,9 +24,9 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 from ..corpora import pieces
 from ..corpora.binarized import FIRST, MASK, UNKNOWN, write_dictionary
 from ..corpora.parallel import read_lines
-from ..errors import UserError
-from ..experiments.progress import say, ticking
-from ..files import writing
+from ..system.errors import UserError
+from ..system.files import writing
+from ..system.progress import say, ticking
 
 WORDPIECE = "wordpiece.json"
 SENTENCEPIECE = "spm.model"

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import UserError
-from ..files import writing, writing_bytes
+from ..system.errors import UserError
+from ..system.files import writing, writing_bytes
 from .settings import SPECIAL, WindowSizes
 from .squad import Question
 from .tokenizer import PieceSpan, Tokenizer

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..bert.squad import SCORINGS
-from ..command_line import Command, File, Finite, Folder, Positive, argument, need_file, option
-from ..errors import UserError
 from ..evaluation.options import BEST, best_in
 from ..evaluation.requests import EvaluateRequest, Search
+from ..system.errors import UserError
+from ..system.options import Command, File, Finite, Folder, Positive, argument, need_file, option
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..command_line import Command, Folder, Seed, argument, option
-from ..errors import UserError
 from ..figures.config import FigureConfig
+from ..system.errors import UserError
+from ..system.options import Command, Folder, Seed, argument, option
 from .reports import TABLE_FORMATS, show
 
 FIGURES = ("rank", "patterns", "similarity", "segments", "heads")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from .. import __version__
-from ..command_line import Command, argument, run, unknown
+from ..system.options import Command, argument, run, unknown
 from .parser import Parser, filled
 
 # Name -> module and class, with its options and their help, and a summary. What is heavy is

@@ -13,8 +13,8 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Annotated, Any, NoReturn, TypeVar, Union, get_args, get_origin
 from typing import get_type_hints as hints_of
 
-from ..command_line import OPTION, Command, Option, unknown
-from ..errors import printable
+from ..system.errors import printable
+from ..system.options import OPTION, Command, Option, unknown
 
 # What argparse takes for an option: no number, and no text with spaces.
 _OPTION = re.compile(r"--?[A-Za-z]\S*")

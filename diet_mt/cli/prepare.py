@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from ..bert.glue import TASKS, task_named
 from ..bert.settings import USUAL, LabelledSettings, MlmSettings, WindowSizes
 from ..bert.squad import NAMES
-from ..command_line import Command, File, Folder, NotNegative, Positive, argument, option
 from ..corpora.settings import DEMO_SIZES, Limits, TextSettings
-from ..errors import UserError
-from ..experiments.process import cores
+from ..system.errors import UserError
+from ..system.options import Command, File, Folder, NotNegative, Positive, argument, option
+from ..system.process import cores
 
 if TYPE_CHECKING:
     from ..corpora.download import Source
-    from ..experiments.engine import Preparation
+    from ..system.engine import Preparation
 
 _OF_SUBWORDS = {
     **dict.fromkeys(("--bpe-merges", "--bpe-words", "--dictionary"), "bpe"),
@@ -58,7 +58,7 @@ class Prepare(Command):
         raise NotImplementedError
 
     def run(self) -> None:
-        from ..experiments.engine import plan, prepare
+        from ..system.engine import plan, prepare
 
         for preparation in list(self.preparations()):
             if self.dry_run:

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..command_line import Command, File, Positive, argument, option
-from ..errors import UserError
+from ..system.errors import UserError
+from ..system.options import Command, File, Positive, argument, option
 
 if TYPE_CHECKING:
     from ..report.blocks import Block

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-from ..command_line import (
+from ..system.errors import UserError
+from ..system.options import (
     Command,
     NotNegative,
     Pair,
@@ -23,7 +24,6 @@ from ..command_line import (
     pair,
     unknown,
 )
-from ..errors import UserError
 
 if TYPE_CHECKING:
     from ..experiments.jobs import Runner

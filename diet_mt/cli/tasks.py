@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ..command_line import Command, need_file, option
-from ..errors import UserError
 from ..evaluation.requests import AnswerRequest, PredictRequest, specification
+from ..system.errors import UserError
+from ..system.options import Command, need_file, option
 
 
 @dataclass(frozen=True, kw_only=True)

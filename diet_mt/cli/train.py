@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..command_line import Command, Folder, Positive, Seed, argument, need_known, option
-from ..errors import UserError
 from ..experiments.devices import Machines
+from ..system.errors import UserError
+from ..system.options import Command, Folder, Positive, Seed, argument, need_known, option
 
 if TYPE_CHECKING:
     from ..experiments.fairseq_command import Training, TrainingRequest

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import UserError
-from ..experiments.engine import RAW, SETTINGS, SUMS, missing_stages, with_checksums
-from ..experiments.process import python_module, watch
-from ..files import decoded, raw_lines, sha256, write_lines
+from ..system.engine import RAW, SETTINGS, SUMS, missing_stages, with_checksums
+from ..system.errors import UserError
+from ..system.files import decoded, raw_lines, sha256, write_lines
+from ..system.process import python_module, watch
 
 UNKNOWN = "<unk>"
 # What fairseq puts before the entries of a dictionary, and, for masked words, after them.

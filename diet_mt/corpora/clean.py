@@ -23,10 +23,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import UserError
-from ..experiments.process import in_order
-from ..experiments.progress import Progress, say
-from ..files import copy, decoded_lines, make_folder, raw_lines, write_lines, writing
+from ..system.errors import UserError
+from ..system.files import copy, decoded_lines, make_folder, raw_lines, write_lines, writing
+from ..system.process import in_order
+from ..system.progress import Progress, say
 from .parallel import BYTE_ORDER_MARK, SECOND_TEST, paired, splits_in
 from .settings import Limits
 

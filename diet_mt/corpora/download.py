@@ -24,10 +24,9 @@ from typing import Any
 
 import yaml
 
-from ..errors import UserError
-from ..experiments.engine import alone
-from ..experiments.progress import Progress, say
-from ..files import (
+from ..system.engine import alone
+from ..system.errors import UserError
+from ..system.files import (
     BLOCK,
     checksum,
     make_folder,
@@ -37,6 +36,7 @@ from ..files import (
     raw_bytes,
     writing_bytes,
 )
+from ..system.progress import Progress, say
 
 CORPORA = Path(__file__).with_name("corpora.yaml")
 _TIMEOUT = 60  # seconds without any byte

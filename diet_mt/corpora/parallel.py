@@ -11,9 +11,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
 
-from ..errors import UserError
-from ..experiments.progress import say
-from ..files import make_folder, text_lines, write_lines
+from ..system.errors import UserError
+from ..system.files import make_folder, text_lines, write_lines
+from ..system.progress import say
 
 SPLITS = ("train", "valid", "test")
 SECOND_TEST = "test1"  # where the two directions of a pair have test sets of their own

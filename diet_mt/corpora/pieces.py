@@ -14,9 +14,9 @@ from pathlib import Path
 
 import sentencepiece
 
-from ..errors import UserError
-from ..experiments.progress import ticking
-from ..files import writing_bytes
+from ..system.errors import UserError
+from ..system.files import writing_bytes
+from ..system.progress import ticking
 from .parallel import read_lines
 from .settings import SPM_COVERAGE, SPM_SAMPLE
 

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, cycle, islice, repeat
 from pathlib import Path
 
-from ..errors import UserError
-from ..experiments.engine import Preparation, Stage
-from ..experiments.progress import say
-from ..files import (
+from ..corpora import archives, testset
+from ..system.engine import Preparation, Stage
+from ..system.errors import UserError
+from ..system.files import (
     copy,
     make_folder,
     need_folder,
@@ -31,7 +31,7 @@ from ..files import (
     write_lines,
     writing_bytes,
 )
-from . import archives, testset
+from ..system.progress import say
 from .download import Source, corpora, fetch
 from .parallel import SPLITS, check, paired, read_lines, read_parallel, write_pairs
 from .settings import DEMO_SIZES, TextSettings

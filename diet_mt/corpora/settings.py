@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..command_line import NotNegative, Positive, Share, option
+from ..system.options import NotNegative, Positive, Share, option
 
 BPE_WORDS = 1_000_000
 SPM_SAMPLE = 3_000_000

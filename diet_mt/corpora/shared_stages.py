@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from ..experiments.engine import Count, Preparation, Stage, room_for
-from ..experiments.process import apart
-from ..files import copy, lines_in
-from . import clean, pieces, subwords
+from ..corpora import clean, pieces, subwords
+from ..system.engine import Count, Preparation, Stage, room_for
+from ..system.files import copy, lines_in
+from ..system.process import apart
 from .binarized import need_fairseq, preprocess, sentences_in, shares, shown, write_dictionary
 from .parallel import convert, splits_in
 from .settings import TextSettings

@@ -22,11 +22,11 @@ from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 from subword_nmt import learn_bpe as learner
 from subword_nmt.apply_bpe import BPE
 
-from ..errors import UserError
-from ..experiments.process import in_order
-from ..experiments.progress import Progress, ticking
-from ..files import write_lines, writing
-from . import pieces
+from ..corpora import pieces
+from ..system.errors import UserError
+from ..system.files import write_lines, writing
+from ..system.process import in_order
+from ..system.progress import Progress, ticking
 from .parallel import read_lines
 from .settings import BPE_WORDS
 

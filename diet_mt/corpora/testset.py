@@ -13,9 +13,9 @@ from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset.base import Dataset
 from sacrebleu.utils import SACREBLEU_DIR
 
-from ..command_line import unknown
-from ..errors import UserError
-from ..files import decoded_lines
+from ..system.errors import UserError
+from ..system.files import decoded_lines
+from ..system.options import unknown
 from .parallel import SECOND_TEST, paired, write_pairs
 
 

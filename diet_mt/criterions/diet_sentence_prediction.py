@@ -12,7 +12,7 @@ from fairseq.criterions.sentence_prediction import SentencePredictionCriterion
 from torch import Tensor
 
 from ..bert.metrics import check_metrics, measure
-from ..errors import UserError
+from ..system.errors import UserError
 from .corpus_metric import Measure, log_corpus_metrics
 
 

@@ -16,11 +16,11 @@ from typing import Any, List, Optional, Tuple
 import torch
 from torch import Tensor
 
-from ..errors import UserError
 from ..layers.fixed_run import PERIOD, SLOTS, FixedRun, longest, rounded
 from ..layers.run import is_product
 from ..nn.precision import at_least_float32
 from ..positions import PositionRange
+from ..system.errors import UserError
 from .candidates import Vocabulary
 from .replay import Replays
 from .search import NOTHING_FOUND, Hypothesis, SearchOptions

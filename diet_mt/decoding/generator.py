@@ -17,12 +17,12 @@ from fairseq.models.transformer import TransformerDecoderBase
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor, nn
 
-from ..errors import UserError
+from ..decoding import fixed_search
 from ..layers.decoder import DietDecoder, source_of
 from ..layers.run import is_method, is_product
 from ..layers.stack import Dropout
 from ..nn.precision import autocasts
-from . import fixed_search
+from ..system.errors import UserError
 from .candidates import Limits, Vocabulary
 from .length_penalty import GnmtGenerator, Penalty, fairseq_penalty, gnmt_penalty
 from .replay import Replays

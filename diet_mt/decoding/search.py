@@ -16,9 +16,9 @@ from typing import Any, List, Optional, Tuple
 import torch
 from torch import Tensor
 
-from ..errors import UserError
 from ..layers.run import DecodingRun
 from ..nn.precision import at_least_float32
+from ..system.errors import UserError
 from .candidates import Limits, Vocabulary
 from .length_penalty import Penalty
 

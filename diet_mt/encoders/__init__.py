@@ -11,7 +11,7 @@ from fairseq.dataclass import FairseqDataclass
 
 from ..bert.tokenizer import load
 from ..corpora.binarized import FIRST, MASK
-from ..errors import UserError
+from ..system.errors import UserError
 
 
 @dataclass

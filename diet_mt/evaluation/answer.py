@@ -18,7 +18,7 @@ from ..bert.answers import AnswerPredictions, Candidate, candidates_of, no_answe
 from ..bert.qa import prepare
 from ..bert.squad import NAMES
 from ..bert.windows import read_about
-from ..errors import UserError
+from ..system.errors import UserError
 from ..tasks.extractive_qa import QuestionSet
 from .options import portable_file
 from .predict import FineTuned, batches_of, each_split, load_fine_tuned

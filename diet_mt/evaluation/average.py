@@ -16,10 +16,10 @@ from fairseq import checkpoint_utils
 from torch import Tensor
 
 from .. import plugin as plugin
-from ..errors import UserError
-from ..experiments.engine import alone
-from ..experiments.process import is_full
 from ..fairseq_patches.safe_load import read
+from ..system.engine import alone
+from ..system.errors import UserError
+from ..system.process import is_full
 from .checkpoint import reading, updates_of
 from .options import difference
 

@@ -14,13 +14,13 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
-from ..command_line import need_file
 from ..corpora.binarized import language_pair
-from ..errors import UserError, printable
 from ..fairseq_patches.error_lines import one_line
-from ..files import read_text, sha256
 from ..models.options import DietTransformerConfig
 from ..models.roberta_options import DietRobertaConfig, plain_options
+from ..system.errors import UserError, printable
+from ..system.files import read_text, sha256
+from ..system.options import need_file
 from .options import RECORD
 from .records import model_data, positions_of
 

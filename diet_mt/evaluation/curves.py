@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Union
 
-from ..errors import UserError
+from ..system.errors import UserError
 from .json_rows import Row, wrong_field
 from .options import COMMAND, companion, shell, training_of
 from .records import system_of

@@ -14,15 +14,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ..command_line import need_file
 from ..corpora.binarized import bin_folder, language_pair, need_source
 from ..corpora.parallel import read_lines
 from ..corpora.subwords import kind_of, to_text
 from ..corpora.testset import dataset_of
-from ..errors import UserError, as_utf8
-from ..experiments.engine import alone
-from ..experiments.progress import say
-from ..files import make_folder, sha256
+from ..system.engine import alone
+from ..system.errors import UserError, as_utf8
+from ..system.files import make_folder, sha256
+from ..system.options import need_file
+from ..system.progress import say
 from .checkpoint import direction_of, read_training
 from .generation import (
     Generation,

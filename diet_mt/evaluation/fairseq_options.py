@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-from ..command_line import unknown
-from ..errors import UserError
+from ..system.errors import UserError
+from ..system.options import unknown
 
 _CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*?)' \(choose from (.*)\)", re.S)
 _UNKNOWN = "unrecognized arguments: "

@@ -29,10 +29,10 @@ from ..corpora.binarized import language_pair, preprocess
 from ..corpora.clean import is_cleaned, mended_sources, mended_words, tidy_sources
 from ..corpora.parallel import SECOND_TEST, read_lines, read_sides
 from ..corpora.subwords import from_text
-from ..errors import UserError
-from ..experiments.process import module, run_child, why
-from ..experiments.progress import say
-from ..files import PLUGIN, decoded_lines, make_folder, sha256, write_lines, writing
+from ..system.errors import UserError
+from ..system.files import PLUGIN, decoded_lines, make_folder, sha256, write_lines, writing
+from ..system.process import module, run_child, why
+from ..system.progress import say
 from .checkpoint import device
 from .fairseq_options import read_options
 from .options import fairseq_version, revision, today

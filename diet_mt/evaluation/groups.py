@@ -10,7 +10,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
-from ..errors import UserError
+from ..system.errors import UserError
 from .options import Option, assignments, comparable, shell
 from .records import Result, encoding_text, system_of
 

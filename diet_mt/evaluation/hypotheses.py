@@ -23,8 +23,8 @@ import numpy as np
 from sacrebleu.metrics import BLEU
 
 from ..corpora.parallel import read_lines, read_sides
-from ..errors import UserError
-from ..files import decoded, sha256, write_text
+from ..system.errors import UserError
+from ..system.files import decoded, sha256, write_text
 from .json_rows import Row, locked, read_rows, write_rows
 from .records import Result, put_row, read_all, read_results, refuse_another
 from .scores import ORDERS, Floats, counter, scores, without_version

@@ -19,9 +19,9 @@ from pathlib import Path
 from types import MappingProxyType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from ..errors import UserError
-from ..experiments.engine import alone
-from ..files import decoded_lines, make_folder, write_text, writing_bytes
+from ..system.engine import alone
+from ..system.errors import UserError
+from ..system.files import decoded_lines, make_folder, write_text, writing_bytes
 
 # Rows are printed line by line. Lists may be of sentences, also of scripts from right to left.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")

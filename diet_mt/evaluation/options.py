@@ -17,7 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Union
 
-from ..errors import UserError, as_utf8
+from ..system.errors import UserError, as_utf8
 
 Option = Union[str, bool, int, float, None]
 Options = dict[str, Union[Option, list[str]]]

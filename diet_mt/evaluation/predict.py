@@ -16,10 +16,10 @@ from fairseq import utils
 from ..bert.glue import Task, language_of
 from ..bert.metrics import measure
 from ..criterions.diet_sentence_prediction import predictions_of
-from ..errors import UserError
-from ..experiments.progress import say
-from ..files import decoded_lines, lines_in, make_folder, sha256, write_lines
-from . import checkpoint as checkpoints
+from ..evaluation import checkpoint as checkpoints
+from ..system.errors import UserError
+from ..system.files import decoded_lines, lines_in, make_folder, sha256, write_lines
+from ..system.progress import say
 from .checkpoint import reading
 from .fairseq_options import quiet
 from .options import Options, fairseq_version, portable_file, revision, today, training_of

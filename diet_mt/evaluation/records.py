@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserError
-from ..files import need_once
+from ..system.errors import UserError
+from ..system.files import need_once
 from .json_rows import Kind, Row, locked, read_rows, write_rows, wrong_field
 from .options import Option, Options, assignments, comparable, difference, number
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ..bert.glue import MNLI, XNLI, Task, task_named
 from ..bert.squad import SCORINGS
-from ..command_line import File, Finite, Folder, Positive, argument, option
-from ..errors import UserError
+from ..system.errors import UserError
+from ..system.options import File, Finite, Folder, Positive, argument, option
 from .options import COMMAND, Option, Options, as_data, portable
 
 _OVERRIDES = "model-overrides"

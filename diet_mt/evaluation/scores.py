@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 from sacrebleu.metrics import BLEU, CHRF
 
 from ..corpora.parallel import twins_beside
-from ..errors import UserError
-from ..files import text_lines
+from ..system.errors import UserError
+from ..system.files import text_lines
 
 INTERVAL_RESAMPLES = 1000  # of the sentences, for the interval of one score
 RESAMPLES = 10_000  # for comparisons

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from ..command_line import need_known
 from ..corpora.parallel import read_lines
-from ..errors import UserError
+from ..system.errors import UserError
+from ..system.options import need_known
 from .groups import Group, Line, group
 from .hypotheses import (
     Sentences,

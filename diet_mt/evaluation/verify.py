@@ -12,8 +12,8 @@ import torch
 from fairseq import checkpoint_utils
 
 from ..corpora.binarized import FIRST, check_prepared, is_prepared
-from ..errors import UserError, printable
-from ..files import write_lines
+from ..system.errors import UserError, printable
+from ..system.files import write_lines
 from .checkpoint import load_state, reading, task_of, updates_of
 from .options import companion, shell, training_of
 

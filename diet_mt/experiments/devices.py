@@ -7,8 +7,8 @@ import os
 import subprocess
 from dataclasses import dataclass
 
-from ..command_line import Count, Positive, option
-from ..errors import UserError
+from ..system.errors import UserError
+from ..system.options import Count, Positive, option
 
 PRECISIONS = ("bf16", "fp16", "fp32")
 # CUDA's compute capability of the first GPUs with bfloat16 arithmetic (Ampere).

@@ -13,14 +13,14 @@ from decimal import Decimal
 from pathlib import Path
 
 from ..bert.glue import ENGLISH, XNLI, Task, split_name
-from ..command_line import unknown
 from ..corpora.binarized import bin_folder, language_pair
 from ..corpora.subwords import kind_of
-from ..errors import UserError
 from ..evaluation.fairseq_options import import_fairseq, read_options
 from ..evaluation.options import options_of
 from ..evaluation.records import system_of
-from ..files import PLUGIN, lines_in
+from ..system.errors import UserError
+from ..system.files import PLUGIN, lines_in
+from ..system.options import unknown
 from .devices import Machines, look, split_update
 from .recipes import Recipe
 

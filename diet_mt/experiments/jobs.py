@@ -22,10 +22,10 @@ import submitit
 from submitit.core.utils import FailedJobError, UncompletedJobError
 from submitit.slurm.slurm import SlurmExecutor
 
-from ..command_line import unknown
-from ..errors import UserError
-from .process import cores, end, environment, module, run_child, start
-from .progress import announce, duration, say, tail_of, training_status
+from ..system.errors import UserError
+from ..system.options import unknown
+from ..system.process import cores, end, environment, module, run_child, start
+from ..system.progress import announce, duration, say, tail_of, training_status
 from .sweep import Command, Run, Sweep, shown
 
 PROGRAM = "diet-mt"

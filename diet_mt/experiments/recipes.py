@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from ..command_line import unknown
-from ..errors import UserError
+from ..system.errors import UserError
+from ..system.options import unknown
 
 SECTIONS = frozenset(
     "about extends training options settings prepare runs run folder report".split()  # noqa: SIM905

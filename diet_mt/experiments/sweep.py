@@ -22,8 +22,8 @@ from typing import Any
 
 import yaml
 
-from ..command_line import need_known, shell_words, unknown
-from ..errors import UserError
+from ..system.errors import UserError
+from ..system.options import need_known, shell_words, unknown
 
 # Text, or a list: a word that names one is repeated for each of its texts, and left out without.
 Value = str | list[str]

@@ -13,14 +13,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ..errors import UserError
 from ..evaluation.fairseq_options import import_fairseq
 from ..evaluation.options import FOLDERS, RECORD, difference, options_of, revision
-from ..files import make_folder, read_text, write_text, writing
-from .engine import alone
+from ..system.engine import alone
+from ..system.errors import UserError
+from ..system.files import make_folder, read_text, write_text, writing
+from ..system.process import module, run_child, why
+from ..system.progress import say, tail_of, training_status
 from .fairseq_command import Options, Training, whole
-from .process import module, run_child, why
-from .progress import say, tail_of, training_status
 
 _TIME_IS_UP = "due to cumulative_training_time"
 # fairseq's line once a checkpoint has all of its names, checkpoint_last.pt the last of them.

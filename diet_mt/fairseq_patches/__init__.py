@@ -14,9 +14,17 @@ from fairseq import checkpoint_utils, utils
 from fairseq.modules.quantization.scalar import modules as quantized
 from fairseq.modules.quantization.scalar import utils as quantization
 
+from ..fairseq_patches import (
+    archives,
+    error_lines,
+    fast_paths,
+    fused_adam,
+    repairs,
+    safe_load,
+    trust,
+)
 from ..layers.stack import PaddedEmbedding, QuantizedPaddedEmbedding
 from ..nn.linear import Linear
-from . import archives, error_lines, fast_paths, fused_adam, repairs, safe_load, trust
 
 PATCHES: Mapping[str, Callable[..., Any]] = {
     # An archive could write anywhere, and was itself replaced by a folder.

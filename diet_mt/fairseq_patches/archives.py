@@ -10,7 +10,7 @@ import tempfile
 import zlib
 from typing import Any, Callable
 
-from ..errors import UserError
+from ..system.errors import UserError
 
 
 def from_pretrained(

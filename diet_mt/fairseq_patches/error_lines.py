@@ -16,7 +16,7 @@ from typing import Callable, Dict, Iterator, Optional, Type
 
 import yaml
 
-from ..errors import UserError, printable
+from ..system.errors import UserError, printable
 
 TRACEBACK_VARIABLE = "DIET_MT_TRACEBACK"
 

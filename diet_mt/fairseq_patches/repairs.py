@@ -22,7 +22,7 @@ from fairseq.trainer import Trainer
 from omegaconf import open_dict
 from torch import Tensor
 
-from ..errors import UserError
+from ..system.errors import UserError
 from .safe_load import reason
 from .trust import check_size, confine
 

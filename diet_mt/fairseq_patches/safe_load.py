@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import serialization
 
-from ..errors import UserError, as_utf8
+from ..system.errors import UserError, as_utf8
 from .trust import check_options
 
 # Far beyond what fairseq stores; a larger pickle would only keep the reader busy.

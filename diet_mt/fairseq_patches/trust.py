@@ -21,7 +21,7 @@ from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf, open_dict
 from torch import Tensor
 
-from ..errors import UserError, printable
+from ..system.errors import UserError, printable
 
 # Names of further parts that the user allows, separated by commas.
 VARIABLE = "DIET_MT_ALLOW"

@@ -18,15 +18,15 @@ from fairseq.utils import split_paths
 from torch import Tensor
 
 from ..corpora.binarized import language_pair, read_index
-from ..errors import UserError
 from ..evaluation.checkpoint import load_with_task
 from ..evaluation.options import BEST, best_in
 from ..evaluation.records import system_of
-from ..files import need_once
 from ..layers.decoder import DietDecoder
 from ..layers.encoder import DietEncoder
 from ..layers.multihead import AttentionCall, PositionalAttention
 from ..positions import CROSS, DECODER, ENCODER, KINDS
+from ..system.errors import UserError
+from ..system.files import need_once
 
 TITLES = {
     ENCODER: "encoder self-attention",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..command_line import Count, Positive, option
-from ..errors import UserError
+from ..system.errors import UserError
+from ..system.options import Count, Positive, option
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserError
 from ..evaluation.fairseq_options import quiet
 from ..evaluation.json_rows import Row, read_rows, write_rows
-from ..files import make_folder
 from ..report.blocks import Block
 from ..report.style import save
+from ..system.errors import UserError
+from ..system.files import make_folder
 from .capture import System, need_split, open_systems
 from .config import FigureConfig
 from .heads import HeadRow, head_blocks, head_rows

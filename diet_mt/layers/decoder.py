@@ -10,9 +10,9 @@ from fairseq.models.transformer import TransformerDecoderBase
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor, nn
 
-from ..errors import UserError
 from ..nn.batch import RightPadded, key_padding_of, right_pad
 from ..positions import CROSS, DECODER, AttentionShape, PositionRange
+from ..system.errors import UserError
 from .multihead import (
     AttentionCall,
     DecoderCall,

@@ -8,11 +8,11 @@ from fairseq.models.multilingual_transformer import MultilingualTransformerModel
 from fairseq.models.transformer import TransformerModelBase
 from torch import Tensor, nn
 
-from ..errors import UserError
 from ..layers.decoder import DietDecoder
 from ..layers.encoder import DietEncoder
 from ..layers.stack import PaddedEmbedding
 from ..nn.linear import use_fast_products
+from ..system.errors import UserError
 from .architectures import register_architectures
 from .options import DietTransformerConfig, NestedConfig, nested_config
 from .signature import signature_tensor, take_positions

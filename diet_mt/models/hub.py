@@ -14,7 +14,7 @@ from torch import Tensor
 from ..bert.tokenizer import SENTENCEPIECE, WORDPIECE
 from ..corpora.binarized import MASK, MULTIPLE
 from ..encoders import WordPieceBPE, WordPieceConfig
-from ..errors import UserError
+from ..system.errors import UserError
 
 # Where a task of sentence pairs has the folder of its first sentences, with their dictionary.
 _FIRST_SENTENCES = "input0"

@@ -19,7 +19,6 @@ from fairseq.models.transformer.transformer_config import (
 )
 from fairseq.utils import safe_getattr
 
-from ..errors import UserError
 from ..positions import (
     AT_INPUT,
     CROSS,
@@ -33,6 +32,7 @@ from ..positions import (
     build_position,
     defaults_of,
 )
+from ..system.errors import UserError
 
 ATTENTION_SCALES = ("head", "model")
 

@@ -11,8 +11,8 @@ from fairseq.models.roberta.model import RobertaModel, base_architecture
 from fairseq.utils import get_available_activation_fns, safe_getattr
 from omegaconf import OmegaConf, open_dict
 
-from ..errors import UserError
 from ..positions import SEGMENT_ENCODINGS
+from ..system.errors import UserError
 from .options import NestedConfig, PositionOptions, nested_config, unknown_choice, with_help
 
 # Tokens in the longest sequence, where neither options nor task say it: as in BERT.

@@ -13,7 +13,7 @@ from typing import Any, Dict, Optional, Sequence
 import torch
 from torch import Tensor
 
-from ..errors import UserError
+from ..system.errors import UserError
 
 logger = logging.getLogger(__name__)
 # Parts of the names of tables of positions, and of those of segments with the --segment-encoding

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from importlib import import_module
 from typing import Any
 
-from ..errors import UserError
+from ..system.errors import UserError
 from .base import (
     CROSS,
     DECODER,

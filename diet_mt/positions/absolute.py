@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..errors import UserError
+from ..system.errors import UserError
 from .base import InputPositions, PositionEncoding, normal
 from .options import rank_option
 from .position_ids import REFUSE, PositionRange, as_tensor, required_size

@@ -30,8 +30,8 @@ from typing import Any, ClassVar, TypeVar
 import torch
 from torch import Tensor, nn
 
-from ..errors import UserError
 from ..nn.precision import at_least_float32
+from ..system.errors import UserError
 from .options import option, options_of
 from .position_ids import REFUSE, PositionRange, TokenPositions, check_size, read_table
 from .terms import PositionTerms

@@ -19,7 +19,7 @@ import sys
 import torch
 from torch import Tensor, nn
 
-from ..errors import UserError
+from ..system.errors import UserError
 
 # Positions of T tokens: a range without steps or, randomized, a tensor (T,) of ascending integers.
 PositionRange = range | Tensor

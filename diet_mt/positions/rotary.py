@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ..errors import UserError
 from ..nn.precision import at_least_float32
+from ..system.errors import UserError
 from .base import (
     SELF_ATTENTION,
     AttentionPositions,

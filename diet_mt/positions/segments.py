@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..errors import UserError
 from ..nn.precision import no_autocast
+from ..system.errors import UserError
 from .base import AttentionShape, LayerTables, Table, normal
 
 SEGMENT_ENCODINGS = ("none", "input", "per-head")

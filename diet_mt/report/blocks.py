@@ -11,8 +11,8 @@ from typing import Generic, TypeVar, Union
 
 import tabulate
 
-from ..errors import UserError, printable
-from ..files import write_text
+from ..system.errors import UserError, printable
+from ..system.files import write_text
 
 tabulate.MIN_PADDING = 0  # columns as wide as their content
 _WIDEST, _LONGEST = 300, 4000  # characters of a cell and of an item in a terminal

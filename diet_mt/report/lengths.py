@@ -10,15 +10,15 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from ..command_line import need_known
 from ..corpora.parallel import read_lines, read_sides
-from ..errors import UserError
 from ..evaluation import lengths as measures
 from ..evaluation.groups import BASELINE, Conditions, Group, Line, group
 from ..evaluation.hypotheses import by_checksum, of_row, read_hypotheses, source_of
 from ..evaluation.lengths import Bucket, Estimate, Part
 from ..evaluation.records import Result, read_all
-from ..files import sha256
+from ..system.errors import UserError
+from ..system.files import sha256
+from ..system.options import need_known
 from .blocks import Block, Heading, Note, Table, number
 from .style import line_styles, pyplot
 

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import UserError
 from ..evaluation.curves import MEASURES, LearningCurve, read_training
 from ..evaluation.groups import BASELINE, Line
 from ..evaluation.hypotheses import Sentences
 from ..evaluation.json_rows import read_rows, write_rows
 from ..evaluation.lengths import Part, parts_of, resampled_bleu
 from ..evaluation.scores import Floats
+from ..system.errors import UserError
 from .sections import Section, Standing
 from .style import (
     FAMILIES,

@@ -7,14 +7,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..command_line import need_known
-from ..errors import UserError
 from ..evaluation.groups import BASELINE, Group, Line, group, positions_in
 from ..evaluation.hypotheses import Sentences, read_sentences
 from ..evaluation.records import Result, TaskResult, read_results, read_task_results
 from ..evaluation.scores import holm
 from ..evaluation.significance import DIGITS, SMALLEST_P, Resampled, resampled_group
-from ..files import raw_lines
+from ..system.errors import UserError
+from ..system.files import raw_lines
+from ..system.options import need_known
 from .published import published_bleu
 from .style import family_of
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserError
-from ..files import make_folder, writing_bytes
+from ..system.errors import UserError
+from ..system.files import make_folder, writing_bytes
 
 # Family -> where positions enter, and its colour.
 FAMILIES: Mapping[str, tuple[str, str]] = {

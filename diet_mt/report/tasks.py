@@ -15,9 +15,9 @@ from functools import partial
 from statistics import fmean, median
 from typing import NamedTuple
 
-from ..errors import UserError
 from ..evaluation.options import assignments, shell
 from ..evaluation.records import TaskResult
+from ..system.errors import UserError
 from .blocks import Block, Column, Folded, Heading, Items, Note, Table, table
 from .published import AVERAGE, GLUE, TASKS, XTREME, published_row, source
 

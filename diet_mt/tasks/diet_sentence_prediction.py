@@ -9,7 +9,7 @@ from fairseq.data import FairseqDataset, NestedDictionaryDataset, RightPadDatase
 from fairseq.tasks import register_task
 from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
 
-from ..errors import UserError
+from ..system.errors import UserError
 
 
 class SegmentDataset(FairseqDataset):

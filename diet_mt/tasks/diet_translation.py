@@ -8,7 +8,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from ..decoding.generator import GENERATORS, own_generator
 from ..decoding.length_penalty import GnmtGenerator, GnmtGeneratorWithAlignment
-from ..errors import UserError
+from ..system.errors import UserError
 
 
 @dataclass

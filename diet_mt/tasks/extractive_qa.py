@@ -33,7 +33,7 @@ from ..bert.answers import MAX_ANSWER, Candidate
 from ..bert.squad import Question, read_squad
 from ..bert.windows import About, Features, read_about, read_features
 from ..corpora.binarized import MASK
-from ..errors import UserError
+from ..system.errors import UserError
 from .diet_sentence_prediction import SegmentDataset
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from diet_mt.errors import UserError
+from diet_mt.system.errors import UserError
 
 from .. import toy
 from ..commands.runner import ROOT

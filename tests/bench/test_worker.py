@@ -16,8 +16,8 @@ from diet_mt.bench import worker
 from diet_mt.bench.speed import STOCK, Worker, model_words, training_words
 from diet_mt.bench.worker import RANDOM_DATA, Job, System
 from diet_mt.decoding.generator import VARIABLE
-from diet_mt.errors import UserError
 from diet_mt.models.architectures import SIZES
+from diet_mt.system.errors import UserError
 
 KINDS = ("train", "forward", "decode")
 PEER = "diet_rel:fairseq"

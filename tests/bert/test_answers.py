@@ -35,7 +35,7 @@ from diet_mt.bert.answers import (
 )
 from diet_mt.bert.metrics import check_metrics, measure
 from diet_mt.bert.squad import GoldAnswer, Question
-from diet_mt.errors import UserError
+from diet_mt.system.errors import UserError
 
 from .made import question
 

@@ -28,7 +28,7 @@ from diet_mt.bert.windows import (
     windows,
 )
 from diet_mt.corpora.binarized import read_dictionary
-from diet_mt.errors import UserError
+from diet_mt.system.errors import UserError
 
 from .made import KINDS, article, coloured, entry, question, write_squad, write_vocabulary
 

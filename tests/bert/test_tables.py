@@ -12,7 +12,7 @@ from diet_mt.bert.glue import TASKS, language_of, read_languages, xnli_files
 from diet_mt.bert.labelled import SKIP, Example, write_split
 from diet_mt.bert.labelled_stages import shortened, split_folder
 from diet_mt.bert.tokenizer import WORDPIECE
-from diet_mt.errors import UserError
+from diet_mt.system.errors import UserError
 
 from .made import (
     QUOTED,

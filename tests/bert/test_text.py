@@ -25,7 +25,7 @@ from diet_mt.bert.mlm_text import (
     write_sentences,
 )
 from diet_mt.bert.tokenizer import WORDPIECE
-from diet_mt.errors import UserError
+from diet_mt.system.errors import UserError
 
 from .made import KINDS, write_tokenizer
 

@@ -13,8 +13,8 @@ import sentencepiece
 
 from diet_mt.bert import tokenizer
 from diet_mt.bert.tokenizer import SENTENCEPIECE, WORDPIECE, Tokenizer, learn_wordpiece, posix_cksum
-from diet_mt.errors import UserError
-from diet_mt.experiments.process import apart
+from diet_mt.system.errors import UserError
+from diet_mt.system.process import apart
 
 from ..corpora.wmt18 import sentences
 from .made import KINDS, write_tokenizer

@@ -18,13 +18,13 @@ from diet_mt.cli import figures, reports, train
 from diet_mt.cli import main as module
 from diet_mt.cli.main import COMMANDS, GROUPS, main, tree
 from diet_mt.cli.parser import Parser, filled
-from diet_mt.command_line import Command, Count, Pair, Positive, argument, option
 from diet_mt.evaluation import records
 from diet_mt.figures import draw
-from diet_mt.files import write_text
 from diet_mt.models import architectures
 from diet_mt.positions import SEGMENT_ENCODINGS
 from diet_mt.report import pictures
+from diet_mt.system.files import write_text
+from diet_mt.system.options import Command, Count, Pair, Positive, argument, option
 
 from ..calling import called
 from ..commands.runner import ROOT, command, run_alone, run_python

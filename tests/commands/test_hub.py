@@ -13,9 +13,9 @@ from fairseq.data import Dictionary
 from fairseq.models.roberta.hub_interface import RobertaHubInterface
 
 from diet_mt.bert import tokenizer as tokenizers
-from diet_mt.errors import UserError
 from diet_mt.models.diet_roberta import DietRobertaModel
 from diet_mt.models.hub import DietRobertaHub
+from diet_mt.system.errors import UserError
 
 from ..bert.made import write_tokenizer
 from .encoders import HEAD, LONGEST, Encoders

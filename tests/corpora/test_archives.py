@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from diet_mt.corpora import archives, testset
-from diet_mt.errors import UserError
+from diet_mt.system.errors import UserError
 
 from ..prepare.running import sacrebleu_in
 from . import wmt18

@@ -19,7 +19,7 @@ from diet_mt.corpora.binarized import (
     read_dictionary,
     write_dictionary,
 )
-from diet_mt.errors import UserError
+from diet_mt.system.errors import UserError
 
 from ..prepare.running import prepare
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from diet_mt.corpora import clean
-from diet_mt.errors import UserError
+from diet_mt.system.errors import UserError
 
 from . import wmt18
 

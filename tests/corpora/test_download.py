@@ -13,8 +13,8 @@ import pytest
 
 from diet_mt.corpora import download
 from diet_mt.corpora.download import Source, extract, fetch
-from diet_mt.errors import UserError
-from diet_mt.experiments.engine import OWN_FILES
+from diet_mt.system.engine import OWN_FILES
+from diet_mt.system.errors import UserError
 
 from .server import Server, manifest, serving
 from .wmt18 import tar

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt import files
 from diet_mt.corpora import parallel
-from diet_mt.errors import UserError
+from diet_mt.system import files
+from diet_mt.system.errors import UserError
 
 
 def _file(folder: Path, content: bytes, name: str = "text.en") -> Path:

@@ -11,7 +11,7 @@ import pytest
 from diet_mt.corpora import pieces, subwords
 from diet_mt.corpora.binarized import write_dictionary
 from diet_mt.corpora.settings import SPM_SAMPLE
-from diet_mt.errors import UserError
+from diet_mt.system.errors import UserError
 
 from .wmt18 import sentences
 

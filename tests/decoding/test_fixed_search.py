@@ -18,10 +18,10 @@ from diet_mt.decoding import fixed_search, generator
 from diet_mt.decoding.fixed_search import filled_up
 from diet_mt.decoding.generator import BeamSearchGenerator, GnmtBeamSearchGenerator
 from diet_mt.decoding.replay import Replays
-from diet_mt.errors import UserError
 from diet_mt.layers.fixed_run import PERIOD
 from diet_mt.layers.slots import Store
 from diet_mt.models.diet_transformer import DietTransformerModel
+from diet_mt.system.errors import UserError
 
 from ..models.test_search import Hypotheses, talkative
 from ..toy import ToyTask, collate, each_encoding, each_kind, sources

@@ -18,8 +18,8 @@ from diet_mt.decoding.generator import (
     _parts,
 )
 from diet_mt.decoding.length_penalty import GnmtGenerator
-from diet_mt.errors import UserError
 from diet_mt.layers.decoder import DietDecoder
+from diet_mt.system.errors import UserError
 from diet_mt.tasks.diet_translation import DietTranslationConfig, DietTranslationTask
 
 from ..toy import EOS, build, collate, dictionary, sources

@@ -18,8 +18,8 @@ from diet_mt import kernels
 from diet_mt.decoding.generator import BeamSearchGenerator, GnmtBeamSearchGenerator
 from diet_mt.decoding.length_penalty import GnmtGenerator
 from diet_mt.decoding.parity import compare, in_float64
-from diet_mt.errors import UserError
 from diet_mt.models.diet_transformer import DietTransformerModel
+from diet_mt.system.errors import UserError
 
 from ..models.test_search import Hypotheses, talkative
 from ..toy import PRE_NORM, ToyTask, build, collate, each_encoding, sources

@@ -13,7 +13,6 @@ import pytest
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
-from diet_mt.errors import UserError
 from diet_mt.evaluation.average import last_checkpoints
 from diet_mt.evaluation.checkpoint import (
     device,
@@ -27,6 +26,7 @@ from diet_mt.evaluation.predict import own_positions
 from diet_mt.evaluation.records import MODEL_OPTIONS, encoding_text, system_of
 from diet_mt.models.options import DietTransformerConfig, PositionOptions
 from diet_mt.models.roberta_options import plain_options, sentence_config
+from diet_mt.system.errors import UserError
 
 from ..calling import called
 from ..checkpoints import write_checkpoint

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.errors import UserError
 from diet_mt.evaluation.curves import LearningCurve, read_log, read_training
+from diet_mt.system.errors import UserError
 
 JSON = (
     "2026-01-01 10:00:00 | INFO | train_inner | "

@@ -15,7 +15,6 @@ from fairseq.options import get_generation_parser
 
 import diet_mt.corpora.testset as sets
 from diet_mt.cli.main import main
-from diet_mt.errors import UserError
 from diet_mt.evaluation import generation
 from diet_mt.evaluation.evaluate import USUAL, hypotheses_name
 from diet_mt.evaluation.generation import (
@@ -28,7 +27,8 @@ from diet_mt.evaluation.generation import (
 from diet_mt.evaluation.options import shell
 from diet_mt.evaluation.records import Result, read_results
 from diet_mt.evaluation.requests import Search
-from diet_mt.files import sha256
+from diet_mt.system.errors import UserError
+from diet_mt.system.files import sha256
 
 from ..commands.runner import Runner
 from ..held import held

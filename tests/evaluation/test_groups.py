@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from diet_mt.errors import UserError
 from diet_mt.evaluation.groups import BASELINE, Group, group, size_of
 from diet_mt.evaluation.records import Result, model_data
 from diet_mt.models.options import DietTransformerConfig, NestedConfig, PositionOptions
 from diet_mt.models.options import nested_config as checked
+from diet_mt.system.errors import UserError
 
 from .rows import row, seeds_of
 

@@ -15,7 +15,6 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from diet_mt.corpora.parallel import read_lines
-from diet_mt.errors import UserError
 from diet_mt.evaluation import hypotheses
 from diet_mt.evaluation.groups import Line, group
 from diet_mt.evaluation.hypotheses import (
@@ -32,7 +31,8 @@ from diet_mt.evaluation.json_rows import write_rows
 from diet_mt.evaluation.records import read_results
 from diet_mt.evaluation.scores import bleu, counter, scores
 from diet_mt.evaluation.significance import p_text, resample, resampled_group
-from diet_mt.files import sha256
+from diet_mt.system.errors import UserError
+from diet_mt.system.files import sha256
 
 from ..calling import called
 from ..report.toy import SENTENCES, write_toy

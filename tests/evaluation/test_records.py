@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from diet_mt.errors import UserError
 from diet_mt.evaluation.hypotheses import put_result
 from diet_mt.evaluation.json_rows import parse_row, read_rows, write_rows
 from diet_mt.evaluation.options import shell
@@ -23,6 +22,7 @@ from diet_mt.evaluation.records import (
     read_results,
     read_task_results,
 )
+from diet_mt.system.errors import UserError
 
 from .rows import row, task_row
 

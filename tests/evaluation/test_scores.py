@@ -11,7 +11,6 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from diet_mt.corpora import recipes
-from diet_mt.errors import UserError
 from diet_mt.evaluation.scores import (
     RESAMPLES,
     between_seeds,
@@ -26,6 +25,7 @@ from diet_mt.evaluation.scores import (
     roles_of,
     score,
 )
+from diet_mt.system.errors import UserError
 
 WORDS = ["a", "b", "c", "d", "e", "f", "g", "h"]
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from diet_mt.errors import UserError
-from diet_mt.experiments.engine import (
+from diet_mt.system.engine import (
     OWN_FILES,
     SUMS,
     Preparation,
@@ -23,6 +22,7 @@ from diet_mt.experiments.engine import (
     plan,
     prepare,
 )
+from diet_mt.system.errors import UserError
 
 
 def _write(text: str, path: Path) -> None:
@@ -144,7 +144,7 @@ def test_the_holder_is_named_and_a_dead_process_holds_nothing(
         assert f"process {child} on " in text
         os.kill(child, signal.SIGKILL)
 
-    monkeypatch.setattr("diet_mt.experiments.engine.say", kill)
+    monkeypatch.setattr("diet_mt.system.engine.say", kill)
     with alone(tmp_path, 240):
         assert f"process {os.getpid()} " in (tmp_path / OWN_FILES[1]).read_text()
     os.waitpid(child, 0)

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from diet_mt.cli.main import main
-from diet_mt.errors import UserError
 from diet_mt.evaluation import options
 from diet_mt.evaluation.options import shell
 from diet_mt.evaluation.records import read_results
@@ -18,6 +17,7 @@ from diet_mt.experiments import devices
 from diet_mt.experiments.devices import Batches, Machines, choose, split_update
 from diet_mt.experiments.fairseq_command import TrainingRequest, placed
 from diet_mt.experiments.recipes import Recipe
+from diet_mt.system.errors import UserError
 
 from ..calling import called
 from .stubs import place

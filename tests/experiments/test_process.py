@@ -18,9 +18,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from diet_mt.errors import UserError
-from diet_mt.experiments import progress
-from diet_mt.experiments.process import apart, end, in_order, python_module, watch
+from diet_mt.system import progress
+from diet_mt.system.errors import UserError
+from diet_mt.system.process import apart, end, in_order, python_module, watch
 
 from ..processes import is_alive, wait_until
 
@@ -131,7 +131,7 @@ def test_an_interrupted_function_does_not_continue(tmp_path: Path) -> None:
     program = """\
 import sys, time
 from pathlib import Path
-from diet_mt.command_line import run
+from diet_mt.system.options import run
 from diet_mt.experiments import process, progress
 progress.EVERY_S = 0.1
 progress.say = lambda text: Path("printed").touch()

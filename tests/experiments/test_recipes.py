@@ -14,12 +14,12 @@ import pytest
 import yaml
 
 from diet_mt.cli.sweep import check_commands
-from diet_mt.errors import UserError
 from diet_mt.evaluation.records import positions_of
 from diet_mt.experiments import recipes
 from diet_mt.experiments.sweep import MISSING, Command, Sweep, sweep_of
 from diet_mt.positions import OPTIONS, build_position
 from diet_mt.report.published import GLUE, XTREME, published_rows
+from diet_mt.system.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 # Values that only the user can know.

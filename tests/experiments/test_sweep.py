@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.errors import UserError
 from diet_mt.experiments.sweep import shown, sweep_of
+from diet_mt.system.errors import UserError
 
 from .stubs import SWEEP, here, sweep
 

@@ -13,11 +13,11 @@ import psutil
 import pytest
 import torch
 
-from diet_mt.errors import UserError
 from diet_mt.evaluation.options import portable
 from diet_mt.experiments import train as run
-from diet_mt.experiments.engine import alone
 from diet_mt.experiments.fairseq_command import Options, Training, parse
+from diet_mt.system.engine import alone
+from diet_mt.system.errors import UserError
 
 from ..checkpoints import state_of
 from ..held import held
@@ -235,7 +235,7 @@ def test_one_training_for_one_folder(tmp_path: Path, program: Program) -> None:
 PARENT = """
 import sys
 from pathlib import Path
-from diet_mt.command_line import run as main
+from diet_mt.system.options import run as main
 from diet_mt.experiments import train as run
 from diet_mt.experiments.fairseq_command import Training
 run.module = lambda name, words: ["sleep", sys.argv[3]]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from fairseq import file_utils, hub_utils
 
-from diet_mt.errors import UserError
 from diet_mt.fairseq_patches.archives import from_pretrained
+from diet_mt.system.errors import UserError
 
 from ..corpora.server import serving
 

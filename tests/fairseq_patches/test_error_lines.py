@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from diet_mt.errors import UserError
 from diet_mt.fairseq_patches.error_lines import TRACEBACK_VARIABLE, excepthook, one_line
+from diet_mt.system.errors import UserError
 
 UNFIT = "Error(s) in loading state_dict for Model:\n\tMissing key(s): " + "fc1.weight, " * 100
 # An error, and what its line must name.

@@ -16,8 +16,8 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
-from diet_mt.errors import UserError
 from diet_mt.fairseq_patches.safe_load import read
+from diet_mt.system.errors import UserError
 
 from . import hostile
 from .hostile import call, data, in_child, name, number, text, tuple_of, zipped

@@ -22,7 +22,6 @@ from fairseq.models import MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf
 
-from diet_mt.errors import UserError
 from diet_mt.fairseq_patches import safe_load
 from diet_mt.fairseq_patches.trust import (
     EVALUATING,
@@ -34,6 +33,7 @@ from diet_mt.fairseq_patches.trust import (
     names_in,
 )
 from diet_mt.models.diet_transformer import DietTransformerModel
+from diet_mt.system.errors import UserError
 
 from ..checkpoints import write_checkpoint
 from ..corpora.server import serving

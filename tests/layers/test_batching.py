@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from diet_mt.errors import UserError
 from diet_mt.nn import attention
+from diet_mt.system.errors import UserError
 
 from ..commands.runner import ROOT
 from ..toy import (

@@ -12,10 +12,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from diet_mt import kernels
-from diet_mt.errors import UserError
 from diet_mt.layers import run as runs
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.positions import NAMES, PositionRange
+from diet_mt.system.errors import UserError
 
 from ..toy import (
     EOS,

@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from diet_mt.errors import UserError
 from diet_mt.layers.multihead import AttentionCall
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.models.roberta_options import plain_options, sentence_config
+from diet_mt.system.errors import UserError
 
 from ..decoding.test_parity import assert_parity
 from ..models.test_search import talkative

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diet_mt.errors import UserError
 from diet_mt.layers.cache import KernelCache
 from diet_mt.layers.decoder import DietDecoder
 from diet_mt.layers.prefix_cache import ROOM, WIDTH, ByNode, PrefixCache
@@ -25,6 +24,7 @@ from diet_mt.positions import (
 )
 from diet_mt.positions.position_ids import RandomizedPositions
 from diet_mt.positions.shaw import ShawTerms
+from diet_mt.system.errors import UserError
 
 from ..toy import build, close, collate, sources
 

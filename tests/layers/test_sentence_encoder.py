@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diet_mt.errors import UserError
 from diet_mt.models.diet_roberta import DietRobertaModel
 from diet_mt.nn import attention
+from diet_mt.system.errors import UserError
 
 from ..toy import KINDS_OF_ENCODING, PAD, PRE_NORM, close, position_parameters, real, times_computed
 from ..toy_sentences import (

@@ -11,10 +11,10 @@ from fairseq.models.roberta import RobertaModel
 from omegaconf import OmegaConf
 from torch import Tensor, nn
 
-from diet_mt.errors import UserError
 from diet_mt.fairseq_patches.error_lines import one_line
 from diet_mt.models.diet_roberta import DietRobertaModel
 from diet_mt.models.signature import signature_tensor, signature_text
+from diet_mt.system.errors import UserError
 
 from .. import toy_sentences
 from ..toy import CASES, SAME_WIDTH, ToyTask, build, every_encoding, name_of

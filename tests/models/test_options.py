@@ -23,7 +23,6 @@ from fairseq.models.transformer.transformer_legacy import (
 )
 from omegaconf import DictConfig, OmegaConf
 
-from diet_mt.errors import UserError
 from diet_mt.models.diet_roberta import DietRobertaModel
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.models.options import (
@@ -35,6 +34,7 @@ from diet_mt.models.options import (
 from diet_mt.models.roberta_options import DietRobertaConfig, plain_options, sentence_config
 from diet_mt.positions import NAMES
 from diet_mt.positions.rotary import BASE
+from diet_mt.system.errors import UserError
 
 from .. import toy_sentences
 from ..toy import ToyTask, build, options, position_parameters, times_computed

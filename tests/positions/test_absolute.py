@@ -10,9 +10,9 @@ import torch
 from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor
 
-from diet_mt.errors import UserError
 from diet_mt.positions.absolute import Concat, ConcatInput, SinusoidalInput, sinusoids
 from diet_mt.positions.augmented import AugmentedInput, Cape, ShiftedInput
+from diet_mt.system.errors import UserError
 
 from .. import oracle
 from ..toy import build

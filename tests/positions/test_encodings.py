@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diet_mt.errors import UserError
 from diet_mt.positions import (
     CROSS,
     NAMES,
@@ -21,6 +20,7 @@ from diet_mt.positions import (
     PositionTerms,
     build_position,
 )
+from diet_mt.system.errors import UserError
 
 from ..toy import CASES as WITH_SHARING
 from ..toy import name_of

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diet_mt.errors import UserError
 from diet_mt.positions import (
     CROSS,
     DECODER,
@@ -26,6 +25,7 @@ from diet_mt.positions.position_ids import (
     num_positions,
     read_table,
 )
+from diet_mt.system.errors import UserError
 
 COUNT, LONGEST, T = 40, 12, 5
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from diet_mt.errors import UserError
 from diet_mt.positions import NAMES, OPTIONS, AttentionShape, build_position, defaults_of
 from diet_mt.positions.options import options_of
+from diet_mt.system.errors import UserError
 
 from ..toy import sharing_modes
 from .cases import CASES, KINDS, no_input

@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from diet_mt.errors import UserError
 from diet_mt.positions import AttentionShape
 from diet_mt.positions.pope import PopePositions
 from diet_mt.positions.rotary import Rotary, RotaryPositions, RotaryTerms, rotate
+from diet_mt.system.errors import UserError
 
 from ..toy import build, collate, sources, targets
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from diet_mt.errors import UserError
 from diet_mt.positions import AttentionShape, SegmentInput, SegmentPositions
 from diet_mt.positions.base import INIT_STD
 from diet_mt.positions.segments import one_hot
+from diet_mt.system.errors import UserError
 
 L, H, D, N = 2, 3, 4, 5
 SHAPE = AttentionShape(L, H, D, 9, 9)

@@ -20,8 +20,8 @@ from unittest.mock import patch
 
 from diet_mt.cli.main import main
 from diet_mt.corpora import recipes
-from diet_mt.experiments import process
-from diet_mt.experiments.engine import OWN_FILES
+from diet_mt.system import process
+from diet_mt.system.engine import OWN_FILES
 
 from ..corpora import wmt18
 from ..corpora.server import manifest

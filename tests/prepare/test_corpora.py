@@ -16,9 +16,9 @@ from diet_mt.corpora import clean, download, recipes, subwords, testset
 from diet_mt.corpora.download import Source
 from diet_mt.corpora.recipes import write_demo
 from diet_mt.corpora.settings import DEMO_SIZES, TextSettings
-from diet_mt.errors import UserError
-from diet_mt.experiments.engine import Preparation
-from diet_mt.files import sha256
+from diet_mt.system.engine import Preparation
+from diet_mt.system.errors import UserError
+from diet_mt.system.files import sha256
 
 from ..corpora import wmt18
 from ..corpora.server import manifest, serving

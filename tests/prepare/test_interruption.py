@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.experiments import engine
+from diet_mt.system import engine
 
 from ..processes import is_alive, wait_until
 from .conftest import of_wmt18
@@ -64,7 +64,7 @@ from diet_mt.cli.main import main
 from diet_mt.corpora import binarized
 
 binarized.python_module = lambda *words: [
-    sys.executable, "-m", "diet_mt.experiments.process", "sleeper"
+    sys.executable, "-m", "diet_mt.system.process", "sleeper"
 ]
 sys.exit(main(sys.argv[1:]))
 """

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from diet_mt.cli.main import COMMANDS
-from diet_mt.experiments import engine
+from diet_mt.system import engine
 
 from ..corpora import wmt18
 from .conftest import of_wmt18

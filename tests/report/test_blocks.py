@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.errors import UserError
 from diet_mt.report.blocks import (
     Column,
     Folded,
@@ -24,6 +23,7 @@ from diet_mt.report.blocks import (
     table,
     text,
 )
+from diet_mt.system.errors import UserError
 
 WILD = '*a* [y](http://e.vil) <b> `c*d` "q"'
 COLUMNS = [

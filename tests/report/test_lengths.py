@@ -13,10 +13,10 @@ import pytest
 
 from diet_mt.evaluation.hypotheses import put_result
 from diet_mt.evaluation.lengths import parts_of
-from diet_mt.files import sha256
 from diet_mt.report.blocks import Heading, Table
 from diet_mt.report.lengths import blocks_of, picture, sheets_of
 from diet_mt.report.style import drawn
+from diet_mt.system.files import sha256
 
 from ..calling import called
 from ..evaluation.rows import seeds_of

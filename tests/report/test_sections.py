@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.errors import UserError
 from diet_mt.evaluation.groups import group
 from diet_mt.evaluation.json_rows import write_rows
 from diet_mt.evaluation.records import put_row
 from diet_mt.report.published import published_bleu
 from diet_mt.report.sections import Section, read_sections, select
+from diet_mt.system.errors import UserError
 
 from ..evaluation.rows import changed, row, seeds_of, task_row
 from .toy import section, write_toy

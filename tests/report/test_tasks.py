@@ -9,7 +9,6 @@ import pytest
 
 from diet_mt.bert.glue import TASKS
 from diet_mt.bert.squad import NAMES
-from diet_mt.errors import UserError
 from diet_mt.evaluation.answer import SQUAD
 from diet_mt.evaluation.records import TaskResult, positions_of, put_row
 from diet_mt.positions import build_position
@@ -25,6 +24,7 @@ from diet_mt.report.tasks import (
     score,
     task_board,
 )
+from diet_mt.system.errors import UserError
 
 from ..calling import called
 from ..evaluation.rows import accuracies, task_row

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from diet_mt.corpora.binarized import read_dictionary
-from diet_mt.errors import UserError
 from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape
 from diet_mt.positions.decay import AlibiBias
 from diet_mt.positions.rotary import Rotary, RotaryPositions, RotaryTerms
 from diet_mt.positions.t5 import T5Bias
+from diet_mt.system.errors import UserError
 
 from ..fairseq_patches.test_fast_paths import batch, criterion
 from ..toy import (

@@ -16,8 +16,8 @@ from diet_mt.bert.metrics import measure
 from diet_mt.bert.squad import read_squad
 from diet_mt.bert.tokenizer import load
 from diet_mt.bert.windows import COLUMNS, WindowSizes, make_features, windows
-from diet_mt.errors import UserError
 from diet_mt.evaluation import scores
+from diet_mt.system.errors import UserError
 
 from ..bert.made import article, entry, question, write_squad, write_vocabulary
 from ..bert.test_answers import asked

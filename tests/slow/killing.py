@@ -31,7 +31,7 @@ from fairseq.trainer import Trainer
 
 from diet_mt.cli.main import main
 from diet_mt.corpora import clean
-from diet_mt.experiments import process
+from diet_mt.system import process
 from tests.commands.fork_server import status_of
 
 _BINARIZED = r"[^/]+(?=\.(bin|idx)$)"

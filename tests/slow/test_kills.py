@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from diet_mt.evaluation.records import read_results
-from diet_mt.files import sha256
+from diet_mt.system.files import sha256
 
 from ..bert.made import write_glue
 from ..commands.runner import ROOT, Done, Runner, run_python

@@ -20,8 +20,8 @@ from diet_mt.bert.qa import prepare
 from diet_mt.bert.squad import read_squad
 from diet_mt.bert.windows import BEGIN, END, WindowSizes
 from diet_mt.criterions.extractive_qa import ExtractiveQACriterion, answerable
-from diet_mt.errors import UserError
 from diet_mt.models.diet_roberta import DietRobertaModel
+from diet_mt.system.errors import UserError
 from diet_mt.tasks.extractive_qa import ExtractiveQAConfig, ExtractiveQATask
 
 from ..bert.made import coloured, write_vocabulary

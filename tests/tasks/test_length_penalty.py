@@ -12,7 +12,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor, nn
 
 from diet_mt.decoding.length_penalty import gnmt_penalty
-from diet_mt.errors import UserError
+from diet_mt.system.errors import UserError
 from diet_mt.tasks.diet_translation import DietTranslationConfig, DietTranslationTask
 
 from ..models.test_search import LENGTHS, ROUNDING, rescored, talkative

@@ -20,7 +20,7 @@ from diet_mt.criterions.diet_sentence_prediction import (
     DietSentencePredictionConfig,
     DietSentencePredictionCriterion,
 )
-from diet_mt.errors import UserError
+from diet_mt.system.errors import UserError
 from diet_mt.tasks.diet_sentence_prediction import DietSentencePredictionTask
 
 from ..toy import BOS, EOS, PAD, UNK, dictionary

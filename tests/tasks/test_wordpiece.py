@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 
 from diet_mt.bert.tokenizer import WORDPIECE, load
 from diet_mt.encoders import WordPieceConfig
-from diet_mt.errors import UserError
+from diet_mt.system.errors import UserError
 
 from ..bert.made import write_tokenizer
 

@@ -26,8 +26,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from ..errors import UserError
-from ..files import lines_in, make_folder, read_text, sha256, write_lines, write_text
+from .errors import UserError
+from .files import lines_in, make_folder, read_text, sha256, write_lines, write_text
 from .process import size_of
 from .progress import announce, say
 

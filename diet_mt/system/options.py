@@ -176,7 +176,7 @@ def run(main: Callable[[], int | None]) -> int:
         return 128 + (interrupt.args[0] if interrupt.args else signal.SIGINT)
     except Exception as error:
         # fairseq raises plain exceptions, for which a patch of the plugin has messages.
-        patch = sys.modules.get(f"{__package__}.fairseq_patches.error_lines")
+        patch = sys.modules.get("diet_mt.fairseq_patches.error_lines")
         line = patch.one_line(error) if patch else None
         if line is None:
             raise

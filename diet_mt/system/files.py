@@ -23,7 +23,7 @@ from typing import IO, cast
 
 from .errors import UserError
 
-PLUGIN = Path(__file__).resolve().parent  # fairseq's --user-dir
+PLUGIN = Path(__file__).resolve().parent.parent  # fairseq's --user-dir
 BLOCK = 1 << 20  # bytes read at a time, where lines do not matter
 # Characters of a word, what white space divides: subwords take a second for ten such words, and
 # minutes for one a hundred times as long.

@@ -1,6 +1,6 @@
 """Other processes: programs, workers and functions that end with this one.
 
-``python -m diet_mt.experiments.process MODULE ARGUMENT...`` runs a module all of whose processes
+``python -m diet_mt.system.process MODULE ARGUMENT...`` runs a module all of whose processes
 are killed when their parent is.
 """
 
@@ -29,8 +29,8 @@ from typing import IO, TypeVar
 
 import psutil
 
-from ..errors import UserError
-from . import progress
+from ..system import progress
+from .errors import UserError
 from .progress import tail_of
 
 T = TypeVar("T")

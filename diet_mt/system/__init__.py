@@ -1,0 +1,1 @@
+"""Files, locks, processes, progress, options and errors: what all commands rest on."""
