@@ -41,11 +41,6 @@ def product_of(terms: PositionTerms) -> torch.Tensor:
     return pair[0] @ pair[1].transpose(-1, -2)
 
 
-def test_two_queries_over_three_keys_by_hand() -> None:
-    query, key = torch.tensor([[[[1.0, 2], [3, 0]]]]), torch.tensor([[[[1.0, 0], [0, 1], [2, 1]]]])
-    assert product(query, key).tolist() == [[[[1, 2, 4], [3, 0, 6]]]]
-
-
 @pytest.mark.parametrize("heads", [1, H])
 @pytest.mark.parametrize(("of_query", "of_key"), [(1, 1), (L, 1), (1, L), (L, L)])
 def test_either_factor_may_be_shared_by_the_layers(of_query: int, of_key: int, heads: int) -> None:

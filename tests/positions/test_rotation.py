@@ -157,18 +157,6 @@ def test_rotation_keeps_lengths_and_values() -> None:
     assert rotary(7).values(x, None) is x
 
 
-@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
-def test_half_precision_rounds_neither_angles_nor_sums(kind: torch.dtype) -> None:
-    """In bfloat16 position 5001 would be 4992, another direction altogether."""
-    positions = RotaryPositions(SHAPE, Rotary()).to(kind)
-    terms = positions.for_layers(range(5001, 5002), range(5002))[0]
-    assert isinstance(terms, RotaryTerms)
-    exact = torch.tensor(complex(math.cos(5001), math.sin(5001)), dtype=torch.complex64)
-    assert terms.rotation[0, 0] == exact
-    x = torch.randn(B, H, 1, D).to(kind)
-    assert torch.equal(terms.queries(x), terms.queries(x.float()).to(kind))
-
-
 def test_an_odd_head_size() -> None:
     with pytest.raises(UserError, match=r"5 is odd.*--\*-attention-heads"):
         Rotary().attention_positions(AttentionShape(2, H, 5, 9, 11))

@@ -26,28 +26,6 @@ def test_by_hand() -> None:
     assert product[0, 0].tolist() == [[1, 1, 2], [1, 1, 2], [3, 3, 4]]
 
 
-@pytest.mark.parametrize("sharing", ["none", "layer-wise"])
-def test_the_product_of_the_factors_is_the_table_of_every_pair(sharing: str) -> None:
-    segments = SegmentPositions(SHAPE, sharing, N).double()
-    for table in segments.parameters():
-        torch.nn.init.normal_(table)
-    factors = segments(IDS)
-    assert len(factors) == L
-    tables = list(segments.tables())
-    assert len(tables) == (1 if sharing == "layer-wise" else L)
-    for layer, (of_query, of_key) in enumerate(factors):
-        assert of_query.shape == (2, H, 7, N)
-        assert of_key.shape == (2, 1, 7, N)
-        product = of_query @ of_key.transpose(-1, -2)
-        weight = tables[0 if len(tables) == 1 else layer].get_parameter("weight")
-        for b in range(2):
-            for h in range(H):
-                for i in range(7):
-                    for j in range(7):
-                        by_hand = weight[h, IDS[b, i], IDS[b, j]]
-                        assert product[b, h, i, j] == by_hand
-
-
 def test_initial_values() -> None:
     """E_S starts at zero, vectors at the input as BERT's."""
     assert not any(table.any() for table in SegmentPositions(SHAPE, "none", N).parameters())
