@@ -26,7 +26,7 @@ _ROUNDING = 1e-9  # share of the largest entry that may differ on a diagonal
 
 # Of heads. Okabe & Ito 2008: told apart by all kinds of colour vision.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-DIVERGING = "RdBu_r"  # ColorBrewer's, also for colour-blind readers
+DIVERGING, LEVELS = "RdBu_r", 128  # ColorBrewer's, also for colour-blind readers
 # Labels along the columns and rows of a matrix of logits.
 _AXES = {
     "encoder": ("position j of the key", "position i of the query"),
@@ -236,7 +236,7 @@ def _heat_maps(rows: Sequence[PatternRow], title: str, border: int | None = None
         squeeze=False, sharex=True, sharey=True, layout="constrained",
     )  # fmt: skip
     look = {
-        "cmap": plt.get_cmap(DIVERGING).with_extremes(bad="0.9"),
+        "cmap": plt.get_cmap(DIVERGING, LEVELS).with_extremes(bad="0.9"),
         "norm": plt.Normalize(-widest, widest),
         "interpolation": "nearest",
     }

@@ -19,7 +19,7 @@ from ..positions.factors import FactorBias
 from ..report.style import color_of, pyplot
 from .capture import TITLES, System, added_rows, fitting
 from .config import FigureConfig
-from .patterns import DIVERGING
+from .patterns import DIVERGING, LEVELS
 
 BINS = 40
 _EDGES = np.linspace(-1, 1, BINS + 1)
@@ -146,7 +146,7 @@ def similarity_pictures(rows: Sequence[SimilarityRow]) -> Iterator[tuple[str, An
     for number, row in enumerate(rows):
         line, column = divmod(number, columns)
         heat, bars = panels[2 * line, column], panels[2 * line + 1, column]
-        image = heat.imshow(row.cosines, cmap=DIVERGING, vmin=-1, vmax=1)
+        image = heat.imshow(row.cosines, cmap=plt.get_cmap(DIVERGING, LEVELS), vmin=-1, vmax=1)
         heat.set_title(f"{row.system}\n{row.label}", fontsize=8, pad=3)
         bars.stairs(row.histogram, _EDGES, fill=True, color=color_of(row.system))
         for panel in (heat, bars):

@@ -128,7 +128,7 @@ def drawn(figure: Any, kind: str, **how: Any) -> bytes:
         from PIL import Image
 
         image = Image.open(out).convert("RGB")
-        small = image.quantize(_COLORS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        small = image.quantize(_COLORS, kmeans=1, dither=Image.Dither.NONE)
         out = io.BytesIO()
         small.save(out, format="png", optimize=True)
     return out.getvalue()
