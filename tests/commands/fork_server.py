@@ -31,7 +31,7 @@ SLOW = (
     *("torch", "torch._dynamo", "numpy", "sacrebleu", "hydra.main"),
     *("fairseq.checkpoint_utils", "fairseq.criterions", "fairseq.data", "fairseq.hub_utils"),
     *("fairseq.models.transformer", "fairseq.optim.lr_scheduler", "fairseq.sequence_generator"),
-    *("fairseq.tasks.translation", "fairseq.trainer"),
+    *("fairseq.tasks.translation", "fairseq.trainer", "sentencepiece", "tokenizers"),
 )
 
 
