@@ -33,7 +33,7 @@ from .models.test_precision import half_precision, tolerance
 from .models.test_search import Hypotheses, talkative
 from .nn import test_dropout as of_dropout
 from .nn.test_cross_entropy import WITH_PADS, Loss, both, fairseqs, values
-from .session_folder import session_folder
+from .processes import session_folder
 from .toy import (
     ToyTask,
     build,

@@ -107,7 +107,7 @@ class Sweep(Command):
         check_commands(list(sweep.commands))
         runner = self.runner()
         if self.dry_run:
-            for line in dry_run(sweep, asked):
+            for line in dry_run(sweep, planned):
                 print(line)
             return 0
         is_cluster = (self.slurm is not None or self.executor) and self.executor != "local"
@@ -163,7 +163,7 @@ def subcommand(words: Words) -> tuple[str, Words]:
     return (" ".join(words[1:length]) if words[0] == "diet-mt" else ""), words[length:]
 
 
-def asked(words: Words) -> list[str]:
+def planned(words: Words) -> list[str]:
     """The dry run of a command, or why there is none yet; empty without one."""
     from ..experiments.jobs import with_files
     from .main import main, parser_of

@@ -17,7 +17,7 @@ from diet_mt.bench.worker import RANDOM_DATA
 from diet_mt.models.architectures import ROBERTA_SIZES
 from diet_mt.positions import NAMES
 
-from ..calling import called
+from ..processes import called
 
 TINY = {"encoder_layers": 2, "encoder_embed_dim": 16, "encoder_ffn_embed_dim": 24}
 TINY["encoder_attention_heads"] = 2

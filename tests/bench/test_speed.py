@@ -10,7 +10,7 @@ import torch
 from diet_mt.bench import rows, speed
 from diet_mt.bench.speed import STOCK, SYSTEMS, summary
 
-from ..calling import called
+from ..processes import called
 
 SMALL = "--measures decode --batches 1 --vocabulary 60 --decode-tokens 30 --threads 1 --device cpu"
 

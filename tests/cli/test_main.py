@@ -26,9 +26,9 @@ from diet_mt.report import pictures
 from diet_mt.system.files import write_text
 from diet_mt.system.options import Command, Count, Pair, Positive, argument, option
 
-from ..calling import called
 from ..commands.runner import ROOT, command, run_alone, run_python
 from ..evaluation.rows import row
+from ..processes import called
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -9,8 +9,8 @@ import pytest
 
 from diet_mt.cli.main import COMMANDS, parser_of
 
-from ..calling import called
 from ..evaluation.rows import row, task_row
+from ..processes import called
 
 pytestmark = pytest.mark.hostile
 

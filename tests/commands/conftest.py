@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ..session_folder import session_folder
+from ..processes import session_folder
 from .encoders import Encoders
 from .runner import Runner
 from .workshop import Workshop

@@ -19,7 +19,7 @@ from diet_mt.evaluation.records import TaskResult, read_task_results
 from diet_mt.system.errors import UserError
 from diet_mt.system.files import sha256
 
-from ..calling import called
+from ..processes import called
 from .encoders import GLUE, HEAD, PAIRS, RECIPE, RESET, SIZE, Encoders
 from .workshop import USER_DIR, losses, measured_loss, same, state, valid_losses
 

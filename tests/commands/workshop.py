@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from fairseq import checkpoint_utils
 
-from ..session_folder import once
+from ..processes import once
 from .runner import PLUGIN, Done, Runner
 
 WORDS = {"bal": "ONE", "der": "TWO", "fim": "SIX", "gol": "TEN", "hup": "RED", "jas": "BIG"} | {

@@ -28,8 +28,8 @@ from diet_mt.models.options import DietTransformerConfig, PositionOptions
 from diet_mt.models.roberta_options import plain_options, sentence_config
 from diet_mt.system.errors import UserError
 
-from ..calling import called
 from ..checkpoints import write_checkpoint
+from ..processes import called
 
 
 def test_the_system_of_an_architecture() -> None:

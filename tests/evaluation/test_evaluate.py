@@ -31,7 +31,7 @@ from diet_mt.system.errors import UserError
 from diet_mt.system.files import sha256
 
 from ..commands.runner import Runner
-from ..held import held
+from ..processes import held
 
 DATA = "data/toy.en-de"
 Captured = pytest.CaptureFixture[str]

@@ -34,7 +34,7 @@ from diet_mt.evaluation.significance import p_text, resample, resampled_group
 from diet_mt.system.errors import UserError
 from diet_mt.system.files import sha256
 
-from ..calling import called
+from ..processes import called
 from ..report.toy import SENTENCES, write_toy
 from .rows import row, seeds_of
 

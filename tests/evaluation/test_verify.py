@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from ..calling import called
+from ..processes import called
 
 pytestmark = pytest.mark.hostile
 

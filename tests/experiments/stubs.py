@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from ..calling import called
 from ..checkpoints import config_of, state_of
 from ..commands.runner import ENVIRONMENT, ROOT
-from ..processes import wait_until
+from ..processes import called, wait_until
 
 # stub.sh WHAT FOLDER [SCRIPT]: runs the script once, and writes so to the journal. That line alone
 # means that it is done: a kill between two marks would leave one of them.

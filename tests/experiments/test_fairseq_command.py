@@ -19,7 +19,7 @@ from diet_mt.experiments.fairseq_command import TrainingRequest, placed
 from diet_mt.experiments.recipes import Recipe
 from diet_mt.system.errors import UserError
 
-from ..calling import called
+from ..processes import called
 from .stubs import place
 
 __all__ = ["place"]

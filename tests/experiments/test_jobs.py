@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 import submitit
 
-from diet_mt.cli.sweep import asked
+from diet_mt.cli.sweep import planned
 from diet_mt.experiments import jobs
 from diet_mt.experiments.jobs import ClusterJob, parameters, training
 from diet_mt.experiments.sweep import Run
@@ -160,9 +160,9 @@ def test_a_dry_run_prints_commands_that_can_be_pasted(
     ]
     assert sorted(here.iterdir()) == before
     # Commands that have a dry run of their own are included.
-    assert asked(("diet-mt", "sweep", "mine.y*l", "--runs", "seed=1"))[0] == "# prepare"
-    assert "minne.yaml" in asked(("diet-mt", "sweep", "minne.yaml"))[0]
-    assert asked(("ls",)) == []
+    assert planned(("diet-mt", "sweep", "mine.y*l", "--runs", "seed=1"))[0] == "# prepare"
+    assert "minne.yaml" in planned(("diet-mt", "sweep", "minne.yaml"))[0]
+    assert planned(("ls",)) == []
 
 
 @pytest.mark.parametrize("more", [(), ("--dry-run",)])

@@ -20,8 +20,7 @@ from diet_mt.system.engine import alone
 from diet_mt.system.errors import UserError
 
 from ..checkpoints import state_of
-from ..held import held
-from ..processes import is_alive, wait_until
+from ..processes import held, is_alive, wait_until
 
 
 def save_last(folder: Path, passed: int = 0, **where: int) -> bytes:

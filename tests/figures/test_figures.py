@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from diet_mt.figures.capture import open_systems
 from diet_mt.figures.patterns import BORDER, SEGMENT_TOKENS, patterns
 
-from ..calling import called
+from ..processes import called
 from .conftest import saved
 
 Write = Callable[..., Path]

@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from diet_mt.figures.capture import System, open_systems
 from diet_mt.figures.theorems import head_gradients, input_gradients, logits_of
 
-from ..calling import called
 from ..commands.runner import ROOT
+from ..processes import called
 
 CONCATENATION = runpy.run_path(str(ROOT / "results" / "figures" / "concatenation.py"))
 Write = Callable[..., Path]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .. import session_folder
+from .. import processes
 from ..bert.made import write_vocabulary
 from ..corpora import wmt18
 from ..corpora.server import serving
@@ -28,7 +28,7 @@ def _own_sacrebleu(tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
-    return partial(session_folder.once, session_folder.session_folder(tmp_path_factory))
+    return partial(processes.once, processes.session_folder(tmp_path_factory))
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,8 @@ import pytest
 from diet_mt.evaluation.hypotheses import put_result
 from diet_mt.evaluation.json_rows import write_rows
 
-from ..calling import called
 from ..evaluation.rows import seeds_of
+from ..processes import called
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -18,8 +18,8 @@ from diet_mt.report.lengths import blocks_of, picture, sheets_of
 from diet_mt.report.style import drawn
 from diet_mt.system.files import sha256
 
-from ..calling import called
 from ..evaluation.rows import seeds_of
+from ..processes import called
 
 SHORT, LONG = "the dog", "the cat sees the old dog and runs away"
 TEST = ["ein Hund", "die Katze sieht den alten Hund und läuft weg"]

@@ -29,9 +29,9 @@ from diet_mt.report.style import (
     pyplot,
 )
 
-from ..calling import called
 from ..evaluation.rows import row, seeds_of
 from ..evaluation.test_curves import JSON, POINTS, train
+from ..processes import called
 from .toy import NOTHING, WILD, section
 
 if TYPE_CHECKING:

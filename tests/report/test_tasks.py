@@ -26,8 +26,8 @@ from diet_mt.report.tasks import (
 )
 from diet_mt.system.errors import UserError
 
-from ..calling import called
 from ..evaluation.rows import accuracies, task_row
+from ..processes import called
 
 EVERY = (*GLUE_COLUMNS, *MORE_GLUE_COLUMNS, *XTREME_COLUMNS, *MORE_XTREME_COLUMNS)
 COLUMN = {column.title: column for column in EVERY}

@@ -24,7 +24,7 @@ from ..bert.made import write_glue
 from ..commands.runner import ROOT, Done, Runner, run_python
 from ..commands.workshop import ended_state, same, state
 from ..prepare.running import SMALL, stages_of, texts, write_multi30k, write_news
-from ..session_folder import once, session_folder
+from ..processes import once, session_folder
 from .running import MODULES, diet_mt, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.hostile, pytest.mark.timeout(1800)]
