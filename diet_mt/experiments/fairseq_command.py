@@ -133,7 +133,7 @@ def translation(
         moses = {"eval-bleu-remove-bpe": [], "eval-bleu-detok": ["moses"]}
         moses["eval-bleu-detok-args"] = [json.dumps({"target_lang": target})]
         pieces = {"eval-bleu-remove-bpe": ["sentencepiece"]}
-        options = (pieces if subwords == "spm" else moses) | options
+        options |= (pieces if subwords == "spm" else moses) | options
     if updates := whole(options, "max-update"):
         _warm_up(options, updates)
     most = whole(options, "max-tokens-per-device") or whole(options, "max-tokens", 4096)
