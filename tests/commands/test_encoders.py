@@ -61,7 +61,7 @@ def test_pretraining_learns_and_is_then_left_alone(
     link_data(encoders, here)
     words = ("pretrain", "data", "diet-abs-lin", *TINY)
     assert called(*words) == 0
-    assert "batches of 16 sequences, 2 for an update: 32 sequences" in capsys.readouterr().err
+    assert "2 x 16 sequences on each: 32 sequences for an update" in capsys.readouterr().err
     curve = read_training(here / "saved")
     assert [point[0] for point in curve.points] == [8, 16, 24]
     bits = [point[1] for point in curve.points]

@@ -83,7 +83,7 @@ def test_killed_resumed_averaged_and_scored(
     assert not (save / "done").exists()
 
     # The one that was killed leaves nothing behind that goes on.
-    note = "1 process on the CPU, fp32, batches of 400 tokens, 2 for an update: 800"
+    note = "1 x CPU, fp32, 2 x 400 tokens on each: 800 tokens for an update"
     assert note in output(*training("killed"))
     log = (save / "train.log").read_text(encoding="utf-8")
     assert re.search(r"Loaded checkpoint .*/checkpoint_last.pt \(epoch \d+ @ [1-9]\d* up", log)
@@ -131,10 +131,7 @@ def test_two_machines(place: Path) -> None:
         for rank in (0, 1)
     ]
     first, _ = [finish(machine) for machine in machines]
-    assert (
-        "2 processes on the CPU, fp32, batches of 400 tokens, 1 on each of them for an update: 800"
-        in first
-    )
+    assert "2 x CPU, fp32, 1 x 400 tokens on each: 800 tokens for an update" in first
     log = (place / "two" / "train.log").read_text(encoding="utf-8")
     assert "training on 2 devices" in log
     assert re.search(r"\| bleu [\d.]+ ", log)

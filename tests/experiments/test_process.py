@@ -132,7 +132,7 @@ def test_an_interrupted_function_does_not_continue(tmp_path: Path) -> None:
 import sys, time
 from pathlib import Path
 from diet_mt.system.options import run
-from diet_mt.experiments import process, progress
+from diet_mt.system import process, progress
 progress.EVERY_S = 0.1
 progress.say = lambda text: Path("printed").touch()
 sys.exit(run(lambda: process.apart("it", time.sleep, 600, grows=Path("none"))))
