@@ -1,4 +1,4 @@
-"""The commands ``diet-mt bench``: options, and the functions that carry them out."""
+"""The commands ``diet-mt bench``: their options and help."""
 
 from __future__ import annotations
 
@@ -29,65 +29,65 @@ PRECISIONS = ("fp32", "fp16", "bf16")
 
 
 def source_and_target(text: str) -> tuple[int, int]:
-    """Two lengths, as 16+15."""
+    """Source and target length of a text such as ``16+15``."""
     source, _, target = text.partition("+")
     return positive(source), positive(target)
 
 
 @dataclass(kw_only=True)
 class Speed(Command):
-    """Speed of training, forward pass and decoding: stock fairseq, our encodings, CTranslate2.
+    """Measures training and decoding speed against stock fairseq and CTranslate2.
 
         diet-mt bench speed --size tiny --data data/multi30k.en-de/bin > speed.jsonl
         diet-mt bench speed --device cuda --measures train --systems "stock --fp16" "alibi --bf16"
         diet-mt bench speed --variant "t5.published=t5 --position-in encoder,decoder"
 
-    A system is a name with fairseq-train options for it alone. Each runs in its own process, stock
-    fairseq without the plugin; they take turns. Weights are random, or those of --checkpoint.
-    Not timed: reading data, moving it to the device, building and compiling models, choosing
-    CTranslate2's layout. Ratios are to the fastest stock system. With --decode-length 0
-    translations are compared: those of ctranslate2 with stock's, those of SYSTEM:fairseq (our
-    model, fairseq's search) with SYSTEM's. JSON lines on stdout, progress on stderr.
+    A system is a name, optionally with fairseq-train options of its own. Each system runs in its
+    own process, stock fairseq without the plugin, and the systems take turns. Weights are random,
+    or those of --checkpoint. Times exclude reading the data, transfers to the device, building and
+    compiling models, and the choice of CTranslate2's layout. Ratios are relative to the fastest
+    stock system. With --decode-length 0, translations are compared, too: those of ctranslate2 with
+    those of stock, and those of SYSTEM:fairseq (this package's model in fairseq's search) with
+    those of SYSTEM. Prints JSON lines to stdout and progress to stderr.
     """
 
-    size: Sequence[str] = option("tiny, base, big", ("tiny",))
+    size: Sequence[str] = option("model sizes: tiny, base, big", ("tiny",))
     systems: Sequence[str] = option(
-        "stock, diet_rel, ctranslate2, 'stock --fp16', 'diet_rel --bf16', ... (default all)", ()
+        "systems: stock, diet_rel, ctranslate2, 'stock --fp16', ... (default all)", ()
     )
-    measures: Sequence[str] = option("measures", MEASURES, choices=MEASURES)
+    measures: Sequence[str] = option("what to time", MEASURES, choices=MEASURES)
     device: str = option("device", "cpu", choices=DEVICES)
     threads: Positive | None = option("CPU threads of each system (default torch's)", None)
-    rounds: Positive = option("timed turns of each system", 9)
-    warmup: Count = option("untimed turns after set-up", 1)
-    seconds: Count = option("no second round begins later; 0: no limit", 0)
-    data: Folder | None = option("bin folder (default random sentences)", None)
-    vocabulary: Positive = option("size of the dictionary of random sentences", 6000)
-    train_tokens: Sequence[Positive] = option("tokens of a batch", (4096,))
+    rounds: Positive = option("number of timed rounds", 9)
+    warmup: Count = option("number of untimed rounds before", 1)
+    seconds: Count = option("time limit for starting further rounds; 0: none", 0)
+    data: Folder | None = option("bin folder (default: random sentences)", None)
+    vocabulary: Positive = option("vocabulary size of random sentences", 6000)
+    train_tokens: Sequence[Positive] = option("tokens of a training batch", (4096,))
     lengths: Sequence[Sequence[Annotated[tuple[int, int], source_and_target]]] = option(
-        "source and target lengths of random batches, one batch for each in a turn (default: as "
-        "in the data)",
+        "source and target lengths of random sentences, a batch for each (default: as in the data)",
         (),
         metavar="S+T",
         repeat=True,
     )
-    decode_tokens: Sequence[Positive] = option("tokens of a source batch", (1024,))
-    decode_sentences: Sequence[Positive] = option("sentences of a batch, instead of tokens", ())
-    batches: Count = option("batches in a turn; 0: the whole data set", 2)
-    decode_length: Count = option("tokens of every hypothesis; 0: the model decides", 20)
+    decode_tokens: Sequence[Positive] = option("source tokens of a decoding batch", (1024,))
+    decode_sentences: Sequence[Positive] = option("sentences of a decoding batch", ())
+    batches: Count = option("batches per round; 0: the whole data set", 2)
+    decode_length: Count = option("fixed length of hypotheses; 0: until the end mark", 20)
     beam: Positive = option("beam size", 10)
     lenpen: Finite = option("exponent of the length penalty", 0.6)
     dropout: Share = option("dropout of all systems", 0.3)
     variant: Annotated[Any, pair] = option(
-        "another system: an encoding with fairseq-train options for it alone",
+        "additional system: an encoding with fairseq-train options of its own",
         (),
         metavar="NAME=WORDS",
         repeat=True,
     )
     options: Annotated[Any, str] = option(
-        "further fairseq-train options of all systems, as one word", ""
+        "fairseq-train options of all systems, as one quoted argument", ""
     )
     checkpoint: Annotated[Any, pair] = option(
-        "weights of a system, and of those that decode with its weights",
+        "weights of a system and of its variants SYSTEM:fairseq, ctranslate2",
         (),
         metavar="SYSTEM=FILE",
         repeat=True,
@@ -107,17 +107,18 @@ class Speed(Command):
 
 @dataclass(kw_only=True)
 class Memory(Command):
-    """Peak memory of a translation model over a long sentence pair.
+    """Measures the peak memory of a translation model over long sentence pairs.
 
         diet-mt bench memory > memory.jsonl
 
-    DIET-ABS with a table of biases and with factors in queries and keys, DIET-REL and stock
-    fairseq: two layers on each side, width 256, as many target tokens as source tokens. Each case
-    and length runs in a process of its own. Linux only. JSON lines on stdout, progress on stderr.
+    Compares DIET-ABS with a bias matrix, DIET-ABS with factors in queries and keys, DIET-REL and
+    stock fairseq, with two encoder and two decoder layers of width 256 and equal source and target
+    lengths. Each case and length runs in its own process. Requires Linux. Prints JSON lines to
+    stdout and progress to stderr.
     """
 
-    cases: Sequence[str] = option("'diet_abs, factors', diet_rel, ... (default all)", ())
-    lengths: Sequence[Positive] = option("tokens on either side", (1024, 2048, 4096, 8192))
+    cases: Sequence[str] = option("cases: 'diet_abs, factors', diet_rel, ... (default all)", ())
+    lengths: Sequence[Positive] = option("source and target length", (1024, 2048, 4096, 8192))
     threads: Positive | None = option("CPU threads (default torch's)", None)
     words: Sequence[str] = ()
 
@@ -129,29 +130,29 @@ class Memory(Command):
 
 @dataclass(kw_only=True)
 class Encoder(Command):
-    """Cost of each encoding in BERT over learned positions (Chen et al. 2021, table 1).
+    """Measures the cost of each encoding in BERT (Chen et al. 2021, table 1).
 
         diet-mt bench encoder --shapes small base > encoder.jsonl
 
-    Training step and inference of BERT_SMALL and BERT_BASE over two segments, with the paper's
-    models: DIET with segments per head, -ABS of rank 128 and shared; the others with segments at
-    the input, TUPE with its [CLS] untied, Shaw's vectors on keys and values, unclipped. Each
-    encoding takes turns with the baseline, and ratios are taken within a round; the row of the
-    baseline compares two copies of it. --over segments-at-input: the baseline is the same encoding
-    with segments at the input. A training step is masked language modelling as of BERT: 15 % of the
-    tokens are predicted (30,000 WordPieces, tied), dropout 0.1, Adam. JSON lines on stdout,
-    progress on stderr.
+    Times a training step and inference of BERT_SMALL and BERT_BASE over two segments, relative to
+    learned positions. The models are the paper's: DIET with segments per head, DIET-ABS with shared
+    tables of rank 128; the others with segments at the input, TUPE with untied [CLS], Shaw with
+    unclipped vectors on keys and values. Each encoding takes turns with the baseline, and ratios
+    are computed within a round; the row of the baseline compares two copies of it. With --over
+    segments-at-input, the baseline is the same encoding with segments at the input. The training
+    step is BERT's masked language modelling: 15 % of the tokens are predicted, 30,000 tied
+    WordPieces, dropout 0.1, Adam. Prints JSON lines to stdout and progress to stderr.
     """
 
     shapes: Sequence[str] = option("sizes of BERT", ("small",), choices=SHAPES)
-    encodings: Sequence[str] = option("diet-rel, t5, ... (default all)", ())
-    measures: Sequence[str] = option("measures", MEASURES[:2], choices=MEASURES[:2])
+    encodings: Sequence[str] = option("encodings: diet-rel, t5, ... (default all)", ())
+    measures: Sequence[str] = option("what to time", MEASURES[:2], choices=MEASURES[:2])
     over: str = option("baseline", BASELINES[0], choices=BASELINES)
     device: str = option("device", "cpu", choices=DEVICES)
-    tokens: Positive = option("tokens of a sentence", 128)
-    batch: Positive | None = option("sentences (default small 8, base 2)", None)
-    rounds: Positive = option("timed turns of each pair", 21)
-    warmup: Positive = option("untimed turns before", 2)
+    tokens: Positive = option("sequence length", 128)
+    batch: Positive | None = option("batch size (default: 8 for small, 2 for base)", None)
+    rounds: Positive = option("number of timed rounds", 21)
+    warmup: Positive = option("number of untimed rounds before", 2)
     words: Sequence[str] = ()
 
     def run(self) -> None:
@@ -162,25 +163,25 @@ class Encoder(Command):
 
 @dataclass(kw_only=True)
 class Operators(Command):
-    """Operators of one training step, and how often Python waits for the device.
+    """Counts the operators of a training step, and how often Python waits for the device.
 
         diet-mt bench operators > operators.jsonl               without a GPU
 
-    What fairseq's trainer dispatches to torch for one batch of random sentences, in a process for
-    each system, stock fairseq without the plugin; most operators are one kernel of a GPU. Views and
-    allocations, which are none, are counted apart. Device meta computes nothing and takes the
-    branches of a GPU, with torch's kernels of a GPU for attention and dropout. JSON lines on
-    stdout.
+    Counts the operators that fairseq's trainer dispatches to torch for one batch of random
+    sentences. Each system runs in its own process, stock fairseq without the plugin. Most operators
+    launch one GPU kernel; views and allocations, which launch none, are counted separately. The
+    device meta computes nothing, but takes the code paths of a GPU, with torch's GPU kernels for
+    attention and dropout. Prints JSON lines to stdout.
     """
 
     systems: Sequence[str] = option(
         "systems", ("stock", "sinusoidal", "rotary", "diet_rel", "diet_abs")
     )
-    size: str = option("tiny, base, big", "base")
+    size: str = option("model size: tiny, base, big", "base")
     precisions: Sequence[str] = option("precisions", PRECISIONS, choices=PRECISIONS)
     device: str = option("device", "meta", choices=("meta", "cpu"))
     tokens: Positive = option("tokens of a batch", 16384)
-    vocabulary: Positive = option("size of the dictionary", 32768)
+    vocabulary: Positive = option("vocabulary size", 32768)
     words: Sequence[str] = ()
 
     def run(self) -> None:
@@ -191,11 +192,11 @@ class Operators(Command):
 
 @dataclass(kw_only=True)
 class Parameters(Command):
-    """Parameters of the encoders of Chen et al. 2021, table 6, and what the paper prints.
+    """Counts the parameters of encoders, with those in table 6 of Chen et al. 2021.
 
-        diet-mt bench parameters                                Markdown on stdout
+        diet-mt bench parameters                                prints Markdown
 
-    Nothing is allocated. Time: seconds.
+    Takes some seconds and allocates no parameters.
     """
 
     def run(self) -> None:

@@ -1,4 +1,4 @@
-"""Settings of the data of encoders: pretraining, GLUE and XNLI, questions."""
+"""Data settings of encoders: pretraining, GLUE and XNLI, question answering."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class LabelledSettings:
 
     vocab: Folder = option("bin folder made by diet-mt prepare mlm")
     max_length: Positive = option(
-        "tokens of an example with special tokens; longer ones are cut", 128
+        "tokens of an example, special tokens included; longer ones are truncated", 128
     )
-    bad_rows: str = option("skip: leave out malformed rows", REFUSE, choices=(REFUSE, SKIP))
+    bad_rows: str = option("malformed rows: refuse or skip them", REFUSE, choices=(REFUSE, SKIP))
     workers: int = 1  # processes; the result is the same for any number
 
 
@@ -36,31 +36,29 @@ class MlmSettings:
         "subword model (default: that of --setting)", "", choices=("wordpiece", "spm")
     )
     vocab_size: Positive = option(
-        "entries, fairseq's five special tokens included (default: that of --setting)", 0
+        "vocabulary size, fairseq's five special tokens included (default: that of --setting)", 0
     )
     max_length: Positive = option(
         "pieces of a sequence, <s> and </s> included (default: that of --setting)", 0
     )
     language: str = option(
-        "language of files given without one, for sentence splitting", "en", metavar="CODE"
+        "language of files without LANGUAGE:, for sentence splitting", "en", metavar="CODE"
     )
     cased: bool = option("WordPiece: keep capital letters and accents", False)
-    vocab_sample: Positive = option("most sentences to learn pieces from", SPM_SAMPLE)
+    vocab_sample: Positive = option("maximum number of sentences to learn from", SPM_SAMPLE)
     spm_coverage: Share = option("spm: share of characters covered", SPM_COVERAGE)
-    alpha: Share = option(
-        "exponent of a language's share in the sampled text; 1: all text once", 0.5
-    )
+    alpha: Share = option("exponent that smooths the shares of languages; 1: no smoothing", 0.5)
     workers: int = 1  # processes; the result is the same for any number
 
     def words(self) -> str:
-        """All that the results depend on, as the file ``settings`` has it."""
+        """The settings that determine the results, as stored in the file ``settings``."""
         return (
             f"LANGUAGE={self.language} SUBWORDS={self.subwords} MAX_LENGTH={self.max_length} "
             f"VOCAB_SAMPLE={self.vocab_sample} ALPHA={self.alpha:g}"
         )
 
     def of_vocabulary(self) -> str:
-        """What only the vocabulary, and what is made with it, depends on."""
+        """The settings that determine the vocabulary and all data made with it."""
         if self.subwords == "wordpiece":
             return f"VOCAB_SIZE={self.vocab_size} CASED={1 if self.cased else ''}"
         return f"VOCAB_SIZE={self.vocab_size} SPM_COVERAGE={self.spm_coverage:g}"
@@ -72,17 +70,17 @@ class WindowSizes:
 
     max_tokens: Positive = option("subwords of a window, question and special tokens included", 512)
     stride: Positive = option("distance between the starts of two windows", 128)
-    max_question: Positive = option("subwords of a question; longer ones are cut", 64)
+    max_question: Positive = option("subwords of a question; longer ones are truncated", 64)
 
     def __post_init__(self) -> None:
         least = self.room(self.max_question)
         if least < self.stride:
             raise UserError(
-                f"max_tokens {self.max_tokens}: beside a question of {self.max_question} and "
-                f"{SPECIAL} special tokens, {least} are left for the context, fewer than the "
-                f"stride {self.stride}; give more tokens, a shorter stride or shorter questions"
+                f"max_tokens {self.max_tokens} leaves {least} tokens for the context, after a "
+                f"question of {self.max_question} and {SPECIAL} special tokens; the stride "
+                f"{self.stride} must not be larger"
             )
 
     def room(self, question: int) -> int:
-        """Subwords of the context next to a question of so many."""
+        """Number of context subwords in a window with a ``question`` of this length."""
         return self.max_tokens - question - SPECIAL

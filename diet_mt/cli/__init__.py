@@ -1,1 +1,1 @@
-"""Commands: dataclasses whose fields are options; functions over them are in other rooms."""
+"""The commands: dataclasses whose fields are their options."""

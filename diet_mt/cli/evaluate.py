@@ -1,4 +1,4 @@
-"""``diet-mt evaluate``, ``average``, ``parity`` and ``verify``: a class each, with the help."""
+"""The commands ``evaluate``, ``average``, ``parity`` and ``verify``; docstrings are their help."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ class Evaluate(EvaluateRequest, Command):
 
         diet-mt evaluate data/multi30k.en-de checkpoints/diet_rel.1
         ... --length-penalty gnmt --checkpoint checkpoint_average.pt
-        ... --tune-lenpen 0 0.3 0.6 1 1.4 2                 chosen by BLEU on the validation set
+        ... --tune-lenpen 0 0.3 0.6 1 1.4 2                 tuned by BLEU on the validation set
         ... --source news.en --reference news.de            any pair of text files
-        ... --test-set wmt18                                a test set that SacreBLEU knows
-        ... --dry-run                                       prints the command, does nothing
+        ... --test-set wmt18                                a test set of SacreBLEU
+        ... --dry-run                                       only prints the command
 
-    DATA is a folder made by fairseq-preprocess, or the corpus folder with it; CHECKPOINT a folder
-    of a training, or a file. The direction is the checkpoint's. Adds one line to
-    RESULTS/CORPUS.jsonl and saves the detokenized hypotheses in RESULTS/CORPUS/. Any option of
-    fairseq-generate may be given; it becomes part of the line and of the names of files. Decoding
-    is skipped if its output exists, made by the same command from the same checkpoint. The line of
-    another training of the same name is not replaced: give one of the two a name with --system.
-    Time: half a minute for a tiny model and 1,000 sentences on one core.
+    DATA is a folder made by fairseq-preprocess, or the corpus folder that contains it. CHECKPOINT
+    is a checkpoint file, or the folder of a training. The checkpoint determines the translation
+    direction. The command adds a row to RESULTS/CORPUS.jsonl and saves the detokenized hypotheses
+    in RESULTS/CORPUS/. It accepts all options of fairseq-generate and records them in the row and
+    in the file names. Decoding is skipped if the output of the same command and checkpoint exists.
+    A row of another training with the same name is not overwritten: rename one of the two with
+    --system. A tiny model decodes 1,000 sentences in half a minute on one core.
     """
 
     passes_on = True
     search: Search
     file: str = option(
-        f"file of the folder (default {BEST})", "", flag="--checkpoint", metavar="FILE"
+        f"checkpoint in the folder (default {BEST})", "", flag="--checkpoint", metavar="FILE"
     )
     passed: Sequence[str] = ()
     known: Sequence[str] = ()
 
     def run(self) -> None:
         if bool(self.source) != bool(self.reference):
-            raise UserError("--source and --reference: give both")
+            raise UserError("--source and --reference must be given together")
         if sum(map(bool, (self.source, self.test_set, self.subset))) > 1:
-            raise UserError("--subset, --source and --test-set: give one of them")
+            raise UserError("--subset, --source and --test-set exclude each other")
         request = replace(self, checkpoint=self._checkpoint())
         from ..evaluation.fairseq_options import import_fairseq
 
@@ -59,16 +59,16 @@ class Evaluate(EvaluateRequest, Command):
         print(evaluate(request, search, self.known))
 
     def _checkpoint(self) -> Path:
-        """The file to decode with; a warning if its training has not finished."""
+        """The checkpoint file; prints a warning if its training has not finished."""
         folder, file = self.checkpoint, self.file
         if folder.is_file():
             if file:
-                raise UserError(f"--checkpoint: {folder} is one already; give its folder")
+                raise UserError(f"--checkpoint: {folder} is a file; give its folder instead")
             return folder
         if not folder.is_dir():
-            raise UserError(f"{folder}: no such folder of checkpoints; train first")
+            raise UserError(f"{folder}: no such folder of checkpoints; run diet-mt train first")
         if "/" in file:
-            raise UserError(f"--checkpoint {file}: give the name of a file in {folder}")
+            raise UserError(f"--checkpoint {file}: give a file name in {folder}, without a path")
         if (folder / "command").exists() and not (folder / "done").exists():
             print(f"evaluate: warning: training in {folder} has not finished", file=sys.stderr)
         return folder / (file or BEST)
@@ -76,24 +76,24 @@ class Evaluate(EvaluateRequest, Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Average(Command):
-    """Averages the weights of several checkpoints of one training, as Vaswani et al. 2017 did.
+    """Averages the weights of several checkpoints of one training (Vaswani et al. 2017).
 
         diet-mt average --last 5 --dir checkpoints/x --out checkpoints/x/checkpoint_average.pt
         diet-mt average A.pt B.pt C.pt --out checkpoint_average.pt
 
-    The average decodes like any checkpoint. It records its sources and has no optimizer state:
-    training cannot continue from it.
+    The average can be decoded like any other checkpoint. It records its sources. It has no
+    optimizer state, so training cannot be resumed from it.
     """
 
-    checkpoints: Sequence[File] = argument("or --last and --dir", (), nargs="*")
-    last: Positive | None = option("the latest N numbered checkpoints", None)
-    dir: Folder | None = option("folder of --last", None)
+    checkpoints: Sequence[File] = argument("checkpoints, unless --last and --dir", (), nargs="*")
+    last: Positive | None = option("average the latest N numbered checkpoints of --dir", None)
+    dir: Folder | None = option("folder of the checkpoints for --last", None)
     out: File = option("checkpoint to write")
-    dry_run: bool = option("print what would be averaged, do nothing", False)
+    dry_run: bool = option("only list the checkpoints to average", False)
 
     def run(self) -> None:
         if (self.last is None) != (self.dir is None) or bool(self.checkpoints) == bool(self.dir):
-            raise UserError("give either checkpoints or --last N --dir FOLDER")
+            raise UserError("give either checkpoints, or --last N and --dir FOLDER")
         from ..evaluation.average import average, last_checkpoints, save
 
         if self.dir and self.last:
@@ -101,7 +101,7 @@ class Average(Command):
         else:
             paths = list(self.checkpoints)
         if self.out.is_dir():
-            raise UserError(f"--out {self.out}: a folder; give the name of a file")
+            raise UserError(f"--out {self.out}: is a folder; give a file name")
         for path in paths:
             need_file(path, "checkpoint")
         if not self.dry_run:
@@ -111,24 +111,24 @@ class Average(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Parity(Command):
-    """Decodes a test set by our beam search and by fairseq's, and lists every difference.
+    """Compares the beam search of this package with fairseq's on a test set.
 
         diet-mt parity checkpoints/*.1 > parity.jsonl
 
-    Compared are all hypotheses of all sentences: tokens, order, scores and log-probabilities of
-    tokens. A sentence with differences is decoded again by both in float64. If they agree then, it
-    is a tie: two candidates of one step whose scores are equal in float32.
-    CHECKPOINT is a file, or a folder with a checkpoint_best.pt, of a translation model.
-    JSON lines on stdout, one for each checkpoint; progress on stderr.
+    The comparison covers all hypotheses of all sentences: their order, tokens, scores and the
+    log-probabilities of the tokens. Sentences with differences are decoded again in float64; if the
+    two searches then agree, the difference is counted as a tie, that is, two candidates of one step
+    had equal scores in float32. CHECKPOINT is a translation model: a file, or a folder with a
+    checkpoint_best.pt. Prints a JSON line for each checkpoint to stdout, and progress to stderr.
     """
 
-    checkpoints: Sequence[Path] = argument("file, or its folder", metavar="CHECKPOINT")
-    data: Folder | None = option("corpus or its bin (default: the checkpoint's)", None)
-    subset: str = option("part of the data", "test")
+    checkpoints: Sequence[Path] = argument("checkpoint file or folder", metavar="CHECKPOINT")
+    data: Folder | None = option("corpus folder or its bin (default: as in the checkpoint)", None)
+    subset: str = option("split of the data", "test")
     beam: Positive = option("beam size", 10)
     lenpen: Finite = option("exponent of the length penalty", 0.6)
     max_tokens: Positive = option("source tokens of a batch", 4096)
-    dry_run: bool = option("list the checkpoints, do nothing", False)
+    dry_run: bool = option("only list the checkpoints", False)
     words: Sequence[str] = ()
 
     def run(self) -> None:
@@ -162,36 +162,36 @@ class Parity(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Verify(Command):
-    """Checks the integrity of data, checkpoints, saved hypotheses and answers.
+    """Verifies prepared data, checkpoints, rows of results and predicted answers.
 
-        diet-mt verify data/multi30k.en-de                  prepared data: the folder, or its bin
+        diet-mt verify data/multi30k.en-de                  a prepared corpus, or its bin
         diet-mt verify checkpoints/diet_rel.1 CHECKPOINT.pt
         diet-mt verify results/*.jsonl --references data/multi30k.en-de/raw/test.de
         diet-mt verify predictions.json --references dev-v1.1.json
         diet-mt verify predictions.json --references mlqa.de.json --scoring mlqa --language de
 
-    Prepared data: checksums, the number of sentences of text and binarized data, both sides of each
-    split, every token against its dictionary. Checkpoints: checksums within the file, all tensors
-    of the model, their shapes and finite values, the optimizer's state. Prints a line with OK, or a
-    line for each fault.
+    Prepared data: verifies checksums, compares sentence counts of text and binarized data and of
+    the two languages, and checks every token against the dictionary. Checkpoints: verifies the
+    checksums in the file, the names and shapes of all tensors, and that all values, those of the
+    optimizer included, are finite. Prints OK, or a line for each fault.
 
-    Rows (.jsonl): sentences, BLEU, its bootstrap interval, length ratio and precisions, chrF, the
-    signatures, and the n-gram counts of every sentence equal those of the saved hypotheses.
-    References are matched to rows by checksum.
+    Rows (.jsonl): recomputes BLEU with its bootstrap interval, precisions and length ratio, chrF,
+    signatures and the n-gram counts of every sentence from the saved hypotheses. References are
+    matched to rows by checksum.
 
-    Answers (.json), anyone's, in SQuAD's format: F1 and exact match, equal to the official
-    evaluations, as one JSON object. SQuAD's scoring serves XQuAD and TyDiQA-GoldP too; that of
-    version 2.0 is used if a question is impossible. A question without a prediction counts as
-    wrong.
+    Answers (.json): prints F1 and exact match of predictions in SQuAD's format as a JSON object,
+    equal to the official evaluation scripts. XQuAD and TyDiQA-GoldP are scored like SQuAD. The
+    rules of SQuAD 2.0 apply if the data have unanswerable questions. A question without a
+    prediction counts as wrong.
 
-    Tables, pages and pictures are not checked: `make results` makes them again from the rows.
+    Tables, pages and pictures are not verified; `make results` regenerates them from the rows.
     """
 
-    paths: Sequence[Path] = argument("data, checkpoints, rows or answers", metavar="PATH")
-    references: Sequence[File] = option("raw references of rows, or gold answers", ())
-    scoring: str = option("scoring of answers", "squad", choices=SCORINGS)
+    paths: Sequence[Path] = argument("data, checkpoints, rows or predictions", metavar="PATH")
+    references: Sequence[File] = option("raw references of the rows, or gold answers", ())
+    scoring: str = option("scoring of the answers", "squad", choices=SCORINGS)
     language: str = option("language of the gold answers, for --scoring mlqa", "", metavar="XX")
-    null_odds: File | None = option("of SQuAD 2.0: adds the best thresholds", None)
+    null_odds: File | None = option("null odds of SQuAD 2.0; adds the best thresholds", None)
 
     def run(self) -> None:
         scored = [path for path in self.paths if path.suffix in (".jsonl", ".json")]
@@ -204,18 +204,18 @@ class Verify(Command):
             self_check(list(self.paths))
             return
         if not self.references:
-            raise UserError(f"{scored[0]}: give --references, the texts it was scored with")
+            raise UserError(f"{scored[0]}: give its references with --references")
         answers = [path for path in self.paths if path.suffix != ".jsonl"]
         if answers:
             if len(self.paths) > 1 or len(self.references) > 1:
-                raise UserError("answers: give one FILE and one file of gold answers")
+                raise UserError("answers: give one file of predictions and one of gold answers")
             from ..bert.answer_scores import score_files
 
             about = {"scoring": self.scoring, "language": self.language}
             print(score_files(self.references[0], answers[0], null_odds=self.null_odds, **about))
             return
         if (self.scoring, self.language, self.null_odds) != ("squad", "", None):
-            raise UserError("--scoring, --language and --null-odds: only for answers")
+            raise UserError("--scoring, --language and --null-odds apply only to answers")
         from ..evaluation.hypotheses import rescore
 
         rescore(list(self.paths), list(self.references))

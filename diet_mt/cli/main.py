@@ -13,48 +13,50 @@ from .. import __version__
 from ..system.options import Command, argument, run, unknown
 from .parser import Parser, filled
 
-# Name -> module and class, with its options and their help, and a summary. What is heavy is
-# imported when it runs.
+# Name -> module and class of the command, and its one-line summary. Modules are imported on use.
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "prepare multi30k": ("cli.prepare:Multi30k", "image captions, any pair of en, de, cs"),
     "prepare newstest": ("cli.prepare:Newstest", "ten years of news test sets: en-de, en-cs"),
-    "prepare office": ("cli.prepare:Office", "LibreOffice's help and interface: en with de, cs"),
-    "prepare mixed": ("cli.prepare:Mixed", "captions, news and office as one: en-de, en-cs"),
-    "prepare wmt18": ("cli.prepare:Wmt18", "WMT18 news, millions of pairs: de-en, cs-en"),
-    "prepare bitext": ("cli.prepare:Bitext", "parallel text of your own, any two languages"),
-    "prepare demo": ("cli.prepare:Demo", "generated sentences in which word order matters"),
+    "prepare office": ("cli.prepare:Office", "LibreOffice's help and interface: en-de, en-cs"),
+    "prepare mixed": ("cli.prepare:Mixed", "captions, news and office combined: en-de, en-cs"),
+    "prepare wmt18": ("cli.prepare:Wmt18", "WMT18 news, millions of sentence pairs: de-en, cs-en"),
+    "prepare bitext": ("cli.prepare:Bitext", "your own parallel text, any language pair"),
+    "prepare demo": ("cli.prepare:Demo", "synthetic sentences in which word order matters"),
     "prepare mlm": ("cli.prepare:Mlm", "plain text, for a masked language model"),
-    "prepare glue": ("cli.prepare:Glue", "a task of GLUE, or all of them"),
+    "prepare glue": ("cli.prepare:Glue", "one GLUE task, or all of them"),
     "prepare xnli": ("cli.prepare:Xnli", "XNLI, for zero-shot transfer"),
     "prepare qa": ("cli.prepare:Qa", "SQuAD, XQuAD, MLQA, TyDi QA"),
     "train": ("cli.train:Train", "train a translation model by a recipe"),
     "pretrain": ("cli.train:Pretrain", "train an encoder as a masked language model"),
-    "finetune": ("cli.train:Finetune", "fine-tune an encoder on GLUE, XNLI or questions"),
+    "finetune": ("cli.train:Finetune", "fine-tune an encoder on GLUE, XNLI or question answering"),
     "evaluate": ("cli.evaluate:Evaluate", "decode a test set, score it with SacreBLEU, save a row"),
-    "compare": ("cli.reports:Compare", "paired bootstrap test of every two systems"),
+    "compare": ("cli.reports:Compare", "paired bootstrap tests between systems"),
     "lengths": ("cli.reports:Lengths", "scores by sentence length and by position"),
-    "leaderboard": ("cli.reports:Leaderboard", "tables, pictures or a page of results"),
-    "verify": ("cli.evaluate:Verify", "check the integrity of data, checkpoints and saved results"),
-    "sweep": ("cli.sweep:Sweep", "run an experiment of a file: data, all runs, the table"),
+    "leaderboard": ("cli.reports:Leaderboard", "results as tables, pictures or a web page"),
+    "verify": ("cli.evaluate:Verify", "verify data, checkpoints and saved results"),
+    "sweep": ("cli.sweep:Sweep", "run an experiment file: prepare data, train, report"),
     "predict": ("cli.tasks:Predict", "classify with a fine-tuned checkpoint: GLUE, XNLI"),
     "answer": ("cli.tasks:Answer", "answer questions with a fine-tuned checkpoint"),
     "average": ("cli.evaluate:Average", "average the weights of several checkpoints"),
     "parity": (
         "cli.evaluate:Parity",
-        "compare the hypotheses of our search and fairseq's",
+        "compare this package's beam search with fairseq's",
     ),
-    "figures": ("cli.figures:Figures", "trained positions: the paper's figures"),
-    "theorems": ("cli.figures:Theorems", "the paper's theorems, as numbers"),
+    "figures": ("cli.figures:Figures", "the paper's figures for trained checkpoints"),
+    "theorems": ("cli.figures:Theorems", "numerical checks of the paper's theorems"),
     "bench speed": (
         "bench.requests:Speed",
-        "training and decoding: ours, stock fairseq, CTranslate2",
+        "training and decoding, against stock fairseq and CTranslate2",
     ),
     "bench memory": ("bench.requests:Memory", "peak memory over long sentence pairs"),
     "bench encoder": ("bench.requests:Encoder", "cost of encodings in BERT: the paper's table 1"),
-    "bench operators": ("bench.requests:Operators", "operators of a training step, without a GPU"),
-    "bench parameters": ("bench.requests:Parameters", "parameters: the paper's table 6"),
-    "bench curves": ("cli.reports:Curves", "validation loss or perplexity over the updates"),
-    "completion": ("cli.main:Completion", "completion of these commands for a shell"),
+    "bench operators": (
+        "bench.requests:Operators",
+        "operators of a training step, counted on a CPU",
+    ),
+    "bench parameters": ("bench.requests:Parameters", "parameter counts: the paper's table 6"),
+    "bench curves": ("cli.reports:Curves", "learning curves: validation loss or perplexity"),
+    "completion": ("cli.main:Completion", "shell completion for bash or zsh"),
 }
 GROUPS = tuple(dict.fromkeys(name.split(" ")[0] for name in COMMANDS if " " in name))
 _HELP = ("-h", "--help")
@@ -62,7 +64,7 @@ _HELP = ("-h", "--help")
 
 @dataclass(frozen=True, kw_only=True)
 class Completion(Command):
-    """Completion of diet-mt for a shell: commands, options, values.
+    """Prints a shell completion script for the commands and options of diet-mt.
 
     eval "$(diet-mt completion bash)"                       in ~/.bashrc
     diet-mt completion zsh > ~/.zfunc/_diet-mt              a folder of $fpath
@@ -77,23 +79,23 @@ class Completion(Command):
 
 
 def listing(group: str = "") -> str:
-    """The usage, and a line for each command. ``group``: only commands of this first word."""
+    """The usage and the summaries of all commands, or of those of one ``group``."""
     shown = {name: help for name, (_, help) in COMMANDS.items() if name.startswith(group)}
     width = max(map(len, shown))
     lines = [f"usage: diet-mt {f'{group} ' if group else ''}COMMAND ...", ""]
     lines += [f"  {name:{width}}  {help}" for name, help in shown.items()]
-    lines += ["", "diet-mt COMMAND --help shows its options, diet-mt --version the version."]
+    lines += ["", "Options of a command: diet-mt COMMAND --help. Version: diet-mt --version."]
     return "\n".join(lines)
 
 
 def parser_of(name: str) -> Parser:
-    """The arguments of a command."""
+    """The argument parser of a command."""
     module, _, kind = COMMANDS[name][0].partition(":")
     return Parser(name, getattr(import_module(f"..{module}", __package__), kind))
 
 
 def tree() -> argparse.ArgumentParser:
-    """All commands as one parser, for completion."""
+    """One parser of all commands, for shell completion."""
     root = argparse.ArgumentParser(prog="diet-mt")
     words = root.add_subparsers()
     groups = {}
@@ -120,7 +122,7 @@ def _run(name: str, words: list[str]) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit status; SystemExit with it for errors of argparse and --help."""
+    """The exit status. Raises SystemExit for ``--help`` and for errors of argparse."""
     if isinstance(sys.stdout, io.TextIOWrapper):  # names that are not UTF-8, stdout that is ASCII
         sys.stdout.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if argv is None else argv)

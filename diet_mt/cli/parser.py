@@ -1,4 +1,4 @@
-"""The argparse parser of a dataclass: every field that is an option, by its type and default."""
+"""The argparse parser of a command, built from the fields of its dataclass."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from typing import get_type_hints as hints_of
 from ..system.errors import printable
 from ..system.options import OPTION, Command, Option, unknown
 
-# What argparse takes for an option: no number, and no text with spaces.
+# Words that argparse reads as options: neither numbers nor text with spaces.
 _OPTION = re.compile(r"--?[A-Za-z]\S*")
-_PARSED = ("words", "passed", "known")  # fields without options, as Parser.parse_args sets them
+_PARSED = ("words", "passed", "known")  # fields that are no options, set by Parser.parse_args
 Request = TypeVar("Request")
 
 
 class Parser(argparse.ArgumentParser):
-    """Arguments of ``diet-mt NAME``, described by the dataclass ``kind``.
+    """Parser of the arguments of ``diet-mt NAME``, from the dataclass ``kind``.
 
-    An error is one line on stderr and status 2; options are written in full. Of a parsed command
-    ``words`` are all words, ``passed`` the options of fairseq with their values, and ``known`` the
-    names of its own options.
+    An error prints one line to stderr and exits with status 2. Abbreviated options are errors. The
+    namespace also contains ``words``, all arguments; ``passed``, the options for fairseq with their
+    values; and ``known``, the names of the command's own options.
     """
 
     def __init__(self, name: str, kind: type[Command]) -> None:
@@ -43,10 +43,10 @@ class Parser(argparse.ArgumentParser):
         self._add(kind, self)
 
     def _add(self, kind: type, to: Any) -> None:
-        """Adds the options of a dataclass, and of those nested in it."""
+        """Adds the options of a dataclass and of its nested dataclasses."""
         hints = hints_of(kind, include_extras=True)
         no_option = Option("")
-        # Positional arguments first, as errors list what is missing.
+        # Positional arguments come first, because errors list missing arguments in this order.
         for field in sorted(
             fields(kind), key=lambda field: not field.metadata.get(OPTION, no_option).positional
         ):
@@ -94,7 +94,7 @@ class Parser(argparse.ArgumentParser):
     def parse_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> argparse.Namespace:
-        """As argparse, but an unknown option is reported before missing arguments."""
+        """Parses as argparse does, but reports unknown options before missing arguments."""
         given = list(sys.argv[1:] if args is None else args)
         words, self._passed = self._divided(given) if self.kind.passes_on else (given, [])
         for word in words:
@@ -109,7 +109,7 @@ class Parser(argparse.ArgumentParser):
         return parsed
 
     def _divided(self, words: list[str]) -> tuple[list[str], list[str]]:
-        """The words of this command and those of fairseq: an option and all up to the next."""
+        """The command's own arguments, and the options for fairseq with their values."""
         own: list[str] = []
         passed: list[str] = []
         to = own
@@ -132,7 +132,7 @@ class Parser(argparse.ArgumentParser):
         return option in self._option_string_actions
 
     def error(self, message: str) -> NoReturn:
-        # With an argument missing, an option of fairseq is rather a misspelt one of the command.
+        # If an argument is missing, an option for fairseq is more likely a misspelt one of ours.
         for word in self._passed if "arguments are required" in message else ():
             if difflib.get_close_matches(word, self._option_string_actions, n=1, cutoff=0.75):
                 message = unknown("option", word, self._option_string_actions)
@@ -141,7 +141,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def filled(kind: type[Request], args: argparse.Namespace) -> Request:
-    """A dataclass, and those nested in it, with the arguments of the names of its fields."""
+    """A dataclass, nested ones included, filled from the arguments of the same names."""
     hints, values = hints_of(kind), {}
     for field in fields(kind):  # type: ignore[arg-type]
         if is_dataclass(hints[field.name]):
@@ -152,7 +152,7 @@ def filled(kind: type[Request], args: argparse.Namespace) -> Request:
 
 
 def _plain(hint: Any) -> tuple[Any, str | None, int]:
-    """The function that reads one value of a field, its metavar, and the depth of sequences."""
+    """The converter of one value of a field, its metavar, and the nesting depth of sequences."""
     depth = 0
     while True:
         origin = get_origin(hint)

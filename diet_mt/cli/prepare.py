@@ -1,4 +1,4 @@
-"""``diet-mt prepare``: a class for each corpus, whose docstring is the help."""
+"""The commands ``prepare``, a class for each corpus; docstrings are their help."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LARGE = {"bpe_merges": 32000, "spm_size": 32000, "dictionary": 32768, "clean": 
 
 
 def _out(default: str) -> Any:
-    return option(f"folder to make (default {default})", None, metavar="FOLDER")
+    return option(f"output folder (default {default})", None, metavar="FOLDER")
 
 
 def _source(help: str, *default: None) -> Any:
@@ -42,19 +42,19 @@ def _pair(*pairs: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepare(Command):
-    """Options of all preparations."""
+    """Options common to all corpora."""
 
     out: Folder | None = None
     workers: Positive = option(
-        "processes; the result is the same for any number (default one for each core)",
+        "number of processes, without effect on the result (default one for each core)",
         1,
         usual=cores,
     )
-    dry_run: bool = option("list the stages, and do nothing", False)
+    dry_run: bool = option("only list the stages", False)
     words: Sequence[str] = ()
 
     def preparations(self) -> Iterator[Preparation]:
-        """What to make."""
+        """The preparations to carry out."""
         raise NotImplementedError
 
     def run(self) -> None:
@@ -69,41 +69,41 @@ class Prepare(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus(Prepare):
-    """Options of all parallel corpora."""
+    """Options common to all parallel corpora."""
 
     pair: str = "en-de"
     text: TextSettings
     limits: Limits
-    clean: bool = option("drop training pairs beyond the limits", False, negatable=True)
+    clean: bool = option("remove training pairs beyond the limits", False, negatable=True)
 
     def settings(self) -> TextSettings:
-        """The settings of the text; UserError for an option of the other kind of subwords."""
+        """The settings of the text. Raises UserError for options of other subwords."""
         for word in self.words:
             name, chosen = word.partition("=")[0], self.text.subwords
             kind = _OF_SUBWORDS.get(name, chosen)
             if kind != chosen:
-                raise UserError(f"{name}: of --subwords {kind}, not {chosen}; leave it out")
+                raise UserError(f"{name} requires --subwords {kind}, not {chosen}")
         source, _, target = self.pair.partition("-")
         langs = (source, target)
         limits = replace(self.limits, langs=langs) if self.clean else None
         return replace(self.text, pair=langs, clean=limits, workers=self.workers)
 
     def folder_of(self, corpus: str) -> Path:
-        """--out, or the default folder of a corpus."""
+        """``--out``, or the default folder of a corpus."""
         suffix = "" if self.text.subwords == "bpe" else f".{self.text.subwords}"
         return self.out or Path("data") / f"{corpus}.{self.pair}{suffix}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Download(Corpus):
-    """Options of corpora that are downloaded."""
+    """Options common to downloaded corpora."""
 
-    folder: Path | None = _source("folder of the files, no network (default: download)", None)
+    folder: Path | None = _source("folder of the files (default: download)", None)
     manifest: File | None = option(
-        "URLs and checksums of other copies, as corpora.yaml of the package", None
+        "YAML file with URLs and checksums, in the form of the package's corpora.yaml", None
     )
-    tries: Positive = option("attempts at a download", 5)
-    pause: NotNegative = option("seconds before the second attempt; doubled each time", 5.0)
+    tries: Positive = option("attempts per download", 5)
+    pause: NotNegative = option("seconds before the second attempt, doubled each time", 5.0)
 
     def source(self, corpus: str) -> Source:
         """The files of a corpus."""
@@ -114,42 +114,42 @@ class Download(Corpus):
 
 @dataclass(frozen=True, kw_only=True)
 class Multi30k(Download):
-    """Multi30k (image captions) for translation, any pair of English, German and Czech.
+    """Prepares Multi30k, image captions in English, German and Czech, for translation.
 
         diet-mt prepare multi30k                             English to German, downloaded
         diet-mt prepare multi30k cs-en --from FOLDER         from train.cs, val.cs.gz, ...
-        diet-mt prepare multi30k --join 4                    raw/test2 to test4: so many in a line
+        diet-mt prepare multi30k --join 4                    adds test2 to test4, joined captions
 
-    Makes raw (the untouched sentences), tok, bpe.codes, bpe, and bin, what fairseq-train reads.
-    Takes half a minute and 30 MB. The test set is test_2016_flickr. Licence: the source carries
-    none; the captions derive from Flickr30k, for research use.
+    Writes raw (the original sentences), tok, bpe.codes, bpe, and bin, the data for fairseq-train.
+    The test set is test_2016_flickr. Takes half a minute and 30 MB. Licence: none is stated; the
+    captions derive from Flickr30k, for research use.
     """
 
     pair: str = _pair("en-de", "de-en", "en-cs", "cs-en", "de-cs", "cs-de")
     out: Folder | None = _out("data/multi30k.PAIR")
     join: Positive = option(
-        "further test sets, raw/test2 to testN, of so many captions in a line", 1
+        "add test sets raw/test2 to raw/testN with 2 to N captions joined in a line", 1
     )
-    join_training: bool = option("train and valid have 1 to N captions in a line in turn", False)
+    join_training: bool = option("also join 1 to N captions, in turn, in train and valid", False)
 
     def preparations(self) -> Iterator[Preparation]:
         from ..corpora.recipes import multi30k
 
         if self.join_training and self.join == 1:
-            raise UserError("--join-training: also give --join N")
+            raise UserError("--join-training requires --join N")
         out, source = self.folder_of("multi30k"), self.source("multi30k")
         yield multi30k(out, self.settings(), source, self.join, in_training=self.join_training)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Office(Download):
-    """LibreOffice's help and interface: prose with long sentences, English with German or Czech.
+    """Prepares LibreOffice's help and interface texts, English with German or Czech.
 
-        diet-mt prepare office en-de                         the archive of translations, 200 MB
-        diet-mt prepare office en-cs --from FOLDER           that archive, or en-cs.train.en.gz, ...
+        diet-mt prepare office en-de                         downloads the archive, 200 MB
+        diet-mt prepare office en-cs --from FOLDER           the archive, or en-cs.train.en.gz, ...
 
-    35,983 pairs en-de and 36,229 en-cs, each message once, split by pieces of 60 consecutive
-    messages of a file. Takes two minutes and 100 MB. Licence: MPL 2.0.
+    35,983 sentence pairs for en-de and 36,229 for en-cs, without duplicates. Blocks of 60
+    consecutive messages are assigned to one split. Takes two minutes and 100 MB. Licence: MPL 2.0.
     """
 
     pair: str = _pair("en-de", "de-en", "en-cs", "cs-en")
@@ -163,23 +163,22 @@ class Office(Download):
 
 @dataclass(frozen=True, kw_only=True)
 class Wmt18(Download):
-    """WMT18 news, German or Czech with English: the training data of Table 4 of the paper.
+    """Prepares WMT18 news, German or Czech with English, as in Table 4 of the paper.
 
         diet-mt prepare wmt18 de-en
         diet-mt prepare wmt18 cs-en --subwords spm --from archives
 
-    Europarl v7, Common Crawl and News Commentary v13, cleaned (counts in clean.tsv), to train on;
-    newstest2017 to validate; newstest2018 to test (with --from, SacreBLEU's archive as test.tgz).
-    One preparation serves both directions. de-en takes 1.7 GB of downloads, 10 GB of disk, 4 GB of
-    memory and an estimated hour on two cores after the downloads, extrapolated from a million
-    synthetic pairs; cs-en a quarter of it. Licence: free for research, see
-    statmt.org/wmt18/translation-task.html.
+    Training: Europarl v7, Common Crawl and News Commentary v13, cleaned (counts in clean.tsv).
+    Validation: newstest2017. Test: newstest2018 (with --from, SacreBLEU's archive as test.tgz). The
+    data serve both directions. de-en takes 1.7 GB of downloads, 10 GB of disk, 4 GB of memory and,
+    after the downloads, an hour on two cores, estimated from a million synthetic pairs; cs-en takes
+    a quarter of that. Licence: free for research, see statmt.org/wmt18/translation-task.html.
     """
 
-    defaults = _LARGE  # the dictionary as in fairseq's WMT recipes
+    defaults = _LARGE  # dictionary size as in fairseq's WMT recipes
     pair: str = argument("de-en or cs-en", choices=("de-en", "cs-en"), metavar="PAIR")
     out: Folder | None = _out("data/wmt18.PAIR, data/wmt18.PAIR.spm")
-    downloads: Folder = option("folder of the downloads of both pairs", Path("data/wmt18.archives"))
+    downloads: Folder = option("folder of downloads of both pairs", Path("data/wmt18.archives"))
 
     def preparations(self) -> Iterator[Preparation]:
         from ..corpora.archives import wmt18
@@ -190,13 +189,13 @@ class Wmt18(Download):
 
 @dataclass(frozen=True, kw_only=True)
 class Newstest(Corpus):
-    """Ten years of WMT's news test sets: a small corpus of real news, for a small machine.
+    """Prepares a small news corpus from ten years of WMT's news test sets.
 
         diet-mt prepare newstest en-de --from news           newstest2008.en-de.en, or .en.gz, ...
-        diet-mt prepare newstest en-cs                       all from SacreBLEU
+        diet-mt prepare newstest en-cs                       downloaded by SacreBLEU
 
-    2008 to 2015 to train on, 2017 to validate, 2016 to test; with --test-year 2018, also 2016 to
-    train on. The training pairs are cleaned. Takes a minute and 60 MB. Licence: free for research.
+    Training: 2008 to 2015, and 2016 if that is not the test year. Validation: 2017. Test: 2016. The
+    training pairs are cleaned. Takes a minute and 60 MB. Licence: free for research.
     """
 
     defaults: ClassVar = {"clean": True}
@@ -206,12 +205,12 @@ class Newstest(Corpus):
         "folder of newstestYYYY.PAIR.LANGUAGE, plain or .gz (default: SacreBLEU)", None
     )
     train_years: str = option(
-        "such as 2008-2013,2015 (default 2008-2015; 2008-2016 unless that is the test year)",
+        "training years, such as 2008-2013,2015 (default 2008-2015, and 2016 if not tested on)",
         "",
         metavar="YEARS",
     )
-    valid_year: str = option("year to validate on", "2017", metavar="YEAR")
-    test_year: str = option("year to test on", "2016", metavar="YEAR")
+    valid_year: str = option("validation year", "2017", metavar="YEAR")
+    test_year: str = option("test year", "2016", metavar="YEAR")
 
     def preparations(self) -> Iterator[Preparation]:
         from ..corpora.recipes import newstest
@@ -223,14 +222,14 @@ class Newstest(Corpus):
 
 @dataclass(frozen=True, kw_only=True)
 class Mixed(Corpus):
-    """Captions, news and LibreOffice's texts as one corpus, with one vocabulary.
+    """Prepares captions, news and LibreOffice's texts as one corpus with one vocabulary.
 
-        diet-mt prepare mixed en-de --from FOLDER            of FOLDER/multi30k, news and office
+        diet-mt prepare mixed en-de --from FOLDER            from FOLDER/multi30k, news and office
         diet-mt prepare mixed en-cs                          all downloaded
 
-    81,000 pairs to train on, cleaned; 8,900 to test, with raw/captions, raw/news and raw/office as
-    its parts. News of 2008 to 2014 to train on, 2015 to validate, 2016 and 2017 to test. Takes
-    three minutes and 200 MB. Licence: that of each of the three; for research.
+    81,000 cleaned training pairs and 8,900 test pairs; raw/captions, raw/news and raw/office are
+    the parts of the test set. News: training 2008 to 2014, validation 2015, test 2016 and 2017.
+    Takes three minutes and 200 MB. Licence: those of the three corpora; for research.
     """
 
     defaults: ClassVar = {"bpe_merges": 8000, "spm_size": 8000, "clean": True}
@@ -248,38 +247,38 @@ def _languages(text: str) -> str:
     match = re.fullmatch(r"(\w+)-(\w+)", text)
     if not match or match[1] == match[2]:
         raise argparse.ArgumentTypeError(
-            f"{text}: give two languages as SOURCE-TARGET, without further hyphens, as in de-pt_BR"
+            f"{text}: expected SOURCE-TARGET without further hyphens, such as de-pt_BR"
         )
     return text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bitext(Corpus):
-    """Parallel text of your own, any two languages.
+    """Prepares your own parallel text, in any two languages.
 
         diet-mt prepare bitext de-fr --from FOLDER        train.de, train.fr, valid.de, ..., test.fr
         diet-mt prepare bitext ja-en --from FOLDER --subwords spm --ratio 5
 
-    Line n of a file translates line n of the other; plain or .gz. The training pairs are cleaned
-    (counts in clean.tsv); no line of the other files may be empty or invalid. FOLDER is identified
-    by its name: after a change of its files, remove the output. Source lines of valid and test are
-    normalized like those of training, references are not. For less than a million pairs choose
-    fewer subwords, such as --bpe-merges 8000 or --spm-size 8000.
+    The files of a split are aligned by line, plain or .gz. The training pairs are cleaned (counts
+    in clean.tsv). Empty or invalid lines in valid and test are an error; their sources are
+    normalized like the training text, their references are not. Changes to the files in FOLDER are
+    not detected: remove the output after changing them. For less than a million pairs, use fewer
+    subwords, such as --bpe-merges 8000 or --spm-size 8000.
 
-    Languages written without spaces need --subwords spm and, paired with others, a larger --ratio;
-    as targets, read chrF rather than BLEU, which counts words. Languages that py3langid does not
-    know, such as nb, need --certainty 2.
+    Languages written without spaces require --subwords spm and, paired with other languages, a
+    larger --ratio; for such targets, use chrF rather than BLEU, which counts words. Languages that
+    py3langid does not support, such as nb, require --certainty 2.
 
-    Makes raw, clean, tok, bpe.codes, bpe, and bin, what fairseq-train reads. Takes an estimated ten
-    minutes on two cores for each million pairs. Licence: that of the text.
+    Writes raw, clean, tok, bpe.codes, bpe, and bin, the data for fairseq-train. A million pairs
+    take an estimated ten minutes on two cores. Licence: that of your text.
     """
 
     defaults = _LARGE
     pair: Annotated[str, _languages] = argument(
-        "source and target, the suffixes of the files: de-fr", metavar="PAIR"
+        "source and target language, the suffixes of the files: de-fr", metavar="PAIR"
     )
     out: Folder | None = _out("data/bitext.PAIR, data/bitext.PAIR.spm")
-    folder: Path = _source("folder of SPLIT.LANGUAGE: train, valid and test")
+    folder: Path = _source("folder of the files SPLIT.LANGUAGE: train, valid and test")
 
     def preparations(self) -> Iterator[Preparation]:
         from ..corpora.recipes import bitext
@@ -289,12 +288,12 @@ class Bitext(Corpus):
 
 @dataclass(frozen=True, kw_only=True)
 class Demo(Corpus):
-    """The demo corpus: generated English-German sentences in which word order carries the meaning.
+    """Prepares the demo corpus, synthetic English-German text in which word order matters.
 
         diet-mt prepare demo
         diet-mt prepare demo --train-pairs 5000 --out data/demo5k
 
-    Nothing is downloaded. Takes a few seconds and 20 MB. Licence: as this project.
+    Downloads nothing. Takes a few seconds and 20 MB. Licence: that of this project.
     """
 
     defaults: ClassVar = {"bpe_merges": 1500, "spm_size": 1500}
@@ -312,22 +311,22 @@ class Demo(Corpus):
 
 @dataclass(frozen=True, kw_only=True)
 class Mlm(Prepare):
-    """Plain text as the corpus of a masked language model, for diet-mt pretrain.
+    """Prepares plain text for a masked language model (diet-mt pretrain).
 
         diet-mt prepare mlm --train wiki.txt.gz books/*.gz --valid held-out.txt --out data/mlm.en
         diet-mt prepare mlm --setting multilingual --train de:de.gz cs:cs.gz --valid de:de.v cs:cs.v
 
-    Text: plain or .gz, a paragraph on a line, an empty line between documents. Files are identified
-    by their names: after a change of one, remove the folder. Makes sentences, sample,
-    wordpiece.json or spm.model, pieces, and bin, what fairseq-train reads and what glue, xnli and
-    qa take as --vocab. The paper does not say whether its English model was cased.
+    The text has one paragraph per line and an empty line between documents, plain or .gz. Changes
+    to the files are not detected: remove the folder after changing them. Writes sentences, sample,
+    wordpiece.json or spm.model, pieces, and bin, the data for fairseq-train and the --vocab of
+    glue, xnli and qa. The paper does not state whether its English model is cased.
 
-    1.5 million words take 20 s of processor time and 35 MB; the 3,300 million of English Wikipedia
-    and books an estimated 12 hours of one core, or one of sixteen, and 70 GB. Licence: that of the
-    text.
+    1.5 million words take 20 s of CPU time and 35 MB; the 3,300 million of English Wikipedia and
+    books take an estimated 12 hours on one core, or one hour on sixteen, and 70 GB. Licence: that
+    of your text.
     """
 
-    train: Sequence[str] = option("training text; patterns, too", metavar="[LANGUAGE:]FILE")
+    train: Sequence[str] = option("training text, files or patterns", metavar="[LANGUAGE:]FILE")
     valid: Sequence[str] = option("validation text", metavar="[LANGUAGE:]FILE")
     out: Folder | None = _out("data/mlm")
     setting: str = option(
@@ -353,15 +352,15 @@ class Mlm(Prepare):
 
 @dataclass(frozen=True, kw_only=True)
 class Glue(Prepare):
-    """One task of GLUE, or all of them, as subwords of a pretrained model and in fairseq's form.
+    """Prepares one GLUE task, or all of them, with the subwords of a pretrained model.
 
         diet-mt prepare glue CoLA --from glue --vocab data/mlm.en/bin
         diet-mt prepare glue all --from glue --vocab data/mlm.en/bin --out data/glue
 
-    Reads the official files, TASK/*.tsv, plain or .gz, from gluebenchmark.com. Makes raw, pieces,
-    input0, input1 and label: splits train, valid, test; MNLI's mismatched sets are valid1 and
-    test1. Test files have no labels, as published. Takes seconds, for MNLI some minutes; 2 GB for
-    all. Licence: each task's own; most are for research alone.
+    Reads the official files, TASK/*.tsv, plain or .gz, from gluebenchmark.com. Writes raw, pieces,
+    input0, input1 and label for the splits train, valid and test; MNLI's mismatched sets are valid1
+    and test1. Test sets are published without labels. A task takes seconds, MNLI some minutes; all
+    tasks take 2 GB. Licence: each task's own; most are for research only.
     """
 
     task: str = argument(f"{', '.join(TASKS)}, or all", choices=(*TASKS, "all"), metavar="TASK")
@@ -381,14 +380,15 @@ class Glue(Prepare):
 
 @dataclass(frozen=True, kw_only=True)
 class Xnli(Prepare):
-    """XNLI for zero-shot transfer, as subwords of a multilingual model and in fairseq's form.
+    """Prepares XNLI for zero-shot transfer, with the subwords of a multilingual model.
 
         diet-mt prepare xnli --from xnli --mnli glue --vocab data/mlm.multi/bin
 
-    Reads *.dev.tsv and *.test.tsv, plain or .gz: the official files of 19 columns, and any other
-    languages in the same layout; and MNLI/train.tsv of GLUE. Makes raw, pieces, input0, input1 and
-    label: train (MNLI's, in English), and valid_LANGUAGE and test_LANGUAGE, labels numbered as
-    MNLI's. Takes some minutes and 1.5 GB. Licence: XNLI: CC BY-NC 4.0; MNLI: OANC and others.
+    Reads MNLI/train.tsv of GLUE, and *.dev.tsv and *.test.tsv, plain or .gz: the official files
+    with 19 columns, and further languages in the same format. Writes raw, pieces, input0, input1
+    and label for the splits train (MNLI, English), valid_LANGUAGE and test_LANGUAGE, with the label
+    numbers of MNLI. Takes some minutes and 1.5 GB. Licence: CC BY-NC 4.0 (XNLI), OANC and others
+    (MNLI).
     """
 
     defaults: ClassVar = {"max_length": 512}  # as in pretraining (Chen et al. 2021, table 7)
@@ -406,28 +406,28 @@ class Xnli(Prepare):
 
 @dataclass(frozen=True, kw_only=True)
 class Qa(Prepare):
-    """Questions and contexts as windows of subwords of a pretrained model.
+    """Prepares questions and contexts as windows of the subwords of a pretrained model.
 
         diet-mt prepare qa --train train-v1.1.json --valid dev-v1.1.json --vocab data/mlm.en/bin
         diet-mt prepare qa --train train-v1.1.json --valid dev-v1.1.json --xquad xquad \\
             --mlqa mlqa --tydiqa tydiqa --vocab data/mlm.multi/bin
 
     Reads SQuAD's JSON, plain or .gz (rajpurkar.github.io/SQuAD-explorer), and folders of official
-    test files: xquad.de.json; test-context-de-question-de.json; TyDi QA's gold passage, a file for
-    each language (tydiqa.fi.dev.json, finnish.dev.json or tydiqa-goldp-dev-finnish.json). Makes
-    train, valid and test_COLLECTION_LANGUAGE; test sets can be added later. Takes a minute and
-    600 MB for SQuAD, seconds for each test set. Licence: SQuAD, XQuAD: CC BY-SA 4.0; MLQA:
-    CC BY-SA 3.0; TyDi QA: Apache 2.0.
+    test files: XQuAD (xquad.de.json), MLQA (test-context-de-question-de.json) and TyDi QA's gold
+    passage task (tydiqa.fi.dev.json, finnish.dev.json or tydiqa-goldp-dev-finnish.json). Writes
+    train, valid and test_COLLECTION_LANGUAGE; test sets can be added later. SQuAD takes a minute
+    and 600 MB, each test set some seconds. Licence: CC BY-SA 4.0 (SQuAD, XQuAD), CC BY-SA 3.0
+    (MLQA), Apache 2.0 (TyDi QA).
 
-    --max-tokens is that of Chen et al. (2021, table 7, multilingual); the other sizes, not printed
-    there, are those of BERT's published code.
+    --max-tokens defaults to the multilingual setting of Chen et al. (2021, table 7); the paper does
+    not list the other sizes, which default to those of BERT's published code.
     """
 
-    train: File = option("questions to train on")
-    valid: File = option("questions to validate on")
-    xquad: Folder | None = option("test sets; can be added later", None)
-    mlqa: Folder | None = option("test sets; can be added later", None)
-    tydiqa: Folder | None = option("test sets; can be added later", None)
+    train: File = option("training questions")
+    valid: File = option("validation questions")
+    xquad: Folder | None = option("folder of XQuAD's test sets", None)
+    mlqa: Folder | None = option("folder of MLQA's test sets", None)
+    tydiqa: Folder | None = option("folder of TyDi QA's files", None)
     vocab: Folder = option("bin folder made by diet-mt prepare mlm")
     out: Folder | None = _out("data/SQuAD")
     language: str = option("language of --train and --valid", "en", metavar="CODE")

@@ -1,4 +1,4 @@
-"""``diet-mt compare``, ``lengths`` and ``leaderboard``, over rows: a class each, with the help."""
+"""The commands ``compare``, ``lengths``, ``leaderboard`` and ``bench curves``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULT_FOLDER = Path("results")
 
 
 def show(blocks: Sequence[Block], form: str) -> None:
-    """Prints tables in a format."""
+    """Prints tables as text or Markdown."""
     from ..report.blocks import markdown, text
 
     print(markdown(blocks) if form == "markdown" else text(blocks), end="")
@@ -29,29 +29,32 @@ def show(blocks: Sequence[Block], form: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Compare(Command):
-    """Significance of the differences: a paired bootstrap test of every two systems over seeds.
+    """Tests BLEU differences between systems for significance by paired bootstrap resampling.
 
         diet-mt compare results/*.jsonl
         diet-mt compare results/multi30k.en-de.jsonl --systems rotary diet_rel
         diet-mt compare results/old.jsonl --references data/multi30k.en-de/raw/test.de
         diet-mt compare results/mine.jsonl --systems rotary diet_rel --show 10
 
-    BLEU, mean of a system's seeds, over 10,000 resamples. Each draws as many sentences as the test
-    set has, with replacement and the same for all systems, and adds to each system the chance of
-    its seeds, by the variance between seeds of all systems that have several; if none has, that is
-    the usual bootstrap over sentences. p is two-sided, 0.0001 at the least. The line of a pair has
-    the difference with half of its 95 % interval, p, and the number of seeds of each.
+    The score of a system is the mean BLEU of its seeds. Each of 10,000 resamples draws the
+    sentences of the test set with replacement, the same ones for all systems, and adds to each
+    system a random deviation for its seeds. Its variance is estimated from all systems with several
+    seeds; without any, the test is the usual bootstrap over sentences. p-values are two-sided and
+    at least 0.0001. Each line has the difference of a pair with half of its 95 % interval, its
+    p-value, and the number of seeds of either system.
 
-    Everything is computed from the n-gram counts that diet-mt evaluate writes to
-    sentences/CORPUS.jsonl.gz. --references adds counts of rows without them: references are
-    matched to rows by checksum. --show also prints the sentences on which the first seeds of two
-    systems differ most, with sources and references if --references are given.
+    Scores are computed from the n-gram counts in sentences/CORPUS.jsonl.gz, written by diet-mt
+    evaluate. --references adds the counts of rows that lack them; references are matched to rows by
+    checksum. --show also prints the sentences on which the first seeds of two systems differ most,
+    with their sources and references if --references is given.
     """
 
     results: Sequence[File] = argument("rows: results/CORPUS.jsonl")
-    references: Sequence[Path] = option("raw references, for rows without sentence counts", ())
-    systems: Sequence[str] = option("two systems (default: all pairs)", (), nargs=2, metavar="NAME")
-    show: Positive | None = option("sentences that differ most, with --systems", None)
+    references: Sequence[Path] = option("raw references, to add missing sentence counts", ())
+    systems: Sequence[str] = option(
+        "two systems (default: every pair)", (), nargs=2, metavar="NAME"
+    )
+    show: Positive | None = option("print N sentences that differ most; needs --systems", None)
 
     def run(self) -> None:
         import logging
@@ -60,7 +63,7 @@ class Compare(Command):
         from ..evaluation.significance import compare_files, show_sentences
 
         if self.show and not self.systems:
-            raise UserError("--show: give two --systems")
+            raise UserError("--show requires two --systems")
         logging.getLogger("sacrebleu").setLevel(logging.WARNING)
         if self.references:
             count_rows(self.results, self.references)
@@ -71,46 +74,45 @@ class Compare(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Lengths(Command):
-    """Scores by source length, and word accuracy by position in the reference.
+    """Reports scores by source length, and word accuracy by position in the reference.
 
         diet-mt lengths results/multi30k.en-de.jsonl --references data/multi30k.en-de/raw/test.de
         ... --systems sinusoidal diet_rel --buckets 4 --train data/multi30k.en-de/raw/train.de
         ... --sources data/newstest.en-de/bpe/test.en --width 10 --trained-to 50 --out lengths.svg
         diet-mt lengths results/*.jsonl --references raw/test*.de --by-test-set
 
-    By bucket of source length BLEU, chrF (SacreBLEU's, of the sentences in the bucket), the
-    difference of BLEU to sinusoidal under the same conditions, over the same resamples, and the
-    length ratio: hypothesis tokens by reference tokens. By tenth of the reference, word accuracy.
-    With --train, the recall of words by their frequency in the training text. Lengths are in tokens
-    of the sources separated by spaces: words, or subwords with bpe/test.en. Buckets of too few
-    sentences are merged. The 95 % intervals are ours, of 1,000 resamples of the sentences in the
-    bucket. Of several seeds of a system values are means, and each resample is the same for all;
-    the intervals do not cover the choice of the seed.
+    For each bucket of source lengths: SacreBLEU's BLEU and chrF of its sentences, the difference in
+    BLEU from the sinusoidal system under the same conditions, and the length ratio, hypothesis
+    tokens divided by reference tokens. For each tenth of the reference: word accuracy. With
+    --train: recall of words by their frequency in the training text. Source length counts tokens
+    separated by spaces: words, or subwords with bpe/test.en. Buckets with too few sentences are
+    merged. 95 % intervals are from 1,000 bootstrap resamples of the sentences in a bucket. Values
+    are means over the seeds of a system; the intervals do not cover the variance between seeds.
 
     References are matched to rows by checksum; sources are the files next to them.
     """
 
     results: Sequence[File] = argument("rows: results/CORPUS.jsonl")
     references: Sequence[Path] = option("raw references of the test sets")
-    sources: Sequence[File] = option("their sources (default: test.en next to test.de)", ())
+    sources: Sequence[File] = option("sources (default: test.en next to test.de)", ())
     systems: Sequence[str] = option(
-        "only these, and sinusoidal for the difference", (), metavar="NAME"
+        "only these systems; sinusoidal remains the baseline", (), metavar="NAME"
     )
-    width: Positive = option("lengths in a bucket", 5, exclusive="buckets")
-    buckets: Positive = option("number of buckets of similar size", 0, exclusive="buckets")
-    by_test_set: bool = option("each test set as a bucket", False, exclusive="buckets")
-    least: Positive | None = option("merge buckets of fewer sentences (default 100)", None)
-    trained_to: Positive | None = option("length of the longest training source", None)
-    train: File | None = option("target side of the training text, for rare words", None)
+    width: Positive = option("width of a bucket in tokens", 5, exclusive="buckets")
+    buckets: Positive = option("number of equally large buckets", 0, exclusive="buckets")
+    by_test_set: bool = option("use each test set as a bucket", False, exclusive="buckets")
+    least: Positive | None = option("smallest bucket in sentences (default 100)", None)
+    trained_to: Positive | None = option("length of the longest source in training", None)
+    train: File | None = option("target side of the training text, for word frequencies", None)
     format: str = option("format of the tables", "text", choices=TABLE_FORMATS)
-    out: File | None = option("also draw a picture: .png or .svg", None)
+    out: File | None = option("picture to draw: .png or .svg", None)
 
     def run(self) -> None:
         if self.out and self.out.suffix not in (".png", ".svg"):
-            raise UserError(f"--out {self.out}: name a picture, .png or .svg")
+            raise UserError(f"--out {self.out}: the suffix must be .png or .svg")
         for name in ("train", "trained_to", "least"):
             if self.by_test_set and getattr(self, name):
-                raise UserError(f"--{name.replace('_', '-')}: not with --by-test-set")
+                raise UserError(f"--{name.replace('_', '-')} excludes --by-test-set")
         from ..evaluation.lengths import LEAST, parts_of
         from ..report.lengths import blocks_of, picture, sheets_of
         from ..report.style import save
@@ -131,7 +133,7 @@ class Lengths(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Leaderboard(Command):
-    """Results in comparison: the score of each position encoding, ours and the paper's.
+    """Compares the scores of position encodings, with those published in the paper.
 
         diet-mt leaderboard                                            results/*.jsonl as text
         diet-mt leaderboard results/tasks/*.jsonl                      the BERT tasks
@@ -141,37 +143,38 @@ class Leaderboard(Command):
         diet-mt leaderboard --readme results/README.md                 rewrites a section
 
     Intervals and p-values are computed from the sentence counts that diet-mt evaluate writes. The
-    page also shows learning curves of curves/*.jsonl and */curves.jsonl in the folders of the
-    rows.
+    HTML page includes the learning curves in curves/*.jsonl and */curves.jsonl next to the rows.
 
-    The section of --readme is between the lines <!-- results:begin --> and <!-- results:end -->.
+    --readme rewrites the section between <!-- results:begin --> and <!-- results:end -->.
     """
 
     results: Sequence[File] = argument("rows (default results/*.jsonl)", (), nargs="*")
-    directions: Sequence[str] = option("only these: en-de ...", (), metavar="XX-YY")
-    test_sets: Sequence[str] = option("only these", (), metavar="NAME")
-    systems: Sequence[str] = option("only these: diet_rel ...", (), metavar="NAME")
-    picture: str | None = option("of --format svg (default intervals)", None, choices=PICTURES)
-    brief: bool = option("narrow tables of BLEU", False)
-    verbose: bool = option("text with every evaluation: lengths, precisions, updates", False)
-    format: str | None = option("default text; with --readme Markdown", None, choices=FORMATS)
+    directions: Sequence[str] = option("only these directions: en-de ...", (), metavar="XX-YY")
+    test_sets: Sequence[str] = option("only these test sets", (), metavar="NAME")
+    systems: Sequence[str] = option("only these systems: diet_rel ...", (), metavar="NAME")
+    picture: str | None = option("kind of --format svg (default intervals)", None, choices=PICTURES)
+    brief: bool = option("narrow tables with BLEU only", False)
+    verbose: bool = option("list every evaluation: lengths, precisions, updates", False)
+    format: str | None = option(
+        "format (default text; with --readme markdown)", None, choices=FORMATS
+    )
     out: File | None = option("output file (default standard output)", None)
     readme: File | None = option("Markdown file with a section to rewrite", None)
-    check: bool = option("write nothing; fail if the file would change", False)
+    check: bool = option("do not write; fail if the file is out of date", False)
 
     def run(self) -> None:
         if self.readme and (self.out or self.format not in (None, "markdown")):
-            raise UserError("--readme: Markdown without --out; run the command twice")
+            raise UserError("--readme excludes --out and other formats; run the command twice")
         if self.out and self.out.is_dir():
-            raise UserError(f"--out {self.out}: a folder; give a file")
+            raise UserError(f"--out {self.out}: is a folder; give a file name")
         if self.check and not (self.readme or self.out):
-            raise UserError("--check: give the file to check by --readme or --out")
+            raise UserError("--check requires --readme or --out")
         if self.picture and self.format != "svg":
-            raise UserError("--picture: only with --format svg")
+            raise UserError("--picture requires --format svg")
         if self.brief and self.format in ("html", "svg"):
-            raise UserError("--brief: only with --format text or markdown")
+            raise UserError("--brief requires --format text or markdown")
         if self.verbose and (self.brief or self.readme or self.format not in (None, "text")):
-            raise UserError("--verbose: only with --format text and without --brief")
+            raise UserError("--verbose requires --format text, without --brief")
         from ..report.blocks import put_section, put_text
 
         report = self._report()
@@ -183,7 +186,7 @@ class Leaderboard(Command):
             print(report, end="")
 
     def _report(self) -> str:
-        """The report in its format."""
+        """The report as text, Markdown, HTML or SVG."""
         from ..report.blocks import markdown, text
         from ..report.boards import board, brief_board
         from ..report.sections import is_of_tasks, read_sections
@@ -193,30 +196,30 @@ class Leaderboard(Command):
         if self.format == "html" and not self.results:
             files += sorted(DEFAULT_FOLDER.glob("tasks/*.jsonl"))
         if not files:
-            raise UserError(f"no {DEFAULT_FOLDER}/*.jsonl here; give files of diet-mt evaluate")
+            raise UserError(f"no files {DEFAULT_FOLDER}/*.jsonl; give rows of diet-mt evaluate")
         wanted = {
             "direction": list(self.directions),
             "test set": list(self.test_sets),
             "system": list(self.systems),
         }
-        sections, tasks, kept = read_sections(files, wanted)
+        sections, tasks, counts = read_sections(files, wanted)
         folders = list(dict.fromkeys(file.parent for file in files if not is_of_tasks(file)))
         if self.format == "html":
             from ..report.page import page
 
-            return page(sections, tasks, kept, folders)
+            return page(sections, tasks, counts, folders)
         if self.format == "svg":
             from ..report.pictures import picture_of
             from ..report.style import drawn
 
             name = self.picture or PICTURES[0]
-            figure = picture_of(name, sections, kept)
+            figure = picture_of(name, sections, counts)
             if figure is None:
-                raise UserError(f"--picture {name}: nothing to draw in these results")
+                raise UserError(f"--picture {name}: the results have no data for it")
             return drawn(figure, "svg").decode()
         blocks = [*(brief_board if self.brief else board)(sections), *task_board(tasks)]
         if tasks and not any(blocks):
-            raise UserError("no split of these results is in a table (dev sets, test_LANG)")
+            raise UserError("no table has a split of these results (dev sets or test_LANG)")
         if self.readme or self.format == "markdown":
             return markdown(blocks)
         return text(blocks, verbose=self.verbose)
@@ -224,21 +227,21 @@ class Leaderboard(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Curves(Command):
-    """Learning curves: validation perplexity or loss over the updates, one for each training.
+    """Draws learning curves: validation perplexity or loss over the updates.
 
         diet-mt bench curves checkpoints/mlm/* --out results/mlm/curves
         diet-mt bench curves checkpoints/mine/* --loss --out results/curves/mine
 
-    Reads train.log and command of the folder of a training by diet-mt train or pretrain, and curves
-    of this command (.jsonl). Writes OUT.jsonl, one training on a line, and OUT.png: all curves, and
-    their second half on an axis of its own. Trainings with other validation sequences, masking or
-    losses are refused.
+    Reads train.log and command in the folders of trainings by diet-mt train or pretrain, or curves
+    written by this command (.jsonl). Writes OUT.jsonl, a line for each training, and OUT.png, with
+    a second panel for the second half of the curves. Trainings whose validation sequences, masking
+    or losses differ cannot be compared and are an error.
     """
 
-    logs: Sequence[Path] = argument("folder, train.log, or .jsonl", metavar="LOG")
-    out: Path = option("both files, without suffix", metavar="PATH")
-    loss: bool = option("loss, on which --patience acts, not perplexity", False)
-    svg: bool = option("OUT.svg instead of OUT.png", False)
+    logs: Sequence[Path] = argument("folder of a training, train.log, or .jsonl", metavar="LOG")
+    out: Path = option("output path without suffix", metavar="PATH")
+    loss: bool = option("draw the loss, which --patience monitors, not perplexity", False)
+    svg: bool = option("write OUT.svg instead of OUT.png", False)
 
     def run(self) -> None:
         from ..report.pictures import draw

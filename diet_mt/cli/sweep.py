@@ -1,4 +1,4 @@
-"""``diet-mt sweep``, and what it needs of the other commands: their names, words and dry runs."""
+"""The command ``sweep``, and checks and dry runs of the commands in its file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def pairs(text: str) -> dict[str, str]:
-    """``key=value,key=value``, each key once; a value may have commas, too."""
+    """The pairs of ``key=value,key=value``; values may contain commas."""
     values = [pair(part) for part in re.split(r",(?=[^,=]+=)", text)] if text else []
     try:
         return by_name(values, f"{text}:")
@@ -41,17 +41,17 @@ def pairs(text: str) -> dict[str, str]:
 
 
 def choice(text: str) -> dict[str, str]:
-    """As :func:`pairs`, of at least one pair."""
+    """:func:`pairs` with at least one pair."""
     return pairs(text) or dict([pair(text)])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep(Command):
-    """Runs an experiment of a file: prepares the data, does all runs, shows the table.
+    """Runs an experiment file: prepares the data, carries out all runs, prints the report.
 
         diet-mt sweep demo                         config/demo.yaml: four tiny models, eight minutes
-        diet-mt sweep multi30k --jobs 4            four runs side by side, one thread each
-        diet-mt sweep table4 --dry-run             every command, and what it would start
+        diet-mt sweep multi30k --jobs 4            four runs in parallel, one thread each
+        diet-mt sweep table4 --dry-run             lists every command, with its dry run
         diet-mt sweep table4 --runs direction=en-de,system=diet_rel --runs system=shaw
         diet-mt sweep multi30k --set system=learned --set seed=[2,3] --set from=downloads/multi30k
         diet-mt sweep table4 --slurm partition=gpu,gpus_per_node=8,time=1440      a job for each run
@@ -59,38 +59,38 @@ class Sweep(Command):
 
     FILE is a path or the name of a file in config/, in YAML:
 
-        extends: multi30k                            takes over that file, but for what stands here
-        settings: {data: data/mine, from: null}      variables; null: no word; ???: needs a --set
+        extends: multi30k                            a file whose entries are inherited
+        settings: {data: data/mine, from: null}      variables; null: no value; ???: needs --set
         prepare: ["diet-mt prepare multi30k en-de --out {data} --from={from}"]
-        runs:                                        lists are multiplied out: here four runs
+        runs:                                        all combinations: here four runs
           - {system: [sinusoidal, shaw], seed: [1, 2]}
-        folder: "checkpoints/mine/{system}.{seed}"   of each run
+        folder: "checkpoints/mine/{system}.{seed}"   folder of each run
         run: ["diet-mt train {data} {system}_tiny --recipe {recipe} --save-dir {folder}"]
         report: ["diet-mt leaderboard results/mine.jsonl"]
 
-    and training and options, which diet-mt train --recipe reads. The commands of a run go one after
-    the other, with their output in FOLDER/sweep.log; if one fails, the rest is left for the next
-    time. Entries of one folder that begin with the same command are one run: a training, decoded in
-    several ways. Run again, a sweep continues: every command does only what is not done yet. A run
-    that fails does not stop the others; in the end there is a line for each, status 2, and no
-    table.
+    and the keys training and options, which diet-mt train --recipe reads. The commands of a run are
+    executed in order until one fails; FOLDER/sweep.log has their output. Entries with the same
+    folder and the same first command form one run, for example a training that is decoded in
+    several ways. Running a sweep again resumes it: every command skips completed work. A failed run
+    does not stop the others; at the end, the sweep prints a line for each failure and exits with
+    status 2, without a report.
     """
 
-    file: str = argument("a sweep: demo, multi30k, table4 ..., or a path", metavar="FILE")
-    dry_run: bool = option("print all commands and do nothing", False)
-    set: Sequence[Pair] = option("value of a variable; [A,B]: several", (), repeat=True)
+    file: str = argument("experiment: demo, multi30k, table4 ..., or a path", metavar="FILE")
+    dry_run: bool = option("only print all commands", False)
+    set: Sequence[Pair] = option("value of a variable; [A,B]: several values", (), repeat=True)
     runs: Sequence[Annotated[dict[str, str], choice, "NAME=VALUE,..."]] = option(
-        "only runs with all these values; repeated: the runs of each (default all)", (), repeat=True
+        "only runs with all these values; may be repeated (default all)", (), repeat=True
     )
-    jobs: Positive | None = option("runs at a time (default: the cores; with GPUs 1)", None)
-    status_every: NotNegative = option("seconds between two lines on each run", 20.0)
+    jobs: Positive | None = option("parallel runs (default: one per core; with GPUs 1)", None)
+    status_every: NotNegative = option("seconds between status lines of a run", 20.0)
     slurm: Annotated[dict[str, str], pairs, "NAME=VALUE,..."] | None = option(
-        "submit each run as a job, with these options of Slurm: partition, account, qos, nodes, "
+        "submit each run as a Slurm job with these parameters: partition, account, qos, nodes, "
         "gpus_per_node, mem (GB), time (minutes, default 1440) ...",
         None,
     )
-    executor: str | None = option("local: try the jobs here", None, choices=("slurm", "local"))
-    no_wait: bool = option("with --slurm: submit, and exit", False)
+    executor: str | None = option("local: run jobs here", None, choices=("slurm", "local"))
+    no_wait: bool = option("with --slurm: exit after submitting", False)
 
     def run(self) -> int:
         from ..experiments.jobs import check_programs, dry_run, go
@@ -100,7 +100,7 @@ class Sweep(Command):
         changes: dict[str, Value] = {}
         for name, text in self.set:
             if name in changes:
-                raise UserError(f"--set {name}: given twice; several values are [A,B]")
+                raise UserError(f"--set {name} is given twice; write several values as [A,B]")
             changes[name] = value_in(text, f"--set {name}")
         sweep = sweep_of(read(self.file), self.file, changes, list(self.runs))
         check_programs(list(sweep.commands))
@@ -112,20 +112,20 @@ class Sweep(Command):
             return 0
         is_cluster = (self.slurm is not None or self.executor) and self.executor != "local"
         if is_cluster and shutil.which("sbatch") is None:  # before hours of preparation
-            raise UserError("--slurm: no sbatch on this machine; log in where jobs are submitted")
+            raise UserError("--slurm: sbatch is missing; run the sweep on a login node")
         return go(sweep, runner)
 
     def runner(self) -> Runner:
-        """What runs the sweep: this machine or Slurm."""
+        """The function that carries out the runs, on this machine or as Slurm jobs."""
         if self.slurm is None and not self.executor:
             if self.no_wait:
-                raise UserError("--no-wait is for jobs of a cluster; add --slurm")
+                raise UserError("--no-wait requires --slurm")
             from ..experiments.jobs import side_by_side, usual_jobs
 
             jobs = self.jobs or usual_jobs()
             return partial(side_by_side, jobs=jobs, every=self.status_every)
         if self.jobs:
-            raise UserError("--jobs is for this machine; Slurm decides how many jobs run at a time")
+            raise UserError("--jobs excludes --slurm, which schedules the jobs itself")
         from ..experiments.jobs import as_jobs, parameters
 
         return partial(
@@ -137,7 +137,7 @@ class Sweep(Command):
 
 
 def check_commands(commands: Sequence[Words]) -> None:
-    """UserError for a command that ``diet-mt`` does not have, or whose words it refuses."""
+    """Raises UserError for an unknown command of ``diet-mt``, or invalid arguments of one."""
     from ..experiments.sweep import shown
     from .main import COMMANDS, parser_of
 
@@ -156,7 +156,7 @@ def check_commands(commands: Sequence[Words]) -> None:
 
 
 def subcommand(words: Words) -> tuple[str, Words]:
-    """The name of a subcommand of diet-mt and its words; no name for any other command."""
+    """Name and arguments of a ``diet-mt`` command; an empty name for other programs."""
     from .main import GROUPS
 
     length = 3 if words[1:2] and words[1] in GROUPS else 2
@@ -164,7 +164,7 @@ def subcommand(words: Words) -> tuple[str, Words]:
 
 
 def planned(words: Words) -> list[str]:
-    """The dry run of a command, or why there is none yet; empty without one."""
+    """Output of a command's dry run, or the reason of its failure; empty without a dry run."""
     from ..experiments.jobs import with_files
     from .main import main, parser_of
 
@@ -177,6 +177,6 @@ def planned(words: Words) -> list[str]:
             status = main([*with_files(words)[1:], "--dry-run"])
         except SystemExit as stop:
             status = 0 if stop.code is None else 2
-    if status:  # the commands before have not run
-        return [f"cannot say yet: {errors.getvalue().strip().removeprefix('error: ')}"]
+    if status:  # earlier commands of the sweep have not run yet
+        return [f"not known yet: {errors.getvalue().strip().removeprefix('error: ')}"]
     return out.getvalue().strip().splitlines()

@@ -1,4 +1,4 @@
-"""``diet-mt predict`` and ``answer``, over fine-tuned checkpoints: a class each, with the help."""
+"""The commands ``predict`` and ``answer``; docstrings are their help."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from ..system.options import Command, need_file, option
 
 @dataclass(frozen=True, kw_only=True)
 class Predict(PredictRequest, Command):
-    """Classifies with a fine-tuned checkpoint: GLUE, XNLI.
+    """Predicts the labels of GLUE or XNLI with a fine-tuned checkpoint.
 
         diet-mt predict data/glue/CoLA checkpoints/cola/checkpoint_best.pt --results results/tasks
         diet-mt predict data/glue/MNLI CHECKPOINT --split test test1 --predictions FOLDER
 
-    Prints a line for each split, with the task's metrics if it has labels; --results saves them in
-    RESULTS/TASK.jsonl. Predictions go to FOLDER/SPLIT.tsv, or for a test set of GLUE to the file
-    name of its server (MNLI-mm.tsv). They have GLUE's format, index<TAB>prediction, and a third
-    column with the labels, if known. The task is by default the data folder's name.
+    Prints a line for each split, with the task's metrics if the split has labels; --results saves
+    them in RESULTS/TASK.jsonl. Predictions are written to FOLDER/SPLIT.tsv or, for test sets of
+    GLUE, under the file name that its server requires (MNLI-mm.tsv). Their format is GLUE's,
+    index<TAB>prediction, with the gold label as third column if it is available. The task defaults
+    to the name of the data folder.
     """
 
-    split: Sequence[str] = option("splits; dev: all dev sets", ("valid",))
+    split: Sequence[str] = option("splits to predict; dev: all dev sets", ("valid",))
 
     def run(self) -> None:
         request = replace(self, task=self.task or self.data.absolute().name)
@@ -49,15 +50,15 @@ class Answer(AnswerRequest, Command):
         diet-mt answer data/qa CHECKPOINT --split valid test_xquad_de --out answers
         diet-mt answer data/qa CHECKPOINT --file questions.json --out answers/mine
 
-    The questions are splits of the prepared data, or a file in SQuAD's JSON, cut into windows as in
-    training. Writes predictions.json, nbest.json and, for SQuAD 2.0, null_odds.json to the folder
-    --out, for splits to subfolders of their names; with gold answers, prints F1 and exact match
-    and, with --results, saves them as a line of RESULTS/TASK.jsonl for each split. The task is by
-    default that of the split.
+    The questions are splits of the prepared data, or a file in SQuAD's JSON format, which is cut
+    into windows as in training. Writes predictions.json, nbest.json and, for SQuAD 2.0,
+    null_odds.json to --out, with a subfolder for each split. If gold answers are available, prints
+    F1 and exact match; --results saves them as a row of RESULTS/TASK.jsonl. The task defaults to
+    that of the split.
     """
 
     defaults: ClassVar = {"batch_size": 32}  # windows
-    split: Sequence[str] = option("valid, test_xquad_de, ...", ())
+    split: Sequence[str] = option("splits to answer: valid, test_xquad_de, ...", ())
 
     def run(self) -> None:
         if bool(self.split) == bool(self.file):

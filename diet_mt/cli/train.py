@@ -1,4 +1,4 @@
-"""``diet-mt train``, ``pretrain`` and ``finetune``: a class each, whose docstring is the help."""
+"""The commands ``train``, ``pretrain`` and ``finetune``; docstrings are their help."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ def _segments() -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Trained(Command):
-    """Options of all trainings."""
+    """Options common to all training commands."""
 
     passes_on = True
     defaults: ClassVar = {"precision": ""}  # the recipe's
-    recipe: str = option("config/NAME.yaml, or a file FILE.yaml", metavar="NAME")
+    recipe: str = option("recipe: NAME for config/NAME.yaml, or a .yaml file", metavar="NAME")
     seed: Seed = option("random seed", 1)
-    save_dir: Folder = option("folder of checkpoints", metavar="DIR")
-    dry_run: bool = option("print the fairseq-train command, do nothing", False)
+    save_dir: Folder = option("folder for checkpoints", metavar="DIR")
+    dry_run: bool = option("only print the fairseq-train command", False)
     machines: Machines
-    max_tokens_per_device: Positive | None = option("at a time (default: the recipe's)", None)
+    max_tokens_per_device: Positive | None = option("size of a batch (default: the recipe's)", None)
     passed: Sequence[str] = ()
     known: Sequence[str] = ()
 
     def request(self) -> TrainingRequest:
-        """The recipe, and what is given besides."""
+        """The recipe and the options given on the command line."""
         from ..experiments.fairseq_command import TrainingRequest, parse
         from ..experiments.recipes import load
 
@@ -51,7 +51,7 @@ class Trained(Command):
         return TrainingRequest(load(self.recipe), self.save_dir, self.seed, given, self.machines)
 
     def carry_out(self, training: Training) -> None:
-        """Trains, or prints the command."""
+        """Runs the training, or prints its command (``--dry-run``)."""
         from ..corpora.binarized import need_whole
         from ..experiments.devices import need_gpus
         from ..experiments.fairseq_command import check
@@ -72,26 +72,27 @@ class Trained(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Train(Trained):
-    """Trains one translation model with fairseq-train, by a recipe.
+    """Trains a translation model with fairseq-train, by a recipe.
 
         diet-mt train data/multi30k.en-de diet_rel_tiny --recipe multi30k --save-dir DIR
-        ... --seed 2 --dropout 0.2 --max-epoch 20     any option of fairseq-train, over the recipe's
-        ... --dry-run                                 prints the command, does nothing
+        ... --seed 2 --dropout 0.2 --max-epoch 20     overrides options of the recipe
+        ... --dry-run                                 only prints the command
         diet-mt train data/wmt18.de-en diet_rel_base --recipe table4 --save-dir checkpoints/en-de \\
             --source-lang en --target-lang de         on all GPUs of this machine
 
-    DATA is a folder made by fairseq-preprocess, or the corpus folder with it; ARCH is
-    ENCODING_SIZE. Checkpoints, command, log and, in the end, a file `done` go to the folder. Run
-    again, it continues from the last checkpoint; finished, it does nothing; a folder begun with
-    another command is refused. Where the recipe has tokens-per-update, an update is the same for
-    any number of GPUs. On several machines run it once on each, with --nodes, --node-rank and
-    --master, or under Slurm by srun. To disable what a recipe enables, write a recipe with
-    `extends: NAME` and `OPTION: false`.
+    DATA is a folder made by fairseq-preprocess, or the corpus folder that contains it. ARCH is
+    ENCODING_SIZE. Any option of fairseq-train may be given and overrides the recipe. The folder
+    receives the checkpoints, the command, the log and, at the end, a file `done`. Running the
+    command again resumes from the last checkpoint; a finished training is left as it is. A folder
+    of another training is an error. If the recipe sets tokens-per-update, an update has the same
+    size for any number of GPUs. For several machines, run the command once on each, with --nodes,
+    --node-rank and --master, or under Slurm with srun. To disable an option of a recipe, write a
+    recipe with `extends: NAME` and `OPTION: false`.
     """
 
-    data: Path = argument("made by diet-mt prepare or fairseq-preprocess")
+    data: Path = argument("folder made by diet-mt prepare or fairseq-preprocess")
     arch: str = argument("architecture: diet_rel_tiny, sinusoidal_base, ...")
-    tokens_per_update: Positive | None = option("on all devices (default: the recipe's)", None)
+    tokens_per_update: Positive | None = option("over all devices (default: the recipe's)", None)
 
     def run(self) -> None:
         from ..experiments.fairseq_command import translation
@@ -108,19 +109,20 @@ class Pretrain(Trained):
         diet-mt pretrain data/mlm.xx diet_abs --recipe mlm-multilingual --save-dir ...
         diet-mt pretrain data/mlm.en learned --recipe mlm --size tiny --max-update 2000 \\
             --save-interval-updates 200 --validate-interval-updates 200 \\
-            --sequences-per-update 64 --lr 0.001 --save-dir ...               a small one
-        ... --dry-run                                     prints the command, does nothing
+            --sequences-per-update 64 --lr 0.001 --save-dir ...             a tiny model
+        ... --dry-run                                     only prints the command
 
-    Any option of fairseq-train may be given, over the recipe's. An update sees the same number of
-    sequences for any number of GPUs. Run again, it continues; finished, it does nothing. Time:
-    weeks on one recent GPU for the base size (an estimate). Disk: (3 + kept checkpoints) x 1.3 GB.
+    Any option of fairseq-train may be given and overrides the recipe. An update has the same number
+    of sequences for any number of GPUs. Running the command again resumes the training. The base
+    size takes an estimated few weeks on one recent GPU and (3 + retained checkpoints) x 1.3 GB of
+    disk.
     """
 
-    data: Path = argument("made by diet-mt prepare mlm")
+    data: Path = argument("folder made by diet-mt prepare mlm")
     system: str = argument("encoding: learned, diet_rel, diet_abs, ...")
-    size: str = option("tiny, small or base", "base")
+    size: str = option("model size: tiny, small or base", "base")
     segment_encoding: str | None = _segments()
-    sequences_per_update: Positive | None = option("on all devices (default: the recipe's)", None)
+    sequences_per_update: Positive | None = option("over all devices (default: the recipe's)", None)
 
     def run(self) -> None:
         from ..evaluation.fairseq_options import import_fairseq
@@ -138,21 +140,21 @@ class Pretrain(Trained):
 
 @dataclass(frozen=True, kw_only=True)
 class Finetune(Trained):
-    """Fine-tunes a pretrained encoder once on a task of GLUE, on XNLI or on SQuAD, by a recipe.
+    """Fine-tunes a pretrained encoder on a GLUE task, XNLI or SQuAD, by a recipe.
 
         diet-mt finetune data/glue/CoLA checkpoints/mlm/diet_rel.1/checkpoint_best.pt \\
             --recipe glue --lr 2e-5 --max-epoch 10 --seed 1 --save-dir checkpoints/CoLA/diet_rel.1
         ... --segments input        place of the segment encoding (default: the recipe's)
-        ... --dry-run               prints the command, does nothing
+        ... --dry-run               only prints the command
 
-    DATA is made by diet-mt prepare glue, xnli or qa, CHECKPOINT by diet-mt pretrain. Keeps
-    checkpoint_best.pt, by the task's main metric on its (first) dev set. Any option of
-    fairseq-train may be given, over the recipe's. Run again, it continues; finished, it does
-    nothing. A tiny model on CoLA takes some 20 seconds an epoch on one core.
+    DATA is made by diet-mt prepare glue, xnli or qa, and CHECKPOINT by diet-mt pretrain. Saves
+    checkpoint_best.pt, selected by the task's main metric on its first dev set. Any option of
+    fairseq-train may be given and overrides the recipe. Running the command again resumes the
+    training. An epoch of a tiny model on CoLA takes about 20 seconds on one core.
     """
 
     left_out = ("nodes", "node_rank", "master", "max_tokens_per_device")
-    data: Path = argument("made by diet-mt prepare glue, xnli or qa")
+    data: Path = argument("folder made by diet-mt prepare glue, xnli or qa")
     checkpoint: Path = argument("pretrained checkpoint")
     segment_encoding: str | None = _segments()
     task: str = option("CoLA, XNLI, SQuAD, ... (default: the name of DATA)", "")

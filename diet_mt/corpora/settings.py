@@ -17,14 +17,14 @@ class Limits:
     """Cleaning of the training pairs."""
 
     langs: tuple[str, str] = ("", "")
-    max_words: Positive = option("words of a side, separated by white space", 250)
-    max_chars: Positive = option("characters of a side", 2000)
-    ratio: NotNegative = option("longer side to shorter, in characters", 2.0)
-    language_chars: Positive = option(
-        "characters of a side from which its language is identified", 40
+    max_words: Positive = option("words per side, separated by white space", 250)
+    max_chars: Positive = option("characters per side", 2000)
+    ratio: NotNegative = option(
+        "length ratio of the longer side to the shorter, in characters", 2.0
     )
+    language_chars: Positive = option("least characters of a side for language identification", 40)
     certainty: NotNegative = option(
-        "probability, 0 to 1, of another language; above 1: no identification", 0.9
+        "least probability of another language; above 1: no identification", 0.9
     )
 
 
@@ -38,17 +38,17 @@ class TextSettings:
         "bpe",
         choices=("bpe", "spm"),
     )
-    bpe_merges: Positive = option("bpe: merges", 6000)
-    bpe_words: Positive = option("bpe: most frequent words to learn from", BPE_WORDS)
-    dictionary: int = option("bpe: largest dictionary of fairseq; -1: no limit", -1)
-    spm_size: Positive = option("spm: pieces", 6000)
-    spm_sample: Positive = option("spm: most sentences to learn from", SPM_SAMPLE)
+    bpe_merges: Positive = option("bpe: merge operations", 6000)
+    bpe_words: Positive = option("bpe: number of most frequent words to learn from", BPE_WORDS)
+    dictionary: int = option("bpe: maximum size of fairseq's dictionary; -1: no limit", -1)
+    spm_size: Positive = option("spm: vocabulary size", 6000)
+    spm_sample: Positive = option("spm: maximum number of sentences to learn from", SPM_SAMPLE)
     spm_coverage: Share = option("spm: share of characters covered", SPM_COVERAGE)
     clean: Limits | None = None  # None: the training pairs as they are
     workers: int = 1  # processes; the result is the same for any number
 
     def words(self) -> str:
-        """All that the result depends on, for the file ``settings``."""
+        """The settings that determine the result, as stored in the file ``settings``."""
         words = ["-".join(self.pair)]
         if self.subwords == "bpe":
             words.append(f"BPE_MERGES={self.bpe_merges}")

@@ -22,9 +22,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,+-]*")
 
 @dataclass(frozen=True)
 class Search:
-    """Search.
+    """Beam search.
 
-    Scores are divided by length^lenpen or, with ``gnmt``, as in the paper, by
+    Scores are divided by the length penalty: length^lenpen or, with ``gnmt`` as in the paper,
     ((5 + length) / 6)^lenpen.
     """
 
@@ -37,30 +37,30 @@ class Search:
     )
     max_tokens: Positive = option("source tokens of a batch", 4096)
     lenpens: Sequence[Finite] = option(
-        "decode the validation set with each, then the test set with the one of the highest BLEU; "
-        "a row and a table of its own",
+        "choose the exponent with the highest BLEU on the validation set; such rows have a table "
+        "of their own",
         (),
         flag="--tune-lenpen",
         metavar="LENPEN",
         exclusive="lenpen",
     )
     tried: str = ""  # "0:33.1 0.6:34.0": lenpens with their BLEU on the validation set
-    options: Sequence[str] = ()  # more of fairseq-generate's
+    options: Sequence[str] = ()  # further options of fairseq-generate
 
     @property
     def mark(self) -> str:
-        """Eight digits for names of files, from the further options; empty without any."""
+        """Hash of the further options for file names; empty without any."""
         text = portable(shlex.join(self.options))
         return hashlib.sha256(text.encode()).hexdigest()[:8] if text else ""
 
     def as_data(self) -> tuple[Options, dict[str, Option]]:
-        """The further options, and the entries of ``--model-overrides`` apart."""
+        """The further options, and the entries of ``--model-overrides``."""
         options = as_data(shlex.join(self.options))
         text = options.pop(_OVERRIDES, "{}")
         try:
             given = dict(literal_eval(str(text)))
         except (ValueError, SyntaxError, TypeError):
-            raise UserError(f"--{_OVERRIDES} {text}: not a dictionary of Python") from None
+            raise UserError(f"--{_OVERRIDES} {text}: expected a Python dictionary") from None
         kinds = (str, int, float, type(None))
         return options, {
             str(name): value if isinstance(value, kinds) else str(value)
@@ -70,84 +70,84 @@ class Search:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateRequest:
-    """What to evaluate: ``subset`` of the data, two text files, or a test set of SacreBLEU."""
+    """Test set of an evaluation: a subset of the data, two text files, or one of SacreBLEU."""
 
-    data: Path = argument("made by diet-mt prepare or fairseq-preprocess")
-    checkpoint: Path = argument("folder of a training, or a checkpoint")
+    data: Path = argument("folder made by diet-mt prepare or fairseq-preprocess")
+    checkpoint: Path = argument("checkpoint file, or folder of a training")
     subset: str = option(
-        "part of the data (default test, or test1 where DATA has that for the other direction)", ""
+        "split of the data (default test, or test1 if that is for the checkpoint's direction)", ""
     )
-    source: File | None = option("text to decode, a sentence a line", None)
-    reference: File | None = option("its translation, line by line", None)
+    source: File | None = option("source text, one sentence per line", None)
+    reference: File | None = option("reference translations of --source", None)
     test_set: str = option("test set of SacreBLEU: wmt18, ...", "", metavar="NAME")
-    results: Folder = option("folder of the row", Path("results"))
+    results: Folder = option("folder of results", Path("results"))
     system: str = option("name in the row (default: the encoding)", "", metavar="NAME")
-    test_set_name: str = option("test set in the row (default: its own)", "", metavar="TEXT")
-    dry_run: bool = option("print the command, do nothing", False)
+    test_set_name: str = option("name of the test set in the row", "", metavar="TEXT")
+    dry_run: bool = option("only print the command", False)
 
     def __post_init__(self) -> None:
         if self.system and not _NAME.fullmatch(self.system):
             raise UserError(
-                f"--system {self.system}: give letters, digits and . _ , + - alone; it names a file"
+                f"--system {self.system}: a file name may only have letters, digits and . _ , + -"
             )
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationRequest:
-    """What to evaluate of a fine-tuned model, and its row."""
+    """Checkpoint and data of an evaluation of a fine-tuned model, and its row."""
 
     data: Path = argument("folder made by diet-mt prepare glue, xnli or qa")
-    checkpoint: Path = argument("made by diet-mt finetune")
-    task: str = option("name of the task in the row (default: by the data)", "", metavar="NAME")
-    results: Folder | None = option("folder of the row, such as results/tasks", None)
+    checkpoint: Path = argument("checkpoint made by diet-mt finetune")
+    task: str = option("task (default: from the name of the data)", "", metavar="NAME")
+    results: Folder | None = option("folder to save rows, such as results/tasks", None)
     system: str | None = option("name in the row (default: the encoding)", None, metavar="NAME")
-    pretrained: File | None = option("pretrained checkpoint, if moved since the fine-tuning", None)
-    batch_size: Positive = option("examples at a time", 64)
-    dry_run: bool = option("list the files to be written, do nothing", False)
+    pretrained: File | None = option("pretrained checkpoint, if it was moved", None)
+    batch_size: Positive = option("examples in a batch", 64)
+    dry_run: bool = option("only list the files to be written", False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PredictRequest(EvaluationRequest):
-    """With the folder of the predictions; ``task`` is CoLA, MNLI, XNLI, ..."""
+    """Predictions of a classification task: CoLA, MNLI, XNLI, ..."""
 
-    predictions: Folder | None = option("folder of the predictions", None)
+    predictions: Folder | None = option("folder to write predictions", None)
 
     def file(self, split: str) -> Path | None:
-        """Of the predictions: as GLUE's server asks for it, else the split's."""
+        """The file of predictions, under the name that GLUE's server requires, if any."""
         submissions = {file.split: file.submission for file in specification(self.task).files}
         name = submissions.get(split) or f"{split}.tsv"
         return self.predictions / name if self.predictions else None
 
     def command(self, split: str) -> Options:
-        """For the row, with folders by their last names."""
+        """The command as stored in a row, with the last names of folders."""
         words = ["diet-mt", "predict", self.data.name, self.checkpoint.name]
         return {COMMAND: words, "task": self.task, "split": split}
 
 
 def specification(task: str) -> Task:
-    """Labels and metrics of a task of GLUE, or of XNLI, which has those of MNLI."""
+    """Labels and metrics of a GLUE task; XNLI has those of MNLI."""
     return task_named(MNLI if task == XNLI else task)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerRequest(EvaluationRequest):
-    """With how answers are made, and their folder. Without ``task``: by the split."""
+    """Answers to questions. ``task`` defaults to that of the split."""
 
     out: Folder = option("folder of the answers")
-    file: Path | None = option("SQuAD's JSON, plain or gzipped, instead of splits", None)
+    file: Path | None = option("questions in SQuAD's JSON, plain or gzipped", None)
     language: str = option("language of --file: en, de, ...", "", metavar="XX")
     scoring: str = option("scoring of --file", "squad", choices=SCORINGS)
-    max_answer: Positive | None = option("subwords (default: as in training)", None)
+    max_answer: Positive | None = option("subwords of an answer (default: as in training)", None)
     n_best: Positive = option("answers to list for each question", 20)
     threshold: Finite = option(
-        "odds of no answer above which a question that may be impossible has none; diet-mt verify "
-        "--null-odds finds the best ones",
+        "null odds above which a question of SQuAD 2.0 has no answer; diet-mt verify "
+        "--null-odds computes the best threshold",
         0.0,
         metavar="ODDS",
     )
 
     def command(self, split: str, name: str) -> Options:
-        """For the row, with folders by their last names; ``name``: of the file's questions."""
+        """The command as stored in a row; ``name``: of the file of questions."""
         words = ["diet-mt", "answer", self.data.name, self.checkpoint.name]
         given = {"split": split} if split else {"file": name}
         return {COMMAND: words, **given, "max-answer": self.max_answer}

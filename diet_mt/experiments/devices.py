@@ -1,4 +1,4 @@
-"""Divides an update among the GPUs of one or several machines, or leaves it to the processor."""
+"""Devices of a training, and the division of an update among them."""
 
 from __future__ import annotations
 
@@ -76,19 +76,19 @@ def choose(gpus: str, precision: str, seen: list[tuple[int, int]]) -> tuple[int,
 class Machines:
     """Devices."""
 
-    gpus: str = option("GPUs of this machine; 0: its CPU", "auto")
+    gpus: str = option("number of GPUs on this machine; 0: CPU", "auto")
     precision: str = option(
-        "auto: bf16 where all GPUs have it, else fp16; fp32 on a CPU (default: the recipe's)",
+        "auto: bf16 if all GPUs support it, else fp16; fp32 on CPUs (default: the recipe's)",
         "auto",
         choices=("auto", "fp32", "fp16", "bf16"),
     )
     nodes: Positive = option(
-        "identical machines with a common folder of checkpoints (default 1, or Slurm's)",
+        "number of identical machines that share the save-dir (default 1, or Slurm's)",
         1,
         usual=lambda: os.environ.get("SLURM_STEP_NUM_NODES", "1"),
     )
     node_rank: Count = option(
-        "number of this machine, from 0 (default 0, or Slurm's)",
+        "rank of this machine, from 0 (default 0, or Slurm's)",
         0,
         usual=lambda: os.environ.get("SLURM_NODEID", "0"),
     )
@@ -96,12 +96,12 @@ class Machines:
 
     def __post_init__(self) -> None:
         if not 0 <= self.node_rank < self.nodes:
-            raise UserError(f"--node-rank {self.node_rank} of {self.nodes} machines, from 0 on")
+            raise UserError(f"--node-rank {self.node_rank}: expected 0 to {self.nodes - 1}")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Devices of this machine, processes of all machines, and fairseq-train's options for them."""
+    """Devices and processes of a training, with fairseq-train's options for them."""
 
     gpus: int
     precision: str
@@ -110,7 +110,7 @@ class Place:
 
 
 def look(machines: Machines) -> Place:
-    """The devices of this machine that are to be used."""
+    """The devices that a training uses on this machine."""
     is_open = "auto" in (machines.gpus, machines.precision)
     seen = visible_gpus() if is_open else []
     gpus, precision = choose(machines.gpus, machines.precision, seen)
@@ -119,7 +119,7 @@ def look(machines: Machines) -> Place:
     if machines.nodes > 1:
         if machines.gpus not in ("auto", "0"):
             raise UserError(
-                f"--gpus {machines.gpus}: on several machines, choose by CUDA_VISIBLE_DEVICES"
+                f"--gpus {machines.gpus}: with several machines, set CUDA_VISIBLE_DEVICES instead"
             )
         launch += ["--distributed-init-method", f"tcp://{machines.master or _slurm_master()}"]
         launch += ["--distributed-rank", str(machines.node_rank * each)]

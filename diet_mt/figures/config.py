@@ -12,15 +12,15 @@ from ..system.options import Count, Positive, option
 class FigureConfig:
     """Figures."""
 
-    subset: str = option("part of the data, for sentences", "valid")
+    subset: str = option("split from which sentences are taken", "valid")
     sentences: Positive = option("number of sentences", 32)
-    rank_tokens: Positive = option("size of the matrices of rank, tokens", 96)
-    positions: Positive = option("positions in patterns, similarity and heads", 32)
-    near: Count = option("distance in tokens that is near", 2, metavar="K")
+    rank_tokens: Positive = option("tokens of a sequence for rank", 96)
+    positions: Positive = option("positions for patterns, similarity and heads", 32)
+    near: Count = option("largest distance that counts as near, in tokens", 2, metavar="K")
 
     def __post_init__(self) -> None:
         least = 2 * self.near + 2  # or the last position would be near the first half
         if self.positions < least:
             raise UserError(
-                f"--positions {self.positions}: with --near {self.near} give {least} or more"
+                f"--positions {self.positions}: must be at least {least} with --near {self.near}"
             )

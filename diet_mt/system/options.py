@@ -1,4 +1,4 @@
-"""Options of commands as fields of dataclasses, their types, and suggestions for unknown words."""
+"""Command-line options declared as dataclass fields, and their types."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from typing import Annotated, Any, ClassVar
 
 from .errors import UserError, printable
 
-OPTION = "option"  # key of an Option in a field's metadata
-LARGEST_SEED = 2**31 - 1  # numpy's is twice as large, but fairseq adds epochs to it
+OPTION = "option"  # key of the Option in the metadata of a field
+LARGEST_SEED = 2**31 - 1  # numpy accepts twice as much, but fairseq adds the epoch
 
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """What argparse needs of a field beyond its name, type and default."""
+    """Arguments of argparse for a field, beyond its name, type and default."""
 
     help: str
     flag: str = ""  # default --NAME; of a positional argument NAME
     positional: bool = False
     metavar: str | tuple[str, ...] | None = None
     choices: Sequence[str] | None = None
-    nargs: str | int | None = None  # default: of a sequence +
-    usual: Callable[[], Any] | None = None  # computed default of the command line
+    nargs: str | int | None = None  # default: + for sequences
+    usual: Callable[[], Any] | None = None  # computes the default of the command line
     repeat: bool = False  # each use of the option adds a value
     negatable: bool = False  # --NAME and --no-NAME
-    exclusive: str = ""  # options of the same label exclude each other
+    exclusive: str = ""  # options with the same label exclude each other
 
 
 def option(help: str, default: Any = MISSING, **about: Any) -> Any:
-    """A dataclass field that is an option of a command; required without a default."""
+    """A dataclass field that is a command-line option, required if it has no default."""
     return dataclasses.field(default=default, metadata={OPTION: Option(help, **about)})
 
 
@@ -49,25 +49,25 @@ def argument(help: str, default: Any = MISSING, *, name: str = "", **about: Any)
 
 
 class Command:
-    """Base of the commands: dataclasses with their options as fields and a method ``run``.
+    """Base class of commands: dataclasses with options as fields and a method ``run``.
 
-    The docstring is the help. Fields of other dataclasses, such as TextSettings, add a group of
-    options each; fields ``words``, ``passed`` and ``known`` have what ``cli.parser.Parser`` says.
+    The docstring is the help text. A field whose type is another dataclass, such as TextSettings,
+    adds a group of options. For ``words``, ``passed`` and ``known`` see ``cli.parser.Parser``.
     """
 
-    passes_on: ClassVar[bool] = False  # unknown options are those of fairseq
-    defaults: ClassVar[Mapping[str, Any]] = {}  # other defaults of nested and inherited fields
-    left_out: ClassVar[Sequence[str]] = ()  # nested and inherited fields that are no options here
+    passes_on: ClassVar[bool] = False  # unknown options are passed to fairseq
+    defaults: ClassVar[Mapping[str, Any]] = {}  # override those of nested and inherited fields
+    left_out: ClassVar[Sequence[str]] = ()  # nested and inherited fields without an option
 
     def run(self) -> int | None:
-        """The exit status; None is 0."""
+        """Runs the command and returns its exit status; None means 0."""
         raise NotImplementedError
 
 
 def unknown(kind: str, word: str, known: Iterable[str], otherwise: str = "") -> str:
     """``unknown command leaderbord; did you mean leaderboard?``
 
-    ``otherwise``: the end of the message without a similar name.
+    ``otherwise``: end of the message if no name is similar.
     """
     names = {name.casefold(): name for name in known}
     near = difflib.get_close_matches(word.casefold(), names, n=1)
@@ -75,7 +75,8 @@ def unknown(kind: str, word: str, known: Iterable[str], otherwise: str = "") -> 
 
 
 def need_known(kind: str, words: Iterable[str], known: Iterable[str], place: str = "") -> None:
-    """UserError for the first of ``words`` that is not ``known``, with a suggestion or all names.
+    """Raises UserError for the first of ``words`` that is not ``known``, with a suggestion.
+
     ``place``: prefix of the message.
     """
     names = sorted(set(known))
@@ -86,7 +87,7 @@ def need_known(kind: str, words: Iterable[str], known: Iterable[str], place: str
 
 
 def shell_words(text: str, place: str) -> tuple[str, ...]:
-    """``text`` split as a shell does. ``place``: prefix of the error for an open quote."""
+    """``text`` split as by a shell. ``place``: prefix of the error message."""
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
@@ -94,17 +95,17 @@ def shell_words(text: str, place: str) -> tuple[str, ...]:
 
 
 def by_name(pairs: Iterable[tuple[str, str]], option: str) -> dict[str, str]:
-    """Name and value pairs of an option as a mapping; each name once."""
+    """The name and value pairs of an option as a mapping; duplicate names are errors."""
     values: dict[str, str] = {}
     for name, value in pairs:
         if name in values:
-            raise UserError(f"{option} {name}: given twice")
+            raise UserError(f"{option} {name} is given twice")
         values[name] = value
     return values
 
 
 def need_file(path: Path, what: str = "file") -> None:
-    """UserError if ``path`` is no file. ``what``: its kind, for the message."""
+    """Raises UserError if ``path`` is not a file. ``what``: its kind, for the message."""
     if not path.is_file():
         raise UserError(f"{path}: no such {what}")
 
@@ -112,7 +113,7 @@ def need_file(path: Path, what: str = "file") -> None:
 def number(
     kind: Callable[[str], float], is_valid: Callable[[Any], bool], what: str
 ) -> Callable[[str], Any]:
-    """A parser of numbers. ``what``: the valid ones, for the message."""
+    """A converter of numbers. ``what``: the valid range, for the message."""
 
     def parse(text: str) -> float:
         try:
@@ -128,28 +129,28 @@ def number(
 
 def _folder(text: str) -> Path:
     if not text:  # pathlib's current folder
-        raise argparse.ArgumentTypeError("empty; give a path, . for this folder")
+        raise argparse.ArgumentTypeError("empty path; use . for the current folder")
     return Path(text)
 
 
 def pair(text: str) -> tuple[str, str]:
-    """``name=value``, split."""
+    """Name and value of ``name=value``."""
     name, equals, value = text.partition("=")
     if not (name and equals):
-        raise argparse.ArgumentTypeError(f"{text}: give name=value")
+        raise argparse.ArgumentTypeError(f"{text}: expected name=value")
     return name.strip(), value.strip()
 
 
-positive = number(int, lambda n: n >= 1, "a whole number of at least 1")
-_count = number(int, lambda n: n >= 0, "a whole number of at least 0")
-_seed = number(int, lambda n: 0 <= n <= LARGEST_SEED, f"a whole number from 0 to {LARGEST_SEED}")
+positive = number(int, lambda n: n >= 1, "an integer of at least 1")
+_count = number(int, lambda n: n >= 0, "an integer of at least 0")
+_seed = number(int, lambda n: 0 <= n <= LARGEST_SEED, f"an integer from 0 to {LARGEST_SEED}")
 
-# Types of fields: with the function that reads them from the command line, and a metavar.
+# Types of fields, each with its converter and metavar.
 Positive = Annotated[int, positive, "N"]
 Count = Annotated[int, _count, "N"]
 Seed = Annotated[int, _seed, "N"]
-Share = Annotated[float, number(float, lambda n: 0 <= n <= 1, "0 to 1"), "N"]
-NotNegative = Annotated[float, number(float, lambda n: 0 <= n < math.inf, "0 or more"), "N"]
+Share = Annotated[float, number(float, lambda n: 0 <= n <= 1, "a number from 0 to 1"), "N"]
+NotNegative = Annotated[float, number(float, lambda n: 0 <= n < math.inf, "a number >= 0"), "N"]
 Finite = Annotated[float, number(float, math.isfinite, "a number"), "N"]
 File = Annotated[Path, Path, "FILE"]
 Folder = Annotated[Path, _folder, "FOLDER"]
@@ -157,7 +158,7 @@ Pair = Annotated[tuple[str, str], pair, "NAME=VALUE"]
 
 
 def run(main: Callable[[], int | None]) -> int:
-    """The exit status of a command's body: 2 for an error of user input, one line on stderr."""
+    """The exit status of ``main``; errors in the user's input print one line and return 2."""
     try:
         with _sigterm_as_ctrl_c():
             return main() or 0
@@ -175,7 +176,7 @@ def run(main: Callable[[], int | None]) -> int:
         print("error: interrupted; run again to continue", file=sys.stderr)
         return 128 + (interrupt.args[0] if interrupt.args else signal.SIGINT)
     except Exception as error:
-        # fairseq raises plain exceptions, for which a patch of the plugin has messages.
+        # fairseq raises plain exceptions; error_lines.py has messages for them.
         patch = sys.modules.get("diet_mt.fairseq_patches.error_lines")
         line = patch.one_line(error) if patch else None
         if line is None:
@@ -186,7 +187,7 @@ def run(main: Callable[[], int | None]) -> int:
 
 @contextmanager
 def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """Handles the signal of batch systems as Ctrl-C: nothing half-written, no child left."""
+    """Treats SIGTERM, which batch systems send, like Ctrl-C, so that children end, too."""
 
     def stop(number: int, frame: object) -> None:
         raise KeyboardInterrupt(number)
