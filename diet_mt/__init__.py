@@ -10,12 +10,12 @@ from types import ModuleType
 
 __version__ = "0.1.0"
 
-# Loaded when they are first asked for.
+# Imported on first access.
 _PARTS = ("criterions", "encoders", "models", "tasks")
 
 
 def register() -> None:
-    """Registers all that the plugin has, and replaces what it replaces in fairseq.
+    """Registers the plugin's components with fairseq and applies its patches.
 
     To be called before a checkpoint is read or anything built; a second call does nothing.
 

@@ -53,7 +53,7 @@ VOCABULARIES = {"English": 30522, "multilingual": 120000}
 def make_bert(
     encoding: str, size: str = "base", vocabulary: int = VOCABULARY, **options: Any
 ) -> DietRobertaModel:
-    """The paper's BERT with random weights, the same at every call. ``options``: to change it."""
+    """The paper's BERT with fixed random weights. ``options``: changes to its options."""
     words = Dictionary()
     for number in range(vocabulary - len(words)):
         words.add_symbol(str(number))
@@ -105,7 +105,7 @@ def measure_all(args: Encoder) -> None:
 
 
 def measure(shape: str, args: Encoder) -> Iterator[Record]:
-    """Each encoding in turns with its baseline alone, both of them in memory."""
+    """Measures each encoding in turns with its baseline."""
     size = args.batch or BATCHES[shape], args.tokens
     generator = torch.Generator().manual_seed(1)
     tokens = torch.randint(4, VOCABULARY, size, generator=generator).to(args.device)
@@ -130,7 +130,7 @@ def measure(shape: str, args: Encoder) -> Iterator[Record]:
 
 
 def parameters(encoding: str, vocabulary: int, **options: Any) -> int:
-    """Of BERT base with its pooler, for 512 tokens; nothing is allocated."""
+    """Number of parameters of BERT base with its pooler, for 512 tokens."""
     # Not torch.device("meta"): fairseq draws initial weights on the CPU, wherever the model is.
     with FakeTensorMode():
         model = make_bert(encoding, "base", vocabulary, **options)
@@ -141,7 +141,7 @@ def parameters(encoding: str, vocabulary: int, **options: Any) -> int:
 
 
 def table_6() -> str:
-    """Markdown: millions of parameters, and those that the paper prints."""
+    """Markdown table of parameter counts in millions, with those of the paper."""
     rows = []
     for label, (encoding, options, printed) in TABLE_6.items():
         row = [label]

@@ -35,7 +35,7 @@ from .rows import Record, environment, quartiles
 from .worker import RANDOM_DATA, Job, System
 
 PARTS = ("forward", "backward", "update")
-_NO_KERNEL = ("empty", "new_empty", "_unsafe_view")  # besides views
+_NO_KERNEL = ("empty", "new_empty", "_unsafe_view")  # in addition to views
 # From Python's numbers to the device, which torch does without an operator.
 _COPYING = [(torch, "tensor"), (torch, "as_tensor"), (Tensor, "new_tensor")]
 _READ = ("_local_scalar_dense", "is_nonzero", "equal", "nonzero", "masked_select")
@@ -101,7 +101,7 @@ class Counted(TorchDispatchMode):
 
 
 def _read(name: str, args: Any, kwargs: dict[str, Any]) -> Any:
-    """What a GPU may have answered: yes, or one."""
+    """A value that a read from the GPU could return: True, or one."""
     if name in ("_local_scalar_dense", "is_nonzero"):
         return torch.ones((), dtype=args[0].dtype, device="cpu").item()
     if name == "_to_copy" and torch.device(kwargs["device"]).type == "cpu":
@@ -132,7 +132,7 @@ def _dropout(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = F
 
 @contextmanager
 def as_on_a_gpu(device: str) -> Iterator[None]:
-    """A block in which fairseq takes the device for its GPU, and ``meta`` has kernels of a GPU."""
+    """Context in which fairseq uses ``meta`` as its GPU, with a GPU's kernels."""
     with ExitStack() as stack:
         if device == "meta":
             stack.enter_context(patch.object(F, "scaled_dot_product_attention", _attention))
@@ -142,7 +142,7 @@ def as_on_a_gpu(device: str) -> Iterator[None]:
 
 
 def count(words: list[str], precision: str, device: str, vocabulary: int) -> Record:
-    """Counts of the third training step of fairseq's trainer over a batch of random sentences."""
+    """Operator counts of the third step of fairseq's trainer on a random batch."""
     system = System(Job(words=words, user_dir=None, threads=1, vocabulary=vocabulary, batches=1))
     cfg = system.cfg
     cfg.common.cpu = True

@@ -1,4 +1,4 @@
-"""Rows of benchmarks: statistics of rounds, the machine, reading."""
+"""Records of benchmarks: statistics of rounds, the environment, reading."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def interleaved(
     label: str,
     until: float = math.inf,
 ) -> dict[str, list[float]]:
-    """Seconds of each turn in each round, without the rounds of warm-up.
+    """Seconds of each turn in each timed round, without warm-up rounds.
 
     After the time ``until`` (of time.monotonic) no round but the first begins.
 
@@ -62,7 +62,7 @@ def ratios(values: Sequence[float], baseline: Sequence[float]) -> dict[str, floa
 
 
 def need_device(device: str) -> None:
-    """Raises UserError where ``device`` is a GPU and there is none."""
+    """Raises UserError if ``device`` is a GPU that does not exist."""
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():

@@ -44,7 +44,7 @@ _OF_JOB = ("threads", "vocabulary", "batches", "decode_length", "beam", "lenpen"
 
 
 class Worker:
-    """A process with one system, which ends with the block of the context."""
+    """Context manager of a worker process with one system."""
 
     def __init__(self, system: str, words: Sequence[str], **job: Any) -> None:
         self.system = system
@@ -66,7 +66,7 @@ class Worker:
         self._send({"user_dir": None, **job})
 
     def ask(self, what: str, kind: str, **load: Any) -> Record:
-        """The answer to a message; UserError with the last line of a process that died."""
+        """The worker's answer to a message. Raises UserError if the process died."""
         self._send([what, kind, load])
         line = self.process.stdout.readline()
         if not line:
@@ -116,7 +116,7 @@ def training_words(dropout: float) -> list[str]:
 
 
 def precision(words: Sequence[str]) -> str:
-    """Of options of fairseq-train."""
+    """The precision that options of fairseq-train select."""
     return next((name for name in ("fp16", "bf16") if f"--{name}" in words), "fp32")
 
 
@@ -208,7 +208,7 @@ def measure(systems: Sequence[str], size: str, device: str, args: Speed) -> Iter
 def turns(
     crew: dict[str, Worker], kind: str, label: str, args: Speed
 ) -> Iterator[tuple[Record, Facts, dict[str, list[float]]]]:
-    """Each load, the answers about it, seconds of each round. Systems that fail leave the crew."""
+    """Each load with its answers and seconds per round; failed systems are removed."""
     work, end = loads(kind, args), time.monotonic() + (args.seconds or math.inf)
     for number, load in enumerate(work):
         until = time.monotonic() + (end - time.monotonic()) / (len(work) - number)
@@ -220,7 +220,7 @@ def turns(
 
 
 def prepare(crew: dict[str, Worker], kind: str, load: Record) -> Facts:
-    """The answers of all systems; those that fail leave the crew."""
+    """The answers of all systems; failed ones are removed."""
     facts = {}
     for name, each in list(crew.items()):
         try:
@@ -232,7 +232,7 @@ def prepare(crew: dict[str, Worker], kind: str, load: Record) -> Facts:
 
 
 def loads(kind: str, args: Speed) -> list[Record]:
-    """Of the batches of a turn, one after the other."""
+    """The loads: settings of the batches of a turn."""
     if kind == "decode":
         sentences = [{"sentences": number} for number in args.decode_sentences]
         return sentences or [{"tokens": number} for number in args.decode_tokens]
@@ -241,7 +241,7 @@ def loads(kind: str, args: Speed) -> list[Record]:
 
 
 def equal_outputs(crew: Mapping[str, Worker]) -> dict[str, Record]:
-    """How many translations of a system are those of the one whose weights it has."""
+    """Number of translations equal to those of the system with the same weights."""
     equal = {}
     for name, original in WEIGHTS_OF.items():
         if name in crew and original in crew:

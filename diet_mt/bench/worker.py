@@ -80,7 +80,7 @@ class Job:
 
 
 class System:
-    """Task of a job, and model and batches of one kind of work."""
+    """The task of a job, with model and batches for one kind of work."""
 
     def __init__(self, job: Job) -> None:
         utils.import_user_module(Namespace(user_dir=job.user_dir))
@@ -213,12 +213,12 @@ class System:
         return utils.move_to_cuda(batch) if self.job.device == "cuda" else batch
 
     def new_model(self) -> Any:
-        """With the weights of the checkpoint, or random ones."""
+        """The model, with the weights of the checkpoint or random ones."""
         torch.manual_seed(1)
         if self.job.checkpoint is None:
             model = self.task.build_model(self.cfg.model)
         else:
-            # torch's safe loader must know fairseq's options, which run no code.
+            # torch's safe loader must allow fairseq's options, which run no code.
             torch.serialization.add_safe_globals([argparse.Namespace])
             load = checkpoint_utils.load_model_ensemble
             (model,), _ = load([self.job.checkpoint], task=self.task)

@@ -3,8 +3,8 @@
 An answer without words ("The") has an F1 of 0 in SQuAD 1.1, whatever the gold answer, but of 1 in
 version 2.0 where the gold answer is empty, too. XQuAD and TyDiQA-GoldP are scored as SQuAD 1.1 in
 every language (XTREME, Hu et al. 2020, arXiv:2003.11080). MLQA: Lewis et al. (2020),
-arXiv:1910.07475, as the published script, mlqa_evaluation_v1.py. Two of its habits look like slips
-and are kept, since published scores depend on them: the Arabic article is removed also within a
+arXiv:1910.07475, as the published script, mlqa_evaluation_v1.py. Two of its rules look like slips
+and are retained, since published scores depend on them: the Arabic article is removed also within a
 word; and Chinese characters beyond the basic range are not split.
 
 Two things are stricter here. A question without a prediction counts as 0 also in version 2.0, whose

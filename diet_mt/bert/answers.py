@@ -1,4 +1,4 @@
-"""From the logits of windows to answers, and predictions in SQuAD's format."""
+"""Answers from the logits of windows, and predictions in SQuAD's format."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Candidate:
         return -self.score, self.begin, self.end
 
     def text_in(self, context: str) -> str:
-        """The answer, without white space around it."""
+        """The text of an answer, without surrounding white space."""
         return context[self.begin : self.end].strip()
 
 
@@ -103,7 +103,7 @@ def candidates_of(
 
 
 def no_answer(start: Floats, end: Floats) -> Candidate:
-    """No answer, with the logits of <s> of a window."""
+    """The candidate without an answer, scored by the logits of <s> of a window."""
     return Candidate(0, 0, float(start[0]), float(end[0]))
 
 

@@ -1,4 +1,4 @@
-"""The tasks of GLUE, and XNLI: their official files, labels and metrics.
+"""Official files, labels and metrics of GLUE's tasks and of XNLI.
 
 GLUE: Wang et al. (2019), arXiv:1804.07461. XNLI: Conneau et al. (2018), arXiv:1809.05053, one table
 of 19 columns for all languages; its raw folder has ``train``, which is MNLI's, and for each
@@ -74,7 +74,7 @@ class Task:
 
     @property
     def classes(self) -> int:
-        """Outputs of the model: one per class, or one score."""
+        """Number of outputs of the model: one per class, or one score."""
         return len(self.labels.names) or 1
 
     @property
@@ -140,7 +140,7 @@ def read_file(
 ) -> Iterator[Example]:
     """The examples of ``folder/TASK/FILE``; those without an id of their own are numbered.
 
-    Rows of a file without labels are never left out, because each of them wants a prediction.
+    Rows of a file without labels are never skipped, because each requires a prediction.
     """
     needed = [*task.sentences, *filter(None, (file.label, file.id))]
 
@@ -172,12 +172,12 @@ def split_name(kind: str, language: str) -> str:
 
 
 def language_of(split: str) -> str:
-    """The inverse; a split without a language is in English."""
+    """The language in the name of a split; English without one."""
     return split.partition("_")[2] or ENGLISH
 
 
 def xnli_files(folder: Path, kind: str) -> list[Path]:
-    """The files of ``dev`` or ``test``; at least one."""
+    """XNLI's files of ``dev`` or ``test``. Raises UserError without any."""
     files = sorted({*folder.glob(f"*.{kind}.tsv"), *folder.glob(f"*.{kind}.tsv.gz")})
     if not files:
         raise UserError(f"{folder}: holds no *.{kind}.tsv or *.{kind}.tsv.gz; put XNLI's there")

@@ -49,7 +49,7 @@ class Labels:
         return not self.names
 
     def checked(self, text: str, where: str) -> str:
-        """``text`` itself if it is such a label."""
+        """``text``, if it is a valid label. Raises UserError otherwise."""
         if not self.is_score:
             if text not in self.names:
                 raise UserError(

@@ -1,4 +1,4 @@
-"""GLUE and XNLI: from the official files to what the task diet_sentence_prediction reads.
+"""Stages from GLUE's and XNLI's official files to data for diet_sentence_prediction.
 
 raw -> pieces -> input0, [input1,] label
 

@@ -1,4 +1,4 @@
-"""Stages from files of questions to windows: a folder for each file, and the vocabulary."""
+"""Stages from files of questions to windows of subwords, a folder for each file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def prepare(
     scoring: str = "squad",
     need_answers: bool = False,
 ) -> About:
-    """Makes the folder ``out`` of a file of questions.
+    """Writes the windows of a file of questions to the folder ``out``.
 
     Args:
         vocab: Folder with ``dict.txt`` and the tokenizer of the pretrained model.
@@ -76,7 +76,7 @@ def check_source(file: Path, out: Path) -> None:
     """Refuses a folder ``out`` that was not made of the content of ``file``."""
     if read_about(out).sha256 != hashlib.sha256(raw_bytes(file)).hexdigest():
         raise UserError(
-            f"{out}: was not made of what is in {file}; remove it to make it anew, or give "
+            f"{out}: made from other content than {file}; remove it to prepare it again, or give "
             "another --out"
         )
 

@@ -45,7 +45,7 @@ class GoldAnswer:
 
     @property
     def end(self) -> int:
-        """The character after its last one."""
+        """Index of the character after the answer."""
         return self.start + len(self.text)
 
 
@@ -161,7 +161,7 @@ def _answer(entry: Any, context: str, where: str) -> GoldAnswer:
 
 
 def _field(holder: Any, key: str, kind: type, where: str) -> Any:
-    """A field of this type; a text is not empty and has no lone surrogate."""
+    """A field of the given type; texts are not empty and have no lone surrogates."""
     value: Any = holder.get(key) if isinstance(holder, dict) else None
     fault = "" if type(value) is kind else f"expected a {kind.__name__} as in SQuAD's JSON"
     if kind is str and not fault:

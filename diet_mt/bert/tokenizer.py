@@ -1,6 +1,6 @@
 """Subword tokenizers of encoders: pieces, and the span of text that each stands for.
 
-Two kinds, told apart by the file in a prepared folder: ``wordpiece.json``, WordPiece (Wu et al.
+The file in a prepared folder determines the kind: ``wordpiece.json``, WordPiece (Wu et al.
 2016, arXiv:1609.08144, section 4.1) over words split as BERT splits them (Devlin et al. 2018,
 arXiv:1810.04805), and ``spm.model``, SentencePiece. The folder's ``dict.txt`` lists the same pieces
 in the same order. An unknown piece is ``<unk>``; no text ever becomes another of fairseq's special
@@ -121,7 +121,7 @@ class SentencePiece(Tokenizer):
         return spans
 
     def _known(self, piece: str) -> str:
-        """The library gives unknown characters as they are."""
+        """``piece``, or ``<unk>`` for unknown characters, which the library returns as text."""
         number = self._processor.piece_to_id(piece)
         unknown = piece in (*FIRST, MASK) or number == self._processor.unk_id()
         return UNKNOWN if unknown else piece
@@ -240,7 +240,7 @@ def learn_wordpiece(files: Iterable[Path], out: Path, size: int, *, cased: bool 
             f"WordPiece: a vocabulary of {size} is not possible with this text; the nearest is "
             f"{len(vocabulary) + own}"
         )
-    # A new one: to the trained one, the alphabet are special tokens, to be found inside of words.
+    # A fresh tokenizer: the trained one matches the alphabet as special tokens within words.
     with writing(out) as file:
         file.write(_untrained(vocabulary, cased).to_str(pretty=True) + "\n")
 
@@ -270,5 +270,5 @@ def _alphabet(tokenizer: tokenizers.Tokenizer, lines: Iterable[str]) -> list[str
                 characters[character] += count
             continuing.update(word[1:])
     frequent = sorted(characters, key=lambda character: (-characters[character], character))
-    kept = sorted(frequent[:_ALPHABET])
-    return kept + [CONTINUES + character for character in kept if character in continuing]
+    alphabet = sorted(frequent[:_ALPHABET])
+    return alphabet + [CONTINUES + character for character in alphabet if character in continuing]

@@ -82,7 +82,7 @@ class Corpus(Prepare):
             name, chosen = word.partition("=")[0], self.text.subwords
             kind = _OF_SUBWORDS.get(name, chosen)
             if kind != chosen:
-                raise UserError(f"{name} requires --subwords {kind}, not {chosen}")
+                raise UserError(f"{name}: requires --subwords {kind}, not {chosen}")
         source, _, target = self.pair.partition("-")
         langs = (source, target)
         limits = replace(self.limits, langs=langs) if self.clean else None
@@ -136,7 +136,7 @@ class Multi30k(Download):
         from ..corpora.recipes import multi30k
 
         if self.join_training and self.join == 1:
-            raise UserError("--join-training requires --join N")
+            raise UserError("--join-training: requires --join N")
         out, source = self.folder_of("multi30k"), self.source("multi30k")
         yield multi30k(out, self.settings(), source, self.join, in_training=self.join_training)
 

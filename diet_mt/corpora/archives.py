@@ -46,7 +46,7 @@ Pair = tuple[str, str]  # English, and the other language
 
 
 def wmt18(out: Path, text: TextSettings, source: Source, downloads: Path) -> Preparation:
-    """Downloaded archives are in ``downloads``, for both language pairs."""
+    """The preparation of WMT18. ``downloads``: folder of archives of both pairs."""
     pair, (src, tgt) = "-".join(text.pair), text.pair
     extracted, training = out / "extracted", source.entry["training"]
     names = [*training, _DEV] if not extracted.exists() else []
@@ -134,7 +134,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def office(out: Path, text: TextSettings, source: Source) -> Preparation:
-    """From the archive; from texts where the user's folder has no archive."""
+    """The preparation of LibreOffice's texts, from the archive or from text files."""
     other = next(lang for lang in text.pair if lang != "en")
     names = {
         f"{split}.{lang}": f"en-{other}.{split}.{lang}" for split in SPLITS for lang in text.pair

@@ -1,4 +1,4 @@
-"""Dictionaries and binarized text of fairseq-preprocess: made, read and checked without fairseq.
+"""Dictionaries and binarized data of fairseq-preprocess, read without fairseq.
 
 fairseq maps its files into memory and reads them when they are needed: a file that is cut, missing
 or of another dictionary ends a training late and without a reason, or goes unnoticed.
@@ -210,13 +210,13 @@ def faults(folder: Path, *, besides: str = "", tokens: bool = False) -> Iterator
 
 
 def need_whole(folder: Path, *, besides: str = "") -> None:
-    """Refuses a folder with a fault, without a look at the tokens."""
+    """Raises UserError for a fault of a folder; tokens are not checked."""
     for fault in faults(folder, besides=besides):
         raise UserError(fault)
 
 
 def need_source(folder: Path, subset: str, lang: str) -> None:
-    """The same for one language of a subset, and the dictionaries: enough to translate it."""
+    """:func:`need_whole` for the data that translating a subset from ``lang`` requires."""
     pair = language_pair(folder, subset)
     _complete(folder / f"{subset}.{'-'.join(pair)}.{lang}.idx")
     for side in pair:

@@ -7,7 +7,7 @@ references; their sources are normalized: the first language; in ``test1``, the 
 reverse direction, the second.
 
 Languages are identified by py3langid: Lui and Baldwin's langid.py (2012, "langid.py: An
-Off-the-shelf Language Identification Tool", ACL) kept up to date, a small model for 139 languages.
+Off-the-shelf Language Identification Tool", ACL), maintained; a small model for 139 languages.
 """
 
 from __future__ import annotations
@@ -172,14 +172,14 @@ def _identifier() -> LanguageIdentifier:
 
 
 def need_known(langs: Iterable[str]) -> None:
-    """Refuses a code, such as "de", that the language model does not know."""
+    """Raises UserError for a language code that the identification does not support."""
     for lang in langs:
         if lang not in _identifier().nb_classes:
             raise UserError(f"language {lang}: unknown to py3langid; use a known code, {_WITHOUT}")
 
 
 def is_other(line: str, lang: str, certainty: float) -> bool:
-    """Whether a line is in another language than ``lang``.
+    """Whether a line is identified as a language other than ``lang``.
 
     Args:
         certainty: Least probability, 0 to 1, of the other language. Names, numbers and quotations

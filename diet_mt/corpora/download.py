@@ -64,21 +64,21 @@ class CorpusFile:
     size: int | None = None  # bytes
 
     def fault_of(self, path: Path) -> str:
-        """How a copy differs; empty if it does not."""
+        """The difference of a copy from its checksum; empty without one."""
         method, _, expected = self.checksum.rpartition(":")
         digest = checksum(path, method or "sha256")
         size = path.stat().st_size
         return "" if digest == expected else f"{size} bytes with {digest}, expected {expected}"
 
     def need_same(self, path: Path, where: object, hint: str) -> None:
-        """Refuses a copy that differs; ``where``: what to call it."""
+        """Raises UserError for a copy that differs; ``where``: its name in the message."""
         if fault := self.fault_of(path):
             raise UserError(f"{where}: not the expected {self.name}: {fault}; {hint}")
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where the files of a corpus come from."""
+    """Source of the files of a corpus: a user's folder, or downloads."""
 
     corpus: str  # in corpora.yaml
     folder: Path | None = None  # of the user; None: the web
@@ -224,7 +224,7 @@ def extract(archive: Path, out: Path, members: Iterable[str]) -> None:
     missing = {name: path for name, path in every.items() if not path.exists()}
     make_folder(out)
     try:
-        # "r|": read once, front to back, nothing kept but the current member.
+        # "r|": a stream, read once from front to back, one member at a time.
         with gzip.open(archive, "rb") as packed, tarfile.open(fileobj=packed, mode="r|") as tar:
             progress = Progress(f"{archive.name}, unpacked", "MB")
             while missing and (entry := tar.next()):

@@ -71,7 +71,7 @@ def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_sides(source: Path, target: Path) -> tuple[list[str], list[str]]:
-    """All sentences of both files; for test sets, which are small."""
+    """All sentences of both files, in memory."""
     pairs = list(read_parallel(source, target))
     return [src for src, _ in pairs], [tgt for _, tgt in pairs]
 

@@ -1,4 +1,4 @@
-"""Corpora of text files: how ``raw`` is made for each. The stages after it are shared.
+"""Corpora of text files: the stages that make ``raw``. All later stages are shared.
 
 Multi30k: Elliott, Frank, Sima'an and Specia (2016), arXiv:1605.00459. Its captions can be joined to
 texts several times as long. News: WMT's test sets of past years, a small training corpus. Mixed:
@@ -45,7 +45,7 @@ Pair = tuple[bytes, bytes]
 def multi30k(
     out: Path, text: TextSettings, source: Source, joined: int = 1, *, in_training: bool = False
 ) -> Preparation:
-    """The six files of a language pair.
+    """The preparation of Multi30k.
 
     Args:
         joined: For K from 2 to this, ``raw/testK`` has K captions of the test set per line.
@@ -79,7 +79,7 @@ def multi30k(
 
 
 def joined_lines(lines: Iterable[str], counts: Iterable[int]) -> Iterator[str]:
-    """The next ``counts`` lines as one; an incomplete last one is left out."""
+    """Lines joined in groups of ``counts``; an incomplete last group is dropped."""
     left = iter(lines)
     for count in counts:
         some = list(islice(left, count))

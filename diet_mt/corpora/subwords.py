@@ -156,7 +156,7 @@ def kind_of(bin_folder: Path) -> str:
 
 
 def join(tokens: str, kind: str) -> str:
-    """A line without its splits."""
+    """A line with its subwords joined."""
     return _JOIN[kind](tokens)
 
 

@@ -1,4 +1,4 @@
-"""Metrics of a whole validation that are no averages over its batches, such as F1."""
+"""Metrics of a whole validation set that are not means over batches, such as F1."""
 
 from typing import Any, Callable, Dict, List
 
@@ -13,7 +13,7 @@ Measure = Callable[[np.ndarray], float]
 
 
 class CorpusMetric(Meter):
-    """A measure of all rows (N, ...), in the order in which they come."""
+    """A metric of all rows (N, ...), in the order of their batches."""
 
     def __init__(self, measure: Measure) -> None:
         self._measure = measure

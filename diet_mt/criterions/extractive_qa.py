@@ -1,4 +1,4 @@
-"""The criterion ``extractive_qa``: where an answer begins, and where it ends."""
+"""The criterion ``extractive_qa``: cross-entropy of an answer's first and last token."""
 
 import math
 from functools import partial

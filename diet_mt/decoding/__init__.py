@@ -1,1 +1,1 @@
-"""Beam search for what people decode with, made for this plugin's models."""
+"""Beam search for this plugin's models."""

@@ -75,7 +75,7 @@ class Vocabulary:
     def best(
         self, features: Tensor, scores: Tensor, count: int, limits: Limits
     ) -> Tuple[Tensor, Tensor, Tensor]:
-        """The ``count`` best continuations of each sentence, the best first.
+        """The ``count`` best continuations of each sentence, in descending order.
 
         ``features`` (B * K, E) and ``scores`` (B, K) of its K hypotheses, the latter summed
         log-probabilities -> summed log-probabilities (B, count), entries (B, count) and numbers of

@@ -23,14 +23,14 @@ from ..positions import PositionRange
 from ..system.errors import UserError
 from .candidates import Vocabulary
 from .replay import Replays
-from .search import NOTHING_FOUND, Hypothesis, SearchOptions
+from .search import NO_TRANSLATION, Hypothesis, SearchOptions
 
 # Sentences of the smallest batch, a power of two.
 FEWEST = 16
 
 
 def serves(decoder: Any, options: SearchOptions, source: int) -> bool:
-    """Whether this search serves, for sources of so many tokens."""
+    """Whether this search supports sources of this length."""
     targets, sources = longest(decoder)
     return (
         options.no_repeat_ngram_size == 0
@@ -222,7 +222,7 @@ class FixedSearch:
             scores = sums / sums.new_tensor(table)[lengths]
         numbers = done.tolist()
         if not all(numbers):
-            raise UserError(NOTHING_FOUND)
+            raise UserError(NO_TRANSLATION)
         there = torch.arange(beam, device=done.device) < done[:, None]
         order = (
             scores.masked_fill(~there, -math.inf).sort(dim=1, descending=True, stable=True).indices

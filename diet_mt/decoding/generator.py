@@ -1,7 +1,7 @@
-"""The search behind the interface of fairseq's generators, wherever it serves.
+"""The beam search of this package behind the interface of fairseq's generators.
 
 ``DIET_MT_SEARCH`` in the environment forces one: ``own`` (an error where it cannot serve) or
-``fairseq``. Otherwise (``auto``) the package's search serves whenever it can.
+``fairseq``. Otherwise (``auto``) the package's search is used wherever it can be.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def own_generator(
 
 
 def _unsupported(models: Sequence[nn.Module], args: Any, extra: Mapping[str, Any]) -> Iterator[str]:
-    """What this package's search does not support, a few words each."""
+    """Features in use that this package's search does not support, in words."""
     if len(models) != 1:
         yield "ensembles"
     for name, neutral in _OTHER_SEARCHES.items():

@@ -1,4 +1,4 @@
-"""Steps captured as CUDA graphs, so that Python starts one thing a step rather than hundreds."""
+"""Decoding steps captured as CUDA graphs: one launch per step rather than hundreds."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from ..system.errors import UserError
 from .candidates import Limits, Vocabulary
 from .length_penalty import Penalty
 
-NOTHING_FOUND = (
-    "the search found no translation of a sentence: the model's scores are not numbers (NaN), or "
+NO_TRANSLATION = (
+    "a sentence has no translation: the model's scores are not numbers (NaN), or "
     "the end of a sentence is impossible"
 )
 
@@ -99,7 +99,7 @@ class BeamSearch:
             beam = self._options.beam
             self._go_on(values[:, :beam], entries[:, :beam], parents[:, :beam], remaining)
         if not all(self._finished):
-            raise UserError(NOTHING_FOUND)
+            raise UserError(NO_TRANSLATION)
         for hypotheses in self._finished:
             hypotheses.sort(key=lambda one: float(one.score), reverse=True)
         return self._finished

@@ -24,7 +24,7 @@ class WordPieceConfig(FairseqDataclass):
 
 @register_bpe("diet_wordpiece", dataclass=WordPieceConfig)
 class WordPieceBPE:
-    """fairseq's calling form around :mod:`diet_mt.bert.tokenizer`."""
+    """fairseq's BPE interface to :mod:`diet_mt.bert.tokenizer`."""
 
     def __init__(self, cfg: WordPieceConfig) -> None:
         if not cfg.wordpiece_folder:

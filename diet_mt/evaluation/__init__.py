@@ -1,1 +1,1 @@
-"""From a checkpoint to a record: decode or predict, score, keep, compare."""
+"""Evaluation of checkpoints: decoding, prediction, scores, rows, comparison."""

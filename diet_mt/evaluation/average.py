@@ -100,7 +100,7 @@ def _facts(state: State) -> dict[str, Any]:
 
 
 def save(state: State, out: Path) -> None:
-    """Writes a checkpoint that appears under its name when it is whole."""
+    """Writes a checkpoint atomically."""
     part = out.with_name(out.name + ".part")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -97,7 +97,7 @@ def load_state(checkpoint: Path, **overrides: str) -> dict[str, Any]:
 
 
 def task_of(checkpoint: Path, state: Mapping[str, Any]) -> Any:
-    """The options of its task. Raises UserError for tasks of several languages, a Namespace."""
+    """The options of a checkpoint's task. Raises UserError for multilingual tasks."""
     task = state["cfg"]["task"]
     if isinstance(task, Namespace):
         raise UserError(f"{checkpoint}: trained with --task {task.task}; use fairseq-generate")
@@ -147,7 +147,7 @@ def _tokens(extra_state: dict[str, Any], updates: int) -> int:
 
 
 def device(words: Sequence[str]) -> str:
-    """Where fairseq runs with these options: ``cpu``, or the name of the GPU."""
+    """The device of fairseq with these options: ``cpu``, or the name of the GPU."""
     if "--cpu" in words or not torch.cuda.is_available():
         return "cpu"
     return str(torch.cuda.get_device_name(0))

@@ -53,7 +53,7 @@ class LearningCurve(Row):
 
     @property
     def key(self) -> str:
-        """A training with the same command replaces it."""
+        """Key of the row: the command of the training."""
         return self.command
 
     @property

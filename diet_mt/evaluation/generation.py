@@ -167,7 +167,7 @@ def _binarized(test: TestSet, lines: list[str], folder: Path) -> TestSet:
 
 
 def source_sha256(test: TestSet) -> str:
-    """Of the binarized source sentences, whichever way round the folder has the pair."""
+    """Checksum of the binarized source sentences, for either order of the pair."""
     own = "-".join(language_pair(test.data, test.subset))
     stem = test.data / f"{test.subset}.{own}.{test.pair[0]}"
     files = [Path(f"{stem}.{suffix}") for suffix in ("bin", "idx")]

@@ -46,7 +46,7 @@ class Conditions:
 
     @property
     def title(self) -> str:
-        """All in words, without the references."""
+        """The conditions in words, without the references."""
         average = f" (average of {self.averaged})" if self.averaged > 1 else ""
         parts = [
             self.heading,
@@ -124,7 +124,7 @@ class Group:
 
     @cached_property
     def trained_otherwise(self) -> dict[str, str]:
-        """Line's name -> options of its training, besides positions, that differ from the
+        """Line's name -> options of its training, other than positions, that differ from the
         baseline's, ``--lr 0.003``; lines without any, or of unknown training, left out.
         """
         if self.baseline is None or not self.baseline.results[0].training:

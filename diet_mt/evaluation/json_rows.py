@@ -57,7 +57,7 @@ Parsed = TypeVar("Parsed")
 
 
 def wrong_field(name: str, value: object, expected: str) -> UserError:
-    """The error of a field."""
+    """The error for an invalid field."""
     text = repr(value)
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
     return UserError(f"field '{name}' is {text}, expected {expected}")
@@ -160,7 +160,7 @@ def write_rows(path: Path, rows: Iterable[Row]) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """The only process that writes rows in the folder, which is made; waits for another one."""
+    """Context that locks a folder, which is created, for writing rows."""
     make_folder(folder)
     with alone(folder, math.inf):
         yield

@@ -132,7 +132,7 @@ def compare_files(files: Sequence[Path], systems: Sequence[str] | None = None) -
 
 
 def _pairs(each: Group, systems: Sequence[str] | None) -> Iterator[tuple[Line, Line]]:
-    """The better one first, unless two were named."""
+    """Pairs of systems, the better one first unless two were given."""
     if not systems:
         yield from combinations(each.lines, 2)
         return

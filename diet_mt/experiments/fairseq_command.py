@@ -182,7 +182,7 @@ def fine_tuning(
     else:
         task = task or data.resolve().name
         head = _classification(specification(task))
-    # Zero-shot transfer sees only English before its test.
+    # Zero-shot transfer trains and validates on English only.
     if task == XNLI:
         head["valid-subset"] = [split_name("valid", ENGLISH)]
     model = parse(model_options(pretrained, system))
@@ -271,7 +271,7 @@ def placed(
         options.pop(name, None)
     launch = as_words({name: options.pop(name) for name in _WHERE if name in options})
     if not total and precision != "auto" and (machines.gpus, machines.nodes) == ("auto", 1):
-        # All GPUs that fairseq sees.
+        # All visible GPUs.
         return Training(data, options | _flags(precision), launch, request.save)
     here = look(replace(machines, precision=precision))
     note = ""

@@ -43,7 +43,7 @@ Runner = Callable[[Sequence[Run]], list[str] | None]
 
 
 def go(sweep: Sweep, runner: Runner) -> int:
-    """Does what is not done yet; returns the status, 0 if nothing failed."""
+    """Runs all unfinished parts of a sweep; returns the exit status."""
     began = time.monotonic()
     announce(f"== 1/3 prepare: {len(sweep.prepare)} commands")
     if status := _one_by_one(sweep.prepare, sys.stderr):
@@ -75,7 +75,7 @@ def dry_run(sweep: Sweep, ask: Callable[[Command], list[str]]) -> Iterator[str]:
 
 
 def _one_by_one(commands: Sequence[Command], to: TextIO) -> int:
-    """Runs commands with their output on ours; returns the first status that is not 0, or 0."""
+    """Runs commands with output to ``to``; returns the first nonzero status, or 0."""
     to.flush()
     for words in commands:
         say(shown(words))
@@ -88,7 +88,7 @@ def _one_by_one(commands: Sequence[Command], to: TextIO) -> int:
 
 
 def program(word: str) -> str | None:
-    """The path of a program: that of this environment, active or not, before others."""
+    """The path of a program, in this environment first, active or not."""
     places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     return shutil.which(word, path=places)
 
@@ -126,7 +126,7 @@ class _Job(Protocol):
         """Whether it has ended."""
 
     def status(self) -> str:
-        """What it is doing."""
+        """The current status in words."""
 
 
 class Work:

@@ -29,7 +29,7 @@ from ..system.options import need_known, shell_words, unknown
 Value = str | list[str]
 Variables = Mapping[str, Value]
 Command = tuple[str, ...]
-MISSING = "???"  # a value that only the user can know, as in hydra's files
+MISSING = "???"  # a mandatory value, as in hydra's files
 
 _SHAPES = {
     "settings": "names and their values",

@@ -71,7 +71,7 @@ def train(training: Training, check: Callable[[], None]) -> None:
 
 
 def has_begun(save: Path) -> bool:
-    """Whether anything was ever trained in this folder."""
+    """Whether a training was started in this folder."""
     return (save / "done").exists() or any(save.glob("checkpoint*.pt"))
 
 

@@ -1,4 +1,4 @@
-"""What the plugin replaces in fairseq where it has no hook.
+"""Patches of fairseq, where it has no hook.
 
 Each function below is called in the place of one of fairseq's, which it gets as its first argument
 and calls (all but ``broadcast_object``), so what that does in fairseq's next version still counts.

@@ -87,7 +87,7 @@ def build_generator(
     extra_gen_cls_kwargs: Optional[Dict[str, Any]] = None,
     prefix_allowed_tokens_fn: Any = None,
 ) -> Any:
-    """The generator that ``decoding/generator.py`` chooses, where nobody named another class."""
+    """The generator that ``decoding/generator.py`` selects, unless a class is given."""
     extra = dict(extra_gen_cls_kwargs or {})
     given = {}
     if prefix_allowed_tokens_fn is not None:

@@ -1,4 +1,4 @@
-"""Faults of fairseq, each repaired by a function that is called in the place of fairseq's.
+"""Bug fixes for fairseq: functions that are called in place of fairseq's.
 
 A function gets what it replaces as its first argument; ``__init__.py`` has the table.
 """

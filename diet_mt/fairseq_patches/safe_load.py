@@ -1,4 +1,4 @@
-"""Checkpoints are read without running code.
+"""A loader of checkpoints that runs no code.
 
 torch's safe loader refuses options that fairseq stores with its tensors, and builds more kinds of
 objects than fairseq stores. So a pickle is first followed step by step without building anything;
@@ -130,7 +130,7 @@ def _check_pickle(pickle: IO[bytes], known: Collection[str], sizes: Callable[[st
 
 
 def _check_call(name: str, given: Any, sizes: Callable[[str], int]) -> None:
-    """Raises an error for what torch would take minutes or memory of others for."""
+    """Raises an error for calls with which torch would run for minutes or read out of bounds."""
     if name == "BINPERSID":
         _, kind, key, _, count, *_ = given[0]
         wrong = not (type(key) is str and key.isascii())
@@ -239,7 +239,7 @@ def _settled(value: Any) -> Any:
 
 
 def reason(error: Exception) -> str:
-    """The type of an error and the first sentence that it, or the safe loader in it, says."""
+    """The type of an error and the first sentence of its message."""
     # The safe loader puts a paragraph of advice in front.
     text = str(error).rpartition("WeightsUnpickler error: ")[2]
     line = text.strip().split("\n")[0].split(". ")[0].rstrip(".")[:100]
@@ -247,7 +247,7 @@ def reason(error: Exception) -> str:
 
 
 class Torch:
-    """The module ``torch`` as ``fairseq.checkpoint_utils`` sees it."""
+    """Stands for the module ``torch`` in ``fairseq.checkpoint_utils``."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(torch, name)

@@ -1,4 +1,4 @@
-"""What the configuration of a checkpoint may say; docs/security.md has the reasons.
+"""Restrictions on the configuration of a checkpoint (see docs/security.md).
 
 It names trusted parts of fairseq, files in the checkpoint's own folder or that of the data, a model
 of the size of the weights, and options that are text, numbers or literals.
@@ -63,7 +63,7 @@ def _section(state: Mapping[str, Any], name: str) -> Any:
 
 
 def check_options(state: Any) -> None:
-    """Refuses a configuration that could do more than set options."""
+    """Raises UserError for a configuration that does more than set options."""
     cfg = (state.get("cfg") or {}) if isinstance(state, dict) else None
     if not isinstance(cfg, dict):
         raise UserError("not a checkpoint of fairseq-train: it has no table of options")

@@ -136,7 +136,7 @@ class AttentionRecord:
     @property
     @torch.no_grad()
     def columns(self) -> int:
-        """In which queries and keys meet: the size of a head, or more where positions widen it."""
+        """Width of queries and keys in their product: the head size, or more."""
         queries = self.module.split(self.module.q_proj(self.query))
         return self.call.positions.queries(queries).size(-1)
 
@@ -152,7 +152,7 @@ class AttentionRecord:
 
 def open_systems(checkpoints: Sequence[Path], data: Path) -> list[System]:
     """Loads checkpoints, files or folders with a ``checkpoint_best.pt``; ``data``: their binarized
-    folder. Systems of one name are told apart by their folders and files.
+    folder. Systems with the same name are distinguished by their folders and files.
     """
     files = [best_in(path) for path in checkpoints]
     need_once(files)

@@ -32,7 +32,7 @@ FLAT = 1.5
 
 @dataclass(frozen=True)
 class Look:
-    """Where the weight of one head lies. Distances are i - j of query and key, in tokens.
+    """Distribution of one head's weight over distances i - j of query and key, in tokens.
 
     ``peak``: the distance with the largest mean weight, of those that half of the queries have, or,
     where none does, of the most frequent; ``near``: share of the weights within K of distance 0;

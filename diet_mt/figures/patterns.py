@@ -24,7 +24,7 @@ SEGMENT_TOKENS, BORDER = 32, 16
 _DIGITS = 4  # significant, of a logit in a row
 _ROUNDING = 1e-9  # share of the largest entry that may differ on a diagonal
 
-# Of heads. Okabe & Ito 2008: told apart by all kinds of colour vision.
+# Colours of heads, distinguishable with all kinds of colour vision (Okabe & Ito 2008).
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 DIVERGING, LEVELS = "RdBu_r", 128  # ColorBrewer's, also for colour-blind readers
 # Labels along the columns and rows of a matrix of logits.

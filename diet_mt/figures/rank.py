@@ -55,7 +55,7 @@ class RankRow(Row):
     ``rank``: the median over the batch, ``lowest`` and ``highest``: of the batch; ``effective``:
     the mean of the effective ranks; ``singular``: the mean of each singular value. ``trained``:
     positions of queries and of keys that training had, its longest sentences; empty: not known.
-    ``head_size``: columns in which queries and keys meet.
+    ``head_size``: width of queries and keys in their product.
     """
 
     system: str

@@ -167,7 +167,7 @@ def _model_loss(system: System, subset: str) -> Tensor:
 
 
 def cosines(rows: Tensor) -> list[float]:
-    """Of every two of ``rows`` (H, numbers)."""
+    """Cosines of all pairs of ``rows`` (H, numbers)."""
     unit = F.normalize(rows, dim=-1)
     upper = torch.ones(len(rows), len(rows)).triu(1).bool()
     return [float(value) for value in (unit @ unit.T)[upper]]

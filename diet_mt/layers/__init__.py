@@ -1,1 +1,1 @@
-"""The only part that knows fairseq's hooks for layers and stacks."""
+"""Layers and stacks of fairseq's Transformer with position encodings."""

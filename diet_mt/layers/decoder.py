@@ -148,7 +148,7 @@ class DietDecoder(TransformerDecoderBase):
         ``extra["attn"]`` holds the cross-attention of ``alignment_layer``, (B, T, S), with rows and
         columns as in the tokens; without a layer, that of the last one if ``need_attn``, or None.
         Written out rather than inherited: with ``incremental_state`` fairseq drops all but the last
-        token before its layers, and cross-attention cannot know its position.
+        token before its layers, and its position is not available to cross-attention.
         """
         if alignment_layer is None and self.need_attn and not self.training:
             alignment_layer = self.num_layers - 1

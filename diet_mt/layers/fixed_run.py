@@ -132,7 +132,7 @@ class FixedRun:
         self.step.fill_(start)
 
     def _held(self, name: str, parts: Sequence[PositionTerms]) -> List[PositionTerms]:
-        """``parts`` at addresses that stay from period to period."""
+        """``parts`` in memory whose addresses are the same in every period."""
         held: Dict[int, PositionTerms] = {}
         for part in parts:
             if id(part) not in held and part is not NO_TERMS:

@@ -1,4 +1,4 @@
-"""One run of step-by-step decoding: everything that it keeps from step to step.
+"""State of one run of step-by-step decoding.
 
 Keys and values are in a cache (``cache.py``): those of the target once for all hypotheses that
 share them, those of the source once per sentence. Position terms are computed for a block of

@@ -1,4 +1,4 @@
-"""What encoder and decoder share as stacks of fairseq layers."""
+"""Functions and modules common to encoder and decoder stacks."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ class DietRobertaModel(RobertaModel):
 
     @property
     def has_segments(self) -> bool:
-        """Whether it matters which segment a token is of."""
+        """Whether the model has a segment encoding."""
         encoder = self.encoder.sentence_encoder
         return encoder.segment_input is not None or encoder.segment_positions is not None
 
@@ -172,7 +172,7 @@ class DietRobertaModel(RobertaModel):
             model_name_or_path: folder of the checkpoint.
             data_name_or_path: the data folder that it was trained on, for its dictionaries; with a
                 dot in front, as in fairseq, within the folder of the checkpoint.
-            bpe: a bpe that fairseq knows. None: the tokenizer of the data folder.
+            bpe: name of a bpe of fairseq. None: the tokenizer of the data folder.
             tokenizer: folder of the tokenizer, where the data folder holds none.
             more: further options of fairseq to change.
         """

@@ -139,7 +139,7 @@ class DietRobertaHub(RobertaHubInterface):
             segment_ids = segment_ids.view_as(tokens).to(self.device)
         elif self.model.has_segments and bool(ends.gt(1).any()):
             raise UserError(
-                "this model knows segments, and these tokens have several sentences: give "
+                "the model has segments, and the tokens are of several sentences: give "
                 "segment_ids, which encode_pair makes"
             )
         out: Tuple[Tensor, Any] = self.model(

@@ -163,7 +163,7 @@ class NestedConfig(TranslationOptions, TransformerConfig):
 
     @property
     def stacks(self) -> Tuple[str, ...]:
-        """Those that are built."""
+        """The stacks that are built."""
         return "encoder", "decoder"
 
     def signatures(self) -> List[str]:

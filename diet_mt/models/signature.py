@@ -1,4 +1,4 @@
-"""What the weights of a checkpoint mean: signatures in the state dict, and how they are checked.
+"""Signatures in the state dict, which identify the meaning of the weights.
 
 Two encodings can have the same parameters and still compute different things, and two dictionaries
 the same size; so a model carries the signatures of its positions, words and segments.

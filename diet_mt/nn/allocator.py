@@ -1,4 +1,4 @@
-"""Memory settings of the process: freed blocks are kept, and few products of oneDNN are cached.
+"""Memory settings of the process: retained blocks, and a small cache of oneDNN plans.
 
 glibc maps each block above 32 MiB anew and unmaps it when freed, as it does with the end of its
 heap; each page is then zeroed at its first touch. Six tensors of 64 MiB written and freed take 126
@@ -37,7 +37,7 @@ def limit_shapes(environment: MutableMapping[str, str] = os.environ) -> None:
 
 
 def keep_memory(environment: Mapping[str, str] = os.environ, library: Optional[Any] = None) -> bool:
-    """Whether freed memory now stays with the process.
+    """Makes malloc retain freed memory; returns whether that succeeded.
 
     Nothing changes on other systems and with other C libraries; where the user sets up memory
     (``MALLOC_*``, ``GLIBC_TUNABLES``) or preloads an allocator; and with ``DIET_MT_KEEP_MEMORY=0``.

@@ -73,7 +73,7 @@ def attend(
     """softmax(scale * q k^T + terms) v, for one layer (paper, section 2.1, with the additive term
     of eq. 1 and 3).
 
-    Bias and mask meet here, in memory that this call writes anyway: a bias serves the whole batch,
+    Bias and mask are added in memory that this call writes anyway: a bias serves the whole batch,
     and a mask by sentence is never copied for every row.
 
     Args:

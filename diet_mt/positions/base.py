@@ -258,7 +258,7 @@ class PositionEncoding:
     family: ClassVar[str] = "logits"
 
     sharing: str | None = option(
-        "--position-sharing", None, "who shares the position tables", kind=str, choices=SHARING
+        "--position-sharing", None, "sharing of the position tables", kind=str, choices=SHARING
     )
 
     def __post_init__(self) -> None:

@@ -20,7 +20,7 @@ def one_hot(segments: Tensor, count: int) -> Tensor:
         lowest, highest = torch.stack(torch.aminmax(segments)).tolist()  # one wait for a GPU
         if lowest < 0 or highest >= count:
             raise UserError(
-                f"segments go from 0 to {count - 1}, found {lowest if lowest < 0 else highest}; "
+                f"segment {lowest if lowest < 0 else highest} is not in 0 to {count - 1}; "
                 "give as many as the model was built with (--num-segments)"
             )
     return F.one_hot(segments, count).to(torch.float32)

@@ -12,7 +12,7 @@ Row = int | Tensor
 
 
 def select_row(x: Tensor, row: Row, dim: int) -> Tensor:
-    """Entry ``row`` of ``x`` along ``dim``, which is kept with size 1."""
+    """Entry ``row`` of ``x`` along ``dim``, as a slice of size 1."""
     return x.narrow(dim, row, 1) if isinstance(row, int) else x.index_select(dim, row)
 
 

@@ -1,4 +1,4 @@
-"""Content of a report, its form as text, Markdown and HTML, and sections of Markdown files."""
+"""Blocks of a report, and their formats: text, Markdown and HTML."""
 
 from __future__ import annotations
 

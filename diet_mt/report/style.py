@@ -74,7 +74,7 @@ def _word(name: str) -> str:
 
 
 def system_of(name: str) -> str:
-    """The key of encodings() for a name; "" for none."""
+    """The encoding in the name of a system, a key of encodings(); empty for none."""
     own = [known for known in encodings() if re.match(rf"{known}([._]|$)", _word(name))]
     return max(own, key=len, default="")
 

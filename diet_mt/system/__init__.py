@@ -1,1 +1,1 @@
-"""Files, locks, processes, progress, options and errors: what all commands rest on."""
+"""Files, locks, processes, progress, options and errors for all commands."""

@@ -133,7 +133,7 @@ def _name_in(holder: Path) -> str:
 
 
 def prepare(what: Preparation) -> None:
-    """Makes everything that does not exist yet."""
+    """Runs all stages whose results do not exist."""
     make_folder(what.out)
     with alone(what.out, _LEFTOVERS_S):
         _refuse_other_settings(what)

@@ -24,7 +24,7 @@ def as_utf8(text: str) -> str:
 
 
 class UserError(ValueError):
-    """Something in the user's input is wrong; the message says what, and what to do about it."""
+    """An error in the user's input; the message names the error and its remedy."""
 
     def __str__(self) -> str:
         return printable(super().__str__())

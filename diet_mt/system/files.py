@@ -65,7 +65,7 @@ def opened(path: Path) -> IO[bytes]:
 
 
 def need_folder(folder: Path) -> None:
-    """Raises UserError where there is none."""
+    """Raises UserError if ``path`` is not a folder."""
     if not folder.is_dir():
         raise UserError(f"{folder}: there is no such folder to take the files from")
 
@@ -125,7 +125,7 @@ def raw_lines(path: Path) -> Iterator[bytes]:
 
 
 def raw_bytes(path: Path) -> bytes:
-    """All of a file, plain or gzipped. Raises UserError where it cannot be read or unpacked."""
+    """The content of a file, plain or gzipped. Raises UserError if it is unreadable."""
     with _reading(path) as file:
         return b"".join(blocks(file))
 

@@ -52,7 +52,7 @@ _UNFINISHED = ("*.tmp", "*.part")
 
 
 def end_with_parent() -> None:
-    """From now on this process is killed when its parent dies (on Linux)."""
+    """Makes the kernel kill this process when its parent dies (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
 
@@ -153,7 +153,7 @@ def end(processes: Iterable[subprocess.Popen[bytes]]) -> None:
 def why(status: int, log: Path) -> str:
     """Why a program that wrote ``log`` failed, in one line that names the log.
 
-    If the disk is full, the line names the file that found no room: the log may have found none.
+    If the disk is full, the line names the file that could not be written, which may be the log.
     """
     text = tail_of(log).strip()[-_LAST:]
     reason = text.split("\n")[-1].removeprefix("error: ") or f"status {status}"
@@ -168,7 +168,7 @@ def why(status: int, log: Path) -> str:
 
 
 def is_full(folder: Path, output: str) -> bool:
-    """Whether a program with this output found no room in ``folder``."""
+    """Whether a program with this output failed because the disk of ``folder`` is full."""
     return bool(_FULL.search(output)) or shutil.disk_usage(folder).free < _NO_ROOM
 
 

@@ -50,7 +50,7 @@ class Progress:
         )  # fmt: skip
 
     def add(self, count: float) -> None:
-        """``count`` more are done."""
+        """Advances the counter by ``count``."""
         self.count += count
         self._bar.update(count)
         now = time.monotonic()
@@ -59,7 +59,7 @@ class Progress:
             say(self._line(now))
 
     def done(self) -> None:
-        """The loop has ended."""
+        """Ends the progress display."""
         self._bar.close()
         say(self._line(time.monotonic()))
 

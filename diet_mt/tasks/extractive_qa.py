@@ -74,7 +74,7 @@ class QuestionSet:
         return any(question.impossible for question in self.questions)
 
     def question_of(self, window: int) -> int:
-        """Number of the question that a window, by its own number in this set, is of."""
+        """Number of the question of a window, given by its number in this set."""
         return int(self.features.column("question")[window])
 
     def scores(self, answers: np.ndarray) -> Dict[str, float]:
@@ -211,7 +211,7 @@ class ExtractiveQATask(FairseqTask):
         return model
 
     def set_of(self, window: int) -> QuestionSet:
-        """The set that a window is of, by its number among those of all splits."""
+        """The set of a window, given by its number among the windows of all splits."""
         for group in self.sets.values():
             if group.first <= window < group.first + len(group.features):
                 return group

@@ -44,7 +44,7 @@ MLM = "mlm --train {t}/text --valid {t}/other"
         (NEWS + " --train-years 2009-2008", "'2009-2008'"),
         (MLM + " --max-length 2", "--max-length 2: "),
         ("glue CoLA --from {t}/glue --vocab {v} --max-length 5", "--max-length 5: "),
-        (QA + " --max-question 500", "8 are left for the context, fewer than the stride 128"),
+        (QA + " --max-question 500", "leaves 8 tokens for the context"),
         ("multi30k --join-training", "--join-training: "),
         # Files and folders that are not there, or are others.
         ("multi30k --from {t}/none", "{t}/none: "),
