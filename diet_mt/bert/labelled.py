@@ -1,4 +1,4 @@
-"""Labelled sentences and sentence pairs, the form that every classification task is brought to.
+"""Labelled sentences and sentence pairs, the common form of classification tasks.
 
 Tasks are published as tables: a line is a row, columns end at tabs, and quotes are letters like any
 other. A CSV reader would swallow lines after a quotation mark at the beginning of a sentence.
@@ -35,7 +35,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Labels:
-    """Possible labels: one of ``names``, or a score between ``low`` and ``high``.
+    """Valid labels: one of ``names``, or a score between ``low`` and ``high``.
 
     Classes are numbered in the order of ``names``; number 1 is the positive one of F1.
     """

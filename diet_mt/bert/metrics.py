@@ -41,7 +41,7 @@ _NEED_VARIETY = ("matthews", *_OF_SCORES)
 
 
 def check_metrics(names: Iterable[str], regression: bool) -> list[str]:
-    """The names as a list, each a metric of such targets; at least one."""
+    """The names of metrics as a list. Raises UserError for metrics of other targets."""
     possible, wanted = list(_OF_SCORES if regression else _OF_CLASSES), list(names)
     for name in wanted:
         if name not in possible:
@@ -72,7 +72,7 @@ def measure(name: str, predicted: np.ndarray, gold: np.ndarray) -> float:
 
 
 def _problem(name: str, predicted: np.ndarray, gold: np.ndarray) -> str:
-    """Why a metric cannot be computed; empty where it can."""
+    """The reason why a metric is undefined; empty if it is defined."""
     if not np.isfinite(predicted).all():
         return "some predictions are not finite"
     if name in _NEED_VARIETY:

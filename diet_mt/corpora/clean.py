@@ -117,10 +117,10 @@ def tidy_sources(lines: Iterable[str]) -> tuple[list[str], int]:
 
 @dataclass
 class Cleaned:
-    """Counts of some pairs, and the pairs that are left."""
+    """Counts of some pairs, and the remaining pairs."""
 
     read: int = 0
-    kept: list[tuple[str, str]] = field(default_factory=list)
+    pairs: list[tuple[str, str]] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)  # pairs, by the names in DROPPED
     mended: Counter[str] = field(default_factory=Counter)  # sides, by the names in MENDED
 
@@ -139,12 +139,12 @@ def clean(pairs: list[tuple[bytes, bytes]], limits: Limits) -> Cleaned:
         if fault:
             result.dropped[fault] += 1
         else:
-            result.kept.append((source, target))
+            result.pairs.append((source, target))
     return result
 
 
 def fault_of(source: str, target: str, limits: Limits) -> str:
-    """Why a pair is to be dropped; empty if it is not."""
+    """The reason to drop a pair; empty if it is valid."""
     if not source or not target:
         return EMPTY
     for side in (source, target):
@@ -237,7 +237,7 @@ def clean_files(source: Path, out: Path, limits: Limits, workers: int) -> Cleane
     pairs = paired(source / files[0], source / files[1], raw_lines)
     with writing(out / files[0]) as src, writing(out / files[1]) as tgt:
         for part in in_order(partial(clean, limits=limits), pairs, workers):
-            for pair in part.kept:
+            for pair in part.pairs:
                 if (pair_digest := digest(*pair)) in seen:
                     total.dropped[DUPLICATE] += 1
                     continue

@@ -83,7 +83,7 @@ class Source:
     corpus: str  # in corpora.yaml
     folder: Path | None = None  # of the user; None: the web
     manifest: Path | None = None  # other URLs and checksums
-    tries: int = 5  # of a download
+    tries: int = 5  # per download
     pause: float = 5.0  # seconds before the second try, then twice as long each time
 
     @property
@@ -156,7 +156,7 @@ def _take_text(file: CorpusFile, path: Path, source: Source) -> None:
     try:
         _unpack(part, file, path, f"downloaded from {url}; run again to fetch anew")
     finally:
-        part.unlink()  # wrong content would be wrong again
+        part.unlink()  # wrong content cannot be resumed
 
 
 def _unpack(packed: Path, file: CorpusFile, path: Path, hint: str) -> None:
@@ -200,7 +200,7 @@ def _transfer(url: str, part: Path, size: int | None) -> None:
     try:
         response = urllib.request.urlopen(request, timeout=_TIMEOUT)
     except urllib.error.HTTPError as error:
-        if error.code == 416 and have:  # nothing follows
+        if error.code == 416 and have:  # the file is already complete
             return
         raise
     with response:
@@ -234,7 +234,7 @@ def extract(archive: Path, out: Path, members: Iterable[str]) -> None:
                         shutil.copyfileobj(tar.extractfile(entry), file, BLOCK)  # type: ignore[arg-type]
                     say(f"{every[name].name}: {entry.size:,} bytes")
                 progress.add(entry.size / 1e6)
-                tar.members = []  # type: ignore[attr-defined]  # or it would remember every entry
+                tar.members = []  # type: ignore[attr-defined]  # otherwise it grows with every entry
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UserError(f"{archive}: cannot be unpacked ({error}); replace it") from None
     if missing:

@@ -1,4 +1,4 @@
-"""Parallel text: files that are aligned by line, read strictly; errors name file and line.
+"""Parallel text in files aligned by line; errors name file and line.
 
 A corpus is a folder with the splits ``train``, ``valid`` and ``test``, each with one file per
 language: ``train.en``, ``train.de``. It may hold a second test set, ``test1``.
@@ -23,7 +23,7 @@ Line = TypeVar("Line", str, bytes)
 
 
 def twins_beside(file: Path) -> Path:
-    """``test.twins.de`` of ``test.de``: translations with swapped roles, of the demo corpus."""
+    """``test.twins.de`` for ``test.de``: the demo corpus's translations with swapped roles."""
     return file.with_name(f"{file.stem}.twins{file.suffix}")
 
 

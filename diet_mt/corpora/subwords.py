@@ -32,13 +32,13 @@ from .settings import BPE_WORDS
 
 MODELS = {"bpe": "bpe.codes", "spm": "spm.model"}
 _SEPARATOR = "@@"
-_COUNT_CHUNK = 10_000  # lines: the larger, the fewer times a frequent word's count is added
-_CACHED = 100_000  # words whose split a process remembers: about 30 MiB
-# sacremoses builds these two sets anew for every word that ends in a full stop: most of its time.
+_COUNT_CHUNK = 10_000  # lines; larger chunks add the counts of frequent words less often
+_CACHED = 100_000  # words whose splits a process caches, about 30 MiB
+# sacremoses rebuilds these two sets for every word with a full stop, which takes most of its time.
 _LOWER = frozenset(MosesTokenizer.IsLower)
 _ALPHA = frozenset(MosesTokenizer.IsAlpha)
 
-# The library's own bar would write into logs, too.
+# The library's own progress bar would also be written into logs.
 learner.tqdm = partial(ticking, what="codes", unit="merges")
 
 

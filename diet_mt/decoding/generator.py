@@ -103,7 +103,7 @@ class BeamSearchGenerator(SequenceGenerator):
 
     def _in_fixed_shapes(self, tokens: Tensor, options: SearchOptions) -> bool:
         """Whether steps are captured and replayed: on a GPU, by a model that fairseq has prepared
-        for inference, whose memory may be kept from batch to batch.
+        for inference, whose memory may be retained between batches.
         """
         device, model = tokens.device, self.model.single_model
         if (

@@ -1,7 +1,7 @@
 """The mean of the weights of several checkpoints of one training (Vaswani et al. 2017).
 
-It decodes like any checkpoint. It names its parts and has no optimizer state: no training continues
-from it. In memory are one checkpoint at a time and the sum in float64.
+It decodes like any checkpoint, lists its parts and has no optimizer state, so no training resumes
+from it. Memory holds one checkpoint at a time and the sum in float64.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def average(paths: list[Path]) -> State:
             parts.append({"file": path.name, "updates": updates_of(state)})
     means = {}
     for name, total in sums.items():
-        # The mean of numbers in half precision need not be one.
+        # The mean of half-precision numbers may not be representable in half precision.
         kind = model[name].dtype if model[name].itemsize >= 4 else torch.float32
         means[name] = total.div_(len(parts)).to(kind)
     rest = {key: value for key, value in state.items() if key != "last_optimizer_state"}

@@ -1,6 +1,6 @@
-"""One checkpoint, one test set, one row: decodes, scores, adds the result.
+"""Evaluation of one checkpoint on one test set: decoding, scores, and a row.
 
-Text is compared with the untouched references by SacreBLEU. Subwords become text as the subword
+SacreBLEU compares the text with the original references. Subwords become text as the subword
 model next to the data does it: Moses tokens for byte-pair encoding, plain text for SentencePiece.
 """
 
@@ -41,8 +41,8 @@ from .records import Result, refuse_another, system_of
 from .requests import EvaluateRequest, Search
 from .scores import roles_of, score, scores
 
-_VALID = "valid"  # part of the data that chooses
-# Not part of the name of a file of hypotheses.
+_VALID = "valid"  # split for tuning
+# Values that are not part of the names of hypothesis files.
 USUAL = {
     "subset": "test",
     "checkpoint": BEST,
@@ -55,7 +55,7 @@ USUAL = {
 
 
 def evaluate(request: EvaluateRequest, search: Search, own: Iterable[str] = ()) -> str:
-    """The line to print: the scores; of a dry run, the command.
+    """The scores as a line of text; for a dry run, the command.
 
     ``own``: options of the command that the user called, for suggestions. Raises UserError also for
     a row of another training, and for a checkpoint that changes meanwhile.

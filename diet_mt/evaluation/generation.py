@@ -39,7 +39,7 @@ from .options import fairseq_version, revision, today
 from .requests import Search
 
 Pair = tuple[str, str]  # source and target language
-# Option that the command sets, or that would change what it reads -> what to give in its place.
+# Option that the command sets, or that would change its input -> its replacement.
 REFUSED = {
     "--task": "--length-penalty",
     "--gen-subset": "--subset",
@@ -89,7 +89,7 @@ class TestSet:
 
 
 def of_data(data: Path, pair: Pair, subset: str) -> TestSet:
-    """A part of the data, with its untouched sentences from DATA/../raw.
+    """A split of the data, with its original sentences from DATA/../raw.
 
     ``subset``: ``test`` or its like; empty: ``subset_of`` the pair.
     """
@@ -99,7 +99,7 @@ def of_data(data: Path, pair: Pair, subset: str) -> TestSet:
     references = folder / "raw" / f"{subset}.{pair[1]}"
     if not references.is_file():
         raise UserError(
-            f"{references}: missing, and scores are against untouched text; prepare the data again"
+            f"{references}: missing; scores need the original text; prepare the data again"
         )
     mended = mended_sources(folder, subset) if is_reverse == (subset == SECOND_TEST) else ""
     return TestSet(data, pair, subset, references, subset, f"{folder.name} {subset}", mended)
@@ -117,7 +117,7 @@ def subset_of(data: Path, pair: Pair) -> str:
 
 
 def of_text(data: Path, pair: Pair, source: Path, reference: Path, folder: Path) -> TestSet:
-    """A pair of text files, a sentence a line, binarized in ``folder``."""
+    """A pair of text files, one sentence per line, binarized in ``folder``."""
     sources, _ = read_sides(source, reference)
     mark = hashlib.sha256("\n".join(sources).encode()).hexdigest()[:8]
     label = f"{_label(source.stem)}-{mark}"
@@ -126,7 +126,7 @@ def of_text(data: Path, pair: Pair, source: Path, reference: Path, folder: Path)
 
 
 def of_sacrebleu(data: Path, pair: Pair, name: str, folder: Path) -> TestSet:
-    """A test set of SacreBLEU, from its cache, else downloaded by it; binarized in ``folder``."""
+    """A test set of SacreBLEU, cached or downloaded, binarized in ``folder``."""
     sources, lines = testset.sentences(name, "-".join(pair))
     references = folder / f"{_label(name)}.{'-'.join(pair)}" / f"reference.{pair[1]}"
     test = TestSet(data, pair, "test", references, _label(name), name)
@@ -177,7 +177,7 @@ def source_sha256(test: TestSet) -> str:
 
 @dataclass(frozen=True)
 class Setup:
-    """What is decoded, and how; outputs are in ``folder``."""
+    """Test set, checkpoint and search of a decoding; outputs are in ``folder``."""
 
     test: TestSet
     checkpoint: Path
@@ -228,7 +228,7 @@ def read_output(output: Path, log: Path) -> tuple[list[str], dict[str, float]]:
         elif not line.startswith(("S-", "T-", "D-", "P-", "A-")):
             speed = _SPEED.search(line) or speed
     if speed is None:
-        raise UserError(f"{output}: fairseq-generate did not get to its end; run it again")
+        raise UserError(f"{output}: the output of fairseq-generate is incomplete; run it again")
     missing = next((i for i in range(max(best, default=0) + 1) if i not in best), None)
     if missing is not None:
         raise UserError(
@@ -240,7 +240,7 @@ def read_output(output: Path, log: Path) -> tuple[list[str], dict[str, float]]:
 
 
 def generate(setup: Setup) -> Generation:
-    """Decodes a test set, unless its output is there."""
+    """Decodes a test set, unless its output exists."""
     test, checkpoint, search = setup.test, setup.checkpoint, setup.search
     penalty = f".{search.length_penalty}" if search.length_penalty != "fairseq" else ""
     how = f"beam{search.beam}.lenpen{search.lenpen:g}{penalty}"
@@ -263,7 +263,7 @@ def generate(setup: Setup) -> Generation:
         say(f"decoding {test.name} with {checkpoint}")
         out.unlink(missing_ok=True)
         _run(words, part, log)
-        # The row is about this decoding, whenever it is scored: first its facts, then the output.
+        # Facts are written before the output, so that a row scored later describes this decoding.
         sums = [sha256(part), sha256(log)]
         with writing(facts_file) as file:
             file.write(json.dumps({"identity": identity, "sha256": sums, "facts": facts}) + "\n")

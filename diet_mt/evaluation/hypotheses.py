@@ -1,4 +1,4 @@
-"""Saved hypotheses of rows: their text, the counts of their sentences, and their scores again.
+"""Saved hypotheses of rows: their text, sentence counts, and verification.
 
 Text is in single files or in one archive per corpus. BLEU of any part of a test set, and of any
 resample, follows from a few whole numbers of each sentence: the n-grams that a hypothesis shares
@@ -66,7 +66,7 @@ def read_hypotheses(folder: Path, result: Result, count: int | None = None) -> l
 
 
 def _saved(folder: Path, result: Result) -> bytes | None:
-    """The file of hypotheses, or its copy in the archive of the corpus; None: neither."""
+    """The content of a hypothesis file, on its own or in the archive of the corpus, or None."""
     path, archive = folder / result.hypotheses, folder / f"{result.corpus}.hyp.tar.xz"
     if path.is_file():
         return path.read_bytes()

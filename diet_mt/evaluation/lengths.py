@@ -1,4 +1,4 @@
-"""Scores by length of the source, place in the sentence, and frequency of a word.
+"""Scores by source length, and word accuracy by position and by frequency.
 
 Scores are SacreBLEU's, of some sentences alone; intervals hold 95 % of 1,000 resamples of these
 sentences, always the same. A system with several seeds has their mean, in each resample, too;
@@ -194,7 +194,7 @@ def frequencies(text: Iterable[str]) -> Counter[str]:
 
 
 def share_known(references: Iterable[str], frequency: Counter[str]) -> float:
-    """Of all tokens of the references, the share that has a frequency."""
+    """Share of the tokens of the references that have a frequency."""
     known = [frequency[token] > 0 for line in references for token in _tokens(line)]
     return sum(known) / max(len(known), 1)
 

@@ -72,19 +72,19 @@ class Evaluation(Row):
 
     @property
     def file(self) -> str:
-        """Name of the file of rows, without its end."""
+        """Name of the file of rows, without its suffix."""
         raise NotImplementedError
 
 
 def encoding_text(positions: Mapping[str, object]) -> str:
-    """``Evaluation.encoding`` of these positions."""
+    """Text of ``positions``, as in ``Evaluation.encoding``."""
     rest = {name: value for name, value in positions.items() if name != ENCODING}
     return f"{positions.get(ENCODING, '')} {assignments(rest)}".strip()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result(Evaluation):
-    """Translations of a test set, scored. BLEU and chrF from 0 to 100."""
+    """Scores of the translations of a test set. BLEU and chrF from 0 to 100."""
 
     corpus: str  # the data folder's name
     direction: str  # en-de
@@ -118,9 +118,9 @@ class Result(Evaluation):
     bleu_ci: float  # half of their 95% interval: bleu_mean - bleu_ci to bleu_mean + bleu_ci
     length_ratio: float | None = None  # words over those of the references; None: not recorded
     precisions: str = ""  # of BLEU, in percent: 1-grams/2-grams/3-grams/4-grams
-    # Where the validation set chose lenpen: every value tried, with its BLEU there.
+    # If lenpen was tuned: every value, with its BLEU on the validation set.
     lenpen_tried: str = ""
-    # Source lines that differ from the published text, as normalized like those of training.
+    # Number of source lines changed by the normalization of the training text.
     source_mended: str = ""  # 3 lines, rules 1
     roles: float | None = None  # role accuracy, 0 to 100; None: the test set has no twins
 
@@ -138,7 +138,7 @@ class Result(Evaluation):
 
     @property
     def key(self) -> str:
-        """A file of hypotheses belongs to one row."""
+        """Key of the row: its file of hypotheses."""
         return self.hypotheses
 
     @property
@@ -182,7 +182,7 @@ class TaskResult(Evaluation):
 
     @property
     def key(self) -> Hashable:
-        """Shared by evaluations of the same model on the same split."""
+        """Key of the row, equal for evaluations of the same model on the same split."""
         model = json.dumps([self.arch, self.positions, self.model], sort_keys=True)
         return (
             *(self.task, self.split, self.language, self.system, self.segments, model),

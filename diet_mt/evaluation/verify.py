@@ -1,4 +1,4 @@
-"""Integrity of checkpoints and prepared data: a line for each."""
+"""Verification of checkpoints and prepared data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def self_check(paths: Sequence[Path]) -> None:
 
 
 def _checked(path: Path) -> Iterator[tuple[Path, list[str], str]]:
-    """The name of each thing at a path, its faults, and a summary."""
+    """Name, faults and summary of each checkpoint or data folder at a path."""
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
     if is_prepared(path):

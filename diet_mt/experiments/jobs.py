@@ -1,4 +1,4 @@
-"""A sweep from beginning to end: prepare, runs on this machine or as jobs of a cluster, report.
+"""Execution of a sweep: preparation, runs on this machine or a cluster, report.
 
 A run is its commands one after the other, with their output in ``FOLDER/sweep.log``. On this
 machine some run side by side; on a cluster each is a job of submitit, with its files in
@@ -30,15 +30,15 @@ from .sweep import Command, Run, Sweep, shown
 
 PROGRAM = "diet-mt"
 LOG = "sweep.log"
-MINUTES = 1440  # of a job by default; then it is queued again, and continues
+MINUTES = 1440  # default time limit of a job, after which it is requeued and resumed
 REQUEUES = 100
 _WIDTH = 100  # characters of a status
-_PAUSE_S, _PAUSE_OF_JOBS_S = 0.1, 1.0  # between looks at the runs
-# On several machines all of them train; the first one does the rest.
+_PAUSE_S, _PAUSE_OF_JOBS_S = 0.1, 1.0  # between polls of the runs
+# With several machines, all of them train; the first one executes the other commands.
 _SHARED = ("train", "pretrain")
 _OWN_NAMES = {"time": "timeout_min", "mem": "mem_gb"}  # Slurm's word -> submitit's
 
-# Carries out all runs, and returns a line for each that failed; None: they continue without us.
+# Carries out all runs and returns a line for each failure, or None if they run detached.
 Runner = Callable[[Sequence[Run]], list[str] | None]
 
 
@@ -51,7 +51,7 @@ def go(sweep: Sweep, runner: Runner) -> int:
     announce(f"== 2/3 runs: {len(sweep.runs)}")
     failures = runner(sweep.runs)
     if failures is None:
-        say("the runs are submitted; the same command again shows how they are")
+        say("the runs are submitted; run the same command again for their status")
         return 0
     if failures:
         for failure in failures[:-1]:
@@ -97,7 +97,7 @@ def check_programs(commands: Sequence[Command]) -> None:
     """Raises UserError for a program that does not exist."""
     for name in dict.fromkeys(words[0] for words in commands):
         if name != PROGRAM and not program(name):
-            raise UserError(f"{name}: no such program; commands begin with {PROGRAM}, for example")
+            raise UserError(f"{name}: no such program; most commands begin with {PROGRAM}")
 
 
 def with_files(words: Command) -> list[str]:
@@ -108,13 +108,13 @@ def with_files(words: Command) -> list[str]:
 
 
 def argv_of(words: Command) -> list[str]:
-    """A command as the operating system takes it."""
+    """The arguments of a command for the operating system."""
     name, *files = with_files(words)
     return module("diet_mt", files) if name == PROGRAM else [program(name) or name, *files]
 
 
 class _Job(Protocol):
-    """A run under way.
+    """A started run.
 
     ``failure``: why it failed, in one line; ``process``: the one under way on this machine.
     """
@@ -140,7 +140,7 @@ class Work:
         self._begun = time.time()
 
     def poll(self) -> bool:
-        """Whether all has ended; begins the next command if one has."""
+        """Whether the run has ended; starts the next command when one ends."""
         status = self.process.poll() if self.process else 0
         if status is None:
             return False
@@ -197,7 +197,7 @@ def training(folder: Path, since: float) -> str:
 def _carry_out(
     runs: Sequence[Run], begin: Callable[[Run], _Job], at_once: int, every: float, pause: float
 ) -> list[str]:
-    """Carries out runs, ``at_once`` at a time; returns a line for each that failed.
+    """Carries out runs, ``at_once`` in parallel; returns a line for each failure.
 
     Prints each run that has ended, and ``every`` so many seconds the status of those that changed.
     All that was started on this machine has ended afterwards, also after an interruption.
@@ -235,26 +235,26 @@ def _carry_out(
 
 
 def usual_jobs() -> int:
-    """Runs at a time: one for each core; with GPUs one, on all of them."""
+    """Default number of parallel runs: one per core, or one on all GPUs."""
     import torch
 
     return 1 if torch.cuda.is_available() else cores()
 
 
 def side_by_side(runs: Sequence[Run], jobs: int, every: float) -> list[str]:
-    """Carries out the runs on this machine, ``jobs`` at a time; a line for each that failed.
+    """Carries out the runs on this machine, ``jobs`` in parallel; a line for each failure.
 
     ``every``: seconds from one status of each run to the next.
     """
     env = environment()
-    if jobs > 1:  # they would only wait for each other's threads
+    if jobs > 1:  # parallel runs would compete for cores
         env.setdefault("OMP_NUM_THREADS", "1")
     return _carry_out(runs, lambda run: Work(run, env), jobs, every, _PAUSE_S)
 
 
 @dataclass(frozen=True)
 class ClusterJob:
-    """What submitit calls on the cluster; it returns why the run failed, or nothing."""
+    """The callable of a submitit job; it returns the reason of a failure, or nothing."""
 
     run: Run
 
@@ -275,15 +275,15 @@ class ClusterJob:
         return work.failure
 
     def checkpoint(self) -> submitit.helpers.DelayedSubmission:
-        """When its time is up or it is preempted: the same again, which continues."""
+        """The job to requeue after a timeout or preemption, which resumes the run."""
         return submitit.helpers.DelayedSubmission(self)
 
 
 class _Submitted:
-    """A run as a job of the cluster."""
+    """A run as a cluster job."""
 
     failure = ""
-    process: subprocess.Popen[bytes] | None = None  # it continues without us
+    process: subprocess.Popen[bytes] | None = None  # the job is detached
 
     def __init__(self, run: Run, job: submitit.Job[str]) -> None:
         self._run, self._job, self._begun = run, job, time.time()
@@ -354,7 +354,7 @@ def _submit(run: Run, cluster: str, options: Mapping[str, Any]) -> submitit.Job[
 
 
 def _in_queue(run: Run, cluster: str) -> submitit.Job[str] | None:
-    """The job of this run that an earlier sweep submitted, if it waits or works."""
+    """The queued or running job of this run from an earlier sweep, if any."""
     file = run.folder / "job" / "id"
     if cluster != "slurm" or not file.is_file():
         return None

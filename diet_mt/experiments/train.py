@@ -1,4 +1,4 @@
-"""Runs a training in its folder: alone, continued after an interruption, skipped when finished.
+"""Runs a training in its folder: locked, resumed after an interruption, skipped if finished.
 
 Next to the checkpoints are ``command`` (what is trained), ``revision`` (of the project, at the
 beginning), ``train.log`` and, in the end, ``done``. A folder without checkpoints may be begun anew
@@ -30,7 +30,7 @@ _NO_LAST = {"no-last-checkpoints", "no-save", "restore-file"}
 
 
 def train(training: Training, check: Callable[[], None]) -> None:
-    """Trains to the end, unless that is done already.
+    """Runs fairseq-train until the training has finished.
 
     ``check`` is called before anything is written. Raises UserError if another command began in
     this folder, another process is at work on it, the last checkpoint is lost, or fairseq-train

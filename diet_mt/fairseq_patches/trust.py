@@ -34,7 +34,7 @@ _REGISTRIES: Mapping[str, Mapping[str, Any]] = {
     "criterion": CRITERION_REGISTRY,
 }
 _MOST_OPTIONS, _LONGEST_OPTION, _MOST_POSITIONS = 20_000, 100_000, 1_000_000
-# What moves the cursor or turns the direction of writing; omegaconf looks up what follows "${".
+# Characters that move the cursor or change the writing direction; omegaconf resolves "${".
 _NO_OPTION = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|[$][{]")
 
 # Options that name a file, those of training alone, and names of languages, which become a part of
@@ -45,12 +45,12 @@ _FILE = re.compile(
 )
 _OF_TRAINING = re.compile("embed_path$|^extra_data$|offline_shard_ratio$")
 _LANGUAGES = re.compile("(lang|langs|lang_pairs)$")
-# The files of GPT-2's bpe, where the user asks for a bpe; never because a checkpoint names it.
+# The files of GPT-2's bpe, if the user selects it; never because a checkpoint names it.
 _OF_FAIRSEQ = "https://dl.fbaipublicfiles.com/fairseq/gpt2_bpe/"
 
 
 def _table(config: Any) -> Dict[Any, Any]:
-    """The options of a Namespace, dictionary or omegaconf's, none of them resolved."""
+    """The options of a Namespace, dictionary or omegaconf object, unresolved."""
     if OmegaConf.is_config(config):
         config = OmegaConf.to_container(config, resolve=False)
     config = vars(config) if isinstance(config, Namespace) else config
@@ -103,13 +103,13 @@ def upgrade_state_dict(original: Callable[..., Any], state: Dict[str, Any]) -> D
 
 
 def names_in(state: Mapping[str, Any]) -> Iterator[Tuple[str, str]]:
-    """(part, name) of all that a checkpoint's configuration names, in its old form or the new."""
+    """(part, name) of each component that a checkpoint's configuration names."""
     for config in (state.get("args"), state.get("cfg")):
         yield from _names(config)
 
 
 def _names(config: Any) -> Iterator[Tuple[str, str]]:
-    """Of a configuration and all that are nested in it, whichever of its names fairseq takes."""
+    """(part, name) of a configuration and of all nested ones, for every key that fairseq reads."""
     for key, value in _table(config).items():
         part = "model" if key == "arch" else key
         options = _table(value)
@@ -151,7 +151,7 @@ def confine(state: Mapping[str, Any], folder: str, given: Mapping[str, Any]) -> 
                     options[name] = inside
     bpe = _section(state, "bpe")
     if OmegaConf.is_dict(bpe) and "bpe" not in given and dict(bpe).get("_name") == "bert":
-        # transformers would download one.
+        # transformers would download a tokenizer.
         bpe.bpe_vocab_file = bpe.bpe_vocab_file or os.path.join(folder, "vocab.txt")
 
 
@@ -182,7 +182,7 @@ def check_size(state: Mapping[str, Any]) -> None:
     """
     options = _table(state.get("args") or _section(state, "model"))
     weights = [each for each in state["model"].values() if isinstance(each, Tensor)]
-    # Without weights only its options are of use: those of models that can be built.
+    # A checkpoint without weights provides options only, which must be those of a buildable model.
     total = sum(each.numel() for each in weights) if weights else 10**9
     most_layers = len(weights) or 100
     for side, text in (("encoder", "source"), ("decoder", "target")):

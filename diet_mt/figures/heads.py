@@ -24,9 +24,9 @@ from .config import FigureConfig
 from .patterns import Pattern, patterns
 
 PATTERNS = ("local", "shifted", "global", "between")
-# Of a head's attention: at least this share near a distance is a pattern there.
+# Least share of a head's attention near a distance for a pattern there.
 PATTERN = 0.5
-# No more than this many times what a flat softmax has near the query is no pattern there.
+# Largest ratio to the share of a flat softmax near the query that is still called global.
 FLAT = 1.5
 
 

@@ -75,7 +75,7 @@ class PlaceOptions(FairseqDataclass):
     position_randomized: Optional[int] = with_help(
         None,
         "tokens stand at a random choice of so many positions, sorted, drawn anew in every step of "
-        "training, so that it sees those of longer sentences",
+        "training, so that it covers those of longer sentences",
     )
     attention_scale: str = with_help(
         "head", "divide q.k by the square root of the head size (head) or model width (model)"

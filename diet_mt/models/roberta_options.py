@@ -116,7 +116,7 @@ def _tokens_per_sample(task: Any) -> Optional[int]:
 
 def write_length(options: Any, longest: int) -> None:
     """Writes ``longest`` as ``max_source_positions`` into the options that a model was built from,
-    so that a checkpoint says it, and a task with another length restores the same model.
+    so that a checkpoint stores it, and a task with another length restores the same model.
     """
     copies = [options]
     if OmegaConf.is_config(options):

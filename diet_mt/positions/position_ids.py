@@ -103,7 +103,7 @@ class TokenPositions(nn.Module):
 class RandomizedPositions(TokenPositions):
     """Ruoss et al. 2023, "Randomized Positional Encodings Boost Length Generalization of
     Transformers" (arXiv:2305.16843), section 3: the T tokens of a sequence have T of the ``count``
-    N positions 0 to N - 1, drawn without replacement and sorted, so that training sees the
+    N positions 0 to N - 1, drawn without replacement and sorted, so that training covers the
     positions of sequences longer than its own.
 
     One draw for all sentences of a forward pass, all layers and the input; source and target are

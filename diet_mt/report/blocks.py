@@ -79,7 +79,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Folded:
-    """A table, or shell commands, to unfold; in a terminal the table alone, on request."""
+    """A collapsible table or list of commands; in a terminal, the table on request."""
 
     summary: str
     content: Table | Sequence[str]

@@ -1,4 +1,4 @@
-"""Translations by source length, by place in the sentence, and by word frequency."""
+"""Reports of scores by source length, position in the sentence, and word frequency."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Section:
         return [(each, each.line) for each in self.standings if each.line]
 
     def without(self, names: Collection[str]) -> Section:
-        """The section less these systems."""
+        """The section without these systems."""
         standings = [each for each in self.standings if each.name not in names]
         return replace(self, standings=in_clusters(standings, self.tests))
 
@@ -184,7 +184,7 @@ def _spelled(
 
 
 def select(groups: Sequence[Group], wanted: Wanted) -> list[Group]:
-    """Whole groups with a wanted value of every filter."""
+    """Groups whose properties match every filter."""
     for what, values in wanted.items():
         need_known(what, values, set().union(*(_VALUES[what](each) for each in groups)))
     left = [

@@ -132,7 +132,7 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Entrant:
-    """All results of one pretrained checkpoint with one kind of segments.
+    """Results of one pretrained checkpoint with one kind of segments.
 
     ``apart``: options that tell its model from others of the same name and size.
     """

@@ -1,4 +1,4 @@
-"""Stages of a preparation: skipped when done, continued after an interruption, locked, timed.
+"""Stages of a preparation, which are skipped if done, resumable, locked and timed.
 
 Every stage makes one file or folder: it is written as ``NAME.part`` and renamed when complete, so
 what has its name is whole, and a stage whose result exists is skipped. Within ``NAME.part`` the
@@ -34,9 +34,9 @@ from .progress import announce, say
 SETTINGS, _TABLE, SUMS = "settings", "stages.tsv", "SHA256SUMS"
 RAW = "raw"  # untouched text
 MIB = 1 << 20
-_LARGE = 1000  # MiB: announced from this size on
-_LEFTOVERS_S = 5  # for the processes of a killed run to end, too
-# Compared in the end: name, actual number, expected number.
+_LARGE = 1000  # MiB, from which the size is announced
+_LEFTOVERS_S = 5  # wait for the child processes of a killed run to end
+# Counts to verify at the end: name, actual number, expected number.
 Count = tuple[str, int, int]
 
 _LOCK, _HOLDER = ".lock", ".holder"
@@ -96,7 +96,7 @@ def alone(folder: Path, wait_s: float = 0) -> Iterator[None]:
         return
     lock, holder = FileLock(folder / _LOCK), folder / _HOLDER
     try:
-        (folder / _LOCK).touch()  # where that is not possible, filelock would keep trying
+        (folder / _LOCK).touch()  # raises here; filelock would retry forever
         try:
             lock.acquire(timeout=_TRANSITION_S, poll_interval=0.02)
         except Timeout:
@@ -259,7 +259,7 @@ def _refuse_other_settings(what: Preparation) -> None:
 def _write_settings(what: Preparation) -> None:
     file, now = what.out / SETTINGS, f"{what.settings}\n"
     if not file.exists() or read_text(file) != now:
-        # No stage is done yet; what was begun with other settings is of no use.
+        # No stage is done yet; partial results with other settings are useless.
         for stage in what.stages:
             _remove(_part(what.out / stage.name))
         write_text(file, now)
@@ -287,7 +287,7 @@ def _remove_stale(what: Preparation) -> None:
 
 
 def _compare(file: Path, now: str, made: Path) -> None:
-    """Refuses other settings than those of ``file``, and names the words that differ."""
+    """Raises UserError if the settings differ from ``file``, with the differences."""
     if not file.is_file():
         raise UserError(
             f"{made}: was not made by diet-mt prepare; remove it, or give another --out"

@@ -24,7 +24,7 @@ from typing import IO, cast
 from .errors import UserError
 
 PLUGIN = Path(__file__).resolve().parent.parent  # fairseq's --user-dir
-BLOCK = 1 << 20  # bytes read at a time, where lines do not matter
+BLOCK = 1 << 20  # bytes per read, where lines do not matter
 # Characters of a word, what white space divides: subwords take a second for ten such words, and
 # minutes for one a hundred times as long.
 LONGEST_WORD = 10_000
@@ -32,7 +32,7 @@ LONGEST_LINE = 1 << 24  # bytes; counts of 100,000 sentences are 1.6 MB of JSON
 # Text becomes 3 to 10 times as large when unpacked, a file made to fill memory 1,000 times.
 MOST_UNPACKED = 50
 _UNPACKED_ANYHOW = 1 << 24  # bytes
-_NAMES = "surrogateescape"  # what Python makes of names of files that are not UTF-8
+_NAMES = "surrogateescape"  # Python's handling of file names that are not UTF-8
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -43,7 +43,7 @@ class _Unpacked(gzip.GzipFile):
         if self.tell() > max(_UNPACKED_ANYHOW, MOST_UNPACKED * taken):
             raise UserError(
                 f"{self.name}: unpacks to more than {MOST_UNPACKED} times its size; unpack it "
-                "first if it is what it should be"
+                "first if it is the right file"
             )
         return block
 
@@ -67,7 +67,7 @@ def opened(path: Path) -> IO[bytes]:
 def need_folder(folder: Path) -> None:
     """Raises UserError if ``path`` is not a folder."""
     if not folder.is_dir():
-        raise UserError(f"{folder}: there is no such folder to take the files from")
+        raise UserError(f"{folder}: no such folder")
 
 
 def plain_or_gz(folder: Path, name: str, hint: str = "put it there") -> Path:
@@ -79,7 +79,7 @@ def plain_or_gz(folder: Path, name: str, hint: str = "put it there") -> Path:
 
 
 def blocks(file: IO[bytes]) -> Iterator[bytes]:
-    """All that is in an open file, a megabyte at a time."""
+    """The content of an open file in blocks of a megabyte."""
     while block := file.read(BLOCK):
         yield block
 
@@ -160,7 +160,7 @@ def text_lines(path: Path) -> Iterator[tuple[str, str]]:
     """
     for where, line in decoded_lines(path):
         if "\0" in line:
-            raise UserError(f"{where}: a NUL byte; this is no text, or not in UTF-8")
+            raise UserError(f"{where}: a NUL byte; the file is not UTF-8 text")
         longest = max(map(len, line.split()), default=0) if len(line) > LONGEST_WORD else 0
         if longest > LONGEST_WORD:
             raise UserError(
@@ -231,7 +231,7 @@ def _locked(part: Path) -> IO[bytes]:
         file = open(part, "wb", opener=_untruncated)  # noqa: SIM115
         fcntl.flock(file, fcntl.LOCK_EX)
         with contextlib.suppress(FileNotFoundError):
-            # Whoever held the lock may have renamed or removed the file.
+            # The previous holder of the lock may have renamed or removed the file.
             if os.path.samestat(os.stat(part), os.fstat(file.fileno())):
                 file.truncate(0)
                 return file

@@ -109,10 +109,10 @@ def test_the_limits_of_a_pair(
 ) -> None:
     changed = clean.Limits(("de", "en"), **limits)  # type: ignore[arg-type]
     result = clean.clean([(source.encode() + b"\n", target.encode())], changed)
-    assert len(result.kept) + sum(result.dropped.values()) == result.read == 1
+    assert len(result.pairs) + sum(result.dropped.values()) == result.read == 1
     assert "".join(result.dropped) == fault
     if (source, target, fault) == (DE, EN, ""):
-        assert result.kept == [(DE, EN)]
+        assert result.pairs == [(DE, EN)]
 
 
 @pytest.mark.parametrize("sides", [(b"a \xff", b"a"), (b"a", b"\xc3"), (b"\xed\xa0\x80", b"a")])
