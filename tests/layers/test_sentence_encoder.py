@@ -150,7 +150,7 @@ def test_wrong_segments_are_refused(segments: str) -> None:
     for wrong in (-1, SEGMENTS, 99) if segments != "none" else ():
         given = batch()
         given["segment_ids"][1, 2] = wrong
-        with pytest.raises(UserError, match=rf"0 to 5, .*{wrong}.*--num-segments"):
+        with pytest.raises(UserError, match=rf"{wrong} .*0 to 5.*--num-segments"):
             model(**given)
     with pytest.raises(ValueError, match=r"\(5, 7\).*\(5, 6\)"):
         model(**{**given, "segment_ids": given["segment_ids"][:, 1:]})
