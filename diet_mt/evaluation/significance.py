@@ -113,7 +113,8 @@ def compare_files(files: Sequence[Path], systems: Sequence[str] | None = None) -
         if missing := {line.name: 0 for line in lines if not counts.is_counted(line.results)}:
             message = f"{path}: no sentence counts of {', '.join(missing)}; give --references"
             print(f"warning: {message}", file=sys.stderr)
-        tables = {id(each): resampled_group(each, counts) for each, _ in pairs}
+        compared_groups = {id(each): each for each, _ in pairs}  # each is resampled once
+        tables = {key: resampled_group(each, counts) for key, each in compared_groups.items()}
         for each, (first, second) in pairs:
             table = tables[id(each)]
             if table is None or not {first, second} <= set(table.lines):

@@ -10,12 +10,13 @@ import shutil
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from sacrebleu.metrics import BLEU
 
 from diet_mt.corpora.parallel import read_lines
-from diet_mt.evaluation import hypotheses
+from diet_mt.evaluation import hypotheses, significance
 from diet_mt.evaluation.groups import Line, group
 from diet_mt.evaluation.hypotheses import (
     companions,
@@ -170,6 +171,14 @@ def test_every_pair_is_compared(place: Path, capsys: Captured) -> None:
     assert "\tsinusoidal_tiny\tto diet_rel_tiny\t-" in line
     assert called("compare", ROWS, "--systems", "sinusoidal", "t5") == 2
     assert "t5" in capsys.readouterr().err
+
+
+def test_a_group_is_resampled_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put("shaw", 1, ["v w x y z", "p q"])
+    resampled = Mock(wraps=resampled_group)
+    monkeypatch.setattr(significance, "resampled_group", resampled)
+    assert called("compare", ROWS) == 0  # three pairs of one group
+    assert resampled.call_count == 1
 
 
 def test_counts_belong_to_their_hypotheses(place: Path, capsys: Captured) -> None:
