@@ -25,6 +25,12 @@ def called(*words: object) -> int:
         return int(stop.code or 0)
 
 
+def changed(folder: Path = Path()) -> dict[str, int]:
+    """Modification times of all files below a folder, without hidden ones."""
+    files = (path for path in folder.rglob("[!.]*") if path.is_file())
+    return {str(path): path.stat().st_mtime_ns for path in files}
+
+
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """While it lasts, another thread holds the lock of ``folder``."""

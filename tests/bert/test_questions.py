@@ -82,7 +82,7 @@ def _wrong(**changes: Any) -> dict[str, Any]:
     [
         ({}, "'data'"),
         ([], "'data'"),
-        ({"data": []}, ""),
+        ({"data": []}, ": no questions"),
         ({"data": [{"title": "x"}]}, "article 1: .*'paragraphs'"),
         ({"data": [{"paragraphs": [{"qas": []}]}]}, "paragraph 1: 'context'"),
         ({"data": [{"paragraphs": [{"context": "a", "qas": [{}]}]}]}, "paragraph 1: 'id'"),

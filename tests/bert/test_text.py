@@ -27,6 +27,7 @@ from diet_mt.bert.mlm_text import (
 from diet_mt.bert.tokenizer import WORDPIECE
 from diet_mt.system.errors import UserError
 
+from ..prepare.running import lines_of
 from .made import KINDS, write_tokenizer
 
 ENGLISH = "Mr. Smith met Dr. Jones at 3.5 km. “Who is it?” he asked. Nobody answered … It was late!"
@@ -42,10 +43,6 @@ CZECH_SENTENCES = ["Pan dr. Novák přišel 5. ledna.", "Řekl: „Dobrý den!�
 def write(path: Path, text: str) -> Path:
     path.write_text(text, encoding="utf-8", newline="\n")
     return path
-
-
-def lines_of(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").split("\n")[:-1]
 
 
 def sentences_of(path: Path, text: str, language: str, workers: int = 1) -> list[str]:

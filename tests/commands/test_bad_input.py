@@ -56,7 +56,7 @@ def refused_training(workshop: Workshop, arch: str, saved: Path, *options: Any) 
 
 
 # Encoding of the training, its options with {ENCODING} for the checkpoint of a trained one, and
-# what the line names. More, within one process: tests/models/test_refused_options.py.
+# what the line names. More, within one process: tests/models/test_options.py.
 TRAININGS: list[tuple[str, tuple[Any, ...], tuple[str, ...]]] = [
     ("none", ("--encoder-embed-dim", 16), ("--share-all-embeddings",)),
     ("rotary", ("--restore-file", "{none}"), ("'none", "'rotary")),  # the same shapes

@@ -11,6 +11,7 @@ from diet_mt.cli.main import main
 from diet_mt.evaluation.checkpoint import read_training
 from diet_mt.evaluation.records import read_results
 
+from ..processes import changed
 from .runner import Runner, finish, kill_when, start
 from .test_resume import free_port
 from .workshop import same, state, write_corpus
@@ -57,11 +58,6 @@ def training(save: str, *more: object, recipe: str = "table4") -> tuple[object, 
     into = ("--source-lang", "en", "--target-lang", "de")
     given = ("--recipe", f"{recipe}.yaml", "--gpus", "0", "--save-dir", save, *into, *more)
     return ("train", DATA, "diet_rel_tiny", *given)
-
-
-def changed(folder: Path) -> dict[str, int]:
-    files = (path for path in folder.rglob("*") if path.is_file() and path.name[0] != ".")
-    return {str(path): path.stat().st_mtime_ns for path in files}
 
 
 def test_killed_resumed_averaged_and_scored(

@@ -31,7 +31,7 @@ from diet_mt.system.errors import UserError
 from diet_mt.system.files import sha256
 
 from ..commands.runner import Runner
-from ..processes import held
+from ..processes import changed, held
 
 DATA = "data/toy.en-de"
 Captured = pytest.CaptureFixture[str]
@@ -49,11 +49,6 @@ def here(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def rows(folder: str = "results") -> list[Result]:
     return read_results(Path(folder) / "toy.en-de.jsonl")
-
-
-def changed() -> dict[str, int]:
-    files = (path for path in Path().rglob("[!.]*") if path.is_file())
-    return {str(path): path.stat().st_mtime_ns for path in files}
 
 
 def test_a_result_scores_again_and_stays_as_it_is(here: Path, capfd: Captured) -> None:

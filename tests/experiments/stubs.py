@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
 from ..checkpoints import config_of, state_of
-from ..commands.runner import ENVIRONMENT, ROOT
+from ..commands import runner
 from ..processes import called, wait_until
 
 # stub.sh WHAT FOLDER [SCRIPT]: runs the script once, and writes so to the journal. That line alone
@@ -54,15 +53,7 @@ def sweep(*words: str) -> int:
 
 def start(*words: str, cwd: Path) -> subprocess.Popen[str]:
     """``diet-mt sweep`` in a process group of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "diet_mt", "sweep", *words],
-        cwd=cwd,
-        env={**os.environ, **ENVIRONMENT, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    return runner.start("sweep", *words, cwd=cwd)
 
 
 def wait_for(text: str, file: Path) -> None:

@@ -121,9 +121,12 @@ def _held(folder: Path) -> int:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        with alone(folder):
-            os.write(writing, b"x")
-            time.sleep(60)
+        try:
+            with alone(folder):
+                os.write(writing, b"x")
+                time.sleep(60)
+        finally:
+            os._exit(1)  # never on as a second pytest
     os.read(reading, 1)
     os.close(reading)
     os.close(writing)

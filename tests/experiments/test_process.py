@@ -77,7 +77,10 @@ def test_errors_of_workers_and_functions_arrive(tmp_path: Path, work: object, me
 def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     parent = os.fork()
     if parent == 0:
-        list(in_order(partial(_waits, folder=tmp_path), range(2), 2, chunk=1))
+        try:
+            list(in_order(partial(_waits, folder=tmp_path), range(2), 2, chunk=1))
+        finally:
+            os._exit(1)  # never on as a second pytest
     wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
     os.kill(parent, signal.SIGKILL)
     os.waitpid(parent, 0)

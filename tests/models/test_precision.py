@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diet_mt.positions import NAMES, AttentionPositions, InputPositions, PositionTerms
+from diet_mt.positions import NAMES, AttentionPositions, InputPositions
 
+from ..positions.test_encodings import fields_of
 from ..toy import (
     KINDS,
     attention_positions,
@@ -126,13 +127,8 @@ def at_the_end(stack: nn.Module, length: int) -> dict[str, Tensor]:
         for number, part in enumerate(
             stack.self_attn_positions.for_layers(range(length - 1, length), range(length))
         ):
-            actual |= {f"{name} {number}": tensor for name, tensor in tensors_of(part).items()}
+            actual |= {f"{name} {number}": tensor for name, tensor in fields_of(part).items()}
     return actual
-
-
-def tensors_of(part: PositionTerms) -> dict[str, Tensor]:
-    """What an encoding gives to one layer, by name."""
-    return {name: value for name, value in vars(part).items() if isinstance(value, Tensor)}
 
 
 @each_encoding
@@ -145,7 +141,7 @@ def test_tables_of_half_precision_give_positions_of_float32(
         positions = attention_positions(model, kind)
         if positions is not None:
             for part in positions.for_layers(range(5), range(5)):
-                given = tensors_of(part).values()
+                given = fields_of(part).values()
                 assert given
                 # Angles are in float64 from the start; complex64 has two numbers of float32.
                 precise = (torch.float32, torch.float64, torch.complex64)

@@ -32,12 +32,9 @@ from ..toy import (
     sources,
     targets,
 )
+from .test_precision import batch
 
 ROUNDING = 1e-10  # float64; the same sums, sometimes in another order
-
-
-def batch() -> tuple[Tensor, None, Tensor]:
-    return collate(sources(), "left"), None, collate(targets())
 
 
 def gradients(model: nn.Module) -> dict[str, Tensor]:

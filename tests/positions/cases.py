@@ -70,11 +70,6 @@ class Case:
     initial: dict[str, Callable[[int, int], float]] = field(default_factory=dict)
     hand: tuple[Hand, ...] = ()
 
-    @property
-    def reaches_cross(self) -> bool:
-        """Whether the position of a target word matters to its attention over the source."""
-        return CROSS in self.acts_in or self.input_row is not no_input
-
 
 def tables(layers: int, heads: int, sharing: str | None) -> int:
     """How many (layer, head) pairs have a table of their own."""

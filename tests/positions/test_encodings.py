@@ -61,6 +61,7 @@ def module_of(
 
 
 def fields_of(terms: PositionTerms) -> dict[str, Tensor]:
+    """The tensors that an encoding gives to one layer, by name."""
     return {name: value for name, value in vars(terms).items() if isinstance(value, Tensor)}
 
 

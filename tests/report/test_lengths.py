@@ -153,7 +153,7 @@ def test_sources_of_subwords_and_the_longest_of_training(place: Path) -> None:
         ("", TESTS[:1], "test2"),
         ("--systems shaw", TESTS, "shaw"),
         ("--out a.gif", TESTS, "a.gif"),
-        ("--width 0", TESTS, "0"),
+        ("--width 0", TESTS, "--width: 0"),
         ("--sources test.de test2.de", TESTS, "test.de"),
         ("--train empty", TESTS, "empty"),
         ("--train test.en", TESTS, "test.en"),
@@ -190,7 +190,7 @@ def test_two_test_sets_of_one_name_are_not_mixed(
     rows.write_text(rows.read_text().replace('"test_set": "test2"', '"test_set": "test"'))
     words = ("lengths", rows, "--references", *(place / name for name in TESTS), "--by-test-set")
     assert called(*words) == 2
-    assert "test" in capsys.readouterr().err
+    assert "en-de: two test sets named test; give one" in capsys.readouterr().err
     (place / "test2.en").unlink()  # no sources next to the references
     assert called(*words) == 2
     assert "test2.de" in capsys.readouterr().err

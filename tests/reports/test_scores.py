@@ -136,6 +136,7 @@ def test_undefined_is_0_and_logged(
     with caplog.at_level(logging.WARNING):
         assert measure(name, np.array(predicted), np.array(gold)) == 0
     assert name in caplog.text
+    assert len(caplog.records) == 1
 
 
 def test_metrics_of_glue() -> None:
