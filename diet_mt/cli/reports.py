@@ -99,7 +99,7 @@ class Lengths(Command):
         "only these systems; sinusoidal remains the baseline", (), metavar="NAME"
     )
     width: Positive = option("width of a bucket in tokens", 5, exclusive="buckets")
-    buckets: Positive = option("number of equally large buckets", 0, exclusive="buckets")
+    buckets: Positive | None = option("number of equally large buckets", None, exclusive="buckets")
     by_test_set: bool = option("use each test set as a bucket", False, exclusive="buckets")
     least: Positive | None = option("smallest bucket in sentences (default 100)", None)
     trained_to: Positive | None = option("length of the longest source in training", None)
@@ -118,7 +118,7 @@ class Lengths(Command):
         from ..report.style import save
 
         least = self.least or LEAST
-        cut = partial(parts_of, width=self.width, count=self.buckets, least=least)
+        cut = partial(parts_of, width=self.width, count=self.buckets or 0, least=least)
         sheets = sheets_of(
             *(self.results, self.references, self.sources),
             systems=self.systems,

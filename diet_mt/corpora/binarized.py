@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -19,7 +18,7 @@ import numpy as np
 
 from ..system.engine import RAW, SETTINGS, SUMS, missing_stages, with_checksums
 from ..system.errors import UserError
-from ..system.files import decoded, raw_lines, sha256, write_lines
+from ..system.files import decoded, lines_in, raw_lines, sha256, write_lines
 from ..system.process import python_module, watch
 
 UNKNOWN = "<unk>"
@@ -37,6 +36,8 @@ _HEAD = 26
 _KINDS = (None, "<u1", "<i1", "<i2", "<i4", "<i8", "<f8", "<f8", "<u2", "<u4", "<u8")
 _PAIR = re.compile(r"[^.]+\.(?P<source>[^.-]+)-(?P<target>[^.-]+)\.(?P<side>[^.]+)")
 _BLOCK = 1 << 24  # tokens read at a time
+# The text of an .idx file: the first of these that exists.
+_TEXT = ("clean/{split}.{part}", f"{RAW}/{{split}}.{{part}}", "pieces/{split}")
 
 _SUM = re.compile(r"([0-9a-f]{64})  (\S.*)")
 
@@ -262,8 +263,9 @@ def is_prepared(folder: Path) -> bool:
 def check_prepared(folder: Path) -> tuple[list[str], str]:
     """Faults of prepared data, a line each, and a summary of the folder.
 
-    Checks the results of all stages, the files' checksums, both sides of every split, and every
-    token against its dictionary. A folder ``bin`` stands for its corpus.
+    Checks the results of all stages, the files' checksums, the number of sentences against the
+    text, both sides of every split, and every token against its dictionary. A folder ``bin`` stands
+    for its corpus.
     """
     if folder.name == "bin" and (folder.absolute().parent / SETTINGS).is_file():
         folder = folder.parent
@@ -271,8 +273,14 @@ def check_prepared(folder: Path) -> tuple[list[str], str]:
     damaged = {fault.split(": ", 1)[0].split(", line ")[0] for fault in wrong}
     counts: dict[str, int] = {}
     for index in indices(folder):
-        with suppress(UserError):  # one of the faults
-            counts[index.name.split(".")[0]] = sentences_in(index)
+        try:
+            count = sentences_in(index)
+        except UserError:  # one of the faults
+            continue
+        counts[index.name.split(".")[0]] = count
+        text = _text_of(folder, index)
+        if text and (lines := lines_in(text)) != count:
+            wrong.append(f"{index}: {count:,} sentences, but {text} has {lines:,} lines")
     missing = "missing; prepare the data again"
     wrong += [f"{folder / name}: {missing}" for name in missing_stages(folder)]
     sums = list(_sums(folder))
@@ -284,6 +292,14 @@ def check_prepared(folder: Path) -> tuple[list[str], str]:
     words += [f"{path.name} {dictionary_size(path):,}" for path in dictionaries]
     words.append(f"checksums of {len(sums)} files" if sums else f"no {SUMS}")
     return wrong, ", ".join(words)
+
+
+def _text_of(folder: Path, index: Path) -> Path | None:
+    """The text of an .idx file: of a language, of a part of an example, or all."""
+    split, _, rest = index.stem.partition(".")
+    part = rest.rpartition(".")[2] or index.parent.name
+    texts = (folder / name.format(split=split, part=part) for name in _TEXT)
+    return next(filter(Path.is_file, texts), None)
 
 
 def _sums(folder: Path) -> Iterator[tuple[str, str]]:

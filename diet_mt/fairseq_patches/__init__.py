@@ -11,7 +11,6 @@ import pkgutil
 from typing import Any, Callable, Mapping
 
 from fairseq import checkpoint_utils, utils
-from fairseq.modules.quantization.scalar import modules as quantized
 from fairseq.modules.quantization.scalar import utils as quantization
 
 from ..fairseq_patches import (
@@ -24,7 +23,6 @@ from ..fairseq_patches import (
     trust,
 )
 from ..layers.stack import PaddedEmbedding, QuantizedPaddedEmbedding
-from ..nn.linear import Linear
 
 PATCHES: Mapping[str, Callable[..., Any]] = {
     # An archive could write anywhere, and was itself replaced by a folder.
@@ -103,7 +101,9 @@ vars(checkpoint_utils)["torch"] = safe_load.Torch()
 for _name in trust.EVALUATING:
     vars(importlib.import_module(f"fairseq.{_name}"))["eval"] = trust.literal
 # --quant-noise-scalar knew no subclass of a layer.
-quantization.MAPPING |= {Linear: quantized.IntLinear, PaddedEmbedding: QuantizedPaddedEmbedding}
+quantization.MAPPING = repairs.QuantizedForms(
+    {**quantization.MAPPING, PaddedEmbedding: QuantizedPaddedEmbedding}
+)
 # Without apex fairseq computes the norm of each gradient alone.
 if not utils.multi_tensor_l2norm_available:
     utils.multi_tensor_l2norm_available = True

@@ -20,6 +20,8 @@ from fairseq.optim.adam import Adam
 from torch import Tensor
 from torch._utils import _unflatten_dense_tensors
 
+from ..nn.precision import at_least_float32
+
 _HALF = (torch.float16, torch.bfloat16)
 _CHUNK = 2**24  # numbers of half precision that are in float32 at a time, or one parameter
 
@@ -49,7 +51,7 @@ class FusedAdam(Adam):
         """Parameters with a gradient of one device, precision and number of updates."""
         alike = defaultdict(list)
         for p in _with_gradients([group]):
-            state, precise = self.state[p], torch.promote_types(p.dtype, torch.float32)
+            state, precise = self.state[p], at_least_float32(p.dtype)
             for name in ("exp_avg", "exp_avg_sq"):
                 if name not in state:
                     state[name] = torch.zeros_like(p, dtype=precise)
@@ -122,10 +124,12 @@ def _float32(tensors: List[Tensor]) -> List[Tensor]:
 def _chunks(parameters: List[Tensor]) -> Iterator[List[Tensor]]:
     """Consecutive parameters of at most ``_CHUNK`` numbers, or one."""
     chunk: List[Tensor] = []
+    size = 0
     for p in parameters:
-        if chunk and sum(x.numel() for x in chunk) + p.numel() > _CHUNK:
+        size += p.numel()
+        if chunk and size > _CHUNK:
             yield chunk
-            chunk = []
+            chunk, size = [], p.numel()
         chunk.append(p)
     yield chunk
 

@@ -20,7 +20,7 @@ from fairseq.modules.quantization.scalar import ops
 from fairseq.tasks import FairseqTask
 from fairseq.trainer import Trainer
 from omegaconf import open_dict
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..system.errors import UserError
 from .safe_load import reason
@@ -105,6 +105,22 @@ def broadcast_object(
     box = [obj]
     torch.distributed.broadcast_object_list(box, src=src_rank, group=group, device=dist_device)
     return box[0]
+
+
+class QuantizedForms(Dict[type, type]):
+    """The quantized form of each class of layers. A subclass has that of its nearest ancestor.
+
+    Subclasses of ``nn.Embedding`` need an entry of their own, since some compute something else
+    from the same weights, such as fairseq's learned positions.
+    """
+
+    def __missing__(self, kind: type) -> type:
+        for ancestor in kind.__mro__[1:]:
+            if ancestor in self and ancestor is not nn.Embedding:
+                return self[ancestor]
+        raise UserError(
+            f"--quant-noise-scalar: {kind.__name__} has no quantized form; leave the option out"
+        )
 
 
 def emulate_int8_histogram(

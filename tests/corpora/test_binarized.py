@@ -151,6 +151,7 @@ QUICK = {
 SLOW = {
     "a shorter dictionary": (replaced("bin/dict.en.txt", b"a 1\nb 1\n"), "dict.en.txt ends at 5"),
     "changed dictionary": (relined("bin/dict.en.txt", slice(None, None, -1)), "txt: changed since"),
+    "shorter text": (replaced("raw/train.en", b"x\n" * 9), "40 sentences, but "),
     "changed references": (replaced("raw/test.de", b"x\n" * 9), "raw/test.de: changed since"),
     "no subword model": (without("bin/bpe.codes"), "bin/bpe.codes: missing"),
     "no checksums": (replaced("SHA256SUMS", b"../../x\n"), "SHA256SUMS: line 1"),

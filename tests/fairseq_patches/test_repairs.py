@@ -15,6 +15,7 @@ from fairseq.data import FairseqDataset
 from fairseq.data.data_utils_fast import batch_by_size_vec
 from fairseq.dataclass import utils
 from fairseq.file_io import PathManager
+from fairseq.modules import LearnedPositionalEmbedding
 from fairseq.modules.quantization.scalar import ops, quantize_model_
 from fairseq.modules.quantization.scalar.modules import IntEmbedding, IntLinear
 from fairseq.options import get_training_parser, parse_args_and_arch
@@ -23,6 +24,7 @@ from torch import nn
 
 from diet_mt.fairseq_patches import repairs
 from diet_mt.layers.stack import PaddedEmbedding, QuantizedPaddedEmbedding
+from diet_mt.system.errors import UserError
 
 from ..toy import build, collate, position_parameters, sources, targets
 
@@ -229,6 +231,21 @@ def test_a_padded_embedding_stays_padded() -> None:
     padded.train()(tokens).sum().backward()
     assert layer.weight.grad[2].eq(1).all()
     assert type(quantized(nn.Embedding(6, 5))) is IntEmbedding
+
+
+def test_subclasses_of_layers_are_quantized() -> None:
+    """fairseq's learned positions look up the positions of tokens, not the tokens."""
+
+    class Own(nn.Linear): ...
+
+    class Deeper(Own): ...
+
+    class OwnPadded(PaddedEmbedding): ...
+
+    assert type(quantized(Deeper(5, 7))) is IntLinear
+    assert type(quantized(OwnPadded.around(nn.Embedding(6, 5), 8))) is QuantizedPaddedEmbedding
+    with pytest.raises(UserError, match=r"--quant-noise-scalar: LearnedPositionalEmbedding"):
+        quantized(LearnedPositionalEmbedding(9, 4, 1))
 
 
 def test_scale_and_zero_point_stay_where_the_weights_are() -> None:
