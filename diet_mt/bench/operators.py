@@ -196,6 +196,8 @@ def measure_all(args: Operators) -> None:
 
     need_known("system", args.systems, {STOCK, *COMMAND_NAMES})
     need_known("size", [args.size], SIZES)
+    facts = environment("cpu", "bench operators", args.words)
+    facts |= {"device": args.device, "tokens": args.tokens}
     for system in args.systems:
         words = [RANDOM_DATA, *model_words(system, SIZES[args.size])]
         words += [*training_words(0.1), "--max-tokens", str(args.tokens)]
@@ -209,9 +211,7 @@ def measure_all(args: Operators) -> None:
             counts: Record = json.loads(line)
             about: Record = {"size": args.size, "system": system, "measure": "operators"}
             about |= {"unit": "operators"} | quartiles("", [counts["operators"]])
-            facts = environment("cpu", "bench operators", args.words)
-            facts |= {"device": args.device, "precision": precision, "tokens": args.tokens}
-            print(json.dumps({**about, **counts, **facts}), flush=True)
+            print(json.dumps({**about, **counts, **facts, "precision": precision}), flush=True)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from ..bert import glue
 from ..corpora.binarized import UNKNOWN, need_fairseq, preprocess, sentences_in, shares, shown
 from ..system.engine import Count, Preparation, Stage, room_for
 from ..system.errors import UserError
-from ..system.files import copy, decoded_lines, lines_in, make_folder, writing
+from ..system.files import copy, lines_in, lines_of, make_folder, writing
 from ..system.process import in_order
 from ..system.progress import say, ticking
 from .labelled import find_table
@@ -175,7 +175,7 @@ def split_folder(raw: Path, out: Path, tokenizer: Path, max_length: int, workers
         if all((out / path.name).exists() for path in inputs):
             say(f"{split}: done before")
             continue
-        lines = zip(*map(_sentences, inputs), strict=True)
+        lines = zip(*map(lines_of, inputs), strict=True)
         examples = ticking(chain.from_iterable(in_order(function, lines, workers)), split)
         cut = subwords = unknown = 0
         with ExitStack() as stack:
@@ -189,7 +189,3 @@ def split_folder(raw: Path, out: Path, tokenizer: Path, max_length: int, workers
                     file.write(text + "\n")
         say(f"{split}: {cut:,} examples were longer than {max_length} subwords and cut")
         say_unknown(split, unknown, subwords)
-
-
-def _sentences(path: Path) -> Iterator[str]:
-    return (line for _, line in decoded_lines(path))

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..system.errors import UserError
-from ..system.files import copy, decoded_lines, make_folder, raw_lines, write_lines, writing
+from ..system.files import copy, lines_of, make_folder, raw_lines, write_lines, writing
 from ..system.process import in_order
 from ..system.progress import Progress, say
 from .parallel import BYTE_ORDER_MARK, SECOND_TEST, paired, splits_in
@@ -209,7 +209,7 @@ def clean_corpus(source: Path, out: Path, limits: Limits, counts: Path, workers:
         names = [f"{split}.{lang}" for lang in limits.langs]
         original, reference = reversed(names) if split == SECOND_TEST else names
         copy(source / reference, out / reference)
-        lines, count = tidy_sources(line for _, line in decoded_lines(source / original))
+        lines, count = tidy_sources(lines_of(source / original))
         write_lines(out / original, lines)
         mended.append((_SOURCES, split, count))
     total = clean_files(source, out, limits, workers)
@@ -268,6 +268,6 @@ def mended_sources(corpus: Path, split: str) -> str:
     """``mended_words`` of a split of a prepared corpus; empty where there is no record."""
     if not is_cleaned(corpus):
         return ""
-    rows = [line.split("\t") for _, line in decoded_lines(corpus / COUNTS)]
+    rows = [line.split("\t") for line in lines_of(corpus / COUNTS)]
     counts = {(row[0], row[1]): int(row[2]) for row in rows}
     return mended_words(counts.get((_SOURCES, split), 0), counts.get((_RULES, "version"), 0))

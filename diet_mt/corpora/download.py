@@ -18,6 +18,7 @@ import urllib.request
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ class Source:
     tries: int = 5  # per download
     pause: float = 5.0  # seconds before the second try, then twice as long each time
 
-    @property
+    @cached_property
     def entry(self) -> dict[str, Any]:
         """The corpus in corpora.yaml, updated by the manifest."""
         other = {} if self.manifest is None else corpora(self.manifest).get(self.corpus, {})

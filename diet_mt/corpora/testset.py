@@ -14,7 +14,7 @@ from sacrebleu.dataset.base import Dataset
 from sacrebleu.utils import SACREBLEU_DIR
 
 from ..system.errors import UserError
-from ..system.files import decoded_lines
+from ..system.files import lines_of
 from ..system.options import unknown
 from .parallel import SECOND_TEST, paired, write_pairs
 
@@ -71,7 +71,7 @@ def sentences(name: str, pair: str, archive: Path | None = None) -> tuple[list[s
         dataset.data, dataset.md5 = usual
     # SacreBLEU has normalized white space, so each line is one seg.
     files = Path(source), Path(reference)
-    pairs = list(paired(*files, lambda file: (line for _, line in decoded_lines(file))))
+    pairs = list(paired(*files, lines_of))
     return [source for source, _ in pairs], [reference for _, reference in pairs]
 
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -90,15 +90,22 @@ def _fits(value: Any, kind: Any) -> bool:
     return type(value) in ((int, float) if kind is float else (kind,))
 
 
-def parse_row(kind: type[Kind], line: str) -> Kind:
-    """The inverse of ``Row.to_json``; raises UserError for anything else."""
+@cache
+def _types_of(kind: type[Row]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Types of all fields, and of those without a default."""
     types = get_type_hints(kind)
     optional = {
         each.name
         for each in dataclasses.fields(kind)
         if not each.default is each.default_factory is dataclasses.MISSING
     }
-    values = _checked(line, {name: types[name] for name in types.keys() - optional}, types)
+    return types, {name: types[name] for name in types.keys() - optional}
+
+
+def parse_row(kind: type[Kind], line: str) -> Kind:
+    """The inverse of ``Row.to_json``; raises UserError for anything else."""
+    types, needed = _types_of(kind)  # type: ignore[arg-type]  # classes are hashable
+    values = _checked(line, needed, types)
     if unknown := sorted(values.keys() - types.keys()):
         raise UserError(f"unknown field '{unknown[0]}'")
     return kind(**values)

@@ -99,6 +99,12 @@ def part_of(members: Sequence[int], lengths: Sequence[int], name: str = "") -> P
     return Part(name or usual, tuple(sorted(members)), sum(own) / len(own))
 
 
+@lru_cache(maxsize=1)
+def _metrics(references: tuple[str, ...]) -> tuple[Any, Callable[[Sequence[str]], Floats]]:
+    """chrF, and the counter of BLEU, which read these references once for all systems."""
+    return CHRF(references=[list(references)]), counter(references)
+
+
 def buckets(
     sources: Sequence[str],
     hypotheses: Sequence[Sequence[str]],
@@ -110,9 +116,9 @@ def buckets(
     ``hypotheses``: of each seed; ``parts``: of the sentences; none: the usual ones of ``parts_of``.
     """
     parts = parts or parts_of([len(line.split()) for line in sources])
-    metric: Any = CHRF(references=[list(references)])
+    metric, count = _metrics(tuple(references))
     of_chrf = [np.array(metric._extract_corpus_statistics(seed, None)) for seed in hypotheses]
-    of_bleu = [*map(counter(references), hypotheses)]
+    of_bleu = [*map(count, hypotheses)]
 
     def chrf(sums: Any) -> Any:
         return np.array([metric._compute_score_from_stats(row).score for row in sums.tolist()])
@@ -148,9 +154,7 @@ def resampled_bleu(seeds: Sequence[Floats]) -> tuple[float, Floats]:
     """BLEU, mean of the seeds, and the same of 1,000 resamples of the sentences; ``seeds``:
     statistics (sentences, 10) of each.
     """
-    weights = _resamples(len(seeds[0]))
-    value = np.mean([bleu(stats.sum(axis=0)) for stats in seeds])
-    return float(value), np.mean([bleu(weights @ stats) for stats in seeds], axis=0)
+    return _resampled(seeds, bleu)
 
 
 def tenths(hypotheses: Sequence[Sequence[str]], references: Sequence[str]) -> list[Estimate]:
@@ -247,9 +251,14 @@ def _resamples(sentences: int) -> Any:
 
 def _estimate(seeds: Sequence[Any], score: Callable[[Any], Any]) -> Estimate:
     """Of a metric's statistics, (sentences, k) for each seed; ``score``: of sums of them (n, k)."""
+    return _interval(*_resampled(seeds, score))
+
+
+def _resampled(seeds: Sequence[Any], score: Callable[[Any], Any]) -> tuple[float, Any]:
+    """The mean score of the seeds, and the same of each resample (1,000,)."""
     value = np.mean([score(stats.sum(axis=0, keepdims=True)) for stats in seeds])
     weights = _resamples(len(seeds[0]))
-    return _interval(value, np.mean([score(weights @ stats) for stats in seeds], axis=0))
+    return float(value), np.mean([score(weights @ stats) for stats in seeds], axis=0)
 
 
 def _shares(parts: Sequence[Any], wholes: Sequence[Any]) -> list[Estimate]:

@@ -13,11 +13,11 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterable, Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Union
 
 from ..system.errors import UserError, as_utf8
+from ..system.files import read_text
 
 Option = Union[str, bool, int, float, None]
 Options = dict[str, Union[Option, list[str]]]
@@ -171,7 +171,7 @@ def companion(checkpoint: Path, name: str) -> str:
     file = checkpoint.parent / name
     if not file.is_file():
         return ""
-    return file.read_text(encoding="utf-8", errors="surrogateescape").strip()
+    return read_text(file).strip()
 
 
 def training_of(checkpoint: Path) -> Options:
@@ -199,6 +199,8 @@ def today() -> str:
 
 def fairseq_version() -> str:
     """The installed distribution of fairseq with its version: ``fairseq-fixed 0.12.3.1``."""
+    from importlib import metadata  # not needed for --help
+
     for name in ("fairseq-fixed", "fairseq"):
         try:
             return f"{name} {metadata.version(name)}"

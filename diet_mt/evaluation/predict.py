@@ -18,7 +18,7 @@ from ..bert.metrics import measure
 from ..criterions.diet_sentence_prediction import predictions_of
 from ..evaluation import checkpoint as checkpoints
 from ..system.errors import UserError
-from ..system.files import decoded_lines, lines_in, make_folder, sha256, write_lines
+from ..system.files import lines_in, lines_of, make_folder, sha256, write_lines
 from ..system.progress import say
 from .checkpoint import reading
 from .fairseq_options import quiet
@@ -60,9 +60,11 @@ def each_split(
     results, checkpoint = request.results, request.checkpoint
     # Before the model is loaded; loading reports a missing checkpoint.
     content = sha256(checkpoint) if results and checkpoint.is_file() else ""
-    splits = []
+    splits, done = [], {}
+    if results and not again:
+        done = {task: splits_of(results, task, content) for task in dict.fromkeys(tasks.values())}
     for split, task in tasks.items():
-        if results and not again and split in splits_of(results, task, content):
+        if split in done.get(task, ()):
             say(f"{task} {split}: {checkpoint} has its row in {results} already")
         else:
             splits.append(split)
@@ -261,7 +263,7 @@ def _write(path: Path, task: Any, predictions: Predictions, id_file: Path) -> No
 
     ids = list(map(str, range(len(predictions.predicted))))
     if id_file.is_file():
-        ids = [line for _, line in decoded_lines(id_file)]
+        ids = list(lines_of(id_file))
     if len(ids) != len(predictions.predicted):
         raise UserError(
             f"{len(ids)} ids but {len(predictions.predicted)} predictions; prepare again"

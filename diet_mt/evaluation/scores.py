@@ -155,15 +155,15 @@ def resampled(systems: Sequence[Sequence[Floats]], streams: Sequence[int]) -> Fl
     ``systems``: statistics of each seed of each system, all of the same N sentences; ``streams``:
     for each system the number that seeds its own random draws, whatever other systems there are.
     """
-    every = np.concatenate([each for seeds in systems for each in seeds], axis=1)  # (N, R * 10)
+    # Whole numbers far below 2^24, so float32 adds them without an error.
+    every = np.concatenate([each for seeds in systems for each in seeds], axis=1).astype(np.float32)
     count = len(every)
     sentences = np.random.default_rng(int(SEED))
     blocks = []
     for _ in range(RESAMPLES // _BLOCK):
         drawn = sentences.integers(count, size=(_BLOCK, count)) + count * np.arange(_BLOCK)[:, None]
         times = np.bincount(drawn.ravel(), minlength=_BLOCK * count).reshape(_BLOCK, count)
-        # Whole numbers far below 2^24, so float32 adds them without an error.
-        sums = times.astype(np.float32) @ every.astype(np.float32)
+        sums = times.astype(np.float32) @ every  # (_BLOCK, R * 10)
         blocks.append(bleu(sums.astype(np.float64).reshape(_BLOCK, -1, 2 + 2 * ORDERS)))
     ends = np.cumsum([len(seeds) for seeds in systems])[:-1]
     scores = np.split(np.concatenate(blocks).T, ends)  # of each system (n, RESAMPLES)

@@ -268,7 +268,9 @@ def joined(system: System, subset: str, tokens: int, count: int) -> dict[str, Te
 
 
 def need_split(system: System, subset: str) -> None:
-    """Loads a split."""
+    """Loads a split, once."""
+    if subset in system.task.datasets:
+        return
     try:
         system.task.load_dataset(subset)
     except FileNotFoundError:

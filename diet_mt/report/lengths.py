@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from itertools import pairwise
 from math import isnan
 from pathlib import Path
@@ -67,13 +68,17 @@ class Sheet:
     def heads(self) -> str:
         return f"lengths of the sources in {self.unit}" if self.unit else "test sets"
 
-    def gains(self, name: str) -> Estimates:
-        """BLEU above the baseline, by part; empty for the baseline."""
-        own, other = self.buckets[name], self.buckets.get(self.baselines.get(name, ""), {})
-        return {
-            part: measures.difference(own[part].statistics, other[part].statistics)
-            for part in own.keys() & other.keys()
-        }
+    @cached_property
+    def gains(self) -> dict[str, Estimates]:
+        """BLEU of each system above its baseline, by part, once all buckets are filled."""
+        gains: dict[str, Estimates] = {}
+        for name, baseline in self.baselines.items():
+            own, other = self.buckets[name], self.buckets.get(baseline, {})
+            gains[name] = {
+                part: measures.difference(own[part].statistics, other[part].statistics)
+                for part in own.keys() & other.keys()
+            }
+        return gains
 
     def each(self, name: str, measure: str) -> Estimates:
         """A measure of a system, by part."""
@@ -217,7 +222,6 @@ def blocks_of(sheets: Sequence[Sheet]) -> list[Block]:
 
 
 def _tables(sheet: Sheet) -> Iterator[Block]:
-    gains = {name: sheet.gains(name) for name in sheet.baselines}
     bleu, chrf, ratio = (
         {name: sheet.each(name, measure) for name in sheet.shown}
         for measure in ("bleu", "chrf", "ratio")
@@ -225,7 +229,7 @@ def _tables(sheet: Sheet) -> Iterator[Block]:
     heads = ["system", *(f"{part.name} ({len(part.members)})" for part in sheet.parts)]
     for title, values, form in (
         ("BLEU", bleu, ".1f"),
-        (f"BLEU to {BASELINE}", gains, "+.1f"),
+        (f"BLEU to {BASELINE}", sheet.gains, "+.1f"),
         ("chrF", chrf, ".1f"),
         ("length ratio", ratio, ".3f"),
     ):
@@ -280,7 +284,7 @@ def _draw(sheet: Sheet, panels: Any, styles: Mapping[str, dict[str, str]]) -> di
     handles = {}
     for place, name in enumerate(sheet.shown):
         aside = width * ((place + 0.5) / len(sheet.shown) - 0.5)
-        first = sheet.gains(name) if sheet.baselines else sheet.each(name, "bleu")
+        first = sheet.gains.get(name, {}) if sheet.baselines else sheet.each(name, "bleu")
         for panel, values in ((bleu, first), (ratio, sheet.each(name, "ratio"))):
             own = [part for part in at if part in values]
             xs, ys = [at[part] + aside for part in own], [values[part] for part in own]

@@ -26,7 +26,7 @@ from ..evaluation.json_rows import read_rows
 from ..evaluation.records import TaskResult
 from .blocks import Block, Column, Markup, html
 from .boards import STANDING, content, details, reading
-from .pictures import PICTURES, by_length, inline, picture_of, plot
+from .pictures import PICTURES, ByLength, by_length, inline, panels_of, plot
 from .sections import Section, Standing
 from .style import FAMILIES
 from .tasks import task_board
@@ -47,7 +47,7 @@ def page(
         more = f", {conditions.corpus}" if times[conditions.heading] > 1 else ""
         blocks = content(section, _COLUMNS)
         every += blocks
-        main = html([*_above(section, counts), *blocks, *_below(section, counts)])
+        main = html([*_above(section), *blocks, *_below(section, counts)])
         parts.append((f"group-{number}", conditions.heading + more, main))
     if learning := _learning(folders):
         parts.append(("learning", "Learning curves", learning))
@@ -73,19 +73,20 @@ def page(
     )
 
 
-def _above(section: Section, counts: Sentences) -> list[Block]:
+def _above(section: Section) -> list[Block]:
     conditions = section.group.conditions
     title = section.group.title.removeprefix(conditions.heading).lstrip(", ")
-    figure = picture_of("intervals", [section], counts, titles=False)
+    figure = panels_of("intervals", [(section, section.standings)], titles=False)
     return [Markup(f'<p class="note">{escape(title)}</p>'), Markup(_figure(figure, "BLEU"))]
 
 
 def _below(section: Section, counts: Sentences) -> list[Block]:
     """Pictures, the comparison of two systems, and details."""
     blocks: list[Block] = []
-    if figure := picture_of("lengths", [section], counts, titles=False):
+    if lengths := by_length(section, counts):
+        figure = panels_of("lengths", [(section, lengths)], titles=False)
         blocks.append(Markup(_figure(figure, PICTURES["lengths"].title)))
-    if pairs := pairs_of(section, counts):
+    if pairs := pairs_of(section, lengths):
         data = json.dumps(pairs, ensure_ascii=False, separators=(",", ":"))
         data = data.replace("<", "\\u003c")
         script = f'<script type="application/json">{data}</script>'
@@ -101,7 +102,7 @@ def _figure(figure: Any, caption: str) -> str:
     )
 
 
-def pairs_of(section: Section, counts: Sentences) -> dict[str, Any] | None:
+def pairs_of(section: Section, lengths: ByLength | None) -> dict[str, Any] | None:
     """Every pair of counted systems of a section, for the page's script.
 
     ``pairs``: of systems 0 and 1, 0 and 2, ..., 1 and 2, ... the difference of BLEU, half of its
@@ -112,7 +113,6 @@ def pairs_of(section: Section, counts: Sentences) -> dict[str, Any] | None:
     lines = [line for line in section.group.lines if tests and line in tests.lines]
     if not tests or len(lines) < 2:
         return None
-    lengths = by_length(section, counts)
     pairs = []
     for one, other in combinations(range(len(lines)), 2):
         difference, half, p = tests.difference(lines[one], lines[other])

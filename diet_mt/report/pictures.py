@@ -137,14 +137,16 @@ PICTURES: Mapping[str, Picture] = {
 }
 
 
-def picture_of(
-    name: str, sections: Sequence[Section], counts: Sentences, *, titles: bool = True
-) -> Any:
+def picture_of(name: str, sections: Sequence[Section], counts: Sentences) -> Any:
     """A kind of picture of all sections that have it, one below the other; None where none has."""
+    data_of = PICTURES[name].data
+    shown = [(each, data) for each in sections if (data := data_of(each, counts))]
+    return panels_of(name, shown) if shown else None
+
+
+def panels_of(name: str, shown: Sequence[tuple[Section, Any]], *, titles: bool = True) -> Any:
+    """A kind of picture of sections with their data, one below the other."""
     picture = PICTURES[name]
-    shown = [(each, data) for each in sections if (data := picture.data(each, counts))]
-    if not shown:
-        return None
     heights = [picture.inches(data) for _, data in shown]
     figure, panels = pyplot().subplots(
         len(shown), 1, figsize=(7, sum(heights)), height_ratios=heights, squeeze=False,

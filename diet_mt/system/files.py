@@ -151,6 +151,11 @@ def decoded_lines(path: Path) -> Iterator[tuple[str, str]]:
         yield where, decoded(raw, where)
 
 
+def lines_of(path: Path) -> Iterator[str]:
+    """The lines of ``decoded_lines``, without their places."""
+    return (line for _, line in decoded_lines(path))
+
+
 def text_lines(path: Path) -> Iterator[tuple[str, str]]:
     """As ``decoded_lines``, of text that is to be split into words.
 

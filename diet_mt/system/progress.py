@@ -10,8 +10,6 @@ from operator import length_hint
 from pathlib import Path
 from typing import TypeVar
 
-from tqdm import tqdm
-
 T = TypeVar("T")
 
 EVERY_S = 10.0  # from one line to the next
@@ -42,6 +40,8 @@ class Progress:
     """Counter of a loop, which prints how far it is; ``total``: 0, not known."""
 
     def __init__(self, what: str, unit: str = "lines", total: float = 0) -> None:
+        from tqdm import tqdm  # not needed for --help
+
         self.what, self.unit, self.total, self.count = what, unit, total, 0.0
         self._started = self._printed = time.monotonic()
         self._bar = tqdm(

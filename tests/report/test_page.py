@@ -17,7 +17,7 @@ from diet_mt.evaluation.json_rows import read_rows, write_rows
 from diet_mt.evaluation.lengths import buckets, difference, parts_of
 from diet_mt.positions import NAMES
 from diet_mt.report.page import page, pairs_of
-from diet_mt.report.pictures import PICTURES, inline, label, picture_of
+from diet_mt.report.pictures import PICTURES, by_length, inline, label, picture_of
 from diet_mt.report.sections import Section, read_sections
 from diet_mt.report.style import (
     FAMILIES,
@@ -72,7 +72,7 @@ def test_pairs_are_those_of_the_tests_and_of_the_buckets(
     toy: Path, shown: Section, counts: Sentences
 ) -> None:
     """By length as ``diet-mt lengths`` computes it from hypotheses and references."""
-    pairs = pairs_of(shown, counts)
+    pairs = pairs_of(shown, by_length(shown, counts))
     assert pairs is not None
     lines = shown.group.lines
     assert pairs["systems"] == [line.name for line in lines]
@@ -94,7 +94,7 @@ def test_pairs_are_those_of_the_tests_and_of_the_buckets(
         gap = difference(one.statistics, two.statistics)
         wanted = [round(gap.value, 1), round(gap.half_width, 1)]
         assert row_of[3 + 2 * place : 5 + 2 * place] == pytest.approx(wanted, abs=0.11)
-    assert pairs_of(section(seeds_of("shaw", {1: 30.0})), NOTHING) is None
+    assert pairs_of(section(seeds_of("shaw", {1: 30.0})), None) is None
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -250,7 +250,7 @@ def test_systems_and_families_are_filtered(tab: Page) -> None:
 
 
 def test_any_two_systems_are_compared(tab: Page, counts: Sentences, shown: Section) -> None:
-    pairs: Any = pairs_of(shown, counts)
+    pairs: Any = pairs_of(shown, by_length(shown, counts))
     place = tab.locator(".pair")
     first, second = place.locator("select").all()
     for one, other, number, sign in ((1, 3, 4, 1), (3, 1, 4, -1), (0, 1, 0, 1)):
