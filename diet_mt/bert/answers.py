@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..system.errors import UserError
-from ..system.files import make_folder, writing
+from ..system.files import write_text
 from .squad import Question, read_json
 
 Floats = npt.NDArray[np.floating]
@@ -166,14 +166,12 @@ class AnswerPredictions:
 
     def write(self, folder: Path) -> None:
         """Writes ``predictions.json``, ``nbest.json`` and, for SQuAD 2.0, ``null_odds.json``."""
-        make_folder(folder)
         files: dict[str, Mapping[str, Any]] = {"predictions": self.texts, "nbest": self.n_best}
         if self.null_odds:
             files["null_odds"] = self.null_odds
         for name, content in files.items():
-            with writing(folder / f"{name}.json") as file:
-                json.dump(content, file, ensure_ascii=False, indent=1, allow_nan=False)
-                file.write("\n")
+            text = json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False)
+            write_text(folder / f"{name}.json", text + "\n")
 
 
 def read_predictions(path: Path) -> dict[str, str]:

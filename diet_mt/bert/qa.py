@@ -13,6 +13,7 @@ from ..corpora.binarized import read_dictionary
 from ..system.engine import Preparation, Stage
 from ..system.errors import UserError
 from ..system.files import copy, make_folder, raw_bytes
+from ..system.options import need_file
 from ..system.progress import say
 from .answer_scores import need_rules
 from .squad import Question, QuestionSource, read_squad, test_sets
@@ -93,8 +94,7 @@ def preparation(
 ) -> Preparation:
     """``collections``: folders of test sets, by the keys of ``squad.NAMES``."""
     for file in (train, valid):
-        if not file.is_file():
-            raise UserError(f"{file}: no such file; give SQuAD's JSON, plain or gzipped")
+        need_file(file, "file; give SQuAD's JSON, plain or gzipped")
     if train.resolve() == valid.resolve():
         raise UserError(f"{valid}: in --train and in --valid; give another")
     checksum, tokenizer = tokenizers.checksum_of(vocab), tokenizers.file_of(vocab)

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..system.errors import UserError
-from ..system.files import writing, writing_bytes
+from ..system.files import write_text, writing_bytes
 from .settings import SPECIAL, WindowSizes
 from .squad import Question
 from .tokenizer import PieceSpan, Tokenizer
@@ -206,9 +206,7 @@ def write_features(folder: Path, features: Features, squad: bytes, about: About)
             np.save(file, getattr(features, name), allow_pickle=False)
     with writing_bytes(folder / "squad.json") as file:
         file.write(squad)
-    with writing(folder / "about.json") as text:
-        json.dump(dataclasses.asdict(about), text, indent=2)
-        text.write("\n")
+    write_text(folder / "about.json", json.dumps(dataclasses.asdict(about), indent=2) + "\n")
 
 
 def read_about(folder: Path) -> About:

@@ -97,11 +97,10 @@ class Sweep(Command):
         from ..experiments.recipes import read
         from ..experiments.sweep import sweep_of, value_in
 
-        changes: dict[str, Value] = {}
-        for name, text in self.set:
-            if name in changes:
-                raise UserError(f"--set {name} is given twice; write several values as [A,B]")
-            changes[name] = value_in(text, f"--set {name}")
+        given = by_name(self.set, "--set", "; write several values as [A,B]")
+        changes: dict[str, Value] = {
+            name: value_in(text, f"--set {name}") for name, text in given.items()
+        }
         sweep = sweep_of(read(self.file), self.file, changes, list(self.runs))
         check_programs(list(sweep.commands))
         check_commands(list(sweep.commands))

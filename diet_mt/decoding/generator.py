@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from ..decoding import fixed_search
 from ..layers.decoder import DietDecoder, source_of
-from ..layers.run import is_method, is_product
+from ..layers.run import DecodingRun, is_method, is_product
 from ..layers.stack import Dropout
 from ..nn.precision import autocasts
 from ..system.errors import UserError
@@ -89,7 +89,7 @@ class BeamSearchGenerator(SequenceGenerator):
             with torch.no_grad():  # a setting of each thread
                 sources = _trimmed(tokens[part], self.pad, int(lengths[part].max()))
                 encoded = model.encoder(src_tokens=sources, src_lengths=lengths[part])
-                run = model.decoder.start_run(*source_of(encoded), len(part))
+                run = DecodingRun(model.decoder, *source_of(encoded), len(part))
                 prefix = None if prefix_tokens is None else prefix_tokens[part]
                 own = copy.copy(vocabulary)  # the same weights, memory of its own
                 return BeamSearch(model.decoder, run, own, options, prefix).hypotheses()

@@ -30,7 +30,7 @@ from ..corpora.clean import is_cleaned, mended_sources, mended_words, tidy_sourc
 from ..corpora.parallel import SECOND_TEST, read_lines, read_sides
 from ..corpora.subwords import from_text
 from ..system.errors import UserError
-from ..system.files import PLUGIN, decoded_lines, make_folder, sha256, write_lines, writing
+from ..system.files import PLUGIN, decoded_lines, make_folder, sha256, write_lines, write_text
 from ..system.process import module, run_child, why
 from ..system.progress import say
 from .checkpoint import device
@@ -265,8 +265,8 @@ def generate(setup: Setup) -> Generation:
         _run(words, part, log)
         # Facts are written before the output, so that a row scored later describes this decoding.
         sums = [sha256(part), sha256(log)]
-        with writing(facts_file) as file:
-            file.write(json.dumps({"identity": identity, "sha256": sums, "facts": facts}) + "\n")
+        saved = {"identity": identity, "sha256": sums, "facts": facts}
+        write_text(facts_file, json.dumps(saved) + "\n")
         part.replace(out)
     hypotheses, rates = read_output(out, log)
     return Generation(identity[0], identity[1], hypotheses, {**facts, **rates})

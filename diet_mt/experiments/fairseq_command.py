@@ -14,7 +14,6 @@ from pathlib import Path
 
 from ..bert.glue import ENGLISH, XNLI, Task, split_name
 from ..corpora.binarized import bin_folder, language_pair
-from ..corpora.subwords import kind_of
 from ..evaluation.fairseq_options import import_fairseq, read_options
 from ..evaluation.options import options_of
 from ..evaluation.records import system_of
@@ -126,6 +125,8 @@ def translation(
     if ("source-lang" in options) != ("target-lang" in options):  # fairseq would ignore it
         raise UserError("--source-lang, --target-lang: give both, or none")
     if "eval-bleu" in options:
+        from ..corpora.subwords import kind_of  # imports sacremoses and subword_nmt
+
         target = one(options, "target-lang", target)
         if not target:
             raise UserError(f"{data}: no such folder yet; give --target-lang")
@@ -313,7 +314,9 @@ def _examples(data: Path, questions: Path) -> int:
     """Size of the training set."""
     ids = data / "raw" / "train.id"
     if questions.is_file():
-        return int(json.loads(questions.read_text(encoding="utf-8"))["windows"])
+        from ..bert.windows import read_about
+
+        return read_about(questions.parent).windows
     if ids.is_file():
         return lines_in(ids)
     raise UserError(f"{data}: no task made by diet-mt prepare glue, xnli or qa")

@@ -23,6 +23,7 @@ from submitit.core.utils import FailedJobError, UncompletedJobError
 from submitit.slurm.slurm import SlurmExecutor
 
 from ..system.errors import UserError
+from ..system.files import write_text
 from ..system.options import unknown
 from ..system.process import cores, end, environment, module, run_child, start
 from ..system.progress import announce, duration, say, tail_of, training_status
@@ -349,7 +350,7 @@ def _submit(run: Run, cluster: str, options: Mapping[str, Any]) -> submitit.Job[
         job = executor.submit(ClusterJob(run))
     except (RuntimeError, ValueError, FailedJobError) as error:
         raise UserError(f"{run.name}: cannot be submitted: {str(error).strip()}") from None
-    (folder / "id").write_text(f"{job.job_id}\n", encoding="utf-8")
+    write_text(folder / "id", f"{job.job_id}\n")
     return job
 
 

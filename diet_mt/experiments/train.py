@@ -17,7 +17,7 @@ from ..evaluation.fairseq_options import import_fairseq
 from ..evaluation.options import FOLDERS, RECORD, difference, options_of, revision
 from ..system.engine import alone
 from ..system.errors import UserError
-from ..system.files import make_folder, read_text, write_text, writing
+from ..system.files import make_folder, read_text, write_text
 from ..system.process import module, run_child, why
 from ..system.progress import say, tail_of, training_status
 from .fairseq_command import Options, Training, whole
@@ -158,8 +158,7 @@ def _write_command(training: Training) -> None:
         from ..evaluation.checkpoint import read_pretrained
 
         write_text(record, json.dumps(read_pretrained(Path(pretrained[0]))))
-    with writing(training.save / "command") as file:
-        file.write(shlex.join(training.words()))
+    write_text(training.save / "command", shlex.join(training.words()))
     if not (begun and (training.save / "revision").exists()):
         write_text(training.save / "revision", revision(Path(__file__).parent) + "\n")
 

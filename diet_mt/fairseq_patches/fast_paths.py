@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional
 
-import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.models.fairseq_decoder import FairseqDecoder
 from fairseq.models.transformer import TransformerDecoderBase
@@ -14,6 +13,7 @@ from ..decoding.generator import own_generator
 from ..layers.decoder import DietDecoder
 from ..layers.run import is_method, is_product
 from ..nn.cross_entropy import from_features, serves
+from ..nn.precision import autocasts
 
 
 def label_smoothed(
@@ -67,14 +67,13 @@ def _output_is_a_product(model: Any) -> bool:
     """Whether logits are features times a weight, and only that."""
     decoder = model.decoder
     last = decoder.output_projection
-    device = last.weight.device.type
     return (
         is_product(last)
         and last.bias is None
         and not (last._backward_hooks or last._backward_pre_hooks)
         and is_method(decoder.output_layer, TransformerDecoderBase.output_layer)
         and serves(last.weight)
-        and not (torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device))
+        and not autocasts(last.weight.device)
     )
 
 

@@ -229,18 +229,6 @@ class DietDecoder(TransformerDecoderBase):
             calls.append(DecoderCall(self_attn, None if source is None else attn, source))
         return calls
 
-    def start_run(
-        self,
-        source: Optional[Tensor],
-        key_padding: Optional[Tensor],
-        keys: PositionRange,
-        rows: int,
-    ) -> DecodingRun:
-        """A run of ``rows`` hypotheses over encoder output (S, B', E'), a column for each sentence,
-        its key padding (B', S) and positions.
-        """
-        return DecodingRun(self, source, key_padding, keys, rows)
-
     def _run(
         self, tokens: Tensor, encoder_out: Optional[EncoderOut], state: IncrementalState
     ) -> DecodingRun:
@@ -255,7 +243,7 @@ class DietDecoder(TransformerDecoderBase):
             if source is not None and beams > 1:
                 source = source[:, ::beams]
                 key_padding = None if key_padding is None else key_padding[::beams]
-            state[_RUN] = {"run": self.start_run(source, key_padding, keys, tokens.size(0))}
+            state[_RUN] = {"run": DecodingRun(self, source, key_padding, keys, tokens.size(0))}
         run: DecodingRun = state[_RUN]["run"]
         if run.length != tokens.size(1) - 1:
             raise ValueError(

@@ -74,15 +74,10 @@ def serves(weight: Tensor) -> bool:
     return weight.dtype != torch.float16 or hasattr(torch.ops.aten.mm, "dtype")
 
 
-def _blocks(rows: int, vocabulary: int, on_cpu: bool = True) -> range:
+def _blocks(rows: int, vocabulary: int, on_cpu: bool) -> range:
     """The first row of each block."""
     logits = _LOGITS if on_cpu else _LOGITS_ON_DEVICE
     return range(0, rows, max(_ROWS, logits // vocabulary))
-
-
-def _smoothed(nll: Tensor, smooth: Tensor, eps: float, vocabulary: int) -> Tensor:
-    share = eps / (vocabulary - 1)
-    return (1.0 - eps - share) * nll + share * smooth
 
 
 class _FromFeatures(torch.autograd.Function):
@@ -168,7 +163,8 @@ def _loss_and_gradients(
         dx *= real
     nll, lse_sum = sums.unbind(0)
     smooth = vocabulary * lse_sum - x_sum.double() @ weight_sum.double()
-    return _smoothed(nll, smooth, eps, vocabulary).to(dtype), nll.to(dtype), dx, dw
+    loss = at_target * nll + share * smooth
+    return loss.to(dtype), nll.to(dtype), dx, dw
 
 
 def _masked_block(

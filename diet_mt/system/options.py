@@ -94,12 +94,15 @@ def shell_words(text: str, place: str) -> tuple[str, ...]:
         raise UserError(f"{place}: {text}: {error}") from None
 
 
-def by_name(pairs: Iterable[tuple[str, str]], option: str) -> dict[str, str]:
-    """The name and value pairs of an option as a mapping; duplicate names are errors."""
+def by_name(pairs: Iterable[tuple[str, str]], option: str, hint: str = "") -> dict[str, str]:
+    """The name and value pairs of an option as a mapping; duplicate names are errors.
+
+    ``hint``: end of the message.
+    """
     values: dict[str, str] = {}
     for name, value in pairs:
         if name in values:
-            raise UserError(f"{option} {name} is given twice")
+            raise UserError(f"{option} {name} is given twice{hint}")
         values[name] = value
     return values
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +11,9 @@ from pathlib import Path
 
 import pytest
 import torch
+
+from diet_mt.bert.windows import About
+from diet_mt.system.files import write_text
 
 from ..checkpoints import config_of, state_of
 from ..commands import runner
@@ -100,8 +105,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         raw.mkdir(parents=True)
         (raw / "train.id").write_text("0\n" * count, encoding="utf-8")
     (folder / "SQuAD" / "train").mkdir(parents=True)
-    about = f'{{"windows": {WINDOWS}}}'
-    (folder / "SQuAD" / "train" / "about.json").write_text(about, encoding="utf-8")
+    about = About("train.json", "0" * 64, "en", "squad", 384, 128, 64, 9, WINDOWS, 9)
+    write_text(folder / "SQuAD" / "train" / "about.json", json.dumps(dataclasses.asdict(about)))
+    write_text(folder / "damaged" / "train" / "about.json", "{")
     # A small diet-rel encoder, without its weights.
     words = ["data", "--task", "masked_lm", "--criterion", "masked_lm", "--save-dir", "x"]
     words += ["--arch", "roberta_diet_rel_tiny", "--encoder-layers", "2"]

@@ -253,6 +253,7 @@ WRONG = [
     (f"{MLM} --warmup 2", "--warmup 2"),
     (COLA.replace("pre.pt", "gone.pt"), "gone.pt"),
     (COLA.replace("glue/CoLA", "glue"), "glue: no task"),
+    (COLA.replace("glue/CoLA", "damaged"), "damaged/train/about.json"),
     (f"{COLA} --task Cola", "Cola; did you mean CoLA?"),
     (f"{COLA} --system learned", "learned"),
 ]
