@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What only a GPU shows, in at most nine minutes: time and memory of training steps, speed of
+# What only a GPU shows, in five minutes: time and memory of training steps, speed of
 # decoding, stock fairseq in turns with ours, and the tests for a GPU that changed.
 #
 #   scripts/gpu-checks.sh                                         five minutes
@@ -7,7 +7,7 @@
 #   scripts/gpu-checks.sh --device cpu --size tiny                the same code, on small batches
 #
 # Options  --out FOLDER         log, rows and table (default gpu-checks)
-#          --seconds N          for all parts (default 300, at most 540)
+#          --seconds N          for all parts (default 300)
 #          --only PART...       machine, train (stock in fp16 and bf16, ours in bf16), decode, tests,
 #                               fp16 (training, ours in fp16)
 #          --encodings NAME...  default diet_rel diet_abs sinusoidal rotary
@@ -43,7 +43,7 @@ while (($#)); do
   esac
 done
 for part in "${parts[@]}"; do [ -n "${share[$part]:-}" ] || fail "unknown part $part"; done
-{ [[ $total =~ ^[1-9][0-9]{0,2}$ ]] && ((total <= 540)); } || fail "--seconds $total: 1 to 540"
+[[ $total =~ ^[1-9][0-9]{0,5}$ ]] || fail "--seconds $total: not a number of seconds"
 
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
