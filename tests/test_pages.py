@@ -9,7 +9,7 @@ import pytest
 
 from diet_mt.cli.main import COMMANDS, GROUPS
 
-from .commands.runner import ROOT, run_python
+from .commands.runner import ROOT
 
 PAGES = [ROOT / "README.md", ROOT / "user_dir_readme.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES += sorted((ROOT / "results").rglob("*.md"))
@@ -33,9 +33,3 @@ def test_named_modules_and_tests_exist(page: Path) -> None:
 def test_the_readme_names_every_command() -> None:
     names = {name.split(" ")[0] for name in COMMANDS} | {*GROUPS}
     assert [name for name in names if f"`{name}`" not in README] == []
-
-
-def test_the_example_of_the_readme_needs_no_fairseq(tmp_path: Path) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    example += "import sys; print(tuple(out.shape), 'fairseq' in sys.modules)"
-    assert run_python(example, cwd=tmp_path, PYTHONPATH=ROOT) == "(2, 8, 50, 64) False\n"

@@ -15,7 +15,6 @@ from torch import Tensor
 from .. import kernels
 from ..nn.attention import LogitTerms, attend
 from ..positions import PositionTerms
-from .multihead import content_bias
 
 # Output (rows, H, 1, D) and, where requested, weights (rows, H, 1, S). The width of queries and
 # keys, D_k, is that of the encoding: D, as of values, or another one.
@@ -69,7 +68,7 @@ def attend_by_sentence(
     group = q.size(0) // keys.size(0)
     # The hypotheses of a sentence are queries at one position.
     q = positions.queries(q.unflatten(0, (-1, group)).transpose(1, 2))  # (B', H, group, D_k)
-    more = content_bias(positions, q, keys, module.scaling)
+    more = positions.content_bias(q, keys, module.scaling)
     if more is not None:
         bias = more if bias is None else more.to(bias.dtype) + bias
     out, weights = attend(

@@ -73,15 +73,6 @@ def need_call(call: Any, kind: type, layer: object) -> None:
         )
 
 
-def content_bias(positions: PositionTerms, q: Tensor, k: Tensor, scale: float) -> Optional[Tensor]:
-    """The bias that depends on queries (B, H, T, D_k) or keys (B, H, S, D_k): (B, H, T, S)."""
-    of_queries = positions.query_bias(q, k.size(2), scale)
-    of_keys = positions.key_bias(k, scale)
-    if of_queries is None or of_keys is None:
-        return of_keys if of_queries is None else of_queries
-    return of_queries + of_keys
-
-
 class PositionalAttention(MultiheadAttention):
     """Projections around :func:`~diet_mt.nn.attention.attend`.
 
@@ -157,7 +148,7 @@ class PositionalAttention(MultiheadAttention):
         factors = [pair for pair in (positions.factors(), call.segments) if pair is not None]
         terms = LogitTerms(
             bias=positions.bias,
-            content_bias=content_bias(positions, q, k, self.scaling),
+            content_bias=positions.content_bias(q, k, self.scaling),
             factors=factors,
             key_padding=None if positions.mixes_keys else call.key_padding,
             causal=call.causal,

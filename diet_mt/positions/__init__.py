@@ -20,7 +20,13 @@ from .base import (
     PositionEncoding,
 )
 from .options import Option, options_of
-from .position_ids import EXTRAPOLATIONS, REFUSE, PositionRange, TokenPositions
+from .position_ids import (
+    EXTRAPOLATIONS,
+    REFUSE,
+    PositionRange,
+    RandomizedPositions,
+    TokenPositions,
+)
 from .segments import SEGMENT_ENCODINGS, SegmentInput, SegmentPositions
 from .sites import EncodingAtSites
 from .terms import PositionTerms
@@ -29,7 +35,8 @@ __all__ = [
     "AT_INPUT", "COMMAND_NAMES", "CROSS", "DECODER", "ENCODER", "EXTRAPOLATIONS", "KINDS", "NAMES",
     "OPTIONS", "REFUSE", "SEGMENT_ENCODINGS", "SHARING", "AttentionBias", "AttentionPositions",
     "AttentionShape", "InputPositions", "Option", "PositionEncoding", "PositionRange",
-    "PositionTerms", "SegmentInput", "SegmentPositions", "TokenPositions", "build_position",
+    "PositionTerms", "RandomizedPositions", "SegmentInput", "SegmentPositions", "TokenPositions",
+    "build_position", "create",
 ]  # fmt: skip
 
 # Module and class of every encoding.
@@ -72,6 +79,39 @@ OPTIONS: dict[str, Option] = {
 COMMAND_NAMES = tuple(name.replace("-", "_") for name in NAMES)
 # Those that act at the input only.
 AT_INPUT = tuple(name for name, encoding in NAMES.items() if not encoding.acts_in)
+
+
+def create(
+    name: str,
+    *,
+    heads: int,
+    head_dim: int,
+    max_length: int,
+    max_keys: int | None = None,
+    layers: int = 1,
+    kind: str = ENCODER,
+    extrapolation: str = REFUSE,
+    **options: Any,
+) -> AttentionPositions:
+    """The encoding called ``name`` (``diet_rel`` or ``diet-rel``) as a module for attention of your
+    own, of one ``kind`` and with the sizes of :class:`AttentionShape`.
+
+    ``max_length``: queries, and by default also keys, in tokens; ``options``: those of the
+    encoding, by field (see ``OPTIONS``).
+
+    Raises :class:`UserError` for unknown names, invalid options, and a ``kind`` without positions.
+    """
+    if extrapolation not in EXTRAPOLATIONS:
+        raise UserError(f"extrapolation={extrapolation}: choose from {', '.join(EXTRAPOLATIONS)}")
+    encoding = _build("name", name.replace("_", "-"), sorted(NAMES), options)
+    sizes = layers, heads, head_dim, max_length, max_keys or max_length
+    positions = encoding.attention_positions(
+        AttentionShape(*sizes, kind, extrapolation=extrapolation)
+    )
+    if positions is None:
+        kinds = ", ".join(encoding.acts_in) or "none; it acts at the input (input_positions)"
+        raise UserError(f"{name} has no positions in {kind} attention; its kinds: {kinds}")
+    return positions
 
 
 def build_position(

@@ -45,6 +45,8 @@ ENCODER, DECODER, CROSS = KINDS = ("encoder", "decoder", "cross")
 SELF_ATTENTION = (ENCODER, DECODER)
 
 Entry = TypeVar("Entry")
+# Of FlexAttention: the logit and the indices of sentence, head, query and key -> the logit.
+ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,8 @@ class AttentionPositions(LayerTables, ABC):
 
     # Whether there are tables that end, at max_queries and max_keys.
     limited: ClassVar[bool] = True
+    # Factor of q k^T: D^-0.5, times the factor of the encoding (TUPE, DeBERTa).
+    scale: float
 
     @property
     def refuses(self) -> bool:
@@ -167,15 +171,22 @@ class AttentionPositions(LayerTables, ABC):
         return self.limited and self.shape.extrapolation == REFUSE
 
     def for_layers(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
-        """The terms of each of the L layers, for T queries over S keys.
+        """The terms of each of the L layers, for T queries over S keys."""
+        self.check(queries, keys)
+        return self.per_layer(self.terms(queries, keys))
 
-        Raises :class:`UserError` beyond the tables, unless they are extrapolated.
-        """
+    def check(self, queries: PositionRange, keys: PositionRange) -> None:
+        """Raises :class:`UserError` beyond the tables, unless they are extrapolated."""
         if self.refuses:
             can_extrapolate = not self.shape.first_is_cls
             check_size(queries, self.shape.max_queries, can_extrapolate=can_extrapolate)
             check_size(keys, self.shape.max_keys, can_extrapolate=can_extrapolate)
-        return self.per_layer(self.terms(queries, keys))
+
+    def score_mods(self, queries: PositionRange, keys: PositionRange) -> list[ScoreMod]:
+        """The bias of each of the L layers as a ``score_mod`` of FlexAttention, with a number for
+        each distance in place of each query and key; of a bias by distance only.
+        """
+        raise NotImplementedError(f"{type(self).__name__} is not a bias by distance")
 
     @abstractmethod
     def terms(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
@@ -298,7 +309,11 @@ class PositionEncoding:
 
     def attention_positions(self, shape: AttentionShape) -> AttentionPositions | None:
         """The module for one kind of attention, or None where it does not act."""
-        return self.in_attention(shape) if shape.kind in self.acts_in else None
+        if shape.kind not in self.acts_in:
+            return None
+        positions = self.in_attention(shape)
+        positions.scale = shape.head_dim**-0.5 * self.content_scale
+        return positions
 
     def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         """The module for a kind of attention in ``acts_in``."""

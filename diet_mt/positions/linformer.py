@@ -35,10 +35,10 @@ class LinformerTerms(PositionTerms):
     of_keys: Tensor
     of_values: Tensor
 
-    def keys(self, k: Tensor, padding: Tensor | None) -> Tensor:
+    def keys(self, k: Tensor, padding: Tensor | None = None) -> Tensor:
         return self._mix(self.of_keys, k, padding)
 
-    def values(self, v: Tensor, padding: Tensor | None) -> Tensor:
+    def values(self, v: Tensor, padding: Tensor | None = None) -> Tensor:
         return self._mix(self.of_values, v, padding)
 
     @staticmethod

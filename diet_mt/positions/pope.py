@@ -53,7 +53,7 @@ class PopeTerms(PositionTerms):
     def queries(self, q: Tensor) -> Tensor:
         return polar(q, self.of_queries)
 
-    def keys(self, k: Tensor, padding: Tensor | None) -> Tensor:
+    def keys(self, k: Tensor, padding: Tensor | None = None) -> Tensor:
         return polar(k, self.of_keys)
 
 

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .base import AttentionBias, AttentionPositions
+from .base import AttentionBias, AttentionPositions, ScoreMod
 from .position_ids import PositionRange, as_tensor, distance_limits, num_positions
 from .terms import PositionTerms, Row, select_row
 
@@ -39,16 +39,38 @@ class RelativeBias(AttentionBias):
         """Values of the distances ``lowest .. highest``, both included: (L|1, H|1, count)."""
 
     def forward(self, queries: PositionRange, keys: PositionRange) -> Tensor:
+        window, lowest = self._window(queries, keys)
         if isinstance(queries, range) and isinstance(keys, range):
-            window = self.by_distance(*distance_limits(queries, keys))
             return toeplitz(window, num_positions(queries))
-        # All distances of the model: computing those that occur would wait for a GPU.
-        lowest = 1 - self.shape.max_keys
-        window = self.by_distance(lowest, self.shape.max_queries - 1)  # (L|1, H|1, count)
         device = window.device
         column = as_tensor(queries, device)[:, None] - as_tensor(keys, device) - lowest  # (T, S)
         bias: Tensor = window.index_select(-1, column.flatten()).unflatten(-1, column.shape)
         return bias
+
+    def _window(self, queries: PositionRange, keys: PositionRange) -> tuple[Tensor, int]:
+        """The values of all distances of these positions, (L|1, H|1, count), and the lowest one."""
+        if isinstance(queries, range) and isinstance(keys, range):
+            limits = distance_limits(queries, keys)
+        else:  # All of the model: computing those that occur would wait for a GPU.
+            limits = 1 - self.shape.max_keys, self.shape.max_queries - 1
+        return self.by_distance(*limits), limits[0]
+
+    def score_mods(self, queries: PositionRange, keys: PositionRange) -> list[ScoreMod]:
+        self.check(queries, keys)
+        window, lowest = self._window(queries, keys)
+        by_head = window.expand(-1, self.shape.heads, -1).contiguous()
+        # As tensors, since a graph of a number would be compiled again for each length.
+        at = as_tensor(queries, window.device) - lowest, as_tensor(keys, window.device)
+        return self.per_layer([_adding(values, *at) for values in by_head.unbind(0)])
+
+
+def _adding(window: Tensor, rows: Tensor, columns: Tensor) -> ScoreMod:
+    """Adds ``window[h, rows[i] - columns[j]]`` to the logit of head h, query i and key j."""
+
+    def score_mod(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return score + window[h, rows[i] - columns[j]]
+
+    return score_mod
 
 
 @dataclass(frozen=True, kw_only=True)

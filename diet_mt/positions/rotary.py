@@ -59,7 +59,7 @@ class RotaryTerms(PositionTerms):
     def queries(self, q: Tensor) -> Tensor:
         return rotate(q, self.rotation)
 
-    def keys(self, k: Tensor, padding: Tensor | None) -> Tensor:
+    def keys(self, k: Tensor, padding: Tensor | None = None) -> Tensor:
         return rotate(k, self.rotation)
 
 

@@ -7,6 +7,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from ..nn.precision import product
+
 # Index of a query; a tensor (1,) where it is on the device.
 Row = int | Tensor
 
@@ -44,7 +46,7 @@ class PositionTerms:
         """
         return q
 
-    def keys(self, k: Tensor, padding: Tensor | None) -> Tensor:
+    def keys(self, k: Tensor, padding: Tensor | None = None) -> Tensor:
         """Newly projected keys (B, H, S', D) -> cached keys, (B, H, S', R).
 
         S': all keys, or in a decoding step those at the queries' positions. ``padding``: (B, S'),
@@ -52,7 +54,7 @@ class PositionTerms:
         """
         return k
 
-    def values(self, v: Tensor, padding: Tensor | None) -> Tensor:
+    def values(self, v: Tensor, padding: Tensor | None = None) -> Tensor:
         """Newly projected values (B, H, S', D) -> cached values; ``padding`` as for the keys."""
         return v
 
@@ -82,6 +84,24 @@ class PositionTerms:
         is 1 then).
         """
         return None
+
+    def content_bias(self, q: Tensor, k: Tensor, scale: float) -> Tensor | None:
+        """:meth:`query_bias` plus :meth:`key_bias`: (B, H, rows, S), or None."""
+        of_queries, of_keys = self.query_bias(q, k.size(2), scale), self.key_bias(k, scale)
+        if of_queries is None or of_keys is None:
+            return of_keys if of_queries is None else of_queries
+        return of_queries + of_keys
+
+    def logit_bias(self, q: Tensor, k: Tensor, scale: float) -> Tensor | None:
+        """All terms of the logits of queries (B, H, T, R) and cached keys (B, H, S, R) but
+        ``scale`` q k^T, in the precision of ``q``: (B|1, H|1, T, S), or None without any.
+        """
+        factors = self.factors()
+        total = self.content_bias(q, k, scale)
+        for bias in (self.bias, None if factors is None else product(*factors)):
+            if bias is not None:
+                total = bias[None] if total is None else total + bias
+        return None if total is None else total.to(q.dtype)
 
     @property
     def changes_output(self) -> bool:

@@ -19,7 +19,9 @@ from diet_mt.positions import (
     PositionRange,
     PositionTerms,
     build_position,
+    create,
 )
+from diet_mt.positions.relative import RelativeBias
 from diet_mt.system.errors import UserError
 
 from ..toy import CASES as WITH_SHARING
@@ -45,16 +47,15 @@ once = pytest.mark.parametrize(
 
 
 def module_of(
-    encoding: str, sharing: str | None, kind: str, size: int | None = None, **options: Any
+    encoding: str, sharing: str | None, kind: str, size: int | None = None
 ) -> AttentionPositions:
     """All layers, with tables large enough to be seen; ``size``: longest sentence of both sides."""
     small = {"projected": 3, "clip": 2, "buckets": 8, "max_distance": 6, "values": True}
     known = {name: small[name] for name in CASES[encoding].options.keys() & small.keys()}
-    keys = N_S if kind == CROSS else N_T
-    shape = AttentionShape(L, H, D, size or N_T, size or keys, kind)
-    built = build_position(encoding, sharing=sharing, **{**known, **options})
-    positions = built.attention_positions(shape)
-    assert positions is not None
+    sizes = {"max_length": size or N_T, "max_keys": size or (N_S if kind == CROSS else N_T)}
+    positions = create(
+        encoding, heads=H, head_dim=D, layers=L, kind=kind, sharing=sharing, **sizes, **known
+    )
     for parameter in positions.parameters():
         nn.init.normal_(parameter, std=0.7)
     return positions
@@ -83,19 +84,10 @@ def logits(
 
 
 def of_layer(terms: PositionTerms, keys: Tensor, q: Tensor, scale: float) -> Tensor:
-    queries, size = terms.queries(q), keys.size(2)
+    queries = terms.queries(q)
     total = queries @ keys.transpose(-1, -2) * scale
-    factors = terms.factors()
-    summands = [
-        terms.bias,
-        None if factors is None else factors[0] @ factors[1].transpose(-1, -2),
-        terms.query_bias(queries, size, scale),
-        terms.key_bias(keys, scale) if terms.reads_keys else None,
-    ]
-    for summand in summands:
-        if summand is not None:
-            total = total + summand
-    return total
+    bias = terms.logit_bias(queries, keys, scale)
+    return total if bias is None else total + bias
 
 
 def content(batch: int, queries: int, keys: int) -> tuple[Tensor, Tensor]:
@@ -191,6 +183,26 @@ def test_a_step_of_a_block_is_the_step_alone(encoding: str, sharing: str | None,
                 torch.testing.assert_close(getattr(step, name), value, rtol=0, atol=ROUNDING)
             else:
                 assert getattr(step, name) == value, name
+
+
+@inside
+def test_score_mods_add_a_bias_by_distance(encoding: str, sharing: str | None, kind: str) -> None:
+    """At consecutive positions and at others."""
+    positions = module_of(encoding, sharing, kind).double()
+    relative = isinstance(positions, RelativeBias)
+    index = torch.meshgrid(*map(torch.arange, (H, 5, 8)), indexing="ij")
+    score, b, later = torch.randn(H, 5, 8), torch.tensor(0), torch.tensor([0, 1, 3, 6, 8])
+    for at in ((range(2, 7), range(8)), (later, torch.arange(1, 9))):
+        if not relative:
+            with pytest.raises(NotImplementedError):
+                positions.score_mods(*at)
+            continue
+        both = zip(positions.score_mods(*at), positions.for_layers(*at), strict=True)
+        for score_mod, terms in both:
+            assert torch.equal(score_mod(score, b, *index), score + terms.bias)
+    if relative and positions.limited:
+        with pytest.raises(UserError, match=f"{N_T + 1} tokens"):
+            positions.score_mods(range(N_T + 1), range(1))
 
 
 @inside

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from diet_mt.positions import NAMES, OPTIONS, AttentionShape, build_position, defaults_of
+from diet_mt.positions import NAMES, OPTIONS, AttentionShape, build_position, create, defaults_of
 from diet_mt.positions.options import options_of
 from diet_mt.system.errors import UserError
 
@@ -109,6 +109,22 @@ def test_invalid_options(name: str, options: dict[str, Any], named: str) -> None
     with pytest.raises(UserError, match=named) as error:
         build_position(name, **options)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "named"),
+    [
+        ("diet_rol", {}, "diet-rol.*diet-rel"),
+        ("diet_rel", {"rank": 3}, "--position-rank 3"),
+        ("diet_rel", {"kind": "self"}, "self.*encoder, decoder, cross"),
+        ("rotary", {"kind": "cross"}, "cross.*encoder, decoder"),
+        ("sinusoidal", {}, "input_positions"),
+        ("diet-rel", {"extrapolation": "cut"}, "cut.*refuse, clip, repeat"),
+    ],
+)
+def test_an_encoding_that_cannot_be_created(name: str, options: dict[str, Any], named: str) -> None:
+    with pytest.raises(UserError, match=named):
+        create(name, heads=3, head_dim=4, max_length=9, **options)
 
 
 # Options that mean nothing by themselves, and those that go with them.

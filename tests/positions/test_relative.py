@@ -11,7 +11,7 @@ from diet_mt.positions import (
     AttentionShape,
     PositionRange,
     PositionTerms,
-    build_position,
+    create,
 )
 from diet_mt.positions.relative import (
     distances,
@@ -24,7 +24,7 @@ from diet_mt.positions.relative import (
 from diet_mt.positions.terms import NO_TERMS
 
 B, L, H, T, S, D = 2, 2, 3, 5, 7, 4
-SHAPE = AttentionShape(L, H, D, 9, 11)
+SHAPE = {"layers": L, "heads": H, "head_dim": D, "max_length": 9, "max_keys": 11}
 SIZES = range(1, 8)
 PLACES = [(queries, keys, start) for queries in SIZES for keys in SIZES for start in (0, 1, 5, 20)]
 any_clip = pytest.mark.parametrize("clip", range(1, 10))
@@ -45,7 +45,7 @@ class Numbered(AttentionBias):
     """L|1 layers of a bias."""
 
     def __init__(self, layers: int) -> None:
-        super().__init__(SHAPE)
+        super().__init__(AttentionShape(L, H, D, 9, 11))
         self.table = torch.randn(layers, H, T, S)
 
     def forward(self, queries: PositionRange, keys: PositionRange) -> Tensor:
@@ -136,8 +136,7 @@ def test_vectors_of_values_in_a_step(clip: int, start: int, keys: int) -> None:
     """Also where the query is further behind than there are keys, and the clip cuts nothing; and
     at positions that are given as tensors.
     """
-    positions = build_position("shaw", clip=clip, values=True).attention_positions(SHAPE)
-    assert positions is not None
+    positions = create("shaw", clip=clip, values=True, **SHAPE)
     weights, one = torch.rand(B, H, 9, keys), range(start, start + 1)
     whole = positions.for_layers(range(9), range(keys))[1].output(weights)
     assert whole is not None
@@ -149,16 +148,14 @@ def test_vectors_of_values_in_a_step(clip: int, start: int, keys: int) -> None:
 
 
 def test_values_of_shaw_are_an_option() -> None:
-    positions = build_position("shaw").attention_positions(SHAPE)
-    assert positions is not None
+    positions = create("shaw", **SHAPE)
     terms = positions.for_layers(range(T), range(S))[0]
     assert not terms.changes_output
     assert terms.output(torch.ones(B, H, T, S)) is None
 
 
 def test_shaw_has_vectors_of_half_precision() -> None:
-    built = build_position("shaw", clip=2, values=True).attention_positions(SHAPE)
-    assert built is not None
+    built = create("shaw", clip=2, values=True, **SHAPE)
     terms = built.to(torch.bfloat16).for_layers(range(T), range(S))[0]
     added = terms.output(torch.ones(B, H, T, S, dtype=torch.bfloat16))
     assert added is not None
@@ -167,8 +164,7 @@ def test_shaw_has_vectors_of_half_precision() -> None:
 
 def test_keys_of_deberta_in_any_order() -> None:
     """A step of the search may hold them so, together with their positions."""
-    positions = build_position("deberta", clip=3).attention_positions(SHAPE)
-    assert positions is not None
+    positions = create("deberta", clip=3, **SHAPE)
     for parameter in positions.double().parameters():
         nn.init.normal_(parameter)
     k = torch.randn(B, H, 6, D, dtype=torch.float64)

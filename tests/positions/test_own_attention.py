@@ -1,0 +1,191 @@
+"""The code of docs/positions.md and of the README, with torch alone installed, against loops."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from diet_mt.positions import CROSS, DECODER, ENCODER, KINDS, OPTIONS, create
+
+from .. import oracle
+from ..commands.runner import ROOT, command, run_alone
+from ..oracle.attention import one_query
+from .cases import CASES
+
+ACTING = {kind: [name for name in CASES if kind in CASES[name].acts_in] for kind in KINDS}
+IN_LOGITS = [
+    name
+    for name in ACTING[ENCODER]
+    if name not in ("rotary", "pope") and "projected" not in CASES[name].options
+]
+# Heading -> the encodings that take the place of the one in its code.
+EXAMPLES = {
+    "README": ["diet-rel"],
+    "A bias of the logits": IN_LOGITS,
+    "Rotated queries and keys": ["rotary", "pope"],
+    "Vectors of distances on keys and values": ["shaw"],
+    "Any encoding": ACTING[ENCODER],
+    "A decoding step": ACTING[DECODER],
+    "Cross-attention": ACTING[CROSS],
+    "Randomized positions": IN_LOGITS,
+    "Long sequences": ["diet-rel", "t5"],
+    "At the input": ["learned", "sinusoidal"],
+}
+# Heading -> options in its code.
+GIVEN = {"Vectors of distances on keys and values": {"clip": 4, "values": True}}
+
+# Tables are drawn, since that of DIET-REL starts at 0. Prints the packages that the encodings load
+# besides torch, and those that could be loaded.
+PROGRAM = """
+import importlib.util, json, sys
+import torch
+
+before = set(sys.modules)
+from diet_mt import positions
+loaded = {name.partition(".")[0] for name in sys.modules.keys() - before}
+others = ["fairseq", "omegaconf", "hydra", "sacrebleu", "numpy"]
+print(loaded - sys.stdlib_module_names, [*filter(importlib.util.find_spec, others)])
+
+create, results = positions.create, []
+def create_drawn(*args, **options):
+    global module
+    module = create(*args, **options)
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return module
+
+positions.create = create_drawn
+torch.set_default_dtype(torch.float64)
+for code in json.load(sys.stdin):
+    scope = {}
+    torch.manual_seed(1)
+    exec(code, scope)
+    module = scope.get("added", module)
+    shape = getattr(module, "shape", None)
+    tensors = {name: x.detach() for name, x in scope.items() if isinstance(x, torch.Tensor)}
+    sizes = shape and (shape.kind, shape.heads, shape.head_dim, shape.max_keys)
+    results.append((tensors, dict(module.state_dict()), sizes))
+torch.save(results, sys.argv[1])
+"""
+
+Tensors = dict[str, torch.Tensor]
+
+
+def code_by_heading() -> dict[str, str]:
+    """The code under each heading of the page, after that of its introduction."""
+    block = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    page = (ROOT / "docs" / "positions.md").read_text(encoding="utf-8")
+    first, *rest = re.split(r"^## (.+)$", page, flags=re.MULTILINE)
+    (shared,) = block.findall(first)
+    sections = zip(rest[::2], map(block.findall, rest[1::2]), strict=True)
+    (readme,) = block.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    return {"README": readme} | {heading: shared + code for heading, (code,) in sections}
+
+
+def link_torch(folder: Path) -> None:
+    """Links to torch and all that it requires, as if nothing else were installed."""
+    waiting, known = ["torch"], set()
+    while waiting:
+        known.add(name := waiting.pop())
+        try:
+            package = distribution(name)
+        except PackageNotFoundError:  # of another platform
+            continue
+        for top in {file.parts[0] for file in package.files or ()} - {"..", "__pycache__"}:
+            if not (folder / top).exists():
+                (folder / top).symlink_to(str(package.locate_file(top)))
+        required = [line for line in package.requires or () if "extra ==" not in line]
+        waiting += {re.split(r"[^\w.-]", line)[0] for line in required} - known
+
+
+def of_query(
+    name: str, example: Any, options: dict[str, Any], b: int, h: int, i: int
+) -> list[float]:
+    """The output (D,) of query i of head h in sentence b, by loops."""
+    tensors, tables, (kind, heads, head_dim, max_keys) = example
+    q = tensors["q"][b, h, i].tolist()
+    k, v = (tensors.get(f"source_{x}", tensors[x])[b, h].tolist() for x in "kv")
+    at = tensors["at"].tolist() if "at" in tensors else range(len(k))
+    padding = tensors["padding"][b].tolist() if "padding" in tensors else [False] * len(k)
+    seen = [j for j in range(len(k)) if not padding[j] and (kind != DECODER or j <= i)]
+    setting = oracle.Setting(
+        *(kind, 0, heads, head_dim, max_keys, CASES[name].sharing),
+        {path: table.numpy() for path, table in tables.items()},
+        {OPTIONS[field].attribute: value for field, value in options.items()},
+    )
+    equations = CASES[name].equations(setting)
+    keys, values = ({at[j]: x[j] for j in seen} for x in (k, v))
+    scale = (head_dim * equations.divided_by) ** -0.5
+    return one_query(equations, (h, at[i]), q, keys, values, scale, {})[1]
+
+
+def rows_of(name: str, example: Any) -> list[list[float]]:
+    """What is added to the embeddings, (T, E), by loops."""
+    (_, length, width), tables = example[0]["x"].shape, example[1]
+    row = CASES[name].input_row
+    return [[row(tables, i, c, width) for c in range(width)] for i in range(length)]
+
+
+def test_every_example_equals_the_loops(tmp_path: Path) -> None:
+    site, saved, codes = tmp_path / "site", tmp_path / "results.pt", code_by_heading()
+    site.mkdir()
+    link_torch(site)
+    assert codes.keys() == EXAMPLES.keys()
+    runs = [(heading, name) for heading, names in EXAMPLES.items() for name in names]
+    encoding = re.compile(r"(?<=create\()(\s*)\"\w+\"|(?<=build_position\()\"\w+\"")
+    programs = [encoding.sub(rf'\1"{name}"', codes[heading]) for heading, name in runs]
+    done = run_alone(
+        [sys.executable, "-S", "-c", PROGRAM],
+        command("python", saved, stdin=json.dumps(programs)),
+        cwd=tmp_path,
+        PYTHONPATH=os.pathsep.join(map(str, (ROOT, site))),
+    ).ok()
+    assert done.stdout == "{'diet_mt'} []\n"
+    for (heading, name), example in zip(runs, torch.load(saved), strict=True):
+        tensors = example[0]
+        if "out" not in tensors:
+            added = tensors["x"] - tensors["words"]
+            expected = torch.tensor(rows_of(name, example))
+            torch.testing.assert_close(added[1], expected.double(), rtol=0, atol=1e-6)
+            continue
+        options, out = CASES[name].options | GIVEN.get(heading, {}), tensors["out"]
+        for h in (0, out.size(1) - 1):
+            for i in (0, 7, out.size(2) - 1):
+                by_loops = torch.tensor(of_query(name, example, options, 1, h, i)).double()
+                place = f"{heading}: {name}, head {h}, query {i}"
+                torch.testing.assert_close(out[1, h, i], by_loops, rtol=0, atol=1e-10, msg=place)
+
+
+@pytest.mark.parametrize("name", ["diet_rel", "t5"])
+@pytest.mark.parametrize(
+    "device",
+    [pytest.param("cpu", marks=pytest.mark.slow), pytest.param("cuda", marks=pytest.mark.gpu)],
+)
+def test_compiled_flex_attention_adds_the_bias(name: str, device: str) -> None:
+    """In float32, and on a GPU also in the gradient of the tables."""
+    from torch.nn.attention.flex_attention import flex_attention
+
+    encoding = create(name, heads=4, head_dim=16, max_length=300).to(device)
+    (table,) = encoding.parameters()
+    nn.init.normal_(table)
+    q, k, v, up = torch.randn(4, 2, 4, 300, 16, device=device)
+    at = range(300), range(300)
+    bias = encoding.for_layers(*at)[0].logit_bias(q, k, encoding.scale)
+    expected = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+    attend: Any = torch.compile(flex_attention)
+    with torch.set_grad_enabled(device == "cuda"):  # there is no backward pass on a CPU
+        out = attend(q, k, v, score_mod=encoding.score_mods(*at)[0])
+    torch.testing.assert_close(out, expected, rtol=0, atol=1e-4)
+    if device == "cuda":
+        (ours,), (theirs,) = (torch.autograd.grad(each, table, up) for each in (out, expected))
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-3)
