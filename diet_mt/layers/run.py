@@ -9,7 +9,6 @@ run reads the model as it is then.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Iterator, List, Optional, Sequence, Tuple, Union
 
 import torch
@@ -18,7 +17,6 @@ from torch import Tensor, nn
 from .. import kernels
 from ..nn.batch import regroup
 from ..nn.linear import linear
-from ..nn.precision import product
 from ..positions import AttentionPositions, PositionRange, PositionTerms, TokenPositions
 from ..positions.position_ids import num_positions
 from ..positions.terms import NO_TERMS, Row
@@ -143,17 +141,8 @@ class Block:
 
 def one_step(parts: Sequence[PositionTerms], row: Row, keys: int) -> List[PositionTerms]:
     """The part of query ``row`` over the first ``keys`` keys, of each layer."""
-    steps = {id(part): _with_factors(part.step(row, keys)) for part in parts}
+    steps = {id(part): part.step(row, keys) for part in parts}
     return [steps[id(part)] for part in parts]
-
-
-def _with_factors(positions: PositionTerms) -> PositionTerms:
-    """``positions`` with the product of their factors in their bias."""
-    factors = positions.factors()
-    if factors is None:
-        return positions
-    more = product(*factors)  # (H|1, 1, S)
-    return replace(positions, bias=more if positions.bias is None else positions.bias + more)
 
 
 def source_keys(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -29,9 +29,9 @@ class FactorTerms(PositionTerms):
     query_factor: Tensor
     key_factor: Tensor
 
-    def step(self, row: Row, keys: int) -> FactorTerms:
+    def step(self, row: Row, keys: int) -> PositionTerms:
         query_factor = select_row(self.query_factor, row, 1)
-        return replace(self, query_factor=query_factor, key_factor=self.key_factor[:, :keys])
+        return PositionTerms(product(query_factor, self.key_factor[:, :keys]))
 
     def factors(self) -> tuple[Tensor, Tensor]:
         return self.query_factor, self.key_factor
