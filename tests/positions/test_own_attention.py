@@ -155,13 +155,13 @@ def test_every_example_equals_the_loops(tmp_path: Path) -> None:
         tensors = example[0]
         if "out" not in tensors:
             added = tensors["x"] - tensors["words"]
-            expected = torch.tensor(rows_of(name, example))
-            torch.testing.assert_close(added[1], expected.double(), rtol=0, atol=1e-6)
+            expected = torch.tensor(rows_of(name, example), dtype=added.dtype)
+            torch.testing.assert_close(added[1], expected, rtol=0, atol=1e-6)
             continue
         options, out = CASES[name].options | GIVEN.get(heading, {}), tensors["out"]
         for h in (0, out.size(1) - 1):
             for i in (0, 7, out.size(2) - 1):
-                by_loops = torch.tensor(of_query(name, example, options, 1, h, i)).double()
+                by_loops = torch.tensor(of_query(name, example, options, 1, h, i), dtype=out.dtype)
                 place = f"{heading}: {name}, head {h}, query {i}"
                 torch.testing.assert_close(out[1, h, i], by_loops, rtol=0, atol=1e-10, msg=place)
 
