@@ -59,6 +59,8 @@ PATCHES: Mapping[str, Callable[..., Any]] = {
     # of an epoch where it was killed after the save at its end.
     "fairseq.trainer.Trainer.save_checkpoint": repairs.save_checkpoint,
     "fairseq.checkpoint_utils.load_checkpoint": repairs.load_checkpoint,
+    # A model could not tell training on from decoding, which must not change positions.
+    "fairseq.trainer.Trainer.load_checkpoint": repairs.load_weights,
     # Our models are decoded several times as fast, whatever command or program decodes.
     "fairseq.tasks.FairseqTask.build_generator": fast_paths.build_generator,
     # The loss of our models needs no logits of the whole batch.

@@ -213,6 +213,25 @@ def save_checkpoint(
     return original(trainer, filename, {**extra_state, **counts})
 
 
+def load_weights(
+    original: Function,
+    trainer: Trainer,
+    filename: str,
+    reset_optimizer: bool = False,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Loads a checkpoint; with a new optimizer our models may adapt its positions."""
+    models = [part for part in trainer.get_model().modules() if hasattr(part, "adapts")]
+    for model in models:
+        model.adapts = bool(reset_optimizer)
+    try:
+        return original(trainer, filename, reset_optimizer, *args, **kwargs)
+    finally:
+        for model in models:
+            model.adapts = False
+
+
 def load_checkpoint(
     original: Function, cfg: Any, trainer: Trainer, **kwargs: Any
 ) -> Tuple[Any, Any]:

@@ -23,7 +23,7 @@ import torch
 from torch import serialization
 
 from ..system.errors import UserError, as_utf8
-from .trust import check_options
+from .trust import attach_options, check_options
 
 # Far beyond what fairseq stores; a larger pickle would only keep the reader busy.
 _LONGEST_PICKLE, _MOST_STEPS = 32 << 20, 400_000
@@ -254,4 +254,6 @@ class Torch:
 
     @staticmethod
     def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-        return read(file)
+        state = read(file)
+        attach_options(state)
+        return state

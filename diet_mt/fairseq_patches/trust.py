@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 from argparse import Namespace
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, Mapping, Sequence, Tuple
 
@@ -21,6 +22,7 @@ from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf, open_dict
 from torch import Tensor
 
+from ..models.signature import OPTIONS
 from ..system.errors import UserError, printable
 
 # Names of further parts that the user allows, separated by commas.
@@ -60,6 +62,19 @@ def _table(config: Any) -> Dict[Any, Any]:
 def _section(state: Mapping[str, Any], name: str) -> Any:
     cfg = state.get("cfg") or {}
     return cfg[name] if name in cfg else None  # noqa: SIM401 (omegaconf 2.0's get is an error)
+
+
+def attach_options(state: Dict[str, Any]) -> None:
+    """Stores the options of a model with its weights, the only part of a checkpoint that fairseq
+    passes to a model.
+    """
+    weights = state.get("model")
+    if isinstance(weights, dict):
+        state["model"] = OrderedDict(weights)
+        metadata = getattr(weights, "_metadata", None)
+        options = _table(state.get("args") or _section(state, "model"))
+        kept = metadata if isinstance(metadata, dict) else {}
+        state["model"]._metadata = {**kept, OPTIONS: options}
 
 
 def check_options(state: Any) -> None:

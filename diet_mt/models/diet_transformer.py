@@ -15,7 +15,7 @@ from ..nn.linear import use_fast_products
 from ..system.errors import UserError
 from .architectures import register_architectures
 from .options import DietTransformerConfig, NestedConfig, nested_config
-from .signature import signature_tensor, take_positions
+from .signature import adapt_positions, signature_tensor, take_positions
 
 
 @register_model("diet_transformer", dataclass=DietTransformerConfig)
@@ -24,7 +24,10 @@ class DietTransformerModel(TransformerModelBase):
     (``--position-in``), at the input, or both.
 
     Weights that were trained for another encoding are refused (``position_signature``).
+    ``adapts``: whether a training with a new optimizer loads them, which may change positions.
     """
+
+    adapts = False
 
     def __init__(self, cfg: NestedConfig, encoder: DietEncoder, decoder: DietDecoder) -> None:
         super().__init__(cfg, encoder, decoder)
@@ -64,9 +67,11 @@ class DietTransformerModel(TransformerModelBase):
         return DietDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
 
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
-        """Refuses weights of another encoding or of other table sizes."""
+        """Refuses weights of another encoding or of other table sizes, unless it may adapt them."""
         super().upgrade_state_dict_named(state_dict, name)
-        take_positions(self, state_dict, f"{name}." if name else "")
+        prefix = f"{name}." if name else ""
+        adapt_positions(self, state_dict, prefix)
+        take_positions(self, state_dict, prefix)
 
 
 @register_model("multilingual_diet_transformer")

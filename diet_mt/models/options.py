@@ -118,6 +118,11 @@ class TranslationOptions(PositionOptions):
         f"(--max-source-positions, --max-target-positions): {', '.join(EXTRAPOLATIONS)}; also when "
         "decoding, in --model-overrides",
     )
+    reset_positions: bool = with_help(
+        False,
+        "take only the other weights of a checkpoint with other positions; those of this model "
+        "start anew (--finetune-from-model, or --restore-file with --reset-optimizer)",
+    )
 
 
 def _flat_fields() -> Iterator[Tuple[str, Any, Any]]:

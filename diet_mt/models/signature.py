@@ -2,17 +2,24 @@
 
 Two encodings can have the same parameters and still compute different things, and two dictionaries
 the same size; so a model carries the signatures of its positions, words and segments.
+
+Weights of fairseq's own Transformer have none; where positions are those of the model, they are
+taken as they are. A training with a new optimizer may change the lengths of tables, or replace
+all positions (``--reset-positions``).
 """
 
 from __future__ import annotations
 
 import logging
 import zlib
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Dict, Optional, Sequence, Set, Type
 
 import torch
+from fairseq.models import ARCH_MODEL_NAME_REGISTRY
 from torch import Tensor
 
+from ..positions import CROSS, DECODER, ENCODER, PositionEncoding
+from ..positions.absolute import Learned, NoPositions, Sinusoidal
 from ..system.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -20,6 +27,15 @@ logger = logging.getLogger(__name__)
 # that makes them.
 _POSITIONS = ("_positions.", ".segment_input.")
 _SEGMENTS = {".segment_input.": "input", ".segment_positions.": "per-head"}
+# In the metadata of a state dict: the options of its model, where it was read from a checkpoint.
+OPTIONS = "diet_mt.options"
+# Options of fairseq's Transformer that change what weights of the same shapes compute.
+_SAME = (
+    *("activation_fn", "no_scale_embedding", "encoder_normalize_before"),
+    *("decoder_normalize_before", "encoder_attention_heads", "decoder_attention_heads"),
+)
+_USE_THE_SAME = "use the same --position-*, --linformer-k and --attention-scale options"
+_NEW_OPTIMIZER = "--finetune-from-model, or --restore-file with --reset-optimizer"
 # Tells a checkpoint without segments from one that lost its tables.
 SEGMENT_SIGNATURE = "segment_signature"
 
@@ -39,6 +55,119 @@ def signature_text(values: Tensor) -> str:
     return "".join(chr(round(code)) for code in values.tolist())
 
 
+def adapt_positions(model: Any, state: Dict[str, Tensor], prefix: str) -> None:
+    """Changes the positions in ``state``, that of a checkpoint, to those of ``model``, as far as
+    its options and ``model.adapts`` allow.
+    """
+    options: Dict[str, Any] = getattr(state, "_metadata", {}).get(OPTIONS, {})
+    signature, expected = f"{prefix}position_signature", [model.signature, *model.continues]
+    arch = options.get("_name") or options.get("arch")
+    if signature not in state and ARCH_MODEL_NAME_REGISTRY.get(arch, arch) == "transformer":
+        state[signature] = signature_tensor(_take_from_fairseq(model, state, prefix, options))
+    if signature not in state:
+        return
+    theirs = signature_text(state[signature])
+    if theirs in expected:
+        _resize(model, state, prefix, options)
+        return
+    if not (model.adapts and model.cfg.reset_positions):
+        raise UserError(
+            f"{_difference(theirs, expected)}; {_USE_THE_SAME}, or --reset-positions to train "
+            f"with its other weights ({_NEW_OPTIMIZER})"
+        )
+    for key in [key for key in state if key.startswith(prefix) and _is_of_positions(key)]:
+        del state[key]
+    for key, value in model.state_dict().items():
+        if _is_of_positions(key) or key == "position_signature":
+            state[prefix + key] = value
+    logger.info("positions '%s' start anew; the checkpoint has '%s'", model.signature, theirs)
+
+
+def _is_of_positions(key: str) -> bool:
+    return any(part in key for part in _POSITIONS)
+
+
+def _take_from_fairseq(
+    model: Any, state: Dict[str, Tensor], prefix: str, options: Dict[str, Any]
+) -> str:
+    """The signature of the weights of fairseq's Transformer, whose positions get the names of
+    ``model`` where it has the same.
+    """
+    for name in _SAME:
+        theirs, ours = options.get(name), getattr(model.cfg, name)
+        if name in options and str(theirs or "") != str(ours or ""):
+            flag = f"--{name.replace('_', '-')}"
+            raise UserError(
+                f"the checkpoint was trained with {flag} {theirs}, this model has {ours}; use the "
+                "same"
+            )
+    stacks, tables = {"encoder": model.encoder, "decoder": model.decoder}, {}
+    kinds: Set[Type[PositionEncoding]] = set()
+    for side in stacks:
+        parts = [f"{prefix}{side}.embed_positions.{part}" for part in ("weight", "weights")]
+        tables[side], *_ = (state.pop(part, None) for part in parts)
+        state.pop(f"{prefix}{side}.embed_positions._float_tensor", None)
+        kinds.add(Sinusoidal if tables[side] is None else Learned)
+    if options.get("no_token_positional_embeddings"):
+        kinds = {NoPositions}
+    texts = sorted(kind().describe() for kind in kinds)
+    signature = f"{'/'.join(texts)} scale=head"
+    if signature == model.signature:
+        for side, stack in stacks.items():
+            if stack.embed_positions is not None:
+                first = stack.padding_idx + 1  # fairseq counts from there
+                taken = stack.embed_positions.of_fairseq(tables[side], first)
+                for key, value in taken.items():
+                    state[f"{prefix}{side}.embed_positions.{key}"] = value
+    return signature
+
+
+def _resize(model: Any, state: Dict[str, Tensor], prefix: str, options: Dict[str, Any]) -> None:
+    """Cuts or extends tables for sentences of other lengths than those of ``model``."""
+    cfg = model.cfg
+    sides = ("max_source_positions", "max_target_positions")
+    sources, targets = before = tuple(options.get(side) for side in sides)
+    after = tuple(getattr(cfg, side) for side in sides)
+    if before == after or {type(sources), type(targets)} != {int}:
+        return
+    lengths = {ENCODER: (sources, sources), DECODER: (targets, targets), CROSS: (targets, sources)}
+    changed = cfg.position_randomized is not None  # their sample in evaluation
+    for key, own in model.state_dict().items():
+        table = state.get(prefix + key)
+        if table is None or not _is_of_positions(key):
+            continue
+        differs = table.shape != own.shape
+        if model.adapts or not differs:
+            resized = _owner(model, key).resized(table, own, lengths)
+            differs = resized.shape != table.shape or not torch.equal(resized, table)
+        if differs and not model.adapts:
+            raise UserError(
+                "the checkpoint was trained with --max-source-positions {} and "
+                "--max-target-positions {}, this model has {} and {}; use the same: only a "
+                "training with a new optimizer cuts or extends tables ({})".format(
+                    *before, *after, _NEW_OPTIMIZER
+                )
+            )
+        if differs:
+            state[prefix + key], changed = resized, True
+    if changed and model.adapts:
+        logger.info(
+            "positions of %s source and %s target tokens become those of %s and %s: %s",
+            *(*before, *after),
+            "tables are cut, or extended (--beyond-table; by distance, their ends are repeated)"
+            if cfg.position_randomized is None
+            else "evaluation has another sample of --position-randomized",
+        )
+
+
+def _owner(model: Any, key: str) -> Any:
+    """The module that resizes the parameter ``key``: the nearest one around it that can."""
+    path = key.split(".")[:-1]
+    while not hasattr(model.get_submodule(".".join(path)), "resized"):
+        path.pop()
+    return model.get_submodule(".".join(path))
+
+
 def take_positions(model: Any, state: Dict[str, Tensor], prefix: str) -> Dict[str, Tensor]:
     """Gives ``state``, that of a checkpoint, the signature of ``model``, which can go on with its
     weights. Returns the entries of the model by their names there, which begin with ``prefix``.
@@ -48,8 +177,7 @@ def take_positions(model: Any, state: Dict[str, Tensor], prefix: str) -> Dict[st
     _check_signature(state.get(signature), [model.signature, *model.continues])
     state[signature] = own[signature]
     for key, value in own.items():
-        is_table = key in state and any(part in key for part in _POSITIONS)
-        if is_table and state[key].shape != value.shape:
+        if key in state and _is_of_positions(key) and state[key].shape != value.shape:
             raise UserError(
                 f"the checkpoint's {key} is {tuple(state[key].shape)}, this model's "
                 f"{tuple(value.shape)}; use the same --position-rank, --max-source-positions, "
@@ -67,11 +195,11 @@ def _check_signature(signature: Optional[Tensor], expected: Sequence[str]) -> No
         )
     text = signature_text(signature)
     if text not in expected:
-        raise UserError(
-            f"the checkpoint was trained with positions '{text}', this model has '{expected[0]}'; "
-            "use the same --position-*, --linformer-k and --attention-scale options, or another "
-            "checkpoint"
-        )
+        raise UserError(f"{_difference(text, expected)}; {_USE_THE_SAME}, or another checkpoint")
+
+
+def _difference(theirs: str, expected: Sequence[str]) -> str:
+    return f"the checkpoint was trained with positions '{theirs}', this model has '{expected[0]}'"
 
 
 def dictionary_checksum(dictionary: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -39,18 +40,24 @@ def sinusoids(length: int, width: int) -> Tensor:
 
 
 def sinusoids_at(position: Tensor, width: int) -> Tensor:
-    """Sinusoids of real-valued float64 positions (...): (..., E) float32."""
+    """Sinusoids of real-valued positions (...), computed in their precision: (..., E) float32."""
     half = width // 2
     # Tensor2Tensor's spacing, which fairseq shares: wavelengths from 2 pi to 10000 * 2 pi, both
     # ends included.
     step = math.log(10000.0) / max(half - 1, 1)
-    pair = torch.arange(half, dtype=torch.float64, device=position.device)
+    pair = torch.arange(half, dtype=position.dtype, device=position.device)
     angle = position.unsqueeze(-1) * torch.exp(pair * -step)  # (..., E/2)
     return torch.cat([angle.sin(), angle.cos()], dim=-1).float()  # (..., E)
 
 
 class SinusoidalInput(InputPositions):
-    """The table of :func:`sinusoids`; no parameters, not in the checkpoint."""
+    """The table of :func:`sinusoids`; no parameters, not in the checkpoint.
+
+    ``first`` (1,): with weights of fairseq's Transformer, the position of the first token there. It
+    stays with them in checkpoints; angles are then those of fairseq, in float32.
+    """
+
+    first: Tensor | None
 
     def __init__(self, max_positions: int, embed_dim: int) -> None:
         super().__init__(max_positions, embed_dim)
@@ -60,6 +67,7 @@ class SinusoidalInput(InputPositions):
                 f"not {embed_dim}"
             )
         self.register_buffer("values", sinusoids(max_positions, embed_dim), persistent=False)
+        self.register_buffer("first", None)
 
     def table(self) -> Tensor:
         return self.get_buffer("values")
@@ -70,7 +78,23 @@ class SinusoidalInput(InputPositions):
         if required_size(at) <= self.max_positions or self.extrapolation == REFUSE:
             return super().rows(at)
         position = as_tensor(at, values.device).double()
+        if self.first is not None:
+            position = (position + self.first).float()
         return sinusoids_at(position, self.embed_dim).to(values.dtype).unsqueeze(0)
+
+    def of_fairseq(self, table: Tensor | None, first: int) -> dict[str, Tensor]:
+        return {"first": torch.tensor([float(first)])}
+
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *args: Any) -> None:
+        first = state.get(f"{prefix}first")
+        if first is not None or self.first is not None:
+            values, position = self.table(), torch.arange(len(self.table()), dtype=torch.float64)
+            if first is not None:
+                state[f"{prefix}first"] = first = first.round()  # averaged, perhaps
+                position = (position + first.cpu()).float()
+            self.first = None if first is None else first.to(values)
+            self.values = sinusoids_at(position, self.embed_dim).to(values)
+        super()._load_from_state_dict(state, prefix, *args)
 
 
 @dataclass(frozen=True)
@@ -81,7 +105,7 @@ class Sinusoidal(InputEncoding):
 
     Where we differ from the print, with Tensor2Tensor and fairseq: sines and cosines are two blocks
     of columns instead of alternating, and the longest wavelength is reached exactly. Unlike
-    fairseq the first token is position 0, not 2.
+    fairseq the first token is position 0, not 2; with weights of fairseq's Transformer it is 2.
     """
 
     name = "sinusoidal"
@@ -104,6 +128,10 @@ class LearnedInput(InputPositions):
 
     def table(self) -> Tensor:
         return self.weight
+
+    def of_fairseq(self, table: Tensor | None, first: int) -> dict[str, Tensor]:
+        assert table is not None
+        return {"weight": table[first:]}
 
 
 @dataclass(frozen=True)

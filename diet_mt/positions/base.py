@@ -23,7 +23,7 @@ An encoding can act at two sites:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -33,7 +33,14 @@ from torch import Tensor, nn
 from ..nn.precision import at_least_float32
 from ..system.errors import UserError
 from .options import option, options_of
-from .position_ids import REFUSE, PositionRange, TokenPositions, check_size, read_table
+from .position_ids import (
+    REFUSE,
+    PositionRange,
+    TokenPositions,
+    check_size,
+    read_table,
+    resized_table,
+)
 from .terms import PositionTerms
 
 SHARING = ("none", "head-wise", "layer-wise")
@@ -47,6 +54,8 @@ SELF_ATTENTION = (ENCODER, DECODER)
 Entry = TypeVar("Entry")
 # Of FlexAttention: the logit and the indices of sentence, head, query and key -> the logit.
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+# The longest queries and keys of each kind of attention, in tokens.
+Lengths = Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -147,6 +156,14 @@ class LayerTables(nn.Module):
             stack = torch.stack([rows(table, 1) for table in tables])
         return stack.to(at_least_float32(stack.dtype))
 
+    def resized(self, table: Tensor, own: Tensor, lengths: Lengths) -> Tensor:
+        """``table``, a parameter of a model for other ``lengths``, in the size of ``own``, the same
+        parameter of this module. By default rows are positions.
+        """
+        if table.shape == own.shape:
+            return table
+        return resized_table(table, own.size(-2), self.shape.extrapolation, dim=table.dim() - 2)
+
     def extra_repr(self) -> str:
         return f"{self.shape}, sharing={self.sharing}"
 
@@ -226,6 +243,16 @@ class InputPositions(nn.Module, ABC):
 
     def draw(self, std: float) -> None:
         """Redraws learned rows, normal with ``std``, as the stack's token embeddings are."""
+
+    def resized(self, table: Tensor, own: Tensor, lengths: Lengths) -> Tensor:
+        """As :meth:`LayerTables.resized`."""
+        return resized_table(table, len(own), self.extrapolation)
+
+    def of_fairseq(self, table: Tensor | None, first: int) -> dict[str, Tensor]:
+        """Entries of the state dict with the positions of fairseq's Transformer, where those of the
+        first token are row ``first`` of its ``table``, if they are learned.
+        """
+        raise NotImplementedError
 
     def rows(self, at: PositionRange) -> Tensor:
         """Rows of these positions: (1, T, E).

@@ -8,10 +8,17 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from .base import AttentionPositions, AttentionShape, PositionEncoding, Table, normal
+from .base import (
+    AttentionPositions,
+    AttentionShape,
+    Lengths,
+    PositionEncoding,
+    Table,
+    normal,
+)
 from .factors import FactorBias
 from .options import rank_option
-from .position_ids import PositionRange
+from .position_ids import CLIP, REFUSE, PositionRange, resized_table
 from .relative import RelativeBias
 
 
@@ -71,6 +78,16 @@ class DietRelBias(RelativeBias):
     def by_distance(self, lowest: int, highest: int) -> Tensor:
         zero = self.shape.max_keys - 1  # the column of distance 0
         return self.stacked("by_offset", range(lowest + zero, highest + zero + 1), zero=zero)
+
+    def resized(self, table: Tensor, own: Tensor, lengths: Lengths) -> Tensor:
+        """Distance 0 stays distance 0; ends are repeated, as clipping does."""
+        rule = self.shape.extrapolation
+        queries, keys = lengths[self.shape.kind]
+        if table.size(-1) != queries + keys - 1:  # randomized positions
+            return table
+        zeros = keys - 1, self.shape.max_keys - 1
+        size, rule = own.size(-1), CLIP if rule == REFUSE else rule
+        return resized_table(table, size, rule, dim=table.dim() - 1, zeros=zeros)
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,24 @@ def read_table(
     return table.index_select(dim, position + zero)
 
 
+def resized_table(
+    table: Tensor, size: int, extrapolation: str, *, dim: int = 0, zeros: tuple[int, int] = (0, 0)
+) -> Tensor:
+    """``table`` cut to ``size`` entries along ``dim``, or extended as positions beyond it are read.
+
+    ``zeros``: the index of position or distance 0, before and after.
+    """
+    start = zeros[0] - zeros[1]
+    at = range(start, start + size)
+    if extrapolation == REFUSE and not 0 <= start <= at.stop <= table.size(dim):
+        raise UserError(
+            f"the checkpoint has a table of {table.size(dim)} positions, this model one of {size}; "
+            "choose by --beyond-table how it is extended (clip, repeat), or give the same "
+            "--max-source-positions and --max-target-positions"
+        )
+    return read_table(table, at, extrapolation, dim=dim, zero=zeros[0])
+
+
 class TokenPositions(nn.Module):
     """Consecutive positions from 0."""
 

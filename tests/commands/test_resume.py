@@ -10,12 +10,17 @@ from typing import Any
 import pytest
 import torch
 
+from diet_mt.cli.main import main
+
 from .encoders import Encoders
 from .runner import PLUGIN, ROOT, Done, command
 from .test_bad_input import assert_one_line
 from .workshop import (
     MAX_SOURCE,
     MAX_TARGET,
+    MODEL,
+    ONE_CHECKPOINT,
+    RECIPE,
     SPY,
     Workshop,
     architecture,
@@ -282,3 +287,48 @@ def test_bad_input_of_hydra_train(
         assert done.status != 0
         assert fragment in done.stderr
     assert not list(tmp_path.glob("saved/*.pt"))
+
+
+def test_from_a_checkpoint_of_fairseq(
+    workshop: Workshop, tmp_path: Path, forked: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """fairseq's own model, trained without the plugin, has the same loss as ours that goes on with
+    its weights. Then new positions, by diet-mt train, and at last longer tables.
+    """
+    stock, words = tmp_path / "stock", ("--max-update", 14, *ONE_CHECKPOINT)
+    given = (*MODEL, *RECIPE, "--arch", "transformer", "--save-dir", stock, *words)
+    expected = valid_losses(workshop.run("train", workshop.bin, *given).ok().stdout)[14]
+    weights = ("--finetune-from-model", stock / "checkpoint_last.pt")
+    still = ("--lr", 1e-12, "--max-update", 1, *ONE_CHECKPOINT)
+    same_loss = workshop.train("sinusoidal", tmp_path / "same", *weights, *still).ok()
+    assert valid_losses(same_loss.stdout)[1] == expected
+    saved = state(tmp_path / "same")["model"]
+    assert saved["encoder.embed_positions.first"] == 2
+
+    recipe, new = tmp_path / "recipe.yaml", tmp_path / "new"
+    recipe.write_text("training: {optimizer: adam, max-tokens: 400}\n", encoding="utf-8")
+    (tmp_path / "bin").symlink_to(workshop.bin)
+    monkeypatch.chdir(tmp_path)
+    options = (*MODEL, *weights, "--reset-positions", "--lr", 1e-12, "--max-update", 1)
+    into = ("--recipe", recipe, "--save-dir", new, "--gpus", 0)
+    assert main([*map(str, ("train", "bin", "diet_rel_tiny", *into, *options))]) == 0
+    assert "start anew; the checkpoint has 'sinusoidal" in (new / "train.log").read_text("utf-8")
+    theirs, ours = state(stock)["model"], state(new)["model"]
+    assert all(
+        torch.allclose(value, ours[name], atol=1e-6)
+        for name, value in theirs.items()
+        if name in ours
+    )
+    assert [name for name in ours if "_attn_positions" in name]
+
+    longer = (
+        "--max-source-positions",
+        MAX_SOURCE + 9,
+        "--restore-file",
+        new / "checkpoint_last.pt",
+    )
+    anew = [f"--reset-{part}" for part in ("optimizer", "dataloader", "meters", "lr-scheduler")]
+    done = workshop.train("diet-rel", tmp_path / "longer", *longer, *anew, *still).ok()
+    assert f"tokens become those of {MAX_SOURCE + 9} and {MAX_TARGET}" in done.stdout + done.stderr
+    table = state(tmp_path / "longer")["model"]["encoder.self_attn_positions.layers.0.by_offset"]
+    assert table.shape[-1] == 2 * (MAX_SOURCE + 9) - 1

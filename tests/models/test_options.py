@@ -170,6 +170,7 @@ EFFECTS: dict[str, tuple[str, Any, Any]] = {
     "diet_abs --position-input learned": ("embed_positions is None", False, True),
     "diet_abs --position-randomized 30": ("token_positions.count", 30, None),
     "diet_abs --compile": ("cfg.compile", True, False),
+    "diet_abs --reset-positions": (lambda model: model.cfg.reset_positions, True, False),
     "diet_abs --beyond-table clip": ("attention_shape.extrapolation", "clip", None),
     "diet_abs --position-sharing head-wise": (
         lambda model: [len(table.query) for table in model.encoder.self_attn_positions.tables()],
@@ -229,7 +230,8 @@ def test_an_option_of_ours_changes_the_built_model(words: str) -> None:
     assert effect_on(plain, effect) != pytest.approx(expected)
     assert usual is None or effect_on(plain, effect) == pytest.approx(usual)
     # And the checkpoint has it, but for options that change no weights.
-    assert (model.signature == plain.signature) == (flags[0] in ("--beyond-table", "--compile"))
+    no_weights = ("--beyond-table", "--compile", "--reset-positions")
+    assert (model.signature == plain.signature) == (flags[0] in no_weights)
 
 
 def test_every_option_of_ours_has_an_effect() -> None:

@@ -1,10 +1,7 @@
-"""fairseq's own ``transformer`` with the same weights: the same logits and gradients.
+"""A checkpoint of fairseq's own ``transformer`` in our model: the same logits and gradients.
 
 fairseq numbers positions from ``padding_idx + 1`` on, we from 0. Its tables begin with two rows
-that no word reads, and ours are its rows from the third one on: learned ones are copied so, and in
-the sinusoidal model our fixed table is replaced by those rows of fairseq's, since ours starts at
-another angle (``tests/positions/test_sinusoidal.py`` compares the tables themselves). What is left
-to agree is everything else.
+that no word reads, and ours are its rows from the third one on.
 """
 
 from __future__ import annotations
@@ -20,7 +17,9 @@ from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_l
 from fairseq.models.transformer import TransformerModel
 from torch import Tensor, nn
 
+from diet_mt.fairseq_patches.trust import attach_options
 from diet_mt.models.diet_transformer import DietTransformerModel
+from diet_mt.system.errors import UserError
 
 from ..toy import (
     EOS,
@@ -77,25 +76,22 @@ def pair(
 ) -> tuple[TransformerModel, DietTransformerModel]:
     """Theirs with random weights, and ours with the same, both in training mode."""
     torch.manual_seed(1)
-    given = Namespace(**{**SIZES, **THEIR_POSITIONS[encoding], **norm})
+    given = Namespace(arch="transformer", **{**SIZES, **THEIR_POSITIONS[encoding], **norm})
     theirs = TransformerModel.build_model(given, ToyTask()).double()
     with torch.no_grad():
         for parameter in theirs.parameters():  # biases and norms, too, leave their initial values
             parameter.add_(0.1 * torch.randn_like(parameter))
     ours = build(encoding, seed=2, tables=None, **norm)
-    own, copied = position_parameters(ours), dict(theirs.named_parameters())
-    with torch.no_grad():
-        for name, parameter in ours.named_parameters():
-            if name in own:
-                parameter.copy_(position_rows(copied[name], len(parameter)))
-            else:
-                assert parameter.shape == copied[name].shape, name
-                parameter.copy_(copied[name])
-        if encoding == "sinusoidal":
-            for one, other in ((ours.encoder, theirs.encoder), (ours.decoder, theirs.decoder)):
-                table = one.embed_positions.table()
-                table.copy_(position_rows(other.embed_positions.weights, len(table)))
+    ours.load_state_dict(weights(theirs, given))
     return theirs.to(dtype), ours.to(dtype)
+
+
+def weights(model: nn.Module, given: Namespace) -> dict[str, Tensor]:
+    """Those of a checkpoint with these options, as a model receives them."""
+    state: dict[str, Any] = {"args": given, "model": model.state_dict()}
+    attach_options(state)
+    loaded: dict[str, Tensor] = state["model"]
+    return loaded
 
 
 def position_rows(table: Tensor, count: int) -> Tensor:
@@ -163,3 +159,82 @@ def test_gradients_of_a_step_of_training(
         torch.testing.assert_close(gradient, other, rtol=0, atol=TOLERANCE[dtype], msg=name)
         # What is added to every key alike has no effect: its gradient is rounding.
         assert name.endswith("k_proj.bias") or gradient.abs().max() > 1e-4, name
+
+
+@any_positions
+def test_a_checkpoint_of_the_new_training(encoding: str) -> None:
+    """It has the offset of the sinusoids, which a model of ours then has not."""
+    _, ours = pair(encoding, torch.float64, {})
+    other = build(encoding, seed=3, tables=None)
+    fresh = {name: value.clone() for name, value in other.state_dict().items()}
+    expected = [logits_of(model, "left") for model in (ours, other)]
+    for state, logits in zip((ours.state_dict(), fresh), expected, strict=True):
+        other.load_state_dict(state)
+        assert torch.equal(logits_of(other, "left"), logits)
+    offsets = [name for name in ours.state_dict() if name.endswith("embed_positions.first")]
+    assert len(offsets) == (2 if encoding == "sinusoidal" else 0)
+
+
+def test_sinusoids_beyond_the_table() -> None:
+    _, ours = pair("sinusoidal", torch.float32, {})
+    longer = build("sinusoidal", tables=None, max_source_positions=50).float()
+    longer.load_state_dict(ours.state_dict())
+    added, more = ours.encoder.embed_positions, longer.encoder.embed_positions
+    added.extrapolation = "clip"
+    torch.testing.assert_close(added.rows(range(50)), more.rows(range(50)), rtol=0, atol=1e-6)
+
+
+def in_old_names(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """As fairseq wrote checkpoints before 0.8: one matrix for queries, keys and values of
+    self-attention, numbers for layer norms, the table of sinusoids.
+    """
+    old, names = {}, ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm")
+    for name, value in state.items():
+        if ".self_attn.q_proj." in name:
+            parts = [state[name.replace("q_proj", f"{part}_proj")] for part in "qkv"]
+            old[name.replace("q_proj.", "in_proj_")] = torch.cat(parts)
+        elif ".self_attn.k_proj." in name or ".self_attn.v_proj." in name:
+            continue
+        else:
+            for number, norm in enumerate(names if "decoder" in name else names[::2]):
+                name = name.replace(f".{norm}.", f".layer_norms.{number}.")
+            old[name] = value
+    old["encoder.embed_positions.weights"] = torch.zeros(3, 12)
+    return old
+
+
+def test_old_names() -> None:
+    theirs, ours = pair("sinusoidal", torch.float64, {})
+    given = Namespace(arch="transformer_iwslt_de_en", **SIZES)
+    state = weights(theirs, given)
+    state.update(in_old_names(dict(state)))
+    for name in [name for name in state if name not in in_old_names(theirs.state_dict())]:
+        del state[name]
+    model = build("sinusoidal", seed=4)
+    model.load_state_dict(state)
+    assert torch.equal(logits_of(model, "left"), logits_of(ours, "left"))
+
+
+# Encoding of the model, its options, and options of fairseq's model that it does not have.
+OTHERS: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
+    ("sinusoidal", {}, {"encoder_attention_heads": 2}, "--encoder-attention-heads 2"),
+    ("sinusoidal", {}, {"activation_fn": "gelu"}, "--activation-fn gelu"),
+    ("sinusoidal", {}, {"no_scale_embedding": True}, "--no-scale-embedding"),
+    ("sinusoidal", {}, THEIR_POSITIONS["none"], "'none "),
+    ("sinusoidal", {}, THEIR_POSITIONS["learned"], "'learned "),
+    ("sinusoidal", {}, {"decoder_learned_pos": True}, "'learned/sinusoidal "),
+    ("sinusoidal", {"attention_scale": "model"}, {}, "scale=head"),
+    ("none", {}, {}, "--reset-positions"),
+    ("shape", {}, {}, "'sinusoidal "),
+    ("diet-rel", {}, {}, "--reset-positions"),
+]
+
+
+@pytest.mark.parametrize(("encoding", "options", "theirs", "named"), OTHERS)
+def test_another_model_of_fairseq_is_refused(
+    encoding: str, options: dict[str, Any], theirs: dict[str, Any], named: str
+) -> None:
+    given = Namespace(arch="transformer", **{**SIZES, **theirs})
+    state = weights(TransformerModel.build_model(given, ToyTask()), given)
+    with pytest.raises(UserError, match=named):
+        build(encoding, **options).load_state_dict(state)
