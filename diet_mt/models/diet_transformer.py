@@ -14,6 +14,7 @@ from ..layers.stack import PaddedEmbedding
 from ..nn.linear import use_fast_products
 from ..system.errors import UserError
 from .architectures import register_architectures
+from .hub import TranslationHub, load_translation
 from .options import DietTransformerConfig, NestedConfig, nested_config
 from .signature import adapt_positions, signature_tensor, take_positions
 
@@ -33,6 +34,31 @@ class DietTransformerModel(TransformerModelBase):
         super().__init__(cfg, encoder, decoder)
         self.signature, *self.continues = cfg.signatures()
         self.register_buffer("position_signature", signature_tensor(self.signature))
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        model_name_or_path: str,
+        checkpoint_file: Optional[str] = None,
+        data_name_or_path: str = ".",
+        bpe: Optional[str] = None,
+        **options: Any,
+    ) -> TranslationHub:
+        """A trained model, or several as an ensemble, ready to translate and score.
+
+        Args:
+            model_name_or_path: a folder, a checkpoint, or an archive of a folder.
+            checkpoint_file: name in the folder, several separated by colons. None: model.pt if
+                there is one, otherwise checkpoint_best.pt.
+            data_name_or_path: folder with the dictionaries; with a dot in front, as in fairseq,
+                within that of the checkpoint.
+            bpe: name of a bpe of fairseq; None: that of the checkpoint, or the subword model that
+                ``diet-mt prepare`` puts in the data folder; empty: text is split already.
+            options: options of the checkpoint to change, such as ``tokenizer="moses"``.
+        """
+        return load_translation(
+            model_name_or_path, checkpoint_file, data_name_or_path, bpe, **options
+        )
 
     @classmethod
     def add_args(cls, parser: Any) -> None:

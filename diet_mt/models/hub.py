@@ -1,14 +1,24 @@
-"""Encoders from Python: fairseq's hub interface of RoBERTa, with segments."""
+"""Trained models from Python: fairseq's hub interfaces, of translation with scores, and of RoBERTa
+with segments.
+"""
 
 from __future__ import annotations
 
+import os
+from copy import deepcopy
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, List, Optional, Tuple, Union
+from typing import Any, Iterator, List, Optional, Sequence, Tuple, Union, overload
 
 import torch
 import torch.nn.functional as F
 from fairseq import hub_utils, utils
+from fairseq.data import LanguagePairDataset, encoders
+from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models.roberta.hub_interface import RobertaHubInterface
+from fairseq.sequence_scorer import SequenceScorer
+from fairseq.tasks.translation import TranslationTask
+from omegaconf import open_dict
 from torch import Tensor
 
 from ..bert.tokenizer import SENTENCEPIECE, WORDPIECE
@@ -18,6 +28,169 @@ from ..system.errors import UserError
 
 # Where a task of sentence pairs has the folder of its first sentences, with their dictionary.
 _FIRST_SENTENCES = "input0"
+# Tokens of a batch, padding included, on the longer side.
+MAX_TOKENS = 4096
+# Subword models that ``diet-mt prepare`` puts in the data folder.
+SUBWORDS = ("bpe.codes", "spm.model")
+
+
+class PreparedText:
+    """Text split as ``diet-mt prepare`` does it, by the subword model of a data folder."""
+
+    def __init__(self, folder: Path, source: str, target: str) -> None:
+        from ..corpora import subwords  # imports sacremoses and subword_nmt
+
+        self.kind = subwords.kind_of(folder)
+        self.folder, self.source, self.target = folder, source, target
+
+    def encode(self, sentence: str) -> str:
+        """A sentence of the source language -> subwords separated by spaces."""
+        from ..corpora.subwords import from_text
+
+        return from_text([sentence], self.source, self.folder)[0]
+
+    def decode(self, subwords: str) -> str:
+        """Subwords of the target language -> a sentence."""
+        from ..corpora.subwords import to_text
+
+        return to_text(subwords, self.target, self.kind)
+
+
+class TranslationHub(hub_utils.GeneratorHubInterface):
+    """One or more translation models with their dictionaries and subwords, in evaluation mode.
+
+    A ``torch.nn.Module``: ``.to("cuda")``, ``.half()`` and ``.bfloat16()`` work as usual.
+    ``split``: whether text is split into subwords already.
+    """
+
+    tokenizer: Any
+    bpe: Any
+
+    def __init__(self, cfg: Any, task: Any, models: List[Any], split: bool = False) -> None:
+        super().__init__(cfg, task, models)
+        self.max_tokens = MAX_TOKENS
+        options = getattr(task, "args", None) or task.cfg
+        source: Any = getattr(options, "source_lang", None)
+        target: Any = getattr(options, "target_lang", None)
+        folder = Path(str(options.data).split(os.pathsep)[0])
+        prepared = source and target and any(Path(folder, name).is_file() for name in SUBWORDS)
+        # Targets are split like sources, by the rules of their own language.
+        self.target_tokenizer, self.target_bpe = self.tokenizer, self.bpe
+        if self.tokenizer is None and self.bpe is None and prepared and not split:
+            self.bpe = PreparedText(folder, source, target)
+            self.target_bpe = PreparedText(folder, target, target)
+        elif "source_lang" in (cfg.tokenizer or ()):
+            of_targets = deepcopy(cfg.tokenizer)
+            with open_dict(of_targets):
+                of_targets.source_lang = target
+            self.target_tokenizer = encoders.build_tokenizer(of_targets)
+
+    @overload
+    def translate(self, sentences: str, beam: int = ..., **search: Any) -> str: ...
+    @overload
+    def translate(self, sentences: Sequence[str], beam: int = ..., **search: Any) -> List[str]: ...
+    def translate(
+        self,
+        sentences: Union[str, Sequence[str]],
+        beam: int = 5,
+        verbose: bool = False,
+        *,
+        max_tokens: int = MAX_TOKENS,
+        **search: Any,
+    ) -> Union[str, List[str]]:
+        """The best translation of each sentence, in their order; "" for a blank sentence.
+
+        Args:
+            max_tokens: source tokens of a batch, padding included.
+            search: fairseq's options of generation, such as ``lenpen=0.6`` and ``max_len_b=200``.
+        """
+        if isinstance(sentences, str):
+            search |= {"verbose": verbose, "max_tokens": max_tokens}
+            return self.translate([sentences], beam, **search)[0]
+        known = {each.name for each in fields(GenerationConfig)} | {"prefix_allowed_tokens_fn"}
+        if unknown := search.keys() - known:  # fairseq ignores them
+            raise TypeError(f"translate() has no option {', '.join(sorted(unknown))}")
+        self.max_tokens = max_tokens
+        filled = [sentence for sentence in sentences if sentence.strip()]
+        texts = iter(self.sample(filled, beam, verbose, **search) if filled else [])
+        return [next(texts) if sentence.strip() else "" for sentence in sentences]
+
+    @overload
+    def score(  # type: ignore[overload-overlap]
+        self, sources: str, targets: str, *, max_tokens: int = ...
+    ) -> Tensor: ...
+    @overload
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], *, max_tokens: int = ...
+    ) -> List[Tensor]: ...
+    def score(
+        self,
+        sources: Union[str, Sequence[str]],
+        targets: Union[str, Sequence[str]],
+        *,
+        max_tokens: int = MAX_TOKENS,
+    ) -> Union[Tensor, List[Tensor]]:
+        """The natural logarithms (T,) of the probabilities of the T tokens of each target, its end
+        mark included, given its source: float32, on the CPU. ``encode_target`` returns the tokens.
+        """
+        if isinstance(sources, str) and isinstance(targets, str):
+            return self.score([sources], [targets], max_tokens=max_tokens)[0]
+        if isinstance(sources, str) or isinstance(targets, str) or len(sources) != len(targets):
+            raise ValueError("sources and targets must be two sentences, or equally many of both")
+        if not isinstance(self.task, TranslationTask):  # others add marks of languages
+            raise UserError(f"score: not implemented for the task {type(self.task).__name__}")
+        if not sources:
+            return []
+        self.max_tokens = max_tokens
+        of_sources = [self.encode(sentence) for sentence in sources]
+        of_targets = [self.encode_target(sentence) for sentence in targets]
+        pairs = LanguagePairDataset(
+            *(of_sources, [len(tokens) for tokens in of_sources], self.src_dict),
+            *(of_targets, [len(tokens) for tokens in of_targets], self.tgt_dict),
+            shuffle=False,
+        )
+        scorer, scores = SequenceScorer(self.tgt_dict), {}
+        for batch in self._batches(pairs):
+            batch = utils.apply_to_sample(lambda x: x.to(self.device), batch)
+            results = scorer.generate(self.models, batch)
+            for number, (result,) in zip(batch["id"].tolist(), results, strict=True):
+                scores[number] = result["positional_scores"].float().cpu()
+        return [scores[number] for number in range(len(scores))]
+
+    def encode_target(self, sentence: str) -> Tensor:
+        """The tokens of a target sentence, its end mark included: (T,)."""
+        for part in (self.target_tokenizer, self.target_bpe):
+            sentence = sentence if part is None else part.encode(sentence)
+        tokens: Tensor = self.tgt_dict.encode_line(sentence, add_if_not_exist=False).long()
+        return tokens
+
+    def _build_batches(self, tokens: List[Tensor], skip_invalid_size_inputs: bool) -> Iterator[Any]:
+        sizes = torch.tensor([len(sentence) for sentence in tokens])
+        dataset = self.task.build_dataset_for_inference(tokens, sizes)
+        return self._batches(dataset, skip_invalid_size_inputs)
+
+    def _batches(self, dataset: Any, skip: bool = False) -> Iterator[Any]:
+        batches: Iterator[Any] = self.task.get_batch_iterator(
+            dataset=dataset,
+            max_tokens=self.max_tokens,
+            max_positions=self.max_positions,
+            ignore_invalid_inputs=skip,
+            disable_iterator_cache=True,
+        ).next_epoch_itr(shuffle=False)
+        return batches
+
+
+def load_translation(
+    path: str, checkpoint_file: Optional[str], data: str, bpe: Optional[str], **options: Any
+) -> TranslationHub:
+    """``DietTransformerModel.from_pretrained``."""
+    if checkpoint_file is None:
+        has_best = os.path.isdir(path) and not Path(path, "model.pt").exists()
+        checkpoint_file = "checkpoint_best.pt" if has_best else "model.pt"
+    if bpe:
+        options["bpe"] = bpe
+    loaded = hub_utils.from_pretrained(path, checkpoint_file, str(data), **options)
+    return TranslationHub(loaded["args"], loaded["task"], loaded["models"], split=bpe == "")
 
 
 class DietRobertaHub(RobertaHubInterface):
