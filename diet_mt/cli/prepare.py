@@ -198,7 +198,7 @@ class Newstest(Corpus):
     training pairs are cleaned. Takes a minute and 60 MB. Licence: free for research.
     """
 
-    defaults: ClassVar = {"clean": True}
+    defaults: ClassVar[dict[str, Any]] = {"clean": True}
     pair: str = _pair("en-de", "en-cs")
     out: Folder | None = _out("data/newstest.PAIR")
     folder: Path | None = _source(
@@ -232,7 +232,7 @@ class Mixed(Corpus):
     Takes three minutes and 200 MB. Licence: those of the three corpora; for research.
     """
 
-    defaults: ClassVar = {"bpe_merges": 8000, "spm_size": 8000, "clean": True}
+    defaults: ClassVar[dict[str, Any]] = {"bpe_merges": 8000, "spm_size": 8000, "clean": True}
     pair: str = _pair("en-de", "en-cs")
     out: Folder | None = _out("data/mixed.PAIR")
     folder: Path | None = _source("folder of multi30k, news and office (default: download)", None)
@@ -296,7 +296,7 @@ class Demo(Corpus):
     Downloads nothing. Takes a few seconds and 20 MB. Licence: that of this project.
     """
 
-    defaults: ClassVar = {"bpe_merges": 1500, "spm_size": 1500}
+    defaults: ClassVar[dict[str, Any]] = {"bpe_merges": 1500, "spm_size": 1500}
     out: Folder | None = _out("data/demo.en-de")
     train_pairs: Positive = option("training pairs, at most", DEMO_SIZES["train"])
     valid_pairs: Positive = option("validation pairs, at most", DEMO_SIZES["valid"])
@@ -391,7 +391,8 @@ class Xnli(Prepare):
     (MNLI).
     """
 
-    defaults: ClassVar = {"max_length": 512}  # as in pretraining (Chen et al. 2021, table 7)
+    # As in pretraining (Chen et al. 2021, table 7).
+    defaults: ClassVar[dict[str, Any]] = {"max_length": 512}
     folder: Path = _source("folder of XNLI's files, with xnli.dev.tsv")
     mnli: Folder = option("folder of GLUE's files, with MNLI/train.tsv")
     out: Folder | None = _out("data/XNLI")

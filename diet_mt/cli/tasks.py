@@ -57,7 +57,7 @@ class Answer(AnswerRequest, Command):
     that of the split.
     """
 
-    defaults: ClassVar = {"batch_size": 32}  # windows
+    defaults: ClassVar[dict[str, int]] = {"batch_size": 32}  # windows
     split: Sequence[str] = option("splits to answer: valid, test_xquad_de, ...", ())
 
     def run(self) -> None:

@@ -29,7 +29,7 @@ class Trained(Command):
     """Options common to all training commands."""
 
     passes_on = True
-    defaults: ClassVar = {"precision": ""}  # the recipe's
+    defaults: ClassVar[dict[str, Any]] = {"precision": ""}  # the recipe's
     recipe: str = option("recipe: NAME for config/NAME.yaml, or a .yaml file", metavar="NAME")
     seed: Seed = option("random seed", 1)
     save_dir: Folder = option("folder for checkpoints", metavar="DIR")
