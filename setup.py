@@ -12,7 +12,7 @@ README = Path(__file__).parent / "README.md"
 PACKAGE = Path(__file__).parent / "diet_mt" / "__init__.py"
 # Loops of a decoding step. Not a Python module: it is loaded with ctypes, and asked from which
 # sources it was made. Optional: without a C++ compiler, torch's operators do the same more slowly.
-KERNELS = [Path("diet_mt/kernels", name) for name in ("cpu.cpp", "step.inc")]
+KERNELS = [Path("diet_mt/kernels", name) for name in ("cpu.cpp", "step.inc", "int8.inc")]
 CHECKSUM = zlib.crc32(b"".join(Path(__file__).parent.joinpath(p).read_bytes() for p in KERNELS))
 # Folders of the checkout that the installed package has as diet_mt/share/FOLDER. Commands prefer
 # those of a checkout.

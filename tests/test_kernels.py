@@ -22,11 +22,11 @@ ROWS, SLOTS, GROUP = 6, 100, 3
 SCALE = 0.7
 
 
-@pytest.fixture(autouse=True, params=[0, 1, 2], ids=["plain", "AVX2", "AVX-512"])
+@pytest.fixture(autouse=True, params=[0, 1, 2, 3], ids=["plain", "AVX2", "AVX-512", "VNNI"])
 def _instruction_set(request: pytest.FixtureRequest) -> Iterator[None]:
     library = kernels._library()
     assert library is not None
-    best = library.use_set(2)
+    best = library.use_set(3)
     if library.use_set(request.param) != request.param:
         pytest.skip("this processor has none")
     yield
@@ -148,6 +148,51 @@ def test_slots_that_no_row_has() -> None:
     assert kernels.free_slots(slots.clamp(max=2), 2, 3) is None
 
 
+@pytest.mark.parametrize("shape", [(1, 5, 3), (9, 64, 16), (300, 130, 50), (7, 1030, 33)], ids=str)
+@torch.no_grad()
+def test_a_product_in_int8(shape: tuple[int, int, int]) -> None:
+    """It is that of the rounded numbers, and off by half a step of each of them at most."""
+    rows, inputs, outputs = shape
+    x, weight = torch.randn(rows, inputs + 3)[:, :inputs] - 0.3, torch.randn(outputs, inputs)
+    packed = kernels.pack(weight)
+    bias = torch.randn_like(packed[1])
+    room = torch.full((rows, outputs + 2), 7.0)
+    out = kernels.multiply(x, *packed, bias, room[:, :outputs])
+    assert room[:, outputs:].eq(7).all()
+    alone = [kernels.multiply(row[None], *packed, bias, torch.empty(1, outputs)) for row in x]
+    assert torch.equal(torch.cat(alone), out)
+
+    x, weight, bias = x.double(), weight.double(), bias[:outputs].double()
+    low = x.amin(1, keepdim=True)
+    step = (x.amax(1, keepdim=True) - low) / 255  # (rows, 1)
+    scale = weight.abs().amax(1) / 64  # (outputs,)
+    near = low + step * ((x - low) / step).round()
+    rounded = scale[:, None] * (weight / scale[:, None]).round()
+    # A number in the middle between two may become either of them.
+    ties = 2 * step * weight.abs().amax()
+    assert ((out - (near @ rounded.t() + bias)).abs() < ties + 1e-5).all()
+    limit = (x.abs().sum(1, keepdim=True) * scale + step * rounded.abs().sum(1)) / 2
+    assert ((out - (x @ weight.t() + bias)).abs() < limit + 1e-5).all()
+
+
+@torch.no_grad()
+def test_the_largest_sums_in_int8_and_what_is_not_finite() -> None:
+    weight = torch.ones(16, 4096)
+    weight[1::2] = -3
+    x = torch.ones(6, 4096)
+    x[1, 0] = 0.0  # all others are 255 steps above it
+    x[2] = 0.7
+    x[3] = -2e30
+    x[4, 9] = math.nan
+    x[5, 4095] = math.inf
+    packed = kernels.pack(weight)
+    out = kernels.multiply(x, *packed, torch.zeros(16), torch.empty(6, 16))
+    torch.testing.assert_close(out[:4], x[:4] @ weight.t(), rtol=1e-5, atol=0)
+    assert out[4:].isnan().all()
+    with pytest.raises(TypeError, match="float64"):
+        kernels.multiply(x.double(), *packed, torch.zeros(16), out.double())
+
+
 @torch.no_grad()
 def test_one_precision() -> None:
     q, memory = torch.randn(2, 1, 4), torch.randn(2, 4)
@@ -177,7 +222,7 @@ def test_without_a_library_of_these_sources_it_says_so(
     there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = Path(kernels.__file__).parent
-    for name in ("cpu.cpp", "step.inc"):
+    for name in kernels._SOURCES:
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     if there:
         built = next(folder.glob("_cpu*"))

@@ -47,8 +47,8 @@ class Speed(Command):
     or those of --checkpoint. Times exclude reading the data, transfers to the device, building and
     compiling models, and the choice of CTranslate2's layout. Ratios are relative to the fastest
     stock system. With --decode-length 0, translations are compared, too: those of ctranslate2 with
-    those of stock, and those of SYSTEM:fairseq (this package's model in fairseq's search) with
-    those of SYSTEM. Prints JSON lines to stdout and progress to stderr.
+    those of stock, those of SYSTEM:fairseq (this package's model in fairseq's search) and those of
+    SYSTEM:int8 with those of SYSTEM. Prints JSON lines to stdout and progress to stderr.
     """
 
     size: Sequence[str] = option("model sizes: tiny, base, big", ("tiny",))
@@ -87,7 +87,7 @@ class Speed(Command):
         "fairseq-train options of all systems, as one quoted argument", ""
     )
     checkpoint: Annotated[Any, pair] = option(
-        "weights of a system and of its variants SYSTEM:fairseq, ctranslate2",
+        "weights of a system and of its variants SYSTEM:fairseq, SYSTEM:int8, ctranslate2",
         (),
         metavar="SYSTEM=FILE",
         repeat=True,

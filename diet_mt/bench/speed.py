@@ -36,8 +36,11 @@ STOCK = "stock"  # fairseq's transformer without the plugin
 CTRANSLATE2 = "ctranslate2"
 # Our models decoded by fairseq's search.
 UNDER_FAIRSEQ = {f"{name}:fairseq": name for name in ("diet_rel", "diet_abs")}
+# Those that decode in int8.
+INT8 = {f"{name}:int8": name for name in ("sinusoidal", "diet_rel", "diet_abs")}
+INT8[f"{CTRANSLATE2}:int8"] = STOCK
 # Systems that only decode -> the system whose weights they have.
-WEIGHTS_OF = {CTRANSLATE2: STOCK, **UNDER_FAIRSEQ}
+WEIGHTS_OF = {CTRANSLATE2: STOCK, **UNDER_FAIRSEQ, **INT8}
 SYSTEMS = (STOCK, *COMMAND_NAMES, *WEIGHTS_OF)
 # Arguments of the command that are fields of worker.Job.
 _OF_JOB = ("threads", "vocabulary", "batches", "decode_length", "beam", "lenpen")
@@ -50,7 +53,9 @@ class Worker:
         self.system = system
         if WEIGHTS_OF.get(system, system) != STOCK:
             job["user_dir"] = str(PLUGIN)
-        job |= {"words": words, "engine": CTRANSLATE2 if system == CTRANSLATE2 else "fairseq"}
+        engine = CTRANSLATE2 if system.startswith(CTRANSLATE2) else "fairseq"
+        job |= {"words": words, "engine": engine}
+        job["compute_type"] = "int8" if system in INT8 else "float32"
         variables = {name: value for name, value in os.environ.items() if name != VARIABLE}
         if system in UNDER_FAIRSEQ:
             variables[VARIABLE] = "fairseq"
@@ -105,6 +110,8 @@ def model_words(system: str, sizes: Mapping[str, Any]) -> list[str]:
         flag = field.replace("_", "-")
         if field != "dropout":
             words += [f"--encoder-{flag}", str(size), f"--decoder-{flag}", str(size)]
+    if system in INT8 and name != STOCK:
+        words += ["--task", "diet_translation", "--int8"]
     return [*words, "--share-all-embeddings"]
 
 
@@ -143,7 +150,7 @@ def measure_all(args: Speed) -> None:
     torch.set_num_threads(args.threads or torch.get_num_threads())
     args.threads = torch.get_num_threads()
     systems = list(dict.fromkeys([*(args.systems or SYSTEMS), *args.variant]))
-    own = [name for name in systems if name != CTRANSLATE2 or _runs_ctranslate2(args.device)]
+    own = [name for name in systems if _runs(name, args.device)]
     if not own:
         raise UserError("none of these systems can be measured here")
     facts = environment(args.device, "bench speed", args.words)
@@ -152,12 +159,14 @@ def measure_all(args: Speed) -> None:
             print(json.dumps({**record, **facts} | record), flush=True)
 
 
-def _runs_ctranslate2(device: str) -> bool:
-    why = "" if device == "cpu" else "it is measured on the CPU alone"
-    if find_spec("ctranslate2") is None:
+def _runs(system: str, device: str) -> bool:
+    why = ""
+    if system in (CTRANSLATE2, *INT8) and device != "cpu":
+        why = "it is measured on the CPU alone"
+    elif system.startswith(CTRANSLATE2) and find_spec("ctranslate2") is None:
         why = "it is not installed (pip install --no-deps ctranslate2)"
     if why:
-        print(f"{CTRANSLATE2}: left out, {why}", file=sys.stderr)
+        print(f"{system}: left out, {why}", file=sys.stderr)
     return not why
 
 
@@ -185,14 +194,16 @@ def measure(systems: Sequence[str], size: str, device: str, args: Speed) -> Iter
             crew = {name: stack.enter_context(worker(name)) for name in names}
             for load, facts, seconds in turns(crew, kind, f"{size} {device} {kind}", args):
                 for name, fact in facts.items():
-                    assert fact["plugin"] == (name not in {*stocks, CTRANSLATE2}), name
+                    stock = name in stocks or WEIGHTS_OF.get(name) == STOCK
+                    assert fact["plugin"] != stock, name
                 compare = kind == "decode" and not args.decode_length
                 equal = equal_outputs(crew) if compare else {}
                 totals = [(sum(seconds[name]), name) for name in stocks if name in crew]
                 best = min(totals)[1] if totals else ""
                 for name in crew:
                     about: Record = {"size": size, "system": name, "measure": kind}
-                    about |= {"load": load, "precision": precision(words(name))}
+                    own_precision = "int8" if name in INT8 else precision(words(name))
+                    about |= {"load": load, "precision": own_precision}
                     about |= {"over": best} if best else {}
                     if kind == "decode":
                         about["decode_length"] = args.decode_length

@@ -70,6 +70,7 @@ class Job:
     threads: int
     vocabulary: int  # size of the dictionary of random sentences
     engine: str = "fairseq"  # of decoding: fairseq or ctranslate2
+    compute_type: str = "float32"  # of ctranslate2
     checkpoint: str | None = None  # None: random weights, the same for the same words
     constants: dict[str, int] = field(default_factory=dict)  # module:name -> its value here
     device: str = "cpu"
@@ -259,7 +260,7 @@ class System:
         return run
 
     def _ctranslate2(self) -> Run:
-        """The same search by CTranslate2 in float32, with the fastest of several layouts."""
+        """The same search by CTranslate2, with the fastest of several layouts."""
         from ctranslate2 import Translator, __version__
 
         job, words, batches = self.job, self.task.target_dictionary, self.data
@@ -275,7 +276,7 @@ class System:
             save_for_ctranslate2(self.model, words, folder)
             for inter, intra in sorted({(1, job.threads), (job.threads, 1)}):
                 threads = {"inter_threads": inter, "intra_threads": intra}
-                translator = Translator(folder, "cpu", compute_type="float32", **threads)
+                translator = Translator(folder, "cpu", compute_type=job.compute_type, **threads)
                 translator.translate_batch(sources[: 4 * inter], max_decoding_length=1)
                 for kind, size in _BATCHES:
                     name = f"inter_threads {inter}, intra_threads {intra}, max_batch_size {size}"

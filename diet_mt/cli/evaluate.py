@@ -24,6 +24,7 @@ class Evaluate(EvaluateRequest, Command):
         ... --tune-lenpen 0 0.3 0.6 1 1.4 2                 tuned by BLEU on the validation set
         ... --source news.en --reference news.de            any pair of text files
         ... --test-set wmt18                                a test set of SacreBLEU
+        ... --int8 --cpu                                    linear layers in 8-bit integers, faster
         ... --dry-run                                       only prints the command
 
     DATA is a folder made by fairseq-preprocess, or the corpus folder that contains it. CHECKPOINT

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Optional, Tuple
+from typing import Optional, Tuple, Union
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .. import kernels
+from ..layers.int8 import Int8Linear
 from ..layers.slots import Store
 from ..nn.linear import linear, one_dnn_is_faster
 from ..nn.precision import at_least_float32
@@ -49,22 +51,24 @@ class Vocabulary:
     """The output layer of a decoder during one run: (V, E), its rows filled up to whole blocks.
 
     Args:
-        layer: ``output_projection`` of the decoder, a plain linear layer.
+        layer: ``output_projection`` of the decoder, a plain linear layer or one in int8.
     """
 
-    def __init__(self, layer: nn.Linear) -> None:
-        self.size = layer.weight.size(0)
+    def __init__(self, layer: Union[nn.Linear, Int8Linear]) -> None:
+        self.size = layer.out_features
         # Twice as many blocks as entries in one: with twice as many candidates as hypotheses, the
         # search over blocks then costs as much as that within them.
         self._blocks = max(math.isqrt(2 * self.size), 1)
         self._depth = -(-self.size // self._blocks)
-        missing = self._blocks * self._depth - self.size
-        weight = layer.weight
-        self._weight = torch.cat([weight, weight.new_zeros(missing, weight.size(1))])
-        self._bias: Optional[Tensor] = None
-        if layer.bias is not None:
-            self._bias = torch.cat([layer.bias, layer.bias.new_zeros(missing)])
-        self._logits = weight.new_empty(0, 0)
+        self._width = self._blocks * self._depth
+        more = self._width - self.size
+        self._int8 = layer if isinstance(layer, Int8Linear) else None
+        self._weight = layer.weight
+        self._bias: Optional[Tensor] = layer.bias
+        if self._int8 is None:
+            self._weight = F.pad(layer.weight, (0, 0, 0, more))
+            self._bias = None if layer.bias is None else F.pad(layer.bias, (0, more))
+        self._logits = torch.empty(0, 0)
 
     def hold(self, store: Store) -> None:
         """Moves the copies of the weights to fixed addresses."""
@@ -121,17 +125,20 @@ class Vocabulary:
         return values, entries.clamp_(max=self.size - 1), parent.gather(1, origin)
 
     def _multiply(self, features: Tensor) -> Tensor:
-        """(rows, E) -> logits (rows, padded V); of torch's own product on a CPU in memory that the
-        next call uses.
+        """(rows, E) -> logits (rows, padded V); of torch's own product and of int8 on a CPU in
+        memory that the next call uses.
         """
-        features = features.to(self._weight.dtype)
-        if one_dnn_is_faster() or features.device.type != "cpu":
-            return linear(features, self._weight, self._bias)
+        if self._int8 is None:
+            features = features.to(self._weight.dtype)
+            if one_dnn_is_faster() or features.device.type != "cpu":
+                return linear(features, self._weight, self._bias)
         rows = features.size(0)
         if self._logits.size(0) < rows:
-            self._logits = features.new_empty(rows, self._weight.size(0))
+            self._logits = features.new_empty(rows, self._width)
         logits = self._logits[:rows]
-        if self._bias is None:
+        if self._int8 is not None:
+            self._int8.multiply(features, logits[:, : self.size])
+        elif self._bias is None:
             torch.mm(features, self._weight.t(), out=logits)
         else:
             torch.addmm(self._bias, features, self._weight.t(), out=logits)

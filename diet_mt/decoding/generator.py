@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from ..decoding import fixed_search
 from ..layers.decoder import DietDecoder, source_of
+from ..layers.int8 import Int8Linear
 from ..layers.run import DecodingRun, is_method, is_product
 from ..layers.stack import Dropout
 from ..nn.precision import autocasts
@@ -193,9 +194,12 @@ def _unsupported(models: Sequence[nn.Module], args: Any, extra: Mapping[str, Any
         return
     if not _is_plain(decoder):
         yield "a decoder with overridden methods or hooks"
-    if decoder.adaptive_softmax is not None or not is_product(decoder.output_projection):
+    output = decoder.output_projection
+    if decoder.adaptive_softmax is not None or not (
+        is_product(output) or isinstance(output, Int8Linear)
+    ):
         yield "an output layer that is no plain product"
-    elif decoder.output_projection.weight.size(0) <= 2 * getattr(args, "beam", 5) + 1:
+    elif output.out_features <= 2 * getattr(args, "beam", 5) + 1:
         yield "a vocabulary with fewer entries than candidates"
     if any(isinstance(m, Dropout) and m.apply_during_inference for m in models[0].modules()):
         yield "--retain-dropout"

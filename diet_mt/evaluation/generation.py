@@ -70,7 +70,8 @@ def check_options(words: Sequence[str], own: Iterable[str] = ()) -> None:
         if name in REFUSED:
             hint = f"; give {REFUSED[name]}" if REFUSED[name] else ""
             raise UserError(f"{name}: set by diet-mt evaluate{hint}")
-    read_options(get_generation_parser(), ["data", *words], own)
+    task = ["--task", "diet_translation"]
+    read_options(get_generation_parser(), ["data", *task, *words], own)
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,7 @@ class Setup:
         words += ["--log-format", "simple", "--log-interval", "5"]
         if test.pair != language_pair(test.data, test.subset):
             words += ["-s", test.pair[0], "-t", test.pair[1]]
-        if search.length_penalty != "fairseq":
+        if search.length_penalty != "fairseq" or "--int8" in search.options:
             words += ["--task", "diet_translation", "--length-penalty", search.length_penalty]
         return [*words, *search.options]
 

@@ -1,4 +1,4 @@
-"""Loops of a decoding step on a CPU that torch has no operator for, in C++ (``cpu.cpp``).
+"""Loops of decoding on a CPU that torch has no operator for, in C++ (``cpu.cpp``).
 
 ``setup.py`` compiles them, without torch's headers, so one build serves every torch. They take
 float32 and float64 tensors on a CPU and give no gradients. Everything else, and everything without
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Optional, Tuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ..nn.attention import LogitTerms
@@ -24,7 +25,8 @@ from ..nn.attention import LogitTerms
 logger = logging.getLogger(__name__)
 
 _LOADING = threading.Lock()
-_SOURCES = ("cpu.cpp", "step.inc")
+_SOURCES = ("cpu.cpp", "step.inc", "int8.inc")
+COLUMNS = 16  # rows of weights in int8 that are multiplied together
 _NAMES = {torch.float32: "float", torch.float64: "double"}
 
 
@@ -49,6 +51,14 @@ class _Candidates(ctypes.Structure):
     ]
 
 
+class _Product(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("x", "weight", "scale", "sums", "bias", "out")),
+        *((name, ctypes.c_int64) for name in ("rows", "inputs", "outputs", "x_stride")),
+        ("out_stride", ctypes.c_int64),
+    ]
+
+
 def serve(x: Tensor) -> bool:
     """Whether a decoding run over tensors such as ``x`` is computed here."""
     return (
@@ -56,8 +66,13 @@ def serve(x: Tensor) -> bool:
         and x.dtype in _NAMES
         and not torch.is_grad_enabled()
         and not torch.is_autocast_enabled("cpu")
-        and _library() is not None
+        and compiled()
     )
+
+
+def compiled() -> bool:
+    """Whether the loops are compiled for this system."""
+    return _library() is not None
 
 
 def _library() -> Any:
@@ -217,3 +232,42 @@ def best(logits: Tensor, sums: Tensor, scores: Tensor, count: int) -> Tuple[Tens
     )
     _call("best", logits.dtype, ctypes.byref(call))
     return totals, entries, parents
+
+
+def pack(weight: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    """``weight`` (N, E) in int8, as :func:`multiply` reads it: integers (N / 16, E / 4, 16, 4)
+    from -64 to 64, and of each row its scale and their sum, (N,). N and E are filled up.
+    """
+    scale = weight.abs().amax(1).clamp(min=1e-30) / 64
+    more = -weight.size(0) % COLUMNS
+    integers = F.pad((weight / scale[:, None]).round(), (0, -weight.size(1) % 4, 0, more))
+    panels = integers.to(torch.int8).unflatten(0, (-1, COLUMNS)).unflatten(2, (-1, 4))
+    return panels.transpose(1, 2).contiguous(), F.pad(scale, (0, more)), integers.sum(1)
+
+
+def multiply(
+    x: Tensor, weight: Tensor, scale: Tensor, sums: Tensor, bias: Tensor, out: Tensor
+) -> Tensor:
+    """x W^T + bias in ``out`` (rows, N), with W in int8: the result of :func:`pack`.
+
+    ``x`` (rows, E) is rounded to 256 values between the smallest and the largest of its row;
+    ``bias`` (N,), filled up as the others. In this thread alone.
+    """
+    if not (x.device.type == "cpu" and x.dtype == scale.dtype == torch.float32):
+        raise TypeError(f"int8 is computed from float32 on a CPU, not {x.dtype} on {x.device}")
+    x = x if x.stride(1) == 1 else x.contiguous()
+    call = _Product(
+        x=x.data_ptr(),
+        weight=weight.data_ptr(),
+        scale=scale.data_ptr(),
+        sums=sums.data_ptr(),
+        bias=bias.data_ptr(),
+        out=out.data_ptr(),
+        rows=x.size(0),
+        inputs=x.size(1),
+        outputs=out.size(1),
+        x_stride=x.stride(0),
+        out_stride=out.stride(0),
+    )
+    _call("multiply", x.dtype, ctypes.byref(call))
+    return out

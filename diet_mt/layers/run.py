@@ -21,6 +21,7 @@ from ..positions import AttentionPositions, PositionRange, PositionTerms, TokenP
 from ..positions.position_ids import num_positions
 from ..positions.terms import NO_TERMS, Row
 from .cache import KernelCache, Output
+from .int8 import joined
 from .multihead import AttentionCall, DecoderCall
 from .prefix_cache import PrefixCache
 from .slots import Store
@@ -32,12 +33,12 @@ BLOCK = 32
 class Projection:
     """Linear layers over one input as one product.
 
-    The weights are copied when the run starts. Layers that compute more than a product (quantized
-    ones, or with hooks that change their output) are called one by one.
+    The weights are copied when the run starts. Layers that compute more than a product (with
+    quantization noise, or hooks that change their output) are called one by one.
     """
 
     def __init__(self, layers: Sequence[Any]) -> None:
-        self._layers = layers
+        self._layers = joined(layers)
         self._weight: Optional[Tensor] = None
         self._bias: Optional[Tensor] = None
         with_bias = {getattr(layer, "bias", None) is not None for layer in layers}
@@ -56,7 +57,8 @@ class Projection:
     def __call__(self, x: Tensor) -> Tensor:
         """(rows, E) -> (rows, sum of the layers' widths)."""
         if self._weight is None:
-            return torch.cat([layer(x) for layer in self._layers], dim=-1)
+            parts = [layer(x) for layer in self._layers]
+            return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
         return linear(x, self._weight, self._bias)
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ..layers.decoder import DietDecoder
 from ..layers.encoder import DietEncoder
+from ..layers.int8 import quantize_
 from ..layers.stack import PaddedEmbedding
 from ..nn.linear import use_fast_products
 from ..system.errors import UserError
@@ -98,6 +99,12 @@ class DietTransformerModel(TransformerModelBase):
         prefix = f"{name}." if name else ""
         adapt_positions(self, state_dict, prefix)
         take_positions(self, state_dict, prefix)
+
+    def prepare_for_inference_(self, cfg: Any) -> None:
+        """fairseq's hook before decoding, which may use int8 (``--int8``)."""
+        super().prepare_for_inference_(cfg)
+        if getattr(cfg.task, "int8", False):
+            quantize_(self)
 
 
 @register_model("multilingual_diet_transformer")

@@ -37,6 +37,19 @@ class Linear(nn.Linear):
             return F.linear(input, self.weight, self.bias)
         return linear(input, self.weight, self.bias)
 
+    # torch.ao quantizes layers of the class nn.Linear alone, and would silently leave these out.
+    __jit_unused_properties__ = ("qconfig",)
+
+    @property
+    def qconfig(self) -> Any:
+        raise AttributeError("qconfig")
+
+    @qconfig.setter
+    def qconfig(self, config: Any) -> None:
+        raise TypeError(
+            "torch.ao does not quantize these layers; diet_mt.layers.int8.quantize_ does"
+        )
+
 
 def use_fast_products(model: nn.Module) -> None:
     """Turns each ``nn.Linear`` inside ``model`` into :class:`Linear`, subclasses excepted.

@@ -1,4 +1,4 @@
-"""The task ``diet_translation``: fairseq's translation, with a choice of length penalty."""
+"""The task ``diet_translation``: fairseq's, with a choice of length penalty and of int8."""
 
 from dataclasses import dataclass, field
 from typing import Any, Dict, Optional
@@ -20,6 +20,13 @@ class DietTranslationConfig(TranslationConfig):
         metadata={
             "help": "divide scores by length^lenpen (fairseq) or ((5 + length) / 6)^lenpen (gnmt), "
             "in decoding and in --eval-bleu"
+        },
+    )
+    int8: bool = field(
+        default=False,
+        metadata={
+            "help": "decode with linear layers in 8-bit integers, on a CPU: faster, and BLEU about "
+            "the same (fairseq-generate, fairseq-interactive)"
         },
     )
 

@@ -15,8 +15,9 @@ MEASURES = {"train": "at most 1.00", "forward": "at most 1.00", "decode": "at le
 
 
 def label(system):
-    name, _, search = system.partition(":")
-    return f"{name} ({search}'s search)" if search else name
+    name, _, how = system.partition(":")
+    how = "fairseq's search" if how == "fairseq" else how
+    return f"{name} ({how})" if how else name
 
 
 def cells(record):

@@ -16,6 +16,7 @@ from diet_mt.bench import worker
 from diet_mt.bench.speed import STOCK, Worker, model_words, training_words
 from diet_mt.bench.worker import RANDOM_DATA, Job, System
 from diet_mt.decoding.generator import VARIABLE
+from diet_mt.layers.int8 import Int8Linear
 from diet_mt.models.architectures import SIZES
 from diet_mt.system.errors import UserError
 
@@ -155,11 +156,19 @@ def test_a_wrong_job(fields: dict[str, Any], kind: str, datum: str) -> None:
         prepared(STOCK, kind, **fields)
 
 
+def test_our_models_in_int8() -> None:
+    system = prepared("diet_rel:int8", "decode")
+    assert type(system.model.decoder.output_projection) is Int8Linear
+    assert {len(tokens) for tokens in system.outputs().values()} == {4}
+
+
 # CTranslate2
 
 
-@pytest.mark.parametrize("length", [0, 4])
-def test_the_translations_of_ctranslate2(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("length", "kind"), [(0, "float32"), (4, "int8")])
+def test_the_translations_of_ctranslate2(
+    length: int, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They are those of fairseq with the same weights; with a length only as many steps are."""
     pytest.importorskip("ctranslate2")
     monkeypatch.setattr(worker, "LONGEST_OUTPUT", 12)
@@ -179,7 +188,7 @@ def test_the_translations_of_ctranslate2(length: int, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(System, "new_model", sharp)
     fields = {"tokens": 150, "decode_length": length}
-    ours = prepared(STOCK, "decode", engine="ctranslate2", **fields)
+    ours = prepared(STOCK, "decode", engine="ctranslate2", compute_type=kind, **fields)
     theirs = prepared(STOCK, "decode", **fields)
     translations, expected = ours.outputs(), theirs.outputs()
     assert translations.keys() == expected.keys()

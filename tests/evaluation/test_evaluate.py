@@ -103,7 +103,7 @@ def test_the_validation_set_chooses_the_length_penalty(here: Path, capsys: Captu
 
 @pytest.mark.usefixtures("forked")
 def test_the_other_direction_has_its_own_test_set(here: Path, capsys: Captured) -> None:
-    given = ["--length-penalty", "gnmt", "--max-len-b", "5", "--results", "both"]
+    given = ["--length-penalty", "gnmt", "--max-len-b", "5", "--int8", "--results", "both"]
     assert main(["evaluate", DATA, "back", *given]) == 0
     (result,) = rows("both")
     scores = f"BLEU {result.bleu:.2f} ({result.bleu_mean:.2f} ± {result.bleu_ci:.2f}) nrefs:1"
@@ -111,12 +111,13 @@ def test_the_other_direction_has_its_own_test_set(here: Path, capsys: Captured) 
     assert (result.direction, result.length_penalty) == ("de-en", "gnmt")
     assert (result.test_set, result.sentences) == ("toy.en-de test1", 11)
     assert result.references_sha256 == sha256(Path(DATA, "raw", "test1.en"))
-    mark = "5f30335c"  # of --max-len-b 5
+    mark = "536dae3f"  # of --max-len-b 5 --int8
     assert result.hypotheses.endswith(
         f".5.subset-test1.length_penalty-gnmt.direction-de-en.options-{mark}.hyp.txt"
     )
     pair = {"source-lang": "de", "target-lang": "en"}
-    own = {"task": "diet_translation", "length-penalty": "gnmt", **pair}
+    assert result.options == {"max-len-b": 5, "int8": True}
+    own = {"task": "diet_translation", "length-penalty": "gnmt", "int8": True, **pair}
     assert own.items() <= result.evaluation.items()
     name = f"checkpoint_best.pt.test1.beam10.lenpen0.6.gnmt.options-{mark}"
     assert Path("back", "decoded", name).exists()
