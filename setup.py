@@ -73,7 +73,7 @@ setup(
     zip_safe=False,
     # torch: its safe loader is the default from 2.6 on, and checkpoints are read with nothing else.
     install_requires=[
-        "filelock",
+        "filelock>=3.13",
         "numpy",
         "psutil",
         "pyyaml",

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from ..system.options import (
     Command,
     Count,
     Finite,
     Folder,
+    Pair,
     Positive,
     Share,
-    by_name,
     option,
-    pair,
     positive,
-    shell_words,
 )
 
 MEASURES = ("train", "forward", "decode")
@@ -34,13 +31,12 @@ def source_and_target(text: str) -> tuple[int, int]:
     return positive(source), positive(target)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Speed(Command):
     """Measures training and decoding speed against stock fairseq and CTranslate2.
 
         diet-mt bench speed --size tiny --data data/multi30k.en-de/bin > speed.jsonl
         diet-mt bench speed --device cuda --measures train --systems "stock --fp16" "alibi --bf16"
-        diet-mt bench speed --variant "t5.published=t5 --position-in encoder,decoder"
 
     A system is a name, optionally with fairseq-train options of its own. Each system runs in its
     own process, stock fairseq without the plugin, and the systems take turns. Weights are random,
@@ -77,35 +73,20 @@ class Speed(Command):
     beam: Positive = option("beam size", 10)
     lenpen: Finite = option("exponent of the length penalty", 0.6)
     dropout: Share = option("dropout of all systems", 0.3)
-    variant: Annotated[Any, pair] = option(
-        "additional system: an encoding with fairseq-train options of its own",
-        (),
-        metavar="NAME=WORDS",
-        repeat=True,
-    )
-    options: Annotated[Any, str] = option(
-        "fairseq-train options of all systems, as one quoted argument", ""
-    )
-    checkpoint: Annotated[Any, pair] = option(
+    checkpoint: Sequence[Pair] = option(
         "weights of a system and of its variants SYSTEM:fairseq, SYSTEM:int8, ctranslate2",
         (),
         metavar="SYSTEM=FILE",
         repeat=True,
     )
-    words: Sequence[str] = ()
 
     def run(self) -> None:
         from .speed import measure_all
 
-        files = by_name(self.checkpoint, "--checkpoint")
-        self.checkpoint = {name: Path(file) for name, file in files.items()}
-        variants = by_name(self.variant, "--variant")
-        self.variant = {name: shell_words(text, name) for name, text in variants.items()}
-        self.options = shell_words(self.options, "--options")
         measure_all(self)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Memory(Command):
     """Measures the peak memory of a translation model over long sentence pairs.
 
@@ -120,7 +101,6 @@ class Memory(Command):
     cases: Sequence[str] = option("cases: 'diet_abs, factors', diet_rel, ... (default all)", ())
     lengths: Sequence[Positive] = option("source and target length", (1024, 2048, 4096, 8192))
     threads: Positive | None = option("CPU threads (default torch's)", None)
-    words: Sequence[str] = ()
 
     def run(self) -> None:
         from .speed import measure_memory
@@ -128,7 +108,7 @@ class Memory(Command):
         measure_memory(self)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Encoder(Command):
     """Measures the cost of each encoding in BERT (Chen et al. 2021, table 1).
 
@@ -153,7 +133,6 @@ class Encoder(Command):
     batch: Positive | None = option("batch size (default: 8 for small, 2 for base)", None)
     rounds: Positive = option("number of timed rounds", 21)
     warmup: Positive = option("number of untimed rounds before", 2)
-    words: Sequence[str] = ()
 
     def run(self) -> None:
         from .encoder import measure_all
@@ -161,7 +140,7 @@ class Encoder(Command):
         measure_all(self)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Operators(Command):
     """Counts the operators of a training step, and how often Python waits for the device.
 
@@ -182,7 +161,6 @@ class Operators(Command):
     device: str = option("device", "meta", choices=("meta", "cpu"))
     tokens: Positive = option("tokens of a batch", 16384)
     vocabulary: Positive = option("vocabulary size", 32768)
-    words: Sequence[str] = ()
 
     def run(self) -> None:
         from .operators import measure_all
@@ -190,7 +168,7 @@ class Operators(Command):
         measure_all(self)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Parameters(Command):
     """Counts the parameters of encoders, with those in table 6 of Chen et al. 2021.
 

@@ -26,7 +26,7 @@ from ..models.architectures import SIZES
 from ..positions import COMMAND_NAMES
 from ..system.errors import UserError
 from ..system.files import PLUGIN
-from ..system.options import need_known, shell_words
+from ..system.options import need_file, need_known, shell_words
 from .requests import Memory, Speed
 from .rows import Record, environment, interleaved, need_device, quartiles, ratios
 from .worker import RANDOM_DATA
@@ -43,7 +43,7 @@ INT8[f"{CTRANSLATE2}:int8"] = STOCK
 WEIGHTS_OF = {CTRANSLATE2: STOCK, **UNDER_FAIRSEQ, **INT8}
 SYSTEMS = (STOCK, *COMMAND_NAMES, *WEIGHTS_OF)
 # Arguments of the command that are fields of worker.Job.
-_OF_JOB = ("threads", "vocabulary", "batches", "decode_length", "beam", "lenpen")
+_OF_JOB = ("vocabulary", "batches", "decode_length", "beam", "lenpen")
 
 
 class Worker:
@@ -128,41 +128,29 @@ def precision(words: Sequence[str]) -> str:
 
 
 def measure_all(args: Speed) -> None:
-    """Prints a record for each size, measure and system.
-
-    ``args``: of ``diet-mt bench speed``, with a mapping for ``checkpoint`` and ``variant``.
-    """
-    for name, words in args.variant.items():
-        if name in SYSTEMS:
-            raise UserError(f"--variant {name}: a system already; give another name")
-        need_known("encoding", words[:1] or [""], COMMAND_NAMES, f"--variant {name}")
-    known = {*SYSTEMS, *args.variant}
-    need_known("system", (text.split(" ", 1)[0] for text in args.systems), known)
-    for text in set(args.systems) - known:
-        system, *own = shell_words(text, "--systems")
-        args.variant[text] = [*args.variant.get(system, [system]), *own]
+    """Prints a record for each size, measure, load and system of ``diet-mt bench speed``."""
+    need_known("system", (text.partition(" ")[0] for text in args.systems), SYSTEMS)
+    systems = {text: shell_words(text, "--systems") for text in args.systems or SYSTEMS}
     need_known("size", args.size, SIZES)
-    need_known("system", args.checkpoint, known - WEIGHTS_OF.keys())
-    for file in args.checkpoint.values():
-        if not file.is_file():
-            raise UserError(f"--checkpoint {file}: no such file")
+    files = dict(args.checkpoint)
+    need_known("system", files, {*SYSTEMS, *systems} - WEIGHTS_OF.keys())
+    for file in files.values():
+        need_file(Path(file), "checkpoint")
     need_device(args.device)
     torch.set_num_threads(args.threads or torch.get_num_threads())
-    args.threads = torch.get_num_threads()
-    systems = list(dict.fromkeys([*(args.systems or SYSTEMS), *args.variant]))
-    own = [name for name in systems if _runs(name, args.device)]
-    if not own:
+    systems = {name: words for name, words in systems.items() if _runs(name, args.device)}
+    if not systems:
         raise UserError("none of these systems can be measured here")
     facts = environment(args.device, "bench speed", args.words)
     for size in args.size:
-        for record in measure(own, size, args.device, args):
+        for record in measure(systems, size, files, args):
             print(json.dumps({**record, **facts} | record), flush=True)
 
 
 def _runs(system: str, device: str) -> bool:
     why = ""
     if system in (CTRANSLATE2, *INT8) and device != "cpu":
-        why = "it is measured on the CPU alone"
+        why = "it is measured only on the CPU"
     elif system.startswith(CTRANSLATE2) and find_spec("ctranslate2") is None:
         why = "it is not installed (pip install --no-deps ctranslate2)"
     if why:
@@ -170,29 +158,30 @@ def _runs(system: str, device: str) -> bool:
     return not why
 
 
-def measure(systems: Sequence[str], size: str, device: str, args: Speed) -> Iterator[Record]:
-    """A record for each measure, load and system; UserError at the end if one failed."""
-    system_words = {name: args.variant.get(name, [name]) for name in systems}
+def measure(
+    systems: Mapping[str, Sequence[str]], size: str, files: Mapping[str, str], args: Speed
+) -> Iterator[Record]:
+    """A record for each measure, load and system; UserError at the end if one failed.
+
+    ``systems``: name -> system and its own options; ``files``: name -> checkpoint.
+    """
+    data = os.path.abspath(args.data) if args.data else RANDOM_DATA
+    label = f"{size} {args.device}"
     failed: list[str] = []
 
-    def words(name: str) -> list[str]:
-        system, *own = system_words[name]
-        data = os.path.abspath(args.data) if args.data else RANDOM_DATA
-        model = [*model_words(system, SIZES[size]), *training_words(args.dropout)]
-        return [data, *model, *args.options, *own]
-
     def worker(name: str) -> Worker:
-        file = args.checkpoint.get(WEIGHTS_OF.get(name, name))
-        job = {field: getattr(args, field) for field in _OF_JOB} | {"device": device}
-        job["checkpoint"] = str(file) if file else None
-        return Worker(system_words[name][0], words(name), **job)
+        system, *own = systems[name]
+        words = [data, *model_words(system, SIZES[size]), *training_words(args.dropout), *own]
+        job = {field: getattr(args, field) for field in _OF_JOB}
+        job |= {"threads": torch.get_num_threads(), "device": args.device}
+        return Worker(system, words, checkpoint=files.get(WEIGHTS_OF.get(name, name)), **job)
 
     for kind in args.measures:
         names = [name for name in systems if kind == "decode" or name not in WEIGHTS_OF]
-        stocks = [name for name in names if system_words[name][0] == STOCK]
+        stocks = [name for name in names if systems[name][0] == STOCK]
         with ExitStack() as stack:  # of new processes, whose memory is not yet fragmented
             crew = {name: stack.enter_context(worker(name)) for name in names}
-            for load, facts, seconds in turns(crew, kind, f"{size} {device} {kind}", args):
+            for load, facts, seconds in turns(crew, kind, f"{label} {kind}", args):
                 for name, fact in facts.items():
                     stock = name in stocks or WEIGHTS_OF.get(name) == STOCK
                     assert fact["plugin"] != stock, name
@@ -202,7 +191,7 @@ def measure(systems: Sequence[str], size: str, device: str, args: Speed) -> Iter
                 best = min(totals)[1] if totals else ""
                 for name in crew:
                     about: Record = {"size": size, "system": name, "measure": kind}
-                    own_precision = "int8" if name in INT8 else precision(words(name))
+                    own_precision = "int8" if name in INT8 else precision(systems[name])
                     about |= {"load": load, "precision": own_precision}
                     about |= {"over": best} if best else {}
                     if kind == "decode":
@@ -213,7 +202,7 @@ def measure(systems: Sequence[str], size: str, device: str, args: Speed) -> Iter
                     yield {**about, **numbers, **equal.get(name, {})}
             failed += [name for name in names if name not in crew]
     if failed:
-        raise UserError(f"{size} {device}: no figures of {', '.join(dict.fromkeys(failed))}")
+        raise UserError(f"{label}: no figures of {', '.join(dict.fromkeys(failed))}")
 
 
 def turns(

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..bert import glue
 from ..corpora.binarized import UNKNOWN, need_fairseq, preprocess, sentences_in, shares, shown
-from ..system.engine import Count, Preparation, Stage, room_for
+from ..system.engine import Count, Preparation, Stage
 from ..system.errors import UserError
 from ..system.files import copy, lines_in, lines_of, make_folder, writing
 from ..system.process import in_order
@@ -74,7 +74,7 @@ def _preparation(
             copy(file, to / file.name)
 
     does = f"in subwords, cut to {given.max_length}"
-    stages = [raw, Stage("pieces", does, split, partial(room_for, 130, raw_text))]
+    stages = [raw, Stage("pieces", does, split)]
     for part in (f"input{number}" for number in range(sentences)):
         stages.append(_binarized(out, part, pieces, dictionary, given.workers))
     if scores:  # fairseq reads them as text

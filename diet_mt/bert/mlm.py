@@ -15,7 +15,7 @@ from ..bert import mlm_text
 from ..bert import tokenizer as tokenizers
 from ..corpora import pieces
 from ..corpora.binarized import need_fairseq, preprocess, sentences_in, shares, shown
-from ..system.engine import Count, Preparation, Stage, room_for
+from ..system.engine import Count, Preparation, Stage
 from ..system.errors import UserError
 from ..system.files import copy, lines_in, write_lines
 from ..system.process import apart
@@ -79,11 +79,9 @@ def preparation(
         Stage("sentences", "a sentence on each line, documents apart", make_text),
         Stage("sample", f"at most {size} of them", make_sample),
         Stage(tokenizer.name, what, learn, settings=own),
-        Stage("pieces", "all sentences in pieces", split, partial(room_for, 150, sentences)),
+        Stage("pieces", "all sentences in pieces", split, settings=own),
         # fairseq cannot continue.
-        Stage(
-            "bin", shown(options, out / "bin"), binarize, partial(room_for, 100, ids), restarts=True
-        ),
+        Stage("bin", shown(options, out / "bin"), binarize, settings=own, restarts=True),
     ]
     words = f"TRAIN='{' '.join(train)}' VALID='{' '.join(valid)}' {given.words()}"
     first = next(iter(text["train"]))

@@ -1,4 +1,4 @@
-"""The commands ``evaluate``, ``average``, ``parity`` and ``verify``; docstrings are their help."""
+"""Commands over trained models; docstrings are their help."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from ..bert.squad import SCORINGS
 from ..evaluation.options import BEST, best_in
-from ..evaluation.requests import EvaluateRequest, Search
+from ..evaluation.requests import (
+    AnswerRequest,
+    EvaluateRequest,
+    PredictRequest,
+    Search,
+    specification,
+)
 from ..system.errors import UserError
 from ..system.options import Command, File, Finite, Folder, Positive, argument, need_file, option
 
@@ -41,8 +48,6 @@ class Evaluate(EvaluateRequest, Command):
     file: str = option(
         f"checkpoint in the folder (default {BEST})", "", flag="--checkpoint", metavar="FILE"
     )
-    passed: Sequence[str] = ()
-    known: Sequence[str] = ()
 
     def run(self) -> None:
         if bool(self.source) != bool(self.reference):
@@ -61,18 +66,16 @@ class Evaluate(EvaluateRequest, Command):
 
     def _checkpoint(self) -> Path:
         """The checkpoint file; prints a warning if its training has not finished."""
-        folder, file = self.checkpoint, self.file
+        folder = self.checkpoint
         if folder.is_file():
-            if file:
+            if self.file:
                 raise UserError(f"--checkpoint: {folder} is a file; give its folder instead")
             return folder
         if not folder.is_dir():
             raise UserError(f"{folder}: no such folder of checkpoints; run diet-mt train first")
-        if "/" in file:
-            raise UserError(f"--checkpoint {file}: give a file name in {folder}, without a path")
         if (folder / "command").exists() and not (folder / "done").exists():
             print(f"evaluate: warning: training in {folder} has not finished", file=sys.stderr)
-        return folder / (file or BEST)
+        return folder / (self.file or BEST)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +104,6 @@ class Average(Command):
             paths = last_checkpoints(self.dir, self.last)
         else:
             paths = list(self.checkpoints)
-        if self.out.is_dir():
-            raise UserError(f"--out {self.out}: is a folder; give a file name")
         for path in paths:
             need_file(path, "checkpoint")
         if not self.dry_run:
@@ -130,7 +131,6 @@ class Parity(Command):
     lenpen: Finite = option("exponent of the length penalty", 0.6)
     max_tokens: Positive = option("source tokens of a batch", 4096)
     dry_run: bool = option("only list the checkpoints", False)
-    words: Sequence[str] = ()
 
     def run(self) -> None:
         checkpoints = [best_in(path) for path in self.checkpoints]
@@ -215,8 +215,70 @@ class Verify(Command):
             about = {"scoring": self.scoring, "language": self.language}
             print(score_files(self.references[0], answers[0], null_odds=self.null_odds, **about))
             return
-        if (self.scoring, self.language, self.null_odds) != ("squad", "", None):
-            raise UserError("--scoring, --language and --null-odds apply only to answers")
         from ..evaluation.hypotheses import rescore
 
         rescore(list(self.paths), list(self.references))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predict(PredictRequest, Command):
+    """Predicts the labels of GLUE or XNLI with a fine-tuned checkpoint.
+
+        diet-mt predict data/glue/CoLA checkpoints/cola/checkpoint_best.pt --results results/tasks
+        diet-mt predict data/glue/MNLI CHECKPOINT --split test test1 --predictions FOLDER
+
+    Prints a line for each split, with the task's metrics if the split has labels; --results saves
+    them in RESULTS/TASK.jsonl. Predictions are written to FOLDER/SPLIT.tsv or, for test sets of
+    GLUE, under the file name that its server requires (MNLI-mm.tsv). Their format is GLUE's,
+    index<TAB>prediction, with the gold label as third column if it is available. The task defaults
+    to the name of the data folder.
+    """
+
+    split: Sequence[str] = option("splits to predict; dev: all dev sets", ("valid",))
+
+    def run(self) -> None:
+        request = replace(self, task=self.task or self.data.absolute().name)
+        dev = specification(request.task).dev_splits
+        need_file(self.checkpoint, "checkpoint")
+        splits = [name for word in self.split for name in (dev if word == "dev" else [word])]
+        if not self.dry_run:
+            from ..evaluation.predict import predict_splits
+
+            predict_splits(request, splits)
+            return
+        row = [self.results / f"{request.task}.jsonl"] if self.results else []
+        for split in splits:
+            files = [*filter(None, [request.file(split)]), *row]
+            print("\t".join([request.task, split, *map(str, files)]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(AnswerRequest, Command):
+    """Answers questions with a fine-tuned checkpoint.
+
+        diet-mt answer data/qa CHECKPOINT --split valid test_xquad_de --out answers
+        diet-mt answer data/qa CHECKPOINT --file questions.json --out answers/mine
+
+    The questions are splits of the prepared data, or a file in SQuAD's JSON format, which is cut
+    into windows as in training. Writes predictions.json, nbest.json and, for SQuAD 2.0,
+    null_odds.json to --out, with a subfolder for each split. If gold answers are available, prints
+    F1 and exact match; --results saves them as a row of RESULTS/TASK.jsonl. The task defaults to
+    that of the split.
+    """
+
+    defaults: ClassVar[dict[str, int]] = {"batch_size": 32}  # windows
+    split: Sequence[str] = option("splits to answer: valid, test_xquad_de, ...", ())
+
+    def run(self) -> None:
+        if bool(self.split) == bool(self.file):
+            raise UserError("give either --split or --file")
+        for path, what in ((self.checkpoint, "checkpoint"), (self.file, "file")):
+            if path:
+                need_file(path, what)
+        if self.dry_run:
+            for split in self.split or [""]:
+                print(self.out / split / "predictions.json")
+            return
+        from ..evaluation.answer import answer_sets
+
+        answer_sets(self, list(self.split))

@@ -14,11 +14,11 @@ from typing import Annotated, Any, NoReturn, TypeVar, Union, get_args, get_origi
 from typing import get_type_hints as hints_of
 
 from ..system.errors import printable
-from ..system.options import OPTION, Command, Option, unknown
+from ..system.options import OPTION, Command, Option, flag, unknown
 
 # Words that argparse reads as options: neither numbers nor text with spaces.
 _OPTION = re.compile(r"--?[A-Za-z]\S*")
-_PARSED = ("words", "passed", "known")  # fields that are no options, set by Parser.parse_args
+_PARSED = {field.name for field in fields(Command)}  # no options, set by Parser.parse_args
 Request = TypeVar("Request")
 
 
@@ -26,8 +26,7 @@ class Parser(argparse.ArgumentParser):
     """Parser of the arguments of ``diet-mt NAME``, from the dataclass ``kind``.
 
     An error prints one line to stderr and exits with status 2. Abbreviated options are errors. The
-    namespace also contains ``words``, all arguments; ``passed``, the options for fairseq with their
-    values; and ``known``, the names of the command's own options.
+    namespace also has the fields of Command.
     """
 
     def __init__(self, name: str, kind: type[Command]) -> None:
@@ -58,10 +57,10 @@ class Parser(argparse.ArgumentParser):
                 continue
             elif about := field.metadata.get(OPTION):
                 group = to
-                if about.exclusive:
-                    group = self._exclusive.get(about.exclusive)
-                    group = group or self.add_mutually_exclusive_group()
-                    self._exclusive[about.exclusive] = group
+                if label := about.exclusive:
+                    if label not in self._exclusive:
+                        self._exclusive[label] = self.add_mutually_exclusive_group()
+                    group = self._exclusive[label]
                 self._add_option(group, field, about, hint)
 
     def _add_option(self, group: Any, field: Field[Any], about: Option, hint: Any) -> None:
@@ -85,11 +84,11 @@ class Parser(argparse.ArgumentParser):
         if about.repeat:
             words |= {"action": "append", "default": list(default)}
         if about.positional:
-            words.setdefault("metavar", about.flag or field.name)
+            words.setdefault("metavar", field.name)
             group.add_argument(field.name, **words)
         else:
-            flag = about.flag or f"--{field.name.replace('_', '-')}"
-            group.add_argument(flag, dest=field.name, required=default is MISSING, **words)
+            name = about.flag or flag(field.name)
+            group.add_argument(name, dest=field.name, required=default is MISSING, **words)
 
     def parse_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None

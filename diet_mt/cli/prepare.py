@@ -51,7 +51,6 @@ class Prepare(Command):
         usual=cores,
     )
     dry_run: bool = option("only list the stages", False)
-    words: Sequence[str] = ()
 
     def preparations(self) -> Iterator[Preparation]:
         """The preparations to carry out."""

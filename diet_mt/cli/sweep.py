@@ -13,36 +13,27 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from ..system.errors import UserError
-from ..system.options import (
-    Command,
-    NotNegative,
-    Pair,
-    Positive,
-    argument,
-    by_name,
-    option,
-    pair,
-    unknown,
-)
+from ..system.options import Command, Pair, Positive, argument, option, pair, unknown
 
 if TYPE_CHECKING:
     from ..experiments.jobs import Runner
     from ..experiments.sweep import Command as Words
-    from ..experiments.sweep import Value
 
 
-def pairs(text: str) -> dict[str, str]:
-    """The pairs of ``key=value,key=value``; values may contain commas."""
-    values = [pair(part) for part in re.split(r",(?=[^,=]+=)", text)] if text else []
-    try:
-        return by_name(values, f"{text}:")
-    except UserError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+def once(pairs: Sequence[tuple[str, str]], where: str) -> dict[str, str]:
+    """Name and value pairs as a mapping; a UserError for a name that is given twice."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise UserError(f"{where}: a name is given twice; write several values as [A,B]")
+    return values
 
 
 def choice(text: str) -> dict[str, str]:
-    """:func:`pairs` with at least one pair."""
-    return pairs(text) or dict([pair(text)])
+    """The pairs of ``key=value,key=value``; values may contain commas."""
+    try:
+        return once([pair(part) for part in re.split(r",(?=[^,=]+=)", text)], text)
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,56 +74,34 @@ class Sweep(Command):
         "only runs with all these values; may be repeated (default all)", (), repeat=True
     )
     jobs: Positive | None = option("parallel runs (default: one per core; with GPUs 1)", None)
-    status_every: NotNegative = option("seconds between status lines of a run", 20.0)
-    slurm: Annotated[dict[str, str], pairs, "NAME=VALUE,..."] | None = option(
+    slurm: Annotated[dict[str, str], choice, "NAME=VALUE,..."] | None = option(
         "submit each run as a Slurm job with these parameters: partition, account, qos, nodes, "
         "gpus_per_node, mem (GB), time (minutes, default 1440) ...",
         None,
     )
-    executor: str | None = option("local: run jobs here", None, choices=("slurm", "local"))
     no_wait: bool = option("with --slurm: exit after submitting", False)
 
     def run(self) -> int:
-        from ..experiments.jobs import check_programs, dry_run, go
+        from ..experiments.jobs import as_jobs, dry_run, go, parameters, side_by_side, usual_jobs
         from ..experiments.recipes import read
         from ..experiments.sweep import sweep_of, value_in
 
-        given = by_name(self.set, "--set", "; write several values as [A,B]")
-        changes: dict[str, Value] = {
-            name: value_in(text, f"--set {name}") for name, text in given.items()
+        changes = {
+            name: value_in(text, f"--set {name}") for name, text in once(self.set, "--set").items()
         }
         sweep = sweep_of(read(self.file), self.file, changes, list(self.runs))
-        check_programs(list(sweep.commands))
         check_commands(list(sweep.commands))
-        runner = self.runner()
+        if self.slurm is None:
+            runner: Runner = partial(side_by_side, jobs=self.jobs or usual_jobs())
+        else:
+            runner = partial(as_jobs, options=parameters(self.slurm), wait=not self.no_wait)
         if self.dry_run:
             for line in dry_run(sweep, planned):
                 print(line)
             return 0
-        is_cluster = (self.slurm is not None or self.executor) and self.executor != "local"
-        if is_cluster and shutil.which("sbatch") is None:  # before hours of preparation
+        if self.slurm is not None and shutil.which("sbatch") is None:  # before the preparation
             raise UserError("--slurm: sbatch is missing; run the sweep on a login node")
         return go(sweep, runner)
-
-    def runner(self) -> Runner:
-        """The function that carries out the runs, on this machine or as Slurm jobs."""
-        if self.slurm is None and not self.executor:
-            if self.no_wait:
-                raise UserError("--no-wait requires --slurm")
-            from ..experiments.jobs import side_by_side, usual_jobs
-
-            jobs = self.jobs or usual_jobs()
-            return partial(side_by_side, jobs=jobs, every=self.status_every)
-        if self.jobs:
-            raise UserError("--jobs excludes --slurm, which schedules the jobs itself")
-        from ..experiments.jobs import as_jobs, parameters
-
-        return partial(
-            as_jobs,
-            cluster=self.executor or "slurm",
-            options=parameters(self.slurm or {}),
-            every=None if self.no_wait else self.status_every,
-        )
 
 
 def check_commands(commands: Sequence[Words]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -36,8 +35,6 @@ class Trained(Command):
     dry_run: bool = option("only print the fairseq-train command", False)
     machines: Machines
     max_tokens_per_device: Positive | None = option("size of a batch (default: the recipe's)", None)
-    passed: Sequence[str] = ()
-    known: Sequence[str] = ()
 
     def request(self) -> TrainingRequest:
         """The recipe and the options given on the command line."""
@@ -53,12 +50,10 @@ class Trained(Command):
     def carry_out(self, training: Training) -> None:
         """Runs the training, or prints its command (``--dry-run``)."""
         from ..corpora.binarized import need_whole
-        from ..experiments.devices import need_gpus
         from ..experiments.fairseq_command import check
         from ..experiments.train import refuse_another, train
 
-        def look() -> None:
-            need_gpus(self.machines.gpus)
+        def check_all() -> None:
             check(training, self.known)
             need_whole(training.data, besides="test")
 
@@ -67,7 +62,7 @@ class Trained(Command):
             check(training, self.known)
             print(training.command())
         else:
-            train(training, look)
+            train(training, check_all)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,13 +16,12 @@ import re
 import shutil
 import tarfile
 from collections.abc import Iterator, Sequence
-from functools import partial
 from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from ..corpora import testset
-from ..system.engine import Preparation, Stage, room_for
+from ..system.engine import Preparation, Stage
 from ..system.errors import UserError
 from ..system.files import copy, make_folder, raw_bytes, raw_lines, writing_bytes
 from ..system.progress import say
@@ -71,10 +70,9 @@ def wmt18(out: Path, text: TextSettings, source: Source, downloads: Path) -> Pre
         testset.write(_TEST_SET, pair, to, fetch(source, tests, downloads).get(_TEST))
 
     does = f"files of {', '.join([*training, _DEV])} from {source.folder or 'the web'}"
-    room = partial(room_for, 105, extracted)
     first = [
         Stage("extracted", does, extract_all),
-        Stage("raw", "all training text; newstest2017 and 2018", make_raw, room),
+        Stage("raw", "all training text; newstest2017 and 2018", make_raw),
     ]
     return prepared(out, first, text)
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from ..corpora import clean, pieces, subwords
-from ..system.engine import Count, Preparation, Stage, room_for
+from ..system.engine import Count, Preparation, Stage
 from ..system.files import copy, lines_in
 from ..system.process import apart
 from .binarized import need_fairseq, preprocess, sentences_in, shares, shown, write_dictionary
@@ -30,14 +30,14 @@ def prepared(out: Path, first: list[Stage], text: TextSettings, more: str = "") 
         counted = out / clean.COUNTS
         does = f"pairs within the limits, sources of valid and test mended; see {counted}"
         make = partial(clean.clean_corpus, source, limits=limits, counts=counted, workers=workers)
-        stages.append(Stage("clean", does, make, partial(room_for, 105, source)))
+        stages.append(Stage("clean", does, make))
         source = out / "clean"
     plain, what = source, f"{text.spm_size} pieces"
     if text.subwords == "bpe":
         one = partial(subwords.tokenize_file, workers=workers)
         make = partial(convert, plain, langs=langs, one=one)
         does = f"Moses tokens of {plain.name}"
-        stages.append(Stage("tok", does, make, partial(room_for, 120, plain)))
+        stages.append(Stage("tok", does, make))
         source, what = out / "tok", f"{text.bpe_merges} merges"
     model, made = out / subwords.MODELS[text.subwords], out / text.subwords
 
@@ -58,9 +58,9 @@ def prepared(out: Path, first: list[Stage], text: TextSettings, more: str = "") 
     command, binarize = shown(_options(out, text), out / "bin"), partial(_binarize, out, text)
     stages += [
         Stage(model.name, what, partial(_learn, text, source)),
-        Stage(made.name, f"{source.name} in subwords", split, partial(room_for, 130, source)),
+        Stage(made.name, f"{source.name} in subwords", split),
         # fairseq cannot continue.
-        Stage("bin", command, binarize, partial(room_for, 100, made), restarts=True),
+        Stage("bin", command, binarize, restarts=True),
     ]
     settings = f"{text.words()} {more}".strip()
     return Preparation(out, settings, stages, counts, text=f"train.{langs[0]}", result="bin")

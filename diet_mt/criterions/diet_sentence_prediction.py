@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ..bert.metrics import check_metrics, measure
 from ..system.errors import UserError
+from ..system.options import flag
 from .corpus_metric import Measure, log_corpus_metrics
 
 
@@ -66,7 +67,7 @@ class DietSentencePredictionCriterion(SentencePredictionCriterion):
     def __init__(self, cfg: DietSentencePredictionConfig, task: Any) -> None:
         for name in ("report_mcc", "report_acc_and_f1", "report_pearson_and_spearman"):
             if getattr(cfg, name, False):  # of fairseq-fixed alone
-                raise UserError(f"--{name.replace('_', '-')}: give --metrics instead")
+                raise UserError(f"{flag(name)}: give --metrics instead")
         super().__init__(cfg, task)
         usual = "pearson" if cfg.regression_target else "accuracy"
         self.metrics = check_metrics(cfg.metrics.split() or [usual], cfg.regression_target)

@@ -24,6 +24,7 @@ from ..layers.run import DecodingRun, is_method, is_product
 from ..layers.stack import Dropout
 from ..nn.precision import autocasts
 from ..system.errors import UserError
+from ..system.options import flag
 from .candidates import Limits, Vocabulary
 from .length_penalty import GnmtGenerator, Penalty, fairseq_penalty, gnmt_penalty
 from .replay import Replays
@@ -179,7 +180,7 @@ def _unsupported(models: Sequence[nn.Module], args: Any, extra: Mapping[str, Any
         yield "ensembles"
     for name, neutral in _OTHER_SEARCHES.items():
         if (getattr(args, name, None) or neutral) != neutral:
-            yield f"--{name.replace('_', '-')}"
+            yield flag(name)
     if extra.get("lm_model") is not None:
         yield "a language model"
     if extra.get("prefix_allowed_tokens_fn") is not None:

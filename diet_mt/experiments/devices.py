@@ -47,12 +47,6 @@ def visible_gpus() -> list[tuple[int, int]]:
     return [torch.cuda.get_device_capability(number) for number in range(count)]
 
 
-def need_gpus(gpus: str) -> None:
-    """Raises UserError if this machine has fewer; ``gpus``: a number or ``auto``."""
-    if gpus.isdecimal() and int(gpus) > (count := len(visible_gpus())):
-        raise UserError(f"--gpus {gpus}: this machine has {count}")
-
-
 def choose(gpus: str, precision: str, seen: list[tuple[int, int]]) -> tuple[int, str]:
     """The number of GPUs and the precision; either may be ``auto``. The automatic precision is the
     fastest that all GPUs have; fp32 without a GPU.
@@ -109,7 +103,7 @@ class Place:
     launch: list[str]  # options that say where to run, not what
 
 
-def look(machines: Machines) -> Place:
+def place_of(machines: Machines) -> Place:
     """The devices that a training uses on this machine."""
     is_open = "auto" in (machines.gpus, machines.precision)
     seen = visible_gpus() if is_open else []

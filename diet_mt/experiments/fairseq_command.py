@@ -20,7 +20,7 @@ from ..evaluation.records import system_of
 from ..system.errors import UserError
 from ..system.files import PLUGIN, lines_in
 from ..system.options import unknown
-from .devices import Machines, look, split_update
+from .devices import Machines, place_of, split_update
 from .recipes import Recipe
 
 Options = dict[str, list[str]]
@@ -31,24 +31,16 @@ OWN = ("tokens-per-update", "sequences-per-update", "max-tokens-per-device", "wa
 _WHERE = ("stop-time-hours", "num-workers")
 # Option that is set here -> what to do instead.
 _REFUSED = {
-    "arch": "it is the second argument",
-    "user-dir": "the project's own is used",
-    "log-format": "leave it out, the log is read",
-    "required-batch-size-multiple": "leave it out, all trainings have the same batches",
-    "cpu": "give --gpus 0",
-    "tpu": "leave it out",
+    **dict.fromkeys(
+        ("arch", "user-dir", "log-format", "required-batch-size-multiple", "tpu"),
+        "set by this command; leave it out",
+    ),
     **dict.fromkeys(("fp16", "bf16"), "give --precision"),
     **dict.fromkeys(
-        ("distributed-world-size", "distributed-rank", "distributed-init-method"),
+        ("cpu", "distributed-world-size", "distributed-rank", "distributed-init-method"),
         "give --gpus, --nodes, --node-rank and --master",
     ),
 }
-# The largest value of options that would train something else in silence; the smallest is 0.
-_LARGEST = {
-    **dict.fromkeys(("dropout", "attention-dropout", "activation-dropout", "label-smoothing"), 1.0),
-    **dict.fromkeys(("lr", "weight-decay", "warmup-updates"), float("inf")),
-}
-_COUNTS = ("max-update", "max-epoch", "update-freq")  # 0 would have no end
 _SQUAD = "SQuAD"
 
 
@@ -65,7 +57,7 @@ class TrainingRequest:
 
 @dataclass(frozen=True)
 class Training:
-    """One fairseq-train: ``options`` are what is trained, ``launch`` says where."""
+    """One fairseq-train: ``options`` determine the result, ``launch`` only the devices."""
 
     data: Path
     options: Options
@@ -117,7 +109,7 @@ def translation(
     ``planned``: the data may not exist yet; the name of the folder then gives their subwords.
     """
     if arch.startswith("roberta_"):
-        raise UserError(f"{arch} is an encoder alone; see diet-mt pretrain --help")
+        raise UserError(f"{arch} is an encoder-only model; see diet-mt pretrain --help")
     missing = planned and not data.exists()
     folder = data if missing else bin_folder(data)
     target = "" if missing else language_pair(folder)[1]
@@ -144,8 +136,6 @@ def translation(
 def masked_lm(data: Path, system: str, size: str, request: TrainingRequest) -> Training:
     """The pretraining of ``roberta_SYSTEM_SIZE`` on the folder ``data``, or ``data/bin``."""
     folder = bin_folder(data)
-    if any(folder.glob("train.*-*.idx")):
-        raise UserError(f"{folder}: sentence pairs, not plain text; see diet-mt prepare mlm --help")
     system = system.replace("-", "_")
     fixed = {"arch": [f"roberta_{system}_{size}"], "log-format": ["json"]}
     options = _merged(request, system, fixed)
@@ -218,7 +208,6 @@ def _merged(request: TrainingRequest, system: str, fixed: Options) -> Options:
     for name in options:
         if name in _REFUSED:
             raise UserError(f"--{name}: {_REFUSED[name]}")
-    _check_numbers(options)
     options = {
         name: [value.replace("{save-dir}", str(request.save)) for value in values]
         for name, values in options.items()
@@ -226,23 +215,6 @@ def _merged(request: TrainingRequest, system: str, fixed: Options) -> Options:
     # Trained rows are comparable only with the same batches, which depend on the multiple.
     own = {"seed": [str(request.seed)], "save-dir": [str(request.save)]}
     return fixed | options | {"required-batch-size-multiple": ["1"]} | own
-
-
-def _check_numbers(options: Options) -> None:
-    for name in options.keys() & {*_LARGEST, *_COUNTS, "warmup"}:
-        most = _LARGEST.get(name, 1)
-        # Some have a value for each epoch.
-        for text in one(options, name).strip("[]").split(","):
-            if name in _COUNTS:
-                whole({name: [text.strip()]}, name)
-                continue
-            try:
-                fits = 0 <= float(text) <= most
-            except ValueError:
-                fits = False
-            if not fits:
-                bounds = "a number, 0 or more" if most == float("inf") else "a number from 0 to 1"
-                raise UserError(f"--{name} {text}: expected {bounds}")
 
 
 def _warm_up(options: Options, updates: int) -> None:
@@ -274,7 +246,7 @@ def placed(
     if not total and precision != "auto" and (machines.gpus, machines.nodes) == ("auto", 1):
         # All visible GPUs.
         return Training(data, options | _flags(precision), launch, request.save)
-    here = look(replace(machines, precision=precision))
+    here = place_of(replace(machines, precision=precision))
     note = ""
     if total:
         for name in (option, "update-freq"):

@@ -12,28 +12,29 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
 import submitit
 from submitit.core.utils import FailedJobError, UncompletedJobError
 from submitit.slurm.slurm import SlurmExecutor
 
+from ..system import progress
 from ..system.errors import UserError
 from ..system.files import write_text
 from ..system.options import unknown
 from ..system.process import cores, end, environment, module, run_child, start
-from ..system.progress import announce, duration, say, tail_of, training_status
+from ..system.progress import announce, duration, say, tail_of
 from .sweep import Command, Run, Sweep, shown
 
 PROGRAM = "diet-mt"
 LOG = "sweep.log"
 MINUTES = 1440  # default time limit of a job, after which it is requeued and resumed
 REQUEUES = 100
-_WIDTH = 100  # characters of a status
+_WIDTH = 120  # characters of a status
 _PAUSE_S, _PAUSE_OF_JOBS_S = 0.1, 1.0  # between polls of the runs
 # With several machines, all of them train; the first one executes the other commands.
 _SHARED = ("train", "pretrain")
@@ -41,6 +42,9 @@ _OWN_NAMES = {"time": "timeout_min", "mem": "mem_gb"}  # Slurm's word -> submiti
 
 # Carries out all runs and returns a line for each failure, or None if they run detached.
 Runner = Callable[[Sequence[Run]], list[str] | None]
+# A run under way: each step is a poll and yields its process on this machine, if any; the result is
+# a line about its failure, or empty.
+Job = Generator[subprocess.Popen[bytes] | None, None, str]
 
 
 def go(sweep: Sweep, runner: Runner) -> int:
@@ -88,19 +92,6 @@ def _one_by_one(commands: Sequence[Command], to: TextIO) -> int:
     return 0
 
 
-def program(word: str) -> str | None:
-    """The path of a program, in this environment first, active or not."""
-    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    return shutil.which(word, path=places)
-
-
-def check_programs(commands: Sequence[Command]) -> None:
-    """Raises UserError for a program that does not exist."""
-    for name in dict.fromkeys(words[0] for words in commands):
-        if name != PROGRAM and not program(name):
-            raise UserError(f"{name}: no such program; most commands begin with {PROGRAM}")
-
-
 def with_files(words: Command) -> list[str]:
     """A command with the names of files for each ``*``, as in a shell."""
     return [
@@ -109,101 +100,62 @@ def with_files(words: Command) -> list[str]:
 
 
 def argv_of(words: Command) -> list[str]:
-    """The arguments of a command for the operating system."""
+    """The arguments of a command for the operating system; programs of this environment first."""
     name, *files = with_files(words)
-    return module("diet_mt", files) if name == PROGRAM else [program(name) or name, *files]
+    if name == PROGRAM:
+        return module("diet_mt", files)
+    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return [shutil.which(name, path=places) or name, *files]
 
 
-class _Job(Protocol):
-    """A started run.
-
-    ``failure``: why it failed, in one line; ``process``: the one under way on this machine.
-    """
-
-    failure: str
-    process: subprocess.Popen[bytes] | None
-
-    def poll(self) -> bool:
-        """Whether it has ended."""
-
-    def status(self) -> str:
-        """The current status in words."""
-
-
-class Work:
-    """A run in processes of this machine."""
-
-    def __init__(self, run: Run, env: Mapping[str, str], log: str = LOG) -> None:
-        self.run, self.log, self.failure = run, run.folder / log, ""
-        self._env, self._left = env, list(run.commands)
-        self._words: Command = ()  # under way
-        self.process: subprocess.Popen[bytes] | None = None
-        self._begun = time.time()
-
-    def poll(self) -> bool:
-        """Whether the run has ended; starts the next command when one ends."""
-        status = self.process.poll() if self.process else 0
-        if status is None:
-            return False
-        if status:
-            last = self._last_line()
-            if status < 0:
-                last = f"killed by signal {-status}"
-            self._fail(last or f"ended with status {status}")
-        elif self._left:
-            self._begin(self._left.pop(0))
-            return bool(self.failure)
-        return True
-
-    def status(self) -> str:
-        if status := training(self.run.folder, self._begun):
-            return status
-        return ": ".join(filter(None, [self._name(), self._last_line()]))[:_WIDTH]
-
-    def _begin(self, words: Command) -> None:
-        self._words, self._begun = words, time.time()
+def execute(run: Run, env: Mapping[str, str], log_name: str = LOG) -> Job:
+    """Executes the commands of a run on this machine until one fails."""
+    log = run.folder / log_name
+    for words in run.commands:
+        reason = ""
         try:
-            self.run.folder.mkdir(parents=True, exist_ok=True)
-            with open(self.log, "ab") as log:
-                log.write(f"== {shown(words)}\n".encode())
-                log.flush()
-                self.process = start(argv_of(words), log, env=self._env)
+            run.folder.mkdir(parents=True, exist_ok=True)
+            with open(log, "ab") as file:
+                file.write(f"== {shown(words)}\n".encode())
+                file.flush()
+                process = start(argv_of(words), file, env=env)
+            while process.poll() is None:
+                yield process
+            if process.returncode < 0:
+                reason = f"killed by signal {-process.returncode}"
+            elif process.returncode:
+                line = _last_line(log)
+                is_output = line and not line.startswith("== ")
+                reason = line if is_output else f"ended with status {process.returncode}"
         except UserError as error:
-            self._fail(str(error))
+            reason = str(error)
         except OSError as error:
-            self._fail(f"{error.filename or self.log}: {error.strerror}")
-
-    def _last_line(self) -> str:
-        """The last line of the command's output."""
-        lines = [line.strip() for line in tail_of(self.log).split("\n") if line.strip()]
-        return "" if not lines or lines[-1].startswith("== ") else lines[-1]
-
-    def _fail(self, reason: str) -> None:
-        reason = reason.removeprefix("error: ")
-        where = "" if "(all of it in " in reason else f" (all of it in {self.log})"
-        self.failure = f"{self.run.name}: {self._name()}: {reason}{where}"
-
-    def _name(self) -> str:
-        return " ".join(self._words[: 2 if self._words[0] == PROGRAM else 1])
-
-
-def training(folder: Path, since: float) -> str:
-    """Progress of a training by its log; empty if that is older than ``since`` (Unix time)."""
-    log = folder / "train.log"
-    if log.is_file() and log.stat().st_mtime >= since:
-        return training_status(tail_of(log), tail_of(folder / "command"))
+            reason = f"{error.filename or log}: {error.strerror}"
+        if reason:
+            name = " ".join(words[: 2 if words[0] == PROGRAM else 1])
+            where = "" if "(all of it in " in reason else f" (all of it in {log})"
+            return f"{run.name}: {name}: {reason.removeprefix('error: ')}{where}"
     return ""
 
 
+def _last_line(log: Path) -> str:
+    return tail_of(log).strip().rpartition("\n")[2].strip()
+
+
 def _carry_out(
-    runs: Sequence[Run], begin: Callable[[Run], _Job], at_once: int, every: float, pause: float
+    runs: Sequence[Run],
+    begin: Callable[[Run], Job],
+    status: Callable[[Run], str],
+    at_once: int,
+    pause: float,
 ) -> list[str]:
     """Carries out runs, ``at_once`` in parallel; returns a line for each failure.
 
-    Prints each run that has ended, and ``every`` so many seconds the status of those that changed.
-    All that was started on this machine has ended afterwards, also after an interruption.
+    Prints each run that has ended and, from time to time, the statuses that changed. All that was
+    started on this machine has ended afterwards, also after an interruption.
     """
-    waiting, under_way, failures = list(runs), dict[Run, _Job](), list[str]()
+    waiting, jobs, failures = list(runs), dict[Run, Job](), list[str]()
+    processes: dict[Run, subprocess.Popen[bytes] | None] = {}
     statuses: dict[Run, str] = {}
     began = printed = time.monotonic()
 
@@ -211,27 +163,30 @@ def _carry_out(
         say(f"[{duration(time.monotonic() - began)}] {run.name}: {text}")
 
     try:
-        while waiting or under_way:
-            while waiting and len(under_way) < at_once:
+        while waiting or jobs:
+            while waiting and len(jobs) < at_once:
                 run = waiting.pop(0)
-                under_way[run] = begin(run)
-            for run in [run for run, job in under_way.items() if job.poll()]:
-                failure = under_way.pop(run).failure
-                failures += [failure] if failure else []
-                ended = len(runs) - len(waiting) - len(under_way)
-                left = (time.monotonic() - began) * (len(runs) / ended - 1)
-                share = f"{ended} of {len(runs)}, {ended / len(runs):.0%}"
-                share += f", {duration(left)} left" if ended < len(runs) else ""
-                tell(run, f"{'FAILED' if failure else 'done'} ({share})")
-            if time.monotonic() - printed >= every:
+                jobs[run] = begin(run)
+            for run, job in list(jobs.items()):
+                try:
+                    processes[run] = next(job)
+                except StopIteration as ended:
+                    del jobs[run]
+                    failures += [ended.value] if ended.value else []
+                    count = len(runs) - len(waiting) - len(jobs)
+                    left = (time.monotonic() - began) * (len(runs) / count - 1)
+                    share = f"{count} of {len(runs)}, {count / len(runs):.0%}"
+                    share += f", {duration(left)} left" if count < len(runs) else ""
+                    tell(run, f"{'FAILED' if ended.value else 'done'} ({share})")
+            if time.monotonic() - printed >= progress.EVERY_S:
                 printed = time.monotonic()
-                for run, job in under_way.items():
-                    if (status := job.status()) != statuses.get(run):
-                        statuses[run] = status
-                        tell(run, status)
+                for run in jobs:
+                    if (line := status(run)) != statuses.get(run):
+                        statuses[run] = line
+                        tell(run, line)
             time.sleep(pause)
     finally:
-        end([job.process for job in under_way.values() if job.process])
+        end([process for run in jobs if (process := processes.get(run))])
     return failures
 
 
@@ -242,20 +197,21 @@ def usual_jobs() -> int:
     return 1 if torch.cuda.is_available() else cores()
 
 
-def side_by_side(runs: Sequence[Run], jobs: int, every: float) -> list[str]:
-    """Carries out the runs on this machine, ``jobs`` in parallel; a line for each failure.
-
-    ``every``: seconds from one status of each run to the next.
-    """
+def side_by_side(runs: Sequence[Run], jobs: int) -> list[str]:
+    """Carries out the runs on this machine, ``jobs`` in parallel; a line for each failure."""
     env = environment()
     if jobs > 1:  # parallel runs would compete for cores
         env.setdefault("OMP_NUM_THREADS", "1")
-    return _carry_out(runs, lambda run: Work(run, env), jobs, every, _PAUSE_S)
+
+    def status(run: Run) -> str:
+        return _last_line(run.folder / LOG).removeprefix("== ")[:_WIDTH]
+
+    return _carry_out(runs, lambda run: execute(run, env), status, jobs, _PAUSE_S)
 
 
 @dataclass(frozen=True)
 class ClusterJob:
-    """The callable of a submitit job; it returns the reason of a failure, or nothing."""
+    """The callable of a submitit job; it returns a line about a failure, or nothing."""
 
     run: Run
 
@@ -267,41 +223,31 @@ class ClusterJob:
                 each for each in run.commands if each[0] == PROGRAM and each[1] in _SHARED
             )
             run, log = Run(run.name, run.folder, commands), f"sweep.{rank}.log"
-        work = Work(run, environment(), log)
+        job = execute(run, environment(), log)
+        process: subprocess.Popen[bytes] | None = None
         try:
-            while not work.poll():
+            while True:
+                process = next(job)
                 time.sleep(_PAUSE_OF_JOBS_S)
+        except StopIteration as ended:
+            return str(ended.value)
         finally:
-            end([work.process] if work.process else [])
-        return work.failure
+            end([process] if process else [])
 
     def checkpoint(self) -> submitit.helpers.DelayedSubmission:
         """The job to requeue after a timeout or preemption, which resumes the run."""
         return submitit.helpers.DelayedSubmission(self)
 
 
-class _Submitted:
+def _submitted(run: Run, job: submitit.Job[str]) -> Job:
     """A run as a cluster job."""
-
-    failure = ""
-    process: subprocess.Popen[bytes] | None = None  # the job is detached
-
-    def __init__(self, run: Run, job: submitit.Job[str]) -> None:
-        self._run, self._job, self._begun = run, job, time.time()
-
-    def poll(self) -> bool:
-        if not self._job.done():
-            return False
-        try:
-            self.failure = next(filter(None, self._job.results()), "")
-        except (FailedJobError, UncompletedJobError) as error:
-            last = str(error).strip().split("\n")[-1]
-            where = f"(all of it in {self._job.paths.stderr})"
-            self.failure = f"{self._run.name}: job {self._job.job_id}: {last} {where}"
-        return True
-
-    def status(self) -> str:
-        return training(self._run.folder, self._begun) or str(self._job.state).lower()
+    while not job.done():
+        yield None
+    try:
+        return next(filter(None, job.results()), "")
+    except (FailedJobError, UncompletedJobError) as error:
+        last = str(error).strip().split("\n")[-1]
+        return f"{run.name}: job {job.job_id}: {last} (all of it in {job.paths.stderr})"
 
 
 def parameters(given: Mapping[str, str]) -> dict[str, Any]:
@@ -325,21 +271,26 @@ def parameters(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def as_jobs(
-    runs: Sequence[Run], cluster: str, options: Mapping[str, Any], every: float | None
+    runs: Sequence[Run], options: Mapping[str, Any], wait: bool, cluster: str = "slurm"
 ) -> list[str] | None:
     """Submits each run as a job, except those in the queue already, and waits for them. Returns a
     line for each run that failed; None without waiting.
 
-    ``cluster``: ``slurm``, or ``local``: processes of this machine; ``options``: of ``parameters``;
-    ``every``: seconds from one status of each run to the next, None: does not wait.
+    ``options``: of ``parameters``; ``cluster``: of submitit.
     """
     os.environ.update(environment())  # for submitit to find this package
+    begun = time.time()
     jobs = {run: _in_queue(run, cluster) or _submit(run, cluster, options) for run in runs}
-    if every is None:
+    if not wait:
         return None
-    return _carry_out(
-        runs, lambda run: _Submitted(run, jobs[run]), len(runs), every, _PAUSE_OF_JOBS_S
-    )
+
+    def status(run: Run) -> str:
+        log = run.folder / LOG
+        has_begun = log.is_file() and log.stat().st_mtime > begun
+        return _last_line(log)[:_WIDTH] if has_begun else str(jobs[run].state).lower()
+
+    begin = {run: _submitted(run, job) for run, job in jobs.items()}
+    return _carry_out(runs, begin.__getitem__, status, len(runs), _PAUSE_OF_JOBS_S)
 
 
 def _submit(run: Run, cluster: str, options: Mapping[str, Any]) -> submitit.Job[str]:

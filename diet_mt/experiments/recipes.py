@@ -39,7 +39,7 @@ class Recipe:
 
     def values_of(self, system: str) -> Values:
         """The options of a training of ``system``, spelt ``diet_rel``."""
-        return {**self.training, **self.options.get(system, {})}
+        return {**self.training, **(self.options.get(system) or {})}
 
 
 def names() -> list[str]:
@@ -59,32 +59,8 @@ def find(name: str) -> Path:
 
 
 def read(name: str) -> dict[str, Any]:
-    """All sections of a recipe, with those that it extends."""
-    return _read(find(name), ())
-
-
-def load(name: str) -> Recipe:
-    """The hyper-parameters of a recipe."""
-    sections = read(name)
-    training = _values(sections, "training", f"recipe {name}")
-    if not training:
-        raise UserError(f"recipe {name}: has no section training")
-    options = sections.get("options") or {}
-    own = {str(key): _values(options, key, f"recipe {name}, options") for key in options}
-    return Recipe(training, own)
-
-
-def _values(sections: Mapping[str, Any], name: str, where: str) -> Values:
-    section = sections.get(name) or {}
-    kinds = (str, int, float, type(None))
-    if not isinstance(section, dict) or not all(isinstance(v, kinds) for v in section.values()):
-        raise UserError(f"{where}, {name}: expected options, each a number, text, true or false")
-    return {str(key): value for key, value in section.items()}
-
-
-def _read(path: Path, within: tuple[Path, ...]) -> dict[str, Any]:
-    if path.resolve() in within:
-        raise UserError(f"{path}: extends itself")
+    """All sections of a recipe, with those of the recipe that it extends."""
+    path = find(name)
     try:
         sections = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, ValueError) as error:  # ValueError: a date, or not UTF-8
@@ -96,9 +72,15 @@ def _read(path: Path, within: tuple[Path, ...]) -> dict[str, Any]:
             hint = f"; there are {', '.join(sorted(SECTIONS))}"
             raise UserError(f"{path}: {unknown('section', str(section), SECTIONS, hint)}")
     base = sections.pop("extends", None)
-    if base is None:
-        return sections
-    return _merge(_read(find(str(base)), (*within, path.resolve())), sections)
+    return sections if base is None else _merge(read(str(base)), sections)
+
+
+def load(name: str) -> Recipe:
+    """The hyper-parameters of a recipe."""
+    sections = read(name)
+    if not sections.get("training"):
+        raise UserError(f"recipe {name}: has no section training")
+    return Recipe(sections["training"], sections.get("options") or {})
 
 
 def _merge(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,10 @@
-"""The runs of a sweep's file, multiplied out, and every command with its variables filled.
+"""The runs of a sweep's file and their commands, with all variables filled.
 
-``settings`` are variables of all runs; ``runs`` is a list of mappings, each to a value or to a list
-of values, which are multiplied out. Two more are defined everywhere: ``recipe``, the name of the
-file, and ``folder``. A command of ``prepare`` that names variables of runs is filled for every run,
-and done once where that gives the same. A command of ``report`` is about all runs: it has each word
-once for each of its values. Entries with the same folder and the same first command are one run:
-one training, decoded in several ways. It has the commands that they all begin with once, and then
-the others of each.
+``settings`` are variables of all runs; ``runs`` is a list of mappings, whose lists of values are
+multiplied out. ``recipe``, the name of the file, and ``folder`` are variables, too. A command of
+``prepare`` is filled for every run, and executed once if the results are equal; in a command of
+``report`` each word stands once for each of its values. Entries with the same folder and the same
+first command form one run: their common first commands, then the others of each entry.
 """
 
 from __future__ import annotations
@@ -30,12 +28,6 @@ Value = str | list[str]
 Variables = Mapping[str, Value]
 Command = tuple[str, ...]
 MISSING = "???"  # a mandatory value, as in hydra's files
-
-_SHAPES = {
-    "settings": "names and their values",
-    "runs": "a list of mappings, as in - {seed: [1, 2]}",
-    "folder": "one text",
-}
 
 
 @dataclass(frozen=True)
@@ -77,13 +69,9 @@ def sweep_of(
     for name in ("runs", "run", "folder"):
         if not content.get(name):
             raise UserError(f"{where}: no section {name}; not a sweep file")
-    for name, kind, of in (
-        *((section, list, str) for section in ("prepare", "run", "report")),
-        *(("runs", list, dict), ("settings", dict, object), ("folder", str, str)),
-    ):
-        section: Any = content.get(name) or kind()
-        if not isinstance(section, kind) or not all(isinstance(each, of) for each in section):
-            raise UserError(f"{where}, {name}: should be {_SHAPES.get(name, 'a list of commands')}")
+    for name in ("prepare", "runs", "run", "report"):
+        if not isinstance(content.get(name) or [], list):
+            raise UserError(f"{where}, {name}: should be a list")
     variables = [*(content.get("settings") or {}), *itertools.chain(*content["runs"])]
     need_known("variable", changes or (), map(str, variables), "--set")
     for name in changes or ():

@@ -30,11 +30,8 @@ _NO_LAST = {"no-last-checkpoints", "no-save", "restore-file"}
 
 
 def train(training: Training, check: Callable[[], None]) -> None:
-    """Runs fairseq-train until the training has finished.
-
-    ``check`` is called before anything is written. Raises UserError if another command began in
-    this folder, another process is at work on it, the last checkpoint is lost, or fairseq-train
-    fails.
+    """Runs fairseq-train until the training has finished. ``check``: called before anything is
+    written.
     """
     save = training.save
     refuse_another(training)

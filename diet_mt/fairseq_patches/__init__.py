@@ -13,21 +13,13 @@ from typing import Any, Callable, Mapping
 from fairseq import checkpoint_utils, utils
 from fairseq.modules.quantization.scalar import utils as quantization
 
-from ..fairseq_patches import (
-    archives,
-    error_lines,
-    fast_paths,
-    fused_adam,
-    repairs,
-    safe_load,
-    trust,
-)
+from ..fairseq_patches import error_lines, fast_paths, fused_adam, repairs, safe_load, trust
 from ..layers.stack import PaddedEmbedding, QuantizedPaddedEmbedding
 
 PATCHES: Mapping[str, Callable[..., Any]] = {
     # An archive could write anywhere, and was itself replaced by a folder.
-    "fairseq.hub_utils.from_pretrained": archives.from_pretrained,
-    "fairseq.file_utils.load_archive_file": archives.load_archive_file,
+    "fairseq.hub_utils.from_pretrained": trust.from_pretrained,
+    "fairseq.file_utils.load_archive_file": trust.load_archive_file,
     # A checkpoint may name only models, tasks and so on that are known to be harmless.
     "fairseq.checkpoint_utils._upgrade_state_dict": trust.upgrade_state_dict,
     # A path was part of a shell command.
@@ -106,7 +98,7 @@ for _name in trust.EVALUATING:
 quantization.MAPPING = repairs.QuantizedForms(
     {**quantization.MAPPING, PaddedEmbedding: QuantizedPaddedEmbedding}
 )
-# Without apex fairseq computes the norm of each gradient alone.
+# Without apex fairseq computes the norm of each gradient separately.
 if not utils.multi_tensor_l2norm_available:
     utils.multi_tensor_l2norm_available = True
     utils.multi_tensor_total_norm = fused_adam.total_norm

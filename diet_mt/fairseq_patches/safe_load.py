@@ -31,7 +31,7 @@ _MOST_VALUES, _DEEPEST = 1_000_000, 100  # each value counted wherever it is rea
 
 
 class _Dtype:
-    """Stands for ``numpy.dtype``: a kind of number, whose state may set the byte order alone."""
+    """Stands for ``numpy.dtype``: a kind of number, whose state may only set the byte order."""
 
     __slots__ = ("real",)  # so that no other object becomes one by its __class__
 

@@ -1,15 +1,20 @@
-"""Restrictions on the configuration of a checkpoint (see docs/security.md).
+"""Restrictions on the configuration of a checkpoint and on archives (see docs/security.md).
 
-It names trusted parts of fairseq, files in the checkpoint's own folder or that of the data, a model
-of the size of the weights, and options that are text, numbers or literals.
+A configuration names trusted parts of fairseq, files in the checkpoint's own folder or that of the
+data, a model of the size of the weights, and options that are text, numbers or literals.
 """
 
 from __future__ import annotations
 
 import ast
+import atexit
 import os
 import re
 import shlex
+import shutil
+import tarfile
+import tempfile
+import zlib
 from argparse import Namespace
 from collections import OrderedDict
 from pathlib import Path
@@ -39,7 +44,7 @@ _MOST_OPTIONS, _LONGEST_OPTION, _MOST_POSITIONS = 20_000, 100_000, 1_000_000
 # Characters that move the cursor or change the writing direction; omegaconf resolves "${".
 _NO_OPTION = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|[$][{]")
 
-# Options that name a file, those of training alone, and names of languages, which become a part of
+# Options that name a file, those of training only, and names of languages, which become part of
 # a path.
 _FILE = re.compile(
     "(^|_)(path|file|folder|codes|merges|vocab|json|dict|dictionary)(_|$)"
@@ -103,7 +108,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def upgrade_state_dict(original: Callable[..., Any], state: Dict[str, Any]) -> Dict[str, Any]:
-    """The state in fairseq's present form, where it names trusted parts alone."""
+    """The state in fairseq's present form, if it names only trusted parts."""
     if not (isinstance(state, dict) and (state.get("cfg") or state.get("args"))):
         raise UserError("not a checkpoint of fairseq-train: it has no configuration")
     for part, name in names_in(state):
@@ -256,3 +261,51 @@ def _value(node: ast.expr) -> Any:
         if isinstance(items, (list, tuple, str, bytes)) and len(items) * times > _LONGEST_LITERAL:
             raise ValueError("too long")
     return left * right
+
+
+def from_pretrained(
+    original: Callable[..., Any],
+    path: Any,
+    checkpoint_file: str = "model.pt",
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """fairseq's, where the path of a checkpoint may be given for folder and file."""
+    path = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if isinstance(path, str) and os.path.isfile(path) and not tarfile.is_tarfile(path):
+        path, checkpoint_file = os.path.split(os.path.abspath(path))
+    return original(path, checkpoint_file, *args, **kwargs)
+
+
+def load_archive_file(original: Callable[..., Any], path: str, *args: Any, **kwargs: Any) -> Any:
+    """A folder as it is; a folder with the files of an archive, which lives until the program ends.
+    Nothing is downloaded.
+    """
+    if os.path.isfile(path):
+        return _unpacked(path)
+    if not os.path.isdir(path):
+        raise UserError(f"{path}: no such folder or file; download it yourself and give the file")
+    return original(path, *args, **kwargs)
+
+
+def _unpacked(archive: str) -> str:
+    folder = tempfile.mkdtemp(prefix="diet_mt.")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    try:
+        with tarfile.open(archive) as opened:
+            opened.extractall(folder, filter=_plain)
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+        raise UserError(
+            f"{archive}: not a tar archive of plain files ({error}); if you trust it, unpack it "
+            "and give the folder"
+        ) from None
+    inside = os.listdir(folder)
+    only = os.path.join(folder, inside[0]) if len(inside) == 1 else folder
+    return only if os.path.isdir(only) else folder
+
+
+def _plain(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
+    """tarfile's filter ``data``; links, devices and absolute names are errors, too."""
+    if os.path.isabs(member.name) or not (member.isfile() or member.isdir()):
+        raise tarfile.SpecialFileError(member)
+    return tarfile.data_filter(member, folder)

@@ -51,7 +51,7 @@ class System:
 
     @property
     def stacks(self) -> dict[str, Any]:
-        """The encoder, and the decoder where there is one."""
+        """The encoder, and the decoder if there is one."""
         kinds = {DietEncoder: ENCODER, DietDecoder: DECODER}
         return {
             name: module
@@ -157,7 +157,7 @@ def open_systems(checkpoints: Sequence[Path], data: Path) -> list[System]:
     files = [best_in(path) for path in checkpoints]
     need_once(files)
     loaded = [load_with_task(file, data) for file in files]
-    # A single number for an encoder alone.
+    # A single number for encoder-only models.
     longest = min(int(np.min(model.max_positions())) for model, _, _ in loaded)
     archs = [str(cfg["model"]["_name"]) for _, cfg, _ in loaded]
     names = [system_of(arch) for arch in archs]
@@ -217,22 +217,15 @@ def record(system: System, given: dict[str, Tensor]) -> list[AttentionRecord]:
     return [calls[place] for place in system.modules()]
 
 
-def word_vectors(stack: Any) -> Tensor:
-    """All word vectors of a stack as they are added, but for their scale: (V, E)."""
-    vectors: Tensor = stack.embed_tokens(torch.arange(stack.embed_tokens.num_embeddings))
-    return vectors.detach().double()
-
-
 def added_rows(stack: Any, count: int) -> Tensor:
     """What a stack adds to its first ``count`` tokens outside of training: (1, n, E)."""
     rows: Tensor = stack.embed_positions.rows(stack.token_positions.at(0, count))
     return rows.detach().double()
 
 
-def sentences(system: System, subset: str, count: int) -> tuple[dict[str, Tensor], Tensor]:
+def sentences(system: System, subset: str, count: int) -> dict[str, Tensor]:
     """Arguments of the forward for the first ``count`` sentences of a split that all models have
-    positions for; and (B, T), the tokens to predict: the target, or an encoder's own words. All
-    padded on the right.
+    positions for, padded on the right.
     """
     pairs = [pair for pair in _pairs(system, subset) if max(map(len, pair)) <= system.longest]
     if not pairs:
@@ -240,9 +233,7 @@ def sentences(system: System, subset: str, count: int) -> tuple[dict[str, Tensor
             f"{subset}: no sentence of up to {system.longest} tokens, for which all of these "
             "models have positions; give another --subset"
         )
-    sides = [list(side) for side in zip(*pairs[:count], strict=True)]
-    pad = system.task.source_dictionary.pad()
-    return _arguments(system, sides), collate_tokens(sides[-1], pad, left_pad=False)
+    return _arguments(system, list(zip(*pairs[:count], strict=True)))
 
 
 def joined(system: System, subset: str, tokens: int, count: int) -> dict[str, Tensor]:
@@ -278,7 +269,7 @@ def need_split(system: System, subset: str) -> None:
 
 
 def _pairs(system: System, subset: str) -> list[tuple[Tensor, ...]]:
-    """Source and target of each sentence, or the sentence alone, each ending in its mark."""
+    """Source and target of each sentence, or one sentence, each with its end mark."""
     need_split(system, subset)
     dataset = system.task.dataset(subset)
     names = ("source", "target") if system.translates else ("net_input.src_tokens",)

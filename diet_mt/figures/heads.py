@@ -1,8 +1,7 @@
-"""Locality of heads: by their positions alone, and over real sentences, words included.
+"""Locality of heads, by their positions only and over real sentences; not a figure of the paper.
 
-No figure of the paper; it shows patterns of encoders alone. In cross-attention the distance is that
-of a target and a source position: the query at target position i predicts word i of the
-translation, so a translation word by word has distance 0.
+In cross-attention the distance is that of a target and a source position: the query at target
+position i predicts word i of the translation, so a word-by-word translation has distance 0.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ FLAT = 1.5
 
 
 @dataclass(frozen=True)
-class Look:
+class Locality:
     """Distribution of one head's weight over distances i - j of query and key, in tokens.
 
     ``peak``: the distance with the largest mean weight, of those that half of the queries have, or,
@@ -58,7 +57,7 @@ class Look:
         return "global" if self.near <= FLAT * self.flat else "between"
 
 
-def look(weights: Tensor, open_keys: Tensor, near: int) -> Look:
+def locality(weights: Tensor, open_keys: Tensor, near: int) -> Locality:
     """Of attention ``weights`` (B, T, S) of one head; ``open_keys`` (B, T, S): the keys that a
     query may attend to, none for a query that is padding; ``near``: K, in tokens.
     """
@@ -78,16 +77,16 @@ def look(weights: Tensor, open_keys: Tensor, near: int) -> Look:
     def share(of: Tensor, where: Tensor) -> float:
         return float((of * (open_keys & where)).sum(-1)[real].mean())
 
-    return Look(peak, share(weights, at_own), share(weights, at_peak), share(equal, at_own))
+    return Locality(peak, share(weights, at_own), share(weights, at_peak), share(equal, at_own))
 
 
 @dataclass(frozen=True)
 class HeadRow(Row):
-    """A :class:`Look` of one head by its positions, and over sentences.
+    """A :class:`Locality` of one head by its positions, and over sentences.
 
-    ``positions_...``: softmax of the positional logits alone, over ``tokens`` positions; None where
-    there are none. ``positions_layers``: those that have the same logits, from 1 on; they count
-    once. ``attention_...``: the weights over ``sentences`` sentences.
+    ``positions_...``: softmax of the positional logits only, over ``tokens`` positions, if any.
+    ``positions_layers``: those that have the same logits, from 1 on; they count once.
+    ``attention_...``: the weights over ``sentences`` sentences.
     """
 
     system: str
@@ -120,7 +119,7 @@ def head_rows(systems: Sequence[System], config: FigureConfig) -> list[HeadRow]:
 def _rows(system: System, config: FigureConfig, tokens: int) -> Iterator[HeadRow]:
     every = patterns(system, config.subset, tokens, config.sentences)
     terms = {(p.kind, layer): p for p in every for layer in p.layers if not p.mixes_keys}
-    given, _ = sentences(system, config.subset, config.sentences)
+    given = sentences(system, config.subset, config.sentences)
     for call in record(system, given):
         if call.mixes_keys:
             continue
@@ -135,24 +134,24 @@ def _rows(system: System, config: FigureConfig, tokens: int) -> Iterator[HeadRow
                 positions_layers=term.layers if term else [],
                 **_fields("positions", positional),
                 sentences=len(weights),
-                **_fields("attention", look(weights[:, head], open_keys, config.near)),
+                **_fields("attention", locality(weights[:, head], open_keys, config.near)),
             )
 
 
-def _fields(prefix: str, head: Look | None) -> dict[str, Any]:
+def _fields(prefix: str, head: Locality | None) -> dict[str, Any]:
     names = ("pattern", "peak", "near", "near_peak", "flat")
     values = (getattr(head, name, None) for name in names)
     rounded = (round(value, 4) if isinstance(value, float) else value for value in values)
     return {f"{prefix}_{name}": value for name, value in zip(names, rounded, strict=True)}
 
 
-def _by_positions(pattern: Pattern, near: int) -> list[Look | None]:
-    """Of each head's softmax over positional logits alone."""
+def _by_positions(pattern: Pattern, near: int) -> list[Locality | None]:
+    """Locality of each head's softmax over its positional logits."""
     open_keys = torch.ones(1, *pattern.logits.shape[-2:], dtype=torch.bool)
     if pattern.kind == DECODER:
         open_keys = open_keys.tril()
     logits = pattern.logits.masked_fill(~open_keys, float("-inf"))
-    return [look(weights[None], open_keys, near) for weights in logits.softmax(-1)]
+    return [locality(weights[None], open_keys, near) for weights in logits.softmax(-1)]
 
 
 def _open_keys(system: System, call: AttentionRecord, given: dict[str, Tensor]) -> Tensor:

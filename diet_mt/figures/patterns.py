@@ -40,7 +40,7 @@ class PatternRow(Row):
     """The positional logits of one head.
 
     ``values``: row i for query i, None where causal attention is closed; empty where the term
-    depends on the distance alone. Then ``by_distance`` has its value for each distance i - j from
+    depends only on the distance. Then ``by_distance`` has its value for each distance i - j from
     ``first_distance`` on. A term that depends on words is the mean over ``sentences``; otherwise
     that is 1. ``trained``: tokens of queries and of keys in the longest sentences of training;
     empty: not known.
@@ -97,7 +97,7 @@ class Pattern:
 
 def by_distance(matrices: Tensor) -> Tensor | None:
     """(..., T, S) -> the value of each distance i - j from 1 - S to T - 1, (..., T + S - 1), where
-    the entries depend on the distance alone (every matrix is Toeplitz); otherwise None.
+    the entries depend only on the distance (every matrix is Toeplitz); otherwise None.
     """
     change = matrices[..., 1:, 1:] - matrices[..., :-1, :-1]
     if change.numel() and change.abs().max() > _ROUNDING * matrices.abs().max():
@@ -145,7 +145,7 @@ def pattern_rows(systems: Sequence[System], config: FigureConfig) -> list[Patter
 
 
 def segment_rows(systems: Sequence[System], config: FigureConfig) -> list[PatternRow]:
-    """Rows for every head of an encoder alone whose logits have segments."""
+    """Rows for every head of an encoder-only model whose logits have segments."""
     tokens = fitting(systems[0], SEGMENT_TOKENS, "segments")
     return [
         row
@@ -235,14 +235,14 @@ def _heat_maps(rows: Sequence[PatternRow], title: str, border: int | None = None
         len(tables), columns, figsize=(size * columns + 1.6, size * len(tables) + 0.85),
         squeeze=False, sharex=True, sharey=True, layout="constrained",
     )  # fmt: skip
-    look = {
+    style = {
         "cmap": plt.get_cmap(DIVERGING, LEVELS).with_extremes(bad="0.9"),
         "norm": plt.Normalize(-widest, widest),
         "interpolation": "nearest",
     }
     for (label, own), line in zip(tables.items(), panels, strict=True):
         for row, panel in zip(own, line, strict=True):
-            image = panel.imshow(row.matrix.numpy(), **look)
+            image = panel.imshow(row.matrix.numpy(), **style)
             panel.set_title(f"{label}, head {row.head}", fontsize=8, pad=3)
             panel.tick_params(labelsize=7, length=2)
             if border is not None:

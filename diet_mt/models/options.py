@@ -33,6 +33,7 @@ from ..positions import (
     defaults_of,
 )
 from ..system.errors import UserError
+from ..system.options import flag
 
 ATTENTION_SCALES = ("head", "model")
 
@@ -237,11 +238,6 @@ def nested_config(options: Any, kind: Type[Config]) -> Config:
     cfg.activation_fn = str(cfg.activation_fn)  # from a file: an enum that cannot be pickled
     cfg.no_token_positional_embeddings = True  # positions come from cfg.encoding alone
     return cfg
-
-
-def flag(name: str) -> str:
-    """``position_in`` -> ``--position-in``."""
-    return f"--{name.replace('_', '-')}"
 
 
 def unknown_choice(options: Any, name: str, known: Collection[str]) -> Iterator[str]:

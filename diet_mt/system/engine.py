@@ -12,12 +12,10 @@ seconds and lines (0: no text) of each stage in the order of completion, and fin
 from __future__ import annotations
 
 import logging
+import math
 import os
 import re
-import shlex
 import shutil
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -33,17 +31,11 @@ from .progress import announce, say
 
 SETTINGS, _TABLE, SUMS = "settings", "stages.tsv", "SHA256SUMS"
 RAW = "raw"  # untouched text
-MIB = 1 << 20
-_LARGE = 1000  # MiB, from which the size is announced
+LOCK = ".lock"
 _LEFTOVERS_S = 5  # wait for the child processes of a killed run to end
+_SHORT_S = 0.5  # wait for a short use of a folder, such as writing one file
 # Counts to verify at the end: name, actual number, expected number.
 Count = tuple[str, int, int]
-
-_LOCK, _HOLDER = ".lock", ".holder"
-OWN_FILES = (_LOCK, _HOLDER)
-# Between taking a lock and naming its holder, and between removing the name and giving it back.
-_TRANSITION_S = 0.5
-_HELD: set[tuple[int, Path]] = set()  # (thread, folder) of this process
 # It logs every lock, and fairseq's libraries may set the root logger to DEBUG.
 logging.getLogger("filelock").setLevel(logging.WARNING)
 
@@ -59,8 +51,7 @@ class Stage:
     name: str
     does: str  # for a dry run
     make: Callable[[Path], object]
-    room: Callable[[], float] = lambda: 0  # MiB of disk
-    settings: str = ""  # of this stage and those after it, but not of those before it
+    settings: str = ""  # of this stage, which those before it do not depend on
     check: Callable[[Path], object] = lambda path: None
     restarts: bool = False
 
@@ -85,51 +76,33 @@ class Preparation:
 def alone(folder: Path, wait_s: float = 0) -> Iterator[None]:
     """Excludes other processes and threads from an existing folder; reentrant.
 
-    The lock is the operating system's: released when the process exits or crashes. A file next to
-    it names the holder, for the error of the others.
+    The lock is the operating system's: released when the process exits or crashes.
 
     Args:
         wait_s: Seconds to wait for another process to leave; ``math.inf``: as long as it takes.
     """
-    if (own := (threading.get_ident(), folder.resolve())) in _HELD:
-        yield
-        return
-    lock, holder = FileLock(folder / _LOCK), folder / _HOLDER
+    file = folder.resolve() / LOCK
     try:
-        (folder / _LOCK).touch()  # raises here; filelock would retry forever
+        file.touch()  # raises here; filelock would retry forever
+        lock = FileLock(file, is_singleton=True)
         try:
-            lock.acquire(timeout=_TRANSITION_S, poll_interval=0.02)
+            lock.acquire(timeout=_SHORT_S, poll_interval=0.02)
         except Timeout:
             if not wait_s:
                 raise
-            say(f"{folder}: waiting for {_name_in(holder)}")
-            lock.acquire(timeout=wait_s if wait_s < float("inf") else -1, poll_interval=0.1)
+            say(f"{folder}: waiting for another process")
+            lock.acquire(timeout=wait_s if wait_s < math.inf else -1, poll_interval=0.1)
     except Timeout:
-        message = f"{folder}: {_name_in(holder)} is at work on it; wait for its end, or end it"
+        message = f"{folder}: in use by another process; wait for its end, or end it"
         raise UserError(message) from None
     except OSError as error:
         raise UserError(
             f"{folder}: cannot be written ({error.strerror or error}); choose another folder"
         ) from None
     try:
-        _HELD.add(own)
-        command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200]
-        since = time.strftime("%Y-%m-%d %H:%M:%S")
-        name = f"process {os.getpid()} on {os.uname().nodename} ({command}), since {since},"
-        write_text(holder, f"{name}\n")
         yield
     finally:
-        _HELD.discard(own)
-        holder.unlink(missing_ok=True)
         lock.release()
-
-
-def _name_in(holder: Path) -> str:
-    try:
-        name = read_text(holder).strip()
-    except OSError:
-        name = ""
-    return name if name.startswith("process ") else "another process"
 
 
 def prepare(what: Preparation) -> None:
@@ -138,7 +111,6 @@ def prepare(what: Preparation) -> None:
     with alone(what.out, _LEFTOVERS_S):
         _refuse_other_settings(what)
         _write_settings(what)
-        _remove_stale(what)
         for number, stage in enumerate(what.stages, start=1):
             _run(stage, what, f"{number} of {len(what.stages)}")
         wrong = False
@@ -157,27 +129,20 @@ def plan(what: Preparation) -> Iterator[str]:
     """A line for the folder and for each stage: whether it is done, and what it does."""
     _refuse_other_settings(what)
     yield f"{what.out}: {what.settings}"
-    stale = _stale(what)
     for stage in what.stages:
         result, state = what.out / stage.name, "to do"
-        if stage not in stale and result.exists():
+        if result.exists():
             state = "done before"
-        elif stage not in stale and _part(result).exists():
+        elif _part(result).exists():
             state = "to continue"
         yield f"  {stage.name:14} {state:11}  {stage.does}"
-
-
-def room_for(percent: float, path: Path) -> float:
-    """MiB: a percentage of the size of a file or folder."""
-    return size_of(path) * percent / 100 / MIB
 
 
 def with_checksums(out: Path, parts: Iterable[Path]) -> list[str]:
     """Names of the files below these folders, without logs and the engine's own files."""
     files = {path for part in parts for path in part.rglob("*") if path.is_file()}
     names = (str(path.relative_to(out)) for path in sorted(files))
-    own = (SETTINGS, _TABLE, SUMS, *OWN_FILES)
-    ends = (".log", ".settings", ".part")
+    own, ends = (SETTINGS, _TABLE, SUMS, LOCK), (".log", ".settings", ".part")
     return [name for name in names if not name.endswith(ends) and name not in own]
 
 
@@ -202,8 +167,10 @@ def _run(stage: Stage, what: Preparation, place: str) -> None:
     announce(f"== {stage.name} ... ({place})")
     started = time.monotonic()
     if stage.settings:
-        write_text(_settings_of(result), f"{stage.settings}\n")
-    _need_room(what.out, stage)
+        file, now = _settings_of(result), f"{stage.settings}\n"
+        if file.exists() and read_text(file) != now:
+            _remove(part)
+        write_text(file, now)
     (what.out / SUMS).unlink(missing_ok=True)
     if stage.restarts:
         _remove(part)
@@ -217,7 +184,7 @@ def _run(stage: Stage, what: Preparation, place: str) -> None:
     rows[stage.name] = f"{stage.name}\t{seconds:.0f}\t{lines}"
     write_lines(what.out / _TABLE, rows.values())
     os.replace(part, result)
-    size = f"{lines:,} lines" if lines else f"{size_of(result) / MIB:,.1f} MiB"
+    size = f"{lines:,} lines" if lines else f"{size_of(result) / 2**20:,.1f} MiB"
     announce(f"== {stage.name}: {size}, {seconds:.0f} s ({place})")
 
 
@@ -236,24 +203,14 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _need_room(out: Path, stage: Stage) -> None:
-    needed, free = stage.room(), shutil.disk_usage(out).free / MIB
-    if needed > free:
-        raise UserError(
-            f"{out}: {stage.name} needs about {needed:.0f} MiB, but only {free:.0f} MiB are free; "
-            "make room, or give another --out"
-        )
-    if needed >= _LARGE:
-        say(f"{stage.name} needs about {needed:,.0f} MiB of disk; {free:,.0f} MiB are free")
-
-
 def _refuse_other_settings(what: Preparation) -> None:
     results = [what.out / stage.name for stage in what.stages]
     if any(result.exists() for result in results):
         _compare(what.out / SETTINGS, what.settings, what.out)
     for stage, result in zip(what.stages, results, strict=True):
-        if stage.settings and result.exists():
-            _compare(_settings_of(result), stage.settings, result)
+        file = _settings_of(result)
+        if stage.settings and result.exists() and file.exists():
+            _compare(file, stage.settings, result)
 
 
 def _write_settings(what: Preparation) -> None:
@@ -263,27 +220,6 @@ def _write_settings(what: Preparation) -> None:
         for stage in what.stages:
             _remove(_part(what.out / stage.name))
         write_text(file, now)
-
-
-def _stale(what: Preparation) -> Sequence[Stage]:
-    """A stage whose result is missing and had other settings, and those after it, which read it."""
-    for place, stage in enumerate(what.stages):
-        result = what.out / stage.name
-        file = _settings_of(result)
-        earlier = read_text(file) if file.is_file() else None
-        if not result.exists() and earlier not in (None, f"{stage.settings}\n"):
-            return what.stages[place:]
-    return ()
-
-
-def _remove_stale(what: Preparation) -> None:
-    for stage in _stale(what):
-        result = what.out / stage.name
-        if result.exists():
-            announce(f"== {stage.name}: removed, it was made with other settings")
-        (what.out / SUMS).unlink(missing_ok=True)
-        _remove(result)
-        _remove(_part(result))
 
 
 def _compare(file: Path, now: str, made: Path) -> None:

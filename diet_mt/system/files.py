@@ -49,11 +49,7 @@ class _Unpacked(gzip.GzipFile):
 
 
 def opened(path: Path) -> IO[bytes]:
-    """Opens a file for reading, unpacked if it is gzipped, whatever its name ends in.
-
-    Raises:
-        UserError: it cannot be opened; of reading: it unpacks to far more than text does.
-    """
+    """A file opened for reading, unpacked if it is gzipped, whatever its suffix."""
     try:
         with open(path, "rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
@@ -65,13 +61,13 @@ def opened(path: Path) -> IO[bytes]:
 
 
 def need_folder(folder: Path) -> None:
-    """Raises UserError if ``path`` is not a folder."""
+    """Raises UserError if ``folder`` is not a folder."""
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
 
 
 def plain_or_gz(folder: Path, name: str, hint: str = "put it there") -> Path:
-    """The file ``name`` or ``name.gz`` in ``folder``. Raises UserError without."""
+    """The file ``name`` or ``name.gz`` in ``folder``; a UserError if neither exists."""
     for path in (folder / name, folder / f"{name}.gz"):
         if path.is_file():
             return path
@@ -85,7 +81,7 @@ def blocks(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def need_once(paths: Sequence[Path]) -> None:
-    """Raises UserError for the first file that is there more than once, under whatever name."""
+    """Raises UserError for a file that is given more than once, under whatever name."""
     names: dict[Path, Path] = {}
     for path in paths:
         real = path.resolve()
@@ -96,12 +92,12 @@ def need_once(paths: Sequence[Path]) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Hexadecimal digest of a file."""
+    """Hexadecimal SHA-256 of a file."""
     return checksum(path, "sha256")
 
 
 def checksum(path: Path, method: str) -> str:
-    """The same by a method that ``hashlib`` names."""
+    """Hexadecimal digest of a file, by a method of ``hashlib``."""
     digest = hashlib.new(method, usedforsecurity=False)
     with open(path, "rb") as file:
         for block in blocks(file):
@@ -110,11 +106,7 @@ def checksum(path: Path, method: str) -> str:
 
 
 def raw_lines(path: Path) -> Iterator[bytes]:
-    """Yields the lines of a file, plain or gzipped, as they are, with their ``\\n``.
-
-    Raises:
-        UserError: the file cannot be read or unpacked, or has a line longer than LONGEST_LINE.
-    """
+    """Yields the lines of a file, plain or gzipped, with their ``\\n``."""
     with _reading(path) as file:
         number = 0
         while line := file.readline(LONGEST_LINE + 1):  # binary files split on \n alone
@@ -125,14 +117,14 @@ def raw_lines(path: Path) -> Iterator[bytes]:
 
 
 def raw_bytes(path: Path) -> bytes:
-    """The content of a file, plain or gzipped. Raises UserError if it is unreadable."""
+    """The content of a file, plain or gzipped."""
     with _reading(path) as file:
         return b"".join(blocks(file))
 
 
 @contextmanager
 def _reading(path: Path) -> Iterator[IO[bytes]]:
-    """``opened``, whose content may be damaged. Raises UserError as ``raw_lines``."""
+    """A file opened for reading; damaged content raises UserError."""
     with opened(path) as file:
         try:
             yield file
@@ -141,11 +133,7 @@ def _reading(path: Path) -> Iterator[IO[bytes]]:
 
 
 def decoded_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yields (place, line without its ``\\n``) of a file, plain or gzipped.
-
-    Raises:
-        UserError: as ``raw_lines``; also where the file is not UTF-8.
-    """
+    """Yields (place, line without its ``\\n``) of a UTF-8 file, plain or gzipped."""
     for number, raw in enumerate(raw_lines(path), start=1):
         where = f"{path}, line {number}"
         yield where, decoded(raw, where)
@@ -157,12 +145,7 @@ def lines_of(path: Path) -> Iterator[str]:
 
 
 def text_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """As ``decoded_lines``, of text that is to be split into words.
-
-    Raises:
-        UserError: also where the file has a NUL byte, or a word of more than LONGEST_WORD
-            characters.
-    """
+    """As ``decoded_lines``, for text to be split into words: no NUL, words up to LONGEST_WORD."""
     for where, line in decoded_lines(path):
         if "\0" in line:
             raise UserError(f"{where}: a NUL byte; the file is not UTF-8 text")
@@ -176,7 +159,7 @@ def text_lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def decoded(raw: bytes, where: str) -> str:
-    """A line without its ``\\n``. Raises UserError, which names the place: it is not UTF-8."""
+    """A line without its ``\\n``; the UserError for invalid UTF-8 names the place ``where``."""
     try:
         return raw.decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:
@@ -187,9 +170,7 @@ def decoded(raw: bytes, where: str) -> str:
 
 
 def lines_in(path: Path) -> int:
-    """Lines of a file, plain or gzipped, the last one with or without its end. Raises UserError as
-    ``raw_lines``.
-    """
+    """Number of lines of a file, plain or gzipped, the last one with or without its end."""
     lines, last = 0, b"\n"
     with _reading(path) as file:
         for block in blocks(file):  # corpora have millions of lines
@@ -202,9 +183,7 @@ def writing_bytes(path: Path) -> Iterator[IO[bytes]]:
     """Opens ``path`` for bytes that appear under its name only when all of them are written.
 
     Processes that write the same file at once do so one after the other: the last one wins.
-
-    Raises:
-        UserError: it cannot be written: no space left, no permission. Nothing stays.
+    After an error nothing is left behind.
     """
     part = path.with_name(path.name + ".part")
     try:
@@ -253,18 +232,13 @@ def writing(path: Path) -> Iterator[IO[str]]:
 
 
 def copy(source: Path, to: Path) -> None:
-    """Copies a file. Raises UserError where it cannot be read or written."""
-    with writing_bytes(to) as out:
-        try:
-            file = open(source, "rb")  # noqa: SIM115
-        except OSError as error:
-            raise UserError(f"{source}: cannot be read ({error.strerror})") from None
-        with file:
-            shutil.copyfileobj(file, out, BLOCK)
+    """Copies a file atomically."""
+    with writing_bytes(to) as out, open(source, "rb") as file:
+        shutil.copyfileobj(file, out, BLOCK)
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder and those above it. Raises UserError where that cannot be done."""
+    """Makes a folder and its parents."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -272,19 +246,19 @@ def make_folder(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a whole file, and makes its folder. Raises UserError where that cannot be done."""
+    """Writes a file atomically, and makes its folder."""
     make_folder(path.parent)
     with writing(path) as file:
         file.write(text)
 
 
 def read_text(path: Path) -> str:
-    """The inverse of ``write_text``, for files of our own. Raises OSError."""
+    """The inverse of ``write_text``."""
     return path.read_text(encoding="utf-8", errors=_NAMES)
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
-    """Writes each line and ``\\n``; returns how many."""
+    """Writes each line and ``\\n``; returns their number."""
     count = 0
     with writing(path) as file:
         for line in lines:

@@ -43,25 +43,35 @@ def option(help: str, default: Any = MISSING, **about: Any) -> Any:
     return dataclasses.field(default=default, metadata={OPTION: Option(help, **about)})
 
 
-def argument(help: str, default: Any = MISSING, *, name: str = "", **about: Any) -> Any:
+def argument(help: str, default: Any = MISSING, **about: Any) -> Any:
     """A dataclass field that is a positional argument."""
-    return option(help, default, flag=name, positional=True, **about)
+    return option(help, default, positional=True, **about)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Command:
     """Base class of commands: dataclasses with options as fields and a method ``run``.
 
     The docstring is the help text. A field whose type is another dataclass, such as TextSettings,
-    adds a group of options. For ``words``, ``passed`` and ``known`` see ``cli.parser.Parser``.
+    adds a group of options. The fields below are no options: ``words`` are all arguments,
+    ``passed`` the options for fairseq with their values, ``known`` the command's own options.
     """
 
     passes_on: ClassVar[bool] = False  # unknown options are passed to fairseq
     defaults: ClassVar[Mapping[str, Any]] = {}  # override those of nested and inherited fields
     left_out: ClassVar[Sequence[str]] = ()  # nested and inherited fields without an option
+    words: Sequence[str] = ()
+    passed: Sequence[str] = ()
+    known: Sequence[str] = ()
 
     def run(self) -> int | None:
         """Runs the command and returns its exit status; None means 0."""
         raise NotImplementedError
+
+
+def flag(name: str) -> str:
+    """``position_in`` -> ``--position-in``."""
+    return f"--{name.replace('_', '-')}"
 
 
 def unknown(kind: str, word: str, known: Iterable[str], otherwise: str = "") -> str:
@@ -92,19 +102,6 @@ def shell_words(text: str, place: str) -> tuple[str, ...]:
         return tuple(shlex.split(text))
     except ValueError as error:
         raise UserError(f"{place}: {text}: {error}") from None
-
-
-def by_name(pairs: Iterable[tuple[str, str]], option: str, hint: str = "") -> dict[str, str]:
-    """The name and value pairs of an option as a mapping; duplicate names are errors.
-
-    ``hint``: end of the message.
-    """
-    values: dict[str, str] = {}
-    for name, value in pairs:
-        if name in values:
-            raise UserError(f"{option} {name} is given twice{hint}")
-        values[name] = value
-    return values
 
 
 def need_file(path: Path, what: str = "file") -> None:

@@ -57,13 +57,14 @@ def on_draws(seed=1):
 
 
 def of_checkpoints(data, checkpoints):
-    from diet_mt.figures.capture import added_rows, open_systems, word_vectors
+    from diet_mt.figures.capture import added_rows, open_systems
 
     for system in open_systems(checkpoints, data):
         for name, stack in system.stacks.items():
             if stack.embed_positions is not None:
                 positions = added_rows(stack, min(32, system.longest))[0]
-                share, count = shared_columns(word_vectors(stack), positions)
+                words = stack.embed_tokens(torch.arange(stack.embed_tokens.num_embeddings))
+                share, count = shared_columns(words.detach().double(), positions)
                 chance = count / positions.size(1)
                 print(f"{system.name}, {name}: {share:.1%} of the words' variance in the {count} "
                       f"directions of positions, {chance:.1%} by chance")  # fmt: skip

@@ -13,7 +13,7 @@ import pytest
 
 from diet_mt.corpora import download
 from diet_mt.corpora.download import Source, extract, fetch
-from diet_mt.system.engine import OWN_FILES
+from diet_mt.system.engine import LOCK
 from diet_mt.system.errors import UserError
 
 from .server import Server, manifest, serving
@@ -43,7 +43,7 @@ def out(tmp_path: Path) -> Path:
 
 
 def _names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir() if path.name not in OWN_FILES)
+    return sorted(path.name for path in folder.iterdir() if path.name != LOCK)
 
 
 def _get(listed: Path, name: str, out: Path, tries: int = 1) -> bytes:

@@ -10,19 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
-from diet_mt.system.engine import (
-    OWN_FILES,
-    SUMS,
-    Preparation,
-    Stage,
-    alone,
-    missing_stages,
-    plan,
-    prepare,
-)
+from diet_mt.system.engine import SUMS, Preparation, Stage, alone, missing_stages, plan, prepare
 from diet_mt.system.errors import UserError
+
+from ..processes import held
 
 
 def _write(text: str, path: Path) -> None:
@@ -76,23 +68,20 @@ def test_own_settings_of_a_stage_may_change_until_it_is_made(tmp_path: Path) -> 
         prepare(_preparation(tmp_path, first, _stage("two", settings="SIZE=6")))
 
 
-def test_results_of_a_stage_with_other_settings_are_made_again(tmp_path: Path) -> None:
+def test_a_stage_with_other_settings_is_refused_or_begins_anew(tmp_path: Path) -> None:
     def of(size: int) -> Preparation:
-        last = Stage("last", "", lambda path: _write((tmp_path / "two").read_text(), path))
+        own = {"settings": f"SIZE={size}"}
         return _preparation(
-            tmp_path, _stage("one"), _stage("two", f"{size}\n", settings=f"SIZE={size}"), last
+            tmp_path, _stage("one"), _stage("two", f"{size}\n", **own), _stage("last", **own)
         )
 
     prepare(of(5))
-    made = (tmp_path / "last").stat().st_mtime_ns
-    (tmp_path / "two").unlink()
-    prepare(of(5))
-    assert (tmp_path / "last").stat().st_mtime_ns == made
-    (tmp_path / "two").unlink()
-    (tmp_path / "two.part").write_text("5\n")
-    assert [line.split()[1:3] for line in list(plan(of(6)))[2:]] == [["to", "do"]] * 2
+    (tmp_path / "two").rename(tmp_path / "two.part")
+    with pytest.raises(UserError, match=r"/last .* --size 5.* --size 6"):
+        prepare(of(6))
+    (tmp_path / "last").unlink()
     prepare(of(6))
-    assert (tmp_path / "last").read_text() == "6\n"
+    assert (tmp_path / "two").read_text() == "6\n"
 
 
 def test_checksums_are_gone_while_something_is_made(tmp_path: Path) -> None:
@@ -133,23 +122,15 @@ def _held(folder: Path) -> int:
     return child
 
 
-def test_the_holder_is_named_and_a_dead_process_holds_nothing(
+def test_others_wait_or_are_refused_and_a_dead_process_holds_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     child = _held(tmp_path)
-    with (
-        pytest.raises(UserError, match=rf"{tmp_path}: process {child} on \S+ \(.*\), since 2"),
-        alone(tmp_path),
-    ):
+    with pytest.raises(UserError, match=f"{tmp_path}: "), alone(tmp_path):
         pass
-
-    def kill(text: str) -> None:
-        assert f"process {child} on " in text
-        os.kill(child, signal.SIGKILL)
-
-    monkeypatch.setattr("diet_mt.system.engine.say", kill)
+    monkeypatch.setattr("diet_mt.system.engine.say", lambda _: os.kill(child, signal.SIGKILL))
     with alone(tmp_path, 240):
-        assert f"process {os.getpid()} " in (tmp_path / OWN_FILES[1]).read_text()
+        pass
     os.waitpid(child, 0)
 
 
@@ -158,40 +139,12 @@ def test_a_lock_is_reentrant_and_free_afterwards(tmp_path: Path) -> None:
     with alone(tmp_path, float("inf")), alone(tmp_path / "within"):
         with alone(tmp_path / "within" / ".."):
             pass
-        assert (tmp_path / OWN_FILES[1]).exists(), "held until the first one leaves"
-    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [OWN_FILES[0]]
+        with pytest.raises(UserError, match=str(tmp_path)), held(tmp_path):
+            pass
     for _ in range(2):
         with pytest.raises(ZeroDivisionError), alone(tmp_path):
             raise ZeroDivisionError
+    with held(tmp_path):
+        pass
     with pytest.raises(UserError, match="none: cannot be written"), alone(tmp_path / "none"):
         pass
-
-
-@pytest.mark.parametrize("killed", [False, True])
-def test_a_name_that_is_yet_to_be_written_is_waited_for(
-    tmp_path: Path, killed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The error right after the lock was taken names its holder, and not one killed before."""
-    lock, holder = (tmp_path / name for name in OWN_FILES)
-    if killed:
-        child = _held(tmp_path)
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        assert holder.read_text(encoding="utf-8").startswith(f"process {child} on ")
-    with FileLock(lock), monkeypatch.context() as patch:
-        name = "process 1 on x (y), since z,"
-        patch.setattr(time, "sleep", lambda _: holder.write_text(name, encoding="utf-8"))
-        with pytest.raises(UserError, match="process 1 on x"), alone(tmp_path):
-            pass
-
-
-def test_a_lock_in_transition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a readable name, and being released."""
-    lock = FileLock(tmp_path / OWN_FILES[0])
-    lock.acquire()
-    (tmp_path / OWN_FILES[1]).write_bytes(b"\xff")
-    with pytest.raises(UserError, match="another process"), alone(tmp_path):
-        pass
-    monkeypatch.setattr(time, "sleep", lambda _: lock.release())
-    with alone(tmp_path):
-        assert not lock.is_locked

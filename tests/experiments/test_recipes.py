@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import subprocess
 from collections import Counter
@@ -84,19 +83,16 @@ def test_a_recipe_extends_another(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "datum"),
     [
-        ("training: {lr: [1, 2]}", "training"),
-        ("training: [lr]", "training"),
         ("traning: {lr: 1}", "traning; did you mean training?"),
         ("about: nothing", "no section training"),
         ("- lr", "own.yaml"),
         ("training: {lr: 1}\n\tlr: 2", "line 2"),
-        ("extends: OWN", "extends itself"),
         ("extends: multi31k", "multi31k; did you mean multi30k?"),
     ],
 )
 def test_a_wrong_recipe_is_one_line(tmp_path: Path, text: str, datum: str) -> None:
     own = tmp_path / "own.yaml"
-    own.write_text(text.replace("OWN", str(own)), encoding="utf-8")
+    own.write_text(text, encoding="utf-8")
     with pytest.raises(UserError) as caught:
         recipes.load(str(own))
     assert datum in str(caught.value)
@@ -118,31 +114,6 @@ def test_the_file_for_hydra_is_the_recipe() -> None:
 
 def given(words: Command) -> dict[str, str]:
     return {a: b for a, b in pairwise(words) if a.startswith("--")}
-
-
-def test_the_directions_of_table_4() -> None:
-    """Every system in every direction; a pair is prepared once for both directions."""
-    sweep = swept("table4")
-    options = [given(run.commands[0]) for run in sweep.runs]
-    assert Counter((each["--source-lang"], each["--target-lang"]) for each in options) == {
-        ("en", "de"): 3, ("de", "en"): 3, ("en", "cs"): 3, ("cs", "en"): 3,
-    }  # fmt: skip
-    assert [words[2:4] for words in sweep.prepare] == [("wmt18", "de-en"), ("wmt18", "cs-en")]
-
-
-@pytest.mark.parametrize(
-    "name", ["multi30k.short", "multi30k.joined", "multi30k.joined-training", "newstest.short"]
-)
-def test_randomized_positions_have_room_when_decoding(name: str) -> None:
-    """A table that ends would refuse the long sentences (--beyond-table)."""
-    (run,) = [run for run in swept(name).runs if "--position-randomized" in run.commands[0]]
-    places = int(given(run.commands[0])["--position-randomized"])
-    tests = [words for words in run.commands if words[1] == "evaluate"]
-    for words in tests:
-        overrides = ast.literal_eval(given(words)["--model-overrides"])
-        assert overrides.pop("beyond_table") == "refuse"
-        assert places >= max(overrides.values())
-    assert len(tests) == (4 if "joined" in name else 1)
 
 
 # Table -> its rows in the data, the recipe of the pretraining, tuned epochs, tasks that get
@@ -202,12 +173,3 @@ def test_every_cell_of_the_paper_has_its_runs_and_every_run_its_cell(number: int
         for seed in "12345"
     }
     assert runs == dict.fromkeys(cells, 4 * len(epochs) * 5)
-
-
-@pytest.mark.parametrize("number", [3, 5])
-def test_every_language_is_tested(number: int) -> None:
-    """XNLI 15, XQuAD 11, MLQA 7, TyDiQA-GoldP 9 (section 4.2)."""
-    splits = {run.commands[1][1]: run.commands[1] for run in swept(f"table{number}").runs}
-    counts = Counter(word.split("_")[1] for word in splits["answer"] if word.startswith("test_"))
-    assert counts == {"xquad": 11, "mlqa": 7, "tydiqa": 9}
-    assert sum(word.startswith("test_") for word in splits["predict"]) == 15

@@ -34,20 +34,12 @@ LINES: list[tuple[BaseException, list[str]]] = [
             ],
             "Size of sample #np.int64(3) is invalid (=np.int64(60)) since max_positions=40, skip x":
             ["#3", " 60 ", " 40 ", "--max-source-positions"],
-            "Sentences lengths should not exceed max_tokens=9": ["9", "--max-tokens"],
             "Duplicate word found when loading Dictionary: 'a'. Duplicate words ...": ["'a'"],
-            "--share-all-embeddings requires a joined dictionary": ["--share-all-embeddings"],
-            "--finetune-from-model x.pt does not exist": ["--finetune-from-model x.pt"],
             "--finetune-from-model and --restore-file (non-default value) can not be specified "
             "together: {'_name': None}": ["--restore-file"],
-            "Must specify batch size either with --max-tokens or --batch-size": ["--max-tokens"],
             "Cannot use a fixed learning rate schedule with inverse_sqrt. Use": ["inverse_sqrt"],
-            "min_len cannot be larger than max_len, please adjust these!": ["--min-len"],
             "Criterion does not match; please reset the optimizer (--reset-optimizer). Old vs New":
             ["Old", "New", "--reset-optimizer"],
-            "Cannot resume training due to dataloader mismatch": ["--reset-dataloader"],
-            "Minimum loss scale reached (0.0001). Your loss is ...": ["0.0001"],
-            "gradients are Nan/Inf": ["--clip-norm"],
             "CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has": ["2.50 GiB"],
         }.items()
     ),

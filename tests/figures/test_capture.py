@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from diet_mt.figures.capture import AttentionRecord, System, record
-from diet_mt.figures.heads import look
+from diet_mt.figures.heads import locality
 from diet_mt.figures.patterns import by_distance
 from diet_mt.figures.rank import ranks
 
@@ -104,7 +104,7 @@ def test_a_head_with_its_weight_so_far_back(shift: int, pattern: str, near: floa
     weights = torch.zeros(1, 12, 12).double()
     for query in range(12):
         weights[0, query, max(query - shift, 0)] = 1
-    head = look(weights, torch.ones(1, 12, 12).bool(), 2)
+    head = locality(weights, torch.ones(1, 12, 12).bool(), 2)
     assert (head.peak, head.pattern) == (shift, pattern)
     assert head.near == pytest.approx(near)
 
@@ -117,11 +117,11 @@ def test_equal_weights_are_global_and_padding_does_not_count() -> None:
     weights = torch.full((1, 8, 8), 7.0).double()  # of padding: nonsense
     for query in range(5):
         weights[0, query, : query + 1] = 1 / (query + 1)
-    head = look(weights, allowed, 1)
+    head = locality(weights, allowed, 1)
     by_hand = np.mean([1, 1, 2 / 3, 2 / 4, 2 / 5])
     assert head.near == pytest.approx(by_hand)
     assert head.flat == pytest.approx(by_hand)
-    equal = look(torch.full((1, 20, 20), 0.05).double(), torch.ones(1, 20, 20).bool(), 1)
+    equal = locality(torch.full((1, 20, 20), 0.05).double(), torch.ones(1, 20, 20).bool(), 1)
     assert equal.pattern == "global"
 
 
@@ -129,5 +129,5 @@ def test_the_peak_where_no_distance_is_open_to_half_of_the_queries() -> None:
     """Nine queries, three keys; all weight on the first key."""
     weights = torch.zeros(1, 9, 3).double()
     weights[..., 0] = 1
-    head = look(weights, torch.ones(1, 9, 3).bool(), 1)
+    head = locality(weights, torch.ones(1, 9, 3).bool(), 1)
     assert head.peak in range(7)

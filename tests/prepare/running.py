@@ -21,7 +21,7 @@ from unittest.mock import patch
 from diet_mt.cli.main import main
 from diet_mt.corpora import recipes
 from diet_mt.system import process
-from diet_mt.system.engine import OWN_FILES
+from diet_mt.system.engine import LOCK
 
 from ..corpora import wmt18
 from ..corpora.server import manifest
@@ -163,13 +163,13 @@ def state(folder: Path) -> dict[str, tuple[int, int]]:
     return {
         str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.stat().st_size)
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in OWN_FILES
+        if path.is_file() and path.name != LOCK
     }
 
 
 def texts(folder: Path) -> dict[str, bytes]:
     """Content of every file, except logs and times."""
-    left_out = (*OWN_FILES, "stages.tsv")
+    left_out = (LOCK, "stages.tsv")
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")

@@ -152,15 +152,12 @@ def test_sources_of_subwords_and_the_longest_of_training(place: Path) -> None:
     [
         ("", TESTS[:1], "test2"),
         ("--systems shaw", TESTS, "shaw"),
-        ("--out a.gif", TESTS, "a.gif"),
         ("--width 0", TESTS, "--width: 0"),
         ("--sources test.de test2.de", TESTS, "test.de"),
         ("--train empty", TESTS, "empty"),
         ("--train test.en", TESTS, "test.en"),
         ("--train bpe.de", TESTS, "bpe.de"),
         ("--train spm.de", TESTS, "spm.de"),
-        ("--by-test-set --least 9", TESTS, "--least"),
-        ("--by-test-set --trained-to 9", TESTS, "--trained-to"),
         ("--sources bpe.en test2.en --trained-to 5", TESTS, "--trained-to"),  # tokens and words
         ("--sources gone.en test2.en", TESTS, "gone.en"),
     ],

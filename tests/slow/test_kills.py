@@ -213,7 +213,7 @@ def test_two_at_once(
     done = server.together(*[diet_mt(words, both)] * 2)
     assert 0 in [each.status for each in done], [each.tail() for each in done]
     for each in done:
-        assert each.status == 0 or "is at work on it; wait for its end" in each.stderr, each.tail()
+        assert each.status == 0 or "in use by another process" in each.stderr, each.tail()
     record_property("hostile", 1)
     run(server, words, both).ok()
     assert_same(whole, both)
