@@ -296,7 +296,7 @@ class Figures(Command):
 class Theorems(Command):
     """Checks the theorems of Chen et al. 2021 numerically, on random draws.
 
-        diet-mt theorems
+        diet-mt theorems --seed 2
 
     Theorem 1: with positions added at the input, the rank of a head's logits is at most the head
     size; with positions inside attention, it can be larger. Theorem 2: word and position embeddings

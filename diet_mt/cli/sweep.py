@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
 def once(pairs: Sequence[tuple[str, str]], where: str) -> dict[str, str]:
     """Name and value pairs as a mapping; a UserError for a name that is given twice."""
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        raise UserError(f"{where}: a name is given twice; write several values as [A,B]")
+    values: dict[str, str] = {}
+    for name, value in pairs:
+        if name in values:
+            raise UserError(f"{where}: {name} is given twice; write several values as [A,B]")
+        values[name] = value
     return values
 
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections import Counter
 from collections.abc import Mapping
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,6 +27,7 @@ OWN = {"train": "text", "valid": "text", "from": "a folder", "source": "de", "ta
 OWN |= {"mnli": "glue", "squad": "squad", "xquad": "xquad", "mlqa": "mlqa", "tydiqa": "tydiqa"}
 
 
+@cache
 def swept(name: str) -> Sweep:
     content = recipes.read(name)
     needed = [key for key, value in content["settings"].items() if value == MISSING]
