@@ -2,8 +2,8 @@
 # Makes the tables and pictures of results/ from their rows, after a change of the rows or of the code
 # that shows them. New rows of figures/ and curves/ need trained models.
 #
-# From     results/, data/multi30k.en-de: diet-mt prepare multi30k en-de --out data/multi30k.en-de;
-#          data/multi30k.en-de.joined: the same with --join 4; data/newstest.en-de.short: diet-mt prepare newstest en-de
+# From     results/, the subwords of the short test sets: data/multi30k.en-de/bpe (diet-mt prepare multi30k en-de --out
+#          data/multi30k.en-de) and data/newstest.en-de.short (diet-mt prepare newstest en-de)
 # Example  scripts/results.sh && git diff --stat results
 # Takes    a quarter of an hour on one core; run again, it makes the same files
 # Licence  the captions derive from Flickr30k: for research
@@ -12,7 +12,6 @@ case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; 
 (($# == 0)) || { echo "$0: takes no arguments, and $1 was given" >&2; exit 2; }
 
 de=data/multi30k.en-de/raw/test.de
-joined=("$de" data/multi30k.en-de.joined/raw/test{2,3,4}.de)
 news=data/newstest.en-de.short/raw/test.de
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
@@ -50,18 +49,17 @@ done
 
 few="sinusoidal shaw diet_rel diet_abs rotary rotary_ntk"
 lengths results/lengths "sinusoidal learned shaw.published t5.published tupe_abs rotary diet_rel diet_abs deberta none" \
-  results/multi30k.en-de.jsonl --references "$de" --buckets 5 --train data/multi30k.en-de/raw/train.de
+  results/multi30k.en-de.jsonl --buckets 5
 lengths results/short/lengths "$few t5 tupe_abs fire none" results/short/multi30k.*.jsonl --references "$de" --buckets 4 \
   --sources data/multi30k.en-de/bpe/test.en --trained-to 14
 lengths results/short/newstest "$few t5 fire alibi none" results/short/newstest.*.jsonl --references "$news" --width 10 \
   --sources data/newstest.en-de.short/bpe/test.en --trained-to 50
 lengths results/joined/lengths "$few shaw.encoder,decoder diet_rel.encoder,decoder diet_abs.encoder,decoder none" \
-  results/joined/multi30k.en-de.joined.jsonl --references "${joined[@]}" --by-test-set
+  results/joined/multi30k.en-de.joined.jsonl --by-test-set
 lengths results/joined/training "sinusoidal shaw diet_rel diet_abs rotary tupe_abs kerple diet_rel.lr0.003 shaw.lr0.003 tupe_abs.lr0.003" \
-  results/joined/multi30k.en-de.joined-training.jsonl --references "${joined[@]}" --by-test-set
+  results/joined/multi30k.en-de.joined-training.jsonl --by-test-set
 diet-mt leaderboard results/early/multi30k.en-de.jsonl --format svg --out results/early/multi30k.en-de.svg
-diet-mt leaderboard results/early/multi30k.en-de.jsonl --format svg --picture lengths \
-  --out results/early/multi30k.en-de.lengths.svg
+diet-mt lengths results/early/multi30k.en-de.jsonl --buckets 5 --out results/early/multi30k.en-de.lengths.svg > /dev/null
 
 for script in results/*/table.py results/padding_memory/measure.py; do
   measured=${script%/*}

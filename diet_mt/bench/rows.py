@@ -106,7 +106,7 @@ def read_records(files: Sequence[Path], keys: Sequence[str]) -> list[Record]:
     """Lines of JSON. Raises UserError for a line without one of ``keys``, and for an empty file."""
     records = []
     for path in files:
-        rows = read_dicts(path, dict.fromkeys(keys, Any))
+        rows = read_dicts(path, keys)
         if not rows:
             raise UserError(f"{path}: no rows")
         records += rows

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 TABLE_FORMATS = ("text", "markdown")
 FORMATS = (*TABLE_FORMATS, "html", "svg")
-PICTURES = ("intervals", "lengths")
 DEFAULT_FOLDER = Path("results")
 FIGURES = ("rank", "patterns", "similarity", "segments", "heads")
 
@@ -35,7 +34,6 @@ class Compare(Command):
 
         diet-mt compare results/*.jsonl
         diet-mt compare results/multi30k.en-de.jsonl --systems rotary diet_rel
-        diet-mt compare results/old.jsonl --references data/multi30k.en-de/raw/test.de
         diet-mt compare results/mine.jsonl --systems rotary diet_rel --show 10
 
     The score of a system is the mean BLEU of its seeds. Each of 10,000 resamples draws the
@@ -46,57 +44,51 @@ class Compare(Command):
     p-value, and the number of seeds of either system.
 
     Scores are computed from the n-gram counts in sentences/CORPUS.jsonl.gz, written by diet-mt
-    evaluate. --references adds the counts of rows that lack them; references are matched to rows by
-    checksum. --show also prints the sentences on which the first seeds of two systems differ most,
-    with their sources and references if --references is given.
+    evaluate. --show also prints the sentences on which the first seeds of two systems differ most;
+    --references adds their sources and references, matched to rows by checksum.
     """
 
     results: Sequence[File] = argument("rows: results/CORPUS.jsonl")
-    references: Sequence[Path] = option("raw references, to add missing sentence counts", ())
     systems: Sequence[str] = option(
         "two systems (default: every pair)", (), nargs=2, metavar="NAME"
     )
     show: Positive | None = option("print N sentences that differ most; needs --systems", None)
+    references: Sequence[Path] = option("raw references to print with --show", ())
 
     def run(self) -> None:
         import logging
 
-        from ..evaluation.hypotheses import count_rows
         from ..evaluation.significance import compare_files, show_sentences
 
         if self.show and not self.systems:
             raise UserError("--show requires two --systems")
         logging.getLogger("sacrebleu").setLevel(logging.WARNING)
-        if self.references:
-            count_rows(self.results, self.references)
-        compare_files(self.results, self.systems or None)
+        compare_files(self.results, self.systems)
         if self.show:
             show_sentences(self.results, self.systems, self.show, self.references)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lengths(Command):
-    """Reports scores by source length, and word accuracy by position in the reference.
+    """Reports BLEU by source length, or on texts of different lengths.
 
-        diet-mt lengths results/multi30k.en-de.jsonl --references data/multi30k.en-de/raw/test.de
-        ... --systems sinusoidal diet_rel --buckets 4 --train data/multi30k.en-de/raw/train.de
-        ... --sources data/newstest.en-de/bpe/test.en --width 10 --trained-to 50 --out lengths.svg
-        diet-mt lengths results/*.jsonl --references raw/test*.de --by-test-set
+        diet-mt lengths results/multi30k.en-de.jsonl --buckets 4 --systems sinusoidal diet_rel
+        ... --sources data/newstest.en-de/bpe/test.en --references data/newstest.en-de/raw/test.de
+            --width 10 --trained-to 50 --out lengths.svg
+        diet-mt lengths results/*.jsonl --by-test-set
 
-    For each bucket of source lengths: SacreBLEU's BLEU and chrF of its sentences, the difference in
-    BLEU from the sinusoidal system under the same conditions, and the length ratio, hypothesis
-    tokens divided by reference tokens. For each tenth of the reference: word accuracy. With
-    --train: recall of words by their frequency in the training text. Source length counts tokens
-    separated by spaces: words, or subwords with bpe/test.en. Buckets with too few sentences are
-    merged. 95 % intervals are from 1,000 bootstrap resamples of the sentences in a bucket. Values
-    are means over the seeds of a system; the intervals do not cover the variance between seeds.
+    For each bucket of source lengths: SacreBLEU's BLEU of its sentences, the difference in BLEU
+    from the sinusoidal system under the same conditions, and the length ratio, hypothesis tokens
+    divided by reference tokens. Source length is in words; with --sources, in what spaces separate
+    in these files, such as subwords. Buckets with too few sentences are merged. 95 % intervals are
+    from 1,000 bootstrap resamples of the sentences in a bucket. Values are means over the seeds of
+    a system; the intervals do not cover the variance between seeds.
 
-    References are matched to rows by checksum; sources are the files next to them.
+    Scores are computed from the n-gram counts in sentences/CORPUS.jsonl.gz, written by diet-mt
+    evaluate.
     """
 
     results: Sequence[File] = argument("rows: results/CORPUS.jsonl")
-    references: Sequence[Path] = option("raw references of the test sets")
-    sources: Sequence[File] = option("sources (default: test.en next to test.de)", ())
     systems: Sequence[str] = option(
         "only these systems; sinusoidal remains the baseline", (), metavar="NAME"
     )
@@ -104,27 +96,27 @@ class Lengths(Command):
     buckets: Positive | None = option("number of equally large buckets", None, exclusive="buckets")
     by_test_set: bool = option("use each test set as a bucket", False, exclusive="buckets")
     least: Positive = option("smallest bucket in sentences", 100)
+    sources: Sequence[File] = option("sources whose lengths count (default: in words)", ())
+    references: Sequence[File] = option("references of --sources, to match them to rows", ())
     trained_to: Positive | None = option("length of the longest source in training", None)
-    train: File | None = option("target side of the training text, for word frequencies", None)
     format: str = option("format of the tables", "text", choices=TABLE_FORMATS)
     out: File | None = option("picture to draw: .png or .svg", None)
 
     def run(self) -> None:
-        from ..evaluation.lengths import parts_of
-        from ..report.lengths import blocks_of, picture, sheets_of
+        from ..report.lengths import blocks_of, parts_of, picture, sheets_of
         from ..report.style import save
 
         cut = partial(parts_of, width=self.width, count=self.buckets or 0, least=self.least)
         sheets = sheets_of(
-            *(self.results, self.references, self.sources),
+            self.results,
             systems=self.systems,
             cut=None if self.by_test_set else cut,
-            training=self.train,
-            trained_to=self.trained_to,
+            references=self.references,
+            sources=self.sources,
         )
-        show(blocks_of(sheets), self.format)
+        show(blocks_of(sheets, self.trained_to), self.format)
         if self.out:
-            save(picture(sheets), self.out)
+            save(picture(sheets, self.trained_to), self.out)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,13 +140,10 @@ class Leaderboard(Command):
     directions: Sequence[str] = option("only these directions: en-de ...", (), metavar="XX-YY")
     test_sets: Sequence[str] = option("only these test sets", (), metavar="NAME")
     systems: Sequence[str] = option("only these systems: diet_rel ...", (), metavar="NAME")
-    picture: str | None = option(
-        "kind of an SVG picture (default intervals)", None, choices=PICTURES
-    )
     brief: bool = option("narrow tables with BLEU only", False)
     verbose: bool = option("list every evaluation: lengths, precisions, updates", False)
     format: str | None = option(
-        "format (default text; with --readme markdown, with --picture svg)", None, choices=FORMATS
+        "format (default text; with --readme markdown)", None, choices=FORMATS
     )
     out: File | None = option("output file (default standard output)", None)
     readme: File | None = option("Markdown file with a section to rewrite", None)
@@ -179,35 +168,29 @@ class Leaderboard(Command):
         """The report as text, Markdown, HTML or SVG."""
         from ..report.blocks import markdown, text
         from ..report.boards import board, brief_board
-        from ..report.sections import is_of_tasks, read_sections
+        from ..report.sections import read_sections
         from ..report.tasks import task_board
 
-        form = self.format or ("markdown" if self.readme else "svg" if self.picture else "text")
+        form = self.format or ("markdown" if self.readme else "text")
         files = list(self.results) or sorted(DEFAULT_FOLDER.glob("*.jsonl"))
         if form == "html" and not self.results:
             files += sorted(DEFAULT_FOLDER.glob("tasks/*.jsonl"))
         if not files:
             raise UserError(f"no files {DEFAULT_FOLDER}/*.jsonl; give rows of diet-mt evaluate")
-        wanted = {
-            "direction": list(self.directions),
-            "test set": list(self.test_sets),
-            "system": list(self.systems),
-        }
-        sections, tasks, counts = read_sections(files, wanted)
+        sections, tasks, counts = read_sections(
+            files, self.systems, self.directions, self.test_sets
+        )
         if form == "html":
             from ..report.page import page
 
-            rows = [file for file in files if not is_of_tasks(file)]
-            return page(sections, tasks, counts, list(dict.fromkeys(file.parent for file in rows)))
+            return page(sections, tasks, counts, list(dict.fromkeys(file.parent for file in files)))
         if form == "svg":
-            from ..report.pictures import picture_of
+            from ..report.pictures import intervals
             from ..report.style import drawn
 
-            name = self.picture or PICTURES[0]
-            figure = picture_of(name, sections, counts)
-            if figure is None:
-                raise UserError(f"--picture {name}: the results have no data for it")
-            return drawn(figure, "svg").decode()
+            if not sections:
+                raise UserError("--format svg: no results of translation")
+            return drawn(intervals(sections), "svg").decode()
         blocks = [*(brief_board if self.brief else board)(sections), *task_board(tasks)]
         if tasks and not any(blocks):
             raise UserError("no table has a split of these results (dev sets or test_LANG)")
@@ -233,7 +216,7 @@ class Curves(Command):
     svg: bool = option("write OUT.svg instead of OUT.png", False)
 
     def run(self) -> None:
-        from ..report.pictures import draw
+        from ..report.curves import draw
 
         measure = "loss" if self.loss else "perplexity"
         draw(list(self.logs), self.out, "svg" if self.svg else "png", measure)

@@ -6,9 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +19,7 @@ from ..bert.windows import read_about
 from ..system.errors import UserError
 from ..tasks.extractive_qa import QuestionSet
 from .options import portable_file
-from .predict import FineTuned, batches_of, each_split, load_fine_tuned
+from .predict import FineTuned, batches_of, load_fine_tuned, new_splits
 from .records import TaskResult, put_row
 from .requests import AnswerRequest
 
@@ -34,18 +32,19 @@ def answer_sets(request: AnswerRequest, splits: list[str]) -> None:
 
     Splits that have answers and a row of the same checkpoint are skipped.
     """
-    tasks = {each: request.task or task_of(each) for each in ([""] if request.file else splits)}
-    each_split(
-        request,
-        tasks,
-        lambda: load_fine_tuned(request.checkpoint, request.data, TASK),
-        partial(_answer_set, request),
-        again=bool(request.file) or not all((request.out / each).is_dir() for each in splits),
-    )
+    if request.file:
+        splits = [""]
+    elif all((request.out / each).is_dir() for each in splits):
+        splits = new_splits(request, {each: request.task or task_of(each) for each in splits})
+    if not splits:
+        return
+    loaded = load_fine_tuned(request, TASK)
+    for split in splits:
+        print(_answer_set(request, loaded, split), flush=True)
 
 
-def _answer_set(request: AnswerRequest, loaded: FineTuned, own: dict[str, Any], split: str) -> str:
-    """``own``: the facts about the checkpoint; ``split``: empty for the file."""
+def _answer_set(request: AnswerRequest, loaded: FineTuned, split: str) -> str:
+    """``split``: empty for the file."""
     request = replace(request, max_answer=request.max_answer or loaded.task.cfg.max_answer)
     with _folder_of(request, split) as folder:
         group = loaded.task.question_set(split or "file", folder)
@@ -74,7 +73,7 @@ def _answer_set(request: AnswerRequest, loaded: FineTuned, own: dict[str, Any], 
                 f"tested on {about.name}",
                 f"scored as {about.scoring}",
             ],
-            **own,
+            **loaded.facts,
         )
         words.append(f"-> {put_row(request.results, result)}")
     return "\t".join([task, name, f"{len(predictions.texts)} questions", *words])

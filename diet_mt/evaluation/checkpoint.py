@@ -40,11 +40,10 @@ def read_training(checkpoint: Path, data: Path) -> dict[str, Any]:
         cfg, updates = state["cfg"], updates_of(state)
         models, _ = checkpoint_utils.load_model_ensemble([str(checkpoint)], state=state)
         arch = str(cfg["model"]["_name"])
-        usual = {**vars(DietTransformerConfig()), **vars(preset_of(arch))}
         return {
             "arch": arch,
             "positions": positions_of(str(getattr(models[0], "signature", ""))),
-            "model": model_data(unusual(cfg["model"], usual)),
+            "model": model_data(beyond_the_architecture(arch, cfg["model"])),
             "seed": int(cfg["common"]["seed"]),
             "updates": updates,
             # fairseq stores the epoch that comes next.
@@ -53,15 +52,6 @@ def read_training(checkpoint: Path, data: Path) -> dict[str, Any]:
             "averaged": len(state.get("averaged", ())) or 1,
             "train_tokens": _tokens(state["extra_state"], updates),
         }
-
-
-def unusual(options: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of ``options``, with dashes, whose value is not the one in ``usual``, in its order."""
-    return {
-        name.replace("_", "-"): options[name]
-        for name, value in usual.items()
-        if name in options and options[name] != value
-    }
 
 
 def preset_of(arch: str) -> Namespace:
@@ -104,14 +94,18 @@ def task_of(checkpoint: Path, state: Mapping[str, Any]) -> Any:
     return task
 
 
-def load_with_task(checkpoint: Path, data: Path | None) -> tuple[Any, Any, Any]:
+def load_with_task(
+    checkpoint: Path, data: Path | None, state: dict[str, Any] | None = None
+) -> tuple[Any, Any, Any]:
     """Model in evaluation mode, the configuration of its training, and fairseq's task over the
-    folder ``data``; None: the folder of its training.
+    folder ``data``; None: the folder of its training. ``state``: of the checkpoint, if it is loaded
+    for this folder already.
     """
-    overrides = {} if data is None else {"data": str(data)}
     with reading(checkpoint, data):
+        # With a state given, the function that builds the model takes no overrides.
+        state = state or load_state(checkpoint, **({"data": str(data)} if data else {}))
         models, cfg, task = checkpoint_utils.load_model_ensemble_and_task(
-            [str(checkpoint)], arg_overrides=overrides
+            [str(checkpoint)], state=state
         )
     return models[0].eval(), cfg, task
 
@@ -223,8 +217,18 @@ def model_options(checkpoint: Path, system: str = "") -> list[str]:
 
 
 def beyond_the_architecture(arch: str, saved: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of a ``diet_roberta``, with dashes, whose value is not that of ``arch``."""
-    usual = vars(plain_options(preset_of(arch)))
-    names = [each.name for each in dataclasses.fields(DietRobertaConfig) if each.name != "_name"]
-    given = {name: value for name, value in saved.items() if value is not None}
-    return unusual(given, {name: usual[name] for name in names})
+    """Options of a model, with dashes, whose value is not that of its architecture."""
+    usual = {**vars(DietTransformerConfig()), **vars(preset_of(arch))}
+    if arch.startswith("roberta_"):
+        options = vars(plain_options(preset_of(arch)))
+        usual = {
+            e.name: options[e.name]
+            for e in dataclasses.fields(DietRobertaConfig)
+            if e.name != "_name"
+        }
+        saved = {name: value for name, value in saved.items() if value is not None}
+    return {
+        name.replace("_", "-"): saved[name]
+        for name, value in usual.items()
+        if name in saved and saved[name] != value
+    }

@@ -25,7 +25,6 @@ from ..system.options import need_file
 from ..system.progress import say
 from .checkpoint import direction_of, read_training
 from .generation import (
-    Generation,
     Pair,
     Setup,
     TestSet,
@@ -35,11 +34,11 @@ from .generation import (
     of_sacrebleu,
     of_text,
 )
-from .hypotheses import put_counts, put_result, source_of
+from .hypotheses import put_result, source_of
 from .options import BEST, as_data, companion, training_of
 from .records import Result, refuse_another, system_of
 from .requests import EvaluateRequest, Search
-from .scores import roles_of, score, scores
+from .scores import roles_of, scores
 
 _VALID = "valid"  # split for tuning
 # Values that are not part of the names of hypothesis files.
@@ -84,21 +83,27 @@ def evaluate(request: EvaluateRequest, search: Search, own: Iterable[str] = ()) 
         need_source(test.data, test.subset, pair[0])
         setup = Setup(test, checkpoint, search, folder)
         known = known_before(data, setup, request.system)
-        refuse_another(results, Result, known["corpus"], known["hypotheses"], known)
-        contents = {known["checkpoint_sha256"]}
+        refuse_another(results / f"{known['corpus']}.jsonl", Result, known["hypotheses"], known)
         if search.lenpens:
-            search, decoded = _tuned(data, setup)
-            contents |= decoded
-            known |= {"lenpen": search.lenpen, "lenpen_tried": search.tried}
-        generation = generate(replace(setup, search=search))
-        contents |= {generation.checkpoint_sha256, sha256(checkpoint)}
-        if len(contents) > 1:
-            raise UserError(f"{checkpoint}: replaced while it was decoded; evaluate again")
-        hypotheses = sentences_of(data, pair, generation)
-        result = _scored(known, test, generation, hypotheses)
-        rows = put_result(results, result, "".join(f"{line}\n" for line in hypotheses))
-        source = source_of(test.references, result)
-        put_counts(rows, [(result, hypotheses)], test.references, source)
+            setup = replace(setup, search=_tuned(data, setup, known["checkpoint_sha256"]))
+            known |= {"lenpen": setup.search.lenpen, "lenpen_tried": setup.search.tried}
+        subwords, facts = generate(setup, known["checkpoint_sha256"])
+        hypotheses = as_text(data, pair, subwords)
+        references = list(read_lines(test.references))
+        text = "".join(f"{line}\n" for line in hypotheses)
+        words = sum(len(line.split()) for line in hypotheses)
+        facts["versions"]["sacrebleu"] = metadata.version("sacrebleu")
+        result = Result(
+            **known,
+            **scores(hypotheses, references),
+            **facts,
+            words_per_second=round(words / len(hypotheses) * facts["sentences_per_second"], 2),
+            evaluation=as_data(shlex.join(setup.command())),
+            hypotheses_sha256=hashlib.sha256(text.encode()).hexdigest(),
+            roles=roles_of(hypotheses, references, test.references),
+        )
+        source = source_of(test.references, result.direction)
+        rows = put_result(results, result, hypotheses, test.references, source)
     return (
         f"{result.system}\tseed {result.seed}\tBLEU {result.bleu:.2f} "
         f"({result.bleu_mean:.2f} ± {result.bleu_ci:.2f}) {result.bleu_signature}"
@@ -116,30 +121,28 @@ def _test_set(request: EvaluateRequest, data: Path, pair: Pair, folder: Path) ->
     return replace(test, name=request.test_set_name or test.name)
 
 
-def _tuned(data: Path, setup: Setup) -> tuple[Search, set[str]]:
+def _tuned(data: Path, setup: Setup, content: str) -> Search:
     """The search with the length penalty of the highest BLEU on the validation set, the first of
-    equal ones; and the checksums of the checkpoints that were decoded.
+    equal ones; ``content``: SHA-256 of the checkpoint.
     """
     bleu: dict[float, float] = {}
-    contents = set()
     pair, search = setup.test.pair, setup.search
     valid = of_data(data, pair, _VALID)
     references = list(read_lines(valid.references))
     for lenpen in search.lenpens:
         own = replace(setup, test=valid, search=replace(search, lenpen=lenpen))
-        generation = generate(own)
-        bleu[lenpen] = score(sentences_of(data, pair, generation), references)["bleu"]
-        contents.add(generation.checkpoint_sha256)
+        subwords, _ = generate(own, content)
+        bleu[lenpen] = scores(as_text(data, pair, subwords), references)["bleu"]
     best = max(bleu, key=bleu.__getitem__)
     tried = " ".join(f"{lenpen:g}:{value:.2f}" for lenpen, value in bleu.items())
     say(f"length penalty {best:g} of {tried}")
-    return replace(search, lenpen=best, tried=tried), contents
+    return replace(search, lenpen=best, tried=tried)
 
 
-def sentences_of(data: Path, pair: Pair, generation: Generation) -> list[str]:
-    """The hypotheses as text; ``data``: of the training, for its subwords."""
+def as_text(data: Path, pair: Pair, hypotheses: Iterable[str]) -> list[str]:
+    """Hypotheses in subwords as text; ``data``: of the training, for its subwords."""
     subwords = kind_of(data)
-    return [to_text(line, pair[1], subwords) for line in generation.hypotheses]
+    return [to_text(line, pair[1], subwords) for line in hypotheses]
 
 
 def hypotheses_name(corpus: str, name: str, seed: int, **how: str | int | float) -> str:
@@ -177,7 +180,6 @@ def known_before(data: Path, setup: Setup, system: str) -> dict[str, Any]:
         "corpus": corpus,
         "direction": direction,
         "test_set": test.name,
-        "lenpen_tried": search.tried,
         "options": options,
         "overrides": overrides,
         "checkpoint": checkpoint.name,
@@ -192,23 +194,3 @@ def known_before(data: Path, setup: Setup, system: str) -> dict[str, Any]:
         **training,
     }
     return {name: as_utf8(each) if isinstance(each, str) else each for name, each in known.items()}
-
-
-def _scored(
-    known: dict[str, Any], test: TestSet, generation: Generation, hypotheses: list[str]
-) -> Result:
-    """The row; ``hypotheses``: as text."""
-    references = list(read_lines(test.references))
-    text = "".join(f"{line}\n" for line in hypotheses)
-    facts = generation.facts
-    words = sum(len(line.split()) for line in hypotheses)
-    rate = words / len(hypotheses) * facts["sentences_per_second"]
-    return Result(
-        **known,
-        **scores(hypotheses, references),
-        **facts | {"versions": {**facts["versions"], "sacrebleu": metadata.version("sacrebleu")}},
-        words_per_second=round(rate, 2),
-        evaluation=as_data(generation.command),
-        hypotheses_sha256=hashlib.sha256(text.encode()).hexdigest(),
-        roles=roles_of(hypotheses, references, test.references),
-    )

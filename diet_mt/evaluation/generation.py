@@ -1,8 +1,8 @@
 """Test sets, their decoding by fairseq-generate, and its output.
 
 The program runs as a process of its own: any of its options may be given, its memory is free
-again, and its end is reported where the kernel kills it. An output is known by its content: it
-serves again where the same command made it of the same checkpoint and the same sentences.
+again, and its end is reported where the kernel kills it. Names of outputs have a checksum of the
+command, the checkpoint and the sentences: the same decoding is done once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..corpora.binarized import language_pair, preprocess
 from ..corpora.clean import is_cleaned, mended_sources, mended_words, tidy_sources
 from ..corpora.parallel import SECOND_TEST, read_lines, read_sides
 from ..corpora.subwords import from_text
-from ..system.errors import UserError
+from ..system.errors import UserError, as_utf8
 from ..system.files import PLUGIN, decoded_lines, make_folder, sha256, write_lines, write_text
 from ..system.process import module, run_child, why
 from ..system.progress import say
@@ -54,7 +54,6 @@ _SPEED = re.compile(
     r"Translated [\d,]+ sentences \([\d,]+ tokens\) in [\d.]+s "
     r"\((?P<sentences>[\d.]+) sentences/s, (?P<tokens>[\d.]+) tokens/s\)"
 )
-_FACTS = ("threads", "device", "date", "revision", "versions")
 
 
 def check_options(words: Sequence[str], own: Iterable[str] = ()) -> None:
@@ -202,18 +201,6 @@ class Setup:
         return [*words, *search.options]
 
 
-@dataclass(frozen=True)
-class Generation:
-    """One decoding. ``hypotheses``: the best ones, in subwords, in the order of the corpus;
-    ``facts``: fields of ``records.Result`` on where and how fast it was done.
-    """
-
-    command: str
-    checkpoint_sha256: str
-    hypotheses: list[str]
-    facts: dict[str, Any]
-
-
 def read_output(output: Path, log: Path) -> tuple[list[str], dict[str, float]]:
     """The hypotheses in fairseq-generate's output, of n-best lists the first; and its rates.
 
@@ -240,62 +227,47 @@ def read_output(output: Path, log: Path) -> tuple[list[str], dict[str, float]]:
     return [best[i] for i in range(len(best))], rates
 
 
-def generate(setup: Setup) -> Generation:
-    """Decodes a test set, unless its output exists."""
-    test, checkpoint, search = setup.test, setup.checkpoint, setup.search
-    penalty = f".{search.length_penalty}" if search.length_penalty != "fairseq" else ""
-    how = f"beam{search.beam}.lenpen{search.lenpen:g}{penalty}"
-    options = f".options-{search.mark}" if search.mark else ""
-    out = setup.folder / f"{checkpoint.name}.{test.label}.{how}{options}"
-    facts_file, log, part = (Path(f"{out}.{end}") for end in ("json", "log", "part"))
-    words = setup.command()
-    identity = [shlex.join(words), sha256(checkpoint), source_sha256(test)]
-    facts = _saved_facts(facts_file, identity, out, log) if out.is_file() else None
-    if facts:
-        say(f"{out} is there already")
-    else:
-        facts = {
-            "threads": torch.get_num_threads(),
-            "device": device(search.options),
-            "date": today(),
-            "revision": revision(Path(__file__).parent),
-            "versions": {"fairseq": fairseq_version(), "torch": metadata.version("torch")},
-        }
-        say(f"decoding {test.name} with {checkpoint}")
-        out.unlink(missing_ok=True)
-        _run(words, part, log)
-        # Facts are written before the output, so that a row scored later describes this decoding.
-        sums = [sha256(part), sha256(log)]
-        saved = {"identity": identity, "sha256": sums, "facts": facts}
-        write_text(facts_file, json.dumps(saved) + "\n")
-        part.replace(out)
+def generate(setup: Setup, content: str) -> tuple[list[str], dict[str, Any]]:
+    """Decodes a test set, unless that is done: the best hypotheses, in subwords, in the order of
+    the corpus; and fields of ``records.Result`` on where and how fast it was done.
+
+    ``content``: SHA-256 of the checkpoint.
+    """
+    test, words = setup.test, setup.command()
+    identity = as_utf8("\n".join([shlex.join(words), content, source_sha256(test)]))
+    mark = hashlib.sha256(identity.encode()).hexdigest()[:16]
+    out = setup.folder / f"{setup.checkpoint.name}.{test.label}.{mark}"
+    done, log = Path(f"{out}.json"), Path(f"{out}.log")
+    if done.is_file():
+        say(f"{done} is there already")
+        saved = json.loads(done.read_text(encoding="utf-8"))
+        return saved["hypotheses"], saved["facts"]
+    facts = {
+        "threads": torch.get_num_threads(),
+        "device": device(setup.search.options),
+        "date": today(),
+        "revision": revision(Path(__file__).parent),
+        "versions": {"fairseq": fairseq_version(), "torch": metadata.version("torch")},
+    }
+    say(f"decoding {test.name} with {setup.checkpoint}")
+    _run(words, out, log)
+    if sha256(setup.checkpoint) != content:
+        raise UserError(f"{setup.checkpoint}: replaced while it was decoded; evaluate again")
     hypotheses, rates = read_output(out, log)
-    return Generation(identity[0], identity[1], hypotheses, {**facts, **rates})
+    facts |= rates
+    write_text(done, json.dumps({"facts": facts, "hypotheses": hypotheses}) + "\n")
+    return hypotheses, facts
 
 
-def _saved_facts(file: Path, identity: list[str], out: Path, log: Path) -> dict[str, Any] | None:
-    """Facts of a decoding with this identity and these files; None for any other."""
-    try:
-        saved = json.loads(file.read_text(encoding="utf-8"))
-        if saved["identity"] != identity:
-            return None
-        if saved["sha256"] != [sha256(out), sha256(log)]:
-            say(f"{out} was altered after decoding")
-            return None
-        return {name: saved["facts"][name] for name in _FACTS}
-    except (OSError, KeyError, TypeError, ValueError):
-        return None
-
-
-def _run(words: Sequence[str], part: Path, log: Path) -> None:
+def _run(words: Sequence[str], out: Path, log: Path) -> None:
     started = time.monotonic()
 
     def tell() -> None:
-        with open(part, "rb") as file:
+        with open(out, "rb") as file:
             count = sum(line.startswith(b"H-") for line in file)
         say(f"{count} sentences, {time.monotonic() - started:.0f} s")
 
-    with open(part, "wb") as to, open(log, "wb") as errors:
+    with open(out, "wb") as to, open(log, "wb") as errors:
         status = run_child(module("fairseq_cli.generate", words[1:]), out=to, err=errors, tell=tell)
     if status:
         raise UserError(f"fairseq-generate failed: {why(status, log)}")

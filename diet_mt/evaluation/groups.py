@@ -6,7 +6,6 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from statistics import fmean
 from typing import Any
 
@@ -53,7 +52,7 @@ class Conditions:
             f"trained on {self.corpus}",
             f"size {self.size}" if self.size else "",
             *self.model.split(),
-            f"{self.sentences:,} sentences",
+            f"{self.sentences:,} sentences" if self.sentences else "",
             f"beam {self.beam}",
             f"length penalty {self.lenpen} ({self.length_penalty})",
             f"{self.checkpoint}{average}",
@@ -66,40 +65,21 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Line:
-    """One system with all its seeds, in their order; its numbers are means of the seeds."""
+    """One system with all its seeds, in their order."""
 
     name: str
     system: str
     results: tuple[Result, ...]
 
-    @property
-    def several_seeds(self) -> bool:
-        return len(self.results) > 1
+    def mean(self, field: str) -> float | None:
+        """The mean of a field over the seeds; None where no seed has it."""
+        values = [getattr(result, field) for result in self.results]
+        values = [value for value in values if value is not None]
+        return fmean(values) if values else None
 
     @property
     def bleu(self) -> float:
         return fmean(result.bleu for result in self.results)
-
-    @property
-    def chrf(self) -> float:
-        return fmean(result.chrf for result in self.results)
-
-    @property
-    def half_width(self) -> float:
-        """Half of the 95 % interval of BLEU over sentences."""
-        return fmean(result.bleu_ci for result in self.results)
-
-    @property
-    def roles(self) -> float | None:
-        """Role accuracy; None where the test set has no twins."""
-        known = [result.roles for result in self.results if result.roles is not None]
-        return fmean(known) if known else None
-
-    @property
-    def length_ratio(self) -> float | None:
-        """Words over those of the references; None where it is not recorded of all seeds."""
-        known = [each.length_ratio for each in self.results if each.length_ratio is not None]
-        return fmean(known) if len(known) == len(self.results) else None
 
 
 @dataclass(frozen=True)
@@ -118,22 +98,14 @@ class Group:
     def results(self) -> list[Result]:
         return [result for line in self.lines for result in line.results]
 
-    def gain(self, line: Line) -> float | None:
-        """BLEU of the line minus the baseline's; None without a baseline."""
-        return None if self.baseline is None else line.bleu - self.baseline.bleu
-
-    @cached_property
     def trained_otherwise(self) -> dict[str, str]:
         """Line's name -> options of its training, other than positions, that differ from the
         baseline's, ``--lr 0.003``; lines without any, or of unknown training, left out.
         """
-        if self.baseline is None or not self.baseline.results[0].training:
-            return {}
-        usual = comparable(self.baseline.results[0].training)
+        usual = comparable(self.baseline.results[0].training) if self.baseline else {}
         differing = {}
-        for line in self.lines:
-            training = line.results[0].training
-            own = comparable(training) if training else usual
+        for line in self.lines if usual else ():
+            own = comparable(line.results[0].training) or usual
             names = [name for name in sorted({*usual, *own}) if usual.get(name) != own.get(name)]
             options = [_shown(name, own) for name in names if not _is_of_system(name)]
             if options:
@@ -193,12 +165,6 @@ def _conditions(result: Result) -> Conditions:
     return Conditions(**own)
 
 
-def _name(result: Result) -> str:
-    """The architecture, unless the result was given a name of its own."""
-    usual = result.system == system_of(result.arch)
-    return result.arch if usual else f"{result.system} ({result.arch})"
-
-
 def group(results: Iterable[Result]) -> list[Group]:
     """Sorts results into groups, in the order of their first results.
 
@@ -234,6 +200,12 @@ def group(results: Iterable[Result]) -> list[Group]:
             title += f", references {conditions.references_sha256[:8]}"
         groups.append(Group(conditions, ordered, baseline, title))
     return groups
+
+
+def _name(result: Result) -> str:
+    """The architecture, unless the result was given a name of its own."""
+    usual = result.system == system_of(result.arch)
+    return result.arch if usual else f"{result.system} ({result.arch})"
 
 
 def _lines(lines: list[list[Result]]) -> tuple[Line, ...]:

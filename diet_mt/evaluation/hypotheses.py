@@ -1,10 +1,9 @@
-"""Saved hypotheses of rows: their text, sentence counts, and verification.
+"""Saved hypotheses of rows: their text, the counts of their sentences, and verification.
 
 Text is in single files or in one archive per corpus. BLEU of any part of a test set, and of any
 resample, follows from a few whole numbers of each sentence: the n-grams that a hypothesis shares
-with its reference, and both lengths. ``diet-mt evaluate`` writes them with the row, to
-``sentences/CORPUS.jsonl.gz``; ``sentences/CORPUS.texts.jsonl.gz`` has the lengths of sources and
-references.
+with its reference, and both lengths. They are in ``sentences/CORPUS.jsonl.gz``; lengths of sources
+and references in ``sentences/CORPUS.texts.jsonl.gz``.
 """
 
 from __future__ import annotations
@@ -14,55 +13,53 @@ import lzma
 import tarfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from itertools import zip_longest
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from sacrebleu.metrics import BLEU
 
 from ..corpora.parallel import read_lines, read_sides
 from ..system.errors import UserError
 from ..system.files import decoded, sha256, write_text
 from .json_rows import Row, locked, read_rows, write_rows
-from .records import Result, put_row, read_all, read_results, refuse_another
+from .records import Result, put_row, read_results, refuse_another, saved_rows
 from .scores import ORDERS, Floats, counter, scores, without_version
 
 Given = TypeVar("Given")
 _LARGEST = 1 << 28  # bytes of an unpacked archive
 
 
-def put_result(folder: Path, result: Result, text: str) -> Path:
-    """Adds a row and the text of its hypotheses to ``folder``; returns the file of the row.
+def put_result(
+    folder: Path, result: Result, hypotheses: Sequence[str], references: Path, source: Path | None
+) -> Path:
+    """Adds a row, the text of its hypotheses and their counts to ``folder``; returns the file of
+    the row.
 
-    Nothing is written where both are there. Raises UserError where the row with these hypotheses is
-    of another training or test set.
+    What is there is not written again. Raises UserError where the row with these hypotheses is of
+    another training or test set.
     """
     rows = folder / f"{result.file}.jsonl"
+    text = "".join(f"{line}\n" for line in hypotheses)
     with locked(folder):
-        content = _saved(folder, result)
-        if content is not None and hashlib.sha256(content).hexdigest() == result.hypotheses_sha256:
-            if rows.exists() and result in read_results(rows):
-                return rows
-        else:
-            refuse_another(folder, Result, result.file, result.key, vars(result))
+        if _saved(folder, result) != text.encode():
+            refuse_another(rows, Result, result.key, vars(result))
             write_text(folder / result.hypotheses, text)
-        return put_row(folder, result)
+        if result not in saved_rows(Result, rows):
+            put_row(folder, result)
+        _put_counts(rows, result, hypotheses, references, source)
+    return rows
 
 
-def read_hypotheses(folder: Path, result: Result, count: int | None = None) -> list[str]:
-    """The hypotheses of a row as they were scored; ``count``: of its references."""
+def read_hypotheses(folder: Path, result: Result) -> list[str]:
+    """The hypotheses of a row as they were scored."""
     path = folder / result.hypotheses
     content = _saved(folder, result)
     if content is None:
         raise UserError(f"{path}: missing; evaluate {result.system} seed {result.seed} again")
     if hashlib.sha256(content).hexdigest() != result.hypotheses_sha256:
         raise UserError(f"{path}: changed since it was scored; evaluate again")
-    lines = decoded(content, str(path)).split("\n") if content else []
-    if count not in (None, len(lines)):
-        raise UserError(f"{path}: not {count} lines; evaluate again")
-    return lines
+    return decoded(content, str(path)).split("\n") if content else []
 
 
 def _saved(folder: Path, result: Result) -> bytes | None:
@@ -100,25 +97,14 @@ def of_row(result: Result, references: Mapping[str, Given]) -> Given:
     return references[result.references_sha256]
 
 
-def by_checksum(
-    references: Sequence[Path], sources: Sequence[Path] = ()
-) -> dict[str, tuple[Path, Path | None]]:
-    """Checksum of references -> their file, and that of their sources, given in the same order."""
-    if sources and len(sources) != len(references):
-        raise UserError(f"{len(sources)} --sources, but {len(references)} --references")
-    pairs = zip_longest(references, sources)
-    return {sha256(path): (path, source) for path, source in pairs}
-
-
-def source_of(references: Path, result: Result) -> Path | None:
+def source_of(references: Path, direction: str) -> Path | None:
     """``test.en`` next to ``test.de``, ``test.en.gz`` next to ``test.de.gz``; None: missing."""
-    source, _, target = result.direction.partition("-")
-    for end in (f".{target}", f".{target}.gz"):
-        if references.name.endswith(end):
-            stem = references.name.removesuffix(end)
-            path = references.with_name(f"{stem}.{source}{end[len(target) + 1 :]}")
-            if path.is_file():
-                return path
+    source, _, target = direction.partition("-")
+    for end in ("", ".gz"):
+        stem = references.name.removesuffix(f".{target}{end}")
+        path = references.with_name(f"{stem}.{source}{end}")
+        if stem != references.name and path.is_file():
+            return path
     return None
 
 
@@ -132,11 +118,6 @@ class Counts(Row):
     references_sha256: str
     lengths: list[int]
     matches: list[list[int]]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if [len(each) for each in self.matches] != [len(self.lengths)] * ORDERS:
-            raise UserError(f"field 'matches' is not of {ORDERS} orders and all sentences")
 
     @property
     def key(self) -> tuple[str, str]:
@@ -169,12 +150,13 @@ class Sentences:
     counts: Mapping[tuple[str, str], Counts]
     texts: Mapping[str, Texts]
 
-    def is_counted(self, results: Iterable[Result]) -> bool:
-        """Whether the sentences of all these results are."""
-        return all(_key(result) in self.counts for result in results)
-
     def statistics(self, result: Result) -> Floats:
-        """(N, 10), as ``scores.counter`` has them, of a result that is counted."""
+        """(N, 10), as ``scores.counter`` has them. Raises UserError for a row without counts."""
+        if _key(result) not in self.counts:
+            raise UserError(
+                f"{result.corpus}: no sentence counts of {result.system}, seed {result.seed}; "
+                "evaluate again, and keep the folder sentences next to the rows"
+            )
         references = self.texts[result.references_sha256].reference_lengths
         return self.counts[_key(result)].statistics(references)
 
@@ -184,7 +166,7 @@ def _key(result: Result) -> tuple[str, str]:
 
 
 def companions(results: Path) -> tuple[Path, Path]:
-    """The files of counts and of texts of a file of results; older ones are not packed."""
+    """The files of counts and of texts of a file of results."""
     folder = results.parent / "sentences"
     return folder / f"{results.name}.gz", folder / f"{results.stem}.texts.jsonl.gz"
 
@@ -193,116 +175,69 @@ def read_sentences(files: Iterable[Path]) -> Sentences:
     """The counts and texts of files of results, as far as they have any."""
     counts: dict[tuple[str, str], Counts] = {}
     texts: dict[str, Texts] = {}
-    for path in files:
-        packed = companions(path)
-        stored = [each if each.exists() else each.with_suffix("") for each in packed]
-        if not all(each.exists() for each in stored):
-            continue
-        own = {row.key: row for row in read_rows(Counts, stored[0])}
-        texts.update({row.key: row for row in read_rows(Texts, stored[1])})
-        counts.update(own)
-        for each in own.values():
-            text = texts.get(each.references_sha256)
-            if text is None or len(text.reference_lengths) != len(each.lengths):
-                raise UserError(f"{stored[0]}: not of the sentences of {stored[1]}")
+    for of_counts, of_texts in map(companions, files):
+        if of_counts.exists() and of_texts.exists():
+            texts |= {row.key: row for row in read_rows(Texts, of_texts)}
+            own = {row.key: row for row in read_rows(Counts, of_counts)}
+            counts |= own
+            for each in own.values():
+                text = texts.get(each.references_sha256)
+                sizes = [len(column) for column in (each.lengths, *each.matches)]
+                if text is None or sizes != [len(text.reference_lengths)] * (1 + ORDERS):
+                    raise UserError(f"{of_counts}: not of the sentences of {of_texts}")
     return Sentences(counts, texts)
 
 
-def put_counts(
-    rows: Path,
-    results: Sequence[tuple[Result, Sequence[str]]],
-    references: Path,
-    source: Path | None,
+def _put_counts(
+    rows: Path, result: Result, hypotheses: Sequence[str], references: Path, source: Path | None
 ) -> None:
-    """Adds the counts of results to those of the file ``rows``, which has their rows.
-
-    ``results``: each with its hypotheses, of these ``references``. Counts without a row are
+    """Adds the counts of a result to those of the file ``rows``; counts without a row are
     dropped.
     """
-    with locked(rows.parent):
-        saved = read_sentences([rows])
-        wanted = {_key(row) for row in read_results(rows)}
-        counts = {key: each for key, each in saved.counts.items() if key in wanted}
-        new = [pair for pair in results if _key(pair[0]) not in counts]
-        if not new:
-            return
-        sides = read_sides(source, references) if source else ([], list(read_lines(references)))
-        count, texts = counter(sides[1]), dict(saved.texts)
-        source_lengths = [len(line.split()) for line in sides[0]]
-        for result, hypotheses in new:
-            if len(sides[1]) != len(hypotheses):
-                raise UserError(
-                    f"{references}: {len(sides[1])} lines, {len(hypotheses)} hypotheses"
-                )
-            own, digest = count(hypotheses).astype(int).T.tolist(), result.references_sha256
-            texts.setdefault(digest, Texts(digest, source_lengths, own[1]))
-            counts[_key(result)] = Counts(*_key(result), own[0], own[2 : 2 + ORDERS])
-        of_counts, of_texts = companions(rows)
-        write_rows(of_counts, counts.values())
-        write_rows(of_texts, texts.values())
-        for path in (of_counts, of_texts):
-            path.with_suffix("").unlink(missing_ok=True)
-
-
-def count_rows(files: Sequence[Path], references: Sequence[Path]) -> None:
-    """Adds the counts of rows that have none, as far as their references are given.
-
-    Raises UserError where no row has these references, or hypotheses have changed.
-    """
-    given, saved = by_checksum(references), read_sentences(files)
-    rows = [(path, row) for path in files for row in read_results(path)]
-    if not any(row.references_sha256 in given for _, row in rows):
-        tests = ", ".join(dict.fromkeys(row.test_set for _, row in rows))
-        raise UserError(f"none of the --references are those of {tests}")
-    new: dict[tuple[Path, str], list[Result]] = {}
-    for path, row in rows:
-        if row.references_sha256 in given and not saved.is_counted([row]):
-            new.setdefault((path, row.references_sha256), []).append(row)
-    for (path, digest), own in new.items():
-        results = [(row, read_hypotheses(path.parent, row)) for row in own]
-        put_counts(path, results, given[digest][0], source_of(given[digest][0], own[0]))
-
-
-def sentence_bleu(statistics: Floats) -> list[float]:
-    """BLEU of each sentence, of its statistics (N, 10), with the orders that it has n-grams of."""
-    return [
-        BLEU.compute_bleu(
-            row[2 : 2 + ORDERS], row[2 + ORDERS :], row[0], row[1], "exp", effective_order=True
-        ).score
-        for row in statistics.astype(int).tolist()
-    ]
+    saved = read_sentences([rows])
+    if _key(result) in saved.counts:
+        return
+    wanted = {_key(row) for row in read_results(rows)}
+    counts = {key: each for key, each in saved.counts.items() if key in wanted}
+    sides = read_sides(source, references) if source else ([], list(read_lines(references)))
+    lengths, of_references, *others = counter(sides[1])(hypotheses).astype(int).T.tolist()
+    counts[_key(result)] = Counts(*_key(result), lengths, others[:ORDERS])
+    digest, source_lengths = result.references_sha256, [len(line.split()) for line in sides[0]]
+    of_counts, of_texts = companions(rows)
+    write_rows(of_counts, counts.values())
+    new = Texts(digest, source_lengths, of_references)
+    write_rows(of_texts, {digest: new, **saved.texts}.values())
 
 
 def rescore(files: Sequence[Path], references: Sequence[Path]) -> None:
     """Prints a line for each row. Raises UserError where one differs from its hypotheses."""
     texts = {sha256(path): list(read_lines(path)) for path in references}
-    rows, counts, wrong = read_all(files), read_sentences(files), 0
-    count = cache(lambda digest: counter(texts[digest]))
+    counters = {digest: counter(lines) for digest, lines in texts.items()}
+    rows = [(path, row) for path in files for row in read_results(path)]
+    counts, wrong = read_sentences(files), 0
     for path, row in rows:
         try:
             own = of_row(row, texts)
             hypotheses = read_hypotheses(path.parent, row)
             faults = differences(row, scores(hypotheses, own))
-            expected = counts.statistics(row) if counts.is_counted([row]) else None
-            if expected is not None:
-                actual = count(row.references_sha256)(hypotheses)
-                if (actual != expected).any():
-                    faults.append("other n-gram counts")
+            counted = counters[row.references_sha256](hypotheses)
+            if (counted != counts.statistics(row)).any():
+                faults.append("other n-gram counts")
         except UserError as error:
             faults = [str(error)]
         print(f"{path}\t{row.system}\tseed {row.seed}\t", end="")
         print("; ".join(faults) or f"BLEU {row.bleu:.2f} again")
         wrong += bool(faults)
-    if wrong:
+    if wrong or not rows:
         raise UserError(f"{wrong} of {len(rows)} rows differ, or cannot be scored again")
 
 
 def differences(result: Result, again: Mapping[str, object]) -> list[str]:
-    """Fields that differ from those computed again; fields that the row lacks are left out."""
+    """Fields that differ from those computed again."""
     faults = []
     for name, value in again.items():
         stored = getattr(result, name)
         sides = [without_version(v) if isinstance(v, str) else v for v in (stored, value)]
-        if stored not in (None, "") and sides[0] != sides[1]:
+        if sides[0] != sides[1]:
             faults.append(f"{name} {stored} stored, {value} now")
     return faults

@@ -11,21 +11,19 @@ import gzip
 import json
 import math
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from functools import cache, partial
 from pathlib import Path
-from types import MappingProxyType, UnionType
+from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from ..system.engine import alone
 from ..system.errors import UserError
 from ..system.files import decoded_lines, make_folder, write_text, writing_bytes
 
-# Rows are printed line by line. Lists may be of sentences, also of scripts from right to left.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_CONTROL_OR_REORDERING = re.compile(_CONTROL.pattern[:-1] + "\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # rows are printed line by line
 _LARGEST = 1e100  # far from where sums overflow
 _LONGEST = 200  # characters of a value in an error
 
@@ -39,8 +37,11 @@ class Row:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if expected := _expected(value):
-                raise wrong_field(name, value, expected)
+            for each in _leaves(value):
+                if isinstance(each, str) and _CONTROL.search(each):
+                    raise wrong_field(name, value, "text without control characters")
+                if isinstance(each, (int, float)) and not abs(each) < _LARGEST:
+                    raise wrong_field(name, value, "a finite number")
 
     @property
     def key(self) -> Hashable:
@@ -63,24 +64,22 @@ def wrong_field(name: str, value: object, expected: str) -> UserError:
     return UserError(f"field '{name}' is {text}, expected {expected}")
 
 
-def _expected(value: object, refused: re.Pattern[str] = _CONTROL_OR_REORDERING) -> str:
-    """What a text or number should be; empty for a valid one."""
-    if isinstance(value, str):
-        return "text without control characters" if refused.search(value) else ""
-    if isinstance(value, (int, float)):
-        return "" if abs(value) < _LARGEST else "a finite number"
-    if isinstance(value, list):
-        return next(filter(None, (_expected(each, _CONTROL) for each in value)), "")
-    if isinstance(value, dict):
-        return next(filter(None, map(_expected, (*value, *value.values()))), "")
-    return ""
+def _leaves(value: object) -> Iterator[object]:
+    """All texts and numbers of a value, keys included."""
+    values = [value]
+    while values:
+        value = values.pop()
+        if isinstance(value, dict):
+            values += [*value, *value.values()]
+        elif isinstance(value, list):
+            values += value
+        else:
+            yield value
 
 
 def _fits(value: Any, kind: Any) -> bool:
     """Whether a value of JSON is of a type; a whole number is a decimal one, bool is neither."""
     origin, args = get_origin(kind), get_args(kind)
-    if kind is Any:
-        return True
     if origin in (Union, UnionType):
         return any(_fits(value, each) for each in args)
     if origin is list:
@@ -90,29 +89,24 @@ def _fits(value: Any, kind: Any) -> bool:
     return type(value) in ((int, float) if kind is float else (kind,))
 
 
-@cache
-def _types_of(kind: type[Row]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Types of all fields, and of those without a default."""
-    types = get_type_hints(kind)
-    optional = {
-        each.name
-        for each in dataclasses.fields(kind)
-        if not each.default is each.default_factory is dataclasses.MISSING
-    }
-    return types, {name: types[name] for name in types.keys() - optional}
+_types_of = cache(get_type_hints)
 
 
 def parse_row(kind: type[Kind], line: str) -> Kind:
     """The inverse of ``Row.to_json``; raises UserError for anything else."""
-    types, needed = _types_of(kind)  # type: ignore[arg-type]  # classes are hashable
-    values = _checked(line, needed, types)
-    if unknown := sorted(values.keys() - types.keys()):
-        raise UserError(f"unknown field '{unknown[0]}'")
+    fields, types = dataclasses.fields(kind), _types_of(kind)  # type: ignore[arg-type]  # hashable
+    needed = [each.name for each in fields if each.default is each.default_factory is MISSING]
+    values = _parse(needed, line)
+    for name, value in values.items():
+        if name not in types:
+            raise UserError(f"unknown field '{name}'")
+        if not _fits(value, types[name]):
+            raise wrong_field(name, value, str(types[name]))
     return kind(**values)
 
 
-def _checked(line: str, needed: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON object, its ``known`` entries of their types. Raises UserError."""
+def _parse(needed: Iterable[str], line: str) -> dict[str, Any]:
+    """A JSON object with these entries."""
     try:
         values = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -121,10 +115,6 @@ def _checked(line: str, needed: Mapping[str, Any], known: Mapping[str, Any]) -> 
         raise UserError("not a JSON object")
     if missing := [name for name in needed if name not in values]:
         raise UserError(f"no field '{missing[0]}'; of another command or version")
-    for name in known.keys() & values.keys():
-        if not _fits(values[name], known[name]):
-            kind = known[name]
-            raise wrong_field(name, values[name], str(kind) if get_args(kind) else kind.__name__)
     return values
 
 
@@ -133,14 +123,9 @@ def read_rows(kind: type[Kind], path: Path) -> list[Kind]:
     return _read(path, partial(parse_row, kind))
 
 
-def read_dicts(
-    path: Path, needed: Mapping[str, Any], others: Mapping[str, Any] = MappingProxyType({})
-) -> list[dict[str, Any]]:
-    """Lines that are no :class:`Row`, with the types of entries that they need, and of ``others``.
-
-    Raises UserError naming the file and the line.
-    """
-    return _read(path, lambda line: _checked(line, needed, {**needed, **others}))
+def read_dicts(path: Path, needed: Iterable[str]) -> list[dict[str, Any]]:
+    """JSON objects that are no :class:`Row`, with these entries. Raises as ``read_rows``."""
+    return _read(path, partial(_parse, list(needed)))
 
 
 def _read(path: Path, parse: Callable[[str], Parsed]) -> list[Parsed]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,13 @@ from fairseq import utils
 from ..bert.glue import Task, language_of
 from ..bert.metrics import measure
 from ..criterions.diet_sentence_prediction import predictions_of
-from ..evaluation import checkpoint as checkpoints
 from ..system.errors import UserError
 from ..system.files import lines_in, lines_of, make_folder, sha256, write_lines
 from ..system.progress import say
-from .checkpoint import reading
+from . import checkpoint as checkpoints
 from .fairseq_options import quiet
 from .options import Options, fairseq_version, portable_file, revision, today, training_of
-from .records import ENCODING, TaskResult, model_data, positions_of, put_row, splits_of
+from .records import ENCODING, TaskResult, model_data, positions_of, put_row, saved_rows
 from .requests import EvaluationRequest, PredictRequest, specification
 
 TASK = "diet_sentence_prediction"
@@ -33,55 +31,79 @@ _LIBRARIES = ("scikit-learn", "scipy")
 
 @dataclass(frozen=True)
 class FineTuned:
-    """A model, on the GPU where there is one, and fairseq's task over the data."""
+    """A model, on the GPU where there is one, fairseq's task over the data, and the fields of
+    :class:`records.TaskResult` that do not depend on the split.
+    """
 
     model: Any
     task: Any
+    facts: dict[str, Any]
 
 
-def each_split(
-    request: EvaluationRequest,
-    tasks: Mapping[str, str],
-    load: Callable[[], FineTuned],
-    one: Callable[[FineTuned, dict[str, Any], str], str],
-    *,
-    again: bool,
-    libraries: Sequence[str] = (),
-) -> None:
-    """Evaluates splits and prints the line of each.
-
-    Args:
-        tasks: of each split.
-        load: the model with its task.
-        one: evaluates it, with the facts about the checkpoint, on a split.
-        again: also splits that have a row of the checkpoint.
-        libraries: packages whose versions matter to the metrics.
-    """
-    results, checkpoint = request.results, request.checkpoint
-    # Before the model is loaded; loading reports a missing checkpoint.
-    content = sha256(checkpoint) if results and checkpoint.is_file() else ""
-    splits, done = [], {}
-    if results and not again:
-        done = {task: splits_of(results, task, content) for task in dict.fromkeys(tasks.values())}
+def new_splits(request: EvaluationRequest, tasks: Mapping[str, str]) -> list[str]:
+    """Splits, with their ``tasks``, that have no row of the checkpoint yet."""
+    if not request.results:
+        return list(tasks)
+    content, splits = sha256(request.checkpoint), []
     for split, task in tasks.items():
-        if split in done.get(task, ()):
-            say(f"{task} {split}: {checkpoint} has its row in {results} already")
+        rows = saved_rows(TaskResult, request.results / f"{task}.jsonl")
+        if any((row.split, row.checkpoint_sha256) == (split, content) for row in rows):
+            say(f"{task} {split}: {request.checkpoint} has its row in {request.results} already")
         else:
             splits.append(split)
-    if not splits:
-        return
+    return splits
+
+
+def load_fine_tuned(
+    request: EvaluationRequest, task: str, libraries: Sequence[str] = ()
+) -> FineTuned:
+    """The checkpoint of a request, which must be of the named ``task``.
+
+    ``libraries``: packages whose versions matter to the metrics.
+    """
     quiet()
-    loaded = load()
-    own = _facts(request, content, loaded.model, libraries) if results else {}
-    for split in splits:
-        print(one(loaded, own, split), flush=True)
-
-
-def batches_of(task: Any, dataset: Any, size: int) -> Any:
-    """Batches of so many examples, in their order, on the GPU where there is one."""
-    iterator = task.get_batch_iterator(dataset=dataset, max_sentences=size)
-    batches = iterator.next_epoch_itr(shuffle=False)
-    return map(utils.move_to_cuda, batches) if torch.cuda.is_available() else batches
+    checkpoint, data = request.checkpoint, request.data
+    content = sha256(checkpoint)  # before it is read, so that no replaced file is described
+    with checkpoints.reading(checkpoint):
+        state = checkpoints.load_state(checkpoint, data=str(data))
+    name = state["cfg"]["task"]["_name"]
+    if name != task:
+        raise UserError(f"{checkpoint}: a model of the task {name}; fine-tune first, on {task}")
+    model, cfg, made = checkpoints.load_with_task(checkpoint, data, state)
+    facts: dict[str, Any] = {}
+    if request.results:
+        # Examples in one update of all processes.
+        batch = int(cfg["dataset"]["batch_size"] or 0) * int(cfg["optimization"]["update_freq"][0])
+        batch *= max(1, int(cfg["distributed_training"]["distributed_world_size"]))
+        arch, pretrained = str(cfg["model"]["_name"]), request.pretrained
+        positions = own_positions(model.signature, arch)
+        valid = str(cfg["dataset"]["valid_subset"]).split(",")[0]
+        facts = {
+            "system": request.system or positions[ENCODING],
+            "arch": arch,
+            "positions": positions,
+            "segments": str(cfg["model"]["segment_encoding"]),
+            **(
+                checkpoints.read_pretrained(pretrained)
+                if pretrained
+                else checkpoints.pretrained_of(checkpoint, cfg)
+            ),
+            "model": model_data(checkpoints.beyond_the_architecture(arch, cfg["model"])),
+            "checkpoint_sha256": content,
+            "training": training_of(checkpoint),
+            "seed": int(cfg["common"]["seed"]),
+            "lr": float(cfg["optimization"]["lr"][0]),
+            "epochs": int(cfg["optimization"]["max_epoch"]),
+            "batch": batch,
+            "parameters": sum(parameter.numel() for parameter in model.parameters()),
+            "date": today(),
+            "revision": revision(Path(__file__).parent),
+            "versions": {"fairseq": fairseq_version()}
+            | {name: metadata.version(name) for name in ("torch", *libraries)},
+            "updates": checkpoints.updates_of(state),
+            "chosen_by": f"{valid} {cfg['checkpoint']['best_checkpoint_metric']}",
+        }
+    return FineTuned(model.cuda() if torch.cuda.is_available() else model, made, facts)
 
 
 def own_positions(signature: str, arch: str) -> Options:
@@ -93,57 +115,11 @@ def own_positions(signature: str, arch: str) -> Options:
     return positions
 
 
-def load_fine_tuned(checkpoint: Path, data: Path, task: str) -> FineTuned:
-    """Raises UserError for a checkpoint of another task."""
-    with reading(checkpoint):
-        name = str(checkpoints.load_state(checkpoint)["cfg"]["task"]["_name"])
-    if name != task:
-        raise UserError(f"{checkpoint}: a model of the task {name}; fine-tune first, on {task}")
-    model, _, made = checkpoints.load_with_task(checkpoint, data)
-    return FineTuned(model.cuda() if torch.cuda.is_available() else model, made)
-
-
-def _facts(
-    request: EvaluationRequest, content: str, model: Any, libraries: Sequence[str]
-) -> dict[str, Any]:
-    """Fields of :class:`records.TaskResult` that do not depend on the task.
-
-    ``content``: SHA-256 of the checkpoint, before the ``model`` was loaded from it.
-    """
-    with reading(request.checkpoint):
-        state = checkpoints.load_state(request.checkpoint)
-    cfg = state["cfg"]
-    # Examples in one update of all processes.
-    batch = int(cfg["dataset"]["batch_size"] or 0) * int(cfg["optimization"]["update_freq"][0])
-    batch *= max(1, int(cfg["distributed_training"]["distributed_world_size"]))
-    arch, pretrained = str(cfg["model"]["_name"]), request.pretrained
-    positions = own_positions(model.signature, arch)
-    valid = str(cfg["dataset"]["valid_subset"]).split(",")[0]
-    return {
-        "system": request.system or positions[ENCODING],
-        "arch": arch,
-        "positions": positions,
-        "segments": str(cfg["model"]["segment_encoding"]),
-        **(
-            checkpoints.read_pretrained(pretrained)
-            if pretrained
-            else checkpoints.pretrained_of(request.checkpoint, cfg)
-        ),
-        "model": model_data(checkpoints.beyond_the_architecture(arch, cfg["model"])),
-        "checkpoint_sha256": content,
-        "training": training_of(request.checkpoint),
-        "seed": int(cfg["common"]["seed"]),
-        "lr": float(cfg["optimization"]["lr"][0]),
-        "epochs": int(cfg["optimization"]["max_epoch"]),
-        "batch": batch,
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "date": today(),
-        "revision": revision(Path(__file__).parent),
-        "versions": {"fairseq": fairseq_version()}
-        | {name: metadata.version(name) for name in ("torch", *libraries)},
-        "updates": checkpoints.updates_of(state),
-        "chosen_by": f"{valid} {cfg['checkpoint']['best_checkpoint_metric']}",
-    }
+def batches_of(task: Any, dataset: Any, size: int) -> Any:
+    """Batches of so many examples, in their order, on the GPU where there is one."""
+    iterator = task.get_batch_iterator(dataset=dataset, max_sentences=size)
+    batches = iterator.next_epoch_itr(shuffle=False)
+    return map(utils.move_to_cuda, batches) if torch.cuda.is_available() else batches
 
 
 @dataclass(frozen=True)
@@ -161,16 +137,13 @@ def predict_splits(request: PredictRequest, splits: list[str]) -> None:
 
     Without ``predictions``, splits that have a row of the same checkpoint are skipped.
     """
-    data = request.data
-
-    def load() -> FineTuned:
-        if not (data / "input0" / "dict.txt").is_file():
-            raise UserError(f"{data}: no input0/dict.txt; give a folder of diet-mt prepare glue")
-        return load_fine_tuned(request.checkpoint, data, TASK)
-
-    one = partial(_predict_split, request)
-    tasks, again = dict.fromkeys(splits, request.task), bool(request.predictions)
-    each_split(request, tasks, load, one, again=again, libraries=_LIBRARIES)
+    if not request.predictions:
+        splits = new_splits(request, dict.fromkeys(splits, request.task))
+    if not splits:
+        return
+    loaded = load_fine_tuned(request, TASK, _LIBRARIES)
+    for split in splits:
+        print(_predict_split(request, loaded, split), flush=True)
 
 
 def predict(loaded: FineTuned, split: str, batch_size: int) -> Predictions:
@@ -202,10 +175,7 @@ def predict(loaded: FineTuned, split: str, batch_size: int) -> Predictions:
     )
 
 
-def _predict_split(
-    request: PredictRequest, loaded: FineTuned, own: dict[str, Any], split: str
-) -> str:
-    """``own``: the facts about the checkpoint."""
+def _predict_split(request: PredictRequest, loaded: FineTuned, split: str) -> str:
     task, data = specification(request.task), request.data
     predictions = predict(loaded, split, request.batch_size)
     examples, gold = len(predictions.predicted), predictions.gold
@@ -239,7 +209,7 @@ def _predict_split(
                 for name, count in {"train": train, split: examples}.items()
                 if 0 < count < _WHOLE * official.get(name, 0)
             ],
-            **own,
+            **loaded.facts,
         )
         words.append(f"-> {put_row(request.results, result)}")
     return "\t".join([request.task, split, f"{examples} examples", *words])
@@ -261,13 +231,10 @@ def _write(path: Path, task: Any, predictions: Predictions, id_file: Path) -> No
         labels = task.label_dictionary
         return [str(labels[labels.nspecial + int(number)]) for number in numbers.tolist()]
 
-    ids = list(map(str, range(len(predictions.predicted))))
-    if id_file.is_file():
-        ids = list(lines_of(id_file))
-    if len(ids) != len(predictions.predicted):
-        raise UserError(
-            f"{len(ids)} ids but {len(predictions.predicted)} predictions; prepare again"
-        )
+    count = len(predictions.predicted)
+    ids = list(lines_of(id_file)) if id_file.is_file() else list(map(str, range(count)))
+    if len(ids) != count:
+        raise UserError(f"{len(ids)} ids but {count} predictions; prepare again")
     columns = {"index": ids, "prediction": text(predictions.predicted)}
     if predictions.gold is not None:
         columns["label"] = text(predictions.gold)

@@ -8,15 +8,13 @@ rows; the same evaluation again replaces its row.
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..system.errors import UserError
-from ..system.files import need_once
 from .json_rows import Kind, Row, locked, read_rows, write_rows, wrong_field
 from .options import Option, Options, assignments, comparable, difference, number
 
@@ -116,8 +114,8 @@ class Result(Evaluation):
     references_sha256: str
     bleu_mean: float  # of SacreBLEU's bootstrap resamples of the test set
     bleu_ci: float  # half of their 95% interval: bleu_mean - bleu_ci to bleu_mean + bleu_ci
-    length_ratio: float | None = None  # words over those of the references; None: not recorded
-    precisions: str = ""  # of BLEU, in percent: 1-grams/2-grams/3-grams/4-grams
+    length_ratio: float  # words over those of the references
+    precisions: str  # of BLEU, in percent: 1-grams/2-grams/3-grams/4-grams
     # If lenpen was tuned: every value, with its BLEU on the validation set.
     lenpen_tried: str = ""
     # Number of source lines changed by the normalization of the training text.
@@ -126,11 +124,9 @@ class Result(Evaluation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, value in vars(self).items():
-            most = 100 if name in ("bleu", "bleu_mean", "chrf", "roles") else math.inf
-            is_number = isinstance(value, (int, float)) and name not in ("seed", "lenpen")
-            if is_number and not 0 <= value <= most:
-                raise wrong_field(name, value, f"0 to {most}")
+        for name in ("bleu", "bleu_mean", "chrf", "roles"):
+            if not 0 <= (getattr(self, name) or 0) <= 100:
+                raise wrong_field(name, getattr(self, name), "0 to 100")
         if self.corpus in ("", ".", "..") or "/" in self.corpus:
             raise wrong_field("corpus", self.corpus, "the name of a file")
         if not {"", ".", ".."}.isdisjoint(self.hypotheses.split("/")):
@@ -205,16 +201,6 @@ def read_task_results(path: Path) -> list[TaskResult]:
     return read_rows(TaskResult, path)
 
 
-def read_all(files: Iterable[Path]) -> list[tuple[Path, Result]]:
-    """The translation results of several files, each with its file. Raises UserError for none."""
-    files = list(files)
-    need_once(files)
-    rows = [(path, row) for path in files for row in read_results(path)]
-    if not rows:
-        raise UserError("the files hold no results; give those that diet-mt evaluate wrote")
-    return rows
-
-
 def system_of(arch: str) -> str:
     """``diet_rel_tiny`` -> ``diet_rel``; other architectures unchanged."""
     name, _, size = arch.rpartition("_")
@@ -247,49 +233,39 @@ def put_row(folder: Path, result: Evaluation) -> Path:
     """
     path = folder / f"{result.file}.jsonl"
     with locked(folder):
-        refuse_another(folder, type(result), result.file, result.key, vars(result))
-        rows = {row.key: row for row in _saved(type(result), path)}
+        refuse_another(path, type(result), result.key, vars(result))
+        rows = {row.key: row for row in saved_rows(type(result), path)}
         write_rows(path, {**rows, result.key: result}.values())
     return path
 
 
-def _saved(kind: type[Kind], path: Path) -> list[Kind]:
+def saved_rows(kind: type[Kind], path: Path) -> list[Kind]:
+    """The rows of a file, which need not exist."""
     return read_rows(kind, path) if path.exists() else []
 
 
 def refuse_another(
-    folder: Path, kind: type[Evaluation], file: str, key: Hashable, new: Mapping[str, Any]
+    path: Path, kind: type[Evaluation], key: Hashable, new: Mapping[str, Any]
 ) -> None:
-    """Raises UserError if the row with this key is of another training or test set than ``new``,
-    fields of the row that would replace it.
+    """Raises UserError if the row of ``path`` with this key is of another training or test set than
+    ``new``, fields of the row that would replace it.
     """
-    path = folder / f"{file}.jsonl"
-    old = next((row for row in _saved(kind, path) if row.key == key), None)
-    if old is None:
-        return
-    sides: list[dict[str, object]] = []
-    for row in (vars(old), new):
-        names: tuple[str, ...] = _SAME_TEST
-        trained: dict[str, object] = {}
-        if old.checkpoint_sha256 != new["checkpoint_sha256"]:
-            names += _SAME_MODEL
-            trained = comparable(row["training"])
-            if "pretrained_sha256" in row:  # part of the key
-                trained.pop("--finetune-from-model", None)
-        texts = {name: _text(row[name]) for name in names if name in row}
-        sides.append({**texts, **trained})
-    if what := difference(*sides):
-        raise UserError(
-            f"{path}: has {new['system']}, seed {new['seed']}, of another training or test set "
-            f"({what}); give --system another name for this one"
-        )
+    for old in saved_rows(kind, path):
+        same_checkpoint = old.checkpoint_sha256 == new["checkpoint_sha256"]
+        sides = (_identity(row, with_model=not same_checkpoint) for row in (vars(old), new))
+        if old.key == key and (what := difference(*sides)):
+            raise UserError(
+                f"{path}: has {new['system']}, seed {new['seed']}, of another training or test set "
+                f"({what}); give --system another name for this one"
+            )
 
 
-def _text(value: object) -> str:
-    return encoding_text(value) if isinstance(value, dict) else str(value)
-
-
-def splits_of(folder: Path, task: str, checkpoint: str) -> set[str]:
-    """The splits on which ``folder`` has a row of the checkpoint with this SHA-256."""
-    rows = _saved(TaskResult, folder / f"{task}.jsonl")
-    return {row.split for row in rows if row.checkpoint_sha256 == checkpoint}
+def _identity(row: Mapping[str, Any], *, with_model: bool) -> dict[str, object]:
+    """What must be equal in a row and in the one that replaces it."""
+    names = (*_SAME_TEST, *_SAME_MODEL) if with_model else _SAME_TEST
+    values = {name: row[name] for name in names if name in row}
+    texts = {n: encoding_text(v) if isinstance(v, dict) else str(v) for n, v in values.items()}
+    trained = comparable(row["training"]) if with_model else {}
+    if "pretrained_sha256" in row:  # part of the key
+        trained.pop("--finetune-from-model", None)
+    return {**texts, **trained}

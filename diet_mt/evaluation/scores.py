@@ -44,41 +44,33 @@ _SHARE = 0.95  # of an interval
 Floats = NDArray[np.float64]
 
 
-def score(hypotheses: list[str], references: list[str]) -> dict[str, Any]:
-    """Corpus BLEU (13a) and chrF of detokenized sentences: fields of ``records.Result``."""
+def scores(hypotheses: list[str], references: list[str]) -> dict[str, Any]:
+    """Corpus BLEU (13a) and chrF of detokenized sentences: fields of ``records.Result``.
+
+    The interval of BLEU is of bootstrap resamples of the sentences, which are always the same.
+    """
     if len(hypotheses) != len(references):
         raise UserError(
             f"{len(hypotheses)} hypotheses but {len(references)} references; decode the whole set"
         )
     metrics = BLEU(), CHRF()
     bleu, chrf = (metric.corpus_score(hypotheses, [references]) for metric in metrics)
-    ratio = bleu.sys_len / bleu.ref_len if bleu.ref_len else 0
-    return {
-        "bleu": round(bleu.score, 4),
-        "bleu_signature": str(metrics[0].get_signature()),
-        "chrf": round(chrf.score, 4),
-        "chrf_signature": str(metrics[1].get_signature()),
-        "length_ratio": round(ratio, 4),
-        "precisions": "/".join(f"{each:.2f}" for each in bleu.precisions),
-    }
-
-
-def interval(hypotheses: list[str], references: list[str]) -> tuple[float, float]:
-    """BLEU's mean over bootstrap resamples of the sentences, and half of its 95% interval.
-
-    The resamples are always the same, so the same sentences give the same numbers.
-    """
+    signatures = [str(metric.get_signature()) for metric in metrics]  # without the resamples
     # SacreBLEU takes its seed from the environment alone.
     with patch.dict(os.environ, SACREBLEU_SEED=SEED):
-        score = BLEU().corpus_score(hypotheses, [references], n_bootstrap=INTERVAL_RESAMPLES)
-    return round(score._mean, 4), round(score._ci, 4)
-
-
-def scores(hypotheses: list[str], references: list[str]) -> dict[str, Any]:
-    """``score``, with the interval of BLEU and the number of sentences."""
-    fields = score(hypotheses, references)
-    mean, half = interval(hypotheses, references)
-    return {"sentences": len(hypotheses), **fields, "bleu_mean": mean, "bleu_ci": half}
+        resampled = BLEU().corpus_score(hypotheses, [references], n_bootstrap=INTERVAL_RESAMPLES)
+    ratio = bleu.sys_len / bleu.ref_len if bleu.ref_len else 0
+    return {
+        "sentences": len(hypotheses),
+        "bleu": round(bleu.score, 4),
+        "bleu_signature": signatures[0],
+        "chrf": round(chrf.score, 4),
+        "chrf_signature": signatures[1],
+        "length_ratio": round(ratio, 4),
+        "precisions": "/".join(f"{each:.2f}" for each in bleu.precisions),
+        "bleu_mean": round(resampled._mean, 4),
+        "bleu_ci": round(resampled._ci, 4),  # half of the interval
+    }
 
 
 def without_version(signature: str) -> str:

@@ -7,26 +7,21 @@ over sentences and seeds.
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
+from sacrebleu.metrics import BLEU
+
 from ..corpora.parallel import read_lines
 from ..system.errors import UserError
+from ..system.files import sha256
 from ..system.options import need_known
 from .groups import Group, Line, group
-from .hypotheses import (
-    Sentences,
-    by_checksum,
-    read_hypotheses,
-    read_sentences,
-    sentence_bleu,
-    source_of,
-)
+from .hypotheses import Sentences, read_hypotheses, read_sentences, source_of
 from .records import Result, read_results
-from .scores import RESAMPLES, Floats, bleu, half_width, p_value, resampled
+from .scores import ORDERS, RESAMPLES, Floats, bleu, half_width, p_value, resampled
 
 DIGITS = 4  # decimals of BLEU differences and p-values
 SMALLEST_P = 1 / RESAMPLES
@@ -62,8 +57,9 @@ class Resampled:
         return self.scores[one] - self.scores[other], self.samples[one] - self.samples[other]
 
 
-def resample(lines: Sequence[Line], statistics: Sequence[Sequence[Floats]]) -> Resampled:
-    """Resamples systems; ``statistics``: (sentences, 10) of each seed of each line."""
+def resample(lines: Sequence[Line], counts: Sentences) -> Resampled:
+    """Resamples the systems of one group."""
+    statistics = [[counts.statistics(result) for result in line.results] for line in lines]
     scores = [[float(bleu(each.sum(axis=0))) for each in seeds] for seeds in statistics]
     return Resampled(
         lines=tuple(lines),
@@ -79,48 +75,42 @@ def _stream(seeds: Sequence[Result]) -> int:
     return int(hashlib.sha256(digests.encode()).hexdigest()[:12], 16)
 
 
-def resampled_group(group: Group, counts: Sentences) -> Resampled | None:
-    """The systems of a group whose sentences are all counted; None without any."""
-    lines = [line for line in group.lines if counts.is_counted(line.results)]
-    statistics = [[counts.statistics(result) for result in line.results] for line in lines]
-    return resample(lines, statistics) if lines else None
-
-
 def p_text(value: float) -> str:
     """A p-value as text: ``≤ 0.0001`` for the smallest, (0 + 1) / (10,000 + 1)."""
     return f"≤ {SMALLEST_P:g}" if value <= SMALLEST_P else f"{value:.{DIGITS}f}"
 
 
-def compare_files(files: Sequence[Path], systems: Sequence[str] | None = None) -> None:
-    """Prints a line for each pair of systems, the better one first.
-
-    ``systems``: A and B, for A against B alone. Raises UserError for an unknown system, and where
-    the sentences of no pair are counted.
+def _pairs(
+    files: Sequence[Path], systems: Sequence[str]
+) -> Iterator[tuple[Path, Group, list[tuple[Line, Line]]]]:
+    """Of each group of each file the pairs of systems: all, the better one first, or those of two
+    names. Raises UserError for an unknown system.
     """
-    groups = {path: group(read_results(path)) for path in files}
-    if empty := next((path for path, own in groups.items() if not own), None):
-        raise UserError(f"{empty}: no results; diet-mt evaluate adds them")
-    every = [each for own in groups.values() for each in own]
-    need_known("system", systems or (), (line.system for each in every for line in each.lines))
-    compared = uncounted = 0
-    for path, own in groups.items():
-        counts = read_sentences([path])
-        pairs = [(each, pair) for each in own for pair in _pairs(each, systems)]
+    groups = [(path, each) for path in files for each in group(read_results(path))]
+    if not groups:
+        raise UserError(f"{files[0]}: no results; diet-mt evaluate adds them")
+    need_known("system", systems, (line.system for _, each in groups for line in each.lines))
+    compared = False
+    for path, each in groups:
+        pairs = list(combinations(each.lines, 2))
+        if systems:
+            first, second = ([line for line in each.lines if line.system == n] for n in systems)
+            pairs = [(one, other) for one in first for other in second if one is not other]
+        compared |= bool(pairs)
+        yield path, each, pairs
+    if not compared:
+        needed = " and ".join(systems) or "two systems"
+        print(f"nothing to compare: that needs {needed} under the same conditions")
+
+
+def compare_files(files: Sequence[Path], systems: Sequence[str] = ()) -> None:
+    """Prints a line for each pair of systems. ``systems``: A and B, for A against B alone."""
+    counts = read_sentences(files)
+    for path, each, pairs in _pairs(files, systems):
         if not pairs:
-            needed = " and ".join(systems or ("two systems",))
-            print(f"{path}\tnothing to compare: that needs {needed} under the same conditions")
-        lines = [line for _, pair in pairs for line in pair]
-        if missing := {line.name: 0 for line in lines if not counts.is_counted(line.results)}:
-            message = f"{path}: no sentence counts of {', '.join(missing)}; give --references"
-            print(f"warning: {message}", file=sys.stderr)
-        compared_groups = {id(each): each for each, _ in pairs}  # each is resampled once
-        tables = {key: resampled_group(each, counts) for key, each in compared_groups.items()}
-        for each, (first, second) in pairs:
-            table = tables[id(each)]
-            if table is None or not {first, second} <= set(table.lines):
-                uncounted += 1
-                continue
-            compared += 1
+            continue
+        table = resample(each.lines, counts)  # once for a group
+        for first, second in pairs:
             difference, half, p = table.difference(first, second)
             print(
                 f"{path}\t{first.name}\tto {second.name}"
@@ -128,17 +118,6 @@ def compare_files(files: Sequence[Path], systems: Sequence[str] | None = None) -
                 f"\tseeds {len(first.results)} and {len(second.results)}",
                 flush=True,
             )
-    if uncounted and not compared:
-        raise UserError("no sentence counts of any pair; give --references, the raw test sets")
-
-
-def _pairs(each: Group, systems: Sequence[str] | None) -> Iterator[tuple[Line, Line]]:
-    """Pairs of systems, the better one first unless two were given."""
-    if not systems:
-        yield from combinations(each.lines, 2)
-        return
-    first, second = ([line for line in each.lines if line.system == name] for name in systems)
-    yield from ((one, other) for one in first for other in second if one is not other)
 
 
 def show_sentences(
@@ -147,19 +126,13 @@ def show_sentences(
     """Prints the sentences on which the first seeds of two systems differ most in sentence BLEU,
     with sources and references where these are given.
     """
-    given = by_checksum(references)
-    for path in files:
-        counts, groups = read_sentences([path]), group(read_results(path))
-        for pair in (pair for each in groups for pair in _pairs(each, systems)):
-            rows = [line.results[0] for line in pair]
-            if not counts.is_counted(rows):
-                continue
-            texts: dict[str, Sequence[str]] = {}
-            reference, _ = given.get(rows[0].references_sha256, (None, None))
-            if reference and (source := source_of(reference, rows[0])):
-                texts["source"] = list(read_lines(source))
-            if reference:
-                texts["reference"] = list(read_lines(reference))
+    given, counts = {sha256(path): path for path in references}, read_sentences(files)
+    for path, _, pairs in _pairs(files, systems):
+        for rows in ([line.results[0] for line in pair] for pair in pairs):
+            reference = given.get(rows[0].references_sha256)
+            source = reference and source_of(reference, rows[0].direction)
+            known = {"source": source, "reference": reference}
+            texts = {name: list(read_lines(file)) for name, file in known.items() if file}
             texts |= {f"{r.system}.{r.seed}": read_hypotheses(path.parent, r) for r in rows}
             own, other = (sentence_bleu(counts.statistics(row)) for row in rows)
             gaps = [a - b for a, b in zip(own, other, strict=True)]
@@ -167,3 +140,13 @@ def show_sentences(
                 print(f"{path}\tsentence {n + 1}\t{gaps[n]:+.1f} BLEU")
                 for name, lines in texts.items():
                     print(f"  {name}\t{lines[n]}")
+
+
+def sentence_bleu(statistics: Floats) -> list[float]:
+    """BLEU of each sentence, of its statistics (N, 10), with the orders that it has n-grams of."""
+    return [
+        BLEU.compute_bleu(
+            row[2 : 2 + ORDERS], row[2 + ORDERS :], row[0], row[1], "exp", effective_order=True
+        ).score
+        for row in statistics.astype(int).tolist()
+    ]

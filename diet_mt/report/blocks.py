@@ -85,14 +85,7 @@ class Folded:
     content: Table | Sequence[str]
 
 
-@dataclass(frozen=True)
-class Markup:
-    """HTML for the page alone."""
-
-    html: str
-
-
-Block = Union[Heading, Table, Items, Note, Folded, Markup]
+Block = Union[Heading, Table, Items, Note, Folded]
 
 
 def table(rows: Sequence[Row], columns: Iterable[Column[Row]]) -> Table:
@@ -193,8 +186,6 @@ def _html(block: Block) -> Iterator[str]:
         yield f'<ul class="note">{"".join(lines)}</ul>'
     elif isinstance(block, Note):
         yield f'<p class="note">{_code(block.text)}</p>'
-    elif isinstance(block, Markup):
-        yield block.html
     else:
         yield f"<details><summary>{escape(block.summary)}</summary>"
         if isinstance(block.content, Table):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -11,7 +10,7 @@ from ..evaluation.groups import BASELINE, Line, encoding_of
 from ..evaluation.options import Option, Options, shell
 from ..evaluation.records import Result
 from ..evaluation.scores import RESAMPLES
-from .blocks import Block, Column, Folded, Heading, Items, Note, Table, legend, number, table
+from .blocks import Block, Column, Folded, Heading, Items, legend, number, table
 from .published import BLEU, source
 from .sections import LEVEL, Section, Standing
 
@@ -22,8 +21,8 @@ ARCH = "ARCH"  # in commands: any system of the table
 FOLDED = f"Commands, {ARCH} for the system"
 
 
-def _of_line(name: str) -> Callable[[Standing], object]:
-    return lambda standing: getattr(standing.line, name) if standing.line else None
+def _mean(field: str) -> Callable[[Standing], float | None]:
+    return lambda standing: standing.line.mean(field) if standing.line else None
 
 
 def _each(text: Callable[[Result], str]) -> Callable[[Standing], str]:
@@ -41,12 +40,11 @@ def _gain(value: float | None) -> str | None:
 
 STANDING: list[Column[Standing]] = [
     Column("system", attrgetter("name"), number=False),
-    Column("BLEU", _of_line("bleu"), "SacreBLEU, mean over the seeds.", ".2f"),
+    Column("BLEU", _mean("bleu"), "SacreBLEU, mean over the seeds.", ".2f"),
     Column(
         "±",
         attrgetter("half_width"),
-        "half of the 95 % bootstrap interval of BLEU, over sentences and seeds; over sentences "
-        "alone for rows without sentence counts.",
+        "half of the 95 % bootstrap interval of BLEU, over sentences and seeds.",
         ".2f",
     ),
     Column(
@@ -57,7 +55,7 @@ STANDING: list[Column[Standing]] = [
     ),
     Column(
         "length",
-        _of_line("length_ratio"),
+        _mean("length_ratio"),
         "tokens of the translations over those of the references, mean over the seeds. Below 1, "
         "BLEU is multiplied by exp(1 - 1 / length).",
         ".3f",
@@ -76,10 +74,10 @@ STANDING: list[Column[Standing]] = [
     ),
     Column("paper", attrgetter("published"), source(BLEU) + ".", ".2f"),
     Column(f"paper, to {BASELINE}", lambda s: _gain(s.published_gain)),
-    Column("chrF", _of_line("chrf"), "SacreBLEU, mean over the seeds.", ".2f"),
+    Column("chrF", _mean("chrf"), "SacreBLEU, mean over the seeds.", ".2f"),
     Column(
         "roles",
-        _of_line("roles"),
+        _mean("roles"),
         "of sentences whose subject and object could change places, the percentage of translations "
         "closer to the reference than to that of the swapped sentence; chance is 50.",
         ".1f",
@@ -98,10 +96,7 @@ Evaluated = tuple[Line, Result]
 
 
 def _precision(order: int) -> Column[Evaluated]:
-    def value(row: Evaluated) -> str:
-        return row[1].precisions.split("/")[order - 1] if row[1].precisions else ""
-
-    return Column(f"{order}-grams", value)
+    return Column(f"{order}-grams", lambda r: r[1].precisions.split("/")[order - 1])
 
 
 EVALUATION: list[Column[Evaluated]] = [
@@ -113,8 +108,8 @@ EVALUATION: list[Column[Evaluated]] = [
     *map(_precision, range(1, 5)),
     Column("length penalties tried", lambda r: r[1].lenpen_tried, number=False),
     Column("chrF", lambda r: r[1].chrf, form=".2f"),
-    Column("updates", lambda r: r[1].updates or None, form=","),  # 0: not recorded
-    Column("target tokens seen", lambda r: r[1].train_tokens or None, form=","),
+    Column("updates", lambda r: r[1].updates, form=","),
+    Column("target tokens seen", lambda r: r[1].train_tokens or None, form=","),  # 0: unknown
     Column("positions", lambda r: encoding_of(r[1]), number=False),
     Column("checkpoint", lambda r: r[1].checkpoint_sha256[:8], number=False),
     Column("trained at", lambda r: r[1].train_revision, number=False),
@@ -127,28 +122,25 @@ SEEDS = (
     "v is the variance between seeds, pooled over all systems with several, less the part that the "
     "sentences explain; each resample draws it from its chi-square distribution."
 )
-UNCOUNTED = (
-    "Rows without sentence counts have no p-value; `diet-mt compare RESULTS.jsonl --references "
-    "FILE` adds the counts."
-)
 
 
 def board(sections: Sequence[Section]) -> list[Block]:
     """Tables, signatures, commands, and a legend."""
-    blocks = [
-        block
-        for section in sections
-        for block in (Heading(section.group.title), *content(section), *details(section))
-    ]
+    blocks: list[Block] = []
+    for section in sections:
+        standings = table(section.standings, STANDING)
+        blocks += [Heading(section.group.title), standings, *details(section)]
     return [*blocks, *reading(sections, blocks)]
 
 
-def content(section: Section, columns: Sequence[Column[Standing]] = STANDING) -> list[Block]:
-    """The tables of one section."""
-    blocks: list[Block] = [table(section.standings, columns)]
-    for caption, grid, _ in tables_of_places(section):
-        blocks += [Note(f"{caption}:"), grid]
-    return blocks
+def brief_board(sections: Sequence[Section]) -> list[Block]:
+    """Headings and narrow tables."""
+    narrow = [column for column in STANDING if column.title in BRIEF]
+    return [
+        block
+        for section in sections
+        for block in (Heading(section.group.title), table(section.standings, narrow))
+    ]
 
 
 def details(section: Section) -> list[Block]:
@@ -161,37 +153,16 @@ def details(section: Section) -> list[Block]:
     ]
 
 
-def brief_board(sections: Sequence[Section]) -> list[Block]:
-    """Headings and narrow tables; partial placements only in the tables of places."""
-    blocks: list[Block] = []
-    narrow = [column for column in STANDING if column.title in BRIEF]
-    for section in sections:
-        whole = section.without({n for *_, names in tables_of_places(section) for n in names})
-        _, *places = content(section, narrow)
-        blocks.append(Heading(section.group.title))
-        blocks += [table(whole.standings, narrow)] if whole.standings else []
-        blocks += places
-    return blocks
-
-
 def reading(sections: Sequence[Section], blocks: Sequence[Block]) -> list[Block]:
     """How to read the tables: the legend of their columns, and of seeds."""
-    lines = legend(blocks)
-    if any(section.has_seeds and section.tests for section in sections):
-        lines.append(SEEDS)
-    if any(
-        section.tests is None or line not in section.tests.lines
-        for section in sections
-        for _, line in section.measured
-    ):
-        lines.append(UNCOUNTED)
+    lines = [*legend(blocks), *([SEEDS] if any(each.has_seeds for each in sections) else [])]
     return [Items(lines)] if lines else []
 
 
 def remarks(section: Section) -> list[str]:
     """Differences of training within the group, and tests without knowledge of seeds."""
     otherwise: dict[str, list[str]] = {}
-    for name, options in section.group.trained_otherwise.items():
+    for name, options in section.group.trained_otherwise().items():
         otherwise.setdefault(options, []).append(name)
     lines = [
         f"Training differs from {BASELINE}'s, {options}: {', '.join(names)}."
@@ -204,7 +175,7 @@ def remarks(section: Section) -> list[str]:
     ]
     if mixed:
         lines.append(f"Training commands differ between seeds: {', '.join(mixed)}.")
-    if not section.has_seeds and section.tests:
+    if not section.has_seeds:
         lines.append(
             "No system has a second seed: intervals and p-values are over sentences, not seeds."
         )
@@ -236,55 +207,3 @@ def _general(options: Options, **fixed: Option) -> str:
         logs = {name: str(value).split(f"{folder}/") for name, value in options.items()}
         fixed |= {name: f"CHECKPOINTS/{end[1]}" for name, end in logs.items() if end[0] == ""}
     return shell({**options, **{name: fixed[name] for name in fixed.keys() & options.keys()}})
-
-
-_ALL = ("encoder", "decoder", "cross")
-_PLACES = {
-    (): "in nothing else",
-    ("decoder",): "in the decoder",
-    ("cross",): "in cross-attention",
-    ("decoder", "cross"): "in decoder and cross-attention",
-}
-
-
-def tables_of_places(section: Section) -> list[tuple[str, Table, set[str]]]:
-    """BLEU by the attention that an encoding acts in: caption, table, systems of partial placement.
-
-    A table for each encoding trained in parts of its attention that cover all kinds; acting nowhere
-    is the system without positions. Names alike up to the first dot are one encoding; the shorter
-    name wins a cell. Models with positions at the input as well are left out.
-    """
-    encodings: dict[tuple[str, str, str], dict[tuple[str, ...], Standing]] = {}
-    nowhere: dict[frozenset[str], Standing] = {}
-    for standing, line in sorted(section.measured, key=lambda pair: len(pair[1].system)):
-        words = encoding_of(line.results[0]).split()
-        options = [word for word in words if not word.startswith("in=")]
-        places = next((word[3:].split(",") for word in words if word.startswith("in=")), _ALL)
-        if options[:1] == ["none"]:
-            nowhere.setdefault(frozenset(options[1:]), standing)
-        elif not any(option.startswith("input=") for option in options):
-            key = line.system.partition(".")[0], line.results[0].arch, " ".join(options)
-            encodings.setdefault(key, {}).setdefault(tuple(places), standing)
-    parts = {key: {p: s for p, s in cells.items() if p != _ALL} for key, cells in encodings.items()}
-    shown = [key for key, own in parts.items() if set().union(*own) == set(_ALL)]
-    archs = Counter(arch for _, arch, _ in shown)
-    tables = []
-    for key in shown:
-        name, arch, encoding = key
-        without = [each for common, each in nowhere.items() if common <= set(encoding.split())]
-        cells = {(): without[0], **encodings[key]} if without else encodings[key]
-        rows = [
-            [title, *(_bleu(cells.get((*encoder, *others))) for others in _PLACES)]
-            for title, encoder in (("not in the encoder", ()), ("in the encoder", ("encoder",)))
-        ]
-        more = f" ({name}: {encoding})" if archs[arch] > 1 else ""
-        names = {standing.name for standing in parts[key].values()}
-        table = Table(["", *_PLACES.values()], rows)
-        tables.append((f"BLEU by where {arch} acts{more}", table, names))
-    return tables
-
-
-def _bleu(standing: Standing | None) -> str:
-    if standing is None or standing.line is None:
-        return ""
-    return number(standing.line.bleu, ".2f", standing.half_width)

@@ -17,22 +17,22 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-import numpy as np
-
-from ..evaluation.curves import LearningCurve
 from ..evaluation.groups import BASELINE
 from ..evaluation.hypotheses import Sentences
 from ..evaluation.json_rows import read_rows
 from ..evaluation.records import TaskResult
-from .blocks import Block, Column, Markup, html
-from .boards import STANDING, content, details, reading
-from .pictures import PICTURES, ByLength, by_length, inline, panels_of, plot
+from .blocks import Block, Column, html, table
+from .boards import STANDING, details, reading
+from .curves import LearningCurve, plot
+from .lengths import BLEU, Sheet, parts_of, picture
+from .pictures import inline, intervals
 from .sections import Section, Standing
 from .style import FAMILIES
 from .tasks import task_board
 
 _FAMILY: Column[Standing] = Column("family", lambda s: FAMILIES[s.family][0], number=False)
 _COLUMNS = [STANDING[0], _FAMILY, *STANDING[1:]]
+_PARTS = 5  # of source lengths
 
 
 def page(
@@ -41,19 +41,18 @@ def page(
     """The document; ``folders``: of the rows, with learning curves."""
     parts: list[tuple[str, str, str]] = []  # identifier, heading, content
     times = Counter(section.group.conditions.heading for section in sections)
-    every: list[Block] = []
+    tables: list[Block] = []
     for number, section in enumerate(sections, start=1):
         conditions = section.group.conditions
         more = f", {conditions.corpus}" if times[conditions.heading] > 1 else ""
-        blocks = content(section, _COLUMNS)
-        every += blocks
-        main = html([*_above(section), *blocks, *_below(section, counts)])
+        tables.append(table(section.standings, _COLUMNS))
+        main = _section(section, tables[-1], counts)
         parts.append((f"group-{number}", conditions.heading + more, main))
     if learning := _learning(folders):
         parts.append(("learning", "Learning curves", learning))
     if board := task_board(tasks):
         parts.append(("tasks", "BERT tasks", html(board)))
-    parts.append(("reading", "Legend", html(reading(sections, every))))
+    parts.append(("reading", "Legend", html(reading(sections, tables))))
     count = len({row.checkpoint_sha256 for each in sections for row in each.group.results})
     about = f"{count} trained models, compared with <em>{BASELINE}</em>." if count else ""
     files = {name: Path(__file__).with_name(f"page.{name}").read_text(encoding="utf-8")
@@ -73,26 +72,24 @@ def page(
     )
 
 
-def _above(section: Section) -> list[Block]:
+def _section(section: Section, standings: Block, counts: Sentences) -> str:
+    """Title, pictures, table, the comparison of two systems, and details."""
     conditions = section.group.conditions
     title = section.group.title.removeprefix(conditions.heading).lstrip(", ")
-    figure = panels_of("intervals", [(section, section.standings)], titles=False)
-    return [Markup(f'<p class="note">{escape(title)}</p>'), Markup(_figure(figure, "BLEU"))]
-
-
-def _below(section: Section, counts: Sentences) -> list[Block]:
-    """Pictures, the comparison of two systems, and details."""
-    blocks: list[Block] = []
-    if lengths := by_length(section, counts):
-        figure = panels_of("lengths", [(section, lengths)], titles=False)
-        blocks.append(Markup(_figure(figure, PICTURES["lengths"].title)))
-    if pairs := pairs_of(section, lengths):
+    body = [f'<p class="note">{escape(title)}</p>']
+    body.append(_figure(intervals([section], titles=False), "BLEU"))
+    body.append(html([standings]))
+    sheet, lengths = Sheet("", "words"), counts.texts[conditions.references_sha256].source_lengths
+    parts = parts_of(lengths, count=_PARTS) if lengths else []
+    if len(parts) > 1 and len(section.group.lines) > 1:
+        sheet.add(section.group, counts, parts)
+        body.append(_figure(picture([sheet]), "Short and long sentences"))
+    if pairs := pairs_of(section, sheet):
         data = json.dumps(pairs, ensure_ascii=False, separators=(",", ":"))
         data = data.replace("<", "\\u003c")
         script = f'<script type="application/json">{data}</script>'
-        heading = "<h3>Two systems compared</h3>"
-        blocks.append(Markup(f'<div class="pair" hidden>{heading}{script}</div>'))
-    return [*blocks, *details(section)]
+        body.append(f'<div class="pair" hidden><h3>Two systems compared</h3>{script}</div>')
+    return "\n".join([*body, html(details(section))])
 
 
 def _figure(figure: Any, caption: str) -> str:
@@ -102,33 +99,28 @@ def _figure(figure: Any, caption: str) -> str:
     )
 
 
-def pairs_of(section: Section, lengths: ByLength | None) -> dict[str, Any] | None:
-    """Every pair of counted systems of a section, for the page's script.
+def pairs_of(section: Section, sheet: Sheet) -> dict[str, Any] | None:
+    """Every pair of systems of a section, for the page's script.
 
     ``pairs``: of systems 0 and 1, 0 and 2, ..., 1 and 2, ... the difference of BLEU, half of its
     95 % interval, p, and for each of ``parts`` a difference and half of its interval; ``first``:
     the two shown at first. None for fewer than two systems.
     """
-    tests = section.tests
-    lines = [line for line in section.group.lines if tests and line in tests.lines]
-    if not tests or len(lines) < 2:
+    lines, baseline = section.group.lines, section.group.baseline
+    if len(lines) < 2:
         return None
     pairs = []
-    for one, other in combinations(range(len(lines)), 2):
-        difference, half, p = tests.difference(lines[one], lines[other])
+    for one, other in combinations(lines, 2):
+        difference, half, p = section.tests.difference(one, other)
         row = [round(difference, 2), round(half, 2), round(p, 4)]
-        if lengths:
-            samples = lengths.samples[one] - lengths.samples[other]  # (parts, 1,000)
-            low, high = np.percentile(samples, (2.5, 97.5), axis=1)
-            gaps = lengths.bleu[one] - lengths.bleu[other]
-            for gap, width in zip(gaps, (high - low) / 2, strict=True):
-                row += [round(float(gap), 1), round(float(width), 1)]
+        for part in sheet.parts:
+            values = sheet.values[BLEU]
+            gap = values[one.name][part.name] - values[other.name][part.name]
+            row += [round(gap.value, 1), round(gap.half_width, 1)]
         pairs.append(row)
-    baseline = section.group.baseline
-    parts = lengths.parts if lengths else []
     return {
         "systems": [line.name for line in lines],
-        "parts": [f"{part.name} ({len(part.members)})" for part in parts],
+        "parts": [part.head for part in sheet.parts],
         "pairs": pairs,
         "first": [0, (lines.index(baseline) if baseline in lines else 1) or 1],
     }

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from statistics import fmean, median
 from typing import NamedTuple
 
 from ..evaluation.options import assignments, shell
 from ..evaluation.records import TaskResult
 from ..system.errors import UserError
-from .blocks import Block, Column, Folded, Heading, Items, Note, Table, table
+from .blocks import Block, Folded, Heading, Items, Note, Table
 from .published import AVERAGE, GLUE, TASKS, XTREME, published_row, source
 
 PAPER = "paper: "
@@ -258,12 +257,8 @@ def _choose(column: Score, entrant: Entrant, tried: set[Setting]) -> Setting:
     return max(complete, key=lambda setting: median(complete[setting].values()))
 
 
-class _Standing(NamedTuple):
-    """A row of a table, ours or the paper's; ``cells``: by title of the column."""
-
-    name: str
-    segments: str
-    cells: Mapping[str, object]
+# A row of a table, ours or the paper's: name, segments, and text by title of the column.
+_Line = tuple[str, str, Mapping[str, str]]
 
 
 def task_board(results: Sequence[TaskResult]) -> list[Block]:
@@ -288,52 +283,45 @@ def _blocks(name: str, every: Sequence[Entrant], results: Sequence[TaskResult]) 
     cells = {entrant: own for entrant, own in cells.items() if own}
     if not cells:
         return []
-    rows = [row for entrant, own in cells.items() for row in _rows(name, entrant, own)]
     used = [column for column in both if any(column in own for own in cells.values())]
-    shown = [column.title for column in used] + [AVERAGE] * set(used).issuperset(columns)
+    titles = [column.title for column in used] + [AVERAGE] * set(used).issuperset(columns)
+    lines = [line for entrant, own in cells.items() for line in _lines(name, entrant, own)]
     runs = [own.results[0] for entrant in cells for own in cells[entrant].values()]
     commands = dict.fromkeys(shell(o) for run in runs for o in (run.training, run.evaluation) if o)
-    tested = {column.task: own for column, own in languages.items() if own}
-    over = "; ".join(f"{task} {' '.join(own)}" for task, own in tested.items())
-    over = f" Our languages: {over}." if over else ""
+    tested = [f"{column.task} {' '.join(own)}" for column, own in languages.items() if own]
+    over = f" Our languages: {'; '.join(dict.fromkeys(tested))}." if tested else ""
     by_language: list[Block] = []
     for column in (column for column in used if column.all_languages):
-        by_language.append(Note(f"{column.title} by language:"))
         scored = [(entrant, own[column]) for entrant, own in cells.items() if column in own]
-        lines = [_by_language(column, *each) for each in scored]
-        by_language.append(_table(lines, languages[column]))
+        own_lines = [_by_language(column, *each) for each in scored]
+        by_language.append(Note(f"{column.title} by language:"))
+        by_language.append(_table(own_lines, languages[column]))
     return [
         Heading(heading),
-        _table([row for row in rows if set(shown) & row.cells.keys()], shown),
+        _table([line for line in lines if set(titles) & line[2].keys()], titles),
         Note(f"{legend}{over} In brackets: seeds."),
-        Items([line for entrant, own in cells.items() for line in _details(entrant, own)]),
+        Items([item for entrant, own in cells.items() for item in _details(entrant, own)]),
         *by_language,
         Folded("Commands, of one seed each", list(commands)),
     ]
 
 
-def _table(rows: Sequence[_Standing], titles: Iterable[str]) -> Table:
-    columns = [Column[_Standing]("system", lambda row: row.name, number=False)]
-    columns += [Column("segments", lambda row: row.segments, number=False)]
-    columns += [Column(title, partial(_text, title)) for title in titles]
-    return table(rows, columns)
+def _table(lines: Sequence[_Line], titles: Sequence[str]) -> Table:
+    rows = [[*names, *(cells.get(title, "") for title in titles)] for *names, cells in lines]
+    return Table(["system", "segments", *titles], rows, [False, False, *[True] * len(titles)])
 
 
-def _text(title: str, row: _Standing) -> object:
-    return row.cells.get(title)
-
-
-def _rows(name: str, entrant: Entrant, cells: Mapping[Score, Cell]) -> Iterator[_Standing]:
+def _lines(name: str, entrant: Entrant, cells: Mapping[Score, Cell]) -> Iterator[_Line]:
     """Our row, with an average where all columns of the paper are there, and the paper's."""
-    own: dict[str, object] = {column.title: str(cell) for column, cell in cells.items()}
+    own = {column.title: str(cell) for column, cell in cells.items()}
     columns = _TABLES[name].columns
     if cells.keys() >= set(columns):
         own[AVERAGE] = f"{fmean(cells[column].value for column in columns):.1f}"
-    yield _Standing(entrant.name, entrant.segments, own)
+    yield entrant.name, entrant.segments, own
     first = entrant.results[0]
     if row := published_row(name, first.system, first.segments, first.positions):
         scores = {title: f"{value:.1f}" for title, value in row.scores.items()}
-        yield _Standing(f"{PAPER}{row.name}", row.segments, scores)
+        yield f"{PAPER}{row.name}", row.segments, scores
 
 
 def _details(entrant: Entrant, cells: Mapping[Score, Cell]) -> Iterator[str]:
@@ -345,10 +333,10 @@ def _details(entrant: Entrant, cells: Mapping[Score, Cell]) -> Iterator[str]:
         yield "; ".join([f"  {column.title}: {cell.setting}: {seeds}", *notes])
 
 
-def _by_language(column: Score, entrant: Entrant, cell: Cell) -> _Standing:
+def _by_language(column: Score, entrant: Entrant, cell: Cell) -> _Line:
     """The median of each language, of the chosen setting."""
     results: dict[str, list[TaskResult]] = {}
     for result in cell.results:
         results.setdefault(result.language, []).append(result)
     values = {language: str(_cell(column, cell.setting, own)) for language, own in results.items()}
-    return _Standing(entrant.name, entrant.segments, values)
+    return entrant.name, entrant.segments, values

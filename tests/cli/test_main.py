@@ -22,12 +22,11 @@ from diet_mt.evaluation import records
 from diet_mt.figures import draw
 from diet_mt.models import architectures
 from diet_mt.positions import SEGMENT_ENCODINGS
-from diet_mt.report import pictures
 from diet_mt.system.files import write_text
 from diet_mt.system.options import Command, Count, Pair, Positive, argument, option
 
 from ..commands.runner import ROOT, command, run_alone, run_python
-from ..evaluation.rows import row
+from ..evaluation.rows import put, row
 from ..processes import called
 
 
@@ -88,7 +87,8 @@ def test_output_that_the_terminal_cannot_show_is_escaped(
     folder = tmp_path / os.fsdecode(b"f\xff")
     folder.mkdir()
     rows = folder / "r.jsonl"
-    write_text(rows, row(test_set="Grüße", system="mine").to_json())
+    write_text(tmp_path / "refs.de", "eins\n")
+    put(folder, row(test_set="Grüße", system="mine", corpus="r"), ["eins"], tmp_path / "refs.de")
     written = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", written)
     assert main(["leaderboard", str(rows)]) == 0
@@ -130,7 +130,6 @@ def test_bash_completes_commands_and_values(
 # Choices that are declared apart from their owners, which load torch or fairseq.
 TWICE = {
     "figures --only": (reports.FIGURES, draw.FIGURES),
-    "leaderboard --picture": (reports.PICTURES, pictures.PICTURES),
     "pretrain --segments": (train.SEGMENTS, SEGMENT_ENCODINGS),
     "sizes in rows": (records.SIZES, {**architectures.SIZES, **architectures.ROBERTA_SIZES}),
 }

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from diet_mt.cli.main import COMMANDS, parser_of
+from diet_mt.evaluation.hypotheses import Counts, Texts, companions
+from diet_mt.evaluation.json_rows import write_rows
 
 from ..evaluation.rows import row, task_row
 from ..processes import called
@@ -15,6 +17,11 @@ from ..processes import called
 pytestmark = pytest.mark.hostile
 
 ROW, TASK = row().to_json(), task_row().to_json()
+# Counts of the row, and the lengths of its test set.
+SENTENCES = (
+    Counts("d" * 64, "e" * 64, [1, 1], [[1, 1], [0, 0], [0, 0], [0, 0]]),
+    Texts("e" * 64, [1, 1], [1, 1]),
+)
 
 
 def changed(**fields: object) -> str:
@@ -41,6 +48,8 @@ CALLS: list[tuple[str, str]] = [
     ("completion fish", "bash, zsh"),
     ("leaderboard r.jsonl --systems diet_rell", "did you mean diet_rel?"),
     ("leaderboard r.jsonl --directions de-en", "choose from en-de"),
+    ("leaderboard r.jsonl --readme refs.de --out x", "--readme"),
+    ("leaderboard r.jsonl --check", "--check"),
     ("compare r.jsonl --systems a b", "unknown system a; choose from diet_rel"),
     ("average --out x.pt", "--last"),
     ("average --last 0 --dir . --out x.pt", "--last: 0"),
@@ -60,7 +69,7 @@ CALLS: list[tuple[str, str]] = [
     ("predict data/COLA x.pt", "COLA"),
     ("answer data x.pt --out o", "--split"),
     ("verify a.json b.json --references g", "answers"),
-    ("lengths r.jsonl --references refs.de --width 3 --buckets 2", "--buckets"),
+    ("lengths r.jsonl --width 3 --buckets 2", "--buckets"),
     ("evaluate folder folder --lenpen 1 --tune-lenpen 0 1", "--tune-lenpen"),
     ("prepare bitext de-de --from folder", "de-de"),
     ("prepare multi30k --subwords spm --bpe-merges 10", "--bpe-merges"),
@@ -76,7 +85,7 @@ CALLS: list[tuple[str, str]] = [
     ("leaderboard r.jsonl --readme refs.de", "refs.de"),
     ("leaderboard r.jsonl --out folder", "folder"),
     ("leaderboard r.jsonl --out refs.de/x", "refs.de"),
-    ("compare r.jsonl --references gone.de", "gone.de"),
+    ("compare r.jsonl --systems diet_rel diet_rel --show 1 --references gone.de", "gone.de"),
     ("verify r.jsonl --references folder", "folder"),
     ("verify r.jsonl --references refs.de", "1 of 1 rows"),
     ("verify r.json --references refs.de", "refs.de"),
@@ -87,11 +96,7 @@ CALLS: list[tuple[str, str]] = [
 # What a line of results holds, the command over it, and the datum.
 ROWS: list[tuple[str, str, str]] = [
     ("", "compare", "r.jsonl"),
-    (
-        f"{ROW}\n{changed(system='mine', hypotheses='toy.en-de/m.txt')}",
-        "compare --references refs.de",
-        "--references",
-    ),
+    (changed(hypotheses_sha256="0" * 64), "leaderboard", "diet_rel, seed 1"),
     ("{", "leaderboard", "r.jsonl, line 1"),
     ("[1]", "leaderboard", "r.jsonl, line 1"),
     ("[" * 100_000, "leaderboard", "r.jsonl, line 1"),
@@ -101,7 +106,6 @@ ROWS: list[tuple[str, str, str]] = [
     (changed(bleu=None), "leaderboard", "'bleu'"),
     (changed(bleu=float("nan")), "leaderboard", "'bleu' is nan"),
     (changed(seed=10**400), "leaderboard", "'seed'"),
-    (changed(beam=-1), "leaderboard", "'beam' is -1"),
     (changed(blue=1), "leaderboard", "'blue'"),
     (changed(system="a\x1b[2Jb"), "leaderboard", "'system'"),
     (changed(training="--lr 1"), "leaderboard", "'training' is '--lr 1'"),
@@ -137,6 +141,9 @@ def test_a_wrong_use_is_one_line(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     (tmp_path / "r.jsonl").write_text(f"{rows}\n", encoding="utf-8")
+
+    for file, kept in zip(companions(tmp_path / "r.jsonl"), SENTENCES, strict=True):
+        write_rows(file, [kept])
     (tmp_path / "r.json").write_text("{}", encoding="utf-8")
     (tmp_path / "latin").write_bytes(f"{ROW}\nM\xe4nner\n".encode("latin-1"))
     (tmp_path / "refs.de").write_text("eins\nzwei\n", encoding="utf-8")

@@ -13,9 +13,9 @@ import torch
 from diet_mt.bert.glue import task_named
 from diet_mt.bert.squad import read_squad
 from diet_mt.evaluation.checkpoint import model_options, read_pretrained
-from diet_mt.evaluation.curves import read_training
 from diet_mt.evaluation.predict import Predictions, for_server
 from diet_mt.evaluation.records import TaskResult, read_task_results
+from diet_mt.report.curves import read_training
 from diet_mt.system.errors import UserError
 from diet_mt.system.files import sha256
 

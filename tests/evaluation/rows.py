@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
+from diet_mt.evaluation.hypotheses import put_result, source_of
 from diet_mt.evaluation.options import Options, parse
 from diet_mt.evaluation.records import Result, TaskResult, positions_of
+from diet_mt.system.files import sha256
 
 
 def command(text: str) -> Options:
@@ -71,6 +74,8 @@ _ROW = Result(
     references_sha256="e" * 64,
     bleu_mean=31.2,
     bleu_ci=1.5,
+    length_ratio=0.975,
+    precisions="69.12/44.05/30.51/21.18",
     model={},
 )
 
@@ -107,6 +112,24 @@ def seeds_of(
         )
         for seed, bleu in scores.items()
     ]
+
+
+def put(
+    folder: Path, result: Result, lines: Sequence[str], references: Path, *, source: bool = False
+) -> Result:
+    """The result with the checksums of its hypotheses ``lines`` and references; added to the
+    results in ``folder``. ``source``: with the text next to the references.
+    """
+    text = "".join(f"{line}\n" for line in lines)
+    result = changed(
+        result,
+        sentences=len(lines),
+        hypotheses_sha256=hashlib.sha256(text.encode()).hexdigest(),
+        references_sha256=sha256(references),
+    )
+    beside = source_of(references, result.direction) if source else None
+    put_result(folder, result, lines, references, beside)
+    return result
 
 
 _TASK_ROW = TaskResult(

@@ -15,7 +15,6 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from diet_mt.evaluation.average import last_checkpoints
 from diet_mt.evaluation.checkpoint import (
-    device,
     direction_of,
     pretrained_of,
     read_training,
@@ -23,19 +22,13 @@ from diet_mt.evaluation.checkpoint import (
 )
 from diet_mt.evaluation.options import RECORD, assignments
 from diet_mt.evaluation.predict import own_positions
-from diet_mt.evaluation.records import MODEL_OPTIONS, encoding_text, system_of
+from diet_mt.evaluation.records import MODEL_OPTIONS, encoding_text
 from diet_mt.models.options import DietTransformerConfig, PositionOptions
 from diet_mt.models.roberta_options import plain_options, sentence_config
 from diet_mt.system.errors import UserError
 
 from ..checkpoints import write_checkpoint
 from ..processes import called
-
-
-def test_the_system_of_an_architecture() -> None:
-    systems = {"diet_rel_tiny": "diet_rel", "none_big": "none"}
-    systems |= dict.fromkeys(("transformer", "transformer_iwslt_de_en"), "")
-    assert all(system_of(arch) == (system or arch) for arch, system in systems.items())
 
 
 def test_facts_of_a_training(place: Path) -> None:
@@ -102,13 +95,6 @@ def test_the_direction_is_that_of_the_checkpoint(place: Path, tmp_path: Path) ->
     state = {"cfg": {"task": Namespace(task="multilingual_translation", lang_pairs="en-de")}}
     with pytest.raises(UserError, match=r"a\.pt: .*multilingual_translation"):
         task_of(Path("a.pt"), state)
-
-
-def test_the_device_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda number: f"GPU {number}")
-    assert device(["--beam", "2"]) == "GPU 0"
-    assert device(["--cpu"]) == "cpu"
 
 
 @pytest.mark.parametrize(

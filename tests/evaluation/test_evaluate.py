@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -119,14 +121,12 @@ def test_the_other_direction_has_its_own_test_set(here: Path, capsys: Captured) 
     assert result.options == {"max-len-b": 5, "int8": True}
     own = {"task": "diet_translation", "length-penalty": "gnmt", "int8": True, **pair}
     assert own.items() <= result.evaluation.items()
-    name = f"checkpoint_best.pt.test1.beam10.lenpen0.6.gnmt.options-{mark}"
-    assert Path("back", "decoded", name).exists()
+    assert list(Path("back", "decoded").glob("checkpoint_best.pt.test1.*"))
 
 
 def test_where_there_is_one_test_set_it_serves_both_directions(tmp_path: Path) -> None:
     (tmp_path / "test.cs-en.cs.idx").touch()
-    for pair in (("en", "cs"), ("cs", "en")):
-        assert subset_of(tmp_path, pair) == "test"
+    assert [subset_of(tmp_path, pair) for pair in (("en", "cs"), ("cs", "en"))] == ["test"] * 2
     (tmp_path / "test1.cs-en.cs.idx").touch()
     assert subset_of(tmp_path, ("en", "cs")) == "test1"
 
@@ -237,38 +237,32 @@ def test_normalized_lines_of_the_data_are_in_the_row(here: Path) -> None:
         assert of_data(data / "bin", (pair[0], pair[1]), subset).mended == expected
 
 
-def test_an_output_is_known_by_content(stand_in: Path, capsys: Captured) -> None:
+def test_a_decoding_is_known_by_content(stand_in: Path) -> None:
     command = ["evaluate", DATA, "run"]
     assert main(command) == 0
-    (before,) = rows()
-    facts = Path("run/decoded/checkpoint_best.pt.test.beam10.lenpen0.6.json")
-    both = json.loads(facts.read_text(encoding="utf-8"))
+    (done,) = Path("run/decoded").glob("checkpoint_best.pt.test.*.json")
+    both = json.loads(done.read_text(encoding="utf-8"))
     both["facts"] |= {"date": "2020-02-02", "revision": "v0", "threads": 9}
-    facts.write_text(json.dumps(both), encoding="utf-8")
+    done.write_text(json.dumps(both), encoding="utf-8")
     assert main([*command, "--results", "again"]) == 0
     (row,) = rows("again")  # about the decoding, whenever it is scored
     assert (row.date, row.revision, row.threads) == ("2020-02-02", "v0", 9)
     assert calls() == 1
-    # An output that was altered, or its log, which may hold the hypotheses.
-    for count, end in enumerate(("", ".log"), start=2):
-        with open(facts.with_name(facts.stem + end), "a", encoding="utf-8") as file:
-            file.write("H-0\t-0.5\tdie Katze\n")
-        assert main(command) == 0
-        assert calls() == count
-        assert rows()[0].hypotheses_sha256 == before.hypotheses_sha256
     # Another checkpoint in its place, with an older date.
     replace_checkpoint()
     os.utime("run/checkpoint_best.pt", (1, 1))
     assert main([*command, "--results", "other"]) == 0
     (row,) = rows("other")
-    assert (row.updates, calls()) == (8, 4)
+    assert (row.updates, calls()) == (8, 2)
     assert row.checkpoint_sha256 == sha256(Path("run/checkpoint_best.pt"))
     # Other sentences under the same name.
     shutil.copytree(Path(DATA).resolve(), "changed/toy.en-de")
     index = Path("changed/toy.en-de/bin/test.en-de.en.bin")
     index.write_bytes(index.read_bytes()[::-1])
     assert main(["evaluate", "changed/toy.en-de", "run", "--results", "changed"]) == 0
-    assert calls() == 5
+    index.write_bytes(index.read_bytes()[::-1])
+    assert main(["evaluate", "changed/toy.en-de", "run", "--results", "changed"]) == 0
+    assert calls() == 4
 
 
 def replace_checkpoint() -> None:
@@ -337,7 +331,7 @@ def test_one_evaluation_of_a_checkpoint_at_a_time(stand_in: Path, capsys: Captur
     assert main(["evaluate", DATA, "run"]) == 2
     error = capsys.readouterr().err
     assert "no memory" in error
-    assert "run/decoded/checkpoint_best.pt.test.beam10.lenpen0.6.log" in error
+    assert re.search(r"run/decoded/checkpoint_best\.pt\.test\.\w+\.log", error)
 
 
 def test_a_dry_run_prints_the_command(here: Path, capsys: Captured) -> None:
@@ -396,20 +390,7 @@ def test_options_that_the_command_sets_are_refused() -> None:
     for words, named in refused.items():
         with pytest.raises(UserError, match=named):
             check_options(words.split())
-    check_options(
-        [
-            "--nbest",
-            "2",
-            "--max-len-b",
-            "5",
-            "--seed",
-            "3",
-            "--cpu",
-            "--sampling",
-            "--sampling-topk",
-            "5",
-        ]
-    )
+    check_options(shlex.split("--nbest 2 --max-len-b 5 --seed 3 --cpu --sampling-topk 5"))
     known = {name for action in get_generation_parser()._actions for name in action.option_strings}
     assert REFUSED.keys() <= known | {"-s", "-t", "--source-lang", "--target-lang"}
 

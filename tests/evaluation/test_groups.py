@@ -30,23 +30,18 @@ def names(own: Group) -> set[str]:
     return {line.name for line in own.lines}
 
 
-def test_means_seeds_and_differences(results: list[Result]) -> None:
+def test_means_and_seeds(results: list[Result]) -> None:
     (own,) = group(results)
     assert [line.name for line in own.lines] == ["diet_rel_tiny", "sinusoidal_tiny", "none_tiny"]
     assert [line.bleu for line in own.lines] == [34.75, 34.0, 27.0]
-    assert [own.gain(line) for line in own.lines] == [0.75, 0.0, -7.0]  # of these means
     assert [[r.seed for r in line.results] for line in own.lines] == [[1, 2], [1, 2, 3], [1]]
+    assert own.baseline is own.lines[1]
     (own,) = group(result for result in results if result.system != BASELINE)
-    assert [own.gain(line) for line in own.lines] == [None, None]
-
-
-def test_what_is_recorded_of_all_seeds_has_a_mean() -> None:
-    first, second = seeds_of("diet_rel", {1: 30.0, 2: 31.0}, length_ratio=0.9, bleu_ci=0.0)
-    for ratio, mean in ((1.0, 0.95), (None, None)):
-        other = dataclasses.replace(second, length_ratio=ratio, bleu_ci=1.5)
-        (own,) = group([first, other])
-        assert own.lines[0].length_ratio == (mean and pytest.approx(mean))
-        assert own.lines[0].half_width == 0.75
+    assert own.baseline is None
+    first, second = seeds_of("diet_rel", {1: 30.0, 2: 31.0}, length_ratio=0.9, roles=50.0)
+    (own,) = group([first, dataclasses.replace(second, length_ratio=1.0, roles=None)])
+    (line,) = own.lines
+    assert (line.mean("length_ratio"), line.mean("roles")) == (pytest.approx(0.95), 50)
 
 
 @pytest.mark.parametrize(
@@ -85,19 +80,8 @@ def test_only_what_is_alike_is_compared(results: list[Result], change: dict[str,
     alone = row(**change)
     first, second = group([*results, alone])
     assert (len(first.lines), second.results) == (3, [alone])
-    assert second.gain(second.lines[0]) is None
+    assert second.baseline is None
     assert first.title != second.title
-
-
-def test_a_title_names_the_conditions() -> None:
-    (own,) = group([row(averaged=5, checkpoint="average.pt", length_penalty="gnmt")])
-    assert own.title == (
-        "toy test, en-de, trained on toy.en-de, size tiny, 2 sentences, beam 10, length penalty "
-        "0.6 (gnmt), average.pt (average of 5)"
-    )
-    (own,) = group([row(model="encoder-layers=6 share-all-embeddings", subwords="spm")])
-    assert ", size tiny, encoder-layers=6, share-all-embeddings, 2 sentences, " in own.title
-    assert own.title.endswith(", checkpoint_best.pt, subwords spm")
 
 
 def test_names_tell_lines_apart(results: list[Result]) -> None:
@@ -114,21 +98,13 @@ def test_names_tell_lines_apart(results: list[Result]) -> None:
         "diet_rel_tiny (diet_rel_tiny)",
         "diet_rel_tiny [sharing=layer-wise scale=head]",
     }
-    systems = {
-        f"diet-abs sharing={sharing} scale=head{rank}": f"[sharing={sharing}{rank}]"
-        for sharing in ("none", "head-wise", "layer-wise")
-        for rank in ("", " rank=64", " rank=128", " rank=512")
-    }
-    rows = [
-        row(arch="diet_abs_tiny", system="diet_abs", positions=positions, seed=seed)
-        for seed, positions in enumerate(2 * list(systems), start=1)
+    both = [
+        f"diet-abs sharing={s} scale=head rank={r}" for s in ("none", "head-wise") for r in (1, 2)
     ]
-    (own,) = group(rows)
-    for line in own.lines:
-        first, second = line.results
-        assert first.positions == second.positions
-        assert line.name == f"diet_abs_tiny {systems[first.encoding]}"
-    assert len(own.lines) == len(systems)
+    (own,) = group(row(arch="diet_abs_tiny", system="diet_abs", positions=each) for each in both)
+    assert names(own) == {
+        f"diet_abs_tiny [sharing={s} rank={r}]" for s in ("none", "head-wise") for r in (1, 2)
+    }
 
 
 def test_a_chosen_length_penalty_is_a_group_of_its_own_whatever_was_chosen() -> None:
@@ -190,7 +166,6 @@ def test_the_baseline_has_the_fewest_overrides() -> None:
     (own,) = group(rows)
     assert own.baseline is not None
     assert own.baseline.bleu == 30.0
-    assert [own.gain(line) for line in own.lines] == [2.0, 1.0, 0.0]
 
 
 # Option of a model -> an encoding that takes it, and values that each make a model of their own.

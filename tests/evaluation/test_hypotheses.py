@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
-import hashlib
 import re
 import shutil
 import tarfile
@@ -20,24 +19,20 @@ from diet_mt.evaluation import hypotheses, significance
 from diet_mt.evaluation.groups import Line, group
 from diet_mt.evaluation.hypotheses import (
     companions,
-    count_rows,
     differences,
-    put_counts,
     put_result,
     read_hypotheses,
     read_sentences,
-    sentence_bleu,
 )
 from diet_mt.evaluation.json_rows import write_rows
 from diet_mt.evaluation.records import read_results
 from diet_mt.evaluation.scores import bleu, counter, scores
-from diet_mt.evaluation.significance import p_text, resample, resampled_group
+from diet_mt.evaluation.significance import p_text, resample, sentence_bleu
 from diet_mt.system.errors import UserError
-from diet_mt.system.files import sha256
 
 from ..processes import called
 from ..report.toy import SENTENCES, write_toy
-from .rows import row, seeds_of
+from .rows import put, row, seeds_of
 
 SHORT, LONG = "a b c d e", "f g h i j k l m n o"
 Captured = pytest.CaptureFixture[str]
@@ -56,6 +51,7 @@ def test_counts_of_sentences_give_the_scores_of_sacrebleu(tmp_path: Path) -> Non
     assert len(saved.counts) == len(rows)
     for each in rows:
         lines, statistics = read_hypotheses(file.parent, each), saved.statistics(each)
+        assert (statistics == counter(references)(lines)).all()
         for members in (range(SENTENCES), [3], [5, 17, 5], range(40, 90)):
             own, theirs = [lines[n] for n in members], [references[n] for n in members]
             expected = BLEU().corpus_score(own, [theirs]).score
@@ -70,12 +66,13 @@ def compared(
     first: Sequence[Sequence[str]], second: Sequence[Sequence[str]], references: list[str]
 ) -> tuple[float, float, float]:
     """Two systems, of each the translations of each seed."""
-    rows = [seeds_of(name, dict.fromkeys(range(len(seeds)), 1.0))
-            for name, seeds in (("t5", first), ("shaw", second))]  # fmt: skip
-    lines = [Line(each[0].system, each[0].system, tuple(each)) for each in rows]
-    count = counter(references)
-    table = resample(lines, [[count(each) for each in seeds] for seeds in (first, second)])
-    return table.difference(*lines)
+    count, lines, statistics = counter(references), [], {}
+    for name, seeds in (("t5", first), ("shaw", second)):
+        results = seeds_of(name, dict.fromkeys(range(len(seeds)), 1.0))
+        lines.append(Line(name, name, tuple(results)))
+        statistics |= {r.hypotheses: count(s) for r, s in zip(results, seeds, strict=True)}
+    counts = Mock(statistics=lambda result: statistics[result.hypotheses])
+    return resample(lines, counts).difference(*lines)
 
 
 def test_a_p_value_by_hand() -> None:
@@ -138,34 +135,30 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "other.de").write_text("x\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     for (system, seed), lines in HYPOTHESES.items():
-        put(system, seed, lines)
+        add(system, seed, lines)
     return tmp_path
 
 
-def put(system: str, seed: int, lines: list[str], *, counts: bool = True) -> None:
-    text = "".join(line + "\n" for line in lines)
-    (one,) = seeds_of(system, {seed: {"diet_rel": 31.0, "sinusoidal": 30.0}.get(system, 1.0)})
-    one = dataclasses.replace(
-        one,
-        hypotheses_sha256=hashlib.sha256(text.encode()).hexdigest(),
-        references_sha256=sha256(Path("refs.de")),
-    )
-    put_result(Path("results"), one, text)
-    if counts:
-        put_counts(ROWS, [(one, lines)], Path("refs.de"), None)
+def add(system: str, seed: int, lines: list[str]) -> None:
+    (result,) = seeds_of(system, {seed: {"diet_rel": 31.0, "sinusoidal": 30.0}.get(system, 1.0)})
+    put(Path("results"), result, lines, Path("refs.de"))
 
 
-def test_every_pair_is_compared(place: Path, capsys: Captured) -> None:
-    put("shaw", 1, ["v w x y z", "p q"])
+def test_every_pair_is_compared(
+    place: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups are resampled once."""
+    add("shaw", 1, ["v w x y z", "p q"])
+    resampled = Mock(wraps=resample)
+    monkeypatch.setattr(significance, "resample", resampled)
     assert called("compare", ROWS) == 0
+    assert resampled.call_count == 1
     lines = [line.split("\t") for line in capsys.readouterr().out.strip().split("\n")]
     assert [line[1] for line in lines] == ["diet_rel_tiny"] * 2 + ["sinusoidal_tiny"]
     assert [line[2] for line in lines] == ["to sinusoidal_tiny", "to shaw_tiny", "to shaw_tiny"]
     assert [line[-1] for line in lines] == ["seeds 2 and 2", "seeds 2 and 1", "seeds 2 and 1"]
     (own,) = group(read_results(ROWS))
-    tests = resampled_group(own, read_sentences([ROWS]))
-    assert tests is not None
-    assert tests.lines == own.lines
+    assert resample(own.lines, read_sentences([ROWS])).lines == own.lines
     assert called("compare", ROWS, "--systems", "sinusoidal", "diet_rel") == 0
     (line,) = capsys.readouterr().out.strip().split("\n")
     assert "\tsinusoidal_tiny\tto diet_rel_tiny\t-" in line
@@ -173,42 +166,15 @@ def test_every_pair_is_compared(place: Path, capsys: Captured) -> None:
     assert "t5" in capsys.readouterr().err
 
 
-def test_a_group_is_resampled_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put("shaw", 1, ["v w x y z", "p q"])
-    resampled = Mock(wraps=resampled_group)
-    monkeypatch.setattr(significance, "resampled_group", resampled)
-    assert called("compare", ROWS) == 0  # three pairs of one group
-    assert resampled.call_count == 1
-
-
 def test_counts_belong_to_their_hypotheses(place: Path, capsys: Captured) -> None:
-    """Without the counts of a row there is no p-value; with references it is counted."""
-    put("diet_rel", 5, [SHORT, LONG + " q"], counts=False)
-    assert called("compare", ROWS) == 2
-    error = capsys.readouterr().err
-    assert "diet_rel_tiny" in error
-    assert "--references" in error
-    count_rows([ROWS], [place / "refs.de"])
-    rows = read_results(ROWS)
-    saved = read_sentences([ROWS])
-    assert saved.is_counted(rows)
-    for each in rows:
-        lines = (ROWS.parent / each.hypotheses).read_text(encoding="utf-8").splitlines()
-        assert (counter([SHORT, LONG])(lines) == saved.statistics(each)).all()
-    assert len(saved.counts) == len(rows)
-    assert called("compare", ROWS, "--references", "other.de") == 2
-    assert "toy test" in capsys.readouterr().err
-
-
-def test_counts_of_older_rows_are_not_packed(place: Path) -> None:
-    saved = read_sentences([ROWS])
-    for path in companions(ROWS):
-        path.with_suffix("").write_bytes(gzip.decompress(path.read_bytes()))
-        path.unlink()
-    assert read_sentences([ROWS]) == saved
-    put("shaw", 1, ["a b", "p q"])
-    assert len(read_sentences([ROWS]).counts) == len(saved.counts) + 1
-    assert sorted(ROWS.parent.glob("sentences/*.json*")) == sorted(companions(ROWS))
+    """Those of a row that is replaced go with it; a row without counts is an error."""
+    add("diet_rel", 5, [SHORT, LONG + " q"])
+    rows, saved = read_results(ROWS), read_sentences([ROWS])
+    assert {each.hypotheses_sha256 for each in rows} == {digest for digest, _ in saved.counts}
+    write_rows(ROWS, [dataclasses.replace(rows[0], hypotheses_sha256="0" * 64), *rows[1:]])
+    for command in ("compare", "leaderboard"):
+        assert called(command, ROWS) == 2
+        assert f"{rows[0].system}, seed {rows[0].seed}" in capsys.readouterr().err
 
 
 def test_hypotheses_are_read_from_an_archive(place: Path) -> None:
@@ -222,7 +188,7 @@ def test_hypotheses_are_read_from_an_archive(place: Path) -> None:
     shutil.rmtree(ROWS.parent / "toy.en-de")
     assert [read_hypotheses(ROWS.parent, each) for each in rows] == saved
     again = dataclasses.replace(rows[0], threads=9)
-    put_result(ROWS.parent, again, "".join(f"{line}\n" for line in saved[0]))
+    put_result(ROWS.parent, again, saved[0], Path("refs.de"), None)
     assert again in read_results(ROWS)
     assert not (ROWS.parent / "toy.en-de").exists()  # they are in the archive
     with pytest.raises(UserError, match=re.escape(rows[0].hypotheses)):
@@ -258,10 +224,9 @@ def test_a_field_that_differs_from_its_hypotheses_is_named() -> None:
         for value in (0, 7):
             (difference,) = differences(dataclasses.replace(new, **{name: value}), again)
             assert difference.startswith(f"{name} {value} stored, ")
-    # Fields that an older row lacks, and the version of SacreBLEU, are no difference.
-    older = {"length_ratio": None, "precisions": ""}
-    older["bleu_signature"] = re.sub("version:.*", "version:1.0", new.bleu_signature)
-    assert differences(dataclasses.replace(new, **older), again) == []
+    # The version of SacreBLEU is no difference.
+    older = re.sub("version:.*", "version:1.0", new.bleu_signature)
+    assert differences(dataclasses.replace(new, bleu_signature=older), again) == []
     other = dataclasses.replace(new, bleu_signature=new.bleu_signature.replace("13a", "intl"))
     assert differences(other, again)[0].startswith("bleu_signature ")
     # All wrong: an interval without width is checked, too.

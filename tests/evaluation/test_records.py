@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from diet_mt.evaluation.hypotheses import put_result
 from diet_mt.evaluation.json_rows import parse_row, read_rows, write_rows
 from diet_mt.evaluation.options import shell
 from diet_mt.evaluation.records import (
@@ -24,7 +22,7 @@ from diet_mt.evaluation.records import (
 )
 from diet_mt.system.errors import UserError
 
-from .rows import row, task_row
+from .rows import put, row, task_row
 
 
 def test_a_row_reads_as_it_was_written() -> None:
@@ -39,8 +37,11 @@ def test_a_row_reads_as_it_was_written() -> None:
     task = task_row(positions=positions, notes=["train: 744 of 392,702 \u2028 rows"])
     assert parse_row(TaskResult, task.to_json()) == task
     assert task.score == 30.5
+    del fields["options"], fields["subwords"]  # with a default
+    assert parse_row(Result, json.dumps(fields)) == row(**{**vars(result), "options": {}})
 
 
+# Fields of a row, and what the error names.
 WRONG_FIELDS: list[tuple[dict[str, Any], str]] = [
     ({"seed": "1"}, "'seed' is '1'.*int"),
     ({"seed": 1.5}, "'seed' is 1.5"),
@@ -53,13 +54,10 @@ WRONG_FIELDS: list[tuple[dict[str, Any], str]] = [
     ({"bleu": 100.5}, "'bleu' is 100.5"),
     ({"chrf": -0.1}, "'chrf' is -0.1"),
     ({"system": "a\nb"}, r"'system' is 'a\\nb'"),
-    ({"test_set": "a\x1b[31m"}, "'test_set'"),
     ({"device": "\ud800"}, "'device'"),
-    ({"system": "a\u202eb"}, "'system'"),
     ({"training": "--lr 0.1"}, "'training' is '--lr 0.1'"),
     ({"training": {"lr": {}}}, "'training'"),
     ({"training": {"lr": "a\x1b[31m"}}, "'training'"),
-    ({"overrides": {"x": "a\u202eb"}}, "'overrides'"),
     ({"hypotheses": "../x"}, "'hypotheses' is '../x'"),
     ({"hypotheses": "/etc/passwd"}, "'hypotheses'"),
     ({"hypotheses": "a/../../x"}, "'hypotheses'"),
@@ -91,19 +89,10 @@ def test_a_wrong_field_is_named(
         parse_row(type(right), json.dumps({**fields, **changes}))
 
 
-def test_fields_with_a_default_may_be_missing() -> None:
-    fields = json.loads(row().to_json())
-    del fields["options"], fields["subwords"]
-    assert parse_row(Result, json.dumps(fields)) == row(options={}, subwords="bpe")
-    del fields["bleu"]
-    with pytest.raises(UserError, match="'bleu'"):
-        parse_row(Result, json.dumps(fields))
+MISSING = row().to_json().replace('"bleu": 31.25, ', "")
 
 
-NAN = row().to_json().replace("31.25", "NaN")
-
-
-@pytest.mark.parametrize("second", ["{", "[1]", "31.5", NAN])
+@pytest.mark.parametrize("second", ["{", "[1]", "31.5", MISSING])
 def test_a_bad_line_is_placed(tmp_path: Path, second: str) -> None:
     file = tmp_path / "x.jsonl"
     file.write_text(row().to_json() + "\n" + second + "\n", encoding="utf-8")
@@ -125,35 +114,30 @@ def test_packed_rows_are_the_same_bytes_and_no_bomb_is_unpacked(tmp_path: Path) 
 
 
 def test_the_same_evaluation_takes_its_own_place(tmp_path: Path) -> None:
+    (tmp_path / "refs.de").write_text("eins\n", encoding="utf-8")
     results = [
         row(),
         row(seed=2, hypotheses="toy.en-de/diet_rel_tiny.2.hyp.txt"),
         row(bleu=40.0),
     ]
-    for result, text in zip(results, ("eins\n", "zwei\n", "drei\n"), strict=True):
-        file = put_result(tmp_path / "results", result, text)
-    assert file == tmp_path / "results" / "toy.en-de.jsonl"
-    assert read_results(file) == [results[2], results[1]]
+    stored = [
+        put(tmp_path / "results", result, [text], tmp_path / "refs.de")
+        for result, text in zip(results, ("eins", "zwei", "drei"), strict=True)
+    ]
+    file = tmp_path / "results" / "toy.en-de.jsonl"
+    assert read_results(file) == [stored[2], stored[1]]
     texts = {each.seed: (file.parent / each.hypotheses).read_text() for each in results[1:]}
     assert texts == {1: "drei\n", 2: "zwei\n"}
     assert not list(tmp_path.rglob("*.part"))
-
-
-def test_the_same_row_again_writes_nothing(tmp_path: Path) -> None:
-    result = row(hypotheses_sha256=hashlib.sha256(b"eins\n").hexdigest())
-    files = [put_result(tmp_path, result, "eins\n"), tmp_path / result.hypotheses]
+    # Again, nothing is written.
+    files = [file, *(file.parent / each.hypotheses for each in results[1:])]
     before = [path.stat().st_mtime_ns for path in files]
-    assert put_result(tmp_path, result, "eins\n") == files[0]
+    put(tmp_path / "results", results[2], ["drei"], tmp_path / "refs.de")
     assert [path.stat().st_mtime_ns for path in files] == before
     files[1].write_text("spoilt")
-    put_result(tmp_path, result, "eins\n")
-    assert files[1].read_text() == "eins\n"
-
-
-def test_a_row_that_could_not_be_read_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="'system'"):
-        put_result(tmp_path / "results", row(system="a\nb"), "eins\n")
-    assert not (tmp_path / "results").exists()
+    put(tmp_path / "results", results[1], ["zwei"], tmp_path / "refs.de")
+    put(tmp_path / "results", results[2], ["drei"], tmp_path / "refs.de")
+    assert [path.read_text() for path in files[1:]] == ["zwei\n", "drei\n"]
 
 
 TRAINED = shell(row().training) + " --lr 0.1 --max-tokens 8000 --betas '(0.9, 0.98)'"
@@ -181,12 +165,11 @@ def test_another_training_does_not_take_the_place(
     tmp_path: Path, changes: dict[str, Any], named: str
 ) -> None:
     first = row(training=TRAINED)
-    file = put_result(tmp_path, first, "eins\n")
+    file = put_row(tmp_path, first)
     other = row(**{"training": TRAINED, "checkpoint_sha256": "0" * 64, **changes})
     with pytest.raises(UserError, match=named):
-        put_result(tmp_path, other, "zwei\n")
+        put_row(tmp_path, other)
     assert read_results(file) == [first]
-    assert (tmp_path / first.hypotheses).read_text() == "eins\n"
 
 
 @pytest.mark.parametrize(
@@ -199,9 +182,9 @@ def test_another_training_does_not_take_the_place(
     ],
 )
 def test_the_same_training_elsewhere_does(tmp_path: Path, first: str, again: str) -> None:
-    put_result(tmp_path, row(training=first), "eins\n")
+    put_row(tmp_path, row(training=first))
     other = row(training=again, checkpoint_sha256="0" * 64)
-    assert read_results(put_result(tmp_path, other, "zwei\n")) == [other]
+    assert read_results(put_row(tmp_path, other)) == [other]
 
 
 @pytest.mark.parametrize(
@@ -214,16 +197,18 @@ def test_the_same_training_elsewhere_does(tmp_path: Path, first: str, again: str
 def test_the_same_checkpoint_does_whatever_its_row_said(
     tmp_path: Path, first: dict[str, Any], again: dict[str, Any]
 ) -> None:
-    put_result(tmp_path, row(**first), "eins\n")
-    assert read_results(put_result(tmp_path, row(**again), "zwei\n")) == [row(**again)]
+    put_row(tmp_path, row(**first))
+    assert read_results(put_row(tmp_path, row(**again))) == [row(**again)]
 
 
 def test_rows_written_at_the_same_time_all_stay(tmp_path: Path) -> None:
-    rows = [row(seed=seed, hypotheses=f"toy.en-de/x.{seed}.hyp.txt") for seed in range(40)]
+    (tmp_path / "refs.de").write_text("eins\n", encoding="utf-8")
+    rows = [row(seed=seed, hypotheses=f"toy.en-de/x.{seed}.hyp.txt") for seed in range(16)]
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda result: put_result(tmp_path, result, f"{result.seed}\n"), rows))
-    stored = read_results(tmp_path / "toy.en-de.jsonl")
-    assert sorted(stored, key=lambda result: result.seed) == rows
+        each = pool.map(lambda r: put(tmp_path, r, [str(r.seed)], tmp_path / "refs.de"), rows)
+        stored = list(each)
+    saved = read_results(tmp_path / "toy.en-de.jsonl")
+    assert sorted(saved, key=lambda result: result.seed) == stored
 
 
 def test_the_same_run_takes_its_own_place(tmp_path: Path) -> None:

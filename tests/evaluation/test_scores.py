@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +19,11 @@ from diet_mt.evaluation.scores import (
     counter,
     half_width,
     holm,
-    interval,
     p_value,
     resampled,
     role_accuracy,
     roles_of,
-    score,
+    scores,
 )
 from diet_mt.system.errors import UserError
 
@@ -32,13 +32,13 @@ WORDS = ["a", "b", "c", "d", "e", "f", "g", "h"]
 
 def test_bleu_by_hand() -> None:
     # Every n-gram is right, and one of six words is missing: the brevity penalty alone remains.
-    scores = score(["a b c d e"], ["a b c d e f"])
-    assert scores["bleu"] == pytest.approx(100 * math.exp(1 - 6 / 5), abs=1e-4)
-    assert "tok:13a" in scores["bleu_signature"]
-    assert "nc:6" in scores["chrf_signature"]
-    assert score(["Ein Hund."], ["Ein Hund."])["chrf"] == 100
+    own = scores(["a b c d e"], ["a b c d e f"])
+    assert own["bleu"] == pytest.approx(100 * math.exp(1 - 6 / 5), abs=1e-4)
+    assert re.fullmatch(r"nrefs:1\|.*tok:13a\|smooth:exp\|version:[\d.]+", own["bleu_signature"])
+    assert "nc:6" in own["chrf_signature"]
+    assert scores(["Ein Hund."], ["Ein Hund."])["chrf"] == 100
     with pytest.raises(UserError, match="1 hypotheses but 2 references"):
-        score(["a"], ["a", "b"])
+        scores(["a"], ["a", "b"])
 
 
 def test_the_interval_of_bleu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,14 +46,15 @@ def test_the_interval_of_bleu(monkeypatch: pytest.MonkeyPatch) -> None:
     any environment.
     """
     right = ["a b c d e"] * 8
-    assert interval(right, right) == (100.0, 0.0)
+    own = scores(right, right)
+    assert (own["bleu_mean"], own["bleu_ci"]) == (100.0, 0.0)
     mixed = ["a b c d e", "a b c d x"] * 4
-    mean, half = interval(mixed, right)
-    assert mean == pytest.approx(score(mixed, right)["bleu"], abs=3)
-    assert 3 < half < 30
+    own = scores(mixed, right)
+    assert own["bleu_mean"] == pytest.approx(own["bleu"], abs=3)
+    assert 3 < own["bleu_ci"] < 30
     for seed in ("7", "none"):
         monkeypatch.setenv("SACREBLEU_SEED", seed)
-        assert interval(mixed, right) == (mean, half)
+        assert scores(mixed, right) == own
         assert os.environ["SACREBLEU_SEED"] == seed
 
 

@@ -27,7 +27,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with rows, hypotheses, counts, references, and ``page.html``."""
     folder = tmp_path_factory.mktemp("toy")
     file, _ = write_toy(folder)
-    sections, _, counts = read_sections([file], {})
+    sections, _, counts = read_sections([file])
     made = page(sections, [task_row()], counts, [folder])
     (folder / "page.html").write_text(made, encoding="utf-8")
     return folder

@@ -1,29 +1,109 @@
-"""``diet-mt lengths`` of made-up rows: tables, pictures, and errors."""
+"""``diet-mt lengths``: parts and estimates by hand and by SacreBLEU; tables, pictures, errors."""
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
+import math
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
+import sacrebleu
+from sacrebleu.metrics import BLEU
 
-from diet_mt.evaluation.hypotheses import put_result
-from diet_mt.evaluation.lengths import parts_of
+from diet_mt.evaluation.scores import Floats, counter
 from diet_mt.report.blocks import Heading, Table
-from diet_mt.report.lengths import blocks_of, picture, sheets_of
+from diet_mt.report.lengths import (
+    blocks_of,
+    estimate,
+    parts_of,
+    picture,
+    sheets_of,
+)
 from diet_mt.report.style import drawn
-from diet_mt.system.files import sha256
 
-from ..evaluation.rows import seeds_of
+from ..evaluation.rows import put, seeds_of
 from ..processes import called
+
+WORDS = ["der", "Hund", "die", "Katze", "sieht", "alt", ",", "schnell"]
+
+
+def made_up(sentences: int = 60) -> tuple[list[str], list[list[str]]]:
+    """References of 3 to 14 words, and the hypotheses of two seeds."""
+    rng = Random(3)
+    lines = [" ".join(rng.choices(WORDS, k=rng.randint(2, 13))) + " ." for _ in range(sentences)]
+    noisy = [
+        [" ".join(word for word in line.split() if rng.random() < 0.9) or "." for line in lines]
+        for _ in range(2)
+    ]
+    return lines, noisy
+
+
+def ratio(sums: Floats) -> Floats:
+    return np.asarray(sums[..., 0] / sums[..., 1])
+
+
+def test_parts_by_hand() -> None:
+    """Merged until they are large enough; or so many of about as many sentences."""
+    lengths = [1] * 3 + [6] * 2 + [11] * 4 + [12] * 3 + [30]
+    names = {part.name: len(part.members) for part in parts_of(lengths, width=5, least=4)}
+    assert names == {"1–6": 5, "11–30": 8}
+    names = {part.name: len(part.members) for part in parts_of(lengths, width=5, least=1)}
+    assert names == {"1": 3, "6": 2, "11–12": 7, "30": 1}
+    assert [part.name for part in parts_of(lengths, least=100)] == ["1–30"]
+    parts = parts_of([9, 1, 2, 8, 3, 7, 4, 6], count=4, least=1)
+    assert [part.name for part in parts] == ["1–2", "3–4", "6–7", "8–9"]
+    assert (parts[0].members, parts[0].mean_length) == ((1, 2), 1.5)
+    # Sentences of one length stay together.
+    assert [part.name for part in parts_of([5] * 7 + [6], count=2, least=1)] == ["5", "6"]
+
+
+def test_estimates_are_those_of_sacrebleu() -> None:
+    """Means of the seeds; the same hypotheses twice are no more evidence than once."""
+    references, seeds = made_up()
+    statistics = [counter(references)(seed) for seed in seeds]
+    scores = [sacrebleu.corpus_bleu(seed, [references]) for seed in seeds]
+    bleu, length = estimate(statistics), estimate(statistics, ratio)
+    assert bleu.value == pytest.approx(sum(each.score for each in scores) / 2)
+    assert length.value == pytest.approx(sum(each.sys_len / each.ref_len for each in scores) / 2)
+    for each in (bleu, length):
+        assert each.samples.min() < each.value < each.samples.max()
+    once, twice = (estimate(n * statistics[:1]) for n in (1, 2))
+    assert (once.value, once.half_width) == (twice.value, twice.half_width)
+
+
+def test_an_interval_by_the_formula_of_a_share() -> None:
+    """Of n sentences a share p: p ± 1.96 sqrt(p (1 - p) / n); 1,000 resamples come within 15 %."""
+    right = np.array([[1.0, 1.0]] * 280 + [[0.0, 1.0]] * 120)
+    share = estimate([right], ratio)
+    assert share.value == pytest.approx(0.7)
+    assert share.half_width == pytest.approx(1.96 * math.sqrt(0.7 * 0.3 / 400), rel=0.15)
+
+
+def test_a_difference_is_that_of_means_over_the_same_resamples() -> None:
+    """Compared with 200 draws of its own, each scored by SacreBLEU."""
+    references, (one, two) = made_up(80)
+    three = [" ".join(line.split()[:-1]) for line in references]
+    of_seed, rng, metric = counter(references), Random(4), BLEU()
+    gain = estimate([of_seed(one), of_seed(two)]) - estimate([of_seed(three)])
+
+    def gap(rows: list[int]) -> float:
+        refs = [[references[n] for n in rows]]
+        texts = ([lines[n] for n in rows] for lines in (one, two, three))
+        first, second, other = (metric.corpus_score(text, refs).score for text in texts)
+        return (first + second) / 2 - other
+
+    assert gain.value == pytest.approx(gap([*range(80)]))
+    samples = sorted(gap(rng.choices(range(80), k=80)) for _ in range(200))
+    assert gain.half_width == pytest.approx((samples[-5] - samples[4]) / 2, rel=0.2)
+
 
 SHORT, LONG = "the dog", "the cat sees the old dog and runs away"
 TEST = ["ein Hund", "die Katze sieht den alten Hund und läuft weg"]
-TESTS = ("test.de", "test2.de")
 CUT = partial(parts_of, least=6)
 
 
@@ -37,45 +117,37 @@ def place(tmp_path: Path) -> Path:
     good, bad = TEST, [TEST[0], "die Katze sieht"]
     for system, seeds in {"sinusoidal": (bad, bad), "diet_rel": (good, bad)}.items():
         for seed, lines in enumerate(seeds, start=1):
-            keep(tmp_path, system, seed, "test", lines)
-    keep(tmp_path, "diet_rel", 1, "test2", TEST[1:])
+            add(tmp_path, system, seed, "test", lines)
+    add(tmp_path, "diet_rel", 1, "test2", TEST[1:])
     return tmp_path
 
 
-def keep(
+def add(
     place: Path, system: str, seed: int, test: str, lines: list[str], direction: str = "en-de"
 ) -> None:
     """A row of the corpus toy.en-de; its references are ``test`` in the target language."""
-    text = "".join(f"{line}\n" for line in lines * 6)
-    (result,) = seeds_of(
-        system, {seed: 30.0}, test_set=test, direction=direction, sentences=6 * len(lines)
-    )
-    result = dataclasses.replace(
-        result,
-        hypotheses=f"toy.en-de/{system}.{seed}.{direction}.{test}.hyp.txt",
-        hypotheses_sha256=hashlib.sha256(text.encode()).hexdigest(),
-        references_sha256=sha256(place / f"{test}.{direction[-2:]}"),
-    )
-    put_result(place, result, text)
+    name = f"toy.en-de/{system}.{seed}.{direction}.{test}.hyp.txt"
+    (result,) = seeds_of(system, {seed: 30.0}, test_set=test, direction=direction)
+    references = place / f"{test}.{direction[-2:]}"
+    result = dataclasses.replace(result, hypotheses=name)
+    put(place, result, 6 * lines, references, source=True)
 
 
-def sheets(place: Path, *tests: str, cut: Any = CUT, **how: Any) -> list[Any]:
-    references = [place / name for name in tests or TESTS]
-    return sheets_of([place / "toy.en-de.jsonl"], references, cut=cut, **how)
+def sheets(place: Path, cut: Any = CUT, **how: Any) -> list[Any]:
+    return sheets_of([place / "toy.en-de.jsonl"], cut=cut, **how)
 
 
 def tables(sheets: list[Any]) -> dict[str, dict[str, dict[str, str]]]:
     """Heading -> system -> head of a column -> text."""
-    blocks = blocks_of(sheets)
     return {
         heading.text: {row[0]: dict(zip(table.heads, row, strict=True)) for row in table.rows}
-        for heading, table in pairwise(blocks)
+        for heading, table in pairwise(blocks_of(sheets))
         if isinstance(heading, Heading) and isinstance(table, Table)
     }
 
 
 def test_tables_of_each_test_set(place: Path) -> None:
-    shown = tables(sheets(place, training=place / "test.de"))
+    shown = tables(sheets(place))
     ratio = shown["length ratio, test, en-de, 12 sentences"]
     # Three of nine words; the mean of nine and three.
     assert ratio["sinusoidal_tiny"] == {
@@ -83,17 +155,11 @@ def test_tables_of_each_test_set(place: Path) -> None:
     }  # fmt: skip
     assert ratio["diet_rel_tiny"]["9 (6)"] == "0.667 ± 0.000"
     assert "9 (6)" in shown["BLEU, test2, en-de, 6 sentences"]["diet_rel_tiny"]
-    assert "Word accuracy by tenth of the sentence, test2, en-de, 6 sentences" in shown
-    recall = shown["Recall of words by frequency in training, test, en-de, 12 sentences"]
-    assert recall["sinusoidal_tiny"]["5–19"] != "100.0"
 
 
 def test_differences_to_the_baseline(place: Path) -> None:
     """Sentences that are all alike: every resample has the same difference."""
-    gains, title = (
-        "BLEU to sinusoidal, test, en-de, 12 sentences",
-        "BLEU, test, en-de, 12 sentences",
-    )
+    gains, title = (f"BLEU{to}, test, en-de, 12 sentences" for to in (" to sinusoidal", ""))
     shown = tables(sheets(place))
     long = {name: float(row["9 (6)"].split()[0]) for name, row in shown[title].items()}
     (row,) = shown[gains].values()
@@ -108,22 +174,12 @@ def test_differences_to_the_baseline(place: Path) -> None:
     assert not any("test2" in title or "to sinusoidal" in title for title in alone)
 
 
-def test_each_test_set_a_bucket(place: Path) -> None:
+def test_each_test_set_a_part_and_each_direction_a_table(place: Path) -> None:
     shown = tables(sheets(place, cut=None))["BLEU, en-de"]
     assert shown["sinusoidal_tiny"]["test2 (6)"] == "", "not decoded"
     assert shown["diet_rel_tiny"]["test2 (6)"] == "100.0 ± 0.0"
-    figure = picture(sheets(place, cut=None))
-    bleu, _ = figure.axes  # no word accuracy, which is not counted then
-    # The levels of sinusoidal are below where it has all test sets.
-    assert [label.get_text() for label in bleu.get_xticklabels()] == ["test", "test2"]
-    keep(place, "sinusoidal", 1, "test2", TEST[1:])
-    bleu, _ = picture(sheets(place, cut=None)).axes
-    assert bleu.get_xticklabels()[1].get_text() == "test2\n100.0"
-
-
-def test_each_direction_has_a_table_of_its_own(place: Path) -> None:
-    keep(place, "diet_rel", 1, "test", [SHORT, "the cat"], "de-en")
-    shown = tables(sheets(place, *TESTS, "test.en", cut=None))
+    add(place, "diet_rel", 1, "test", [SHORT, "the cat"], "de-en")
+    shown = tables(sheets(place, cut=None))
     # Of two seeds 11 and 5 of 11 tokens; 4 of 11.
     assert shown["length ratio, en-de"]["sinusoidal_tiny"]["test (12)"].startswith("0.455")
     row = shown["length ratio, de-en"]["diet_rel_tiny"]
@@ -131,50 +187,51 @@ def test_each_direction_has_a_table_of_its_own(place: Path) -> None:
     assert row["test (12)"].startswith("0.364")
 
 
+def test_systems_under_other_conditions_have_a_table_of_their_own(place: Path) -> None:
+    (greedy,) = seeds_of("diet_rel", {1: 30.0}, test_set="test", beam=1)
+    put(place, dataclasses.replace(greedy, hypotheses="toy.en-de/greedy.hyp.txt"), 6 * TEST,
+        place / "test.de", source=True)  # fmt: skip
+    shown = tables(sheets(place))
+    assert {"beam 1", "beam 10"} <= {part for title in shown for part in title.split(", ")}
+
+
 def test_sources_of_subwords_and_the_longest_of_training(place: Path) -> None:
-    sources = [place / "bpe.en", place / "test2.en"]
-    shown = tables(sheets(place, sources=sources))
-    assert {"3 (6)", "12 (6)"} < shown["BLEU, test, en-de, 12 sentences"]["diet_rel_tiny"].keys()
-    figure = picture(sheets(place, sources=sources, systems=["diet_rel"]))
-    assert len(figure.axes) == 6
-    assert drawn(figure, "svg") == drawn(
-        picture(sheets(place, sources=sources, systems=["diet_rel"])), "svg"
+    (place / "toy.en-de.jsonl").write_text(
+        "".join(line for line in (place / "toy.en-de.jsonl").open() if '"test2"' not in line)
     )
+    given = {"sources": [place / "bpe.en"], "references": [place / "test.de"]}
+    shown = tables(sheets(place, **given))
+    assert {"3 (6)", "12 (6)"} < shown["BLEU, test, en-de, 12 sentences"]["diet_rel_tiny"].keys()
+    one, other = (drawn(picture(sheets(place, **given)), "svg") for _ in range(2))
+    assert one == other
     plain, marked = (
-        [text.get_text() for text in picture(sheets(place, trained_to=n)).legends[0].get_texts()]
+        [text.get_text() for text in picture(sheets(place), n).legends[0].get_texts()]
         for n in (None, 5)
     )
     assert set(marked) - set(plain) == {"longest of training"}
 
 
 @pytest.mark.parametrize(
-    ("words", "tests", "named"),
+    ("words", "named"),
     [
-        ("", TESTS[:1], "test2"),
-        ("--systems shaw", TESTS, "shaw"),
-        ("--width 0", TESTS, "--width: 0"),
-        ("--sources test.de test2.de", TESTS, "test.de"),
-        ("--train empty", TESTS, "empty"),
-        ("--train test.en", TESTS, "test.en"),
-        ("--train bpe.de", TESTS, "bpe.de"),
-        ("--train spm.de", TESTS, "spm.de"),
-        ("--sources bpe.en test2.en --trained-to 5", TESTS, "--trained-to"),  # tokens and words
-        ("--sources gone.en test2.en", TESTS, "gone.en"),
+        ("--sources bpe.en --references test.de", "test2"),
+        ("--sources bpe.en", "--references"),
+        ("--sources test.de test2.de --references test.de test2.de", "test.de"),
+        ("--sources test2.en test2.en --references test.de test2.de", "test2.en: 6 lines"),
+        ("--sources gone.en test2.en --references test.de test2.de", "gone.en"),
+        ("--systems shaw", "shaw"),
+        ("--width 0", "--width: 0"),
     ],
 )
 def test_wrong_input_is_named(
     place: Path,
     words: str,
-    tests: tuple[str, ...],
     named: str,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(place)
-    (place / "empty").touch()
-    (place / "bpe.de").write_text("ein H@@ und\n")
-    (place / "spm.de").write_text("▁ein ▁H und\n")
-    assert called("lengths", "toy.en-de.jsonl", "--references", *tests, *words.split()) == 2
+    assert called("lengths", "toy.en-de.jsonl", *words.split()) == 2
     error = capsys.readouterr()
     assert error.out == ""
     assert named in error.err
@@ -185,9 +242,18 @@ def test_two_test_sets_of_one_name_are_not_mixed(
 ) -> None:
     rows = place / "toy.en-de.jsonl"
     rows.write_text(rows.read_text().replace('"test_set": "test2"', '"test_set": "test"'))
-    words = ("lengths", rows, "--references", *(place / name for name in TESTS), "--by-test-set")
-    assert called(*words) == 2
-    assert "en-de: two test sets named test; give one" in capsys.readouterr().err
-    (place / "test2.en").unlink()  # no sources next to the references
-    assert called(*words) == 2
-    assert "test2.de" in capsys.readouterr().err
+    assert called("lengths", rows, "--by-test-set") == 2
+    assert "two test sets named test, en-de" in capsys.readouterr().err
+
+
+def test_rows_without_counts_or_sources(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = place / "toy.en-de.jsonl"
+    for path in (place / "sentences").iterdir():
+        path.unlink()
+    assert called("lengths", rows) == 2
+    assert "evaluate again" in capsys.readouterr().err
+    for path in (rows, place / "test.en"):
+        path.unlink()
+    add(place, "shaw", 1, "test", TEST)
+    assert called("lengths", rows) == 2
+    assert "--sources" in capsys.readouterr().err

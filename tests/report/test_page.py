@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from diet_mt.corpora.parallel import read_lines
-from diet_mt.evaluation.curves import LearningCurve
-from diet_mt.evaluation.hypotheses import Sentences, read_hypotheses, read_sentences
-from diet_mt.evaluation.json_rows import read_rows, write_rows
-from diet_mt.evaluation.lengths import buckets, difference, parts_of
+from diet_mt.evaluation.hypotheses import Sentences, read_sentences
+from diet_mt.evaluation.json_rows import write_rows
 from diet_mt.positions import NAMES
+from diet_mt.report.curves import LearningCurve, label
+from diet_mt.report.lengths import BLEU, Sheet, parts_of, picture
 from diet_mt.report.page import page, pairs_of
-from diet_mt.report.pictures import PICTURES, by_length, inline, label, picture_of
+from diet_mt.report.pictures import inline, intervals
 from diet_mt.report.sections import Section, read_sections
 from diet_mt.report.style import (
     FAMILIES,
@@ -30,8 +28,6 @@ from diet_mt.report.style import (
 )
 
 from ..evaluation.rows import row, seeds_of
-from ..evaluation.test_curves import JSON, POINTS, train
-from ..processes import called
 from .toy import NOTHING, WILD, section
 
 if TYPE_CHECKING:
@@ -43,7 +39,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)>&\"'$title"
 
 @pytest.fixture(scope="module")
 def shown(toy: Path) -> Section:
-    (only,), _, _ = read_sections([toy / "toy.en-de.jsonl"], {})
+    (only,), _, _ = read_sections([toy / "toy.en-de.jsonl"])
     return only
 
 
@@ -68,44 +64,41 @@ def test_encodings_have_colours_and_families_of_their_own() -> None:
     assert [style["linestyle"] for style in styles.values()] == ["-", "-", "-", "--"]
 
 
-def test_pairs_are_those_of_the_tests_and_of_the_buckets(
-    toy: Path, shown: Section, counts: Sentences
-) -> None:
-    """By length as ``diet-mt lengths`` computes it from hypotheses and references."""
-    pairs = pairs_of(shown, by_length(shown, counts))
+@pytest.fixture(scope="module")
+def sheet(shown: Section, counts: Sentences) -> Sheet:
+    made = Sheet("", "words")
+    lengths = counts.texts[shown.group.conditions.references_sha256].source_lengths
+    made.add(shown.group, counts, parts_of(lengths, count=5))
+    return made
+
+
+def test_pairs_are_those_of_the_tests_and_of_the_parts(shown: Section, sheet: Sheet) -> None:
+    pairs = pairs_of(shown, sheet)
     assert pairs is not None
     lines = shown.group.lines
     assert pairs["systems"] == [line.name for line in lines]
     assert pairs["first"] == [0, 2]  # the best and the baseline
     assert len(pairs["pairs"]) == 6
-    tests = shown.tests
-    assert tests is not None
-    value, half, p = tests.difference(lines[1], lines[3])
+    value, half, p = shown.tests.difference(lines[1], lines[3])
     row_of = pairs["pairs"][4]  # 01 02 03 12 13
     assert row_of[:3] == [round(value, 2), round(half, 2), round(p, 4)]
-    sources, references = (list(read_lines(toy / f"test.{side}")) for side in ("en", "de"))
-    parts = parts_of([len(line.split()) for line in sources], count=5)
-    assert pairs["parts"] == [f"{part.name} ({len(part.members)})" for part in parts]
-    own, other = (
-        buckets(sources, [read_hypotheses(toy, each) for each in line.results], references, parts)
-        for line in (lines[1], lines[3])
-    )
-    for place, (one, two) in enumerate(zip(own, other, strict=True)):
-        gap = difference(one.statistics, two.statistics)
-        wanted = [round(gap.value, 1), round(gap.half_width, 1)]
-        assert row_of[3 + 2 * place : 5 + 2 * place] == pytest.approx(wanted, abs=0.11)
-    assert pairs_of(section(seeds_of("shaw", {1: 30.0})), None) is None
+    assert pairs["parts"] == [part.head for part in sheet.parts]
+    bleu = sheet.values[BLEU]
+    for place, part in enumerate(sheet.parts):
+        gap = bleu[lines[1].name][part.name].value - bleu[lines[3].name][part.name].value
+        assert row_of[3 + 2 * place] == pytest.approx(gap, abs=0.06)
+        assert row_of[4 + 2 * place] > 0
+    assert pairs_of(section(seeds_of("shaw", {1: 30.0})), Sheet("")) is None
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_a_picture_names_all_systems(name: str, shown: Section, counts: Sentences) -> None:
-    svg = inline(picture_of(name, [shown], counts), name)
-    assert svg.startswith('<svg role="img"')
-    titles = re.findall("<title>(.*?)</title>", svg)
-    assert [title.partition(":")[0] for title in titles] == [
-        line.name for line in shown.group.lines
-    ]
-    assert picture_of("lengths", [section(seeds_of("shaw", {1: 30.0}))], NOTHING) is None
+def test_a_picture_names_all_systems(shown: Section, sheet: Sheet) -> None:
+    lines = [line.name for line in shown.group.lines]
+    gains = [line.name for line in shown.group.lines if line is not shown.group.baseline]
+    for figure, expected in ((intervals([shown]), lines), (picture([sheet]), gains + lines)):
+        svg = inline(figure, "name")
+        assert svg.startswith('<svg role="img"')
+        titles = re.findall("<title>(.*?)</title>", svg)
+        assert [title.partition(":")[0] for title in titles] == expected
 
 
 def test_numbers_in_pictures_are_cut_but_not_those_of_texts() -> None:
@@ -133,7 +126,7 @@ def test_texts_of_rows_are_not_markup(toy: Path) -> None:
                versions={"fairseq": HOSTILE, "torch": HOSTILE})  # fmt: skip
     made = page([section([wild, *seeds_of("none", {1: 1.0}, test_set=HOSTILE)])], [], NOTHING, [])
     assert "<img src" not in made
-    assert made.count("</script>") == 1
+    assert made.count("</script>") == 2  # the pairs, and the page's own
     assert "$title" in made
     whole = (toy / "page.html").read_text(encoding="utf-8")
     assert WILD not in whole
@@ -154,43 +147,6 @@ def test_learning_curves_are_those_of_the_folders(tmp_path: Path) -> None:
     assert "<title>t5: diverged</title>" in made
     empty = LearningCurve("x", "x", "none", 1, 0, {}, [[10, None, None]], "", "")
     assert (empty.finite("loss"), label([empty], "loss")) == ([], "x: diverged")
-
-
-def test_curves_of_trainings(tmp_path: Path) -> None:
-    folders = [train(tmp_path / name, name) for name in ("learned", "shaw")]
-    folders.append(train(tmp_path / "t5", "t5", JSON.replace("16.00", "inf")))
-    out = tmp_path / "results" / "curves"
-    # A folder or the log in it.
-    assert called("bench", "curves", *folders[:2], folders[2] / "train.log", "--out", out) == 0
-    rows = [json.loads(line) for line in out.with_suffix(".jsonl").read_text().splitlines()]
-    assert [(row["system"], row["points"]) for row in rows] == [
-        ("learned", POINTS),
-        ("shaw", POINTS),
-        ("t5", [[10, 5.0, 32.0], [20, 4.0, None]]),
-    ]
-    assert out.with_suffix(".png").read_bytes()[:4] == b"\x89PNG"
-    # More curves; a training that is there already counts once.
-    more = train(tmp_path / "more", "learned", seed="2")
-    given = (out.with_suffix(".jsonl"), more, folders[0])
-    assert called("bench", "curves", *given, "--svg", "--out", tmp_path / "new") == 0
-    assert len(read_rows(LearningCurve, tmp_path / "new.jsonl")) == 4
-    svg = (tmp_path / "new.svg").read_text(encoding="utf-8")
-    assert {"t5: diverged", "learned: 16.00, 16.00"} <= set(re.findall(">([^<>]+)</text>", svg))
-    # Next to the second half, where learned and shaw end at one height.
-    names = [name for name in ("learned", "shaw", "t5") if f">{name}</text>" in svg]
-    assert names == ["learned", "t5"]
-
-
-@pytest.mark.parametrize(
-    ("option", "value"), [("tokens_per_sample", "64"), ("mask_prob", "0.3"), ("task", "other")]
-)
-def test_trainings_that_cannot_be_compared(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, value: str
-) -> None:
-    folders = [train(tmp_path / "a", "learned"), train(tmp_path / "b", "shaw", **{option: value})]
-    assert called("bench", "curves", *folders, "--out", tmp_path / "curves") == 2
-    assert option.replace("_", "-") in capsys.readouterr().err
-    assert not list(tmp_path.glob("curves*"))
 
 
 @pytest.fixture(scope="module", params=SCREENS)
@@ -249,8 +205,8 @@ def test_systems_and_families_are_filtered(tab: Page) -> None:
     assert len(systems(tab)) == 4
 
 
-def test_any_two_systems_are_compared(tab: Page, counts: Sentences, shown: Section) -> None:
-    pairs: Any = pairs_of(shown, by_length(shown, counts))
+def test_any_two_systems_are_compared(tab: Page, sheet: Sheet, shown: Section) -> None:
+    pairs: Any = pairs_of(shown, sheet)
     place = tab.locator(".pair")
     first, second = place.locator("select").all()
     for one, other, number, sign in ((1, 3, 4, 1), (3, 1, 4, -1), (0, 1, 0, 1)):

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable, Sequence
-from hashlib import sha256
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from diet_mt.evaluation.groups import Line, group
-from diet_mt.evaluation.hypotheses import Sentences, count_rows
-from diet_mt.evaluation.json_rows import write_rows
+from diet_mt.evaluation.hypotheses import Sentences, Texts
 from diet_mt.evaluation.records import Result
-from diet_mt.evaluation.scores import interval, score
+from diet_mt.evaluation.scores import scores
 from diet_mt.report import sections
 from diet_mt.report.sections import Section, section_of
 
-from ..evaluation.rows import row
+from ..evaluation.rows import put, row
 
 SENTENCES = 240
 # System -> seeds, and the share of words that each changes.
@@ -26,44 +27,41 @@ WORDS = ["the", "a", "dog", "cat", "<b>", "runs", "near", "&", "with", '"blue"',
 WILD = "</script><img/src=x/onerror=alert(1)>"
 
 
+@cache
+def _toy() -> TemporaryDirectory[str]:
+    """Written once in a process."""
+    made = TemporaryDirectory()
+    _write(Path(made.name))
+    return made
+
+
 def write_toy(folder: Path) -> tuple[Path, Path]:
     """The file of rows, with sentence counts, and the references, next to their sources."""
+    shutil.copytree(_toy().name, folder, dirs_exist_ok=True)
+    return folder / "toy.en-de.jsonl", folder / "test.de"
+
+
+def _write(folder: Path) -> None:
     draw = random.Random(1)
-    count = SENTENCES
-    lengths = [draw.randint(4, 24) for _ in range(count)]
+    lengths = [draw.randint(4, 24) for _ in range(SENTENCES)]
     references = [" ".join(draw.choices(WORDS, k=length)) + " ." for length in lengths]
     references = [f"{line} {WILD}" if n % 3 else line for n, line in enumerate(references)]
     files = {folder / "test.de": references, folder / "test.en": [r[::-1] for r in references]}
     for file, lines in files.items():
         file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    rows = []
     for number, (system, (seeds, share)) in enumerate(SYSTEMS.items()):
         for seed in range(1, seeds + 1):
             hypotheses = [_changed(line, share, draw) for line in references]
-            text = "".join(f"{line}\n" for line in hypotheses)
-            name = f"toy.en-de/{system}.{seed}.hyp.txt"
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text, encoding="utf-8")
-            mean, half = interval(hypotheses, references)
-            rows.append(
-                row(
-                    system=system,
-                    arch=f"{system}_tiny",
-                    positions=system.replace("_", "-"),
-                    seed=seed,
-                    sentences=count,
-                    parameters=1_000_000 + 1000 * number,
-                    hypotheses=name,
-                    hypotheses_sha256=sha256(text.encode()).hexdigest(),
-                    references_sha256=sha256((folder / "test.de").read_bytes()).hexdigest(),
-                    bleu_mean=mean,
-                    bleu_ci=half,
-                    **score(hypotheses, references),
-                )
+            result = row(
+                system=system,
+                arch=f"{system}_tiny",
+                positions=system.replace("_", "-"),
+                seed=seed,
+                parameters=1_000_000 + 1000 * number,
+                hypotheses=f"toy.en-de/{system}.{seed}.hyp.txt",
+                **scores(hypotheses, references),
             )
-    write_rows(folder / "toy.en-de.jsonl", rows)
-    count_rows([folder / "toy.en-de.jsonl"], [folder / "test.de"])
-    return folder / "toy.en-de.jsonl", folder / "test.de"
+            put(folder, result, hypotheses, folder / "test.de", source=True)
 
 
 def _changed(line: str, share: float, draw: random.Random) -> str:
@@ -71,7 +69,7 @@ def _changed(line: str, share: float, draw: random.Random) -> str:
     return " ".join(words)
 
 
-NOTHING = Sentences({}, {})
+NOTHING = Sentences({}, {row().references_sha256: Texts(row().references_sha256, [], [])})
 
 
 class Tests:
@@ -79,8 +77,8 @@ class Tests:
 
     __test__ = False
 
-    def __init__(self, lines: Sequence[Line], p: Callable[[str, str], float]) -> None:
-        self.lines, self._p = tuple(lines), p
+    def __init__(self, p: Callable[[str, str], float]) -> None:
+        self._p = p
 
     def p(self, first: Line, second: Line) -> float:
         return self._p(*sorted((first.system, second.system)))
@@ -88,16 +86,17 @@ class Tests:
     def half_width(self, line: Line) -> float:
         return 0.75
 
+    def difference(self, first: Line, second: Line) -> tuple[float, float, float]:
+        return first.bleu - second.bleu, 0.75, self.p(first, second)
+
 
 def section(
     rows: Sequence[Result],
-    p: Callable[[str, str], float] | None = None,
+    p: Callable[[str, str], float] = lambda *_: 0.5,
     systems: Sequence[str] = (),
-    uncounted: Sequence[str] = (),
 ) -> Section:
-    """The section of one group; ``p``: p-values of pairs, of all systems that are counted."""
+    """The section of one group; ``p``: p-values of pairs."""
     (each,) = group(rows)
     with pytest.MonkeyPatch.context() as patch:
-        lines = [line for line in each.lines if line.system not in uncounted]
-        patch.setattr(sections, "resampled_group", lambda *_: Tests(lines, p) if p else None)
+        patch.setattr(sections, "resample", lambda *_: Tests(p))
         return section_of(each, NOTHING, systems)

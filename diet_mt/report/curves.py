@@ -1,18 +1,20 @@
-"""Learning curves parsed from logs of fairseq-train."""
+"""Learning curves parsed from logs of fairseq-train, and their pictures."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Union
+from typing import Any, Union
 
+from ..evaluation.json_rows import Row, read_rows, write_rows, wrong_field
+from ..evaluation.options import COMMAND, companion, difference, shell, training_of
+from ..evaluation.records import system_of
 from ..system.errors import UserError
-from .json_rows import Row, wrong_field
-from .options import COMMAND, companion, shell, training_of
-from .records import system_of
+from .style import line_styles, name_ends, pyplot, save, tick_text
 
 # Options that decide the sequences of the validation set, their masks and the loss.
 _SAME = (
@@ -28,6 +30,7 @@ _LINE = re.compile(r"\| valid \| (.*)")
 # fairseq names them at the beginning of a training.
 _GPU = re.compile(r"\| rank +\d+: capabilities = .* ; name = (.+?) *$", re.MULTILINE)
 _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
+_DASHES = ("-", "--", ":", "-.")  # of the seeds of a system
 
 
 @dataclass(frozen=True)
@@ -80,12 +83,13 @@ def read_log(text: str) -> list[list[float | None]]:
     Resumed trainings repeat updates: the last value counts.
     """
     points: dict[int, list[float | None]] = {}
-    for line in text.split("\n"):
-        match = _LINE.search(line)
-        values = _values(match[1]) if match else {}
+    for line in _LINE.findall(text):
+        values = _values(line)
         if {"num_updates", "loss", "ppl"} <= values.keys():
+            numbers = [float(values[name]) for name in ("loss", "ppl")]
+            finite = [value if math.isfinite(value) else None for value in numbers]
             updates = int(values["num_updates"])
-            points[updates] = [updates, _number(values["loss"]), _number(values["ppl"])]
+            points[updates] = [updates, *finite]
     return [points[updates] for updates in sorted(points)]
 
 
@@ -95,11 +99,6 @@ def _values(text: str) -> dict[str, str]:
         return {name.removeprefix("valid_"): str(value) for name, value in json.loads(text).items()}
     parts = (part.strip().rpartition(" ") for part in text.split("|"))
     return {name: value for name, _, value in parts}
-
-
-def _number(text: str) -> float | None:
-    value = float(text)
-    return value if math.isfinite(value) else None
 
 
 def read_training(folder: Path) -> LearningCurve:
@@ -135,3 +134,79 @@ def read_training(folder: Path) -> LearningCurve:
         command=shell(training),
         gpus=", ".join(sorted(set(_GPU.findall(log)))),
     )
+
+
+def draw(logs: Sequence[Path], out: Path, kind: str, measure: str) -> None:
+    """Writes OUT.jsonl, and the picture OUT.KIND of a measure.
+
+    ``logs``: folders of trainings, their logs, or such curves; the last one of a command counts.
+    Perplexities of masked language models are comparable between systems, not between seeds:
+    fairseq draws the masks of validation from ``--seed``, and always as in epoch 1.
+    """
+    by_command: dict[str, LearningCurve] = {}
+    for path in logs:
+        if path.suffix == ".jsonl":
+            read = read_rows(LearningCurve, path)
+        else:
+            read = [read_training(path if path.is_dir() else path.parent)]
+        by_command.update((curve.key, curve) for curve in read)
+    curves = list(by_command.values())
+    if not curves:
+        raise UserError(f"{logs[0]}: no curves")
+    for curve in curves:
+        if what := difference(curves[0].settings, curve.settings):
+            raise UserError(f"{curves[0].arch} and {curve.arch} are not comparable: {what}")
+    write_rows(out.with_name(f"{out.name}.jsonl"), curves)
+    save(plot(curves, measure), out.with_name(f"{out.name}.{kind}"))
+
+
+def label(seeds: Sequence[LearningCurve], measure: str) -> str:
+    """Of the seeds of a system: ``diet_rel: 31.5, 32.1``."""
+    lowest = [curve.lowest(measure) for curve in seeds]
+    values = [f"{value:#.4g}" if math.isfinite(value) else "diverged" for value in lowest]
+    return f"{seeds[0].what}: {', '.join(values)}"
+
+
+def plot(curves: Sequence[LearningCurve], measure: str, *, markers: bool = True) -> Any:
+    """A picture of all curves from the start and in the second half; the legend, best first, has
+    the lowest values.
+    """
+    systems: dict[str, list[LearningCurve]] = {}
+    for curve in sorted(curves, key=lambda curve: (curve.lowest(measure), curve.what, curve.seed)):
+        systems.setdefault(curve.what, []).append(curve)
+    height = max(4.4, 0.18 * len(systems) + 0.8)  # inches; a line of the legend per system
+    figure, panels = pyplot().subplots(1, 2, figsize=(11, height), layout="constrained")
+    styles = line_styles(systems)
+    longest = max(n for curve in curves for n, _ in curve.finite(measure) or [(0, 0.0)])
+    ends = {}
+    for what, seeds in systems.items():
+        ordered = sorted(seeds, key=lambda curve: curve.seed)
+        for place, curve in enumerate(ordered):
+            style = {**styles[what], "linestyle": _DASHES[place % len(_DASHES)], "linewidth": 1.2}
+            style |= {"markersize": 3 if markers else 0}
+            style |= {"label": "" if place else label(ordered, measure)}
+            for panel, begin in zip(panels, (0, longest / 2), strict=True):
+                points = [point for point in curve.finite(measure) if point[0] >= begin]
+                (line,) = panel.plot([n for n, _ in points], [y for _, y in points], **style)
+                line.set_gid(f"t:{label([curve], measure)}")
+        last = seeds[0].finite(measure)
+        if last and last[-1][0] >= longest / 2:
+            ends[what] = last[-1][1], styles[what]["color"]
+    for panel, title in zip(
+        panels, ("from the start, logarithmic", "the second half"), strict=True
+    ):
+        panel.set(xlabel="updates", title=title)
+        panel.locator_params(axis="x", nbins=5)
+        panel.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        panel.grid(alpha=0.3)
+    panels[0].set_yscale("log")
+    panels[0].yaxis.set_major_formatter(tick_text)
+    panels[0].yaxis.set_minor_formatter(tick_text)
+    panels[0].set(ylabel=MEASURES[measure][1])
+    handles, names = panels[0].get_legend_handles_labels()
+    title = f"lowest {measure}"
+    if len(systems) < len(curves):
+        title += "\n(seeds in order: solid, dashed, ...)"
+    figure.legend(handles, names, loc="outside right center", title=title, fontsize=8)
+    name_ends(panels[1], ends)
+    return figure

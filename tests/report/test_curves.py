@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 
-from diet_mt.evaluation.curves import LearningCurve, read_log, read_training
+from diet_mt.evaluation.json_rows import read_rows
+from diet_mt.report.curves import LearningCurve, read_log, read_training
 from diet_mt.system.errors import UserError
+
+from ..processes import called
 
 JSON = (
     "2026-01-01 10:00:00 | INFO | train_inner | "
@@ -90,3 +95,40 @@ def test_a_folder_without_a_training(tmp_path: Path) -> None:
     for points in ([], [[10, 5.0]]):
         with pytest.raises(UserError, match="'points'"):
             LearningCurve("x", "x", "none", 1, 0, {}, points, "", "")  # type: ignore[arg-type]
+
+
+def test_curves_of_trainings(tmp_path: Path) -> None:
+    folders = [train(tmp_path / name, name) for name in ("learned", "shaw")]
+    folders.append(train(tmp_path / "t5", "t5", JSON.replace("16.00", "inf")))
+    out = tmp_path / "results" / "curves"
+    # A folder or the log in it.
+    assert called("bench", "curves", *folders[:2], folders[2] / "train.log", "--out", out) == 0
+    rows = [json.loads(line) for line in out.with_suffix(".jsonl").read_text().splitlines()]
+    assert [(row["system"], row["points"]) for row in rows] == [
+        ("learned", POINTS),
+        ("shaw", POINTS),
+        ("t5", [[10, 5.0, 32.0], [20, 4.0, None]]),
+    ]
+    assert out.with_suffix(".png").read_bytes()[:4] == b"\x89PNG"
+    # More curves; a training that is there already counts once.
+    more = train(tmp_path / "more", "learned", seed="2")
+    given = (out.with_suffix(".jsonl"), more, folders[0])
+    assert called("bench", "curves", *given, "--svg", "--out", tmp_path / "new") == 0
+    assert len(read_rows(LearningCurve, tmp_path / "new.jsonl")) == 4
+    svg = (tmp_path / "new.svg").read_text(encoding="utf-8")
+    assert {"t5: diverged", "learned: 16.00, 16.00"} <= set(re.findall(">([^<>]+)</text>", svg))
+    # Next to the second half, where learned and shaw end at one height.
+    names = [name for name in ("learned", "shaw", "t5") if f">{name}</text>" in svg]
+    assert names == ["learned", "t5"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("tokens_per_sample", "64"), ("mask_prob", "0.3"), ("task", "other")]
+)
+def test_trainings_that_cannot_be_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, value: str
+) -> None:
+    folders = [train(tmp_path / "a", "learned"), train(tmp_path / "b", "shaw", **{option: value})]
+    assert called("bench", "curves", *folders, "--out", tmp_path / "curves") == 2
+    assert option.replace("_", "-") in capsys.readouterr().err
+    assert not list(tmp_path.glob("curves*"))
