@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +14,6 @@ import pytest
 
 from diet_mt.cli.main import COMMANDS
 from diet_mt.corpora import clean
-from diet_mt.system import engine
 
 from ..corpora import wmt18
 from .conftest import of_wmt18
@@ -132,19 +130,6 @@ def test_a_full_disk_leaves_nothing_that_looks_complete(
         assert message.endswith(": cannot be written (File too large); make room and run again")
         assert not list((out / f"{stage}.part").glob("*.part"))
     assert not (out / stage).exists()
-
-
-def test_too_little_room_is_reported_beforehand(
-    archives: Path, downloaded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usage = namedtuple("usage", "total used free")(9999 << 20, 9997 << 20, 2 << 20)
-    monkeypatch.setattr(engine.shutil, "disk_usage", lambda path: usage)
-    out = tmp_path / "out"
-    _without(downloaded, out, "clean", "tok", "bpe", "bin")
-    with open(out / "raw" / "train.de", "ab") as file:
-        file.write(b"x" * (10 << 20))
-    message = only_error(prepare(*of_wmt18("de-en", archives, out)))
-    assert message.startswith(f"{out}: clean needs about 11 MiB, but only 2 MiB are free")
 
 
 def _changed(
