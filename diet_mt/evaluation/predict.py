@@ -70,6 +70,7 @@ def load_fine_tuned(
     if name != task:
         raise UserError(f"{checkpoint}: a model of the task {name}; fine-tune first, on {task}")
     model, cfg, made = checkpoints.load_with_task(checkpoint, data, state)
+    model.make_generation_fast_()
     facts: dict[str, Any] = {}
     if request.results:
         # Examples in one update of all processes.

@@ -15,7 +15,7 @@ from diet_mt.positions import (
     factors,
 )
 from diet_mt.positions.diet import DietAbsBias
-from diet_mt.positions.factors import APPEND_FROM, FactorTerms, append_factors
+from diet_mt.positions.factors import APPEND_FROM, STORED, FactorTerms, append_factors
 from diet_mt.positions.linformer import DietAbsLinPositions, LinformerTerms
 from diet_mt.positions.tupe import TupeBias
 
@@ -62,6 +62,39 @@ def test_bias_and_factors_are_equal(sharing: str, monkeypatch: pytest.MonkeyPatc
         assert len(tables) == len(pairs) == L
         for table, pair in zip(tables, pairs, strict=True):
             torch.testing.assert_close(product_of(pair), table.bias, rtol=0, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("sharing", sharing_modes("diet-abs"))
+def test_a_model_prepared_for_inference_computes_the_product_once(
+    sharing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless it is too large, and not for other weights, other precisions, or gradients."""
+    counted: list[tuple[int, ...]] = []
+
+    def counting(query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+        counted.append((query.size(-2), key.size(-2)))
+        return product(query, key)
+
+    monkeypatch.setattr(factors, "product", counting)
+    for bias in biases(sharing):
+        calls = [(range(3), range(2)), (range(1, 4), range(S)), (range(2, 5), range(8))]
+        with torch.no_grad():
+            expected = [bias(*call).clone() for call in calls]
+            bias.make_generation_fast_(name="encoder")
+            counted.clear()
+            for call, own in zip(calls, expected, strict=True):
+                torch.testing.assert_close(bias(*call), own, rtol=0, atol=ROUNDING)
+            assert counted == [(9, 11)]
+            assert bias.float()(*calls[0]).dtype == torch.float32
+            bias.load_state_dict({name: 2 * each for name, each in bias.state_dict().items()})
+            assert not torch.allclose(bias(*calls[0]), expected[0].float())
+        assert bias(*calls[0]).requires_grad
+        assert counted == [(9, 11), (9, 11), (9, 11), (3, 2)]
+        monkeypatch.setattr(factors, "STORED", 9 * 11)
+        with torch.no_grad():
+            bias(*calls[0])
+        assert counted[4:] == [(3, 2)]
+        monkeypatch.setattr(factors, "STORED", STORED)
 
 
 @pytest.mark.parametrize(
