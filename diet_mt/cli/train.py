@@ -45,7 +45,9 @@ class Trained(Command):
         for name in _GIVEN:
             if value := getattr(self, name, None):
                 given[name.replace("_", "-")] = [str(value)]
-        return TrainingRequest(load(self.recipe), self.save_dir, self.seed, given, self.machines)
+        return TrainingRequest(
+            *(load(self.recipe), self.save_dir, self.seed, given, self.machines, self.dry_run)
+        )
 
     def carry_out(self, training: Training) -> None:
         """Runs the training, or prints its command (``--dry-run``)."""
@@ -61,6 +63,8 @@ class Trained(Command):
             refuse_another(training)
             check(training, self.known)
             print(training.command())
+            if training.pending:
+                print(f"# pending: {training.pending}")
         else:
             train(training, check_all)
 
@@ -92,8 +96,7 @@ class Train(Trained):
     def run(self) -> None:
         from ..experiments.fairseq_command import translation
 
-        request = self.request()
-        self.carry_out(translation(self.data, self.arch, request, planned=self.dry_run))
+        self.carry_out(translation(self.data, self.arch, self.request()))
 
 
 @dataclass(frozen=True, kw_only=True)

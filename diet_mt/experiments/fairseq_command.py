@@ -42,17 +42,21 @@ _REFUSED = {
     ),
 }
 _SQUAD = "SQuAD"
+_ANY_ENCODER = "roberta_learned_base"  # for the options of a plan without a checkpoint
 
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """What to train. ``given``: options over those of the recipe."""
+    """What to train. ``given``: options over those of the recipe; ``planned``: data and checkpoints
+    may not exist yet.
+    """
 
     recipe: Recipe
     save: Path
     seed: int = 1
     given: Options = field(default_factory=dict)
     machines: Machines = field(default_factory=lambda: Machines(precision=""))
+    planned: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ class Training:
     save: Path
     node_rank: int = 0
     note: str = ""  # on devices and batches, for the user
+    pending: str = ""  # what data and checkpoints that do not exist yet will determine
 
     def words(self) -> list[str]:
         """The command, as it is stored next to the checkpoints: without ``launch``."""
@@ -101,16 +106,14 @@ def whole(options: Options, name: str, default: int = 0) -> int:
     return int(text)
 
 
-def translation(
-    data: Path, arch: str, request: TrainingRequest, *, planned: bool = False
-) -> Training:
+def translation(data: Path, arch: str, request: TrainingRequest) -> Training:
     """The training of the translation model ``arch`` on the folder ``data``, or ``data/bin``.
 
-    ``planned``: the data may not exist yet; the name of the folder then gives their subwords.
+    The name of the folder gives the subwords of data that do not exist yet.
     """
     if arch.startswith("roberta_"):
         raise UserError(f"{arch} is an encoder-only model; see diet-mt pretrain --help")
-    missing = planned and not data.exists()
+    missing = request.planned and not data.exists()
     folder = data if missing else bin_folder(data)
     target = "" if missing else language_pair(folder)[1]
     options = _merged(request, system_of(arch), {"arch": [arch], "log-format": ["simple"]})
@@ -135,7 +138,7 @@ def translation(
 
 def masked_lm(data: Path, system: str, size: str, request: TrainingRequest) -> Training:
     """The pretraining of ``roberta_SYSTEM_SIZE`` on the folder ``data``, or ``data/bin``."""
-    folder = bin_folder(data)
+    folder = data if request.planned and not data.exists() else bin_folder(data)
     system = system.replace("-", "_")
     fixed = {"arch": [f"roberta_{system}_{size}"], "log-format": ["json"]}
     options = _merged(request, system, fixed)
@@ -159,31 +162,37 @@ def fine_tuning(
     """The fine-tuning of a checkpoint on the folder of a task.
 
     ``task``: CoLA, XNLI, SQuAD, ...; empty: the name of ``data``. ``system``: encoding that the
-    checkpoint must have; empty: any.
+    checkpoint must have; empty: any. Missing data of a plan count as the official ones.
     """
     from ..evaluation.checkpoint import model_options
     from ..evaluation.requests import specification
 
-    questions = data / "train" / "about.json"
-    examples = _examples(data, questions)
-    if questions.is_file():
+    questions, name = data / "train" / "about.json", task or data.resolve().name
+    missing = request.planned and not data.exists()
+    examples = 0 if missing else _examples(data, questions)
+    if questions.is_file() or (missing and name == _SQUAD):
         head = {"task": ["extractive_qa"], "criterion": ["extractive_qa"]}
         head |= {"best-checkpoint-metric": ["f1"]}
         task = task or _SQUAD
     else:
-        task = task or data.resolve().name
-        head = _classification(specification(task))
+        task, about = name, specification(name)
+        head, examples = _classification(about), examples or about.official[0]
     # Zero-shot transfer trains and validates on English only.
     if task == XNLI:
         head["valid-subset"] = [split_name("valid", ENGLISH)]
-    model = parse(model_options(pretrained, system))
+    later = request.planned and not pretrained.exists()
+    model = {} if later else parse(model_options(pretrained, system))
     fixed = {"finetune-from-model": [str(pretrained)], **head, **model}
     fixed |= {"maximize-best-checkpoint-metric": [], "log-format": ["simple"]}
-    options = _merged(request, system_of(model["arch"][0].removeprefix("roberta_")), fixed)
+    arch = one(model, "arch", system)
+    options = _merged(request, system_of(arch.removeprefix("roberta_")), fixed)
     batch = whole(options, "batch-size", 32) * whole(options, "update-freq", 1)
     updates = -(-examples // batch) * whole(options, "max-epoch", 1)
-    _warm_up(options, whole(options, "max-update", updates))
-    training = placed(data, options, request, None)
+    if updates := whole(options, "max-update", updates):
+        _warm_up(options, updates)
+    pending = [] if updates else ["--total-num-update and --warmup-updates"]
+    pending += [f"--arch and other options of {pretrained}"] if later else []
+    training = replace(placed(data, options, request, None), pending=" and ".join(pending))
     # One process: a run is small, and several run side by side.
     training.options["distributed-world-size"] = ["1"]
     return training
@@ -317,10 +326,10 @@ def check(training: Training, own: Iterable[str] = ()) -> None:
     from fairseq.models import ARCH_MODEL_REGISTRY
     from fairseq.options import get_training_parser
 
-    arch = one(training.options, "arch")
-    if arch not in ARCH_MODEL_REGISTRY:
+    options = {"arch": [_ANY_ENCODER], **training.options}
+    if (arch := one(options, "arch")) not in ARCH_MODEL_REGISTRY:
         raise UserError(unknown("architecture", arch, ARCH_MODEL_REGISTRY))
-    words = [str(training.data), *as_words(training.options), *training.launch]
+    words = [str(training.data), *as_words(options), *training.launch]
     read_options(get_training_parser(), words, own)
     file = one(training.options, "restore-file")
     if file and not Path(file).is_file():  # fairseq would begin anew
