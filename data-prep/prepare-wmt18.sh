@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# WMT18 news, the training data of the paper's Table 4. Czech: cs-en in the place of de-en.
+# WMT18 news, the training data of the paper's Table 4, for a direction: en-de, de-en, en-cs or cs-en.
 # With -h: what it makes, from what; time, disk, licence, and further options, which are passed on.
 #
-# Example  data-prep/prepare-wmt18.sh --from archives
+# Example  data-prep/prepare-wmt18.sh en-de --from archives
 set -euo pipefail
 
-diet-mt prepare wmt18 de-en \
-  --out data/wmt18.de-en --downloads data/wmt18.archives \
+diet-mt prepare wmt18 \
+  --downloads data/wmt18.archives \
   --max-words 250 --max-chars 2000 --ratio 2.0 --language-chars 40 --certainty 0.9 \
   --subwords bpe --bpe-merges 32000 --dictionary 32768 \
   "$@"

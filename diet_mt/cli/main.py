@@ -19,7 +19,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "prepare newstest": ("cli.prepare:Newstest", "ten years of news test sets: en-de, en-cs"),
     "prepare office": ("cli.prepare:Office", "LibreOffice's help and interface: en-de, en-cs"),
     "prepare mixed": ("cli.prepare:Mixed", "captions, news and office combined: en-de, en-cs"),
-    "prepare wmt18": ("cli.prepare:Wmt18", "WMT18 news, millions of sentence pairs: de-en, cs-en"),
+    "prepare wmt18": ("cli.prepare:Wmt18", "WMT18 news, millions of sentence pairs: en-de, en-cs"),
     "prepare bitext": ("cli.prepare:Bitext", "your own parallel text, any language pair"),
     "prepare demo": ("cli.prepare:Demo", "synthetic sentences in which word order matters"),
     "prepare mlm": ("cli.prepare:Mlm", "plain text, for a masked language model"),

@@ -25,6 +25,7 @@ _OF_SUBWORDS = {
     **dict.fromkeys(("--bpe-merges", "--bpe-words", "--dictionary"), "bpe"),
     **dict.fromkeys(("--spm-size", "--spm-sample", "--spm-coverage"), "spm"),
 }
+_WMT18 = ("en-de", "de-en", "en-cs", "cs-en")
 _LARGE = {"bpe_merges": 32000, "spm_size": 32000, "dictionary": 32768, "clean": True}
 
 
@@ -164,26 +165,28 @@ class Office(Download):
 class Wmt18(Download):
     """Prepares WMT18 news, German or Czech with English, as in Table 4 of the paper.
 
-        diet-mt prepare wmt18 de-en
+        diet-mt prepare wmt18 en-de
         diet-mt prepare wmt18 cs-en --subwords spm --from archives
 
     Training: Europarl v7, Common Crawl and News Commentary v13, cleaned (counts in clean.tsv).
     Validation: newstest2017. Test: newstest2018 (with --from, SacreBLEU's archive as test.tgz). The
-    data serve both directions. de-en takes 1.7 GB of downloads, 10 GB of disk, 4 GB of memory and,
-    after the downloads, an hour on two cores, estimated from a million synthetic pairs; cs-en takes
-    a quarter of that. Licence: free for research, see statmt.org/wmt18/translation-task.html.
+    data serve both directions; PAIR below is de-en or cs-en. German takes 1.7 GB of downloads, 10
+    GB of disk, 4 GB of memory and, after the downloads, an hour on two cores, estimated from a
+    million synthetic pairs; Czech takes a quarter of that. Licence: free for research, see
+    statmt.org/wmt18/translation-task.html.
     """
 
     defaults = _LARGE  # dictionary size as in fairseq's WMT recipes
-    pair: str = argument("de-en or cs-en", choices=("de-en", "cs-en"), metavar="PAIR")
+    pair: str = argument(", ".join(_WMT18), choices=_WMT18, metavar="DIRECTION")
     out: Folder | None = _out("data/wmt18.PAIR, data/wmt18.PAIR.spm")
     downloads: Folder = option("folder of downloads of both pairs", Path("data/wmt18.archives"))
 
     def preparations(self) -> Iterator[Preparation]:
         from ..corpora.archives import wmt18
 
-        out, source = self.folder_of("wmt18"), self.source("wmt18")
-        yield wmt18(out, self.settings(), source, self.downloads)
+        own = replace(self, pair="-".join(sorted(self.pair.split("-"))))  # as in the archives
+        out, source = own.folder_of("wmt18"), own.source("wmt18")
+        yield wmt18(out, own.settings(), source, self.downloads)
 
 
 @dataclass(frozen=True, kw_only=True)

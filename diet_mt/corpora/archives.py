@@ -69,7 +69,7 @@ def wmt18(out: Path, text: TextSettings, source: Source, downloads: Path) -> Pre
         write_pairs(to, "valid", text.pair, segments_of(*(extracted / Path(f).name for f in dev)))
         testset.write(_TEST_SET, pair, to, fetch(source, tests, downloads).get(_TEST))
 
-    does = f"files of {', '.join([*training, _DEV])} from {source.folder or 'the web'}"
+    does = f"files of {', '.join([*training, _DEV, *tests])} from {source.folder or 'the web'}"
     first = [
         Stage("extracted", does, extract_all),
         Stage("raw", "all training text; newstest2017 and 2018", make_raw),

@@ -431,7 +431,7 @@ def made(request: pytest.FixtureRequest) -> tuple[str, str, Path]:
     return pair, kind, request.getfixturevalue("downloaded" if kind == "bpe" else "offline")
 
 
-def test_results_of_wmt18(made: tuple[str, str, Path], archives: Path) -> None:
+def test_results_of_wmt18(made: tuple[str, str, Path], archives: Path, tmp_path: Path) -> None:
     pair, kind, out = made
     assert stages_of(out) == STAGES[kind]
     own = {"bpe": set(), "spm": {"spm.dict"}}[kind]
@@ -452,9 +452,12 @@ def test_results_of_wmt18(made: tuple[str, str, Path], archives: Path) -> None:
         what: dirt.count(what) for what in clean.DROPPED
     }
     before = state(out.parent)
-    printed = prepare(*of_wmt18(pair, archives, out, "--subwords", kind)).ok()
+    other = "-".join(reversed(pair.split("-")))
+    printed = prepare(*of_wmt18(other, archives, out, "--subwords", kind)).ok()
     assert printed.count("done before") == len(STAGES[kind])
     assert state(out.parent) == before
+    new = of_wmt18(other, archives, tmp_path / "new", "--from", archives, "--dry-run")
+    assert "dev.tgz, test.tgz from" in prepare(*new).out
 
 
 def test_data_of_both_directions(made: tuple[str, str, Path]) -> None:
