@@ -4,7 +4,7 @@ The text has a paragraph per line and an empty line between documents. Sentences
 ``sentencex`` (Wikimedia), which has rules and abbreviations for some 300 languages and no model to
 download; pysbd knows no Czech, and other libraries need trained models. Only ``tidy`` changes the
 text. Documents stay apart: ``pieces`` has an empty line behind each, which ends one for fairseq's
-``--sample-break-mode complete_doc``.
+``--sample-break-mode``.
 
 The languages are less unequal than the text itself. Lample and Conneau (2019), arXiv:1901.07291,
 section 3.1: with a share p of all sentences, a language is drawn with a probability proportional to

@@ -103,7 +103,7 @@ COLA = "finetune glue/CoLA pre.pt --recipe glue --save-dir new"
             "--max-tokens 1024 --update-freq 8 --distributed-world-size 1 --cpu",
         ),
         (f"{TRAIN} --stop-time-hours 2", "--stop-time-hours 2"),
-        (f"{WMT18} --gpus 1 --precision fp16", "--max-tokens 6250 --update-freq 4 --fp16"),
+        (f"{WMT18} --gpus 1 --precision fp16", "--max-tokens 8192 --update-freq 4 --fp16"),
         (f"{MIXED} --max-update 700", "--warmup-updates 70 --total-num-update 700"),
         (f"{MLM} --optimizer lamb", "--lamb-betas '(0.9, 0.999)' --lamb-eps 1e-6"),
         (f"{MLM} --max-update 2000", "--warmup-updates 50 --total-num-update 2000"),

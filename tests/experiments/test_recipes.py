@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from collections import Counter
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from diet_mt.cli.sweep import check_commands
+from diet_mt.cli.sweep import check_commands, planned
 from diet_mt.evaluation.records import positions_of
 from diet_mt.experiments import recipes
 from diet_mt.experiments.sweep import MISSING, Command, Sweep, sweep_of
@@ -46,24 +47,6 @@ def test_every_recipe_trains_and_its_commands_exist(name: str) -> None:
     check_commands([words for words in some if words[0] == "diet-mt"])
     for run in sweep.runs:
         assert str(run.folder) in run.commands[0], "the folder of its checkpoints"
-
-
-PAGES = ("demo", "compare-multi30k", "table4", "glue", "xnli", "qa", "pretrain-and-finetune")
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_the_commands_of_a_page_exist(page: str, tmp_path: Path) -> None:
-    """scripts/*.sh, with a stand-in that stores the words."""
-    stand_in = tmp_path / "diet-mt"
-    stand_in.write_text("#!/bin/sh\nprintf '%s\\t' \"$@\" >>commands; echo >>commands\n")
-    stand_in.chmod(0o755)
-    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    env = {**os.environ, "PATH": path}
-    subprocess.run([ROOT / "scripts" / f"{page}.sh"], cwd=tmp_path, env=env, check=True)
-    lines = (tmp_path / "commands").read_text(encoding="utf-8").splitlines()
-    commands = [("diet-mt", *line.rstrip("\t").split("\t")) for line in lines]
-    assert {"prepare", "leaderboard"} <= {words[1] for words in commands}
-    check_commands(commands)
 
 
 def test_a_recipe_extends_another(tmp_path: Path) -> None:
@@ -175,3 +158,26 @@ def test_every_cell_of_the_paper_has_its_runs_and_every_run_its_cell(number: int
         for seed in "12345"
     }
     assert runs == dict.fromkeys(cells, 4 * len(epochs) * 5)
+
+
+@pytest.mark.parametrize("number", TABLES)
+def test_hyper_parameters_are_planned_before_there_are_data(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sweep = swept(f"table{number}")
+    pretraining = next(words for words in sweep.prepare if words[1] == "pretrain")
+    (line,) = planned(pretraining)
+    updates, warmup = ("500000", "12500") if number in (2, 8, 9) else ("125000", "3125")
+    expected = {"lr": "0.0018", "sample-break-mode": "complete", "warmup-updates": warmup}
+    expected |= {"total-num-update": updates, "max-update": updates}
+    options = given(tuple(shlex.split(line)))
+    assert expected.items() <= {name[2:]: value for name, value in options.items()}.items()
+    for run in (sweep.runs[0], sweep.runs[-1]):
+        line, pending = planned(run.commands[0])
+        options = given(tuple(shlex.split(line)))
+        assert options["--lr"] == given(run.commands[0])["--lr"]
+        assert (options["--batch-size"], options["--adam-betas"]) == ("32", "(0.9, 0.999)")
+        assert "--arch" in pending
+        of_questions = run.commands[0][2].endswith("SQuAD")
+        assert ("--warmup-updates" in options) != of_questions == ("--warmup-updates" in pending)

@@ -30,7 +30,7 @@ def full() -> Section:
         *seeds_of("sinusoidal", {1: 38.6, 2: 39.0}, **more),
         *seeds_of("none", {1: 30.0}, **more),
     ]
-    shaw = "shaw sharing=head-wise clip=20 values=True in=encoder,decoder scale=head"
+    shaw = "shaw sharing=head-wise clip=16 values=True in=encoder,decoder scale=head"
     rows += [changed(each, positions=shaw) for each in seeds_of("shaw", {1: 39.9}, **more)]
     return section(rows, lambda one, _: 1 / 10001 if one == "none" else 0.02)
 
