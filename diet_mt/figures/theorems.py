@@ -1,4 +1,4 @@
-"""The theorems of Chen et al. 2021 (section 2) as numbers: ranks and gradients.
+"""The theorems of Chen et al. 2021 as numbers: ranks (section 2.3) and gradients (appendix B).
 
 n positions, d the model's width, d_h the size of a head, d_p the rank of positions. Draws are
 normal, in float64.

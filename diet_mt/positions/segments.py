@@ -41,7 +41,7 @@ class SegmentInput(nn.Module):
 
 
 class SegmentPositions(LayerTables):
-    """Chen et al. 2021, section 3.2, equation 2: E_S[S(i), S(j)] is added to the logits of query i
+    """Chen et al. 2021, section 3.1, equation 2: E_S[S(i), S(j)] is added to the logits of query i
     and key j, for every head and layer; ``weight`` E_S of one layer is (H|1, N, N), with a row for
     the query's segment and a column for the key's. It starts at 0, so that a model trained without
     segments initially computes the same (appendix A, "supplemental segment encoding").
