@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fine-tunes a multilingual encoder once on SQuAD's questions and tests it in other languages of XQuAD
 # without another look (zero-shot). One line for the paper's grid and three systems: diet-mt sweep qa
-# --set train=train-v1.1.json --set valid=dev-v1.1.json --set xquad=xquad --set 'tests=[xquad_de, xquad_zh]'
+# with the options below
 #
 # Makes    data/SQuAD, checkpoints/qa.base with the answers, rows of results/tasks
 # From     train-v1.1.json and dev-v1.1.json (rajpurkar.github.io/SQuAD-explorer), the folder xquad
@@ -14,7 +14,7 @@ set -euo pipefail
 case " $* " in
   *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
   *" --dry-run "*) exec diet-mt sweep qa --set train=train-v1.1.json --set valid=dev-v1.1.json \
-    --set xquad=xquad --dry-run ;;
+    --set xquad=xquad --set "tests=[xquad_de, xquad_zh]" --dry-run ;;
 esac
 
 diet-mt prepare qa --train train-v1.1.json --valid dev-v1.1.json --xquad xquad \

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import subprocess
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache

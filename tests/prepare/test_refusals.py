@@ -4,15 +4,12 @@ recipes in data-prep/: plain commands whose options exist.
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from diet_mt.cli.main import COMMANDS
 from diet_mt.corpora import clean
 
 from ..corpora import wmt18
@@ -187,41 +184,3 @@ def test_members_stay_in_the_folder(archives: Path, tmp_path: Path) -> None:
     assert len(list((out / "extracted").iterdir())) == 8
     assert not list(tmp_path.rglob("outside"))
     assert not Path("/tmp/absolute.diet-mt").exists()
-
-
-RECIPES = sorted((Path(__file__).resolve().parents[2] / "data-prep").glob("*.sh"))
-# Options that the user adds, here with files that are not there.
-ADDED = {
-    "multi30k": "--from {t}",
-    "newstest": "--from {t}",
-    "office": "--from {t}",
-    "mixed": "--from {t}",
-    "wmt18": "--from {t}",
-    "bitext": "--from {t}",
-    "demo": "--train-pairs 20001",
-    "mlm": "--train {t}/text --valid {t}/other",
-    "glue": "--from {t} --vocab {t}",
-    "xnli": "--from {t} --mnli {t} --vocab {t}",
-    "qa": "--train {t}/text --valid {t}/other --vocab {t}",
-}
-
-
-def test_recipes_have_the_options_of_their_commands(tmp_path: Path) -> None:
-    """There is one for each command; what is added is passed on."""
-    names = [path.stem.removeprefix("prepare-") for path in RECIPES]
-    assert {f"prepare {name}" for name in names} == {n for n in COMMANDS if n.startswith("prepare")}
-    program = tmp_path / "diet-mt"  # prints its words, one on a line
-    program.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
-    program.chmod(0o755)
-    environment = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
-    for name, recipe in zip(names, RECIPES, strict=True):
-        added = ADDED[name].format(t=tmp_path).split()
-        command = ["bash", str(recipe), *added]
-        words = subprocess.run(command, env=environment, text=True, capture_output=True).stdout
-        given = words.split("\n")[:-1]
-        assert given[:2] == ["prepare", name]
-        assert given[-len(added) :] == added
-        # All its options are understood, so a missing file or the size of the demo is the error.
-        message = only_error(prepare(*given[1:], "--dry-run"))
-        assert str(tmp_path) in message or "20001" in message
-        assert not message.startswith(("argument", "unknown", "the following"))
