@@ -59,7 +59,7 @@ class RelativeBias(AttentionBias):
         self.check(queries, keys)
         window, lowest = self._window(queries, keys)
         by_head = window.expand(-1, self.shape.heads, -1).contiguous()
-        # As tensors, since a graph of a number would be compiled again for each length.
+        # As tensors: a number would be a constant of the compiled graph.
         at = as_tensor(queries, window.device) - lowest, as_tensor(keys, window.device)
         return self.per_layer([_adding(values, *at) for values in by_head.unbind(0)])
 
