@@ -1,7 +1,9 @@
 """The translation Transformers, ``diet_transformer`` and ``multilingual_diet_transformer``."""
 
+import os
 from typing import Any, Dict, Optional
 
+from fairseq import hub_utils
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model
 from fairseq.models.multilingual_transformer import MultilingualTransformerModel
@@ -15,7 +17,7 @@ from ..layers.stack import PaddedEmbedding
 from ..nn.linear import use_fast_products
 from ..system.errors import UserError
 from .architectures import register_architectures
-from .hub import TranslationHub, load_translation
+from .hub import TranslationHub
 from .options import DietTransformerConfig, NestedConfig, nested_config
 from .signature import adapt_positions, signature_tensor, take_positions
 
@@ -57,9 +59,14 @@ class DietTransformerModel(TransformerModelBase):
                 ``diet-mt prepare`` puts in the data folder; empty: text is split already.
             options: options of the checkpoint to change, such as ``tokenizer="moses"``.
         """
-        return load_translation(
-            model_name_or_path, checkpoint_file, data_name_or_path, bpe, **options
-        )
+        name = str(model_name_or_path)
+        if checkpoint_file is None:
+            is_run = os.path.isdir(name) and not os.path.exists(os.path.join(name, "model.pt"))
+            checkpoint_file = "checkpoint_best.pt" if is_run else "model.pt"
+        if bpe:
+            options["bpe"] = bpe
+        loaded = hub_utils.from_pretrained(name, checkpoint_file, str(data_name_or_path), **options)
+        return TranslationHub(loaded["args"], loaded["task"], loaded["models"], split=bpe == "")
 
     @classmethod
     def add_args(cls, parser: Any) -> None:

@@ -180,19 +180,6 @@ class TranslationHub(hub_utils.GeneratorHubInterface):
         return batches
 
 
-def load_translation(
-    path: str, checkpoint_file: Optional[str], data: str, bpe: Optional[str], **options: Any
-) -> TranslationHub:
-    """``DietTransformerModel.from_pretrained``."""
-    if checkpoint_file is None:
-        has_best = os.path.isdir(path) and not Path(path, "model.pt").exists()
-        checkpoint_file = "checkpoint_best.pt" if has_best else "model.pt"
-    if bpe:
-        options["bpe"] = bpe
-    loaded = hub_utils.from_pretrained(path, checkpoint_file, str(data), **options)
-    return TranslationHub(loaded["args"], loaded["task"], loaded["models"], split=bpe == "")
-
-
 class DietRobertaHub(RobertaHubInterface):
     """fairseq's interface, whose calls with tokens take their segments, too.
 

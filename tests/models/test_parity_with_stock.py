@@ -15,10 +15,12 @@ import torch
 import torch.nn.functional as F
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 from fairseq.models.transformer import TransformerModel
+from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor, nn
 
 from diet_mt.fairseq_patches.trust import attach_options
 from diet_mt.models.diet_transformer import DietTransformerModel
+from diet_mt.positions.absolute import SinusoidalInput
 from diet_mt.system.errors import UserError
 
 from ..toy import (
@@ -175,7 +177,12 @@ def test_a_checkpoint_of_the_new_training(encoding: str) -> None:
     assert len(offsets) == (2 if encoding == "sinusoidal" else 0)
 
 
-def test_sinusoids_beyond_the_table() -> None:
+def test_sinusoids() -> None:
+    """Those of fairseq at all positions, to the last bit, and beyond the table."""
+    theirs = SinusoidalPositionalEmbedding.get_embedding(1024 + FIRST, 16, PAD)
+    module = SinusoidalInput(1024, 16)
+    module.load_state_dict({"first": torch.tensor([float(FIRST)])})
+    assert torch.equal(module.table(), position_rows(theirs, 1024))
     _, ours = pair("sinusoidal", torch.float32, {})
     longer = build("sinusoidal", tables=None, max_source_positions=50).float()
     longer.load_state_dict(ours.state_dict())
