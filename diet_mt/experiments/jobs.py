@@ -119,8 +119,12 @@ def execute(run: Run, env: Mapping[str, str], log_name: str = LOG) -> Job:
                 file.write(f"== {shown(words)}\n".encode())
                 file.flush()
                 process = start(argv_of(words), file, env=env)
-            while process.poll() is None:
-                yield process
+            try:
+                while process.poll() is None:
+                    yield process
+            finally:
+                if process.returncode is None:  # interrupted
+                    end([process])
             if process.returncode < 0:
                 reason = f"killed by signal {-process.returncode}"
             elif process.returncode:
