@@ -292,9 +292,14 @@ def _draw(
         handles[name] = panel.errorbar(list(known), heights, **style)
         shown = ", ".join(format(height, _FORMS[measure]) for height in heights)
         handles[name].lines[0].set_gid(f"t:{name}: {shown}")
+    ticks, heads = dict(zip(at, at, strict=True)), sheet.heads
+    levels = [own for name, own in sheet.values[BLEU].items() if name not in values]
+    if len(levels) == 1:  # the baseline's
+        ticks |= {part: f"{part}\n{level.value:.1f}" for part, level in levels[0].items()}
+        heads += f"; below, BLEU of {BASELINE}"
     if measure == GAIN:
         panel.axhline(0, color="black", linewidth=1)
-    panel.set_xticks(list(at.values()), list(at), fontsize=8)
-    panel.set(title=measure, xlabel=sheet.heads)
+    panel.set_xticks(list(at.values()), list(ticks.values()), fontsize=8)
+    panel.set(title=measure, xlabel=heads)
     panel.grid(alpha=0.3)
     return handles

@@ -185,6 +185,9 @@ def test_each_test_set_a_part_and_each_direction_a_table(place: Path) -> None:
     row = shown["length ratio, de-en"]["diet_rel_tiny"]
     assert row.keys() == {"system", "test (12)"}
     assert row["test (12)"].startswith("0.364")
+    # The levels of sinusoidal are below.
+    figure = picture(sheets(place, cut=None, systems=["diet_rel", "sinusoidal"]))
+    assert figure.axes[0].get_xticklabels()[0].get_text().startswith("test\n")
 
 
 def test_systems_under_other_conditions_have_a_table_of_their_own(place: Path) -> None:
