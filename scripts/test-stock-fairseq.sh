@@ -122,7 +122,7 @@ say "== pytest"
 status=0
 bin=$(cd "$VENV_STOCK" && pwd)/bin
 PATH="$bin:$PATH" PYTHON="$bin/python" OMP_NUM_THREADS=1 \
-  "$bin/python" -m pytest -n "$WORKERS" --junitxml "$record" "$@" </dev/null 2>&1 | tee "$log" || status=$?
+  "$bin/python" -m pytest -n "$WORKERS" --dist worksteal --junitxml "$record" "$@" </dev/null 2>&1 | tee "$log" || status=$?
 if [ -n "${SUMMARY:-}" ]; then
   mkdir -p "$(dirname "$SUMMARY")"
   summary "$log" "$status" "$@" >"$SUMMARY.part"

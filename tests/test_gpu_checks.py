@@ -12,6 +12,9 @@ import pytest
 
 from .commands.runner import ROOT
 
+# On a busy machine; the script itself ends parts that take too long.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3000)]
+
 
 def checks(out: Path, words: str) -> subprocess.CompletedProcess[str]:
     small = f"--device cpu --size tiny --out {out} {words}"
@@ -28,8 +31,6 @@ def test_a_part_that_fails_stops_no_other(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"log.txt"}
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(3000)  # on a busy machine; the script itself ends parts that take too long
 def test_the_parts(tmp_path: Path) -> None:
     done = checks(tmp_path, "--only train decode tests --encodings diet_rel --seconds 2800")
     assert (done.returncode, done.stderr) == (0, "")

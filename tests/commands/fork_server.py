@@ -1,13 +1,14 @@
-"""Runs commands in fresh processes without importing torch and fairseq for each.
+"""Runs commands in forks, without importing torch and fairseq for each.
 
-The server imports what is slow and forks for every command: the child has seen neither the plugin
-nor a user dir nor fairseq's commands, and leaves nothing to the next one. It handles an uncaught
-exception as the interpreter does: ``sys.excepthook``, status 1. ``test_translation.py`` compares
-with a command as pip installs it.
+The server imports what is slow and forks for every command, which leaves nothing to the next one. A
+command with ``branch``, a module and a user dir, is forked by a branch of the server that has
+imported both, in the order of a new process; any other has seen neither the plugin nor fairseq's
+commands. An uncaught exception is handled as by the interpreter: ``sys.excepthook``, status 1.
+``test_translation.py`` compares with a command as pip installs it.
 
 Modules given as arguments are imported, too. Protocol: a JSON list of commands per line on standard
 input, which run side by side; the JSON list of their exit statuses (negative: the signal) per line
-on standard output. An entry ``steps`` runs several commands in one process, see ``runner.steps``.
+on standard output. An entry ``steps`` runs several commands in one process, see :func:`run_steps`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import runpy
 import signal
 import sys
 import traceback
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ SLOW = (
     *("fairseq.checkpoint_utils", "fairseq.criterions", "fairseq.data", "fairseq.hub_utils"),
     *("fairseq.models.transformer", "fairseq.optim.lr_scheduler", "fairseq.sequence_generator"),
     *("fairseq.tasks.translation", "fairseq.trainer", "sentencepiece", "tokenizers"),
+    *("fairseq.model_parallel.megatron_trainer", "fairseq.quantization_utils"),
 )
 
 
@@ -47,7 +50,6 @@ def enter(command: dict[str, Any]) -> None:
         os.dup2(opened, number)
         os.close(opened)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
-    logging.root.handlers.clear()  # fairseq's own imports left one
     os.chdir(command["cwd"])
     os.environ.update(command["env"])
     signal.alarm(command["seconds"])
@@ -56,8 +58,6 @@ def enter(command: dict[str, Any]) -> None:
 def call(command: dict[str, Any]) -> int:
     """Runs ``module:function``, ``script.py`` or steps as the interpreter would; the status."""
     sys.argv = [command["name"], *command["argv"]]
-    # The folder of the command, as for any script: neither the project nor this file's folder.
-    sys.path[0] = os.path.dirname(sys.executable)
     module, _, function = command["entry"].partition(":")
     if module == "steps":
         return status_of(lambda: run_steps(json.loads(command["argv"][0])))
@@ -119,14 +119,52 @@ def start(command: dict[str, Any]) -> int:
         os._exit(status)
 
 
+def statuses_of(line: str) -> str:
+    """Runs the commands of a line; a line of their exit statuses."""
+    pids = [start(command) for command in json.loads(line)]
+    return json.dumps([os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids])
+
+
+class Branch:
+    """A fork of the server that imports a command's module and its user dir, and then forks."""
+
+    def __init__(self, module: str, user_dir: str) -> None:
+        (read, requests), (answers, write) = os.pipe(), os.pipe()
+        if os.fork() == 0:
+            os.close(requests)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            importlib.import_module(module)
+            from fairseq.utils import import_user_module
+
+            import_user_module(Namespace(user_dir=user_dir))
+            gc.freeze()
+            for line in open(read, encoding="utf-8"):  # noqa: SIM115
+                os.write(write, f"{statuses_of(line)}\n".encode())
+            os._exit(0)
+        os.close(read)
+        os.close(write)
+        self._requests, self._answers = requests, open(answers, encoding="utf-8")  # noqa: SIM115
+
+    def __call__(self, line: str) -> str:
+        """As :func:`statuses_of`."""
+        os.write(self._requests, line.encode())
+        return self._answers.readline().strip()
+
+
 def main() -> None:
+    # The folder of the command, as for any script: neither the project nor this file's folder.
+    sys.path[0] = os.path.dirname(sys.executable)
     for module in (*SLOW, *sys.argv[1:]):
         importlib.import_module(module)
+    logging.root.handlers.clear()  # fairseq's own imports left one
     gc.freeze()  # no child needs to look through what was imported
+    branches: dict[tuple[str, str], Branch] = {}
     for line in sys.stdin:
-        pids = [start(command) for command in json.loads(line)]
-        statuses = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
-        print(json.dumps(statuses), flush=True)
+        module, user_dir = json.loads(line)[0]["branch"]
+        if user_dir and (module, user_dir) not in branches:
+            branches[module, user_dir] = Branch(module, user_dir)
+        run = branches[module, user_dir] if user_dir else statuses_of
+        print(run(line), flush=True)
     os._exit(0)  # taking torch down takes seconds
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,14 @@ class Command:
         if self.name.endswith(".py") or self.name == "steps":
             return self.name
         return f"fairseq_cli.{self.name.replace('-', '_')}:cli_main"
+
+    @property
+    def branch(self) -> tuple[str, str]:
+        """Module and user dir that a branch of the server imports once, if the latter is ours."""
+        steps = json.loads(self.argv[0]) if self.name == "steps" else [(self.entry, *self.argv)]
+        module, *words = steps[0]
+        given = [word for flag, word in pairwise(words) if flag == "--user-dir"]
+        return module.partition(":")[0], str(PLUGIN) if given[-1:] == [str(PLUGIN)] else ""
 
 
 def command(
@@ -119,6 +128,7 @@ class Runner:
         return {
             "name": f"fairseq-{one.name}" if ":" in one.entry else one.name,
             "entry": one.entry,
+            "branch": one.branch,
             "argv": one.argv,
             "stdin": str(stem.with_suffix(".in")),
             "stdout": str(stem.with_suffix(".out")),

@@ -15,7 +15,7 @@ from diet_mt.bert.qa import prepare
 
 from ..bert.made import coloured
 from .encoders import WINDOWS, Encoders
-from .runner import PLUGIN, ROOT, run_python
+from .runner import PLUGIN, ROOT
 from .workshop import Workshop, texts
 
 # One command, over all of its lines, in an indented block.
@@ -77,7 +77,9 @@ def test_the_page_of_encoders(encoders: Encoders, tmp_path: Path) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     checks = "assert features.shape == (1, len(tokens), 128) and shares.shape == (1, 3)\n"
-    printed = run_python(program + checks, cwd=tmp_path, PYTHONPATH=ROOT)
+    script, start = tmp_path / "page.py", f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n"
+    script.write_text(start + program + checks, encoding="utf-8")
+    printed = encoders.run(str(script), cwd=tmp_path).ok().stdout
     filled = [line for line in printed.split("\n") if line.startswith("0.")]
     assert len(filled) == 3
     for line in filled:

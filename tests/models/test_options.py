@@ -434,11 +434,11 @@ def test_a_restored_model_keeps_its_length() -> None:
 # an encoding refuses: tests/positions/test_registry.py.
 INVALID: list[tuple[str, dict[str, Any], str]] = [
     ("diet_rel", {}, "--position-encoding diet_rel"),
+    ("diet-rel", {"beyond_table": "cut"}, "--beyond-table cut"),
+    ("diet-rel", {"beyond_table": "clip", "position_randomized": 30}, "--position-randomized"),
     ("none", {"position_clip": 8}, "--position-clip 8"),
-    ("shaw", {"position_clip": 0}, "--position-clip 0"),
     ("concat", {"position_rank": 12}, "12 (--position-rank)"),
     ("rotary", {"encoder_embed_dim": 15}, "head size of 5"),
-    ("diet-rel", {"position_sharing": "heads"}, "--position-sharing heads"),
     ("learned", {"position_sharing": "head-wise"}, "--position-sharing head-wise"),
     ("diet-rel", {"attention_scale": "key"}, "--attention-scale key"),
     ("diet-rel", {"encoder_embed_dim": 14}, "--encoder-attention-heads 3"),

@@ -6,14 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from diet_mt.positions import NAMES, AttentionPositions, InputPositions
-
-from ..positions.test_encodings import fields_of
+from ..positions.cases import CASES, no_input
 from ..toy import (
-    KINDS,
-    attention_positions,
     build,
     collate,
     each_encoding,
@@ -99,50 +95,16 @@ def test_autocast_is_close(encoding: str, sharing: str | None) -> None:
         assert parameter.grad.any(), name
 
 
-@pytest.mark.parametrize("encoding", sorted(NAMES.keys() - {"none"}))
-def test_positions_far_apart_stay_apart(encoding: str) -> None:
-    """In bfloat16 257 is 256 (fp16: 2,049 is 2,048), so positions must be whole numbers.
+AT_THE_INPUT = sorted(name for name, case in CASES.items() if case.input_row is not no_input)
 
-    The last of 300 keys gets a table entry of its own; a position rounded to half precision would
-    read its neighbour's.
+
+@pytest.mark.parametrize("encoding", AT_THE_INPUT)
+def test_rows_far_apart_stay_apart(encoding: str) -> None:
+    """In bfloat16 257 is 256, so positions must be whole numbers; those inside attention are in
+    tests/positions/test_encodings.py.
     """
-    length, dtype = 300, torch.bfloat16
-    model = build(encoding, max_source_positions=length, tables=0.7).eval()
-    exact = at_the_end(model.encoder, length)
-    actual = at_the_end(model.encoder.to(dtype), length)
-    assert exact.keys() == actual.keys() != set()
-    for name, values in exact.items():
-        # Entries are rounded, and so are their products with as many terms; nothing more.
-        limit = 4 * torch.finfo(dtype).eps * values.abs().max().item()
-        # Some are complex.
-        torch.testing.assert_close(actual[name].cdouble(), values.cdouble(), rtol=0, atol=limit)
-
-
-def at_the_end(stack: nn.Module, length: int) -> dict[str, Tensor]:
-    """What the encoding says about the last of ``length`` positions of the encoder."""
-    actual: dict[str, Tensor] = {}
-    if isinstance(stack.embed_positions, InputPositions):
-        actual["input"] = stack.embed_positions.rows(range(length - 1, length))
-    if isinstance(stack.self_attn_positions, AttentionPositions):
-        for number, part in enumerate(
-            stack.self_attn_positions.for_layers(range(length - 1, length), range(length))
-        ):
-            actual |= {f"{name} {number}": tensor for name, tensor in fields_of(part).items()}
-    return actual
-
-
-@each_encoding
-def test_tables_of_half_precision_give_positions_of_float32(
-    encoding: str, sharing: str | None
-) -> None:
-    """Sums are taken in float32; rounding happens once, where attention reads them."""
-    model = build(encoding, sharing).half()
-    for kind in KINDS:
-        positions = attention_positions(model, kind)
-        if positions is not None:
-            for part in positions.for_layers(range(5), range(5)):
-                given = fields_of(part).values()
-                assert given
-                # Angles are in float64 from the start; complex64 has two numbers of float32.
-                precise = (torch.float32, torch.float64, torch.complex64)
-                assert all(tensor.dtype in precise for tensor in given)
+    model, last = build(encoding, max_source_positions=300).eval(), range(299, 300)
+    exact = model.encoder.embed_positions.rows(last).clone()
+    rows = model.encoder.to(torch.bfloat16).embed_positions.rows(last)
+    limit = 4 * torch.finfo(torch.bfloat16).eps * exact.abs().max().item()
+    torch.testing.assert_close(rows.double(), exact.double(), rtol=0, atol=limit)

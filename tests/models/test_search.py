@@ -13,7 +13,6 @@ from diet_mt.models.diet_transformer import DietTransformerModel
 
 from ..toy import (
     EOS,
-    KINDS_OF_ENCODING,
     ToyTask,
     build,
     collate,
@@ -105,17 +104,6 @@ def test_ensembles(members: list[tuple[str, str | None]]) -> None:
     rows = sources(LENGTHS)
     actual = search(models, collate(rows, "left"))
     assert_scores_are_those_of_a_full_pass(models, rows, actual)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("encoding", KINDS_OF_ENCODING)
-def test_a_given_beginning_is_scored_like_the_rest(encoding: str) -> None:
-    model, rows = talkative(encoding, None), sources(LENGTHS)
-    beginning = torch.tensor([[7, 11], [8, 12], [9, 13], [10, 14], [11, 15]])
-    actual = search([model], collate(rows, "left"), prefix_tokens=beginning)
-    assert_scores_are_those_of_a_full_pass([model], rows, actual)
-    for hypotheses, words in zip(actual, beginning.tolist(), strict=True):
-        assert all(h["tokens"][:2].tolist() == words for h in hypotheses)
 
 
 @torch.no_grad()

@@ -202,7 +202,7 @@ compiles = pytest.mark.skipif(not dynamo.is_dynamo_supported(), reason="not on t
 
 @compiles
 def test_other_lengths_compile_too() -> None:
-    model = build("diet-rel").eval()
+    model = build("diet-rel", encoder_layers=1, decoder_layers=1).eval()
     graph = torch.compile(model, backend="eager", dynamic=True)
     for lengths in ((5, 3), (7, 4), (9, 6)):
         source, previous = collate(sources(lengths)), collate(targets(lengths))
